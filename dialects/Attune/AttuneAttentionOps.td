@@ -1,0 +1,310 @@
+//===- AttuneAttentionOps.td - The attention ladder ----------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ATTENTION_OPS_TD
+#define ATTUNE_ATTENTION_OPS_TD
+
+include "AttuneAttrs.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+
+// [batch, heads, tokens, width]
+def Attune_Heads : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[4]>],
+                                  "[batch, heads, tokens, width] tensor">;
+// [batch, heads, queries, keys]
+def Attune_Scores : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
+                                   "[batch, heads, queries, keys] f32 tensor">;
+// Each of batch, heads and queries may be 1 and is then broadcast.
+def Attune_ScoreMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
+    "[batch|1, heads|1, queries|1, keys] i1 tensor">;
+def Attune_ScoreBias : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
+    "[batch|1, heads|1, queries|1, keys] f32 tensor">;
+// One number per query head.
+def Attune_PerHead : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>],
+                                    "[heads] f32 tensor">;
+def Attune_RowState : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
+                                     "[batch, heads, queries] f32 tensor">;
+
+def Attune_SimilarityOp : Attune_Op<"similarity", [Pure]> {
+  let summary = "Scaled dot products of queries and keys";
+  let description = [{
+    `E[b,h,m,n] = scale * sum_d Q[b,h,m,d] K[b,h*Hkv/Hq,n,d]`, summed in f32.
+
+    Verifier rules: S1: batch sizes agree; S2: Hq is a multiple of Hkv; S3:
+    query and key have equal width; S4: the result is [B, Hq, M, N].
+
+    ```mlir
+    %e = attune.similarity %q, %k scale 1.250000e-01
+       : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x6xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key, F32Attr:$scale);
+  let results = (outs Attune_Scores:$result);
+  let assemblyFormat = [{
+    $query `,` $key `scale` $scale attr-dict
+    `:` type($query) `,` type($key) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_MaskScoresOp : Attune_Op<"mask_scores",
+    [Pure, AttrSizedOperandSegments, AllTypesMatch<["scores", "result"]>]> {
+  let summary = "Soft-cap scores, add biases, hide what may not be seen";
+  let description = [{
+    In this order: `E = c tanh(E/c)` with `softcap = c`; `E += bias`;
+    `E += slope[h] * (n - (m + N - M))` (ALiBi, Press et al. 2022); and
+    `E[m,n] = -inf` wherever `mask` is false, `causal` hides key n from query
+    m, or n is not among the `window` last keys up to m's own (so the window
+    counts the query itself; m stands at key position `m + N - M`, or at `m`
+    if the causal alignment is top_left).
+
+    Verifier rules: M1: mask, bias and slopes broadcast to the scores; M2:
+    window > 0 and softcap > 0 where given.
+
+    ```mlir
+    %f = attune.mask_scores %e causal <bottom_right> window 64
+       : tensor<1x8x4x6xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Scores:$scores, Optional<Attune_ScoreMask>:$mask,
+                       Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_PerHead>:$slopes,
+                       DefaultValuedAttr<Attune_CausalAlignAttr,
+                                         "CausalAlign::None">:$causal,
+                       OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F32Attr>:$softcap);
+  let results = (outs Attune_Scores:$result);
+  let assemblyFormat = [{
+    $scores (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`slopes` $slopes^ `:` type($slopes))? (`causal` $causal^)?
+    (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($scores)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_SoftmaxOp : Attune_Op<"softmax",
+    [Pure, AllTypesMatch<["scores", "result"]>]> {
+  let summary = "Softmax over keys; a row of -inf gives zeros";
+  let description = [{
+    `A[m,n] = exp(E[m,n] - max_n E[m,n]) / (sum_n exp(...) + sink)`, where
+    `sink = exp(sinks[h] - max)` if given, else 0; with sinks the maximum
+    includes `sinks[h]`.
+
+    ```mlir
+    %a = attune.softmax %e : tensor<1x8x4x6xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Scores:$scores, Optional<Attune_PerHead>:$sinks);
+  let results = (outs Attune_Scores:$result);
+  let assemblyFormat = [{
+    $scores (`sinks` $sinks^ `:` type($sinks))? attr-dict `:` type($scores)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure]> {
+  let summary = "Values averaged with attention weights";
+  let description = [{
+    `Y[b,h,m,d] = sum_n A[b,h,m,n] V[b,h*Hkv/Hq,n,d]`, summed in f32 and
+    rounded once.
+
+    Verifier rules: Y1: batch sizes agree; Y2: Hq is a multiple of Hkv; Y3:
+    scores and values have the same number of keys; Y4: the result is
+    [B, Hq, M, Dv].
+
+    ```mlir
+    %y = attune.weighted_sum %a, %v
+       : tensor<1x8x4x6xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Scores:$probs, Attune_Heads:$value);
+  let results = (outs Attune_Heads:$result);
+  let assemblyFormat = [{
+    $probs `,` $value attr-dict
+    `:` type($probs) `,` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+
+def Attune_AttentionOp : Attune_Op<"attention",
+    [Pure, AttrSizedOperandSegments]> {
+  let summary = "Scaled dot-product attention with every variant in one op";
+  let description = [{
+    The chain `weighted_sum(softmax(mask_scores(similarity(Q, K))), V)` in one
+    op, with the meaning of each link. A row with no visible key yields zeros.
+    `lse[b,h,m] = log sum_n exp E[m,n]` (-inf for such a row) is an optional
+    second result. Rounds once, at the end.
+
+    Verifier rules (tests: `invalid-attention.mlir`, one case per label):
+    - A1: batch sizes agree.
+    - A2: Hq is a multiple of Hkv.
+    - A3: key and value have equal length; query and key equal width.
+    - A4: mask and bias broadcast to [B, Hq, M, N]; slopes and sinks are [Hq].
+    - A5: window > 0 and softcap > 0 where given.
+    - A6: the result is [B, Hq, M, Dv], lse is [B, Hq, M].
+
+    ```mlir
+    %r = attune.attention %q, %k, %v scale 1.250000e-01 causal <bottom_right>
+       : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+       -> tensor<1x8x4x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key,
+                       Attune_Heads:$value,
+                       Optional<Attune_ScoreMask>:$mask,
+                       Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_PerHead>:$slopes,
+                       Optional<Attune_PerHead>:$sinks,
+                       F32Attr:$scale,
+                       DefaultValuedAttr<Attune_CausalAlignAttr,
+                                         "CausalAlign::None">:$causal,
+                       OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F32Attr>:$softcap);
+  let results = (outs Attune_Heads:$result, Optional<Attune_RowState>:$lse);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` $scale
+    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`slopes` $slopes^ `:` type($slopes))? (`sinks` $sinks^ `:` type($sinks))?
+    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)? attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `->` type($result)
+    (`lse` type($lse)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
+    [Pure, AttrSizedOperandSegments, DestinationStyleOpInterface]> {
+  let summary = "One step of online softmax over a block of keys";
+  let description = [{
+    Milakov and Gimelshein (2018); Dao et al. (2022). Takes the running maximum
+    `m`, sum `l` and accumulator `acc` of the keys seen so far and folds in the
+    given keys. Start from m = -inf, l = 0, acc = 0; the order of blocks does
+    not matter. With E the masked scores of this block:
+
+    ```
+    m'   = max(m, max_n E[n])          p[n] = exp(E[n] - m'), 0 while m' = -inf
+    r    = exp(m - m'), 1 while m' = -inf
+    l'   = r l + sum_n p[n]            acc' = r acc + sum_n p[n] V[n]
+    ```
+
+    `query_offset` and `key_offset` are the positions of the first row and
+    column of this block in the whole score matrix of `num_queries` x
+    `num_keys`, which is what `causal`, `window` and slopes refer to; mask and
+    bias are already cut to the block. `acc`, `m` and `l` are f32.
+
+    Verifier rules: O1 to O5 as A1 to A5; O6: states fit the query block.
+  }];
+  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key,
+                       Attune_Heads:$value,
+                       Optional<Attune_ScoreMask>:$mask,
+                       Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_PerHead>:$slopes,
+                       Index:$query_offset, Index:$key_offset,
+                       Index:$num_queries, Index:$num_keys,
+                       Attune_Heads:$acc, Attune_RowState:$max,
+                       Attune_RowState:$sum,
+                       F32Attr:$scale,
+                       DefaultValuedAttr<Attune_CausalAlignAttr,
+                                         "CausalAlign::None">:$causal,
+                       OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F32Attr>:$softcap);
+  let results = (outs Attune_Heads:$new_acc, Attune_RowState:$new_max,
+                      Attune_RowState:$new_sum);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` $scale
+    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`slopes` $slopes^ `:` type($slopes))?
+    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+    `at` `[` $query_offset `,` $key_offset `]`
+    `of` `[` $num_queries `,` $num_keys `]`
+    `outs` `(` $acc `,` $max `,` $sum `:` type($acc) `,` type($max) `,`
+    type($sum) `)` attr-dict
+    `:` type($query) `,` type($key) `,` type($value)
+    `->` type($new_acc) `,` type($new_max) `,` type($new_sum)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+  }];
+}
+
+def Attune_OnlineMergeOp : Attune_Op<"online_merge",
+    [Pure, AllTypesMatch<["acc0", "acc1", "acc"]>,
+     AllTypesMatch<["max0", "max1", "sum0", "sum1", "max", "sum"]>]> {
+  let summary = "Merge two online-softmax states over disjoint keys";
+  let description = [{
+    `m = max(m0, m1)`, `x = exp(m0 - m) x0 + exp(m1 - m) x1` for the sum and the
+    accumulator; associative and commutative. A factor is 0 while its state is
+    empty (m_i = -inf).
+  }];
+  let arguments = (ins Attune_Heads:$acc0, Attune_RowState:$max0,
+                       Attune_RowState:$sum0, Attune_Heads:$acc1,
+                       Attune_RowState:$max1, Attune_RowState:$sum1);
+  let results = (outs Attune_Heads:$acc, Attune_RowState:$max,
+                      Attune_RowState:$sum);
+  let assemblyFormat = [{
+    `(` $acc0 `,` $max0 `,` $sum0 `)` `,` `(` $acc1 `,` $max1 `,` $sum1 `)`
+    attr-dict `:` type($acc) `,` type($max)
+  }];
+}
+
+def Attune_OnlineFinishOp : Attune_Op<"online_finish", [Pure]> {
+  let summary = "Divide the accumulator by the sum: the attention result";
+  let description = [{
+    `Y = acc / l`, 0 where l = 0; `lse = m + log l`. With `sinks` the sum is
+    `l + exp(sinks[h] - m)` first (rescaled if the sink is the maximum).
+  }];
+  let arguments = (ins Attune_Heads:$acc, Attune_RowState:$max,
+                       Attune_RowState:$sum, Optional<Attune_PerHead>:$sinks);
+  let results = (outs Attune_Heads:$result, Optional<Attune_RowState>:$lse);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum (`sinks` $sinks^ `:` type($sinks))? attr-dict
+    `:` type($acc) `,` type($max) `,` type($sum)
+    `->` type($result) (`lse` type($lse)^)?
+  }];
+}
+
+def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure]> {
+  let summary = "Columns of a projection as heads";
+  let description = [{
+    `Y[b,h,t,d] = X[b,t, offset + h*Dh + d]`: [B, T, W] to [B, H, T, Dh].
+    Verifier rules: H1: offset + H*Dh <= W and offset >= 0.
+
+    ```mlir
+    %k = attune.split_heads %qkv at 768
+       : tensor<?x?x2304xf32> -> tensor<?x12x?x64xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
+                         "[batch, tokens, width] tensor">:$input,
+                       DefaultValuedAttr<I64Attr, "0">:$offset);
+  let results = (outs Attune_Heads:$result);
+  let assemblyFormat = [{
+    $input (`at` $offset^)? attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_MergeHeadsOp : Attune_Op<"merge_heads", [Pure]> {
+  let summary = "Concatenate the heads of each token";
+  let description = [{
+    `Y[b,t,h*Dh + d] = X[b,h,t,d]`: [B, H, T, Dh] to [B, T, H*Dh].
+    Verifier rules: J1: the shapes say so.
+
+    ```mlir
+    %y = attune.merge_heads %x : tensor<?x12x?x64xf32> -> tensor<?x?x768xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Heads:$input);
+  let results = (outs RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
+                        "[batch, tokens, width] tensor">:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // ATTUNE_ATTENTION_OPS_TD

@@ -1,0 +1,94 @@
+//===- AttuneAttrs.td - Enumerations and attributes ----------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ATTRS_TD
+#define ATTUNE_ATTRS_TD
+
+include "AttuneDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Attune_Enum<string name, string summary, list<I32EnumCase> cases>
+    : I32Enum<name, summary, cases> {
+  let cppNamespace = "::attune";
+}
+
+def Attune_Activation : Attune_Enum<"Activation",
+    "pointwise function of a feed-forward layer", [
+      I32EnumCase<"Identity", 0, "identity">,
+      I32EnumCase<"Relu", 1, "relu">,
+      I32EnumCase<"GeluErf", 2, "gelu">,            // x/2 (1 + erf(x/sqrt 2))
+      I32EnumCase<"GeluTanh", 3, "gelu_tanh">,      // tanh approximation
+      I32EnumCase<"QuickGelu", 4, "quick_gelu">,    // x sigmoid(1.702 x)
+      I32EnumCase<"Silu", 5, "silu">,               // x sigmoid(x)
+      I32EnumCase<"ReluSquared", 6, "relu_squared">,
+      I32EnumCase<"Sigmoid", 7, "sigmoid">,
+      I32EnumCase<"Tanh", 8, "tanh">,
+    ]>;
+def Attune_ActivationAttr : EnumAttr<Attune_Dialect, Attune_Activation,
+                                     "activation"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attune_CausalAlign : Attune_Enum<"CausalAlign",
+    "which corner of the score matrix the causal diagonal touches", [
+      I32EnumCase<"None", 0, "none">,
+      I32EnumCase<"BottomRight", 1, "bottom_right">, // n <= m + N - M is seen
+      I32EnumCase<"TopLeft", 2, "top_left">,         // n <= m is seen
+    ]>;
+def Attune_CausalAlignAttr : EnumAttr<Attune_Dialect, Attune_CausalAlign,
+                                      "causal"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attune_Pairing : Attune_Enum<"RotaryPairing",
+    "which two channels a rotary embedding turns together", [
+      I32EnumCase<"Half", 0, "half">,               // (i, i + R/2)
+      I32EnumCase<"Interleaved", 1, "interleaved">, // (2i, 2i + 1)
+    ]>;
+def Attune_PairingAttr : EnumAttr<Attune_Dialect, Attune_Pairing, "pairing"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attune_Sinusoid : Attune_Enum<"Sinusoid",
+    "layout of the sines and cosines of a sinusoidal position table", [
+      // w_k = 10000^(-2k/D); channel 2k is sin(w_k t), 2k+1 is cos(w_k t).
+      I32EnumCase<"Interleaved", 0, "interleaved">,
+      // sin block, then cos block, same w_k (Marian).
+      I32EnumCase<"Blocks", 1, "blocks">,
+      // sin block, then cos block, w_k = 10000^(-k/(D/2 - 1)) (tensor2tensor).
+      I32EnumCase<"Tensor2Tensor", 2, "tensor2tensor">,
+    ]>;
+def Attune_SinusoidAttr : EnumAttr<Attune_Dialect, Attune_Sinusoid,
+                                   "sinusoid"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
+  let mnemonic = "source";
+  let summary = "a piece of a weight: rows of one checkpoint tensor";
+  let description = [{
+    Names a tensor of the checkpoint. `{i}` in the name stands for the layer
+    number of a stacked weight. `transposed` says that the file holds
+    [in, out] (GPT-2's Conv1D) where the op wants [out, in]; it applies before
+    rows are cut. Rows `begin` to `end` (of the tensor as the op wants it) are
+    taken; `end = -1` means all.
+
+    ```mlir
+    #attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<>:$tensor,
+                        DefaultValuedParameter<"bool", "false">:$transposed,
+                        DefaultValuedParameter<"int64_t", "0">:$begin,
+                        DefaultValuedParameter<"int64_t", "-1">:$end);
+  let hasCustomAssemblyFormat = 1;
+}
+def Attune_WeightSourceArrayAttr
+    : TypedArrayAttrBase<Attune_WeightSourceAttr, "pieces of a weight">;
+
+#endif // ATTUNE_ATTRS_TD

@@ -1,0 +1,62 @@
+//===- AttuneCacheOps.td - Key/value cache -------------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CACHE_OPS_TD
+#define ATTUNE_CACHE_OPS_TD
+
+include "AttuneAttentionOps.td"
+
+// [layers, batch, kv heads, capacity, width]
+def Attune_Cache : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[5]>],
+    "[layers, batch, heads, capacity, width] tensor">;
+
+def Attune_CacheAppendOp : Attune_Op<"cache_append",
+    [Pure, AllTypesMatch<["cache", "result"]>]> {
+  let summary = "A cache with the keys or values of new tokens written";
+  let description = [{
+    `R = cache; R[layer, b, h, past + t, d] = new[b, h, t, d]`. The caller sees
+    to it that past + T <= capacity. A value: bufferization makes it in place.
+
+    Verifier rules: C1: batch, heads and width of cache and new agree.
+
+    ```mlir
+    %c1 = attune.cache_append %k into %c0[%layer, %past]
+       : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Heads:$new_rows, Attune_Cache:$cache,
+                       Index:$layer, Index:$past);
+  let results = (outs Attune_Cache:$result);
+  let assemblyFormat = [{
+    $new_rows `into` $cache `[` $layer `,` $past `]` attr-dict
+    `:` type($new_rows) `,` type($cache)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure]> {
+  let summary = "The first rows of one layer of a cache";
+  let description = [{
+    `Y[b,h,t,d] = cache[layer, b, h, t, d]` for t < length.
+
+    Verifier rules: C1: batch, heads and width of cache and result agree.
+
+    ```mlir
+    %k = attune.cache_read %c1[%layer] length %n
+       : tensor<5x?x2x?x32xf32> -> tensor<?x2x?x32xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Cache:$cache, Index:$layer, Index:$length);
+  let results = (outs Attune_Heads:$result);
+  let assemblyFormat = [{
+    $cache `[` $layer `]` `length` $length attr-dict
+    `:` type($cache) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTUNE_CACHE_OPS_TD

@@ -1,0 +1,26 @@
+//===- AttuneDialect.cpp - Registration of the attune dialect ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneDialect.h"
+
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace attune;
+
+#include "Attune/AttuneDialect.cpp.inc"
+
+void AttuneDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneOps.cpp.inc"
+      >();
+}
+
+#define GET_OP_CLASSES
+#include "Attune/AttuneOps.cpp.inc"

@@ -1,0 +1,132 @@
+//===- AttuneEmbeddingOps.td - Embeddings and positions ------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_EMBEDDING_OPS_TD
+#define ATTUNE_EMBEDDING_OPS_TD
+
+include "AttuneFFNOps.td"
+
+// [batch, tokens]
+def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
+                                "[batch, tokens] i64 tensor">;
+def Attune_Tokens : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
+                                   "[batch, tokens, width] tensor">;
+
+def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure]> {
+  let summary = "Rows of a table, picked by id";
+  let description = [{
+    `Y[b,t,:] = scale * table[ids[b,t] + offset, :] (+ addend[b,t,:])`. Serves
+    token embeddings and learned positions alike. Ids outside the table are the
+    caller's error: the runtime checks its inputs before it enters.
+
+    The table may be [V, D] or packed panels [V/R, D, R] (a tied head).
+
+    Verifier rules: E1: the result is [B, T, D]; E2: addend has its type.
+
+    ```mlir
+    %x = attune.embedding %ids, %wte
+       : tensor<?x?xi64>, tensor<50257x768xf32> -> tensor<?x?x768xf32>
+    %y = attune.embedding %pos, %wpe add %x : tensor<?x?x768xf32>
+       : tensor<?x?xi64>, tensor<1024x768xf32> -> tensor<?x?x768xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Ids:$ids, Attune_Matrix:$table,
+                       Optional<Attune_Tokens>:$addend,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale,
+                       DefaultValuedAttr<I64Attr, "0">:$offset);
+  let results = (outs Attune_Tokens:$result);
+  let assemblyFormat = [{
+    $ids `,` $table (`add` $addend^ `:` type($addend))? (`scale` $scale^)?
+    (`offset` $offset^)? attr-dict
+    `:` type($ids) `,` type($table) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_SinusoidalOp : Attune_Op<"sinusoidal", [Pure]> {
+  let summary = "Sines and cosines of positions";
+  let description = [{
+    `[sin(w_k t), cos(w_k t)]` laid out by `convention` (see the enum), added to
+    `addend` if given. `base` is 10000 in every published model.
+
+    Verifier rules: E1: the result is [B, T, D] with D even; E2: addend has its
+    type; E3: base > 0.
+
+    ```mlir
+    %y = attune.sinusoidal %pos convention <interleaved>
+       : tensor<?x?xi64> -> tensor<?x?x512xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Ids:$positions, Optional<Attune_Tokens>:$addend,
+                       Attune_SinusoidAttr:$convention,
+                       DefaultValuedAttr<F64Attr, "10000.0">:$base);
+  let results = (outs Attune_Tokens:$result);
+  let assemblyFormat = [{
+    $positions (`add` $addend^ `:` type($addend))? `convention` $convention
+    (`base` $base^)? attr-dict `:` type($positions) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_RotaryTableOp : Attune_Op<"rotary_table", [Pure]> {
+  let summary = "Cosines and sines of rotary angles";
+  let description = [{
+    Su et al. (2021). `cos[b,t,i] = factor * cos(p[b,t] * w_i)`, sin alike, with
+    `w` the inverse frequencies, one per turned pair of channels; every static
+    scaling (linear, llama3, YaRN) is in `w` and `factor` already.
+
+    `dynamic = [max_length, scaling, R]` is dynamic NTK scaling: let
+    `n = max(1 + max p, max_length)` and
+    `s = (scaling * n / max_length - scaling + 1)`; then pair i turns by
+    `w_i * s^(-2 i / (R - 2))` (R = 2 * number of pairs).
+
+    Verifier rules: R1: results are [B, T, pairs]; R2: factor and frequencies
+    are finite and there is at least one.
+  }];
+  let arguments = (ins Attune_Ids:$positions, DenseF64ArrayAttr:$frequencies,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor,
+                       OptionalAttr<DenseF64ArrayAttr>:$dynamic);
+  let results = (outs RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$cos,
+                      RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$sin);
+  let assemblyFormat = [{
+    $positions `frequencies` $frequencies (`factor` $factor^)?
+    (`dynamic` $dynamic^)? attr-dict
+    `:` type($positions) `->` type($cos) `,` type($sin)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_RotaryOp : Attune_Op<"rotary",
+    [Pure, AllTypesMatch<["input", "result"]>, AllTypesMatch<["cos", "sin"]>]> {
+  let summary = "Turn pairs of channels by position";
+  let description = [{
+    With R = 2 * the tables' pairs, for pair i = (a, b) of the first R channels:
+    `y_a = x_a cos_i - x_b sin_i`, `y_b = x_b cos_i + x_a sin_i`. Pair i is
+    (i, i + R/2) or (2i, 2i + 1) by `pairing`. Channels from R on pass through.
+
+    Verifier rules: R1: tables are [B, T, R/2] with R <= Dh.
+
+    ```mlir
+    %r = attune.rotary %q, %cos, %sin pairing <half>
+       : tensor<?x4x?x32xf32>, tensor<?x?x16xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[4]>],
+                         "[batch, heads, tokens, width] tensor">:$input,
+                       RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$cos,
+                       RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$sin,
+                       Attune_PairingAttr:$pairing);
+  let results = (outs RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[4]>],
+                        "[batch, heads, tokens, width] tensor">:$result);
+  let assemblyFormat = [{
+    $input `,` $cos `,` $sin `pairing` $pairing attr-dict
+    `:` type($input) `,` type($cos)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTUNE_EMBEDDING_OPS_TD

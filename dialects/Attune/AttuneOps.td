@@ -1,0 +1,18 @@
+//===- AttuneOps.td - Every family of the dialect ------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_OPS_TD
+#define ATTUNE_OPS_TD
+
+include "AttuneWeightOps.td"
+include "AttuneAttentionOps.td"
+include "AttuneNormOps.td"
+include "AttuneFFNOps.td"
+include "AttuneEmbeddingOps.td"
+include "AttuneCacheOps.td"
+
+#endif // ATTUNE_OPS_TD

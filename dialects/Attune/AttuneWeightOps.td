@@ -1,0 +1,78 @@
+//===- AttuneWeightOps.td - Named weights --------------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_WEIGHT_OPS_TD
+#define ATTUNE_WEIGHT_OPS_TD
+
+include "AttuneAttrs.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
+  let summary = "A weight of the model, by name; its values stay in a file";
+  let description = [{
+    `type` is what the op that uses the weight sees, in storage precision. A
+    weight of a repeated block is stacked over its layers: its first dimension
+    is the layer, `attune.weight_get` picks one. `sources` are concatenated
+    along the first unstacked dimension.
+
+    `panel_width` is absent for row-major storage. With `panel_width = R` an
+    [N, K] matrix is stored as ceil(N/R) panels of [K, R], the last one padded
+    with zeros, which is how the matmul kernels stream it; the type is then
+    [(L,) ceil(N/R), K, R]. `gated` interleaves the panels of the two halves
+    of the rows: gate panel 0, up panel 0, gate panel 1, ...
+
+    Verifier rules (tests: `invalid-weight.mlir`, one case per label):
+    - W1: the type is static.
+    - W2: a stacked weight names its layers with `{i}` in every source.
+    - W3: at least one source.
+
+    ```mlir
+    attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
+        from [#attune.source<"h.{i}.attn.c_attn.weight", transposed>]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<AnyRankedTensor>:$type,
+                       UnitAttr:$stacked,
+                       Attune_WeightSourceArrayAttr:$sources,
+                       OptionalAttr<I64Attr>:$panel_width,
+                       UnitAttr:$gated);
+  let assemblyFormat = [{
+    $sym_name (`stacked` $stacked^)? (`gated` $gated^)?
+    (`panels` $panel_width^)? `:` $type `from` $sources attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+    /// The type of one layer: without the leading layer dimension if stacked.
+    ::mlir::RankedTensorType getLayerType();
+    int64_t getNumLayers() {
+      return getStacked() ? getTensorType().getDimSize(0) : 1;
+    }
+  }];
+}
+
+def Attune_WeightGetOp : Attune_Op<"weight_get",
+    [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The value of a weight, or of one layer of a stacked weight";
+  let description = [{
+    Verifier rules: G1: the symbol is an `attune.weight`; G2: the result type is
+    the weight's layer type; G3: `layer` is there exactly if it is stacked.
+
+    ```mlir
+    %w = attune.weight_get @h.qkv[%layer] : tensor<2304x768xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, Optional<Index>:$layer);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$weight (`[` $layer^ `]`)? attr-dict `:` type($result)";
+}
+
+#endif // ATTUNE_WEIGHT_OPS_TD

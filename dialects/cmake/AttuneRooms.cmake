@@ -1,0 +1,34 @@
+# How a room (one library per folder of lib/ or dialects/) is declared.
+
+# attune_room(AttuneName source... LINK AttuneOther...) builds one static
+# library against the LLVM and MLIR shared libraries. Sources are relative to
+# the calling folder. Rooms without MLIR inside pass NO_MLIR.
+function(attune_room name)
+  cmake_parse_arguments(ROOM "NO_MLIR" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ROOM_UNPARSED_ARGUMENTS})
+  if(NOT LLVM_ENABLE_RTTI)
+    target_compile_options(${name} PRIVATE -fno-rtti)
+  endif()
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-unused-parameter)
+  target_include_directories(${name} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${name} PUBLIC ${ROOM_LINK})
+  if(NOT ROOM_NO_MLIR)
+    target_link_libraries(${name} PUBLIC MLIR LLVM)
+    add_dependencies(${name} AttuneHeaders)
+  endif()
+  if(ROOM_DEPENDS)
+    add_dependencies(${name} ${ROOM_DEPENDS})
+  endif()
+  install(TARGETS ${name} EXPORT AttuneTargets ARCHIVE DESTINATION lib)
+endfunction()
+
+# attune_pass_room(Room) generates include/attune/<Room>/Passes.h.inc and its
+# reference page from Passes.td in the calling folder.
+function(attune_pass_room room)
+  set(LLVM_TARGET_DEFINITIONS Passes.td)
+  mlir_tablegen(Passes.h.inc -gen-pass-decls -name Attune${room})
+  add_public_tablegen_target(Attune${room}PassIncGen)
+  add_dependencies(AttuneHeaders Attune${room}PassIncGen)
+endfunction()

@@ -1,0 +1,25 @@
+//===- InitAll.h - Registers every dialect and pass of Attune ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_INITALL_H
+#define ATTUNE_INITALL_H
+
+#include "Attune/AttuneDialect.h"
+
+namespace attune {
+
+/// Registers the attune dialect and its external interface models.
+inline void registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<AttuneDialect>();
+}
+
+/// Registers every pass and named pipeline of Attune.
+inline void registerAllPasses() {}
+
+} // namespace attune
+
+#endif // ATTUNE_INITALL_H
