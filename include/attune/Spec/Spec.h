@@ -1,0 +1,224 @@
+//===- Spec.h - A model description, validated ------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_SPEC_SPEC_H
+#define ATTUNE_SPEC_SPEC_H
+
+#include "attune/Support/Diagnostics.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// Plain structs for a model description, schema version 1. Every number is
+/// already evaluated (dimension arithmetic is done by the parser); every struct
+/// carries the place in the JSON that it came from.
+namespace attune::spec {
+
+enum class DType { F32, F16, BF16, I64, I32, I8, Bool };
+
+/// A tensor dimension: a number, or a symbol such as "batch" or "seq".
+struct Dim {
+  int64_t size = -1;  ///< -1: symbolic
+  std::string symbol; ///< empty if fixed
+};
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<Dim> shape;
+  SourceLocation location;
+};
+
+/// Where a weight comes from when it is not under its predictable name: pieces
+/// concatenated along the output (first) dimension. `{i}` in a name is the
+/// layer's number.
+struct WeightSource {
+  std::string tensor;
+  bool transposed = false; ///< file holds [in, out]
+  int64_t begin = 0;       ///< rows of the (transposed) tensor
+  int64_t end = -1;        ///< -1: all
+};
+/// Role ("q.weight", "up.bias", ...) to sources. A role that is not listed is
+/// read from "<layer name>.<role>".
+using WeightMap = std::map<std::string, std::vector<WeightSource>>;
+
+enum class NormKind { LayerNorm, RMSNorm };
+/// Roles: "weight" and, for layer_norm with `bias`, "bias".
+struct Norm {
+  NormKind kind = NormKind::LayerNorm;
+  double eps = 1e-5;
+  bool scale = true;  ///< has gamma
+  bool bias = true;   ///< has beta (layer_norm only)
+  double offset = 0;  ///< 1 for the (1 + gamma) form
+  WeightMap weights;
+  SourceLocation location;
+};
+
+/// Rotary embedding. `type` of scaling: none, linear, dynamic, llama3, yarn.
+struct RopeScaling {
+  std::string type = "none";
+  double factor = 1;
+  double lowFreqFactor = 1, highFreqFactor = 4; ///< llama3
+  double betaFast = 32, betaSlow = 1;           ///< yarn
+  std::optional<double> attentionFactor;        ///< yarn; default 0.1 ln f + 1
+  int64_t originalLength = 0; ///< llama3, yarn, dynamic: trained length
+  bool truncate = true;       ///< yarn: floor/ceil of the ramp's ends
+};
+struct Rope {
+  double theta = 10000;
+  bool interleaved = false;
+  int64_t channels = 0; ///< turned channels per head (even, <= head_dim)
+  RopeScaling scaling;
+  SourceLocation location;
+};
+
+enum class Causal { None, BottomRight, TopLeft };
+enum class Fusion { Auto, Required, Off };
+
+/// Self- or cross-attention with its projections, or (`projections` false) the
+/// bare op on three inputs of shape [batch, heads, tokens, width].
+/// Roles: "q.weight" [heads*head_dim, D], "k.weight", "v.weight" [kv_heads*...,
+/// D], "o.weight" [D_out, heads*value_dim], and ".bias" of each.
+struct Attention {
+  int64_t heads = 1, kvHeads = 1;
+  int64_t headDim = 0, valueDim = 0;
+  bool projections = true;
+  bool qkvBias = false, outBias = false;
+  double scale = 0; ///< already defaulted to 1/sqrt(head_dim)
+  Causal causal = Causal::None;
+  std::optional<int64_t> window;
+  std::optional<double> softcap;
+  bool alibi = false; ///< with slopes 2^(-8h/H), interleaved if H is no power
+                      ///< of two (Press et al.)
+  std::optional<Rope> rope;
+  std::optional<Norm> qkNorm; ///< per head, over head_dim; roles q_norm/k_norm
+  Fusion fusion = Fusion::Auto;
+  std::string source; ///< cross-attention: the stream that gives keys, values
+  /// Bare op: names of graph inputs; optional ones may be empty.
+  std::string queryInput, keyInput, valueInput, maskInput, biasInput,
+      slopesInput, sinksInput;
+  bool lse = false; ///< bare op: second output "<name>.lse"
+  WeightMap weights;
+  SourceLocation location;
+};
+
+enum class Activation {
+  Identity, Relu, Gelu, GeluTanh, QuickGelu, Silu, ReluSquared, Sigmoid, Tanh
+};
+/// Roles: "up.weight" [H, D] and "down.weight" [D, H]; gated also
+/// "gate.weight" [H, D]; ".bias" of each with `bias`.
+struct FFN {
+  int64_t width = 0;
+  Activation activation = Activation::Gelu;
+  bool gated = false;
+  bool bias = true;
+  WeightMap weights;
+  SourceLocation location;
+};
+
+enum class Placement { Pre, Post, Peri, Parallel };
+/// Self-attention (and cross-attention) and FFN with norms and residuals.
+/// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*";
+/// peri placement adds "norm1_post.*", "norm2_post.*". Sublayer roles are
+/// prefixed "attention.", "cross.", "ffn.".
+struct Block {
+  Placement placement = Placement::Pre;
+  Norm norm;
+  std::optional<Attention> attention;
+  std::optional<Attention> cross;
+  std::optional<FFN> ffn;
+  WeightMap weights; ///< may list any role of the block, with its prefix
+};
+
+/// Token embedding, role "weight" [vocab, width].
+struct Embedding {
+  int64_t vocab = 0, width = 0;
+  double scale = 1;
+  std::string input; ///< graph input with the ids; default the stream's
+};
+enum class PositionKind { Learned, Sinusoidal };
+enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
+/// Added positions. Learned: role "weight" [length, width].
+struct Positions {
+  PositionKind kind = PositionKind::Learned;
+  int64_t length = 0;
+  int64_t offset = 0; ///< row of position 0
+  SinusoidLayout layout = SinusoidLayout::Interleaved;
+};
+/// Role "weight" [out, D], "bias" [out]. `tied` names the embedding layer whose
+/// table is used instead.
+struct Linear {
+  int64_t out = 0;
+  bool bias = false;
+  Activation activation = Activation::Identity;
+  std::string tied;
+};
+
+/// One entry of "layers". `{i}` in `name` is replaced by the repeat's number.
+struct Layer {
+  std::string name;
+  int64_t repeat = 1;
+  std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear> op;
+  int64_t width = 0; ///< channels after this layer (0: unknown, bare op)
+  WeightMap weights;
+  SourceLocation location;
+};
+
+struct Stream {
+  std::string name;  ///< "main" when the file has plain "layers"
+  std::string input; ///< graph input it starts from
+  std::vector<Layer> layers;
+  SourceLocation location;
+};
+
+/// An output: the result of a layer by name, "<layer name>.lse", or
+/// "hidden_states" (i = 0: what enters the first block, then after each block;
+/// the last one after the stream's next norm, as Hugging Face counts them).
+struct Output {
+  std::string name;
+  std::string layer;
+  SourceLocation location;
+};
+
+/// What `generate` needs beyond the network itself.
+struct Generation {
+  std::vector<int64_t> eos;
+  std::optional<int64_t> bos;
+  std::optional<int64_t> pad;
+};
+
+struct Model {
+  std::string name;
+  std::map<std::string, int64_t> dims; ///< named dimensions, evaluated
+  std::vector<TensorSpec> inputs;
+  std::vector<Stream> streams;
+  std::vector<Output> outputs;
+  DType dtype = DType::F32; ///< storage of weights unless overridden
+  int64_t context = 0;      ///< longest sequence; 0: unlimited
+  Generation generation;
+  std::shared_ptr<const SourceFile> file;
+};
+
+/// The sources of a weight: the map's entry for `role`, or one source named
+/// "<name>.<role>" (name is "" for a layer without one: then just the role).
+std::vector<WeightSource> resolveWeight(const Layer &layer,
+                                        const std::string &role);
+
+/// Parses and validates a description. Reports every error it can find with
+/// file, line, column and JSON pointer; returns nothing if there was one.
+std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
+                           DiagnosticEngine &diags);
+
+/// The description as canonical JSON; parse(print(m)) gives m again.
+std::string print(const Model &model);
+
+} // namespace attune::spec
+
+#endif // ATTUNE_SPEC_SPEC_H
