@@ -1,0 +1,109 @@
+"""lit's configuration for Attune's tests; see lit.site.cfg.py.in for inputs."""
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+
+import lit.formats
+
+config.name = "Attune"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test", ".c"]
+config.excludes = ["Inputs", "lib"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.attune_obj_root, "test")
+
+# --- Tools: ours first, then the pinned LLVM's.
+config.environment["PATH"] = os.pathsep.join(
+    [config.attune_tools_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
+)
+# Variables die at CHECK-LABEL unless named $GLOBAL; a misspelt prefix fails.
+config.environment["FILECHECK_OPTS"] = "--enable-var-scope --allow-unused-prefixes=false"
+for variable in ("HOME", "CCACHE_DIR", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR",
+                 "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]
+
+
+# --- Substitutions.
+def substitute(name, value):
+    # The longest name wins: %examples must not be taken for %e.
+    config.substitutions.append((name + r"\b", value))
+
+
+substitute("%attune_src_root", config.attune_src_root)
+substitute("%attune_obj_root", config.attune_obj_root)
+substitute("%attune_tools", config.attune_tools_dir)
+substitute("%examples", os.path.join(config.attune_src_root, "examples"))
+substitute("%test_lib", os.path.join(config.test_source_root, "lib"))
+substitute("%shared", config.attune_shared_dir)
+substitute("%llvm_tools", config.llvm_tools_dir)
+substitute("%mlir_dir", config.mlir_dir)
+substitute("%python", config.python)
+substitute("%cmake", config.cmake)
+substitute("%cc", config.cc)
+substitute("%cxx", config.cxx)
+
+# `--param verify-roundtrip=1` prints and reparses every module of the suite.
+if lit_config.params.get("verify-roundtrip"):
+    config.substitutions.append(
+        (r"(?<![\w/.-])attune-opt(?![\w.-])", "attune-opt --verify-roundtrip")
+    )
+    config.available_features.add("verify-roundtrip")
+
+
+# --- Features: what this machine has.
+def cpu_flags():
+    try:
+        with open("/proc/cpuinfo") as info:
+            for line in info:
+                if re.match(r"flags\s*:", line):
+                    return set(line.split(":", 1)[1].split())
+    except OSError:
+        pass
+    return set()
+
+
+def cuda_device_count():
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int(0)
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+            return 0
+        return count.value
+    except OSError:
+        return 0
+
+
+features = config.available_features
+features.add("host-" + platform.machine())
+flags = cpu_flags()
+for flag in ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_vnni"):
+    if flag in flags:
+        features.add(flag.replace("_", "-"))
+if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:
+    features.add("x86-64-v3")
+if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
+    features.add("x86-64-v4")
+if "avx512f" in features:
+    features.add("avx512")
+for target in config.llvm_targets:
+    features.add(target.lower() + "-registered-target")
+if cuda_device_count():
+    features.add("cuda")
+path = config.environment["PATH"]
+if shutil.which("ptxas", path=path):
+    features.add("ptxas")
+for tool in ("readelf", "ldd", "ninja", "git"):
+    if shutil.which(tool, path=path):
+        features.add(tool)
+if os.path.isdir(os.path.join(config.attune_shared_dir, "oracle")):
+    features.add("shared-oracle")
+if os.path.isdir(os.path.join(config.attune_shared_dir, "storyteller")):
+    features.add("shared-storyteller")
+clang_format = shutil.which("clang-format-" + config.llvm_version, path=path)
+if clang_format:
+    features.add("clang-format")
+    substitute("%clang_format", clang_format)
