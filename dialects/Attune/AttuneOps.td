@@ -14,5 +14,6 @@ include "AttuneNormOps.td"
 include "AttuneFFNOps.td"
 include "AttuneEmbeddingOps.td"
 include "AttuneCacheOps.td"
+include "AttuneViewOps.td"
 
 #endif // ATTUNE_OPS_TD

@@ -1,0 +1,142 @@
+//===- AttuneViewOps.cpp - Tokens as rows -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneDialect.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+using namespace attune;
+
+static const ReassociationIndices kRows = {0, 1}, kWidth = {2};
+
+/// Both ops are views: neither reads nor writes, and the result is the operand's
+/// buffer.
+static AliasingValueList aliasWhole(Operation *op) {
+  return {{op->getResult(0), BufferRelation::Equivalent}};
+}
+
+RankedTensorType FlattenTokensOp::inferType(RankedTensorType input) {
+  ArrayRef<int64_t> shape = input.getShape();
+  bool known = !ShapedType::isDynamic(shape[0]) && !ShapedType::isDynamic(shape[1]);
+  return RankedTensorType::get(
+      {known ? shape[0] * shape[1] : ShapedType::kDynamic, shape[2]},
+      input.getElementType());
+}
+
+LogicalResult FlattenTokensOp::verify() {
+  auto input = cast<RankedTensorType>(getInput().getType());
+  if (input.getRank() != 3 || inferType(input) != getType())
+    return emitOpError("cannot see ") << input << " as " << getType();
+  return success();
+}
+
+OpFoldResult FlattenTokensOp::fold(FoldAdaptor) {
+  if (auto unflatten = getInput().getDefiningOp<UnflattenTokensOp>())
+    if (unflatten.getInput().getType() == getType())
+      return unflatten.getInput();
+  return {};
+}
+
+bool FlattenTokensOp::bufferizesToMemoryRead(OpOperand &,
+                                             const AnalysisState &) {
+  return false;
+}
+bool FlattenTokensOp::bufferizesToMemoryWrite(OpOperand &,
+                                              const AnalysisState &) {
+  return false;
+}
+AliasingValueList FlattenTokensOp::getAliasingValues(OpOperand &,
+                                                     const AnalysisState &) {
+  return aliasWhole(*this);
+}
+FailureOr<BufferLikeType>
+FlattenTokensOp::getBufferType(Value value, const BufferizationOptions &options,
+                               const BufferizationState &state,
+                               SmallVector<Value> &invocationStack) {
+  auto input = bufferization::getBufferType(getInput(), options, state,
+                                            invocationStack);
+  if (failed(input))
+    return failure();
+  return cast<BufferLikeType>(memref::CollapseShapeOp::computeCollapsedType(
+      cast<MemRefType>(*input), {kRows, kWidth}));
+}
+LogicalResult FlattenTokensOp::bufferize(RewriterBase &rewriter,
+                                         const BufferizationOptions &options,
+                                         BufferizationState &state) {
+  FailureOr<Value> buffer = getBuffer(rewriter, getInput(), options, state);
+  if (failed(buffer))
+    return failure();
+  SmallVector<ReassociationIndices> groups = {kRows, kWidth};
+  replaceOpWithNewBufferizedOp<memref::CollapseShapeOp>(rewriter, *this,
+                                                        *buffer, groups);
+  return success();
+}
+
+LogicalResult UnflattenTokensOp::verify() {
+  auto input = cast<RankedTensorType>(getInput().getType());
+  auto result = cast<RankedTensorType>(getType());
+  if (input.getRank() != 2 || result.getRank() != 3 ||
+      FlattenTokensOp::inferType(result) != input)
+    return emitOpError("cannot see ") << input << " as " << result;
+  return success();
+}
+
+OpFoldResult UnflattenTokensOp::fold(FoldAdaptor) {
+  if (auto flatten = getInput().getDefiningOp<FlattenTokensOp>())
+    if (flatten.getInput().getType() == getType())
+      return flatten.getInput();
+  return {};
+}
+
+bool UnflattenTokensOp::bufferizesToMemoryRead(OpOperand &,
+                                               const AnalysisState &) {
+  return false;
+}
+bool UnflattenTokensOp::bufferizesToMemoryWrite(OpOperand &,
+                                                const AnalysisState &) {
+  return false;
+}
+AliasingValueList UnflattenTokensOp::getAliasingValues(OpOperand &operand,
+                                                       const AnalysisState &) {
+  return aliasWhole(*this);
+}
+FailureOr<BufferLikeType> UnflattenTokensOp::getBufferType(
+    Value value, const BufferizationOptions &options,
+    const BufferizationState &state, SmallVector<Value> &invocationStack) {
+  auto input = bufferization::getBufferType(getInput(), options, state,
+                                            invocationStack);
+  if (failed(input))
+    return failure();
+  auto type = memref::ExpandShapeOp::computeExpandedType(
+      cast<MemRefType>(*input),
+      cast<RankedTensorType>(getType()).getShape(), {kRows, kWidth});
+  if (failed(type))
+    return failure();
+  return cast<BufferLikeType>(*type);
+}
+LogicalResult UnflattenTokensOp::bufferize(RewriterBase &rewriter,
+                                           const BufferizationOptions &options,
+                                           BufferizationState &state) {
+  FailureOr<Value> buffer = getBuffer(rewriter, getInput(), options, state);
+  if (failed(buffer))
+    return failure();
+  auto type = cast<RankedTensorType>(getType());
+  auto dim = [&](int64_t i, Value value) -> OpFoldResult {
+    if (type.isDynamicDim(i))
+      return value;
+    return rewriter.getIndexAttr(type.getDimSize(i));
+  };
+  SmallVector<ReassociationIndices> groups = {kRows, kWidth};
+  SmallVector<OpFoldResult> shape = {dim(0, getBatch()), dim(1, getTokens()),
+                                     rewriter.getIndexAttr(type.getDimSize(2))};
+  auto expanded = memref::ExpandShapeOp::create(
+      rewriter, getLoc(), type.getShape(), *buffer, groups, shape);
+  replaceOpWithBufferizedValues(rewriter, *this, expanded.getResult());
+  return success();
+}
