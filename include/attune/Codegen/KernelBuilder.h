@@ -1,0 +1,98 @@
+//===- KernelBuilder.h - Short names for emitting loops and vectors ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CODEGEN_KERNELBUILDER_H
+#define ATTUNE_CODEGEN_KERNELBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace attune {
+
+/// Emits the loops and vector ops of kernels on tensors, at one location. Thin
+/// on purpose: every method makes one or two ops of upstream dialects, and what
+/// it makes bufferizes without copies (see lib/Codegen/README.md).
+class KernelBuilder {
+public:
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  KernelBuilder(mlir::OpBuilder &builder, mlir::Location loc)
+      : b(builder), loc(loc) {}
+
+  // Numbers.
+  mlir::Value index(int64_t value);
+  mlir::Value f32(double value);
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value sub(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, int64_t rhs) { return mul(lhs, index(rhs)); }
+  mlir::Value min(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value ceilDiv(mlir::Value lhs, int64_t rhs);
+  /// The size of a tensor's dimension, constant if static.
+  mlir::Value dim(mlir::Value tensor, int64_t dim);
+
+  // Vectors of f32.
+  mlir::VectorType vectorType(int64_t lanes);
+  /// `value` in every lane: a constant, or a scalar broadcast.
+  mlir::Value splat(double value, int64_t lanes);
+  mlir::Value splat(mlir::Value scalar, int64_t lanes);
+  /// `lanes` consecutive elements along the last dimension, widened to f32.
+  /// `valid`, if given, is how many of them exist (0 to lanes); the rest read as
+  /// `pad`. Without it all must exist.
+  mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes,
+                   mlir::Value valid = {}, double pad = 0.0);
+  /// One element, widened to f32.
+  mlir::Value loadScalar(mlir::Value tensor, mlir::ValueRange indices);
+  /// The tensor with `vector` written at `indices` (narrowed to its element
+  /// type); only the first `valid` lanes if given.
+  mlir::Value store(mlir::Value vector, mlir::Value tensor,
+                    mlir::ValueRange indices, mlir::Value valid = {});
+  mlir::Value fma(mlir::Value lhs, mlir::Value rhs, mlir::Value acc);
+
+  // Loops. Bodies get a builder positioned inside, the induction variable and
+  // the carried values, and return the values for the next turn.
+  using Body = llvm::function_ref<Values(KernelBuilder &, mlir::Value iv,
+                                         mlir::ValueRange carried)>;
+  Values forLoop(mlir::Value begin, mlir::Value end, int64_t step,
+                 mlir::ValueRange inits, Body body);
+
+  /// One tile of a parallel loop's destination.
+  struct Tile {
+    Values offsets;                                 ///< one per dimension
+    llvm::SmallVector<mlir::OpFoldResult> sizes;    ///< one per dimension
+  };
+  /// A parallel loop over `counts` that computes disjoint tiles of `dest`:
+  /// `place` says which tile an iteration owns, `compute` gets that tile (a
+  /// tensor of dest's rank, or of `tileType` if given, to write into) and
+  /// returns it written. Gives dest with all tiles written.
+  mlir::Value forallTiles(
+      llvm::ArrayRef<mlir::OpFoldResult> counts, mlir::Value dest,
+      llvm::function_ref<Tile(KernelBuilder &, mlir::ValueRange ivs)> place,
+      llvm::function_ref<mlir::Value(KernelBuilder &, mlir::ValueRange ivs,
+                                     mlir::Value tile)>
+          compute);
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+};
+
+/// The inner kernel of every matrix product: `rows` accumulators of R lanes,
+/// `acc[i] += a(i, k) * b(k)` for k in [0, depth), kept in registers as carried
+/// values of the loop over k. `loadA` gives a scalar, which is broadcast;
+/// `loadB` a vector. `inits` are the starting accumulators.
+KernelBuilder::Values emitMicrokernel(
+    KernelBuilder &k, int64_t rows, mlir::Value depth, mlir::ValueRange inits,
+    llvm::function_ref<mlir::Value(KernelBuilder &, int64_t row, mlir::Value k)>
+        loadA,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value k)> loadB);
+
+} // namespace attune
+
+#endif // ATTUNE_CODEGEN_KERNELBUILDER_H

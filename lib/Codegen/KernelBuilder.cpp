@@ -1,0 +1,195 @@
+//===- KernelBuilder.cpp - Short names for emitting loops and vectors -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Codegen/KernelBuilder.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+
+namespace attune {
+
+Value KernelBuilder::index(int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+Value KernelBuilder::f32(double value) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+}
+
+// Index arithmetic folds constants at once, so that static sizes stay static.
+Value KernelBuilder::add(Value lhs, Value rhs) {
+  auto x = getConstantIntValue(lhs), y = getConstantIntValue(rhs);
+  if (x && y)
+    return index(*x + *y);
+  if (y && *y == 0)
+    return lhs;
+  if (x && *x == 0)
+    return rhs;
+  return arith::AddIOp::create(b, loc, lhs, rhs);
+}
+
+Value KernelBuilder::sub(Value lhs, Value rhs) {
+  auto x = getConstantIntValue(lhs), y = getConstantIntValue(rhs);
+  if (x && y)
+    return index(*x - *y);
+  if (y && *y == 0)
+    return lhs;
+  return arith::SubIOp::create(b, loc, lhs, rhs);
+}
+
+Value KernelBuilder::mul(Value lhs, Value rhs) {
+  auto x = getConstantIntValue(lhs), y = getConstantIntValue(rhs);
+  if (x && y)
+    return index(*x * *y);
+  if (y && *y == 1)
+    return lhs;
+  if (x && *x == 1)
+    return rhs;
+  return arith::MulIOp::create(b, loc, lhs, rhs);
+}
+
+Value KernelBuilder::min(Value lhs, Value rhs) {
+  auto x = getConstantIntValue(lhs), y = getConstantIntValue(rhs);
+  if (x && y)
+    return index(std::min(*x, *y));
+  return arith::MinSIOp::create(b, loc, lhs, rhs);
+}
+
+Value KernelBuilder::ceilDiv(Value lhs, int64_t rhs) {
+  if (auto x = getConstantIntValue(lhs))
+    return index((*x + rhs - 1) / rhs);
+  return arith::DivSIOp::create(b, loc, add(lhs, index(rhs - 1)), index(rhs));
+}
+
+Value KernelBuilder::dim(Value tensor, int64_t i) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (!type.isDynamicDim(i))
+    return index(type.getDimSize(i));
+  return tensor::DimOp::create(b, loc, tensor, i);
+}
+
+VectorType KernelBuilder::vectorType(int64_t lanes) {
+  return VectorType::get({lanes}, b.getF32Type());
+}
+
+Value KernelBuilder::splat(double value, int64_t lanes) {
+  auto attr = DenseElementsAttr::get(vectorType(lanes),
+                                     static_cast<float>(value));
+  return arith::ConstantOp::create(b, loc, attr);
+}
+
+Value KernelBuilder::splat(Value scalar, int64_t lanes) {
+  return vector::BroadcastOp::create(b, loc, vectorType(lanes), scalar);
+}
+
+static Type elementOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+Value KernelBuilder::load(Value tensor, ValueRange indices, int64_t lanes,
+                          Value valid, double pad) {
+  Type element = elementOf(tensor);
+  auto type = VectorType::get({lanes}, element);
+  Value padding =
+      arith::ConstantOp::create(b, loc, b.getFloatAttr(element, pad));
+  auto map = AffineMap::getMinorIdentityMap(indices.size(), 1, b.getContext());
+  Value mask;
+  if (valid)
+    mask = vector::CreateMaskOp::create(
+        b, loc, VectorType::get({lanes}, b.getI1Type()), valid);
+  Value read = vector::TransferReadOp::create(
+      b, loc, type, tensor, indices, AffineMapAttr::get(map), padding, mask,
+      b.getBoolArrayAttr({true}));
+  if (element.isF32())
+    return read;
+  return arith::ExtFOp::create(b, loc, vectorType(lanes), read);
+}
+
+Value KernelBuilder::loadScalar(Value tensor, ValueRange indices) {
+  Value read = tensor::ExtractOp::create(b, loc, tensor, indices);
+  Type element = elementOf(tensor);
+  if (!isa<FloatType>(element) || element.isF32())
+    return read;
+  return arith::ExtFOp::create(b, loc, b.getF32Type(), read);
+}
+
+Value KernelBuilder::store(Value vector, Value tensor, ValueRange indices,
+                           Value valid) {
+  auto type = cast<VectorType>(vector.getType());
+  Type element = elementOf(tensor);
+  if (type.getElementType() != element)
+    vector = arith::TruncFOp::create(
+        b, loc, VectorType::get(type.getShape(), element), vector);
+  auto map = AffineMap::getMinorIdentityMap(indices.size(), 1, b.getContext());
+  Value mask;
+  if (valid)
+    mask = vector::CreateMaskOp::create(
+        b, loc, VectorType::get(type.getShape(), b.getI1Type()), valid);
+  return vector::TransferWriteOp::create(b, loc, tensor.getType(), vector,
+                                         tensor, indices,
+                                         AffineMapAttr::get(map), mask,
+                                         b.getBoolArrayAttr({true}))
+      .getResult();
+}
+
+Value KernelBuilder::fma(Value lhs, Value rhs, Value acc) {
+  return vector::FMAOp::create(b, loc, lhs, rhs, acc);
+}
+
+KernelBuilder::Values KernelBuilder::forLoop(Value begin, Value end,
+                                             int64_t step, ValueRange inits,
+                                             Body body) {
+  auto loop = scf::ForOp::create(
+      b, loc, begin, end, index(step), inits,
+      [&](OpBuilder &inner, Location at, Value iv, ValueRange carried) {
+        KernelBuilder k(inner, at);
+        scf::YieldOp::create(inner, at, body(k, iv, carried));
+      });
+  return Values(loop.getResults());
+}
+
+Value KernelBuilder::forallTiles(
+    ArrayRef<OpFoldResult> counts, Value dest,
+    llvm::function_ref<Tile(KernelBuilder &, ValueRange)> place,
+    llvm::function_ref<Value(KernelBuilder &, ValueRange, Value)> compute) {
+  auto loop = scf::ForallOp::create(b, loc, counts, dest, std::nullopt);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  KernelBuilder k(b, loc);
+  ValueRange ivs = loop.getInductionVars();
+  Value whole = loop.getRegionIterArgs()[0];
+  Tile tile = place(k, ivs);
+  SmallVector<OpFoldResult> offsets = getAsOpFoldResult(tile.offsets);
+  SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
+  Value slice = tensor::ExtractSliceOp::create(b, loc, whole, offsets,
+                                               tile.sizes, strides);
+  Value written = compute(k, ivs, slice);
+  b.setInsertionPointToStart(loop.getTerminator().getBody());
+  tensor::ParallelInsertSliceOp::create(b, loc, written, whole, offsets,
+                                        tile.sizes, strides);
+  return loop.getResult(0);
+}
+
+KernelBuilder::Values emitMicrokernel(
+    KernelBuilder &k, int64_t rows, Value depth, ValueRange inits,
+    llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
+    llvm::function_ref<Value(KernelBuilder &, Value)> loadB) {
+  int64_t lanes = cast<VectorType>(inits[0].getType()).getDimSize(0);
+  return k.forLoop(k.index(0), depth, 1, inits,
+                   [&](KernelBuilder &k, Value step, ValueRange carried) {
+                     Value column = loadB(k, step);
+                     KernelBuilder::Values next;
+                     for (int64_t row = 0; row < rows; ++row)
+                       next.push_back(k.fma(k.splat(loadA(k, row, step), lanes),
+                                            column, carried[row]));
+                     return next;
+                   });
+}
+
+} // namespace attune
