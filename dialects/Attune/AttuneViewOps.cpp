@@ -15,15 +15,16 @@ using namespace attune;
 
 static const ReassociationIndices kRows = {0, 1}, kWidth = {2};
 
-/// Both ops are views: neither reads nor writes, and the result is the operand's
-/// buffer.
+/// Both ops are views: neither reads nor writes, and the result is the
+/// operand's buffer.
 static AliasingValueList aliasWhole(Operation *op) {
   return {{op->getResult(0), BufferRelation::Equivalent}};
 }
 
 RankedTensorType FlattenTokensOp::inferType(RankedTensorType input) {
   ArrayRef<int64_t> shape = input.getShape();
-  bool known = !ShapedType::isDynamic(shape[0]) && !ShapedType::isDynamic(shape[1]);
+  bool known =
+      !ShapedType::isDynamic(shape[0]) && !ShapedType::isDynamic(shape[1]);
   return RankedTensorType::get(
       {known ? shape[0] * shape[1] : ShapedType::kDynamic, shape[2]},
       input.getElementType());
@@ -59,8 +60,8 @@ FailureOr<BufferLikeType>
 FlattenTokensOp::getBufferType(Value value, const BufferizationOptions &options,
                                const BufferizationState &state,
                                SmallVector<Value> &invocationStack) {
-  auto input = bufferization::getBufferType(getInput(), options, state,
-                                            invocationStack);
+  auto input =
+      bufferization::getBufferType(getInput(), options, state, invocationStack);
   if (failed(input))
     return failure();
   return cast<BufferLikeType>(memref::CollapseShapeOp::computeCollapsedType(
@@ -109,13 +110,13 @@ AliasingValueList UnflattenTokensOp::getAliasingValues(OpOperand &operand,
 FailureOr<BufferLikeType> UnflattenTokensOp::getBufferType(
     Value value, const BufferizationOptions &options,
     const BufferizationState &state, SmallVector<Value> &invocationStack) {
-  auto input = bufferization::getBufferType(getInput(), options, state,
-                                            invocationStack);
+  auto input =
+      bufferization::getBufferType(getInput(), options, state, invocationStack);
   if (failed(input))
     return failure();
   auto type = memref::ExpandShapeOp::computeExpandedType(
-      cast<MemRefType>(*input),
-      cast<RankedTensorType>(getType()).getShape(), {kRows, kWidth});
+      cast<MemRefType>(*input), cast<RankedTensorType>(getType()).getShape(),
+      {kRows, kWidth});
   if (failed(type))
     return failure();
   return cast<BufferLikeType>(*type);

@@ -1,4 +1,5 @@
-//===- KernelBuilder.cpp - Short names for emitting loops and vectors -----*- C++ -*-===//
+//===- KernelBuilder.cpp - Short names for emitting loops and vectors -----*-
+//C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -79,8 +80,8 @@ VectorType KernelBuilder::vectorType(int64_t lanes) {
 }
 
 Value KernelBuilder::splat(double value, int64_t lanes) {
-  auto attr = DenseElementsAttr::get(vectorType(lanes),
-                                     static_cast<float>(value));
+  auto attr =
+      DenseElementsAttr::get(vectorType(lanes), static_cast<float>(value));
   return arith::ConstantOp::create(b, loc, attr);
 }
 
@@ -103,9 +104,9 @@ Value KernelBuilder::load(Value tensor, ValueRange indices, int64_t lanes,
   if (valid)
     mask = vector::CreateMaskOp::create(
         b, loc, VectorType::get({lanes}, b.getI1Type()), valid);
-  Value read = vector::TransferReadOp::create(
-      b, loc, type, tensor, indices, AffineMapAttr::get(map), padding, mask,
-      b.getBoolArrayAttr({true}));
+  Value read = vector::TransferReadOp::create(b, loc, type, tensor, indices,
+                                              AffineMapAttr::get(map), padding,
+                                              mask, b.getBoolArrayAttr({true}));
   if (element.isF32())
     return read;
   return arith::ExtFOp::create(b, loc, vectorType(lanes), read);
@@ -131,10 +132,9 @@ Value KernelBuilder::store(Value vector, Value tensor, ValueRange indices,
   if (valid)
     mask = vector::CreateMaskOp::create(
         b, loc, VectorType::get(type.getShape(), b.getI1Type()), valid);
-  return vector::TransferWriteOp::create(b, loc, tensor.getType(), vector,
-                                         tensor, indices,
-                                         AffineMapAttr::get(map), mask,
-                                         b.getBoolArrayAttr({true}))
+  return vector::TransferWriteOp::create(
+             b, loc, tensor.getType(), vector, tensor, indices,
+             AffineMapAttr::get(map), mask, b.getBoolArrayAttr({true}))
       .getResult();
 }
 

@@ -1,4 +1,5 @@
-//===- KernelBuilder.h - Short names for emitting loops and vectors ---*- C++ -*-===//
+//===- KernelBuilder.h - Short names for emitting loops and vectors ---*- C++
+//-*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -44,8 +45,8 @@ public:
   mlir::Value splat(double value, int64_t lanes);
   mlir::Value splat(mlir::Value scalar, int64_t lanes);
   /// `lanes` consecutive elements along the last dimension, widened to f32.
-  /// `valid`, if given, is how many of them exist (0 to lanes); the rest read as
-  /// `pad`. Without it all must exist.
+  /// `valid`, if given, is how many of them exist (0 to lanes); the rest read
+  /// as `pad`. Without it all must exist.
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes,
                    mlir::Value valid = {}, double pad = 0.0);
   /// One element, widened to f32.
@@ -65,8 +66,8 @@ public:
 
   /// One tile of a parallel loop's destination.
   struct Tile {
-    Values offsets;                                 ///< one per dimension
-    llvm::SmallVector<mlir::OpFoldResult> sizes;    ///< one per dimension
+    Values offsets;                              ///< one per dimension
+    llvm::SmallVector<mlir::OpFoldResult> sizes; ///< one per dimension
   };
   /// A parallel loop over `counts` that computes disjoint tiles of `dest`:
   /// `place` says which tile an iteration owns, `compute` gets that tile (a

@@ -1,0 +1,39 @@
+//===- Passes.td - Conversions out of the attune dialect -----*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CONVERSION_PASSES
+#define ATTUNE_CONVERSION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertAttuneToVector
+    : Pass<"convert-attune-to-vector", "::mlir::func::FuncOp"> {
+  let summary = "Turn every op but the attention ladder into tiled vector code";
+  let description = [{
+    Needs: ffn ops decomposed (attune-decompose-ffn), weights of linear ops in
+    panels (attune-pack-weights; a matrix that is no attune.weight is packed on
+    the spot).
+    Gives: scf.forall over disjoint tiles of each result, with vector code
+    inside; still tensors. No attune op is left except weights and attention.
+    Keeps: the order of every sum, whatever the number of threads.
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", /*default=*/"16",
+      "Columns of a matrix panel: the register tile's width">,
+    Option<"rows", "rows", "int64_t", /*default=*/"6",
+      "Rows of the register tile">,
+    Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
+      "Bytes of weights that one parallel step keeps in the second-level cache">,
+  ];
+}
+
+#endif // ATTUNE_CONVERSION_PASSES

@@ -1,0 +1,42 @@
+//===- AttuneToVector.cpp - The conversion pass -----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "attune/Conversion/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_CONVERTATTUNETOVECTOR
+#include "attune/Conversion/Passes.h.inc"
+
+namespace {
+struct ConvertAttuneToVector final
+    : impl::ConvertAttuneToVectorBase<ConvertAttuneToVector> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (lanes < 1 || rows < 1 || panelBytes < 1) {
+      getOperation().emitError("lanes, rows and panel-bytes must be positive");
+      return signalPassFailure();
+    }
+    VectorLowering lowering{lanes, rows, panelBytes};
+    RewritePatternSet patterns(&getContext());
+    populateLinearPatterns(patterns, lowering);
+    populateNormPatterns(patterns, lowering);
+    populateEmbeddingPatterns(patterns, lowering);
+    populateHeadPatterns(patterns, lowering);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+  }
+};
+} // namespace
+} // namespace attune

@@ -1,0 +1,290 @@
+//===- Embeddings.cpp - Embeddings and positions ----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace attune {
+namespace {
+
+/// Row m of [B, T, ...] as (batch, token).
+std::pair<Value, Value> batchAndToken(KernelBuilder &k, Value row,
+                                      Value tokens) {
+  return {arith::DivSIOp::create(k.b, k.loc, row, tokens),
+          arith::RemSIOp::create(k.b, k.loc, row, tokens)};
+}
+
+Value emptyTokens(KernelBuilder &k, Value ids, int64_t width, Type element) {
+  Value rows = k.mul(k.dim(ids, 0), k.dim(ids, 1));
+  return tensor::EmptyOp::create(
+      k.b, k.loc, {getAsOpFoldResult(rows), k.b.getIndexAttr(width)}, element);
+}
+
+/// The position of a row as f32.
+Value positionOf(KernelBuilder &k, Value positions, Value row) {
+  auto [b, t] = batchAndToken(k, row, k.dim(positions, 1));
+  Value id = tensor::ExtractOp::create(k.b, k.loc, positions, ValueRange{b, t});
+  return arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), id);
+}
+
+/// A small table of numbers known at compile time.
+Value constantRow(KernelBuilder &k, ArrayRef<double> values) {
+  SmallVector<float> row(values.begin(), values.end());
+  auto type = RankedTensorType::get({static_cast<int64_t>(row.size())},
+                                    k.b.getF32Type());
+  return arith::ConstantOp::create(
+      k.b, k.loc, DenseElementsAttr::get(type, ArrayRef<float>(row)));
+}
+
+struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
+  LowerEmbedding(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes) {}
+
+  LogicalResult matchAndRewrite(EmbeddingOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    auto type = cast<RankedTensorType>(op.getType());
+    int64_t width = type.getDimSize(2);
+    bool packed =
+        cast<RankedTensorType>(op.getTable().getType()).getRank() == 3;
+    Value ids = op.getIds(), tokens = k.dim(ids, 1);
+    // An addend is updated in place.
+    Value dest = op.getAddend()
+                     ? asRows(k, op.getAddend())
+                     : emptyTokens(k, ids, width, type.getElementType());
+    Value rows =
+        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+          auto [b, t] = batchAndToken(k, row, tokens);
+          Value id =
+              tensor::ExtractOp::create(k.b, k.loc, ids, ValueRange{b, t});
+          id = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), id);
+          id = k.add(id, k.index(op.getOffset()));
+          return packed ? fromPanels(op, k, id, width, tile)
+                        : fromRow(op, k, id, width, tile);
+        });
+    rewriter.replaceOp(op, fromRows(k, rows, type, ids));
+    return success();
+  }
+
+  Value fromRow(EmbeddingOp op, KernelBuilder &k, Value id, int64_t width,
+                Value tile) const {
+    Value zero = k.index(0);
+    return forColumns(
+        k, width, lanes, tile,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value x = k.load(op.getTable(), {id, column}, lanes, valid);
+          if (!op.getScale().isExactlyValue(1.0))
+            x = arith::MulFOp::create(
+                k.b, k.loc, x, k.splat(op.getScale().convertToDouble(), lanes));
+          if (op.getAddend())
+            x = arith::AddFOp::create(
+                k.b, k.loc, x,
+                k.load(carried[0], {zero, column}, lanes, valid));
+          return KernelBuilder::Values{
+              k.store(x, carried[0], {zero, column}, valid)};
+        })[0];
+  }
+
+  /// A row of a packed table is one lane of a panel: its elements lie R apart,
+  /// so they are fetched one by one. A tied head is worth that: the table is
+  /// stored once, and one token reads one row.
+  Value fromPanels(EmbeddingOp op, KernelBuilder &k, Value id, int64_t width,
+                   Value tile) const {
+    int64_t panel =
+        cast<RankedTensorType>(op.getTable().getType()).getDimSize(2);
+    auto [p, lane] = batchAndToken(k, id, k.index(panel));
+    Value zero = k.index(0);
+    Value panelIndex = p, laneIndex = lane;
+    return k.forLoop(
+        zero, k.index(width), 1, tile,
+        [&](KernelBuilder &k, Value column, ValueRange carried) {
+          Value x =
+              k.loadScalar(op.getTable(), {panelIndex, column, laneIndex});
+          if (!op.getScale().isExactlyValue(1.0))
+            x = arith::MulFOp::create(k.b, k.loc, x,
+                                      k.f32(op.getScale().convertToDouble()));
+          if (op.getAddend())
+            x = arith::AddFOp::create(k.b, k.loc, x,
+                                      k.loadScalar(carried[0], {zero, column}));
+          Type element =
+              cast<RankedTensorType>(carried[0].getType()).getElementType();
+          if (!element.isF32())
+            x = arith::TruncFOp::create(k.b, k.loc, element, x);
+          return KernelBuilder::Values{tensor::InsertOp::create(
+              k.b, k.loc, x, carried[0], ValueRange{zero, column})};
+        })[0];
+  }
+  int64_t lanes;
+};
+
+/// The widest vector, at most `lanes`, that divides `width`.
+int64_t dividing(int64_t width, int64_t lanes) {
+  while (width % lanes != 0)
+    lanes /= 2;
+  return lanes;
+}
+
+struct LowerSinusoidal final : OpRewritePattern<SinusoidalOp> {
+  LowerSinusoidal(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes) {}
+
+  LogicalResult matchAndRewrite(SinusoidalOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    auto type = cast<RankedTensorType>(op.getType());
+    int64_t width = type.getDimSize(2), pairs = width / 2;
+    double base = op.getBase().convertToDouble();
+    bool t2t = op.getConvention() == Sinusoid::Tensor2Tensor;
+    SmallVector<double> frequencies;
+    for (int64_t i = 0; i < pairs; ++i)
+      frequencies.push_back(
+          std::pow(base, t2t ? -double(i) / std::max<double>(pairs - 1, 1)
+                             : -2.0 * double(i) / double(width)));
+    Value table = constantRow(k, frequencies);
+    Value positions = op.getPositions();
+    Value dest = op.getAddend()
+                     ? asRows(k, op.getAddend())
+                     : emptyTokens(k, positions, width, type.getElementType());
+    int64_t lanesHere = dividing(pairs, lanes);
+    Value rows =
+        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+          Value position = k.splat(positionOf(k, positions, row), lanesHere);
+          return k.forLoop(
+              k.index(0), k.index(pairs), lanesHere, tile,
+              [&](KernelBuilder &k, Value pair, ValueRange carried) {
+                Value angle = arith::MulFOp::create(
+                    k.b, k.loc, position, k.load(table, {pair}, lanesHere));
+                auto [sin, cos] = emitSinCos(k, angle);
+                Value tile = carried[0];
+                if (op.getConvention() == Sinusoid::Interleaved) {
+                  Value both =
+                      vector::InterleaveOp::create(k.b, k.loc, sin, cos);
+                  tile = put(op, k, both, tile, k.mul(pair, 2), 2 * lanesHere);
+                } else {
+                  tile = put(op, k, sin, tile, pair, lanesHere);
+                  tile = put(op, k, cos, tile, k.add(pair, k.index(pairs)),
+                             lanesHere);
+                }
+                return KernelBuilder::Values{tile};
+              })[0];
+        });
+    rewriter.replaceOp(op, fromRows(k, rows, type, positions));
+    return success();
+  }
+
+  static Value put(SinusoidalOp op, KernelBuilder &k, Value x, Value tile,
+                   Value column, int64_t lanes) {
+    Value zero = k.index(0);
+    if (op.getAddend())
+      x = arith::AddFOp::create(k.b, k.loc, x,
+                                k.load(tile, {zero, column}, lanes));
+    return k.store(x, tile, {zero, column});
+  }
+  int64_t lanes;
+};
+
+struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
+  LowerRotaryTable(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes) {}
+
+  LogicalResult matchAndRewrite(RotaryTableOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    int64_t pairs = op.getFrequencies().size();
+    Value table = constantRow(k, op.getFrequencies());
+    Value exponents, logScale;
+    if (op.getDynamic()) {
+      SmallVector<double> powers;
+      for (int64_t i = 0; i < pairs; ++i)
+        powers.push_back(-2.0 * double(i) / double(2 * pairs - 2));
+      exponents = constantRow(k, powers);
+      logScale = dynamicScale(op, k);
+    }
+    Value cos = fill(op, k, table, exponents, logScale, pairs, /*cosine=*/true);
+    Value sin =
+        fill(op, k, table, exponents, logScale, pairs, /*cosine=*/false);
+    rewriter.replaceOp(op, {cos, sin});
+    return success();
+  }
+
+  /// log s of dynamic NTK scaling, from the longest position of the call.
+  static Value dynamicScale(RotaryTableOp op, KernelBuilder &k) {
+    double length = (*op.getDynamic())[0], factor = (*op.getDynamic())[1];
+    Value positions = op.getPositions();
+    Value zero = k.index(0);
+    Value start = arith::ConstantIntOp::create(
+        k.b, k.loc, static_cast<int64_t>(length) - 1, 64);
+    Value longest = k.forLoop(
+        zero, k.dim(positions, 0), 1, start,
+        [&](KernelBuilder &k, Value b, ValueRange outer) {
+          return k.forLoop(
+              zero, k.dim(positions, 1), 1, outer,
+              [&](KernelBuilder &k, Value t, ValueRange carried) {
+                Value p = tensor::ExtractOp::create(k.b, k.loc, positions,
+                                                    ValueRange{b, t});
+                return KernelBuilder::Values{
+                    arith::MaxSIOp::create(k.b, k.loc, p, carried[0])};
+              });
+        })[0];
+    Value n = arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), longest);
+    n = arith::AddFOp::create(k.b, k.loc, n, k.f32(1.0));
+    Value s = arith::MulFOp::create(k.b, k.loc, n, k.f32(factor / length));
+    s = arith::AddFOp::create(k.b, k.loc, s, k.f32(1.0 - factor));
+    return math::LogOp::create(k.b, k.loc, s);
+  }
+
+  Value fill(RotaryTableOp op, KernelBuilder &k, Value table, Value exponents,
+             Value logScale, int64_t pairs, bool cosine) const {
+    Value positions = op.getPositions();
+    Value dest = emptyTokens(k, positions, pairs, k.b.getF32Type());
+    int64_t width = dividing(pairs, lanes);
+    double factor = op.getFactor().convertToDouble();
+    Value rows =
+        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+          Value position = k.splat(positionOf(k, positions, row), width);
+          return k.forLoop(
+              k.index(0), k.index(pairs), width, tile,
+              [&](KernelBuilder &k, Value pair, ValueRange carried) {
+                Value frequency = k.load(table, {pair}, width);
+                if (exponents) {
+                  Value power = arith::MulFOp::create(
+                      k.b, k.loc, k.load(exponents, {pair}, width),
+                      k.splat(logScale, width));
+                  frequency = arith::MulFOp::create(
+                      k.b, k.loc, frequency,
+                      math::ExpOp::create(k.b, k.loc, power).getResult());
+                }
+                Value angle =
+                    arith::MulFOp::create(k.b, k.loc, position, frequency);
+                auto [sin, cos] = emitSinCos(k, angle);
+                Value value = arith::MulFOp::create(
+                    k.b, k.loc, cosine ? cos : sin, k.splat(factor, width));
+                return KernelBuilder::Values{
+                    k.store(value, carried[0], {k.index(0), pair})};
+              })[0];
+        });
+    return fromRows(k, rows,
+                    cosine ? op.getCos().getType() : op.getSin().getType(),
+                    positions);
+  }
+  int64_t lanes;
+};
+
+} // namespace
+
+void populateEmbeddingPatterns(RewritePatternSet &patterns,
+                               const VectorLowering &lowering) {
+  patterns.add<LowerEmbedding, LowerSinusoidal, LowerRotaryTable>(
+      patterns.getContext(), lowering);
+}
+
+} // namespace attune

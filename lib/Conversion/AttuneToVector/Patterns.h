@@ -1,0 +1,71 @@
+//===- Patterns.h - One function per family of ops --------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Codegen/KernelBuilder.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace attune {
+
+/// The register tile and the cache budget; the pass's options.
+struct VectorLowering {
+  int64_t lanes;
+  int64_t rows;
+  int64_t panelBytes;
+};
+
+void populateLinearPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateEmbeddingPatterns(mlir::RewritePatternSet &,
+                               const VectorLowering &);
+void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+
+/// `activation(x)` on a vector of f32.
+mlir::Value emitActivation(KernelBuilder &k, Activation activation,
+                           mlir::Value x);
+
+/// Sine and cosine of a vector of f32 in radians. Cody-Waite reduction by pi/2
+/// in three steps, minimax polynomials on [-pi/4, pi/4]: absolute error below
+/// 2.5e-7 for |x| <= 1e5.
+std::pair<mlir::Value, mlir::Value> emitSinCos(KernelBuilder &k, mlir::Value x);
+
+/// A [.., D] tensor as rows [M, D] (rank 2 or 3).
+mlir::Value asRows(KernelBuilder &k, mlir::Value x);
+/// Rows as a tensor of type `type`, whose leading sizes are those of `like`.
+mlir::Value fromRows(KernelBuilder &k, mlir::Value rows, mlir::Type type,
+                     mlir::Value like);
+/// The number of rows of a [.., D] tensor.
+mlir::Value countRows(KernelBuilder &k, mlir::Value x);
+
+/// An uninitialised [M, D] tensor for the rows of `like`.
+mlir::Value emptyRows(KernelBuilder &k, mlir::Value like, int64_t width,
+                      mlir::Type element);
+
+/// A parallel loop over the rows of dest [M, D]: `compute` gets the row's
+/// number and its [1, D] tile, and returns the tile written.
+mlir::Value
+forallRows(KernelBuilder &k, mlir::Value dest,
+           llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value row,
+                                          mlir::Value tile)>
+               compute);
+
+/// Walks a row of static width in vectors: `body(k, column, valid, carried)`;
+/// `valid` is null for whole vectors and the number of lanes for the last one.
+KernelBuilder::Values forColumns(
+    KernelBuilder &k, int64_t width, int64_t lanes, mlir::ValueRange inits,
+    llvm::function_ref<
+        KernelBuilder::Values(KernelBuilder &, mlir::Value column,
+                              mlir::Value valid, mlir::ValueRange carried)>
+        body);
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
