@@ -38,8 +38,7 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
     place.offset = layout.totalBytes;
     place.numLayers = weight.getNumLayers();
     // i1 and other narrow integers take a byte.
-    place.layerBytes =
-        llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    place.layerBytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     bool fits = true;
     for (int64_t size : type.getShape())
       fits &= !llvm::MulOverflow(place.layerBytes, size, place.layerBytes);

@@ -1,4 +1,4 @@
-//===- attune-opt.cpp - mlir-opt with Attune's dialect and passes -*- C++ -*-===//
+//===- attune-opt.cpp - mlir-opt with Attune's dialect and passes ---------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

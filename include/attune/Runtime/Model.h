@@ -30,9 +30,9 @@ extern "C" {
 typedef void (*attune_entry_fn)(void **args);
 
 typedef struct attune_model_descriptor {
-  uint32_t abi_version;   /* ATTUNE_ABI_VERSION */
+  uint32_t abi_version; /* ATTUNE_ABI_VERSION */
   uint32_t num_entries;
-  const char *metadata;   /* JSON, see lib/Runtime/README.md */
+  const char *metadata; /* JSON, see lib/Runtime/README.md */
   uint64_t metadata_size;
   const attune_entry_fn *entries; /* in the order of metadata "entries" */
 } attune_model_descriptor;

@@ -86,9 +86,9 @@ std::string formatDiagnosticJson(const Diagnostic &diagnostic);
 
 /// Reads a whole file; reports and returns null if that fails or the file is
 /// larger than `maxBytes`.
-std::shared_ptr<const SourceFile> readSourceFile(const std::string &path,
-                                                 DiagnosticEngine &diags,
-                                                 uint64_t maxBytes = 256u << 20);
+std::shared_ptr<const SourceFile>
+readSourceFile(const std::string &path, DiagnosticEngine &diags,
+               uint64_t maxBytes = 256u << 20);
 
 } // namespace attune
 

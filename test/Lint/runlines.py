@@ -1,0 +1,77 @@
+"""Checks that every RUN line of the lit tests proves something.
+
+A RUN line ends in a checker, or prepares a file that a later RUN line of the
+same test uses. The last one always ends in a checker. Usage: runlines.py ROOT
+"""
+
+import re
+import sys
+
+import tree
+
+SUFFIXES = (".mlir", ".test", ".c")
+CHECKERS = {"FileCheck", "diff", "cmp", "fpcmp", "not", "count", "%python", "test"}
+# These check by themselves, with an exit code made for it.
+CHECKING = re.compile(
+    r"--?verify-diagnostics|\battune verify\b|\bgrep -q\b|\bclang-format\b")
+SETUP = {"split-file", "mkdir", "rm", "cp", "mv", "ln", "cd", "chmod", "touch",
+         "tar", "export", "echo", "printf", "truncate", "%cmake", "head", "tail",
+         "dd", "cat", "sed", "env"}
+OUTPUT = re.compile(
+    r"(?:(?<!\S)(?:-o|--outputs?|--emit-stages)[ =]|>)\s*([^\s>|&;]+)")
+
+
+def run_lines(text):
+    """(line number, command) of each RUN line, continuations joined."""
+    lines, pending = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.search(r"(?<![\w-])RUN:\s*(.*)", line)
+        if not match:
+            continue
+        command = match.group(1).strip()
+        if pending:
+            number, command = pending[0], pending[1] + " " + command
+        pending = None
+        if command.endswith("\\"):
+            pending = (number, command[:-1].strip())
+        else:
+            lines.append((number, command))
+    return lines
+
+
+def is_check(command):
+    command = re.sub(r"\"[^\"]*\"|'[^']*'", "QUOTED", command)
+    last = re.split(r"\s*(?:\|\||&&|\||;)\s*", command)[-1]
+    words = [word for word in last.split() if not re.match(r"\w+=", word)]
+    return bool(words) and (words[0] in CHECKERS
+                            or CHECKING.search(command) is not None)
+
+
+def prepares(command, later):
+    if command.split()[0] in SETUP:
+        return True
+    return any(output in other for output in OUTPUT.findall(command)
+               for other in later)
+
+
+def main():
+    root, errors, checked = sys.argv[1], [], 0
+    for name in tree.files(root):
+        if not name.startswith("test/") or not name.endswith(SUFFIXES):
+            continue
+        if tree.is_data(name) or name.startswith("test/lib/"):
+            continue
+        lines = run_lines(tree.read(root, name))
+        checked += 1
+        if not lines:
+            errors.append(f"{name}:1: a test without a RUN line never runs")
+        for index, (number, command) in enumerate(lines):
+            later = [other for _, other in lines[index + 1:]]
+            if is_check(command) or (later and prepares(command, later)):
+                continue
+            errors.append(f"{name}:{number}: RUN line ends in no checker")
+    tree.finish(checked, "tests", errors)
+
+
+if __name__ == "__main__":
+    main()
