@@ -8,28 +8,10 @@
 #ifndef ATTUNE_ATTENTION_OPS_TD
 #define ATTUNE_ATTENTION_OPS_TD
 
-include "AttuneAttrs.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
+include "AttuneTypes.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
-// [batch, heads, tokens, width]
-def Attune_Heads : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[4]>],
-                                  "[batch, heads, tokens, width] tensor">;
-// [batch, heads, queries, keys]
-def Attune_Scores : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
-                                   "[batch, heads, queries, keys] f32 tensor">;
-// Each of batch, heads and queries may be 1 and is then broadcast.
-def Attune_ScoreMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
-    "[batch|1, heads|1, queries|1, keys] i1 tensor">;
-def Attune_ScoreBias : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
-    "[batch|1, heads|1, queries|1, keys] f32 tensor">;
-// One number per query head.
-def Attune_PerHead : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>],
-                                    "[heads] f32 tensor">;
-def Attune_RowState : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
-                                     "[batch, heads, queries] f32 tensor">;
-
-def Attune_SimilarityOp : Attune_Op<"similarity", [Pure]> {
+def Attune_SimilarityOp : Attune_Op<"similarity", [Pure, Attune_Reify]> {
   let summary = "Scaled dot products of queries and keys";
   let description = [{
     `E[b,h,m,n] = scale * sum_d Q[b,h,m,d] K[b,h*Hkv/Hq,n,d]`, summed in f32.
@@ -52,7 +34,8 @@ def Attune_SimilarityOp : Attune_Op<"similarity", [Pure]> {
 }
 
 def Attune_MaskScoresOp : Attune_Op<"mask_scores",
-    [Pure, AttrSizedOperandSegments, AllTypesMatch<["scores", "result"]>]> {
+    [Pure, Attune_Reify, AttrSizedOperandSegments,
+     AllTypesMatch<["scores", "result"]>]> {
   let summary = "Soft-cap scores, add biases, hide what may not be seen";
   let description = [{
     In this order: `E = c tanh(E/c)` with `softcap = c`; `E += bias`;
@@ -87,7 +70,7 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
 }
 
 def Attune_SoftmaxOp : Attune_Op<"softmax",
-    [Pure, AllTypesMatch<["scores", "result"]>]> {
+    [Pure, Attune_Reify, AllTypesMatch<["scores", "result"]>]> {
   let summary = "Softmax over keys; a row of -inf gives zeros";
   let description = [{
     `A[m,n] = exp(E[m,n] - max_n E[m,n]) / (sum_n exp(...) + sink)`, where
@@ -106,7 +89,29 @@ def Attune_SoftmaxOp : Attune_Op<"softmax",
   let hasVerifier = 1;
 }
 
-def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure]> {
+def Attune_LogSumExpOp : Attune_Op<"log_sum_exp", [Pure, Attune_Reify]> {
+  let summary = "Logarithm of the sum of exponentials over keys";
+  let description = [{
+    `L[m] = log(sum_n exp(E[m,n]) + sink)`, where `sink = exp(sinks[h])` if
+    given, else 0; computed around the maximum, so it does not overflow. A row
+    of -inf without a sink gives -inf. `exp(E - L)` is the softmax.
+
+    Verifier rules: X1: the result is [B, H, M]; X2: sinks is [H].
+
+    ```mlir
+    %l = attune.log_sum_exp %e : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Scores:$scores, Optional<Attune_PerHead>:$sinks);
+  let results = (outs Attune_RowState:$result);
+  let assemblyFormat = [{
+    $scores (`sinks` $sinks^ `:` type($sinks))? attr-dict
+    `:` type($scores) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure, Attune_Reify]> {
   let summary = "Values averaged with attention weights";
   let description = [{
     `Y[b,h,m,d] = sum_n A[b,h,m,n] V[b,h*Hkv/Hq,n,d]`, summed in f32 and
@@ -132,13 +137,14 @@ def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure]> {
 
 
 def Attune_AttentionOp : Attune_Op<"attention",
-    [Pure, AttrSizedOperandSegments]> {
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention with every variant in one op";
   let description = [{
     The chain `weighted_sum(softmax(mask_scores(similarity(Q, K))), V)` in one
     op, with the meaning of each link. A row with no visible key yields zeros.
-    `lse[b,h,m] = log sum_n exp E[m,n]` (-inf for such a row) is an optional
-    second result. Rounds once, at the end.
+    `lse[b,h,m] = log sum_n exp E[m,n]` (-inf for such a row; with sinks the sum
+    includes `exp(sinks[h])`, so that `exp(E - lse)` are the weights) is an
+    optional second result. Rounds once, at the end.
 
     Verifier rules (tests: `invalid-attention.mlir`, one case per label):
     - A1: batch sizes agree.
@@ -178,7 +184,8 @@ def Attune_AttentionOp : Attune_Op<"attention",
 }
 
 def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
-    [Pure, AttrSizedOperandSegments, DestinationStyleOpInterface]> {
+    [Pure, Attune_Reify, AttrSizedOperandSegments,
+     DestinationStyleOpInterface]> {
   let summary = "One step of online softmax over a block of keys";
   let description = [{
     Milakov and Gimelshein (2018); Dao et al. (2022). Takes the running maximum
@@ -234,7 +241,7 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
 }
 
 def Attune_OnlineMergeOp : Attune_Op<"online_merge",
-    [Pure, AllTypesMatch<["acc0", "acc1", "acc"]>,
+    [Pure, Attune_Reify, AllTypesMatch<["acc0", "acc1", "acc"]>,
      AllTypesMatch<["max0", "max1", "sum0", "sum1", "max", "sum"]>]> {
   let summary = "Merge two online-softmax states over disjoint keys";
   let description = [{
@@ -253,7 +260,8 @@ def Attune_OnlineMergeOp : Attune_Op<"online_merge",
   }];
 }
 
-def Attune_OnlineFinishOp : Attune_Op<"online_finish", [Pure]> {
+def Attune_OnlineFinishOp : Attune_Op<"online_finish",
+    [Pure, Attune_Reify]> {
   let summary = "Divide the accumulator by the sum: the attention result";
   let description = [{
     `Y = acc / l`, 0 where l = 0; `lse = m + log l`. With `sinks` the sum is
@@ -269,7 +277,7 @@ def Attune_OnlineFinishOp : Attune_Op<"online_finish", [Pure]> {
   }];
 }
 
-def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure]> {
+def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure, Attune_Reify]> {
   let summary = "Columns of a projection as heads";
   let description = [{
     `Y[b,h,t,d] = X[b,t, offset + h*Dh + d]`: [B, T, W] to [B, H, T, Dh].
@@ -290,7 +298,7 @@ def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attune_MergeHeadsOp : Attune_Op<"merge_heads", [Pure]> {
+def Attune_MergeHeadsOp : Attune_Op<"merge_heads", [Pure, Attune_Reify]> {
   let summary = "Concatenate the heads of each token";
   let description = [{
     `Y[b,t,h*Dh + d] = X[b,h,t,d]`: [B, H, T, Dh] to [B, T, H*Dh].

@@ -8,14 +8,10 @@
 #ifndef ATTUNE_CACHE_OPS_TD
 #define ATTUNE_CACHE_OPS_TD
 
-include "AttuneAttentionOps.td"
-
-// [layers, batch, kv heads, capacity, width]
-def Attune_Cache : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[5]>],
-    "[layers, batch, heads, capacity, width] tensor">;
+include "AttuneTypes.td"
 
 def Attune_CacheAppendOp : Attune_Op<"cache_append",
-    [Pure, AllTypesMatch<["cache", "result"]>]> {
+    [Pure, Attune_Reify, AllTypesMatch<["cache", "result"]>]> {
   let summary = "A cache with the keys or values of new tokens written";
   let description = [{
     `R = cache; R[layer, b, h, past + t, d] = new[b, h, t, d]`. The caller sees
@@ -38,7 +34,7 @@ def Attune_CacheAppendOp : Attune_Op<"cache_append",
   let hasVerifier = 1;
 }
 
-def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure]> {
+def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
   let summary = "The first rows of one layer of a cache";
   let description = [{
     `Y[b,h,t,d] = cache[layer, b, h, t, d]` for t < length.

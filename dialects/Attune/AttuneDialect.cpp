@@ -7,6 +7,8 @@
 
 #include "Attune/AttuneDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
@@ -16,11 +18,11 @@ using namespace attune;
 
 void AttuneDialect::initialize() {
   registerAttributes();
-  addOperations<
-#define GET_OP_LIST
-#include "Attune/AttuneOps.cpp.inc"
-      >();
+  registerAttentionOps();
+  registerCacheOps();
+  registerEmbeddingOps();
+  registerFFNOps();
+  registerNormOps();
+  registerViewOps();
+  registerWeightOps();
 }
-
-#define GET_OP_CLASSES
-#include "Attune/AttuneOps.cpp.inc"

@@ -21,8 +21,21 @@ def Attune_Dialect : Dialect {
     Weights are symbols that name tensors of a checkpoint, never constants.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
   let extraClassDeclaration = [{
+    /// Discardable string attribute of the last op of an attention chain:
+    /// "auto" (the default), "off" or "required".
+    static constexpr ::llvm::StringLiteral kFusionAttr = "attune.fusion";
+
     void registerAttributes();
+    void registerAttentionOps();
+    void registerCacheOps();
+    void registerEmbeddingOps();
+    void registerFFNOps();
+    void registerNormOps();
+    void registerViewOps();
+    void registerWeightOps();
   }];
 }
 

@@ -8,15 +8,9 @@
 #ifndef ATTUNE_EMBEDDING_OPS_TD
 #define ATTUNE_EMBEDDING_OPS_TD
 
-include "AttuneFFNOps.td"
+include "AttuneTypes.td"
 
-// [batch, tokens]
-def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
-                                "[batch, tokens] i64 tensor">;
-def Attune_Tokens : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
-                                   "[batch, tokens, width] tensor">;
-
-def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure]> {
+def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure, Attune_Reify]> {
   let summary = "Rows of a table, picked by id";
   let description = [{
     `Y[b,t,:] = scale * table[ids[b,t] + offset, :] (+ addend[b,t,:])`. Serves
@@ -47,7 +41,7 @@ def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attune_SinusoidalOp : Attune_Op<"sinusoidal", [Pure]> {
+def Attune_SinusoidalOp : Attune_Op<"sinusoidal", [Pure, Attune_Reify]> {
   let summary = "Sines and cosines of positions";
   let description = [{
     `[sin(w_k t), cos(w_k t)]` laid out by `convention` (see the enum), added to
@@ -72,7 +66,8 @@ def Attune_SinusoidalOp : Attune_Op<"sinusoidal", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attune_RotaryTableOp : Attune_Op<"rotary_table", [Pure]> {
+def Attune_RotaryTableOp : Attune_Op<"rotary_table",
+    [Pure, Attune_Reify]> {
   let summary = "Cosines and sines of rotary angles";
   let description = [{
     Su et al. (2021). `cos[b,t,i] = factor * cos(p[b,t] * w_i)`, sin alike, with
@@ -101,7 +96,8 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table", [Pure]> {
 }
 
 def Attune_RotaryOp : Attune_Op<"rotary",
-    [Pure, AllTypesMatch<["input", "result"]>, AllTypesMatch<["cos", "sin"]>]> {
+    [Pure, Attune_Reify, AllTypesMatch<["input", "result"]>,
+     AllTypesMatch<["cos", "sin"]>]> {
   let summary = "Turn pairs of channels by position";
   let description = [{
     With R = 2 * the tables' pairs, for pair i = (a, b) of the first R channels:

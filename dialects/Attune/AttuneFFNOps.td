@@ -8,13 +8,10 @@
 #ifndef ATTUNE_FFN_OPS_TD
 #define ATTUNE_FFN_OPS_TD
 
-include "AttuneNormOps.td"
+include "AttuneTypes.td"
 
-// [N, K] rows are outputs (torch.nn.Linear), or packed panels [N/R, K, R].
-def Attune_Matrix : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2, 3]>],
-                                   "[out, in] matrix or packed panels">;
-
-def Attune_LinearOp : Attune_Op<"linear", [Pure, AttrSizedOperandSegments]> {
+def Attune_LinearOp : Attune_Op<"linear",
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "y = act(x W^T + b), gated or added to a residual if asked";
   let description = [{
     `Z[..., n] = sum_k X[..., k] W[n, k] + bias[n]`, summed in f32.
@@ -49,7 +46,8 @@ def Attune_LinearOp : Attune_Op<"linear", [Pure, AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Attune_FFNOp : Attune_Op<"ffn", [Pure, AttrSizedOperandSegments]> {
+def Attune_FFNOp : Attune_Op<"ffn",
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "Feed-forward layer: act(x W1^T + b1) W2^T + b2";
   let description = [{
     Vaswani et al. (2017). The hidden layer stays in f32. `Y += residual` if
@@ -82,7 +80,7 @@ def Attune_FFNOp : Attune_Op<"ffn", [Pure, AttrSizedOperandSegments]> {
 }
 
 def Attune_GatedFFNOp : Attune_Op<"gated_ffn",
-    [Pure, AttrSizedOperandSegments]> {
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "Gated feed-forward layer: (act(x Wg^T) * x Wu^T) Wd^T";
   let description = [{
     Shazeer (2020): SwiGLU, GEGLU, ReGLU by activation. `gate_up` holds the H

@@ -5,10 +5,32 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneShapes.h"
 
 using namespace mlir;
 using namespace attune;
 
+#define GET_OP_CLASSES
+#include "Attune/AttuneNormOps.cpp.inc"
+
+void AttuneDialect::registerNormOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneNormOps.cpp.inc"
+      >();
+}
+
 LogicalResult LayerNormOp::verify() { return success(); }
 LogicalResult RMSNormOp::verify() { return success(); }
+
+LogicalResult
+LayerNormOp::reifyResultShapes(OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAs(builder, getLoc(), getResult(), getInput(), shapes);
+}
+
+LogicalResult
+RMSNormOp::reifyResultShapes(OpBuilder &builder,
+                             ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAs(builder, getLoc(), getResult(), getInput(), shapes);
+}

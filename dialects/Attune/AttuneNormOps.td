@@ -8,15 +8,11 @@
 #ifndef ATTUNE_NORM_OPS_TD
 #define ATTUNE_NORM_OPS_TD
 
-include "AttuneAttrs.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def Attune_Activations : RankedTensorOf<[F32, F16, BF16]>;
-def Attune_Channel : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[1]>],
-                                    "[width] tensor">;
+include "AttuneTypes.td"
 
 def Attune_LayerNormOp : Attune_Op<"layer_norm",
-    [Pure, AttrSizedOperandSegments, AllTypesMatch<["input", "result"]>]> {
+    [Pure, Attune_Reify, AttrSizedOperandSegments,
+     AllTypesMatch<["input", "result"]>]> {
   let summary = "Layer normalisation over the last dimension";
   let description = [{
     Ba, Kiros and Hinton (2016). `mu = mean x`, `var = mean (x - mu)^2` (two
@@ -43,7 +39,7 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
 }
 
 def Attune_RMSNormOp : Attune_Op<"rms_norm",
-    [Pure, AllTypesMatch<["input", "result"]>]> {
+    [Pure, Attune_Reify, AllTypesMatch<["input", "result"]>]> {
   let summary = "Root-mean-square normalisation over the last dimension";
   let description = [{
     Zhang and Sennrich (2019). `y = x / sqrt(mean x^2 + eps) * (offset + gamma)`

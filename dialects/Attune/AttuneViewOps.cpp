@@ -13,6 +13,16 @@ using namespace mlir;
 using namespace mlir::bufferization;
 using namespace attune;
 
+#define GET_OP_CLASSES
+#include "Attune/AttuneViewOps.cpp.inc"
+
+void AttuneDialect::registerViewOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneViewOps.cpp.inc"
+      >();
+}
+
 static const ReassociationIndices kRows = {0, 1}, kWidth = {2};
 
 /// Both ops are views: neither reads nor writes, and the result is the

@@ -10,6 +10,16 @@
 using namespace mlir;
 using namespace attune;
 
+#define GET_OP_CLASSES
+#include "Attune/AttuneWeightOps.cpp.inc"
+
+void AttuneDialect::registerWeightOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneWeightOps.cpp.inc"
+      >();
+}
+
 LogicalResult WeightOp::verify() { return success(); }
 
 RankedTensorType WeightOp::getLayerType() {
@@ -20,12 +30,12 @@ RankedTensorType WeightOp::getLayerType() {
 }
 
 LogicalResult WeightGetOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this,
-                                                          getWeightAttr());
+  auto weight =
+      symbols.lookupNearestSymbolFrom<WeightOp>(*this, getWeightAttr());
   // G1
   if (!weight)
-    return emitOpError("names ") << getWeightAttr()
-                                 << ", which is no attune.weight";
+    return emitOpError("names ")
+           << getWeightAttr() << ", which is no attune.weight";
   // G2
   if (weight.getLayerType() != getType()) {
     InFlightDiagnostic diag = emitOpError("has type ")

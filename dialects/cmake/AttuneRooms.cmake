@@ -32,3 +32,18 @@ function(attune_pass_room room)
   add_public_tablegen_target(Attune${room}PassIncGen)
   add_dependencies(AttuneHeaders Attune${room}PassIncGen)
 endfunction()
+
+# attune_link_whole(target AttuneA AttuneB...) links every object of the rooms,
+# used or not: plugins may need what the tool itself does not. The whole
+# archives come first, so the rooms' own mutual links add nothing.
+function(attune_link_whole target)
+  set(whole "")
+  foreach(room ${ARGN})
+    string(APPEND whole ",$<TARGET_FILE:${room}>")
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS
+      $<TARGET_FILE:${room}>)
+  endforeach()
+  target_link_options(${target} PRIVATE
+    "LINKER:--push-state,--whole-archive${whole},--pop-state")
+  target_link_libraries(${target} PRIVATE ${ARGN})
+endfunction()

@@ -9,6 +9,7 @@
 #define ATTUNE_INITALL_H
 
 #include "Attune/AttuneDialect.h"
+#include "attune/Transforms/Passes.h"
 
 namespace attune {
 
@@ -18,7 +19,9 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 }
 
 /// Registers every pass and named pipeline of Attune.
-inline void registerAllPasses() {}
+inline void registerAllPasses() {
+  registerAttuneTransformsPasses();
+}
 
 } // namespace attune
 

@@ -1,0 +1,54 @@
+//===- AttuneTypes.td - What tensors the ops take ------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TYPES_TD
+#define ATTUNE_TYPES_TD
+
+include "AttuneAttrs.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// [batch, heads, tokens, width]
+def Attune_Heads : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[4]>],
+                                  "[batch, heads, tokens, width] tensor">;
+// [batch, heads, queries, keys]
+def Attune_Scores : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
+                                   "[batch, heads, queries, keys] f32 tensor">;
+// Each of batch, heads and queries may be 1 and is then broadcast.
+def Attune_ScoreMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
+    "[batch|1, heads|1, queries|1, keys] i1 tensor">;
+def Attune_ScoreBias : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
+    "[batch|1, heads|1, queries|1, keys] f32 tensor">;
+// One number per query head.
+def Attune_PerHead : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>],
+                                    "[heads] f32 tensor">;
+def Attune_RowState : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
+                                     "[batch, heads, queries] f32 tensor">;
+
+def Attune_Activations : RankedTensorOf<[F32, F16, BF16]>;
+def Attune_Channel : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[1]>],
+                                    "[width] tensor">;
+
+// [N, K] rows are outputs (torch.nn.Linear), or packed panels [N/R, K, R].
+def Attune_Matrix : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2, 3]>],
+                                   "[out, in] matrix or packed panels">;
+
+// [batch, tokens]
+def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
+                                "[batch, tokens] i64 tensor">;
+def Attune_Tokens : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
+                                   "[batch, tokens, width] tensor">;
+
+// [layers, batch, kv heads, capacity, width]
+def Attune_Cache : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[5]>],
+    "[layers, batch, heads, capacity, width] tensor">;
+
+// Ops whose result sizes follow from operands, so tensor.dim resolves.
+def Attune_Reify : DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+                                             ["reifyResultShapes"]>;
+
+#endif // ATTUNE_TYPES_TD

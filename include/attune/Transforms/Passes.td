@@ -1,0 +1,77 @@
+//===- Passes.td - attune to attune ------------------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TRANSFORMS_PASSES
+#define ATTUNE_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FuseAttention : Pass<"attune-fuse-attention"> {
+  let summary = "Fold similarity, softmax and weighing into one attention op";
+  let description = [{
+    Needs: the chain `similarity`, `mask_scores` (none, one or several),
+    `softmax`, `weighted_sum` in one block, each link with a single user; or the
+    same written by hand, see below.
+    Gives: `attune.attention`. A chain with a shared link is left untouched,
+    because fusing it would compute the link twice.
+    Keeps: numerics up to rounding: the fused op also sums in f32. Only a row
+    without a visible key may differ in a chain written by hand: `linalg.softmax`
+    makes NaN of it, attention zeros.
+
+    The discardable attribute `attune.fusion` on the last op of a chain is "off"
+    (leave it alone) or "required": a required chain that did not fuse is an
+    error at its location that says why.
+
+    Every chain is reported as a remark of category `attune-fusion`
+    (`--remarks-filter=attune-fusion`), fused ones as passed, the rest as missed
+    with the reason; `explain-fusion` makes them diagnostics.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let options = [
+    Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",
+           "Say with a remark at each chain what was fused, or why it was not">,
+  ];
+  let statistics = [
+    Statistic<"numFused", "num-fused", "Chains folded into attune.attention">,
+    Statistic<"numLeft", "num-left", "Chains left as they were">,
+  ];
+}
+
+def UnfuseAttention : Pass<"attune-unfuse-attention"> {
+  let summary = "Write attention as similarity, softmax and weighing";
+  let description = [{
+    Needs: nothing.
+    Gives: `similarity`, `mask_scores` (where something is masked, biased or
+    capped), `softmax` and `weighted_sum`, and `log_sum_exp` for a second
+    result; no `attune.attention` is left.
+    Keeps: numerics up to rounding, and the attributes that are not the op's own.
+    This is the reference that the fused path is compared with; it needs memory
+    for every score.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let statistics = [
+    Statistic<"numUnfused", "num-unfused", "Attention ops taken apart">,
+  ];
+}
+
+def DecomposeFFN : Pass<"attune-decompose-ffn"> {
+  let summary = "Write feed-forward layers as two linear layers";
+  let description = [{
+    Needs: nothing.
+    Gives: for each `ffn` or `gated_ffn` one `linear` with the activation (gated)
+    and one with the residual; the hidden layer between them is f32.
+    Keeps: the numbers exactly, it is the definition of the ops.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numDecomposed", "num-decomposed", "Layers taken apart">,
+  ];
+}
+
+#endif // ATTUNE_TRANSFORMS_PASSES

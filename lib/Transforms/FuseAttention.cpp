@@ -1,0 +1,152 @@
+//===- FuseAttention.cpp - The attention chain as one op ------ -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionChain.h"
+#include "Attune/AttuneDialect.h"
+#include "attune/Transforms/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_FUSEATTENTION
+#include "attune/Transforms/Passes.h.inc"
+
+namespace {
+/// What the user asked for at one chain.
+enum class Wish { Auto, Off, Required };
+
+/// One chain found, before anything is rewritten.
+struct Candidate {
+  Operation *root;
+  std::unique_ptr<AttentionChain> chain; // null if it cannot be fused
+  Refusal refusal;
+};
+
+Wish wishOf(Operation *root) {
+  auto text = root->getAttrOfType<StringAttr>(AttuneDialect::kFusionAttr);
+  return !text                           ? Wish::Auto
+         : text.getValue() == "off"      ? Wish::Off
+         : text.getValue() == "required" ? Wish::Required
+                                         : Wish::Auto;
+}
+
+AttentionOp build(AttentionChain &chain, RewriterBase &rewriter) {
+  MLIRContext *context = rewriter.getContext();
+  SmallVector<Location> locs = {chain.root->getLoc()};
+  for (Operation *link : chain.links)
+    locs.push_back(link->getLoc());
+  auto fused = AttentionOp::create(
+      rewriter, FusedLoc::get(context, locs), TypeRange{chain.resultType},
+      chain.query, chain.key, chain.value, chain.mask, chain.bias, chain.slopes,
+      chain.sinks, chain.scale, CausalAlignAttr::get(context, chain.causal),
+      chain.window, chain.softcap);
+  for (NamedAttribute attr : chain.root->getDiscardableAttrs())
+    if (attr.getName() != AttuneDialect::kFusionAttr)
+      fused->setDiscardableAttr(attr.getName(), attr.getValue());
+  return fused;
+}
+
+/// "8 query heads over 2 key/value heads, causal bottom_right, window 64".
+std::string describe(AttentionOp op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto heads = [&](Value v) {
+    int64_t n = cast<RankedTensorType>(v.getType()).getDimSize(1);
+    return ShapedType::isDynamic(n) ? std::string("?") : std::to_string(n);
+  };
+  os << heads(op.getQuery()) << " query heads over " << heads(op.getKey())
+     << " key/value heads";
+  if (op.getCausal() != CausalAlign::None)
+    os << ", causal " << stringifyCausalAlign(op.getCausal());
+  if (op.getWindow())
+    os << ", window " << *op.getWindow();
+  if (op.getSoftcap())
+    os << ", softcap "
+       << llvm::format("%g", op.getSoftcap()->convertToDouble());
+  for (auto [operand, name] :
+       {std::pair(op.getMask(), "mask"), std::pair(op.getBias(), "bias"),
+        std::pair(op.getSlopes(), "slopes"), std::pair(op.getSinks(), "sinks")})
+    if (operand)
+      os << ", " << name;
+  return text;
+}
+
+struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> roots;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<WeightedSumOp>(op))
+        roots.push_back(op);
+    });
+    bool broken = false;
+    for (Operation *root : roots)
+      broken |= failed(visit(root));
+    if (broken)
+      signalPassFailure();
+  }
+
+  /// Fuses the chain that ends in `root`, or says why not; fails if fusing it
+  /// was required.
+  LogicalResult visit(Operation *root) {
+    Wish wish = wishOf(root);
+    AttentionChain chain;
+    Refusal refusal;
+    if (wish == Wish::Off)
+      refusal = Refusal("attune.fusion is \"off\"");
+    else
+      refusal = matchLadder(cast<WeightedSumOp>(root), chain);
+
+    if (refusal)
+      return leave(root, wish, refusal);
+    fuse(chain);
+    return success();
+  }
+
+  void fuse(AttentionChain &chain) {
+    IRRewriter rewriter(chain.root);
+    Location loc = chain.root->getLoc();
+    AttentionOp fused = build(chain, rewriter);
+    rewriter.replaceOp(chain.root, fused.getResult());
+    eraseDead(chain.links, rewriter);
+    ++numFused;
+    remark::passed(loc, remarkName()) << describe(fused);
+    if (explainFusion)
+      emitRemark(loc) << "fused into attune.attention: " << describe(fused);
+  }
+
+  LogicalResult leave(Operation *root, Wish wish, const Refusal &refusal) {
+    ++numLeft;
+    remark::missed(root->getLoc(), remarkName()) << refusal.reason;
+    if (wish == Wish::Required) {
+      refusal.attachNote(root->emitError("this attention has to be fused, but ")
+                         << refusal.reason);
+      return failure();
+    }
+    if (explainFusion)
+      refusal.attachNote(emitRemark(root->getLoc())
+                         << "not fused: " << refusal.reason);
+    return success();
+  }
+
+  static void eraseDead(ArrayRef<Operation *> links, RewriterBase &rewriter) {
+    for (Operation *link : links)
+      if (link->use_empty())
+        rewriter.eraseOp(link);
+  }
+
+  remark::RemarkOpts remarkName() {
+    return remark::RemarkOpts::name("attention").category("attune-fusion");
+  }
+};
+} // namespace
+} // namespace attune

@@ -1,0 +1,66 @@
+//===- UnfuseAttention.cpp - Attention as a textbook writes it - -*- C++
+//-*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Transforms/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_UNFUSEATTENTION
+#include "attune/Transforms/Passes.h.inc"
+
+namespace {
+struct Unfuse final : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RankedTensorType query = op.getQuery().getType();
+    auto scoresType = RankedTensorType::get(
+        {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2),
+         op.getKey().getType().getDimSize(2)},
+        rewriter.getF32Type());
+
+    Value scores =
+        SimilarityOp::create(rewriter, loc, scoresType, op.getQuery(),
+                             op.getKey(), op.getScaleAttr());
+    if (op.getMask() || op.getBias() || op.getSlopes() || op.getWindow() ||
+        op.getSoftcap() || op.getCausal() != CausalAlign::None)
+      scores =
+          MaskScoresOp::create(rewriter, loc, scoresType, scores, op.getMask(),
+                               op.getBias(), op.getSlopes(), op.getCausalAttr(),
+                               op.getWindowAttr(), op.getSoftcapAttr());
+    Value probs =
+        SoftmaxOp::create(rewriter, loc, scoresType, scores, op.getSinks());
+    auto result = WeightedSumOp::create(rewriter, loc, op.getResult().getType(),
+                                        probs, op.getValue());
+    result->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    SmallVector<Value> results = {result};
+    if (op.getLse())
+      results.push_back(LogSumExpOp::create(
+          rewriter, loc, op.getLse().getType(), scores, op.getSinks()));
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+struct UnfuseAttention final : impl::UnfuseAttentionBase<UnfuseAttention> {
+  using Base::Base;
+  void runOnOperation() override {
+    getOperation()->walk([&](AttentionOp) { ++numUnfused; });
+    RewritePatternSet patterns(&getContext());
+    patterns.add<Unfuse>(&getContext());
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace
+} // namespace attune
