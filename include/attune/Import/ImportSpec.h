@@ -1,0 +1,45 @@
+//===- ImportSpec.h - From a model description to attune IR -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_IMPORT_IMPORTSPEC_H
+#define ATTUNE_IMPORT_IMPORTSPEC_H
+
+#include "attune/Spec/Spec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+
+namespace attune {
+
+struct ImportOptions {
+  /// Also make `@decode`, one step of generation with a key/value cache, if
+  /// the model is a causal language model (see `canDecode`).
+  bool decode = true;
+  /// Keep the output `hidden_states`; without it that output is left out.
+  bool taps = true;
+  /// Storage type of the weights instead of the description's.
+  std::optional<spec::DType> dtype;
+};
+
+/// Whether `@decode` can be made: one stream that starts from token ids,
+/// attends causally to itself only and ends in a linear head over the
+/// vocabulary, which is an output.
+bool canDecode(const spec::Model &model);
+
+/// The module that a description stands for. It holds the weights' names, one
+/// function per distinct block and the entries `@forward` and `@decode`; its
+/// size does not depend on how often a block repeats. What cannot be expressed
+/// is reported where it stands in the JSON, and null is returned.
+mlir::OwningOpRef<mlir::ModuleOp> importSpec(mlir::MLIRContext &context,
+                                             const spec::Model &model,
+                                             const ImportOptions &options,
+                                             DiagnosticEngine &diags);
+
+} // namespace attune
+
+#endif // ATTUNE_IMPORT_IMPORTSPEC_H

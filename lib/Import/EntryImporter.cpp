@@ -1,0 +1,574 @@
+//===- EntryImporter.cpp - The body of one entry ----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EntryImporter.h"
+
+#include "attune/Import/PositionMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attune;
+
+EntryImporter::EntryImporter(ModuleImport &shared, bool decode)
+    : shared(shared), model(shared.model), stream(model.streams.front()),
+      diags(shared.diags), decode(decode), builder(shared.module.getContext()) {
+}
+
+Location EntryImporter::loc(const SourceLocation &where) const {
+  return toLocation(builder.getContext(), where.line ? where : stream.location);
+}
+
+Value EntryImporter::index(int64_t number) {
+  Value &constant = constants[number];
+  if (!constant) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    constant =
+        arith::ConstantIndexOp::create(builder, loc(stream.location), number);
+  }
+  return constant;
+}
+
+Value EntryImporter::size(int64_t dim) {
+  Value &size = sizes[dim];
+  if (!size) {
+    Value position = index(dim);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(position);
+    size = tensor::DimOp::create(builder, loc(stream.location),
+                                 inputs[stream.input].value, position);
+  }
+  return size;
+}
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Everything after this layer treats each token on its own.
+static bool mixesTokens(const spec::Layer &layer) {
+  return getSelfAttention(layer) ||
+         std::holds_alternative<spec::Embedding>(layer.op) ||
+         std::holds_alternative<spec::Positions>(layer.op);
+}
+
+LogicalResult EntryImporter::run() {
+  if (failed(collectArguments()) || failed(createFunction()))
+    return failure();
+  Location at = loc(stream.location);
+  if (auto start = inputs.find(stream.input);
+      start != inputs.end() &&
+      isa<FloatType>(typeOf(start->second.value).getElementType()))
+    state = start->second;
+
+  auto maskInput = inputs.find("attention_mask");
+  if (maskInput != inputs.end() && inputs.count(stream.input) &&
+      typeOf(maskInput->second.value).getRank() == 2) {
+    Value rows = maskInput->second.value;
+    SmallVector<OpFoldResult> sizes = {size(0), builder.getIndexAttr(1),
+                                       builder.getIndexAttr(1), size(1)};
+    auto type = RankedTensorType::get(
+        {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic},
+        builder.getI1Type());
+    mask = tensor::ExpandShapeOp::create(
+        builder, at, type, rows, ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}},
+        sizes);
+  }
+  if (decode)
+    length = arith::AddIOp::create(builder, at, past, size(1));
+
+  size_t lastMixing = 0;
+  for (size_t n = 0; n < stream.layers.size(); ++n) {
+    const spec::Layer &layer = stream.layers[n];
+    if (mixesTokens(layer))
+      lastMixing = n;
+    if (std::holds_alternative<spec::Block>(layer.op))
+      totalHidden += layer.repeat;
+  }
+  for (size_t n = 0; n < stream.layers.size(); ++n) {
+    if (failed(importLayer(n)))
+      return failure();
+    results[stream.layers[n].name] = state;
+    if (decode && n == lastMixing)
+      takeLastToken(loc(stream.layers[n].location));
+  }
+  return finish();
+}
+
+/// Generation reads the logits of the last token only, so the layers after the
+/// last attention need not see the others.
+void EntryImporter::takeLastToken(Location at) {
+  auto type = typeOf(state.value);
+  Value last = arith::SubIOp::create(builder, at, size(1), index(1));
+  OpFoldResult unit = builder.getIndexAttr(1), start = builder.getIndexAttr(0);
+  SmallVector<OpFoldResult> offsets = {start, last, start};
+  SmallVector<OpFoldResult> sizes = {size(0), unit,
+                                     builder.getIndexAttr(type.getDimSize(2))};
+  SmallVector<OpFoldResult> strides(3, unit);
+  auto sliced = RankedTensorType::get(
+      {type.getDimSize(0), 1, type.getDimSize(2)}, type.getElementType());
+  state.value = tensor::ExtractSliceOp::create(builder, at, sliced, state.value,
+                                               offsets, sizes, strides);
+  state.shape[1] = {1, ""};
+}
+
+//===----------------------------------------------------------------------===//
+// Hidden states
+//===----------------------------------------------------------------------===//
+
+void EntryImporter::startHiddenStates(Location at) {
+  auto type = typeOf(state.value);
+  SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(totalHidden + 1),
+                                     size(0), size(1),
+                                     builder.getIndexAttr(type.getDimSize(2))};
+  hiddenStates =
+      tensor::EmptyOp::create(builder, at, sizes, type.getElementType());
+  hiddenStates = storeHiddenState(at, hiddenStates, state.value, index(0));
+  numHidden = 1;
+  std::vector<spec::Dim> shape = {{totalHidden + 1, ""}};
+  shape.insert(shape.end(), state.shape.begin(), state.shape.end());
+  results["hidden_states"] = {hiddenStates, shape};
+}
+
+Value EntryImporter::storeHiddenState(Location at, Value states, Value value,
+                                      Value position) {
+  auto type = typeOf(value);
+  OpFoldResult unit = builder.getIndexAttr(1), start = builder.getIndexAttr(0);
+  SmallVector<OpFoldResult> offsets = {position, start, start, start};
+  SmallVector<OpFoldResult> sizes = {unit, size(0), size(1),
+                                     builder.getIndexAttr(type.getDimSize(2))};
+  SmallVector<OpFoldResult> strides(4, unit);
+  return tensor::InsertSliceOp::create(builder, at, value, states, offsets,
+                                       sizes, strides);
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+LogicalResult EntryImporter::importLayer(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  const auto *attention = std::get_if<spec::Attention>(&layer.op);
+  bool isBlock = std::holds_alternative<spec::Block>(layer.op);
+  bool readsInputs = (attention && !attention->projections) ||
+                     std::holds_alternative<spec::Embedding>(layer.op) ||
+                     std::holds_alternative<spec::Positions>(layer.op);
+  if (layer.repeat > 1 && readsInputs) {
+    diags.error(layer.location, "a layer that reads an input of the model "
+                                "cannot be repeated");
+    return failure();
+  }
+  if (attention && !attention->projections)
+    return importBareAttention(number);
+  if (std::holds_alternative<spec::Embedding>(layer.op))
+    return importEmbedding(number);
+  if (!state.value) {
+    diags.error(layer.location,
+                "the stream has no values yet: it starts from token ids, "
+                "which an embedding must turn into channels first");
+    return failure();
+  }
+  if (std::holds_alternative<spec::Positions>(layer.op))
+    return importPositions(number);
+
+  if (isBlock && !decode && numHidden == 0 &&
+      llvm::any_of(model.outputs,
+                   [](const spec::Output &output) {
+                     return output.layer == "hidden_states";
+                   }) &&
+      (shared.options.taps || model.outputs.size() == 1)) {
+    if (state.shape.size() != 3) {
+      diags.error(layer.location,
+                  "hidden_states needs a stream of [batch, tokens, width]");
+      return failure();
+    }
+    startHiddenStates(loc(layer.location));
+  }
+  if (isBlock || layer.repeat > 1)
+    return importCalls(number);
+  if (failed(importInline(number)))
+    return failure();
+  // The norm after the last block belongs to the last hidden state.
+  if (hiddenStates && numHidden == totalHidden + 1 &&
+      std::holds_alternative<spec::Norm>(layer.op)) {
+    Location at = loc(layer.location);
+    hiddenStates =
+        storeHiddenState(at, hiddenStates, state.value, index(totalHidden));
+    ++numHidden; // later norms do not count
+  }
+  return success();
+}
+
+LogicalResult EntryImporter::importEmbedding(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  const auto &op = std::get<spec::Embedding>(layer.op);
+  const std::string &name = op.input.empty() ? stream.input : op.input;
+  auto ids = inputs.find(name);
+  if (ids == inputs.end() || ids->second.shape.size() != 2 ||
+      !typeOf(ids->second.value).getElementType().isInteger(64)) {
+    diags.error(layer.location, "an embedding needs an input of ids of shape "
+                                "[batch, tokens], which '" +
+                                    name + "' is not");
+    return failure();
+  }
+  LayerScope scope;
+  Location at = loc(layer.location);
+  Value table = LayerImporter(builder, shared.weights, layer,
+                              shared.symbols[number], scope, diags)
+                    .weight(at, "weight", op.vocab, op.width);
+  if (!table)
+    return failure();
+  auto type = RankedTensorType::get(
+      {ShapedType::kDynamic, ShapedType::kDynamic, op.width},
+      builder.getF32Type());
+  if (state.value && state.value.getType() != type) {
+    diags.error(layer.location,
+                "an embedding of width " + std::to_string(op.width) +
+                    " cannot be added to the stream's channels");
+    return failure();
+  }
+  state.value = EmbeddingOp::create(
+      builder, at, type, ids->second.value, table, state.value,
+      builder.getF32FloatAttr(float(op.scale)), builder.getI64IntegerAttr(0));
+  state.shape = {ids->second.shape[0], ids->second.shape[1], {op.width, ""}};
+  return success();
+}
+
+LogicalResult EntryImporter::importPositions(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  const auto &op = std::get<spec::Positions>(layer.op);
+  auto found = inputs.find("position_ids");
+  if (found == inputs.end() || state.shape.size() != 3) {
+    diags.error(layer.location,
+                "positions need a stream of [batch, tokens, width]");
+    return failure();
+  }
+  Value positions = found->second.value;
+  Location at = loc(layer.location);
+  auto type = typeOf(state.value);
+  if (op.kind == spec::PositionKind::Learned) {
+    LayerScope scope;
+    Value table = LayerImporter(builder, shared.weights, layer,
+                                shared.symbols[number], scope, diags)
+                      .weight(at, "weight", op.length, type.getDimSize(2));
+    if (!table)
+      return failure();
+    state.value = EmbeddingOp::create(builder, at, type, positions, table,
+                                      state.value, builder.getF32FloatAttr(1),
+                                      builder.getI64IntegerAttr(op.offset));
+    return success();
+  }
+  if (op.offset != 0) {
+    Value sizes[] = {size(0), size(1)};
+    Value offset = arith::ConstantOp::create(
+        builder, at, builder.getI64IntegerAttr(op.offset));
+    Value offsets = tensor::SplatOp::create(builder, at, offset,
+                                            positions.getType(), sizes);
+    positions = arith::AddIOp::create(builder, at, positions, offsets);
+  }
+  Sinusoid convention = Sinusoid::Interleaved;
+  if (op.layout == spec::SinusoidLayout::Blocks)
+    convention = Sinusoid::Blocks;
+  else if (op.layout == spec::SinusoidLayout::Tensor2Tensor)
+    convention = Sinusoid::Tensor2Tensor;
+  state.value =
+      SinusoidalOp::create(builder, at, type, positions, state.value,
+                           SinusoidAttr::get(builder.getContext(), convention),
+                           builder.getF64FloatAttr(10000.0));
+  return success();
+}
+
+LogicalResult EntryImporter::importBareAttention(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  const auto &op = std::get<spec::Attention>(layer.op);
+  auto value = [&](const std::string &name) {
+    return name.empty() ? Value() : inputs[name].value;
+  };
+  AttentionOperands operands = {value(op.queryInput), value(op.keyInput),
+                                value(op.valueInput), value(op.maskInput),
+                                value(op.biasInput),  value(op.slopesInput),
+                                value(op.sinksInput)};
+  Location at = loc(op.location.line ? op.location : layer.location);
+  auto [result, lse] =
+      buildAttention(builder, at, op, operands, /*decoding=*/false);
+  state = {result, inputs[op.queryInput].shape};
+  state.shape.back() = inputs[op.valueInput].shape.back();
+  if (lse) {
+    std::vector<spec::Dim> shape(state.shape.begin(), state.shape.end() - 1);
+    results[layer.name.empty() ? "lse" : layer.name + ".lse"] = {lse, shape};
+  }
+  return success();
+}
+
+LogicalResult EntryImporter::importInline(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  LayerScope scope;
+  if (failed(fillScope(layer, scope)))
+    return failure();
+  if (auto cache = caches.find(number); cache != caches.end()) {
+    scope.index = index(0);
+    std::tie(scope.keyCache, scope.valueCache) = cache->second;
+  }
+  LayerImporter importer(builder, shared.weights, layer, shared.symbols[number],
+                         scope, diags);
+  const auto *head = std::get_if<spec::Linear>(&layer.op);
+  Value table;
+  if (head && !head->tied.empty()) {
+    for (size_t n = 0; n < stream.layers.size() && !table; ++n) {
+      const spec::Layer &other = stream.layers[n];
+      const auto *embedding = std::get_if<spec::Embedding>(&other.op);
+      if (!embedding || other.name != head->tied)
+        continue;
+      table = LayerImporter(builder, shared.weights, other, shared.symbols[n],
+                            scope, diags)
+                  .weight(loc(layer.location), "weight", embedding->vocab,
+                          embedding->width);
+      if (!table)
+        return failure();
+      if (embedding->vocab != head->out) {
+        diags.error(layer.location, "a tied head has as many outputs as '" +
+                                        head->tied + "' has rows, " +
+                                        std::to_string(embedding->vocab) +
+                                        ", not " + std::to_string(head->out));
+        return failure();
+      }
+    }
+    if (!table) {
+      diags.error(layer.location, "tied names '" + head->tied +
+                                      "', which is no embedding of this "
+                                      "stream");
+      return failure();
+    }
+  }
+  Value result = head ? importer.linear(*head, state.value, table)
+                      : importer.build(state.value);
+  if (!result)
+    return failure();
+  state.value = result;
+  state.shape.back() = {typeOf(result).getShape().back(), ""};
+  if (scope.keyCache)
+    caches[number] = {scope.keyCache, scope.valueCache};
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Repeated layers
+//===----------------------------------------------------------------------===//
+
+LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
+                                          LayerScope &scope) {
+  const spec::RopeScaling &s = rope.scaling;
+  if (s.type == "dynamic" || s.type == "llama3" || s.type == "yarn")
+    if (s.originalLength == 0 && model.context == 0) {
+      diags.error(rope.location,
+                  "rope scaling '" + s.type +
+                      "' needs original_length or the model's context");
+      return failure();
+    }
+  RotaryPlan plan = planRotary(rope, model.context);
+  std::vector<double> key = plan.frequencies;
+  key.push_back(plan.factor);
+  if (plan.dynamic)
+    key.insert(key.end(), plan.dynamic->begin(), plan.dynamic->end());
+  auto &[cos, sin] = tables[key];
+  if (!cos) {
+    auto type =
+        RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic,
+                               int64_t(plan.frequencies.size())},
+                              builder.getF32Type());
+    DenseF64ArrayAttr dynamic;
+    if (plan.dynamic)
+      dynamic = builder.getDenseF64ArrayAttr(*plan.dynamic);
+    auto op = RotaryTableOp::create(
+        builder, loc(rope.location), type, type, inputs["position_ids"].value,
+        builder.getDenseF64ArrayAttr(plan.frequencies),
+        builder.getF64FloatAttr(plan.factor), dynamic);
+    cos = op.getCos();
+    sin = op.getSin();
+  }
+  scope.cos = cos;
+  scope.sin = sin;
+  return success();
+}
+
+LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
+                                       LayerScope &scope) {
+  const spec::Attention *attention = getSelfAttention(layer);
+  if (!attention)
+    return success();
+  scope.mask = mask;
+  if (decode) {
+    scope.past = past;
+    scope.length = length;
+  }
+  if (attention->rope && !inputs.count("position_ids")) {
+    diags.error(attention->rope->location,
+                "rotary positions need a stream of [batch, tokens, width]");
+    return failure();
+  }
+  return attention->rope ? rotaryTables(*attention->rope, scope) : success();
+}
+
+/// The values of a scope that a block's function takes after its number and
+/// its input, in order.
+static SmallVector<Value *> passed(LayerScope &scope) {
+  SmallVector<Value *> values;
+  for (Value *value : {&scope.cos, &scope.sin, &scope.mask, &scope.past,
+                       &scope.length, &scope.keyCache, &scope.valueCache})
+    if (*value)
+      values.push_back(value);
+  return values;
+}
+
+/// The function of one layer, ahead of this entry.
+func::FuncOp EntryImporter::createBlock(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  Location at = loc(layer.location);
+  LayerScope outer;
+  if (failed(fillScope(layer, outer)))
+    return {};
+  if (auto cache = caches.find(number); cache != caches.end())
+    std::tie(outer.keyCache, outer.valueCache) = cache->second;
+  LayerScope inner = outer;
+  SmallVector<Type> types = {builder.getIndexType(), state.value.getType()};
+  for (Value *value : passed(inner))
+    types.push_back(value->getType());
+  SmallVector<Type> resultTypes = {state.value.getType()};
+  if (inner.keyCache)
+    resultTypes.append({inner.keyCache.getType(), inner.valueCache.getType()});
+
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(function);
+  StringRef kind =
+      std::holds_alternative<spec::Block>(layer.op) ? "block" : "layer";
+  std::string name = stream.name + "." + shared.symbols[number] + "_" +
+                     kind.str() + (decode ? "_decode" : "");
+  auto callee = func::FuncOp::create(
+      builder, at, name, builder.getFunctionType(types, resultTypes));
+  callee.setPrivate();
+  SmallVector<Location> locs(types.size(), at);
+  Block *body = builder.createBlock(&callee.getBody(), {}, types, locs);
+  inner.index = body->getArgument(0);
+  size_t next = 2;
+  for (Value *value : passed(inner))
+    *value = body->getArgument(next++);
+
+  Value result = LayerImporter(builder, shared.weights, layer,
+                               shared.symbols[number], inner, diags)
+                     .build(body->getArgument(1));
+  if (!result)
+    return {};
+  if (result.getType() != state.value.getType()) {
+    diags.error(layer.location,
+                "a repeated layer must give as many channels as it takes, " +
+                    std::to_string(typeOf(state.value).getShape().back()) +
+                    ", not " +
+                    std::to_string(typeOf(result).getShape().back()));
+    return {};
+  }
+  SmallVector<Value> values = {result};
+  if (inner.keyCache)
+    values.append({inner.keyCache, inner.valueCache});
+  func::ReturnOp::create(builder, at, values);
+  return callee;
+}
+
+/// A loop that calls the layer's function for each repeat. Where an output
+/// names one repeat ("h.3"), the loop is cut there.
+LogicalResult EntryImporter::importCalls(size_t number) {
+  const spec::Layer &layer = stream.layers[number];
+  Location at = loc(layer.location);
+  func::FuncOp callee = createBlock(number);
+  if (!callee)
+    return failure();
+
+  bool tapped = hiddenStates && std::holds_alternative<spec::Block>(layer.op);
+  if (tapped &&
+      typeOf(hiddenStates).getDimSize(3) != typeOf(state.value).getDimSize(2)) {
+    diags.error(layer.location,
+                "hidden_states needs blocks of equal width throughout");
+    return failure();
+  }
+  LayerScope scope;
+  if (failed(fillScope(layer, scope)))
+    return failure();
+  auto cache = caches.find(number);
+  if (cache != caches.end())
+    std::tie(scope.keyCache, scope.valueCache) = cache->second;
+
+  // Calls repeat `position` with the values carried so far and replaces them:
+  // the stream, the hidden states, the caches.
+  auto call = [&](Value position, SmallVector<Value> carried) {
+    LayerScope inner = scope;
+    if (inner.keyCache) {
+      inner.keyCache = carried[tapped ? 2 : 1];
+      inner.valueCache = carried[tapped ? 3 : 2];
+    }
+    SmallVector<Value> operands = {position, carried[0]};
+    for (Value *value : passed(inner))
+      operands.push_back(*value);
+    auto op = func::CallOp::create(builder, at, callee, operands);
+    SmallVector<Value> next = {op.getResult(0)};
+    if (tapped) {
+      Value first = index(numHidden);
+      Value where = arith::AddIOp::create(builder, at, position, first);
+      next.push_back(storeHiddenState(at, carried[1], op.getResult(0), where));
+    }
+    llvm::append_range(next, op.getResults().drop_front());
+    return next;
+  };
+
+  std::map<int64_t, std::string> cuts; // repeat to the name asked for
+  for (const spec::Output &output : model.outputs)
+    for (int64_t i = 0; layer.repeat > 1 && i < layer.repeat; ++i) {
+      std::string name = layer.name;
+      size_t place = name.find("{i}");
+      if (place == std::string::npos)
+        break;
+      if (output.layer == name.replace(place, 3, std::to_string(i)))
+        cuts[i] = output.layer;
+    }
+  if (decode)
+    cuts.clear();
+  cuts.try_emplace(layer.repeat - 1, layer.name);
+
+  SmallVector<Value> carried = {state.value};
+  if (tapped)
+    carried.push_back(hiddenStates);
+  if (scope.keyCache)
+    carried.append({scope.keyCache, scope.valueCache});
+  int64_t begin = 0;
+  for (const auto &[last, name] : cuts) {
+    if (layer.repeat == 1) {
+      carried = call(index(0), carried);
+    } else {
+      Value lower = index(begin), upper = index(last + 1);
+      auto loop =
+          scf::ForOp::create(builder, at, lower, upper, index(1), carried);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(loop.getBody());
+      SmallVector<Value> next =
+          call(loop.getInductionVar(),
+               llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
+      scf::YieldOp::create(builder, at, next);
+      carried = llvm::to_vector_of<Value>(loop.getResults());
+    }
+    results[name] = {carried[0], state.shape};
+    begin = last + 1;
+  }
+
+  state.value = carried[0];
+  if (tapped) {
+    hiddenStates = carried[1];
+    numHidden += layer.repeat;
+  }
+  if (cache != caches.end())
+    cache->second = {carried[carried.size() - 2], carried.back()};
+  return success();
+}

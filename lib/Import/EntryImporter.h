@@ -1,0 +1,114 @@
+//===- EntryImporter.h - One entry of the module ----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_ENTRYIMPORTER_H
+#define ATTUNE_LIB_IMPORT_ENTRYIMPORTER_H
+
+#include "LayerImporter.h"
+#include "attune/Import/ImportSpec.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <map>
+
+namespace attune {
+
+/// What the entries of one module share.
+struct ModuleImport {
+  const spec::Model &model;
+  const ImportOptions &options;
+  mlir::ModuleOp module;
+  WeightTable &weights;
+  /// Symbol prefix of each layer of the stream, unique in the module.
+  std::vector<std::string> symbols;
+  DiagnosticEngine &diags;
+};
+
+/// A tensor with what its dimensions are called.
+struct NamedTensor {
+  mlir::Value value;
+  std::vector<spec::Dim> shape;
+};
+
+/// Builds `@forward` (every token of the input, no cache) or `@decode` (new
+/// tokens after cached ones, logits of the last) and the functions of the
+/// repeated layers it calls.
+class EntryImporter {
+public:
+  EntryImporter(ModuleImport &shared, bool decode);
+  mlir::LogicalResult run();
+
+private:
+  /// A function argument before the function exists.
+  struct Argument {
+    std::string name, kind, fallback;
+    mlir::Type type;
+    std::vector<spec::Dim> shape;
+    std::optional<int64_t> max;
+    mlir::Location loc;
+  };
+  using Loop = std::pair<int64_t, int64_t>;
+
+  // Signature.
+  mlir::LogicalResult collectArguments();
+  void addInput(const spec::TensorSpec &input);
+  mlir::LogicalResult collectBareInputs();
+  std::optional<int64_t> idBound(const std::string &input) const;
+  mlir::LogicalResult createFunction();
+  mlir::NamedAttrList attributes(llvm::StringRef kind, llvm::StringRef name,
+                                 llvm::ArrayRef<spec::Dim> shape) const;
+  mlir::LogicalResult finish();
+
+  // Body.
+  mlir::LogicalResult importLayer(size_t number);
+  mlir::LogicalResult importBareAttention(size_t number);
+  mlir::LogicalResult importEmbedding(size_t number);
+  mlir::LogicalResult importPositions(size_t number);
+  mlir::LogicalResult importHead(size_t number);
+  mlir::LogicalResult importInline(size_t number);
+  mlir::LogicalResult importCalls(size_t number);
+  mlir::func::FuncOp createBlock(size_t number);
+  mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
+  mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
+  void takeLastToken(mlir::Location loc);
+  void startHiddenStates(mlir::Location loc);
+  mlir::Value storeHiddenState(mlir::Location loc, mlir::Value states,
+                               mlir::Value state, mlir::Value index);
+
+  /// A constant, made once at the top of the entry.
+  mlir::Value index(int64_t number);
+  /// Size of the stream's input: 0 the batch, 1 the tokens.
+  mlir::Value size(int64_t dim);
+  mlir::Location loc(const SourceLocation &where) const;
+
+  ModuleImport &shared;
+  const spec::Model &model;
+  const spec::Stream &stream;
+  DiagnosticEngine &diags;
+  const bool decode;
+  mlir::OpBuilder builder;
+  mlir::func::FuncOp function;
+
+  std::vector<Argument> arguments;
+  std::map<std::string, NamedTensor> inputs;
+  /// Types of the inputs of bare attention ops, by name.
+  std::map<std::string, mlir::Type> bareTypes;
+  std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
+  std::map<size_t, std::pair<mlir::Value, mlir::Value>> caches; ///< by layer
+  /// Rotary tables by what they are made from: blocks share them.
+  std::map<std::vector<double>, std::pair<mlir::Value, mlir::Value>> tables;
+
+  NamedTensor state; ///< the stream, between layers
+  mlir::Value mask, past, length;
+  std::map<int64_t, mlir::Value> constants, sizes;
+  /// hidden_states so far, and how many there are; null if nobody asked.
+  mlir::Value hiddenStates;
+  int64_t numHidden = 0, totalHidden = 0;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_IMPORT_ENTRYIMPORTER_H

@@ -1,0 +1,317 @@
+//===- EntrySignature.cpp - Arguments and results of an entry ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EntryImporter.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attune;
+
+static const char *const maskName = "attention_mask";
+static const char *const positionsName = "position_ids";
+
+static bool isInteger(spec::DType type) {
+  return type == spec::DType::I64 || type == spec::DType::I32 ||
+         type == spec::DType::I8;
+}
+
+static bool isFloat(spec::DType type) {
+  return type == spec::DType::F32 || type == spec::DType::F16 ||
+         type == spec::DType::BF16;
+}
+
+static const spec::TensorSpec *findInput(const spec::Model &model,
+                                         const std::string &name) {
+  for (const spec::TensorSpec &input : model.inputs)
+    if (input.name == name)
+      return &input;
+  return nullptr;
+}
+
+static bool needsPositions(const spec::Stream &stream) {
+  for (const spec::Layer &layer : stream.layers) {
+    if (std::holds_alternative<spec::Positions>(layer.op))
+      return true;
+    const spec::Attention *attention = getSelfAttention(layer);
+    if (attention && attention->rope)
+      return true;
+  }
+  return false;
+}
+
+std::optional<int64_t> EntryImporter::idBound(const std::string &input) const {
+  std::optional<int64_t> bound;
+  auto limit = [&](int64_t to) { bound = std::min(bound.value_or(to), to); };
+  for (const spec::Layer &layer : stream.layers) {
+    if (const auto *op = std::get_if<spec::Embedding>(&layer.op)) {
+      if ((op->input.empty() ? stream.input : op->input) == input)
+        limit(op->vocab);
+    } else if (const auto *op = std::get_if<spec::Positions>(&layer.op)) {
+      if (input == positionsName && op->kind == spec::PositionKind::Learned)
+        limit(op->length - op->offset);
+    }
+  }
+  return bound;
+}
+
+/// Queries, keys and values are [batch, heads, tokens, width] with fixed heads
+/// and width. A mask or bias broadcasts along dimensions of fixed size 1.
+LogicalResult EntryImporter::collectBareInputs() {
+  const int64_t dynamic = ShapedType::kDynamic;
+  Type f32 = builder.getF32Type();
+  for (const spec::Layer &layer : stream.layers) {
+    const auto *op = std::get_if<spec::Attention>(&layer.op);
+    if (!op || op->projections)
+      continue;
+    auto declare = [&](const std::string &name, size_t rank, Type element,
+                       ArrayRef<size_t> fixed) -> LogicalResult {
+      if (name.empty())
+        return success();
+      const spec::TensorSpec *input = findInput(model, name);
+      if (!input || input->shape.size() != rank) {
+        diags.error(
+            input ? input->location : op->location,
+            "attention reads input '" + name + "', which must be " +
+                (rank == 4 ? "[batch, heads, tokens, width]" : "[heads]"));
+        return failure();
+      }
+      SmallVector<int64_t> shape;
+      for (size_t i = 0; i < rank; ++i) {
+        int64_t size = input->shape[i].size;
+        bool keep = llvm::is_contained(fixed, i);
+        if (keep && size < 0) {
+          diags.error(input->location, "input '" + name + "' has the size '" +
+                                           input->shape[i].symbol +
+                                           "' in dimension " +
+                                           std::to_string(i) +
+                                           ", where attention needs a "
+                                           "number");
+          return failure();
+        }
+        shape.push_back(keep || size == 1 ? size : dynamic);
+      }
+      // A single token is no broadcast in queries, keys and values.
+      if (rank == 4 && fixed.size() == 2)
+        shape[0] = shape[2] = dynamic;
+      if (rank == 4 && fixed.size() == 1)
+        shape[3] = dynamic;
+      bareTypes[name] = RankedTensorType::get(shape, element);
+      return success();
+    };
+    if (failed(declare(op->queryInput, 4, f32, {1, 3})) ||
+        failed(declare(op->keyInput, 4, f32, {1, 3})) ||
+        failed(declare(op->valueInput, 4, f32, {1, 3})) ||
+        failed(declare(op->maskInput, 4, builder.getI1Type(), {1})) ||
+        failed(declare(op->biasInput, 4, f32, {1})) ||
+        failed(declare(op->slopesInput, 1, f32, {0})) ||
+        failed(declare(op->sinksInput, 1, f32, {0})))
+      return failure();
+  }
+  return success();
+}
+
+/// Token and sample counts stay dynamic even where the description pins them:
+/// the pin is in `attune.shape`, which the runtime checks.
+void EntryImporter::addInput(const spec::TensorSpec &input) {
+  if (decode && input.name == maskName)
+    return; // decoding sees the whole cache
+  Argument argument = {
+      input.name,         "input", "", Type(), input.shape, idBound(input.name),
+      loc(input.location)};
+  SmallVector<int64_t> shape(input.shape.size(), ShapedType::kDynamic);
+  if (auto bare = bareTypes.find(input.name); bare != bareTypes.end()) {
+    argument.type = bare->second;
+  } else if (input.name == maskName) {
+    argument.type = RankedTensorType::get(shape, builder.getI1Type());
+    argument.fallback = "ones";
+  } else if (isInteger(input.dtype)) {
+    argument.type = RankedTensorType::get(shape, builder.getI64Type());
+    if (input.name == positionsName)
+      argument.fallback = "iota";
+  } else if (isFloat(input.dtype)) {
+    if (!shape.empty() && input.shape.back().size >= 0)
+      shape.back() = input.shape.back().size;
+    argument.type = RankedTensorType::get(shape, builder.getF32Type());
+  } else {
+    argument.type = RankedTensorType::get(shape, builder.getI1Type());
+  }
+  arguments.push_back(argument);
+}
+
+LogicalResult EntryImporter::collectArguments() {
+  if (failed(collectBareInputs()))
+    return failure();
+  for (const spec::TensorSpec &input : model.inputs)
+    addInput(input);
+
+  // Models of tokens understand padding and explicit positions unasked.
+  const spec::TensorSpec *first = findInput(model, stream.input);
+  if (first && first->shape.size() >= 2) {
+    std::vector<spec::Dim> tokens(first->shape.begin(),
+                                  first->shape.begin() + 2);
+    bool attends = llvm::any_of(stream.layers, [](const spec::Layer &layer) {
+      return getSelfAttention(layer) != nullptr;
+    });
+    if (isInteger(first->dtype) && attends && !findInput(model, maskName))
+      addInput({maskName, spec::DType::Bool, tokens, first->location});
+    if (needsPositions(stream) && !findInput(model, positionsName))
+      addInput({positionsName, spec::DType::I64, tokens, first->location});
+  }
+  if (!decode)
+    return success();
+
+  arguments.push_back({"past",
+                       "past",
+                       "",
+                       builder.getIndexType(),
+                       {},
+                       std::nullopt,
+                       loc(stream.location)});
+  for (size_t n = 0; n < stream.layers.size(); ++n) {
+    const spec::Layer &layer = stream.layers[n];
+    const spec::Attention *attention = getSelfAttention(layer);
+    if (!attention)
+      continue;
+    int64_t keyDim = attention->headDim;
+    int64_t valueDim = attention->valueDim ? attention->valueDim : keyDim;
+    for (auto [role, width] :
+         {std::pair("k", keyDim), std::pair("v", valueDim)}) {
+      std::vector<spec::Dim> shape = {{layer.repeat, ""},
+                                      first->shape[0],
+                                      {attention->kvHeads, ""},
+                                      {-1, "capacity"},
+                                      {width, ""}};
+      auto type = RankedTensorType::get({layer.repeat, ShapedType::kDynamic,
+                                         attention->kvHeads,
+                                         ShapedType::kDynamic, width},
+                                        builder.getF32Type());
+      arguments.push_back({shared.symbols[n] + "." + role, "cache", "", type,
+                           shape, std::nullopt, loc(layer.location)});
+    }
+  }
+  return success();
+}
+
+NamedAttrList EntryImporter::attributes(StringRef kind, StringRef name,
+                                        ArrayRef<spec::Dim> shape) const {
+  OpBuilder b(builder.getContext());
+  SmallVector<Attribute> sizes;
+  for (const spec::Dim &dim : shape)
+    sizes.push_back(dim.size >= 0 ? Attribute(b.getI64IntegerAttr(dim.size))
+                                  : Attribute(b.getStringAttr(dim.symbol)));
+  NamedAttrList list;
+  list.set("attune.kind", b.getStringAttr(kind));
+  list.set("attune.name", b.getStringAttr(name));
+  list.set("attune.shape", b.getArrayAttr(sizes));
+  return list;
+}
+
+LogicalResult EntryImporter::createFunction() {
+  SmallVector<Type> types;
+  SmallVector<Attribute> attrs;
+  SmallVector<Location> locs;
+  for (const Argument &argument : arguments) {
+    NamedAttrList list =
+        attributes(argument.kind, argument.name, argument.shape);
+    if (!argument.fallback.empty())
+      list.set("attune.default", builder.getStringAttr(argument.fallback));
+    if (argument.max)
+      list.set("attune.max", builder.getI64IntegerAttr(*argument.max));
+    types.push_back(argument.type);
+    attrs.push_back(list.getDictionary(builder.getContext()));
+    locs.push_back(argument.loc);
+  }
+  Location at = loc(stream.location);
+  builder.setInsertionPointToEnd(shared.module.getBody());
+  function = func::FuncOp::create(builder, at, decode ? "decode" : "forward",
+                                  builder.getFunctionType(types, {}));
+  function->setAttr("attune.entry", builder.getUnitAttr());
+  function.setAllArgAttrs(attrs);
+  Block *body = builder.createBlock(&function.getBody(), {}, types, locs);
+  builder.setInsertionPointToStart(body);
+
+  SmallVector<Value> cacheArguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Value value = body->getArgument(i);
+    if (arguments[i].kind == "past")
+      past = value;
+    else if (arguments[i].kind == "cache")
+      cacheArguments.push_back(value);
+    else
+      inputs[arguments[i].name] = {value, arguments[i].shape};
+  }
+  size_t next = 0;
+  for (size_t n = 0; decode && n < stream.layers.size(); ++n)
+    if (getSelfAttention(stream.layers[n])) {
+      caches[n] = {cacheArguments[next], cacheArguments[next + 1]};
+      next += 2;
+    }
+  return success();
+}
+
+/// Returns the outputs (and caches), and gives the function its result types.
+LogicalResult EntryImporter::finish() {
+  Location at = loc(stream.location);
+  SmallVector<Value> values;
+  SmallVector<Attribute> attrs;
+  auto addResult = [&](StringRef kind, StringRef name,
+                       const NamedTensor &tensor) {
+    values.push_back(tensor.value);
+    attrs.push_back(attributes(kind, name, tensor.shape)
+                        .getDictionary(builder.getContext()));
+  };
+
+  if (decode) {
+    // [batch, 1, vocabulary] of the last token.
+    auto type = cast<RankedTensorType>(state.value.getType());
+    auto flat = RankedTensorType::get({type.getDimSize(0), type.getDimSize(2)},
+                                      type.getElementType());
+    Location headAt = loc(stream.layers.back().location);
+    Value logits = tensor::CollapseShapeOp::create(
+        builder, headAt, flat, state.value,
+        ArrayRef<ReassociationIndices>{{0, 1}, {2}});
+    addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
+    for (const auto &[n, pair] : caches)
+      for (auto [role, cache] :
+           {std::pair("k", pair.first), std::pair("v", pair.second)}) {
+        std::string name = shared.symbols[n] + "." + role;
+        auto argument = llvm::find_if(arguments, [&](const Argument &a) {
+          return a.kind == "cache" && a.name == name;
+        });
+        addResult("cache", name, {cache, argument->shape});
+      }
+  } else {
+    for (const spec::Output &output : model.outputs) {
+      if (output.layer == "hidden_states") {
+        if (!shared.options.taps && model.outputs.size() > 1)
+          continue;
+        if (!hiddenStates) {
+          diags.error(output.location,
+                      "hidden_states needs a stream with a block");
+          return failure();
+        }
+        std::vector<spec::Dim> shape = results["hidden_states"].shape;
+        addResult("output", output.name, {hiddenStates, shape});
+        continue;
+      }
+      auto result = results.find(output.layer);
+      if (result == results.end()) {
+        diags.error(output.location, "output '" + output.name +
+                                         "' names layer '" + output.layer +
+                                         "', which the model does not have");
+        return failure();
+      }
+      addResult("output", output.name, result->second);
+    }
+  }
+  func::ReturnOp::create(builder, at, values);
+  function.setFunctionType(builder.getFunctionType(
+      function.getArgumentTypes(), ValueRange(values).getTypes()));
+  function.setAllResultAttrs(attrs);
+  return success();
+}

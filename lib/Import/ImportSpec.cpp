@@ -1,0 +1,156 @@
+//===- ImportSpec.cpp - From a model description to attune IR ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Import/ImportSpec.h"
+
+#include "EntryImporter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Verifier.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace attune;
+
+bool attune::canDecode(const spec::Model &model) {
+  if (model.streams.size() != 1 || model.streams.front().layers.size() < 2)
+    return false;
+  const spec::Stream &stream = model.streams.front();
+  const auto *table = std::get_if<spec::Embedding>(&stream.layers.front().op);
+  const spec::Layer &last = stream.layers.back();
+  const auto *head = std::get_if<spec::Linear>(&last.op);
+  if (!table || !head || head->out != table->vocab || last.repeat != 1)
+    return false;
+  for (const spec::Layer &layer : stream.layers) {
+    if (const auto *block = std::get_if<spec::Block>(&layer.op))
+      if (block->cross)
+        return false;
+    if (const auto *bare = std::get_if<spec::Attention>(&layer.op))
+      if (!bare->projections)
+        return false;
+    const spec::Attention *attention = getSelfAttention(layer);
+    if (attention &&
+        (attention->causal == spec::Causal::None || !attention->source.empty()))
+      return false;
+  }
+  for (const spec::Output &output : model.outputs)
+    if (output.layer == last.name)
+      return true;
+  return false;
+}
+
+/// A symbol a person recognises: "model.layers.{i}" is "model.layers". Layers
+/// without a name are called by their kind and place.
+static std::string makeSymbol(const spec::Layer &layer, size_t number) {
+  static const char *const kinds[] = {
+      "embedding", "positions", "block", "attention", "ffn", "norm", "linear"};
+  std::string symbol;
+  for (size_t i = 0; i < layer.name.size(); ++i) {
+    if (layer.name.compare(i, 3, "{i}") == 0) {
+      i += 2;
+      // Its separator goes with it.
+      if (!symbol.empty() && symbol.back() == '.')
+        symbol.pop_back();
+      continue;
+    }
+    char c = layer.name[i];
+    bool plain = llvm::isAlnum(c) || c == '_' || (c == '.' && !symbol.empty());
+    symbol += plain ? c : '_';
+  }
+  if (symbol.empty())
+    return kinds[layer.op.index()] + std::to_string(number);
+  if (llvm::isDigit(symbol.front()))
+    symbol.insert(0, "_");
+  return symbol;
+}
+
+static std::vector<std::string> makeSymbols(const spec::Stream &stream) {
+  std::vector<std::string> symbols;
+  std::set<std::string> taken;
+  for (size_t n = 0; n < stream.layers.size(); ++n) {
+    std::string base = makeSymbol(stream.layers[n], n), symbol = base;
+    for (int suffix = 1; !taken.insert(symbol).second; ++suffix)
+      symbol = base + "_" + std::to_string(suffix);
+    symbols.push_back(symbol);
+  }
+  return symbols;
+}
+
+static Type toStorage(MLIRContext *context, spec::DType dtype) {
+  switch (dtype) {
+  case spec::DType::F32:
+    return Float32Type::get(context);
+  case spec::DType::F16:
+    return Float16Type::get(context);
+  case spec::DType::BF16:
+    return BFloat16Type::get(context);
+  default:
+    return {};
+  }
+}
+
+/// What the compiled model's description needs and no op says.
+static void describe(ModuleOp module, const spec::Model &model) {
+  OpBuilder b(module.getContext());
+  if (!model.name.empty())
+    module->setAttr("attune.name", b.getStringAttr(model.name));
+  if (model.context)
+    module->setAttr("attune.context", b.getI64IntegerAttr(model.context));
+  const spec::Generation &generation = model.generation;
+  if (!generation.eos.empty())
+    module->setAttr("attune.eos", b.getDenseI64ArrayAttr(generation.eos));
+  if (generation.bos)
+    module->setAttr("attune.bos", b.getI64IntegerAttr(*generation.bos));
+  if (generation.pad)
+    module->setAttr("attune.pad", b.getI64IntegerAttr(*generation.pad));
+}
+
+OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
+                                         const spec::Model &model,
+                                         const ImportOptions &options,
+                                         DiagnosticEngine &diags) {
+  context.loadDialect<AttuneDialect, arith::ArithDialect, func::FuncDialect,
+                      scf::SCFDialect, tensor::TensorDialect>();
+  if (model.streams.empty()) {
+    diags.error({model.file, 1, 1}, "the model has no layers");
+    return {};
+  }
+  if (model.streams.size() > 1) {
+    diags.error(model.streams[1].location,
+                "a model of several streams cannot be compiled yet; `attune "
+                "inspect` reads it");
+    return {};
+  }
+  const spec::Stream &stream = model.streams.front();
+  Type storage = toStorage(&context, options.dtype.value_or(model.dtype));
+  if (!storage) {
+    diags.error(stream.location, "weights can be stored as f32, f16 or bf16");
+    return {};
+  }
+
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(toLocation(&context, stream.location));
+  describe(*module, model);
+  WeightTable weights(*module, storage, diags);
+  ModuleImport shared = {model, options, *module, weights, makeSymbols(stream),
+                         diags};
+  if (failed(EntryImporter(shared, /*decode=*/false).run()))
+    return {};
+  if (options.decode && canDecode(model) &&
+      failed(EntryImporter(shared, /*decode=*/true).run()))
+    return {};
+  if (failed(verify(*module))) {
+    // The verifier has said what is wrong, at the op's place in the JSON.
+    diags.error(stream.location, "the imported module is not valid; this is a "
+                                 "bug in Attune");
+    return {};
+  }
+  return module;
+}

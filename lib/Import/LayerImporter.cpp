@@ -1,0 +1,468 @@
+//===- LayerImporter.cpp - The ops of one layer -----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerImporter.h"
+
+#include "attune/Import/PositionMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace attune;
+
+Location attune::toLocation(MLIRContext *context, const SourceLocation &where) {
+  if (!where.file || where.line == 0)
+    return UnknownLoc::get(context);
+  return FileLineColLoc::get(context, where.file->path, where.line,
+                             where.column);
+}
+
+const spec::Attention *attune::getSelfAttention(const spec::Layer &layer) {
+  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+    return block->attention ? &*block->attention : nullptr;
+  const auto *attention = std::get_if<spec::Attention>(&layer.op);
+  return attention && attention->projections ? attention : nullptr;
+}
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static int64_t widthOf(Value value) { return typeOf(value).getShape().back(); }
+
+/// The type of `value` with another last dimension.
+static RankedTensorType withWidth(Value value, int64_t width) {
+  SmallVector<int64_t> shape(typeOf(value).getShape());
+  shape.back() = width;
+  return RankedTensorType::get(shape, typeOf(value).getElementType());
+}
+
+static RankedTensorType headsType(Value like, int64_t batch, int64_t heads,
+                                  int64_t tokens, int64_t width) {
+  return RankedTensorType::get({batch, heads, tokens, width},
+                               typeOf(like).getElementType());
+}
+
+static attune::Activation toActivation(spec::Activation activation) {
+  switch (activation) {
+  case spec::Activation::Identity:
+    return attune::Activation::Identity;
+  case spec::Activation::Relu:
+    return attune::Activation::Relu;
+  case spec::Activation::Gelu:
+    return attune::Activation::GeluErf;
+  case spec::Activation::GeluTanh:
+    return attune::Activation::GeluTanh;
+  case spec::Activation::QuickGelu:
+    return attune::Activation::QuickGelu;
+  case spec::Activation::Silu:
+    return attune::Activation::Silu;
+  case spec::Activation::ReluSquared:
+    return attune::Activation::ReluSquared;
+  case spec::Activation::Sigmoid:
+    return attune::Activation::Sigmoid;
+  case spec::Activation::Tanh:
+    return attune::Activation::Tanh;
+  }
+  llvm_unreachable("every activation is listed");
+}
+
+/// Among the tokens of one call queries and keys are equally many, and both
+/// alignments agree. Decoding has cached keys before them: bottom right.
+static CausalAlign toAlignment(spec::Causal causal, bool decoding) {
+  if (causal == spec::Causal::None)
+    return CausalAlign::None;
+  return decoding || causal == spec::Causal::BottomRight
+             ? CausalAlign::BottomRight
+             : CausalAlign::TopLeft;
+}
+
+Location LayerImporter::loc(const SourceLocation &where) const {
+  const SourceLocation &best = where.line ? where : layer.location;
+  return toLocation(builder.getContext(), best);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+std::vector<spec::WeightSource>
+LayerImporter::sources(StringRef role, const spec::WeightMap &own) const {
+  std::string name = role.str();
+  if (auto entry = layer.weights.find(name); entry != layer.weights.end())
+    return entry->second;
+  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+    if (auto entry = block->weights.find(name); entry != block->weights.end())
+      return entry->second;
+  // A part of a block lists its roles without the block's prefix.
+  StringRef shortRole = role;
+  for (StringRef part : {"attention.", "cross.", "ffn."})
+    if (std::holds_alternative<spec::Block>(layer.op) &&
+        shortRole.consume_front(part))
+      break;
+  if (auto entry = own.find(shortRole.str()); entry != own.end())
+    return entry->second;
+  return spec::resolveWeight(layer, name);
+}
+
+Value LayerImporter::weight(Location loc, StringRef role, int64_t rows,
+                            int64_t columns, const spec::WeightMap &own) {
+  return weights.get(builder, loc, (symbol + "." + role).str(),
+                     WeightPiece{sources(role, own), rows}, columns, layer,
+                     scope.index);
+}
+
+Value LayerImporter::stack(Location loc, StringRef name,
+                           ArrayRef<std::pair<std::string, int64_t>> roles,
+                           int64_t columns, const spec::WeightMap &own,
+                           StringRef prefix) {
+  SmallVector<WeightPiece> pieces;
+  for (const auto &[role, rows] : roles)
+    pieces.push_back({sources((prefix + role).str(), own), rows});
+  return weights.get(builder, loc, (symbol + "." + prefix + name).str(), pieces,
+                     columns, layer, scope.index);
+}
+
+//===----------------------------------------------------------------------===//
+// Norms and feed-forward layers
+//===----------------------------------------------------------------------===//
+
+Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix,
+                          Value input) {
+  Location at = loc(norm.location);
+  int64_t width = widthOf(input);
+  Value gamma, beta;
+  if (norm.scale) {
+    gamma = weight(at, (prefix + "weight").str(), width, 0, norm.weights);
+    if (!gamma)
+      return {};
+  }
+  FloatAttr eps = builder.getF32FloatAttr(float(norm.eps));
+  if (norm.kind == spec::NormKind::RMSNorm)
+    return RMSNormOp::create(builder, at, input.getType(), input, gamma, eps,
+                             builder.getF32FloatAttr(float(norm.offset)));
+  if (norm.offset != 0) {
+    diags.error(norm.location,
+                "layer_norm has no offset; only rms_norm has the "
+                "(offset + gamma) form");
+    return {};
+  }
+  if (norm.bias) {
+    beta = weight(at, (prefix + "bias").str(), width, 0, norm.weights);
+    if (!beta)
+      return {};
+  }
+  return LayerNormOp::create(builder, at, input.getType(), input, gamma, beta,
+                             eps);
+}
+
+Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
+                         int64_t width, Value residual) {
+  Location at = loc(ffn.location);
+  int64_t inner = ffn.width, outer = widthOf(input);
+  std::string role = prefix.str();
+  Value up, upBias, downBias;
+  if (ffn.gated) {
+    std::pair<std::string, int64_t> weightRoles[] = {{"gate.weight", inner},
+                                                     {"up.weight", inner}};
+    std::pair<std::string, int64_t> biasRoles[] = {{"gate.bias", inner},
+                                                   {"up.bias", inner}};
+    up = stack(at, "gate_up.weight", weightRoles, outer, ffn.weights, prefix);
+    if (up && ffn.bias)
+      upBias = stack(at, "gate_up.bias", biasRoles, 0, ffn.weights, prefix);
+  } else {
+    up = weight(at, role + "up.weight", inner, outer, ffn.weights);
+    if (up && ffn.bias)
+      upBias = weight(at, role + "up.bias", inner, 0, ffn.weights);
+  }
+  Value down = weight(at, role + "down.weight", width, inner, ffn.weights);
+  if (ffn.bias)
+    downBias = weight(at, role + "down.bias", width, 0, ffn.weights);
+  if (!up || !down || (ffn.bias && (!upBias || !downBias)))
+    return {};
+  Type type = withWidth(input, width);
+  attune::Activation activation = toActivation(ffn.activation);
+  if (ffn.gated)
+    return GatedFFNOp::create(builder, at, type, input, up, down, upBias,
+                              downBias, residual, activation);
+  return FFNOp::create(builder, at, type, input, up, down, upBias, downBias,
+                       residual, activation);
+}
+
+Value LayerImporter::linear(const spec::Linear &linear, Value input,
+                            Value matrix) {
+  Location at = loc(layer.location);
+  if (!matrix)
+    matrix = weight(at, "weight", linear.out, widthOf(input));
+  Value bias;
+  if (linear.bias)
+    bias = weight(at, "bias", linear.out, 0);
+  if (!matrix || (linear.bias && !bias))
+    return {};
+  return LinearOp::create(builder, at, withWidth(input, linear.out), input,
+                          matrix, bias, /*residual=*/Value(),
+                          toActivation(linear.activation), /*gated=*/false,
+                          /*scale=*/nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+std::pair<Value, Value>
+attune::buildAttention(OpBuilder &builder, Location loc,
+                       const spec::Attention &attention,
+                       const AttentionOperands &operands, bool decoding) {
+  auto query = typeOf(operands.query), key = typeOf(operands.key);
+  int64_t valueDim = widthOf(operands.value);
+  Value slopes = operands.slopes;
+  if (attention.alibi && !slopes) {
+    std::vector<float> numbers = alibiSlopes(attention.heads);
+    auto type = RankedTensorType::get({attention.heads}, builder.getF32Type());
+    slopes = arith::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type, ArrayRef<float>(numbers)));
+  }
+  FloatAttr scale = builder.getF32FloatAttr(float(attention.scale));
+  CausalAlign causal = toAlignment(attention.causal, decoding);
+  IntegerAttr window;
+  if (attention.window)
+    window = builder.getI64IntegerAttr(*attention.window);
+  FloatAttr softcap;
+  if (attention.softcap)
+    softcap = builder.getF32FloatAttr(float(*attention.softcap));
+  StringAttr fusion;
+  if (attention.fusion != spec::Fusion::Auto)
+    fusion = builder.getStringAttr(
+        attention.fusion == spec::Fusion::Required ? "required" : "off");
+
+  auto resultType =
+      headsType(operands.query, query.getDimSize(0), query.getDimSize(1),
+                query.getDimSize(2), valueDim);
+  if (attention.lse) {
+    auto lseType = RankedTensorType::get(query.getShape().drop_back(),
+                                         builder.getF32Type());
+    auto op = AttentionOp::create(
+        builder, loc, resultType, lseType, operands.query, operands.key,
+        operands.value, operands.mask, operands.bias, slopes, operands.sinks,
+        scale, CausalAlignAttr::get(builder.getContext(), causal), window,
+        softcap);
+    return {op.getResult(), op.getLse()};
+  }
+
+  auto scoresType =
+      RankedTensorType::get({query.getDimSize(0), query.getDimSize(1),
+                             query.getDimSize(2), key.getDimSize(2)},
+                            builder.getF32Type());
+  Value scores = SimilarityOp::create(builder, loc, scoresType, operands.query,
+                                      operands.key, scale);
+  if (operands.mask || operands.bias || slopes || window || softcap ||
+      causal != CausalAlign::None)
+    scores =
+        MaskScoresOp::create(builder, loc, scoresType, scores, operands.mask,
+                             operands.bias, slopes, causal, window, softcap);
+  Value probs =
+      SoftmaxOp::create(builder, loc, scoresType, scores, operands.sinks);
+  auto sum =
+      WeightedSumOp::create(builder, loc, resultType, probs, operands.value);
+  if (fusion)
+    sum->setAttr("attune.fusion", fusion);
+  return {sum, Value()};
+}
+
+Value LayerImporter::attention(const spec::Attention &attention,
+                               StringRef prefix, Value input, int64_t width,
+                               Value residual) {
+  Location at = loc(attention.location);
+  if (!attention.source.empty()) {
+    diags.error(attention.location,
+                "attention to another stream cannot be compiled yet");
+    return {};
+  }
+  if (typeOf(input).getRank() != 3) {
+    diags.error(attention.location,
+                "attention needs an input of shape [batch, tokens, width]");
+    return {};
+  }
+  const spec::WeightMap &own = attention.weights;
+  int64_t headDim = attention.headDim;
+  int64_t valueDim = attention.valueDim ? attention.valueDim : headDim;
+  int64_t queryRows = attention.heads * headDim;
+  int64_t keyRows = attention.kvHeads * headDim;
+  int64_t valueRows = attention.kvHeads * valueDim;
+  std::pair<std::string, int64_t> weightRoles[] = {
+      {"q.weight", queryRows}, {"k.weight", keyRows}, {"v.weight", valueRows}};
+  std::pair<std::string, int64_t> biasRoles[] = {
+      {"q.bias", queryRows}, {"k.bias", keyRows}, {"v.bias", valueRows}};
+
+  // One matmul makes queries, keys and values.
+  int64_t rows = queryRows + keyRows + valueRows;
+  Value matrix =
+      stack(at, "qkv.weight", weightRoles, widthOf(input), own, prefix);
+  Value bias;
+  if (attention.qkvBias)
+    bias = stack(at, "qkv.bias", biasRoles, 0, own, prefix);
+  if (!matrix || (attention.qkvBias && !bias))
+    return {};
+  Value qkv = LinearOp::create(
+      builder, at, withWidth(input, rows), input, matrix, bias,
+      /*residual=*/Value(), attune::Activation::Identity, /*gated=*/false,
+      /*scale=*/nullptr);
+  int64_t batch = typeOf(input).getDimSize(0);
+  int64_t tokens = typeOf(input).getDimSize(1);
+  auto split = [&](int64_t heads, int64_t dim, int64_t offset) -> Value {
+    return SplitHeadsOp::create(
+        builder, at, headsType(qkv, batch, heads, tokens, dim), qkv, offset);
+  };
+  AttentionOperands operands;
+  operands.query = split(attention.heads, headDim, 0);
+  operands.key = split(attention.kvHeads, headDim, queryRows);
+  operands.value = split(attention.kvHeads, valueDim, queryRows + keyRows);
+  operands.mask = scope.mask;
+
+  if (attention.qkNorm) {
+    std::string role = prefix.str();
+    operands.query = norm(*attention.qkNorm, role + "q_norm.", operands.query);
+    if (operands.query)
+      operands.key = norm(*attention.qkNorm, role + "k_norm.", operands.key);
+    if (!operands.query || !operands.key)
+      return {};
+  }
+  if (attention.rope) {
+    Location ropeAt = loc(attention.rope->location);
+    RotaryPairing pairing = attention.rope->interleaved
+                                ? RotaryPairing::Interleaved
+                                : RotaryPairing::Half;
+    for (Value *heads : {&operands.query, &operands.key})
+      *heads = RotaryOp::create(builder, ropeAt, heads->getType(), *heads,
+                                scope.cos, scope.sin, pairing);
+  }
+  if (scope.keyCache) {
+    auto through = [&](Value rows, Value &cache) -> Value {
+      cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
+                                    scope.index, scope.past);
+      auto type = headsType(rows, batch, attention.kvHeads,
+                            ShapedType::kDynamic, widthOf(rows));
+      return CacheReadOp::create(builder, at, type, cache, scope.index,
+                                 scope.length);
+    };
+    operands.key = through(operands.key, scope.keyCache);
+    operands.value = through(operands.value, scope.valueCache);
+  }
+
+  auto [heads, lse] = buildAttention(builder, at, attention, operands,
+                                     /*decoding=*/bool(scope.keyCache));
+  Value merged = MergeHeadsOp::create(
+      builder, at, withWidth(input, attention.heads * valueDim), heads);
+  std::string role = prefix.str();
+  Value outMatrix =
+      weight(at, role + "o.weight", width, attention.heads * valueDim, own);
+  Value outBias;
+  if (attention.outBias)
+    outBias = weight(at, role + "o.bias", width, 0, own);
+  if (!outMatrix || (attention.outBias && !outBias))
+    return {};
+  return LinearOp::create(builder, at, withWidth(input, width), merged,
+                          outMatrix, outBias, residual,
+                          attune::Activation::Identity, /*gated=*/false,
+                          /*scale=*/nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// Whether a block's two norms read the same tensors: a parallel block with
+/// one norm says so by naming them twice.
+bool LayerImporter::sameNorm(const spec::Norm &norm) const {
+  auto key = [&](StringRef role) {
+    std::string text;
+    for (const spec::WeightSource &source : sources(role, norm.weights))
+      text += source.tensor + "\n";
+    return text;
+  };
+  if (norm.scale && key("norm1.weight") != key("norm2.weight"))
+    return false;
+  return norm.kind == spec::NormKind::RMSNorm || !norm.bias ||
+         key("norm1.bias") == key("norm2.bias");
+}
+
+Value LayerImporter::block(const spec::Block &block, Value input) {
+  if (block.cross) {
+    diags.error(block.cross->location,
+                "cross-attention cannot be compiled yet");
+    return {};
+  }
+  int64_t width = widthOf(input);
+  using spec::Placement;
+
+  if (block.placement == Placement::Parallel) {
+    // Both sublayers read the block's input; their results are added up.
+    Value sum = input;
+    Value first;
+    if (block.attention) {
+      first = norm(block.norm, "norm1.", input);
+      if (first)
+        sum = attention(*block.attention, "attention.", first, width, sum);
+      if (!first || !sum)
+        return {};
+    }
+    if (block.ffn) {
+      Value second = first && sameNorm(block.norm)
+                         ? first
+                         : norm(block.norm, "norm2.", input);
+      if (second)
+        sum = ffn(*block.ffn, "ffn.", second, width, sum);
+      if (!second || !sum)
+        return {};
+    }
+    return sum;
+  }
+
+  // x + f(norm(x)), norm(x + f(x)) or x + norm(f(norm(x))).
+  auto around = [&](Value x, StringRef role,
+                    llvm::function_ref<Value(Value, Value)> sublayer) -> Value {
+    bool before = block.placement != Placement::Post;
+    Value read = before ? norm(block.norm, (role + ".").str(), x) : x;
+    if (!read)
+      return {};
+    bool peri = block.placement == Placement::Peri;
+    Value result = sublayer(read, peri ? Value() : x);
+    if (!result)
+      return {};
+    if (block.placement == Placement::Post)
+      return norm(block.norm, (role + ".").str(), result);
+    if (!peri)
+      return result;
+    Value normed = norm(block.norm, (role + "_post.").str(), result);
+    if (!normed)
+      return {};
+    return arith::AddFOp::create(builder, loc(layer.location), x, normed);
+  };
+  Value x = input;
+  if (block.attention)
+    x = around(x, "norm1", [&](Value read, Value residual) {
+      return attention(*block.attention, "attention.", read, width, residual);
+    });
+  if (x && block.ffn)
+    x = around(x, "norm2", [&](Value read, Value residual) {
+      return ffn(*block.ffn, "ffn.", read, width, residual);
+    });
+  return x;
+}
+
+Value LayerImporter::build(Value input) {
+  if (const auto *op = std::get_if<spec::Block>(&layer.op))
+    return block(*op, input);
+  if (const auto *op = std::get_if<spec::Norm>(&layer.op))
+    return norm(*op, "", input);
+  if (const auto *op = std::get_if<spec::Linear>(&layer.op))
+    return linear(*op, input, /*matrix=*/Value());
+  int64_t width = layer.width ? layer.width : widthOf(input);
+  if (const auto *op = std::get_if<spec::FFN>(&layer.op))
+    return ffn(*op, "", input, width, /*residual=*/Value());
+  return attention(std::get<spec::Attention>(layer.op), "", input, width,
+                   /*residual=*/Value());
+}

@@ -1,0 +1,99 @@
+//===- LayerImporter.h - The ops of one layer -------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_LAYERIMPORTER_H
+#define ATTUNE_LIB_IMPORT_LAYERIMPORTER_H
+
+#include "WeightTable.h"
+#include "attune/Spec/Spec.h"
+
+namespace attune {
+
+/// Where an op comes from in the JSON.
+mlir::Location toLocation(mlir::MLIRContext *context,
+                          const SourceLocation &where);
+
+/// The self-attention of a layer, if it has one; a bare op is none.
+const spec::Attention *getSelfAttention(const spec::Layer &layer);
+
+/// What the ops of a layer read besides the activations, as values of the
+/// function they are made in. Null where the layer has no use for it.
+struct LayerScope {
+  mlir::Value index;                ///< number of the repeat
+  mlir::Value cos;                  ///< rotary tables
+  mlir::Value sin;                  ///
+  mlir::Value mask;                 ///< [batch, 1, 1, keys]
+  mlir::Value past;                 ///< decoding: cached tokens before these
+  mlir::Value length;               ///< decoding: past + these tokens
+  mlir::Value keyCache, valueCache; ///< decoding: replaced by their successors
+};
+
+/// Operands of the attention ladder.
+struct AttentionOperands {
+  mlir::Value query, key, value;
+  mlir::Value mask, bias, slopes, sinks;
+};
+
+/// The chain of similarity, masking, softmax and weighing. With `lse` it is
+/// one `attune.attention` instead, as no link of the chain has that result.
+std::pair<mlir::Value, mlir::Value>
+buildAttention(mlir::OpBuilder &builder, mlir::Location loc,
+               const spec::Attention &attention,
+               const AttentionOperands &operands, bool decoding);
+
+/// Builds the ops of one layer. Every function returns null after it reported
+/// an error.
+class LayerImporter {
+public:
+  LayerImporter(mlir::OpBuilder &builder, WeightTable &weights,
+                const spec::Layer &layer, llvm::StringRef symbol,
+                LayerScope &scope, DiagnosticEngine &diags)
+      : builder(builder), weights(weights), layer(layer), symbol(symbol),
+        scope(scope), diags(diags) {}
+
+  /// The layer's result, for every kind but embeddings, positions and bare
+  /// attention, which read graph inputs.
+  mlir::Value build(mlir::Value input);
+  /// A linear layer with the given matrix, or with its own if that is null.
+  mlir::Value linear(const spec::Linear &linear, mlir::Value input,
+                     mlir::Value matrix);
+
+  /// The weight of a role, [rows, columns] or (columns 0) a vector.
+  mlir::Value weight(mlir::Location loc, llvm::StringRef role, int64_t rows,
+                     int64_t columns, const spec::WeightMap &own = {});
+
+private:
+  mlir::Value block(const spec::Block &block, mlir::Value input);
+  mlir::Value attention(const spec::Attention &attention,
+                        llvm::StringRef prefix, mlir::Value input,
+                        int64_t width, mlir::Value residual);
+  mlir::Value ffn(const spec::FFN &ffn, llvm::StringRef prefix,
+                  mlir::Value input, int64_t width, mlir::Value residual);
+  mlir::Value norm(const spec::Norm &norm, llvm::StringRef prefix,
+                   mlir::Value input);
+
+  std::vector<spec::WeightSource> sources(llvm::StringRef role,
+                                          const spec::WeightMap &own) const;
+  /// One weight made of several roles below each other.
+  mlir::Value stack(mlir::Location loc, llvm::StringRef name,
+                    llvm::ArrayRef<std::pair<std::string, int64_t>> roles,
+                    int64_t columns, const spec::WeightMap &own,
+                    llvm::StringRef prefix);
+  bool sameNorm(const spec::Norm &norm) const;
+  mlir::Location loc(const SourceLocation &where) const;
+
+  mlir::OpBuilder &builder;
+  WeightTable &weights;
+  const spec::Layer &layer;
+  llvm::StringRef symbol;
+  LayerScope &scope;
+  DiagnosticEngine &diags;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_IMPORT_LAYERIMPORTER_H

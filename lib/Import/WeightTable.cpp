@@ -1,0 +1,107 @@
+//===- WeightTable.cpp - The attune.weight symbols of a module --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WeightTable.h"
+
+using namespace mlir;
+using namespace attune;
+
+static bool namesRepeat(const spec::WeightSource &source) {
+  return source.tensor.find("{i}") != std::string::npos;
+}
+
+/// `{i}` of a layer that stands alone is its only number.
+static std::string numbered(std::string name, int64_t number) {
+  for (size_t at; (at = name.find("{i}")) != std::string::npos;)
+    name.replace(at, 3, std::to_string(number));
+  return name;
+}
+
+/// Neighbouring rows of one tensor are one piece: GPT-2's q, k and v.
+static void append(std::vector<spec::WeightSource> &sources,
+                   const spec::WeightSource &next) {
+  if (!sources.empty()) {
+    spec::WeightSource &last = sources.back();
+    if (last.tensor == next.tensor && last.transposed == next.transposed &&
+        last.end >= 0 && last.end == next.begin) {
+      last.end = next.end;
+      return;
+    }
+  }
+  sources.push_back(next);
+}
+
+WeightOp WeightTable::declare(Location loc, StringRef symbol,
+                              ArrayRef<WeightPiece> pieces, int64_t columns,
+                              const spec::Layer &layer) {
+  std::vector<spec::WeightSource> sources;
+  int64_t rows = 0;
+  for (const WeightPiece &piece : pieces) {
+    int64_t named = 0;
+    bool known = true;
+    for (const spec::WeightSource &source : piece.sources) {
+      append(sources, source);
+      named += source.end - source.begin;
+      known &= source.end >= 0;
+    }
+    if (known && named != piece.rows) {
+      diags.error(layer.location, "weight '" + symbol.str() + "' takes " +
+                                      std::to_string(named) + " rows where " +
+                                      std::to_string(piece.rows) +
+                                      " are needed");
+      return {};
+    }
+    rows += piece.rows;
+  }
+
+  size_t perRepeat = 0;
+  for (const spec::WeightSource &source : sources)
+    perRepeat += namesRepeat(source);
+  bool stacked = layer.repeat > 1 && perRepeat > 0;
+  if (stacked && perRepeat != sources.size()) {
+    diags.error(layer.location,
+                "weight '" + symbol.str() +
+                    "' of a repeated layer names some tensors with {i} and "
+                    "some without; either each repeat has its own or all "
+                    "share one");
+    return {};
+  }
+
+  MLIRContext *context = module.getContext();
+  SmallVector<Attribute> attributes;
+  for (const spec::WeightSource &source : sources)
+    attributes.push_back(WeightSourceAttr::get(
+        context, stacked ? source.tensor : numbered(source.tensor, 0),
+        source.transposed, source.begin, source.end));
+  SmallVector<int64_t> shape;
+  if (stacked)
+    shape.push_back(layer.repeat);
+  shape.push_back(rows);
+  if (columns)
+    shape.push_back(columns);
+
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  if (last)
+    builder.setInsertionPointAfter(last);
+  last = WeightOp::create(builder, loc, symbol,
+                          RankedTensorType::get(shape, storage), stacked,
+                          builder.getArrayAttr(attributes),
+                          /*panel_width=*/nullptr);
+  return last;
+}
+
+Value WeightTable::get(OpBuilder &builder, Location loc, StringRef symbol,
+                       ArrayRef<WeightPiece> pieces, int64_t columns,
+                       const spec::Layer &layer, Value index) {
+  WeightOp &weight = declared[symbol];
+  if (!weight)
+    weight = declare(loc, symbol, pieces, columns, layer);
+  if (!weight)
+    return {};
+  return WeightGetOp::create(builder, loc, weight.getLayerType(), symbol,
+                             weight.getStacked() ? index : Value());
+}
