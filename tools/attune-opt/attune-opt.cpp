@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/InitAll.h"
+#include "attune/Support/BugReport.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -13,6 +14,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
+  attune::installBugReport();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
