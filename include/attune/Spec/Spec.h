@@ -10,7 +10,9 @@
 
 #include "attune/Support/Diagnostics.h"
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -54,10 +56,9 @@ enum class NormKind { LayerNorm, RMSNorm };
 struct Norm {
   NormKind kind = NormKind::LayerNorm;
   double eps = 1e-5;
-  bool scale = true;  ///< has gamma
-  bool bias = true;   ///< has beta (layer_norm only)
-  double offset = 0;  ///< 1 for the (1 + gamma) form
-  WeightMap weights;
+  bool scale = true; ///< has gamma
+  bool bias = true;  ///< has beta (layer_norm only)
+  double offset = 0; ///< 1 for the (1 + gamma) form
   SourceLocation location;
 };
 
@@ -104,13 +105,21 @@ struct Attention {
   /// Bare op: names of graph inputs; optional ones may be empty.
   std::string queryInput, keyInput, valueInput, maskInput, biasInput,
       slopesInput, sinksInput;
-  bool lse = false; ///< bare op: second output "<name>.lse"
-  WeightMap weights;
+  bool lse = false;        ///< bare op: second output "<name>.lse"
+  int64_t sourceWidth = 0; ///< channels of what keys and values are made of
   SourceLocation location;
 };
 
 enum class Activation {
-  Identity, Relu, Gelu, GeluTanh, QuickGelu, Silu, ReluSquared, Sigmoid, Tanh
+  Identity,
+  Relu,
+  Gelu,
+  GeluTanh,
+  QuickGelu,
+  Silu,
+  ReluSquared,
+  Sigmoid,
+  Tanh
 };
 /// Roles: "up.weight" [H, D] and "down.weight" [D, H]; gated also
 /// "gate.weight" [H, D]; ".bias" of each with `bias`.
@@ -119,22 +128,21 @@ struct FFN {
   Activation activation = Activation::Gelu;
   bool gated = false;
   bool bias = true;
-  WeightMap weights;
   SourceLocation location;
 };
 
 enum class Placement { Pre, Post, Peri, Parallel };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
-/// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*";
-/// peri placement adds "norm1_post.*", "norm2_post.*". Sublayer roles are
-/// prefixed "attention.", "cross.", "ffn.".
+/// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*"; peri
+/// placement adds "norm1_post.*", "norm2_post.*", "norm_cross_post.*". Only the
+/// sublayers that the block has bring a norm. Sublayer roles are prefixed
+/// "attention.", "cross.", "ffn.".
 struct Block {
   Placement placement = Placement::Pre;
   Norm norm;
   std::optional<Attention> attention;
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
-  WeightMap weights; ///< may list any role of the block, with its prefix
 };
 
 /// Token embedding, role "weight" [vocab, width].
@@ -161,13 +169,19 @@ struct Linear {
   std::string tied;
 };
 
-/// One entry of "layers". `{i}` in `name` is replaced by the repeat's number.
+/// One entry of "layers". `{i}` in `name` and in the tensors of `weights` is
+/// replaced by the number of the repeat: `first`, `first + 1`, ... A layer of a
+/// file that gives no name is called "layers.<index>"
+/// ("<stream>.layers.<index>" under "streams"), with ".{i}" at the end if it
+/// repeats.
 struct Layer {
   std::string name;
   int64_t repeat = 1;
+  int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear> op;
-  int64_t width = 0; ///< channels after this layer (0: unknown, bare op)
-  WeightMap weights;
+  int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
+  int64_t width = 0;      ///< channels after this layer (0: bare op)
+  WeightMap weights;      ///< may list any role that weightRoles() gives
   SourceLocation location;
 };
 
@@ -196,6 +210,7 @@ struct Generation {
 
 struct Model {
   std::string name;
+  std::string description;             ///< free text
   std::map<std::string, int64_t> dims; ///< named dimensions, evaluated
   std::vector<TensorSpec> inputs;
   std::vector<Stream> streams;
@@ -205,6 +220,18 @@ struct Model {
   Generation generation;
   std::shared_ptr<const SourceFile> file;
 };
+
+/// A weight that a layer needs: its role and its shape as the op wants it,
+/// [rows, columns] or, with `columns` 0, a vector.
+struct WeightRole {
+  std::string role;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+/// Every weight of one repeat of `layer`, in a fixed order. A tied linear layer
+/// has no "weight" of its own.
+std::vector<WeightRole> weightRoles(const Layer &layer);
 
 /// The sources of a weight: the map's entry for `role`, or one source named
 /// "<name>.<role>" (name is "" for a layer without one: then just the role).
@@ -218,6 +245,20 @@ std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
 
 /// The description as canonical JSON; parse(print(m)) gives m again.
 std::string print(const Model &model);
+
+/// The text of the JSON Schema that the parser holds files to
+/// (attune-spec-v1.schema.json).
+std::string jsonSchema();
+
+/// Spellings in the file.
+const char *stringify(DType dtype);
+const char *stringify(NormKind kind);
+const char *stringify(Causal causal);
+const char *stringify(Fusion fusion);
+const char *stringify(Activation activation);
+const char *stringify(Placement placement);
+const char *stringify(PositionKind kind);
+const char *stringify(SinusoidLayout layout);
 
 } // namespace attune::spec
 

@@ -1,0 +1,285 @@
+//===- AttentionParser.cpp - The options of an attention --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerParser.h"
+
+#include <cmath>
+
+namespace attune::spec {
+
+static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
+                                       "bias_input", "slopes", "sinks", "lse"};
+static const char *const projectionKeys[] = {"rope", "qk_norm", "bias",
+                                             "source"};
+
+Attention LayerParser::parseAttention(const Object &object, Place place) {
+  Attention attention;
+  attention.location = object.getLocation();
+  attention.projections =
+      !object.has("query") && !object.has("key") && !object.has("value");
+  attention.fusion = object.choice("fusion", Fusion::Auto);
+  parseMasking(object, attention);
+
+  if (!attention.projections) {
+    if (place != Place::Alone)
+      object.error(object.has("query") ? "query"
+                   : object.has("key") ? "key"
+                                       : "value",
+                   "the attention of a block makes its own queries, keys and "
+                   "values");
+    for (const char *key : projectionKeys)
+      if (object.has(key))
+        object.error(key, "the bare op on inputs has no projections");
+    parseBare(object, attention);
+    if (place == Place::Alone)
+      width = 0;
+    return attention;
+  }
+
+  for (const char *key : bareKeys)
+    if (object.has(key))
+      object.error(key, "belongs to the bare op, which has query, key and "
+                        "value");
+  parseSource(object, place, attention);
+  bool widthKnown =
+      place == Place::Alone ? needWidth(object) : width && *width != 0;
+
+  Known heads = object.integer("heads", std::nullopt);
+  if (!object.has("heads"))
+    object.missing("heads", "query heads");
+  Known headDim;
+  if (object.has("head_dim")) {
+    headDim = object.integer("head_dim", std::nullopt);
+  } else if (heads && widthKnown) {
+    if (*width % *heads != 0)
+      object.error("heads", "the width " + std::to_string(*width) +
+                                " is not a multiple of " +
+                                std::to_string(*heads) +
+                                " heads; give head_dim");
+    else
+      headDim = *width / *heads;
+  }
+  parseHeads(object, attention, heads, object.integer("kv_heads", heads),
+             headDim, object.integer("value_dim", headDim));
+
+  if (const Value *bias = object.get("bias")) {
+    if (auto parts = object.object("bias")) {
+      attention.qkvBias = parts->boolean("qkv", false);
+      attention.outBias = parts->boolean("out", false);
+    } else {
+      attention.qkvBias = attention.outBias = bias->boolean;
+    }
+  }
+  if (auto rope = object.object("rope"))
+    attention.rope = parseRope(*rope, headDim);
+  if (auto norm = object.object("qk_norm"))
+    attention.qkNorm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
+  return attention;
+}
+
+void LayerParser::parseHeads(const Object &object, Attention &attention,
+                             Known heads, Known kvHeads, Known headDim,
+                             Known valueDim) {
+  if (heads && kvHeads && *heads % *kvHeads != 0)
+    object.error(object.has("kv_heads") ? "kv_heads" : "key",
+                 std::to_string(*kvHeads) + " does not divide the " +
+                     std::to_string(*heads) + " query heads");
+  attention.heads = heads.value_or(1);
+  attention.kvHeads = kvHeads.value_or(1);
+  attention.headDim = headDim.value_or(0);
+  attention.valueDim = valueDim.value_or(0);
+  attention.scale = object.number(
+      "scale", headDim ? 1 / std::sqrt(static_cast<double>(*headDim)) : 0);
+  if (object.get("scale") && attention.scale == 0)
+    object.error("scale", "expected a number other than 0");
+}
+
+void LayerParser::parseMasking(const Object &object, Attention &attention) {
+  if (const Value *causal = object.get("causal")) {
+    bool topLeft = causal->isString() && causal->text == "top_left";
+    attention.causal = causal->isString() || causal->boolean
+                           ? topLeft ? Causal::TopLeft : Causal::BottomRight
+                           : Causal::None;
+  }
+  if (object.has("window")) {
+    Known window = object.integer("window", std::nullopt);
+    attention.window = window.value_or(1);
+    if (attention.causal == Causal::None &&
+        (!object.has("causal") || object.get("causal")))
+      object.error("window", "counts the last keys before a query, so the "
+                             "attention must be causal");
+  }
+  if (object.get("softcap"))
+    attention.softcap = object.number("softcap", 0);
+  attention.alibi = object.boolean("alibi", false);
+  if (attention.alibi && object.has("slopes"))
+    object.error("slopes", "are what 'alibi' already gives");
+}
+
+void LayerParser::parseSource(const Object &object, Place place,
+                              Attention &attention) {
+  attention.sourceWidth = width.value_or(0);
+  if (place == Place::Self && object.has("source")) {
+    object.error("source", "makes it cross-attention; use 'cross' instead");
+    return;
+  }
+  if (place == Place::Cross && !object.has("source"))
+    object.missing("source", "the stream that keys and values come from");
+  const Value *source = object.get("source");
+  if (!source)
+    return;
+  attention.source = source->text;
+  std::vector<std::string> names;
+  for (const Stream &earlier : model.streams) {
+    names.push_back(earlier.name);
+    if (earlier.name != source->text)
+      continue;
+    attention.sourceWidth =
+        earlier.layers.empty() ? 0 : earlier.layers.back().width;
+    return;
+  }
+  if (source->text == stream.name)
+    return object.error("source", "is this very stream; leave it out for "
+                                  "self-attention");
+  std::string near = nearest(source->text, names);
+  object.error("source",
+               "there is no stream " + quote(source->text) +
+                   " before this one" +
+                   (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
+/// One size of a bare op's input against what another key or input said.
+static Known merge(const Object &object, const char *key,
+                   const TensorSpec *input, size_t at, Known expected,
+                   const char *what) {
+  if (!input || input->shape.size() != 4 || input->shape[at].size < 0)
+    return expected;
+  int64_t size = input->shape[at].size;
+  if (expected && *expected != size) {
+    object.error(key, "input " + quote(input->name) + " has " +
+                          std::to_string(size) + " " + what + ", expected " +
+                          std::to_string(*expected));
+    return expected;
+  }
+  return size;
+}
+
+void LayerParser::parseBare(const Object &object, Attention &attention) {
+  for (const char *key : {"query", "key", "value"})
+    if (!object.has(key))
+      object.missing(key, "the bare op needs query, key and value");
+
+  auto tensor = [&](const char *key, size_t rank, bool mask,
+                    std::string &name) -> const TensorSpec * {
+    name = object.string(key);
+    const TensorSpec *input = findInput(object, key);
+    if (!input)
+      return nullptr;
+    bool isFloat = input->dtype == DType::F32 || input->dtype == DType::F16 ||
+                   input->dtype == DType::BF16;
+    if (mask ? input->dtype != DType::Bool : !isFloat) {
+      object.error(key, "input " + quote(input->name) + " is " +
+                            stringify(input->dtype) + ", expected " +
+                            (mask ? "bool" : "f32, f16 or bf16"));
+      return nullptr;
+    }
+    if (input->shape.size() != rank) {
+      object.error(key, "input " + quote(input->name) + " has " +
+                            std::to_string(input->shape.size()) +
+                            " dimensions, expected " + std::to_string(rank));
+      return nullptr;
+    }
+    return input;
+  };
+  const TensorSpec *query = tensor("query", 4, false, attention.queryInput);
+  const TensorSpec *key = tensor("key", 4, false, attention.keyInput);
+  const TensorSpec *value = tensor("value", 4, false, attention.valueInput);
+  tensor("mask", 4, true, attention.maskInput);
+  tensor("bias_input", 4, false, attention.biasInput);
+  tensor("slopes", 1, false, attention.slopesInput);
+  tensor("sinks", 1, false, attention.sinksInput);
+  attention.lse = object.boolean("lse", false);
+
+  auto given = [&](const char *name) {
+    return object.integer(name, std::nullopt);
+  };
+  Known heads = merge(object, "query", query, 1, given("heads"), "heads");
+  Known kvHeads = merge(object, "key", key, 1, given("kv_heads"), "heads");
+  kvHeads = merge(object, "value", value, 1, kvHeads, "heads");
+  if (!kvHeads && !object.has("kv_heads"))
+    kvHeads = heads;
+  Known headDim =
+      merge(object, "query", query, 3, given("head_dim"), "channels");
+  headDim = merge(object, "key", key, 3, headDim, "channels");
+  Known valueDim =
+      merge(object, "value", value, 3, given("value_dim"), "channels");
+  if (!valueDim && !object.has("value_dim"))
+    valueDim = headDim;
+  if (query && !heads && !object.has("heads"))
+    object.error("query", "has no fixed number of heads; give 'heads'");
+  if (query && key && !headDim && !object.has("head_dim"))
+    object.error("query", "has no fixed width; give 'head_dim'");
+  parseHeads(object, attention, heads, kvHeads, headDim, valueDim);
+}
+
+Rope LayerParser::parseRope(const Object &object, Known headDim) {
+  Rope rope;
+  rope.location = object.getLocation();
+  rope.theta = object.number("theta", 10000);
+  rope.interleaved = object.boolean("interleaved", false);
+  Known channels = object.integer("channels", headDim);
+  rope.channels = channels.value_or(0);
+  if (channels && *channels % 2 != 0)
+    object.error("channels", object.has("channels")
+                                 ? "is " + std::to_string(*channels) +
+                                       ", but channels turn in pairs"
+                                 : "head_dim " + std::to_string(*channels) +
+                                       " is odd; give an even 'channels'");
+  else if (channels && headDim && *channels > *headDim)
+    object.error("channels", std::to_string(*channels) +
+                                 " is more than the head_dim " +
+                                 std::to_string(*headDim));
+
+  auto scaling = object.object("scaling");
+  if (!scaling)
+    return rope;
+  RopeScaling &result = rope.scaling;
+  result.type = scaling->string("type", "none");
+  result.factor = scaling->number("factor", 1);
+  result.lowFreqFactor = scaling->number("low_freq_factor", 1);
+  result.highFreqFactor = scaling->number("high_freq_factor", 4);
+  result.betaFast = scaling->number("beta_fast", 32);
+  result.betaSlow = scaling->number("beta_slow", 1);
+  if (scaling->get("attention_factor"))
+    result.attentionFactor = scaling->number("attention_factor", 1);
+  result.originalLength = scaling->integer("original_length", 0).value_or(0);
+  result.truncate = scaling->boolean("truncate", true);
+
+  bool known = scaling->get("type");
+  bool llama3 = result.type == "llama3", yarn = result.type == "yarn";
+  bool needsLength = llama3 || yarn || result.type == "dynamic";
+  if (known && needsLength && !scaling->has("original_length"))
+    scaling->missing("original_length", "the length the model was trained at, "
+                                        "which " +
+                                            result.type + " scaling needs");
+  auto only = [&](const char *key, bool allowed, const char *owner) {
+    if (known && !allowed && scaling->has(key))
+      scaling->error(key, std::string("belongs to ") + owner + " scaling");
+  };
+  only("low_freq_factor", llama3, "llama3");
+  only("high_freq_factor", llama3, "llama3");
+  only("beta_fast", yarn, "yarn");
+  only("beta_slow", yarn, "yarn");
+  only("attention_factor", yarn, "yarn");
+  only("truncate", yarn, "yarn");
+  only("original_length", needsLength, "dynamic, llama3 and yarn");
+  if (llama3 && !(result.highFreqFactor > result.lowFreqFactor))
+    scaling->error("high_freq_factor", "must be more than low_freq_factor");
+  return rope;
+}
+
+} // namespace attune::spec

@@ -1,0 +1,410 @@
+//===- LayerParser.cpp - One entry of "layers" ------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerParser.h"
+
+#include <cmath>
+
+namespace attune::spec {
+
+void LayerParser::parse(const Object &object, size_t index) {
+  unsigned errorsBefore = context.reporter.getNumErrors();
+  Layer layer;
+  layer.location = object.getLocation();
+  layer.inputWidth = width.value_or(0);
+  parseCommon(object, index, layer);
+  bool first = stream.layers.empty();
+
+  if (object.isBad()) {
+    width = std::nullopt; // of no known kind
+  } else if (auto options = object.object("embedding")) {
+    if (!first)
+      options->error("an embedding starts a stream, it cannot follow a layer");
+    layer.op = parseEmbedding(*options);
+  } else if (auto options = object.object("positions")) {
+    layer.op = parsePositions(*options);
+  } else if (auto options = object.object("block")) {
+    layer.op = parseBlock(*options);
+  } else if (auto options = object.object("attention")) {
+    layer.op = parseAttention(*options, Place::Alone);
+  } else if (auto options = object.object("ffn")) {
+    needWidth(*options);
+    layer.op = parseFFN(*options);
+  } else if (auto options = object.object("norm")) {
+    needWidth(*options);
+    layer.op = parseNorm(*options, std::nullopt, NormKind::LayerNorm);
+  } else if (auto options = object.object("layer_norm")) {
+    needWidth(*options);
+    layer.op = parseNorm(*options, NormKind::LayerNorm, NormKind::LayerNorm);
+  } else if (auto options = object.object("rms_norm")) {
+    needWidth(*options);
+    layer.op = parseNorm(*options, NormKind::RMSNorm, NormKind::RMSNorm);
+  } else if (auto options = object.object("linear")) {
+    layer.op = parseLinear(*options);
+  } else {
+    width = std::nullopt; // its options are no object
+  }
+
+  layer.width = width.value_or(0);
+  if (layer.repeat > 1) {
+    bool once = std::holds_alternative<Embedding>(layer.op) ||
+                std::holds_alternative<Positions>(layer.op);
+    const auto *attention = std::get_if<Attention>(&layer.op);
+    if (once || (attention && !attention->projections))
+      object.error("repeat", "this kind of layer cannot repeat");
+    else if (width && layer.width != layer.inputWidth)
+      object.error("repeat", "takes " + std::to_string(layer.inputWidth) +
+                                 " channels and gives " +
+                                 std::to_string(layer.width) +
+                                 ", so it cannot follow itself");
+  }
+  exact = context.reporter.getNumErrors() == errorsBefore;
+  parseWeights(object, layer);
+  stream.layers.push_back(std::move(layer));
+}
+
+//===----------------------------------------------------------------------===//
+// Common keys
+//===----------------------------------------------------------------------===//
+
+/// The only thing in braces is {i}.
+void LayerParser::checkTemplate(const Value &value,
+                                const std::string &pointer) {
+  const std::string &text = value.text;
+  for (size_t at = text.find_first_of("{}"); at != std::string::npos;
+       at = text.find_first_of("{}", at)) {
+    if (text.compare(at, 3, "{i}") != 0) {
+      context.reporter.error(value.offset, pointer,
+                             "braces in a name hold only {i}, the number of "
+                             "the repeat");
+      return;
+    }
+    at += 3;
+  }
+}
+
+void LayerParser::parseCommon(const Object &object, size_t index,
+                              Layer &layer) {
+  layer.repeat = object.integer("repeat", 1).value_or(1);
+  layer.first = object.integer("first", 0).value_or(0);
+  if (const Value *name = object.get("name")) {
+    layer.name = name->text;
+    checkTemplate(*name, child(object.getPointer(), "name"));
+    if (layer.repeat > 1 && layer.name.find("{i}") == std::string::npos)
+      object.error("name", "needs {i}, the number of the repeat, since the "
+                           "layer repeats " +
+                               std::to_string(layer.repeat) + " times");
+  } else {
+    layer.name = namePrefix + "layers." + std::to_string(index);
+    if (layer.repeat > 1)
+      layer.name += ".{i}";
+  }
+}
+
+std::optional<WeightSource>
+LayerParser::parseSource(const Value &value, const Object &layer,
+                         const std::string &pointer) {
+  if (context.bad.count(&value))
+    return std::nullopt;
+  WeightSource source;
+  if (value.isString()) {
+    source.tensor = value.text;
+    checkTemplate(value, pointer);
+    return source;
+  }
+  // The form was checked: it is an object of this type.
+  static const ObjectType &type = *objectTypeNamed("weight_source");
+  Object object(context, value, pointer, type);
+  if (const Value *tensor = object.get("tensor")) {
+    source.tensor = tensor->text;
+    checkTemplate(*tensor, child(pointer, "tensor"));
+  }
+  source.transposed = object.boolean("transposed", false);
+  if (const Value *rows = object.get("rows")) {
+    std::string at = child(pointer, "rows");
+    if (rows->elements.size() != 2) {
+      object.error("rows", "expected two numbers, [begin, end)");
+      return std::nullopt;
+    }
+    Known begin = context.dims.evaluate(rows->elements[0], child(at, size_t(0)),
+                                        0, INT64_MAX);
+    Known end = context.dims.evaluate(rows->elements[1], child(at, size_t(1)),
+                                      0, INT64_MAX);
+    if (!begin || !end)
+      return std::nullopt;
+    if (*begin >= *end) {
+      object.error("rows", "row " + std::to_string(*begin) + " is not before " +
+                               std::to_string(*end));
+      return std::nullopt;
+    }
+    source.begin = *begin;
+    source.end = *end;
+  }
+  return source;
+}
+
+void LayerParser::parseWeights(const Object &object, Layer &layer) {
+  const Value *map = object.get("weights");
+  if (!map)
+    return;
+  std::string at = child(object.getPointer(), "weights");
+  std::vector<WeightRole> roles = weightRoles(layer);
+  std::vector<std::string> names;
+  for (const WeightRole &role : roles)
+    names.push_back(role.role);
+
+  for (const Value::Member &member : map->members) {
+    std::string pointer = child(at, member.key);
+    const WeightRole *role = nullptr;
+    for (const WeightRole &candidate : roles)
+      if (candidate.role == member.key)
+        role = &candidate;
+    if (!role && exact) {
+      std::string near = nearest(member.key, names);
+      std::string list;
+      for (const std::string &name : names)
+        list += (list.empty() ? "" : ", ") + name;
+      context.reporter.error(member.keyOffset, pointer,
+                             "the layer has no weight " + quote(member.key) +
+                                 (!near.empty()
+                                      ? "; did you mean '" + near + "'?"
+                                  : list.empty() ? "; it has none"
+                                                 : "; it has " + list));
+    }
+    if (context.bad.count(&member.value))
+      continue;
+
+    std::vector<WeightSource> sources;
+    bool sized = true;
+    double rows = 0;
+    auto add = [&](const Value &value, const std::string &where) {
+      std::optional<WeightSource> source = parseSource(value, object, where);
+      sized &= source && source->end >= 0;
+      if (source && source->end >= 0)
+        rows += static_cast<double>(source->end - source->begin);
+      if (source)
+        sources.push_back(std::move(*source));
+    };
+    if (member.value.isArray()) {
+      const std::vector<Value> &elements = member.value.elements;
+      for (size_t i = 0; i < elements.size(); ++i)
+        add(elements[i], child(pointer, i));
+      if (elements.empty()) {
+        context.reporter.error(member.value.offset, pointer, "names no tensor");
+        sized = false;
+      }
+    } else {
+      add(member.value, pointer);
+    }
+    if (role && exact && sized && rows != static_cast<double>(role->rows))
+      context.reporter.error(
+          member.value.offset, pointer,
+          "gives " + std::to_string(static_cast<int64_t>(rows)) +
+              " rows, expected " + std::to_string(role->rows));
+    layer.weights[member.key] = std::move(sources);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
+
+/// True if the stream has channels here; reports if it surely has none.
+bool LayerParser::needWidth(const Object &object) {
+  if (width && *width == 0) {
+    const char *why =
+        stream.layers.empty()
+            ? "needs a float stream [batch, tokens, width]; start with an "
+              "embedding, or give an input of that shape"
+            : "follows a bare attention op, which gives no stream "
+              "[batch, tokens, width]";
+    object.error(why);
+    width = std::nullopt;
+  }
+  return width.has_value();
+}
+
+const TensorSpec *LayerParser::findInput(const Object &object,
+                                         const char *key) {
+  const Value *name = object.get(key);
+  if (!name)
+    return nullptr;
+  std::vector<std::string> names;
+  for (const TensorSpec &input : model.inputs) {
+    if (input.name == name->text)
+      return &input;
+    names.push_back(input.name);
+  }
+  std::string near = nearest(name->text, names);
+  object.error(key, "unknown input " + quote(name->text) +
+                        (near.empty() ? "; name it in 'inputs'"
+                                      : "; did you mean '" + near + "'?"));
+  return nullptr;
+}
+
+const Layer *LayerParser::findEmbedding(const std::string &name) const {
+  auto search = [&](const Stream &in) -> const Layer * {
+    for (const Layer &layer : in.layers)
+      if (layer.name == name && std::holds_alternative<Embedding>(layer.op))
+        return &layer;
+    return nullptr;
+  };
+  for (const Stream &earlier : model.streams)
+    if (const Layer *found = search(earlier))
+      return found;
+  return search(stream);
+}
+
+Embedding LayerParser::parseEmbedding(const Object &object) {
+  Embedding embedding;
+  Known vocab = object.integer("vocab", std::nullopt);
+  width = object.integer("width", std::nullopt);
+  embedding.vocab = vocab.value_or(0);
+  embedding.width = width.value_or(0);
+  embedding.scale = object.number("scale", 1);
+  embedding.input = object.string("input");
+
+  const TensorSpec *ids = findInput(object, "input");
+  std::string key = "input";
+  if (!object.has("input")) {
+    if (stream.input.empty()) {
+      object.error("has no input of ids; give one in 'inputs'");
+      return embedding;
+    }
+    for (const TensorSpec &input : model.inputs)
+      if (input.name == stream.input)
+        ids = &input;
+  }
+  if (!ids)
+    return embedding;
+  bool integers = ids->dtype == DType::I64 || ids->dtype == DType::I32;
+  if (!integers || ids->shape.size() != 2)
+    object.error("input", "input " + quote(ids->name) +
+                              " cannot serve as ids; expected i64 [batch, "
+                              "tokens]");
+  return embedding;
+}
+
+Positions LayerParser::parsePositions(const Object &object) {
+  Positions positions;
+  positions.kind = object.choice("kind", PositionKind::Learned);
+  positions.length = object.integer("length", 0).value_or(0);
+  Known offset = object.integer("offset", 0);
+  positions.offset = offset.value_or(0);
+  positions.layout = object.choice("layout", SinusoidLayout::Interleaved);
+  bool known = needWidth(object);
+  if (positions.kind == PositionKind::Learned) {
+    if (!object.has("length"))
+      object.missing("length", "rows of the learned table");
+    if (object.has("layout"))
+      object.error("layout", "belongs to sinusoidal positions");
+    if (positions.length && positions.offset >= positions.length)
+      object.error("offset", "row " + std::to_string(positions.offset) +
+                                 " is not in a table of " +
+                                 std::to_string(positions.length) + " rows");
+  } else {
+    if (object.has("length"))
+      object.error("length", "belongs to learned positions");
+    if (known && *width % 2 != 0)
+      object.error("sinusoidal positions need an even width, it is " +
+                   std::to_string(*width));
+    else if (known && *width == 2 &&
+             positions.layout == SinusoidLayout::Tensor2Tensor)
+      object.error("layout", "tensor2tensor needs a width above 2");
+  }
+  return positions;
+}
+
+Norm LayerParser::parseNorm(const Object &object, std::optional<NormKind> fixed,
+                            NormKind fallback) {
+  Norm norm;
+  norm.location = object.getLocation();
+  norm.kind = fixed ? *fixed : object.choice("kind", fallback);
+  norm.eps = object.number("eps", 1e-5);
+  norm.scale = object.boolean("scale", true);
+  norm.bias = norm.kind == NormKind::LayerNorm;
+  if (!fixed || *fixed == NormKind::LayerNorm)
+    norm.bias = object.boolean("bias", norm.bias);
+  norm.offset = object.number("offset", 0);
+  if (norm.kind == NormKind::RMSNorm && norm.bias)
+    object.error("bias", "an rms_norm has no bias");
+  if (!norm.scale && norm.offset != 0)
+    object.error("offset", "is added to gamma, which 'scale' leaves out");
+  return norm;
+}
+
+FFN LayerParser::parseFFN(const Object &object) {
+  FFN ffn;
+  ffn.location = object.getLocation();
+  ffn.width = object.integer("width", std::nullopt).value_or(0);
+  ffn.activation = object.choice("activation", Activation::Gelu);
+  ffn.gated = object.boolean("gated", false);
+  ffn.bias = object.boolean("bias", true);
+  return ffn;
+}
+
+Linear LayerParser::parseLinear(const Object &object) {
+  Linear linear;
+  bool known = needWidth(object);
+  Known out = object.integer("out", std::nullopt);
+  linear.bias = object.boolean("bias", false);
+  linear.activation = object.choice("activation", Activation::Identity);
+  linear.tied = object.string("tied");
+  if (object.get("tied")) {
+    const Layer *embedding = findEmbedding(linear.tied);
+    if (!embedding) {
+      object.error("tied", "there is no embedding layer " + quote(linear.tied) +
+                               " before this one");
+    } else {
+      const auto &table = std::get<Embedding>(embedding->op);
+      if (!object.has("out"))
+        out = table.vocab ? Known(table.vocab) : std::nullopt;
+      else if (out && table.vocab && *out != table.vocab)
+        object.error("out", "is " + std::to_string(*out) +
+                                ", but the tied embedding has " +
+                                std::to_string(table.vocab) + " rows");
+      if (known && table.width && *width != table.width)
+        object.error("tied", "the embedding is " + std::to_string(table.width) +
+                                 " wide, but the stream " +
+                                 std::to_string(*width));
+    }
+  } else if (!object.has("out")) {
+    object.missing("out", "channels of the result");
+  }
+  linear.out = out.value_or(0);
+  width = out;
+  return linear;
+}
+
+Block LayerParser::parseBlock(const Object &object) {
+  Block block;
+  needWidth(object);
+  block.placement = object.choice("placement", Placement::Pre);
+  if (auto norm = object.object("norm"))
+    block.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
+  else
+    block.norm.location = object.getLocation();
+  if (auto attention = object.object("attention"))
+    block.attention = parseAttention(*attention, Place::Self);
+  if (auto cross = object.object("cross"))
+    block.cross = parseAttention(*cross, Place::Cross);
+  if (auto ffn = object.object("ffn"))
+    block.ffn = parseFFN(*ffn);
+
+  if (!object.has("attention") && !object.has("cross") && !object.has("ffn"))
+    object.error("block has no sublayer; give it attention, cross or ffn");
+  if (block.placement == Placement::Parallel) {
+    if (object.has("cross"))
+      object.error("cross", "cannot be in a parallel block, which runs "
+                            "attention and ffn side by side");
+    else if (!object.has("attention") || !object.has("ffn"))
+      object.error("placement", "a parallel block needs attention and ffn");
+  }
+  return block;
+}
+
+} // namespace attune::spec

@@ -1,0 +1,69 @@
+//===- LayerParser.h - One entry of "layers" --------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_SPEC_LAYERPARSER_H
+#define ATTUNE_LIB_SPEC_LAYERPARSER_H
+
+#include "Reader.h"
+#include "attune/Spec/Spec.h"
+
+namespace attune::spec {
+
+/// Reads the layers of one stream in order. Numbers that errors made unknown
+/// become 0 in the structs; nobody sees those, since parse() then fails.
+class LayerParser {
+public:
+  /// `model` has the inputs and the streams before this one. `width` of the
+  /// stream's input: 0 for ids or none.
+  LayerParser(Context &context, const Model &model, Stream &stream, Known width,
+              std::string namePrefix)
+      : context(context), model(model), stream(stream), width(width),
+        namePrefix(std::move(namePrefix)) {}
+
+  /// Appends the layer to the stream.
+  void parse(const Object &object, size_t index);
+
+private:
+  enum class Place { Alone, Self, Cross };
+
+  void parseCommon(const Object &object, size_t index, Layer &layer);
+  void parseWeights(const Object &object, Layer &layer);
+  std::optional<WeightSource> parseSource(const Value &value,
+                                          const Object &layer,
+                                          const std::string &pointer);
+  void checkTemplate(const Value &value, const std::string &pointer);
+
+  bool needWidth(const Object &object);
+  Embedding parseEmbedding(const Object &object);
+  Positions parsePositions(const Object &object);
+  Block parseBlock(const Object &object);
+  Attention parseAttention(const Object &object, Place place);
+  void parseBare(const Object &object, Attention &attention);
+  void parseHeads(const Object &object, Attention &attention, Known heads,
+                  Known kvHeads, Known headDim, Known valueDim);
+  void parseMasking(const Object &object, Attention &attention);
+  void parseSource(const Object &object, Place place, Attention &attention);
+  Rope parseRope(const Object &object, Known headDim);
+  Norm parseNorm(const Object &object, std::optional<NormKind> fixed,
+                 NormKind fallback);
+  FFN parseFFN(const Object &object);
+  Linear parseLinear(const Object &object);
+
+  const TensorSpec *findInput(const Object &object, const char *key);
+  const Layer *findEmbedding(const std::string &name) const;
+
+  Context &context;
+  const Model &model;
+  Stream &stream;
+  Known width; ///< channels now; 0 without a [batch, tokens, width] stream
+  std::string namePrefix;
+  bool exact = true; ///< no error so far in the layer being read
+};
+
+} // namespace attune::spec
+
+#endif // ATTUNE_LIB_SPEC_LAYERPARSER_H

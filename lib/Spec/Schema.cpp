@@ -1,0 +1,668 @@
+//===- Schema.cpp - The form of a description, as tables --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schema.h"
+
+#include <cmath>
+
+namespace attune::spec {
+
+const Key *ObjectType::find(std::string_view key) const {
+  for (const Key &candidate : keys)
+    if (candidate.name == key)
+      return &candidate;
+  return nullptr;
+}
+
+std::vector<std::string> ObjectType::names() const {
+  std::vector<std::string> result;
+  for (const Key &key : keys)
+    result.push_back(key.name);
+  return result;
+}
+
+bool ObjectType::isMisspelt(std::string_view key, const Value &object) const {
+  for (const Value::Member &member : object.members)
+    if (!find(member.key) && nearest(member.key, names()) == key)
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+static Type integer(int64_t minimum, int64_t maximum = maxInteger) {
+  Type type{Type::Form::Integer};
+  type.minimum = minimum;
+  type.maximum = maximum;
+  return type;
+}
+static Type dimension() {
+  Type type{Type::Form::Dimension};
+  type.minimum = 1;
+  type.maximum = maxInteger;
+  return type;
+}
+static Type number() { return Type{Type::Form::Number}; }
+static Type positive() {
+  Type type{Type::Form::Number};
+  type.above = 0;
+  return type;
+}
+static Type boolean() { return Type{Type::Form::Boolean}; }
+static Type string() { return Type{Type::Form::String}; }
+static Type choice(std::vector<std::string> words) {
+  Type type{Type::Form::Choice};
+  type.words = std::move(words);
+  return type;
+}
+static Type object(const ObjectType &of) {
+  Type type{Type::Form::Object};
+  type.object = &of;
+  return type;
+}
+static Type array(Type of) {
+  Type type{Type::Form::Array};
+  type.parts = {std::move(of)};
+  return type;
+}
+static Type map(Type of) {
+  Type type{Type::Form::Map};
+  type.parts = {std::move(of)};
+  return type;
+}
+static Type either(std::vector<Type> parts) {
+  Type type{Type::Form::Either};
+  type.parts = std::move(parts);
+  return type;
+}
+
+static Type activation() {
+  return choice({"identity", "relu", "gelu", "gelu_tanh", "quick_gelu", "silu",
+                 "relu_squared", "sigmoid", "tanh"});
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+static std::vector<Key> normKeys(bool withKind, bool withBias) {
+  std::vector<Key> keys;
+  if (withKind)
+    keys.push_back({"kind", choice({"layer_norm", "rms_norm"}),
+                    "default layer_norm (qk_norm: rms_norm)"});
+  keys.push_back({"eps", positive(), "added under the root; default 1e-5"});
+  keys.push_back({"scale", boolean(), "has a gamma; default true"});
+  if (withBias)
+    keys.push_back(
+        {"bias", boolean(), "has a beta (layer_norm only); default true"});
+  keys.push_back({"offset", number(),
+                  "added to gamma: 1 for the (1 + gamma) form; default 0"});
+  return keys;
+}
+
+static const ObjectType &normType() {
+  static const ObjectType type{
+      "norm", "Normalisation of each token.", normKeys(true, true), {}, {}};
+  return type;
+}
+static const ObjectType &layerNormType() {
+  static const ObjectType type{
+      "layer_norm",
+      "(x - mean) / sqrt(variance + eps) * gamma + beta, over each token.",
+      normKeys(false, true),
+      {},
+      {}};
+  return type;
+}
+static const ObjectType &rmsNormType() {
+  static const ObjectType type{
+      "rms_norm",
+      "x / sqrt(mean(x^2) + eps) * gamma, over each token.",
+      normKeys(false, false),
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &ropeScalingType() {
+  static const ObjectType type{
+      "rope_scaling",
+      "Stretches a rotary embedding over longer sequences.",
+      {
+          {"type", choice({"none", "linear", "dynamic", "llama3", "yarn"}),
+           "how", true},
+          {"factor", positive(), "by how much; default 1"},
+          {"low_freq_factor", positive(), "llama3; default 1"},
+          {"high_freq_factor", positive(), "llama3; default 4"},
+          {"beta_fast", positive(), "yarn; default 32"},
+          {"beta_slow", positive(), "yarn; default 1"},
+          {"attention_factor", positive(),
+           "yarn: multiplies cos and sin; default 0.1 ln(factor) + 1"},
+          {"original_length", integer(1),
+           "dynamic, llama3, yarn: the length the model was trained at"},
+          {"truncate", boolean(),
+           "yarn: round the ends of the ramp to whole channels; default true"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &ropeType() {
+  static const ObjectType type{
+      "rope",
+      "Rotary position embedding of queries and keys.",
+      {
+          {"theta", positive(), "base of the wavelengths; default 10000"},
+          {"interleaved", boolean(),
+           "turn channels (2i, 2i+1), not (i, i + n/2); default false"},
+          {"channels", integer(2),
+           "turned channels of each head, even; default head_dim"},
+          {"scaling", object(ropeScalingType()), "default none"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &biasType() {
+  static const ObjectType type{
+      "projection_bias",
+      "Which projections of an attention have a bias.",
+      {
+          {"qkv", boolean(), "queries, keys and values; default false"},
+          {"out", boolean(), "the output projection; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &attentionType() {
+  static const ObjectType type{
+      "attention",
+      "softmax(scale * Q K^T) V with its projections or, given query, key and "
+      "value, the bare op on three inputs [batch, heads, tokens, width].",
+      {
+          {"heads", integer(1),
+           "query heads; required unless the bare op's query has a fixed "
+           "number"},
+          {"kv_heads", integer(1), "key/value heads; default heads"},
+          {"head_dim", integer(1),
+           "width of queries and keys; default width / heads"},
+          {"value_dim", integer(1), "width of values; default head_dim"},
+          {"scale", number(), "default 1 / sqrt(head_dim)"},
+          {"causal", either({boolean(), choice({"bottom_right", "top_left"})}),
+           "hide the future; true is bottom_right, where the last query sees "
+           "every key; default false"},
+          {"window", integer(1),
+           "see only this many last keys, the query's own among them"},
+          {"softcap", positive(), "scores become c tanh(score / c)"},
+          {"alibi", boolean(), "linear biases by distance; default false"},
+          {"rope", object(ropeType()), "rotary positions"},
+          {"qk_norm", object(normType()), "normalise each query and key head"},
+          {"bias", either({boolean(), object(biasType())}),
+           "biases of the projections; default false"},
+          {"fusion", choice({"auto", "required", "off"}),
+           "whether the scores may stay in registers; required makes a "
+           "failure to fuse an error; default auto"},
+          {"source", string(),
+           "cross-attention: the stream that keys and values come from"},
+          {"query", string(), "bare op: an input"},
+          {"key", string(), "bare op: an input"},
+          {"value", string(), "bare op: an input"},
+          {"mask", string(), "bare op: a bool input, true may be seen"},
+          {"bias_input", string(), "bare op: a float input added to scores"},
+          {"slopes", string(), "bare op: an input with ALiBi's slopes [heads]"},
+          {"sinks", string(), "bare op: an input with a sink score per head"},
+          {"lse", boolean(),
+           "bare op: also give log-sum-exp as '<name>.lse'; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &ffnType() {
+  static const ObjectType type{
+      "ffn",
+      "act(x W1 + b1) W2 + b2 or, gated, (act(x Wg) * (x Wu)) Wd.",
+      {
+          {"width", integer(1), "hidden channels", true},
+          {"activation", activation(), "default gelu"},
+          {"gated", boolean(), "default false"},
+          {"bias", boolean(), "on every projection; default true"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &blockType() {
+  static const ObjectType type{
+      "block",
+      "Sublayers with norms and residual connections: attention, then "
+      "cross-attention, then ffn, each if given.",
+      {
+          {"placement", choice({"pre", "post", "peri", "parallel"}),
+           "norms before each sublayer, after each residual sum, before and "
+           "after each sublayer, or before sublayers that run side by side; "
+           "default pre"},
+          {"norm", object(normType()), "default a layer_norm"},
+          {"attention", object(attentionType()), "self-attention"},
+          {"cross", object(attentionType()),
+           "cross-attention to the stream 'source'"},
+          {"ffn", object(ffnType()), "feed-forward"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &embeddingType() {
+  static const ObjectType type{
+      "embedding",
+      "Rows of a table picked by ids.",
+      {
+          {"vocab", integer(1), "rows", true},
+          {"width", integer(1), "channels", true},
+          {"scale", number(), "multiplies the rows; default 1"},
+          {"input", string(), "the ids; default the stream's input"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &positionsType() {
+  static const ObjectType type{
+      "positions",
+      "Adds a vector for each position.",
+      {
+          {"kind", choice({"learned", "sinusoidal"}), "default learned"},
+          {"length", integer(1), "learned: rows of the table"},
+          {"offset", integer(0), "row of position 0; default 0"},
+          {"layout", choice({"interleaved", "blocks", "tensor2tensor"}),
+           "sinusoidal: sin and cos channel by channel, as two blocks, or as "
+           "two blocks with tensor2tensor's wavelengths; default interleaved"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &linearType() {
+  static const ObjectType type{
+      "linear",
+      "act(x W + b).",
+      {
+          {"out", integer(1), "channels; required unless tied"},
+          {"bias", boolean(), "default false"},
+          {"activation", activation(), "default identity"},
+          {"tied", string(),
+           "the embedding layer whose table is used as W: a vocabulary head"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &weightSourceType() {
+  static const ObjectType type{
+      "weight_source",
+      "Rows of a tensor of the weights file.",
+      {
+          {"tensor", string(), "its name; {i} is the layer's number", true},
+          {"transposed", boolean(), "the file holds [in, out]; default false"},
+          {"rows", array(integer(0)),
+           "[begin, end) of the tensor as the layer wants it; default all"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &layerType() {
+  static const ObjectType type{
+      "layer",
+      "One layer: its kind with the kind's options, and the keys that every "
+      "layer has.",
+      {
+          {"embedding", object(embeddingType()), "token embedding"},
+          {"positions", object(positionsType()), "position embedding"},
+          {"block", object(blockType()), "transformer block"},
+          {"attention", object(attentionType()), "attention alone"},
+          {"ffn", object(ffnType()), "feed-forward alone"},
+          {"norm", object(normType()), "norm of a kind named in it"},
+          {"layer_norm", object(layerNormType()), "layer norm"},
+          {"rms_norm", object(rmsNormType()), "RMS norm"},
+          {"linear", object(linearType()), "projection"},
+          {"name", string(),
+           "prefix of its weights; {i} is the number of the repeat; default "
+           "layers.<index>"},
+          {"repeat", integer(1, 100000), "copies in a row; default 1"},
+          {"first", integer(0), "number of the first repeat; default 0"},
+          {"weights",
+           map(either({string(), object(weightSourceType()),
+                       array(either({string(), object(weightSourceType())}))})),
+           "role to tensor, where it is not <name>.<role>; a list is "
+           "concatenated along the output dimension"},
+      },
+      {"embedding", "positions", "block", "attention", "ffn", "norm",
+       "layer_norm", "rms_norm", "linear"},
+      "kind"};
+  return type;
+}
+
+static const ObjectType &inputType() {
+  static const ObjectType type{
+      "input",
+      "An input tensor.",
+      {
+          {"dtype", choice({"f32", "f16", "bf16", "i64", "i32", "i8", "bool"}),
+           "element type", true},
+          {"shape", array(dimension()),
+           "sizes, or symbols such as \"batch\" and \"seq\"", true},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &streamType() {
+  static const ObjectType type{
+      "stream",
+      "Layers in order.",
+      {
+          {"input", string(),
+           "the input it starts from; default the one called input, else the "
+           "only one that fits"},
+          {"layers", array(object(layerType())), "what it does", true},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &generationType() {
+  static const ObjectType type{
+      "generation",
+      "Token ids that generation needs.",
+      {
+          {"eos", either({integer(0), array(integer(0))}),
+           "stops after any of these"},
+          {"bos", integer(0), "starts with this"},
+          {"pad", integer(0), "fills up"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &modelType() {
+  static const ObjectType type{
+      "model",
+      "A model description for the Attune compiler, schema version 1.",
+      {
+          {"attune", integer(1, 1), "the schema's version: 1", true},
+          {"name", string(), "default model"},
+          {"description", string(), "free text"},
+          {"dims", map(integer(0)),
+           "named numbers; every integer may be arithmetic over them, such as "
+           "\"4*D\""},
+          {"inputs", map(object(inputType())),
+           "default input_ids [batch, seq] if the layers start with an "
+           "embedding"},
+          {"layers", array(object(layerType())),
+           "the layers of a model of one stream, called main"},
+          {"streams", map(object(streamType())),
+           "several sequences of layers, each after those it reads"},
+          {"outputs", map(string()),
+           "name to layer, '<layer>.lse' or hidden_states; default the last "
+           "layer, as logits if it is a vocabulary head, else as "
+           "last_hidden_state"},
+          {"dtype", choice({"f32", "f16", "bf16"}),
+           "type that weights are kept in; default f32"},
+          {"context", integer(1), "longest sequence; default unlimited"},
+          {"generation", object(generationType()), "for attune generate"},
+      },
+      {"layers", "streams"},
+      "way to give its layers"};
+  return type;
+}
+
+const std::vector<const ObjectType *> &objectTypes() {
+  static const std::vector<const ObjectType *> types{
+      &normType(),         &layerNormType(), &rmsNormType(),
+      &ropeScalingType(),  &ropeType(),      &biasType(),
+      &attentionType(),    &ffnType(),       &blockType(),
+      &embeddingType(),    &positionsType(), &linearType(),
+      &weightSourceType(), &layerType(),     &inputType(),
+      &streamType(),       &generationType()};
+  return types;
+}
+
+const ObjectType *objectTypeNamed(std::string_view name) {
+  for (const ObjectType *type : objectTypes())
+    if (type->name == name)
+      return type;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Check
+//===----------------------------------------------------------------------===//
+
+namespace {
+class FormChecker {
+public:
+  explicit FormChecker(Reporter &reporter) : reporter(reporter) {}
+
+  void check(const Value &value, const Type &type, const std::string &pointer);
+  BadValues bad;
+
+private:
+  void fail(const Value &value, const std::string &pointer,
+            const std::string &message) {
+    bad.insert(&value);
+    reporter.error(value.offset, pointer, message);
+  }
+  void checkInteger(const Value &value, const Type &type,
+                    const std::string &pointer);
+  void checkObject(const Value &value, const ObjectType &type,
+                   const std::string &pointer);
+
+  Reporter &reporter;
+};
+} // namespace
+
+static bool accepts(const Type &type, const Value &value) {
+  using Kind = Value::Kind;
+  switch (type.form) {
+  case Type::Form::Integer:
+  case Type::Form::Dimension:
+    return value.isNumber() || value.isString();
+  case Type::Form::Number:
+    return value.isNumber();
+  case Type::Form::Boolean:
+    return value.kind == Kind::Boolean;
+  case Type::Form::String:
+  case Type::Form::Choice:
+    return value.isString();
+  case Type::Form::Object:
+  case Type::Form::Map:
+    return value.isObject();
+  case Type::Form::Array:
+    return value.isArray();
+  case Type::Form::Either:
+    for (const Type &part : type.parts)
+      if (accepts(part, value))
+        return true;
+    return false;
+  }
+  return false;
+}
+
+static std::string listWords(const std::vector<std::string> &words,
+                             const char *separator) {
+  std::string result;
+  for (const std::string &word : words)
+    result += (result.empty() ? "" : separator) + word;
+  return result;
+}
+
+static std::string expectation(const Type &type) {
+  switch (type.form) {
+  case Type::Form::Integer:
+    return "an integer or arithmetic over dims";
+  case Type::Form::Dimension:
+    return "a size, a symbol or arithmetic over dims";
+  case Type::Form::Number:
+    return "a number";
+  case Type::Form::Boolean:
+    return "true or false";
+  case Type::Form::String:
+    return "a string";
+  case Type::Form::Choice:
+    return "one of " + listWords(type.words, ", ");
+  case Type::Form::Object:
+  case Type::Form::Map:
+    return "an object";
+  case Type::Form::Array:
+    return "an array";
+  case Type::Form::Either: {
+    std::vector<std::string> parts;
+    for (const Type &part : type.parts)
+      parts.push_back(expectation(part));
+    return listWords(parts, " or ");
+  }
+  }
+  return {};
+}
+
+static const char *describeValue(const Value &value) {
+  if (value.kind == Value::Kind::Boolean)
+    return value.boolean ? "true" : "false";
+  return describe(value.kind);
+}
+
+void FormChecker::checkInteger(const Value &value, const Type &type,
+                               const std::string &pointer) {
+  if (value.isString())
+    return; // evaluated later
+  // JSON has one kind of number: 768.0 is an integer.
+  if (value.real != std::floor(value.real))
+    return fail(value, pointer, "expected an integer, got a fraction");
+  if (value.real < static_cast<double>(type.minimum) ||
+      value.real > static_cast<double>(type.maximum))
+    fail(value, pointer,
+         "out of range: expected " + std::to_string(type.minimum) +
+             (type.minimum == type.maximum
+                  ? ""
+                  : " to " + std::to_string(type.maximum)));
+}
+
+void FormChecker::checkObject(const Value &value, const ObjectType &type,
+                              const std::string &pointer) {
+  std::vector<std::string> names = type.names();
+  std::vector<const Value::Member *> chosen;
+  bool misspelt = false;
+  for (const Value::Member &member : value.members) {
+    std::string at = child(pointer, member.key);
+    const Key *key = type.find(member.key);
+    if (!key) {
+      bad.insert(&member.value);
+      std::string near = nearest(member.key, names);
+      for (const std::string &name : type.exactlyOne)
+        misspelt |= name == near;
+      reporter.error(member.keyOffset, at,
+                     "unknown key " + quote(member.key) +
+                         (near.empty()
+                              ? "; expected one of " + listWords(names, ", ")
+                              : "; did you mean '" + near + "'?"));
+      continue;
+    }
+    for (const std::string &name : type.exactlyOne)
+      if (name == member.key)
+        chosen.push_back(&member);
+    check(member.value, key->type, at);
+  }
+  for (const Key &key : type.keys)
+    if (key.required && !value.find(key.name) &&
+        !type.isMisspelt(key.name, value))
+      reporter.error(value.offset, pointer,
+                     "missing key '" + key.name + "': " + key.doc);
+  if (!type.exactlyOne.empty() && chosen.empty()) {
+    bad.insert(&value);
+    if (!misspelt) // that was reported already
+      fail(value, pointer,
+           "has no " + type.choice + "; expected one of " +
+               listWords(type.exactlyOne, ", "));
+  }
+  for (size_t i = 1; i < chosen.size(); ++i) {
+    bad.insert(&value);
+    reporter.error(chosen[i]->keyOffset, child(pointer, chosen[i]->key),
+                   "is a second " + type.choice + " beside '" + chosen[0]->key +
+                       "'");
+  }
+}
+
+void FormChecker::check(const Value &value, const Type &type,
+                        const std::string &pointer) {
+  if (!accepts(type, value))
+    return fail(value, pointer,
+                "expected " + expectation(type) + ", got " +
+                    describeValue(value));
+  switch (type.form) {
+  case Type::Form::Integer:
+  case Type::Form::Dimension:
+    return checkInteger(value, type, pointer);
+  case Type::Form::Number:
+    if (type.above && !(value.real > *type.above))
+      fail(value, pointer, "expected a number above 0");
+    return;
+  case Type::Form::Boolean:
+  case Type::Form::String:
+    return;
+  case Type::Form::Choice: {
+    for (const std::string &word : type.words)
+      if (word == value.text)
+        return;
+    std::string near = nearest(value.text, type.words);
+    return fail(value, pointer,
+                "unknown value " + quote(value.text) +
+                    (near.empty()
+                         ? "; expected one of " + listWords(type.words, ", ")
+                         : "; did you mean '" + near + "'?"));
+  }
+  case Type::Form::Object:
+    return checkObject(value, *type.object, pointer);
+  case Type::Form::Array:
+    for (size_t i = 0; i < value.elements.size(); ++i)
+      check(value.elements[i], type.parts[0], child(pointer, i));
+    return;
+  case Type::Form::Map:
+    for (const Value::Member &member : value.members)
+      check(member.value, type.parts[0], child(pointer, member.key));
+    return;
+  case Type::Form::Either:
+    for (const Type &part : type.parts)
+      if (accepts(part, value))
+        return check(value, part, pointer);
+    return;
+  }
+}
+
+BadValues checkForm(const Value &root, Reporter &reporter) {
+  FormChecker checker(reporter);
+  checker.check(root, object(modelType()), "");
+  return std::move(checker.bad);
+}
+
+} // namespace attune::spec

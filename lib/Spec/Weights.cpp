@@ -1,0 +1,115 @@
+//===- Weights.cpp - Which weights a layer has, and from where --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Spec/Spec.h"
+
+namespace attune::spec {
+
+namespace {
+
+/// Collects the roles of one layer; `prefix` goes before each.
+class RoleList {
+public:
+  std::vector<WeightRole> roles;
+
+  void projection(const std::string &name, int64_t rows, int64_t columns,
+                  bool bias) {
+    roles.push_back({name + "weight", rows, columns});
+    if (bias)
+      roles.push_back({name + "bias", rows, 0});
+  }
+
+  void norm(const std::string &prefix, const Norm &norm, int64_t width) {
+    if (norm.scale)
+      roles.push_back({prefix + "weight", width, 0});
+    if (norm.bias)
+      roles.push_back({prefix + "bias", width, 0});
+  }
+
+  void attention(const std::string &prefix, const Attention &op,
+                 int64_t width) {
+    if (!op.projections)
+      return;
+    projection(prefix + "q.", op.heads * op.headDim, width, op.qkvBias);
+    projection(prefix + "k.", op.kvHeads * op.headDim, op.sourceWidth,
+               op.qkvBias);
+    projection(prefix + "v.", op.kvHeads * op.valueDim, op.sourceWidth,
+               op.qkvBias);
+    if (op.qkNorm) {
+      norm(prefix + "q_norm.", *op.qkNorm, op.headDim);
+      norm(prefix + "k_norm.", *op.qkNorm, op.headDim);
+    }
+    projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
+  }
+
+  void ffn(const std::string &prefix, const FFN &op, int64_t width) {
+    if (op.gated)
+      projection(prefix + "gate.", op.width, width, op.bias);
+    projection(prefix + "up.", op.width, width, op.bias);
+    projection(prefix + "down.", width, op.width, op.bias);
+  }
+
+  void blockNorm(const std::string &name, const Block &block, int64_t width) {
+    norm(name + ".", block.norm, width);
+    if (block.placement == Placement::Peri)
+      norm(name + "_post.", block.norm, width);
+  }
+
+  void block(const Block &block, int64_t width) {
+    if (block.attention) {
+      blockNorm("norm1", block, width);
+      attention("attention.", *block.attention, width);
+    }
+    if (block.cross) {
+      blockNorm("norm_cross", block, width);
+      attention("cross.", *block.cross, width);
+    }
+    if (block.ffn) {
+      blockNorm("norm2", block, width);
+      ffn("ffn.", *block.ffn, width);
+    }
+  }
+};
+
+} // namespace
+
+std::vector<WeightRole> weightRoles(const Layer &layer) {
+  RoleList list;
+  int64_t width = layer.inputWidth;
+  if (const auto *op = std::get_if<Embedding>(&layer.op)) {
+    list.roles.push_back({"weight", op->vocab, op->width});
+  } else if (const auto *op = std::get_if<Positions>(&layer.op)) {
+    if (op->kind == PositionKind::Learned)
+      list.roles.push_back({"weight", op->length, width});
+  } else if (const auto *op = std::get_if<Block>(&layer.op)) {
+    list.block(*op, width);
+  } else if (const auto *op = std::get_if<Attention>(&layer.op)) {
+    list.attention("", *op, width);
+  } else if (const auto *op = std::get_if<FFN>(&layer.op)) {
+    list.ffn("", *op, width);
+  } else if (const auto *op = std::get_if<Norm>(&layer.op)) {
+    list.norm("", *op, width);
+  } else if (const auto *op = std::get_if<Linear>(&layer.op)) {
+    if (op->tied.empty())
+      list.roles.push_back({"weight", op->out, width});
+    if (op->bias)
+      list.roles.push_back({"bias", op->out, 0});
+  }
+  return list.roles;
+}
+
+std::vector<WeightSource> resolveWeight(const Layer &layer,
+                                        const std::string &role) {
+  auto found = layer.weights.find(role);
+  if (found != layer.weights.end())
+    return found->second;
+  WeightSource source;
+  source.tensor = layer.name.empty() ? role : layer.name + "." + role;
+  return {source};
+}
+
+} // namespace attune::spec

@@ -1,0 +1,126 @@
+//===- Words.cpp - How enumerators are spelt in a description ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Spec/Spec.h"
+
+namespace attune::spec {
+
+const char *stringify(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return "f32";
+  case DType::F16:
+    return "f16";
+  case DType::BF16:
+    return "bf16";
+  case DType::I64:
+    return "i64";
+  case DType::I32:
+    return "i32";
+  case DType::I8:
+    return "i8";
+  case DType::Bool:
+    return "bool";
+  }
+  return "";
+}
+
+const char *stringify(NormKind kind) {
+  switch (kind) {
+  case NormKind::LayerNorm:
+    return "layer_norm";
+  case NormKind::RMSNorm:
+    return "rms_norm";
+  }
+  return "";
+}
+
+const char *stringify(Causal causal) {
+  switch (causal) {
+  case Causal::None:
+    return "none";
+  case Causal::BottomRight:
+    return "bottom_right";
+  case Causal::TopLeft:
+    return "top_left";
+  }
+  return "";
+}
+
+const char *stringify(Fusion fusion) {
+  switch (fusion) {
+  case Fusion::Auto:
+    return "auto";
+  case Fusion::Required:
+    return "required";
+  case Fusion::Off:
+    return "off";
+  }
+  return "";
+}
+
+const char *stringify(Activation activation) {
+  switch (activation) {
+  case Activation::Identity:
+    return "identity";
+  case Activation::Relu:
+    return "relu";
+  case Activation::Gelu:
+    return "gelu";
+  case Activation::GeluTanh:
+    return "gelu_tanh";
+  case Activation::QuickGelu:
+    return "quick_gelu";
+  case Activation::Silu:
+    return "silu";
+  case Activation::ReluSquared:
+    return "relu_squared";
+  case Activation::Sigmoid:
+    return "sigmoid";
+  case Activation::Tanh:
+    return "tanh";
+  }
+  return "";
+}
+
+const char *stringify(Placement placement) {
+  switch (placement) {
+  case Placement::Pre:
+    return "pre";
+  case Placement::Post:
+    return "post";
+  case Placement::Peri:
+    return "peri";
+  case Placement::Parallel:
+    return "parallel";
+  }
+  return "";
+}
+
+const char *stringify(PositionKind kind) {
+  switch (kind) {
+  case PositionKind::Learned:
+    return "learned";
+  case PositionKind::Sinusoidal:
+    return "sinusoidal";
+  }
+  return "";
+}
+
+const char *stringify(SinusoidLayout layout) {
+  switch (layout) {
+  case SinusoidLayout::Interleaved:
+    return "interleaved";
+  case SinusoidLayout::Blocks:
+    return "blocks";
+  case SinusoidLayout::Tensor2Tensor:
+    return "tensor2tensor";
+  }
+  return "";
+}
+
+} // namespace attune::spec
