@@ -1,5 +1,5 @@
 //===- KernelBuilder.cpp - Short names for emitting loops and vectors -----*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

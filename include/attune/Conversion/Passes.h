@@ -9,6 +9,7 @@
 #define ATTUNE_CONVERSION_PASSES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace attune {

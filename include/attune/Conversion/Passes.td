@@ -36,4 +36,22 @@ def ConvertAttuneToVector
   ];
 }
 
+def ConvertAttuneWeightsToMemRef
+    : Pass<"convert-attune-weights-to-memref", "::mlir::ModuleOp"> {
+  let summary = "Weights become places in one block of memory";
+  let description = [{
+    Needs: nothing; runs before bufferization.
+    Gives: every function takes the weights, memref<?xi8>, as its first argument
+    and hands them to the functions it calls; attune.weight_get is a view of it
+    at the offset of lib/Analysis/WeightLayout. The attune.weight ops stay: the
+    writer of the file reads them.
+    Keeps: values.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+}
+
 #endif // ATTUNE_CONVERSION_PASSES

@@ -1,0 +1,51 @@
+//===- TargetDescription.h - What code generation knows of a CPU *- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ANALYSIS_TARGETDESCRIPTION_H
+#define ATTUNE_ANALYSIS_TARGETDESCRIPTION_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attune {
+
+/// A CPU as far as tile sizes depend on it, and the tile sizes that follow.
+struct TargetDescription {
+  std::string triple;   ///< e.g. x86_64-unknown-linux-gnu
+  std::string cpu;      ///< LLVM's name, e.g. x86-64-v3, znver3
+  std::string features; ///< LLVM's feature string; empty: the CPU's own
+  int64_t vectorBits = 256;      ///< of one register
+  int64_t vectorRegisters = 16;
+  int64_t level1Bytes = 32 << 10;
+  int64_t level2Bytes = 512 << 10;
+
+  /// f32 lanes of a register.
+  int64_t getLanes() const { return vectorBits / 32; }
+  /// Register tile of a matrix product: two registers wide, and as many rows as
+  /// leave room for the two vectors of B and a broadcast of A.
+  int64_t getTileColumns() const { return 2 * getLanes(); }
+  int64_t getTileRows() const { return (vectorRegisters - 3) / 2; }
+  /// Weights that may stay in the second-level cache while rows stream past.
+  int64_t getPanelBytes() const { return level2Bytes / 2; }
+  /// Attention: rows of queries and keys per block; a block of scores and one
+  /// of packed keys (of 128 channels) fit the first and second level.
+  int64_t getQueryBlock() const;
+  int64_t getKeyBlock() const;
+};
+
+/// Describes a CPU by the name given to --cpu: "native", an x86-64 level, any
+/// name LLVM knows ("znver4", "neoverse-n1"). Nothing if LLVM does not know it.
+std::optional<TargetDescription> describeTarget(const std::string &cpu);
+
+/// Names that describeTarget knows for the same architecture, for messages.
+std::vector<std::string> listTargets();
+
+} // namespace attune
+
+#endif // ATTUNE_ANALYSIS_TARGETDESCRIPTION_H

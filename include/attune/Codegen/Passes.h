@@ -1,0 +1,25 @@
+//===- Passes.h - From tensors to threads -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CODEGEN_PASSES_H
+#define ATTUNE_CODEGEN_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace attune {
+
+#define GEN_PASS_DECL
+#include "attune/Codegen/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "attune/Codegen/Passes.h.inc"
+
+} // namespace attune
+
+#endif // ATTUNE_CODEGEN_PASSES_H

@@ -1,0 +1,100 @@
+//===- Passes.td - From tensors to threads -------------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CODEGEN_PASSES
+#define ATTUNE_CODEGEN_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "Give the matrices of linear layers the layout kernels stream";
+  let description = [{
+    Needs: ffn ops decomposed, so that every matrix product is attune.linear.
+    Gives: every `attune.weight` that a linear layer multiplies by has
+    `panels R` and the matching type, and so have its `weight_get`s; a gated one
+    has its halves interleaved.
+    Keeps: values; the file is written in this layout once, at compile time.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let options = [
+    Option<"panelWidth", "panel-width", "int64_t", /*default=*/"16",
+      "Output channels per panel (R)">,
+  ];
+  let statistics = [
+    Statistic<"numPacked", "num-packed", "Weights put in panels">,
+  ];
+}
+
+def DestinationPassing
+    : Pass<"attune-destination-passing", "::mlir::ModuleOp"> {
+  let summary = "Functions write into memory their caller gives";
+  let description = [{
+    Needs: tensors; every tensor result of a private function has an argument of
+    its type (the residual stream, a cache) that it replaces.
+    Gives: each tensor result of an `attune.entry` function is computed in a new
+    last argument (or in the argument it updates, as caches do); each result of a
+    private function in the argument it replaces. Bufferization then drops the
+    results: nothing is allocated for them and nothing copied.
+    Keeps: values. Where a result cannot be computed in place it is copied.
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::bufferization::BufferizationDialect"];
+  let statistics = [
+    Statistic<"numCopies", "num-copies", "Results that need a copy">,
+  ];
+}
+
+def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
+  let summary = "Lay temporary buffers out in one frame per function";
+  let description = [{
+    Needs: bufferized code; sizes that depend on the function's arguments only.
+    Gives: no memref.alloc. Buffers of a function body share one frame from
+    attune_rt_frame_push, where buffers that do not live at the same time share
+    space; buffers inside loops are of static size and go to the thread's stack.
+    Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numBuffers", "num-buffers", "Buffers placed in frames">,
+    Statistic<"numSlots", "num-slots", "Slots they share">,
+  ];
+}
+
+def DistributeThreads : Pass<"attune-distribute-threads",
+                             "::mlir::ModuleOp"> {
+  let summary = "Every thread of the team runs its part of each parallel loop";
+  let description = [{
+    Needs: bufferized code whose only writes outside scf.forall and scf.parallel
+    are to frames, loops or calls of functions of the same kind.
+    Gives: plain loops over the thread's share, each followed by a barrier. One-
+    and two-dimensional loops are cut in contiguous ranges; loops of three and
+    more dimensions are dealt out in turn, because their iterations (attention
+    over query blocks) differ in work.
+    Keeps: the work of each iteration, hence every bit of the result.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def ApproximateMath : Pass<"attune-approximate-math", "::mlir::func::FuncOp"> {
+  let summary = "Vector exp, exp2, tanh and erf as polynomials";
+  let description = [{
+    Needs: math ops on vectors.
+    Gives: arithmetic only, no call per element. Scalar ops are left to libm.
+    Keeps: relative error below 4e-7 for exp and exp2, absolute error below 5e-7
+    for tanh and erf.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+#endif // ATTUNE_CODEGEN_PASSES

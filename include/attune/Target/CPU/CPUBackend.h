@@ -1,0 +1,80 @@
+//===- CPUBackend.h - From the llvm dialect to files and functions --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TARGET_CPU_CPUBACKEND_H
+#define ATTUNE_TARGET_CPU_CPUBACKEND_H
+
+#include "attune/Analysis/TargetDescription.h"
+#include "attune/Runtime/Model.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+
+namespace attune {
+
+/// What a product says of itself besides its code; becomes the metadata JSON.
+struct ProductInfo {
+  std::string name;
+  int64_t context = 0;
+  std::vector<int64_t> eos;
+  std::optional<int64_t> bos, pad;
+  std::string tokenizerJson; ///< text of tokenizer.json, may be empty
+  std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
+};
+
+/// Reads the entries of a module that still has its functions on memory (the
+/// output of the loops pipeline), attaches the metadata and lets every entry be
+/// called through `attune_model`. Run before buildLLVMPipeline.
+mlir::LogicalResult describeProduct(mlir::ModuleOp module,
+                                    const ProductInfo &info);
+
+/// Translates the llvm dialect and optimises it for the target (O3).
+class CPUModule {
+public:
+  static llvm::Expected<CPUModule> create(mlir::ModuleOp module,
+                                          const TargetDescription &target,
+                                          bool optimize = true);
+  ~CPUModule();
+  CPUModule(CPUModule &&);
+  std::string llvmText() const;
+  llvm::Expected<std::string> assembly();
+  llvm::Expected<llvm::SmallVector<char, 0>> object();
+
+private:
+  struct Impl;
+  explicit CPUModule(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+/// Runs an object in this process: the descriptor is valid while this lives.
+class LoadedModel {
+public:
+  static llvm::Expected<LoadedModel> load(llvm::ArrayRef<char> object);
+  ~LoadedModel();
+  LoadedModel(LoadedModel &&);
+  const attune_model_descriptor *getDescriptor() const;
+
+private:
+  struct Impl;
+  explicit LoadedModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+enum class LinkKind { Executable, SharedLibrary };
+/// Links an object with Attune's runtime into `path` (written whole or not at
+/// all). The runtime archives are looked for beside the running program
+/// (../lib) and at the install prefix.
+llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
+                        const std::string &path);
+
+} // namespace attune
+
+#endif // ATTUNE_TARGET_CPU_CPUBACKEND_H

@@ -1,0 +1,161 @@
+//===- DestinationPassing.cpp - Functions write into memory their caller gives
+//--------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Codegen/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_DESTINATIONPASSING
+#include "attune/Codegen/Passes.h.inc"
+
+namespace {
+
+constexpr StringLiteral kWritable = "bufferization.writable";
+
+/// The argument that `value` is an updated version of, or null: follows the
+/// destinations of in-place updates back.
+BlockArgument updatedArgument(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    if (isa<FlattenTokensOp, UnflattenTokensOp, tensor::CastOp>(op))
+      value = op->getOperand(0);
+    else if (auto forall = dyn_cast<scf::ForallOp>(op))
+      value = forall.getOutputs()[number];
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      value = loop.getInitArgs()[number];
+    else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+      value = insert.getDest();
+    else if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
+      value = destination.getDpsInits()[number];
+    else
+      return {};
+  }
+  auto argument = cast<BlockArgument>(value);
+  return isa<func::FuncOp>(argument.getOwner()->getParentOp())
+             ? argument
+             : BlockArgument();
+}
+
+struct DestinationPassing final
+    : impl::DestinationPassingBase<DestinationPassing> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isExternal())
+        continue;
+      bool ok = func->hasAttr("attune.entry") ? convertEntry(func)
+                                              : convertPrivate(func);
+      if (!ok)
+        return signalPassFailure();
+    }
+  }
+
+  /// Makes `value` be computed in `dest`, an argument of the same type, and
+  /// returns it.
+  Value computeIn(OpBuilder &b, Value value, Value dest) {
+    if (Value placed = place(b, value, dest))
+      return placed;
+    ++numCopies;
+    return linalg::CopyOp::create(b, value.getLoc(), value, dest).getResult(0);
+  }
+
+  /// Redirects the uninitialised destination that `value` is written to.
+  Value place(OpBuilder &b, Value value, Value dest) {
+    if (auto view = value.getDefiningOp<UnflattenTokensOp>()) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(dest.getParentBlock());
+      Value rows = FlattenTokensOp::create(b, dest.getLoc(),
+                                           view.getInput().getType(), dest);
+      if (!place(b, view.getInput(), rows)) {
+        rows.getDefiningOp()->erase();
+        return {};
+      }
+      return value;
+    }
+    auto forall = value.getDefiningOp<scf::ForallOp>();
+    if (!forall)
+      return {};
+    OpOperand &init =
+        forall.getOutputsMutable()[cast<OpResult>(value).getResultNumber()];
+    if (!init.get().getDefiningOp<tensor::EmptyOp>() ||
+        init.get().getType() != dest.getType())
+      return {};
+    init.set(dest);
+    return value;
+  }
+
+  bool convertEntry(func::FuncOp func) {
+    OpBuilder b(func.getContext());
+    auto returnOp = cast<func::ReturnOp>(func.getBody().back().getTerminator());
+    for (BlockArgument argument : func.getArguments())
+      if (isa<TensorType>(argument.getType()))
+        func.setArgAttr(argument.getArgNumber(), kWritable,
+                        b.getBoolAttr(func.getArgAttrOfType<StringAttr>(
+                                          argument.getArgNumber(),
+                                          "attune.kind") == "cache"));
+    for (OpOperand &operand : returnOp->getOpOperands()) {
+      if (!isa<RankedTensorType>(operand.get().getType()))
+        continue;
+      unsigned result = operand.getOperandNumber();
+      auto kind = func.getResultAttrOfType<StringAttr>(result, "attune.kind");
+      BlockArgument updated = updatedArgument(operand.get());
+      if (kind && kind.getValue() == "cache" && updated)
+        continue;
+      unsigned number = func.getNumArguments();
+      NamedAttrList attrs(func.getResultAttrDict(result));
+      attrs.set(kWritable, b.getBoolAttr(true));
+      if (failed(func.insertArgument(number, operand.get().getType(),
+                                     attrs.getDictionary(func.getContext()),
+                                     operand.get().getLoc())))
+        return false;
+      b.setInsertionPoint(returnOp);
+      operand.set(computeIn(b, operand.get(), func.getArgument(number)));
+    }
+    // The results are the arguments now; what they were called is said there.
+    func.removeResAttrsAttr();
+    return true;
+  }
+
+  bool convertPrivate(func::FuncOp func) {
+    OpBuilder b(func.getContext());
+    auto returnOp = cast<func::ReturnOp>(func.getBody().back().getTerminator());
+    llvm::SmallDenseSet<BlockArgument> taken;
+    for (OpOperand &operand : returnOp->getOpOperands()) {
+      if (!isa<RankedTensorType>(operand.get().getType()))
+        continue;
+      BlockArgument updated = updatedArgument(operand.get());
+      if (updated && updated.getType() == operand.get().getType() &&
+          taken.insert(updated).second)
+        continue;
+      auto free = llvm::find_if(func.getArguments(), [&](BlockArgument arg) {
+        return arg.getType() == operand.get().getType() && !taken.contains(arg);
+      });
+      if (free == func.getArguments().end()) {
+        func.emitOpError("result ")
+            << operand.getOperandNumber() << " of type "
+            << operand.get().getType()
+            << " has no argument of its type to be computed in";
+        return false;
+      }
+      taken.insert(*free);
+      b.setInsertionPoint(returnOp);
+      operand.set(computeIn(b, operand.get(), *free));
+    }
+    return true;
+  }
+};
+} // namespace
+} // namespace attune

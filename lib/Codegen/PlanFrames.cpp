@@ -1,0 +1,276 @@
+//===- PlanFrames.cpp - Temporary buffers in one frame per function ---*- C++
+//-*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Codegen/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_PLANFRAMES
+#include "attune/Codegen/Passes.h.inc"
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+/// One buffer of the function body: where it is live (positions of operations
+/// in the body) and how large it is: factor times the product of dims.
+struct Buffer {
+  memref::AllocOp alloc;
+  unsigned begin, end;
+  int64_t factor;          ///< bytes per product of the dynamic sizes
+  SmallVector<Value> dims; ///< at the start of the function, sorted
+  unsigned slot = 0;
+};
+
+/// Space that buffers of the same dynamic sizes take turns in.
+struct Slot {
+  SmallVector<Value> dims;
+  int64_t factor;
+  unsigned freeFrom;
+};
+
+struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (!func.isExternal() && failed(planFunction(func)))
+        return signalPassFailure();
+  }
+
+  LogicalResult planFunction(func::FuncOp func) {
+    atEntry.clear();
+    Block &body = func.getBody().front();
+    entry = &body;
+    // Sizes are computed at the very start, in the order they are needed.
+    start = OpBuilder::atBlockBegin(&body);
+
+    SmallVector<memref::AllocOp> allocs;
+    func.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
+    SmallVector<memref::AllocOp> temporaries;
+    for (memref::AllocOp alloc : allocs) {
+      if (alloc->getBlock() == &body) {
+        temporaries.push_back(alloc);
+      } else if (alloc.getType().hasStaticShape()) {
+        toStack(alloc, body);
+      } else {
+        return alloc.emitOpError("is inside a loop and has a size known at run "
+                                 "time only; it cannot be planned");
+      }
+    }
+    return temporaries.empty() ? success() : plan(func, temporaries);
+  }
+
+  /// Buffers inside loops belong to the thread that runs the loop.
+  void toStack(memref::AllocOp alloc, Block &body) {
+    OpBuilder b = OpBuilder::atBlockBegin(&body);
+    auto stack = memref::AllocaOp::create(b, alloc.getLoc(), alloc.getType(),
+                                          b.getI64IntegerAttr(kAlignment));
+    alloc.replaceAllUsesWith(stack.getMemref());
+    alloc.erase();
+  }
+
+  /// The value of a size at the start of the function, or null if it depends on
+  /// more than the arguments.
+  Value atStart(Value value) {
+    if (Value done = atEntry.lookup(value))
+      return done;
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argument.getOwner() == entry ? value : Value();
+    Operation *op = value.getDefiningOp();
+    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0)
+      return {};
+    IRMapping mapping;
+    for (Value operand : op->getOperands()) {
+      Value moved = atStart(operand);
+      if (!moved)
+        return {};
+      mapping.map(operand, moved);
+    }
+    Operation *clone = start.clone(*op, mapping);
+    Value result = clone->getResult(cast<OpResult>(value).getResultNumber());
+    // The same dimension of the same argument must be the same value.
+    for (auto &[original, known] : atEntry)
+      if (Operation *other = known.getDefiningOp())
+        if (OperationEquivalence::isEquivalentTo(
+                other, clone, OperationEquivalence::IgnoreLocations)) {
+          clone->erase();
+          result = other->getResult(cast<OpResult>(value).getResultNumber());
+          break;
+        }
+    atEntry[value] = result;
+    return result;
+  }
+
+  /// Splits a size into constant and dynamic factors.
+  void collectFactors(Value value, int64_t &factor, SmallVector<Value> &dims) {
+    if (auto constant = getConstantIntValue(value)) {
+      factor *= *constant;
+      return;
+    }
+    if (auto product = value.getDefiningOp<arith::MulIOp>()) {
+      collectFactors(product.getLhs(), factor, dims);
+      collectFactors(product.getRhs(), factor, dims);
+      return;
+    }
+    dims.push_back(value);
+  }
+
+  LogicalResult plan(func::FuncOp func, ArrayRef<memref::AllocOp> allocs) {
+    llvm::DenseMap<Operation *, unsigned> position;
+    for (auto [number, op] : llvm::enumerate(*entry))
+      position[&op] = number;
+    BufferViewFlowAnalysis aliases(func);
+    SmallVector<Buffer> buffers;
+    for (memref::AllocOp alloc : allocs) {
+      Buffer buffer{alloc, position[alloc], position[alloc], 1, {}};
+      for (Value alias : aliases.resolve(alloc.getMemref()))
+        for (Operation *user : alias.getUsers())
+          if (Operation *top = entry->findAncestorOpInBlock(*user))
+            buffer.end = std::max(buffer.end, position[top]);
+      MemRefType type = alloc.getType();
+      if (!type.getLayout().isIdentity())
+        return alloc.emitOpError("has a layout that frames do not know");
+      buffer.factor = (type.getElementTypeBitWidth() + 7) / 8;
+      for (int64_t size : type.getShape())
+        if (!ShapedType::isDynamic(size))
+          buffer.factor *= size;
+      for (Value size : alloc.getDynamicSizes()) {
+        Value moved = atStart(size);
+        if (!moved)
+          return alloc.emitOpError("has a size that is not known when its "
+                                   "function starts");
+        collectFactors(moved, buffer.factor, buffer.dims);
+      }
+      llvm::sort(buffer.dims, [](Value a, Value b) {
+        return a.getAsOpaquePointer() < b.getAsOpaquePointer();
+      });
+      buffers.push_back(buffer);
+    }
+    SmallVector<Slot> slots = assign(buffers);
+    emit(func, buffers, slots);
+    numBuffers += buffers.size();
+    numSlots += slots.size();
+    return success();
+  }
+
+  /// First fit in program order, the smallest slot that needs to grow least.
+  SmallVector<Slot> assign(SmallVector<Buffer> &buffers) {
+    SmallVector<Slot> slots;
+    for (Buffer &buffer : buffers) {
+      unsigned best = slots.size();
+      auto growth = [&](unsigned i) {
+        return std::abs(slots[i].factor - buffer.factor);
+      };
+      for (unsigned i = 0; i < slots.size(); ++i)
+        if (slots[i].freeFrom <= buffer.begin && slots[i].dims == buffer.dims &&
+            (best == slots.size() || growth(i) < growth(best)))
+          best = i;
+      if (best == slots.size())
+        slots.push_back({buffer.dims, buffer.factor, 0});
+      slots[best].factor = std::max(slots[best].factor, buffer.factor);
+      slots[best].freeFrom = buffer.end + 1;
+      buffer.slot = best;
+    }
+    return slots;
+  }
+
+  void emit(func::FuncOp func, ArrayRef<Buffer> buffers, ArrayRef<Slot> slots) {
+    OpBuilder &b = start;
+    Location loc = func.getLoc();
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, value);
+    };
+    SmallVector<Value> offsets;
+    Value total = index(0);
+    for (const Slot &slot : slots) {
+      offsets.push_back(total);
+      Value bytes = index(slot.factor);
+      for (Value dim : slot.dims)
+        bytes = arith::MulIOp::create(b, loc, bytes, dim);
+      bytes = arith::AddIOp::create(b, loc, bytes, index(kAlignment - 1));
+      bytes = arith::AndIOp::create(b, loc, bytes, index(-kAlignment));
+      total = arith::AddIOp::create(b, loc, total, bytes);
+    }
+    Value frame = pushFrame(func, b, loc, total);
+    // Where the original allocation stood there is now a view.
+    for (const Buffer &buffer : buffers) {
+      memref::AllocOp alloc = buffer.alloc;
+      OpBuilder at(alloc);
+      Value view =
+          memref::ViewOp::create(at, alloc.getLoc(), alloc.getType(), frame,
+                                 offsets[buffer.slot], alloc.getDynamicSizes());
+      alloc.replaceAllUsesWith(view);
+      alloc.erase();
+    }
+    func.walk([&](memref::DeallocOp dealloc) { dealloc.erase(); });
+  }
+
+  /// The frame as memref<?xi8>; popped before every return.
+  Value pushFrame(func::FuncOp func, OpBuilder &b, Location loc, Value bytes) {
+    MLIRContext *context = func.getContext();
+    auto pointer = LLVM::LLVMPointerType::get(context);
+    auto i64 = b.getI64Type();
+    Value size = arith::IndexCastOp::create(b, loc, i64, bytes);
+    Value address = LLVM::CallOp::create(
+                        b, loc,
+                        declare(func, "attune_rt_frame_push",
+                                LLVM::LLVMFunctionType::get(pointer, {i64})),
+                        ValueRange{size})
+                        .getResult();
+    // The descriptor of memref<?xi8>, by hand: the pointer comes from C.
+    auto array = LLVM::LLVMArrayType::get(i64, 1);
+    auto descriptor = LLVM::LLVMStructType::getLiteral(
+        context, {pointer, pointer, i64, array, array});
+    Value zero = LLVM::ConstantOp::create(b, loc, i64, 0);
+    Value one = LLVM::ConstantOp::create(b, loc, i64, 1);
+    Value value = LLVM::PoisonOp::create(b, loc, descriptor);
+    auto set = [&](Value element, ArrayRef<int64_t> at) {
+      value = LLVM::InsertValueOp::create(b, loc, value, element, at);
+    };
+    set(address, {0});
+    set(address, {1});
+    set(zero, {2});
+    set(size, {3, 0});
+    set(one, {4, 0});
+    auto type = MemRefType::get({ShapedType::kDynamic}, b.getI8Type());
+    Value frame =
+        UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+    auto pop = declare(
+        func, "attune_rt_frame_pop",
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {i64}));
+    func.walk([&](func::ReturnOp returnOp) {
+      OpBuilder at(returnOp);
+      LLVM::CallOp::create(at, returnOp.getLoc(), pop, ValueRange{size});
+    });
+    return frame;
+  }
+
+  static LLVM::LLVMFuncOp declare(func::FuncOp func, StringRef name,
+                                  LLVM::LLVMFunctionType type) {
+    auto module = func->getParentOfType<ModuleOp>();
+    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+      return known;
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    return LLVM::LLVMFuncOp::create(b, module.getLoc(), name, type);
+  }
+
+  Block *entry = nullptr;
+  OpBuilder start{static_cast<MLIRContext *>(nullptr)};
+  llvm::MapVector<Value, Value> atEntry;
+};
+} // namespace
+} // namespace attune
