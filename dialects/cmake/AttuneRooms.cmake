@@ -11,8 +11,7 @@ function(attune_room name)
   endif()
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-unused-parameter)
   target_include_directories(${name} INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-    $<INSTALL_INTERFACE:include>)
+    "$<BUILD_INTERFACE:${ATTUNE_INCLUDE_DIRS}>" $<INSTALL_INTERFACE:include>)
   target_link_libraries(${name} PUBLIC ${ROOM_LINK})
   if(NOT ROOM_NO_MLIR)
     target_link_libraries(${name} PUBLIC MLIR LLVM)
@@ -21,7 +20,8 @@ function(attune_room name)
   if(ROOM_DEPENDS)
     add_dependencies(${name} ${ROOM_DEPENDS})
   endif()
-  install(TARGETS ${name} EXPORT AttuneTargets ARCHIVE DESTINATION lib)
+  install(TARGETS ${name} EXPORT AttuneTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # attune_pass_room(Room) generates include/attune/<Room>/Passes.h.inc and its
@@ -31,6 +31,23 @@ function(attune_pass_room room)
   mlir_tablegen(Passes.h.inc -gen-pass-decls -name Attune${room})
   add_public_tablegen_target(Attune${room}PassIncGen)
   add_dependencies(AttuneHeaders Attune${room}PassIncGen)
+  attune_doc(${room}Passes.md -gen-pass-doc)
+endfunction()
+
+# attune_doc(Page.md generator...) writes a reference page of the .td file that
+# LLVM_TARGET_DEFINITIONS names to docs/ of the build tree. Upstream's
+# add_mlir_doc passes flags for MLIR's own web site.
+function(attune_doc page)
+  get_filename_component(name ${page} NAME_WE)
+  tablegen(MLIR ${page} ${ARGN} "-I${MLIR_MAIN_INCLUDE_DIR}"
+    "-I${MLIR_INCLUDE_DIR}")
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/docs/${page}
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_BINARY_DIR}/${page}
+            ${PROJECT_BINARY_DIR}/docs/${page}
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${page})
+  add_custom_target(AttuneDoc${name} ALL
+    DEPENDS ${PROJECT_BINARY_DIR}/docs/${page})
+  add_dependencies(attune-doc AttuneDoc${name})
 endfunction()
 
 # attune_link_whole(target AttuneA AttuneB...) links every object of the rooms,
