@@ -1,0 +1,89 @@
+//===- Checkpoint.h - The tensors of a safetensors checkpoint ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_IMPORT_CHECKPOINT_H
+#define ATTUNE_IMPORT_CHECKPOINT_H
+
+#include "attune/Runtime/Safetensors.h"
+#include "attune/Spec/Spec.h"
+#include "attune/Support/Diagnostics.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune {
+
+/// A checkpoint in one file or in shards. The files are mapped, not read: a
+/// tensor's bytes are valid for as long as this object lives.
+class Checkpoint {
+public:
+  /// `path` is a .safetensors file, an index ("*.safetensors.index.json") or a
+  /// folder with `model.safetensors` or `model.safetensors.index.json`. Every
+  /// error found is reported.
+  static std::optional<Checkpoint> open(const std::string &path,
+                                        DiagnosticEngine &diags);
+  /// The checkpoint file or index in `folder`, or an empty string.
+  static std::string findIn(const std::string &folder);
+
+  const runtime::TensorInfo *find(std::string_view name) const;
+  /// By name.
+  const std::map<std::string, const runtime::TensorInfo *, std::less<>> &
+  tensors() const {
+    return byName;
+  }
+  /// The file or index that was opened.
+  const std::string &path() const { return filePath; }
+
+private:
+  bool openFile(const std::string &path, DiagnosticEngine &diags);
+  bool openIndex(const std::string &path, DiagnosticEngine &diags);
+
+  std::string filePath;
+  std::vector<std::unique_ptr<runtime::SafetensorsFile>> files;
+  std::map<std::string, const runtime::TensorInfo *, std::less<>> byName;
+};
+
+/// A matrix that a model needs, and the tensors that it is made of.
+struct NeededWeight {
+  std::string name; ///< for messages
+  /// Shape as the op wants it: [rows, ...]. Without `sources` transposed or
+  /// cut this is the shape in the file.
+  std::vector<int64_t> shape;
+  /// How many of the rows may be padding that the file does not have.
+  int64_t padding = 0;
+  /// `{i}` already replaced.
+  std::vector<spec::WeightSource> sources;
+  SourceLocation location;
+};
+
+/// `{i}` in a tensor's name stands for the number of a layer, `{i+5}` for that
+/// number plus five.
+std::string substituteLayer(std::string name, int64_t layer);
+
+/// Checks that every needed tensor is there with the shape that is expected
+/// and with floating-point values that can be read. With `complete` also that
+/// the checkpoint holds nothing else, which would be a part of the model that
+/// its description lacks; buffers that are known to carry no information (mask
+/// buffers of GPT-2, rotary frequencies, a second copy of a tied head) are
+/// passed over. Reports every finding, each with expected and found shape, and
+/// returns whether all is well.
+bool checkWeights(const std::vector<NeededWeight> &needed,
+                  const Checkpoint &checkpoint, DiagnosticEngine &diags,
+                  bool complete = true);
+
+/// The same for every weight of a description.
+bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
+                  DiagnosticEngine &diags);
+
+} // namespace attune
+
+#endif // ATTUNE_IMPORT_CHECKPOINT_H

@@ -1,0 +1,52 @@
+//===- HuggingFace.h - A Hugging Face folder as a description ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_IMPORT_HUGGINGFACE_H
+#define ATTUNE_IMPORT_HUGGINGFACE_H
+
+#include "attune/Spec/Spec.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// Import from Hugging Face is desugaring: `config.json` becomes the
+/// description that it stands for, with the checkpoint's tensor names written
+/// into it. A key of `config.json` is understood, or known to change no number,
+/// or an error.
+namespace attune {
+
+struct ImportedModel {
+  /// Its locations point into config.json.
+  spec::Model model;
+  std::string folder;
+  /// `tokenizer.json` of the folder, or empty.
+  std::string tokenizerPath;
+  /// What `Checkpoint::open` opens: the caller's weights if it named some,
+  /// else the folder if there is a checkpoint in it, else empty.
+  std::string checkpointPath;
+};
+
+/// Whether `path` is a folder, or a `config.json` as Hugging Face writes it (it
+/// names a "model_type" or "architectures" and no "attune" version).
+bool isHuggingFacePath(const std::string &path);
+
+/// Imports a folder or its `config.json`. `weights`, if not empty, names a
+/// checkpoint to use instead of the folder's own; the names of its tensors
+/// decide whether the description carries the prefix ("transformer.", "model.")
+/// that Hugging Face files may have or lack. Without any checkpoint the
+/// description names tensors as current Hugging Face versions write them.
+std::optional<ImportedModel> importHuggingFace(const std::string &path,
+                                               DiagnosticEngine &diags,
+                                               const std::string &weights = "");
+
+/// The values of "model_type" that can be imported.
+std::vector<std::string> knownArchitectures();
+
+} // namespace attune
+
+#endif // ATTUNE_IMPORT_HUGGINGFACE_H

@@ -1,0 +1,166 @@
+//===- Checkpoint.cpp - The tensors of a safetensors checkpoint -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Import/Checkpoint.h"
+
+#include "attune/Spec/Json.h"
+
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace attune {
+
+using runtime::SafetensorsFile;
+using runtime::TensorInfo;
+using spec::Value;
+
+static bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+static bool isFolder(const fs::path &path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+static bool endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
+std::string Checkpoint::findIn(const std::string &folder) {
+  for (const char *name : {"model.safetensors", "model.safetensors.index.json"})
+    if (fs::path path = fs::path(folder) / name; isThere(path))
+      return path.string();
+  return "";
+}
+
+const TensorInfo *Checkpoint::find(std::string_view name) const {
+  auto it = byName.find(name);
+  return it == byName.end() ? nullptr : it->second;
+}
+
+std::optional<Checkpoint> Checkpoint::open(const std::string &path,
+                                           DiagnosticEngine &diags) {
+  std::string target = path;
+  if (isFolder(path)) {
+    target = findIn(path);
+    if (target.empty()) {
+      std::string hint;
+      for (const char *other :
+           {"pytorch_model.bin", "tf_model.h5", "pytorch_model.bin.index.json"})
+        if (isThere(fs::path(path) / other))
+          hint = std::string("; ") + other +
+                 " must be saved as safetensors "
+                 "first";
+      diags.error({}, path +
+                          ": holds neither model.safetensors nor "
+                          "model.safetensors.index.json" +
+                          hint);
+      return std::nullopt;
+    }
+  }
+  Checkpoint checkpoint;
+  checkpoint.filePath = target;
+  bool ok = endsWith(target, ".json") ? checkpoint.openIndex(target, diags)
+                                      : checkpoint.openFile(target, diags);
+  if (!ok)
+    return std::nullopt;
+  return checkpoint;
+}
+
+bool Checkpoint::openFile(const std::string &path, DiagnosticEngine &diags) {
+  auto file = std::make_unique<SafetensorsFile>();
+  std::string error;
+  if (!file->open(path, error)) {
+    diags.error({}, error);
+    return false;
+  }
+  for (const TensorInfo &info : file->tensors())
+    byName.emplace(info.name, &info);
+  files.push_back(std::move(file));
+  return true;
+}
+
+/// A shard lies beside its index: a name that leads elsewhere is refused, since
+/// the index may come from anywhere.
+static bool isPlainName(const std::string &name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
+bool Checkpoint::openIndex(const std::string &path, DiagnosticEngine &diags) {
+  auto file = readSourceFile(path, diags);
+  if (!file)
+    return false;
+  spec::LineTable lines(file);
+  spec::Reporter reporter(lines, diags);
+  std::optional<Value> root = spec::parseJson(*file, reporter);
+  if (!root || reporter.getNumErrors())
+    return false;
+  const Value *map = root->find("weight_map");
+  if (!map || !map->isObject()) {
+    const Value &where = map ? *map : *root;
+    reporter.error(where.offset, map ? "/weight_map" : "",
+                   std::string(map ? "expected an object, found "
+                                   : "expected an object with \"weight_map\", "
+                                     "found ") +
+                       spec::describe(where.kind) +
+                       (map || !root->isObject() ? "" : " without it"));
+    return false;
+  }
+
+  // Null: a shard that was tried and could not be opened.
+  std::map<std::string, const SafetensorsFile *> shards;
+  fs::path folder = fs::path(path).parent_path();
+  auto open = [&](const Value &name, const std::string &pointer) {
+    auto [it, isNew] = shards.emplace(name.text, nullptr);
+    if (!isNew)
+      return it->second;
+    if (!isPlainName(name.text)) {
+      reporter.error(name.offset, pointer,
+                     "expected the name of a file beside the index, found " +
+                         spec::quote(name.text));
+      return it->second;
+    }
+    auto shard = std::make_unique<SafetensorsFile>();
+    std::string error;
+    if (!shard->open((folder / name.text).string(), error)) {
+      reporter.error(name.offset, pointer, "cannot open this shard: " + error);
+      return it->second;
+    }
+    it->second = shard.get();
+    files.push_back(std::move(shard));
+    return it->second;
+  };
+
+  for (const Value::Member &member : map->members) {
+    std::string pointer = spec::child("/weight_map", member.key);
+    if (!member.value.isString()) {
+      reporter.error(member.value.offset, pointer,
+                     std::string("expected the name of a shard, found ") +
+                         spec::describe(member.value.kind));
+      continue;
+    }
+    const SafetensorsFile *shard = open(member.value, pointer);
+    if (!shard)
+      continue;
+    const TensorInfo *info = shard->find(member.key);
+    if (!info) {
+      reporter.error(member.value.offset, pointer,
+                     "the shard " + spec::quote(member.value.text) +
+                         " does not hold this tensor");
+      continue;
+    }
+    byName.emplace(member.key, info);
+  }
+  return reporter.getNumErrors() == 0;
+}
+
+} // namespace attune

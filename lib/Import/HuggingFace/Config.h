@@ -1,0 +1,109 @@
+//===- Config.h - config.json, every key accounted for ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_CONFIG_H
+#define ATTUNE_LIB_IMPORT_HUGGINGFACE_CONFIG_H
+
+#include "attune/Import/Checkpoint.h"
+#include "attune/Spec/Json.h"
+#include "attune/Spec/Spec.h"
+
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::hf {
+
+/// An object of config.json. Reading a key marks it; `finish` reports the keys
+/// that nobody read. A key that is null counts as absent: Hugging Face writes
+/// null where its own default applies.
+class Config {
+public:
+  Config(const spec::Value &object, std::string pointer,
+         spec::Reporter &reporter)
+      : object(object), pointer(std::move(pointer)), reporter(reporter) {}
+
+  /// The value, or null if it is absent or null. Marks the key.
+  const spec::Value *get(std::string_view key);
+  /// The same without marking it.
+  const spec::Value *peek(std::string_view key) const;
+  /// The first of `keys` that is there (names that changed between versions);
+  /// marks all.
+  std::string_view oneOf(std::initializer_list<std::string_view> keys);
+
+  /// A whole number of at least `least`. Without `fallback` it must be there.
+  int64_t integer(std::string_view key, std::optional<int64_t> fallback,
+                  int64_t least = 1);
+  /// A finite number above zero; an integer will do.
+  double real(std::string_view key, std::optional<double> fallback);
+  bool flag(std::string_view key, bool fallback);
+  std::string text(std::string_view key, const std::string &fallback);
+  std::optional<spec::Activation> activation(std::string_view key,
+                                             const std::string &fallback);
+  /// A token id or a list of them.
+  std::vector<int64_t> ids(std::string_view key);
+
+  /// Keys that may have any value.
+  void ignore(std::initializer_list<const char *> keys);
+  /// A key that only has an effect when true, one that is not supported.
+  void mustBeFalse(std::string_view key, const std::string &why);
+  void mustBeTrue(std::string_view key, const std::string &why);
+
+  /// Reports an error at the key's value, or at the object if it is absent.
+  void error(std::string_view key, const std::string &message);
+  SourceLocation locate(std::string_view key) const;
+  SourceLocation locate() const { return reporter.locate(object.offset); }
+  std::string child(std::string_view key) const {
+    return spec::child(pointer, key);
+  }
+  spec::Reporter &getReporter() { return reporter; }
+  bool hasErrors() const { return reporter.getNumErrors() != 0; }
+
+  /// Reports each key that was not read: what it means is not known, so its
+  /// numbers may be lost.
+  void finish(const std::string &architecture);
+
+private:
+  const spec::Value &object;
+  std::string pointer;
+  spec::Reporter &reporter;
+  std::set<std::string, std::less<>> seen;
+};
+
+/// Everything an architecture's importer works with.
+struct ImportContext {
+  Config &config;
+  const Checkpoint *checkpoint = nullptr; ///< null if there is none
+  /// From `"architectures"`: whether the head over the vocabulary is there.
+  bool languageModel = true;
+
+  /// The prefix of the checkpoint's names: `prefix` if it holds
+  /// `prefix + probe`, none if it holds `probe`, `prefix` if there is no
+  /// checkpoint and the model has a head.
+  std::string prefixFor(const std::string &prefix,
+                        const std::string &probe) const;
+};
+
+/// An architecture: reads its keys and builds name, streams and outputs.
+/// Inputs, dtype, generation and common keys are the caller's business.
+struct Architecture {
+  const char *modelType;
+  /// Class names of "architectures": the bare network, the language model.
+  const char *baseClass;
+  const char *headClass;
+  std::optional<spec::Model> (*import)(ImportContext &context);
+};
+
+std::optional<spec::Model> importGPT2(ImportContext &context);
+std::optional<spec::Model> importLlama(ImportContext &context);
+
+} // namespace attune::hf
+
+#endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_CONFIG_H

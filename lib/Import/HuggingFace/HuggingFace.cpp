@@ -1,0 +1,342 @@
+//===- HuggingFace.cpp - A Hugging Face folder as a description -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Import/HuggingFace.h"
+
+#include "Config.h"
+
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace attune {
+
+using namespace hf;
+using spec::Value;
+
+/// One file per architecture; a new one is added here.
+static const Architecture architectures[] = {
+    {"gpt2", "GPT2Model", "GPT2LMHeadModel", importGPT2},
+    {"llama", "LlamaModel", "LlamaForCausalLM", importLlama},
+};
+
+std::vector<std::string> knownArchitectures() {
+  std::vector<std::string> names;
+  for (const Architecture &architecture : architectures)
+    names.push_back(architecture.modelType);
+  return names;
+}
+
+namespace {
+/// For questions about a file that may well be another kind of file.
+struct SilentDiagnostics final : DiagnosticEngine {
+  void report(const Diagnostic &diagnostic) override {}
+};
+} // namespace
+
+static bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+static bool isFolder(const fs::path &path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool isHuggingFacePath(const std::string &path) {
+  if (isFolder(path))
+    return true;
+  if (fs::path(path).extension() != ".json")
+    return false;
+  SilentDiagnostics silent;
+  auto file = readSourceFile(path, silent);
+  if (!file)
+    return false;
+  spec::LineTable lines(file);
+  spec::Reporter reporter(lines, silent);
+  std::optional<Value> root = spec::parseJson(*file, reporter);
+  return root && root->isObject() && !root->find("attune") &&
+         (root->find("model_type") || root->find("architectures"));
+}
+
+/// Keys that every configuration may have and that change no number of a
+/// forward pass: bookkeeping, training, and defaults of text generation.
+static void ignoreCommonKeys(Config &config) {
+  config.ignore({
+      "_name_or_path",
+      "_commit_hash",
+      "_attn_implementation",
+      "_attn_implementation_autoset",
+      "transformers_version",
+      "unsloth_version",
+      "transformers.js_config",
+      "tokenizer_class",
+      "task_specific_params",
+      "problem_type",
+      "finetuning_task",
+      "id2label",
+      "label2id",
+      "num_labels",
+      "prefix",
+      "use_cache",
+      "initializer_range",
+      "gradient_checkpointing",
+      "output_attentions",
+      "output_hidden_states",
+      "output_scores",
+      "return_dict",
+      "return_dict_in_generate",
+      "torchscript",
+      "tf_legacy_loss",
+      "use_bfloat16",
+      "keys_to_ignore_at_inference",
+      "is_decoder",
+      "tie_encoder_decoder",
+      "cross_attention_hidden_size",
+      "chunk_size_feed_forward",
+      "sep_token_id",
+      "decoder_start_token_id",
+      "max_length",
+      "min_length",
+      "do_sample",
+      "early_stopping",
+      "num_beams",
+      "num_beam_groups",
+      "diversity_penalty",
+      "temperature",
+      "top_k",
+      "top_p",
+      "typical_p",
+      "repetition_penalty",
+      "length_penalty",
+      "no_repeat_ngram_size",
+      "encoder_no_repeat_ngram_size",
+      "bad_words_ids",
+      "num_return_sequences",
+      "forced_bos_token_id",
+      "forced_eos_token_id",
+      "remove_invalid_values",
+      "exponential_decay_length_penalty",
+      "suppress_tokens",
+      "begin_suppress_tokens",
+      "neftune_noise_alpha",
+      // Code beside the checkpoint is not run; the architecture is the one that
+      // model_type names.
+      "auto_map",
+  });
+  config.mustBeFalse("is_encoder_decoder",
+                     "encoder-decoder models of this type are not supported");
+  if (const Value *pruned = config.get("pruned_heads");
+      pruned && !(pruned->members.empty() && pruned->elements.empty()))
+    config.error("pruned_heads", "pruned heads are not supported");
+  if (config.get("quantization_config"))
+    config.error("quantization_config",
+                 "quantized checkpoints are not supported; use one in F32, F16 "
+                 "or BF16");
+}
+
+/// Which importer, and whether the model has its head. Reports an unknown one.
+static const Architecture *chooseArchitecture(Config &config,
+                                              bool &languageModel) {
+  std::string type = config.text("model_type", "");
+  std::vector<std::string> classes;
+  if (const Value *names = config.get("architectures"))
+    for (const Value &name : names->elements)
+      if (name.isString())
+        classes.push_back(name.text);
+
+  const Architecture *chosen = nullptr;
+  std::string known;
+  for (const Architecture &candidate : architectures) {
+    known += (known.empty() ? "" : ", ") + std::string(candidate.modelType);
+    bool byClass = false;
+    for (const std::string &name : classes)
+      byClass |= name == candidate.baseClass || name == candidate.headClass;
+    if (type.empty() ? byClass : type == candidate.modelType)
+      chosen = &candidate;
+  }
+  if (!chosen) {
+    config.error(
+        "model_type",
+        (type.empty()
+             ? std::string("names no architecture")
+             : "the architecture " + spec::quote(type) + " is not known") +
+            "; known are " + known +
+            "; another one can be written down as a description in Attune's "
+            "own JSON, whose \"weights\" name the checkpoint's tensors (see "
+            "README.md, \"Model descriptions\")");
+    return nullptr;
+  }
+  languageModel = classes.empty();
+  bool fits = classes.empty();
+  for (const std::string &name : classes) {
+    languageModel |= name == chosen->headClass;
+    fits |= name == chosen->headClass || name == chosen->baseClass;
+  }
+  if (!fits) {
+    config.error("architectures", "expected " + std::string(chosen->headClass) +
+                                      " or " + chosen->baseClass + ", found " +
+                                      spec::quote(classes[0]));
+    return nullptr;
+  }
+  return chosen;
+}
+
+/// The type that weights are kept in: what the configuration says, else what
+/// the checkpoint holds.
+static spec::DType readDType(Config &config, const Checkpoint *checkpoint) {
+  std::string_view key = config.oneOf({"dtype", "torch_dtype"});
+  std::string name = config.text(key, "");
+  if (name.rfind("torch.", 0) == 0)
+    name = name.substr(6);
+  if (name == "float32")
+    return spec::DType::F32;
+  if (name == "float16")
+    return spec::DType::F16;
+  if (name == "bfloat16")
+    return spec::DType::BF16;
+  if (!name.empty() && name != "auto") {
+    config.error(key,
+                 "expected \"float32\", \"float16\" or \"bfloat16\", found " +
+                     spec::quote(name));
+    return spec::DType::F32;
+  }
+  bool all16 = checkpoint && !checkpoint->tensors().empty();
+  runtime::DType type = runtime::DType::F32;
+  if (all16) {
+    type = checkpoint->tensors().begin()->second->dtype;
+    for (const auto &[tensor, info] : checkpoint->tensors())
+      all16 &= info->dtype == type;
+  }
+  if (all16 && type == runtime::DType::F16)
+    return spec::DType::F16;
+  if (all16 && type == runtime::DType::BF16)
+    return spec::DType::BF16;
+  return spec::DType::F32;
+}
+
+/// End, begin and padding ids: generation_config.json where it has them, else
+/// config.json.
+static bool readGeneration(Config &config, const fs::path &folder,
+                           spec::Generation &generation,
+                           DiagnosticEngine &diags) {
+  auto read = [&](Config &from) {
+    std::vector<int64_t> eos = from.ids("eos_token_id");
+    std::vector<int64_t> bos = from.ids("bos_token_id");
+    std::vector<int64_t> pad = from.ids("pad_token_id");
+    if (generation.eos.empty())
+      generation.eos = eos;
+    if (!generation.bos && !bos.empty())
+      generation.bos = bos.front();
+    if (!generation.pad && !pad.empty())
+      generation.pad = pad.front();
+  };
+  fs::path path = folder / "generation_config.json";
+  if (isThere(path)) {
+    auto file = readSourceFile(path.string(), diags);
+    if (!file)
+      return false;
+    spec::LineTable lines(file);
+    spec::Reporter reporter(lines, diags);
+    std::optional<Value> root = spec::parseJson(*file, reporter);
+    if (root && !root->isObject())
+      reporter.error(root->offset, "",
+                     std::string("expected an object, found ") +
+                         spec::describe(root->kind));
+    if (!root || reporter.getNumErrors())
+      return false;
+    Config extra(*root, "", reporter);
+    read(extra);
+    if (extra.hasErrors())
+      return false;
+  }
+  read(config);
+  return true;
+}
+
+static std::string nameOf(const fs::path &folder) {
+  std::error_code ignored;
+  fs::path whole = fs::weakly_canonical(folder, ignored);
+  return whole.has_filename() ? whole.filename().string() : std::string();
+}
+
+std::optional<ImportedModel> importHuggingFace(const std::string &path,
+                                               DiagnosticEngine &diags,
+                                               const std::string &weights) {
+  fs::path configPath = path;
+  if (isFolder(configPath))
+    configPath /= "config.json";
+  ImportedModel result;
+  fs::path folder = configPath.parent_path();
+  result.folder = folder.empty() ? "." : folder.string();
+  auto file = readSourceFile(configPath.string(), diags);
+  if (!file)
+    return std::nullopt;
+
+  spec::LineTable lines(file);
+  spec::Reporter reporter(lines, diags);
+  std::optional<Value> root = spec::parseJson(*file, reporter);
+  if (root && !root->isObject())
+    reporter.error(root->offset, "",
+                   std::string("expected an object, found ") +
+                       spec::describe(root->kind));
+  if (!root || reporter.getNumErrors())
+    return std::nullopt;
+
+  Config config(*root, "", reporter);
+  ImportContext context{config, nullptr, true};
+  const Architecture *architecture =
+      chooseArchitecture(config, context.languageModel);
+  if (!architecture)
+    return std::nullopt;
+  result.checkpointPath =
+      weights.empty() ? Checkpoint::findIn(result.folder) : weights;
+  std::optional<Checkpoint> checkpoint;
+  if (!result.checkpointPath.empty()) {
+    checkpoint = Checkpoint::open(result.checkpointPath, diags);
+    if (!checkpoint)
+      return std::nullopt;
+    context.checkpoint = &*checkpoint;
+  }
+
+  ignoreCommonKeys(config);
+  spec::DType dtype = readDType(config, context.checkpoint);
+  spec::Generation generation;
+  bool read = readGeneration(config, result.folder, generation, diags);
+  std::optional<spec::Model> model = architecture->import(context);
+  config.finish(std::string("the architecture '") + architecture->modelType +
+                "'");
+  if (!read || !model || reporter.getNumErrors())
+    return std::nullopt;
+
+  if (std::string name = nameOf(result.folder); !name.empty())
+    model->name = name;
+  model->file = file;
+  model->dtype = dtype;
+  model->generation = generation;
+  spec::TensorSpec ids;
+  ids.name = "input_ids";
+  ids.dtype = spec::DType::I64;
+  ids.shape = {{-1, "batch"}, {-1, "seq"}};
+  ids.location = config.locate("vocab_size");
+  model->inputs.push_back(ids);
+  spec::Stream &stream = model->streams.front();
+  stream.name = "main";
+  stream.input = ids.name;
+  stream.location = config.locate();
+  model->outputs = {{context.languageModel ? "logits" : "last_hidden_state",
+                     stream.layers.back().name, stream.layers.back().location},
+                    {"hidden_states", "hidden_states", config.locate()}};
+  if (fs::path tokenizer = fs::path(result.folder) / "tokenizer.json";
+      isThere(tokenizer))
+    result.tokenizerPath = tokenizer.string();
+  result.model = std::move(*model);
+  return result;
+}
+
+} // namespace attune

@@ -1,0 +1,277 @@
+//===- WeightCheck.cpp - A checkpoint against what is needed ----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Import/Checkpoint.h"
+#include "attune/Spec/Json.h"
+
+#include <algorithm>
+
+namespace attune {
+
+using runtime::TensorInfo;
+
+std::string substituteLayer(std::string name, int64_t layer) {
+  for (size_t at = 0; (at = name.find("{i", at)) != std::string::npos;) {
+    size_t close = name.find('}', at);
+    if (close == std::string::npos)
+      break;
+    int64_t number = layer;
+    bool isNumber = close == at + 2;
+    if (!isNumber && name[at + 2] == '+' && close > at + 3 && close < at + 13) {
+      std::string digits = name.substr(at + 3, close - at - 3);
+      isNumber = digits.find_first_not_of("0123456789") == std::string::npos;
+      if (isNumber)
+        number += std::stoll(digits);
+    }
+    if (!isNumber) {
+      at = close;
+      continue;
+    }
+    std::string text = std::to_string(number);
+    name.replace(at, close - at + 1, text);
+    at += text.size();
+  }
+  return name;
+}
+
+static bool isReadable(runtime::DType dtype) {
+  return dtype == runtime::DType::F32 || dtype == runtime::DType::F16 ||
+         dtype == runtime::DType::BF16;
+}
+
+/// Buffers that old checkpoints carry and that hold nothing of the model:
+/// causal masks of GPT-2, rotary frequencies, position numbers, and the output
+/// head where the model has none of its own.
+static bool isIgnorable(std::string_view name) {
+  static constexpr std::string_view ends[] = {
+      ".attn.bias",
+      ".attn.masked_bias",
+      "rotary_emb.inv_freq",
+      "embeddings.position_ids",
+  };
+  for (std::string_view end : ends)
+    if (name.size() >= end.size() &&
+        name.substr(name.size() - end.size()) == end)
+      return true;
+  return name == "lm_head.weight";
+}
+
+namespace {
+/// What one piece wants of its tensor: the shape in the file, where the first
+/// number of rows is exact, or at least so many, or (-1) anything.
+struct Expectation {
+  std::vector<int64_t> shape;
+  bool exactRows = true;
+
+  /// As it is written in messages: "[768, >= 2304]".
+  std::string text(bool transposed) const {
+    std::string result = "[";
+    for (size_t i = 0; i < shape.size(); ++i) {
+      size_t axis = transposed ? shape.size() - 1 - i : i;
+      result += i ? ", " : "";
+      if (axis == 0 && !exactRows)
+        result += shape[0] < 0 ? "any" : ">= " + std::to_string(shape[0]);
+      else
+        result += std::to_string(shape[axis]);
+    }
+    return result + "]";
+  }
+};
+
+class Checker {
+public:
+  Checker(const Checkpoint &checkpoint, DiagnosticEngine &diags)
+      : checkpoint(checkpoint), diags(diags) {
+    for (const auto &[name, info] : checkpoint.tensors())
+      names.push_back(name);
+  }
+
+  /// Notes which rows of which tensor are wanted; before any `check`.
+  void note(const NeededWeight &weight);
+  void check(const NeededWeight &weight);
+  void checkExtra();
+  bool finish();
+
+private:
+  void error(const SourceLocation &where, const std::string &message) {
+    // A checkpoint of another model can differ everywhere.
+    if (++numErrors <= maxErrors)
+      diags.error(where, message);
+  }
+  /// The rows that the piece gives, or -1 after an error.
+  int64_t checkPiece(const NeededWeight &weight,
+                     const spec::WeightSource &source,
+                     const Expectation &expected);
+
+  const Checkpoint &checkpoint;
+  DiagnosticEngine &diags;
+  std::vector<std::string> names;
+  std::set<std::string, std::less<>> used;
+  /// Tensors already reported: three roles may share one.
+  std::set<std::string, std::less<>> reported;
+  /// The cuts of one tensor.
+  struct Cuts {
+    int64_t count = 0, rows = 0, last = 0;
+  };
+  std::map<std::string, Cuts, std::less<>> cuts;
+  static constexpr unsigned maxErrors = 200;
+  unsigned numErrors = 0;
+};
+} // namespace
+
+static bool isCut(const spec::WeightSource &source) {
+  return source.begin != 0 || source.end >= 0;
+}
+
+void Checker::note(const NeededWeight &weight) {
+  for (const spec::WeightSource &source : weight.sources)
+    if (isCut(source)) {
+      Cuts &cut = cuts[source.tensor];
+      ++cut.count;
+      cut.rows += source.end - source.begin;
+      cut.last = std::max({cut.last, source.begin, source.end});
+    }
+}
+
+int64_t Checker::checkPiece(const NeededWeight &weight,
+                            const spec::WeightSource &source,
+                            const Expectation &expected) {
+  used.insert(source.tensor);
+  const TensorInfo *info = checkpoint.find(source.tensor);
+  std::string wanted = expected.text(source.transposed);
+  if (!info) {
+    if (reported.insert(source.tensor).second) {
+      // The list of names is scanned for a likely slip only now and then.
+      std::string near = reported.size() <= 20
+                             ? spec::nearest(source.tensor, names)
+                             : std::string();
+      error(weight.location,
+            "tensor '" + source.tensor + "' is missing from " +
+                checkpoint.path() + "; expected shape " + wanted +
+                " for weight '" + weight.name + "'" +
+                (near.empty() ? "" : "; there is '" + near + "'"));
+    }
+    return -1;
+  }
+  std::vector<int64_t> shape = info->shape;
+  if (source.transposed)
+    std::reverse(shape.begin(), shape.end());
+  bool fits = shape.size() == expected.shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = i == 0 && !expected.exactRows ? shape[i] >= expected.shape[i]
+                                         : shape[i] == expected.shape[i];
+  if (!fits) {
+    if (reported.insert(source.tensor).second)
+      error(weight.location, "tensor '" + source.tensor + "' has shape " +
+                                 runtime::formatShape(info->shape) +
+                                 ", expected " + wanted + " for weight '" +
+                                 weight.name + "'");
+    return -1;
+  }
+  if (!isReadable(info->dtype)) {
+    if (reported.insert(source.tensor).second)
+      error(weight.location,
+            "tensor '" + source.tensor + "' has elements of type " +
+                runtime::dtypeName(info->dtype) +
+                ", expected F32, F16 or BF16 for weight '" + weight.name + "'");
+    return -1;
+  }
+  return (source.end < 0 ? shape[0] : source.end) - source.begin;
+}
+
+void Checker::check(const NeededWeight &weight) {
+  bool single = weight.sources.size() == 1;
+  int64_t rows = 0;
+  bool known = true;
+  for (const spec::WeightSource &source : weight.sources) {
+    Expectation expected{weight.shape, true};
+    if (isCut(source)) {
+      // Cuts side by side take a tensor apart: it has these rows and no more.
+      const Cuts &cut = cuts[source.tensor];
+      expected.exactRows = cut.count > 1 && cut.rows == cut.last;
+      expected.shape[0] = cut.last;
+    } else if (!single || weight.padding) {
+      expected.exactRows = false;
+      expected.shape[0] = -1;
+    }
+    int64_t got = checkPiece(weight, source, expected);
+    known &= got >= 0;
+    rows += got;
+  }
+  int64_t most = weight.shape[0], least = most - weight.padding;
+  if (known && (rows > most || rows < least)) {
+    std::string parts;
+    for (const spec::WeightSource &source : weight.sources) {
+      parts += (parts.empty() ? "'" : ", '") + source.tensor + "' of shape " +
+               runtime::formatShape(checkpoint.find(source.tensor)->shape);
+      reported.insert(source.tensor);
+    }
+    error(weight.location,
+          "weight '" + weight.name + "' has " + std::to_string(rows) +
+              " rows, expected " +
+              (least == most ? "" : std::to_string(least) + " to ") +
+              std::to_string(most) + "; it is made of " + parts);
+  }
+}
+
+void Checker::checkExtra() {
+  std::vector<const TensorInfo *> extra;
+  for (const auto &[name, info] : checkpoint.tensors())
+    if (!used.count(name) && !isIgnorable(name))
+      extra.push_back(info);
+  for (const TensorInfo *info : extra)
+    error({}, "tensor '" + info->name + "' of shape " +
+                  runtime::formatShape(info->shape) + " in " +
+                  checkpoint.path() +
+                  " is used nowhere in the model; its description lacks a part "
+                  "or the checkpoint belongs to another model");
+}
+
+bool Checker::finish() {
+  if (numErrors > maxErrors)
+    diags.error({}, "... and " + std::to_string(numErrors - maxErrors) +
+                        " more tensors of " + checkpoint.path());
+  return numErrors == 0;
+}
+
+bool checkWeights(const std::vector<NeededWeight> &needed,
+                  const Checkpoint &checkpoint, DiagnosticEngine &diags,
+                  bool complete) {
+  Checker checker(checkpoint, diags);
+  for (const NeededWeight &weight : needed)
+    checker.note(weight);
+  for (const NeededWeight &weight : needed)
+    checker.check(weight);
+  if (complete)
+    checker.checkExtra();
+  return checker.finish();
+}
+
+bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
+                  DiagnosticEngine &diags) {
+  std::vector<NeededWeight> needed;
+  for (const spec::Stream &stream : model.streams)
+    for (const spec::Layer &layer : stream.layers)
+      for (const spec::WeightRole &role : spec::weightRoles(layer))
+        for (int64_t i = 0; i < layer.repeat; ++i) {
+          NeededWeight weight;
+          weight.name = substituteLayer(
+              layer.name.empty() ? role.role : layer.name + "." + role.role,
+              layer.first + i);
+          weight.shape = {role.rows};
+          if (role.columns)
+            weight.shape.push_back(role.columns);
+          weight.sources = spec::resolveWeight(layer, role.role);
+          for (spec::WeightSource &source : weight.sources)
+            source.tensor = substituteLayer(source.tensor, layer.first + i);
+          weight.location = layer.location;
+          needed.push_back(std::move(weight));
+        }
+  return checkWeights(needed, checkpoint, diags);
+}
+
+} // namespace attune

@@ -1,0 +1,405 @@
+//===- WeightFile.cpp - Packed weights of a compiled model ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Target/CPU/WeightFile.h"
+
+#include "Attune/AttuneDialect.h"
+#include "WeightPacker.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <functional>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace attune {
+
+//===----------------------------------------------------------------------===//
+// What the module needs
+//===----------------------------------------------------------------------===//
+
+/// Rows that a packed weight may have fewer than its panels hold.
+static int64_t maxPadding(WeightOp weight) {
+  std::optional<int64_t> width = weight.getPanelWidth();
+  return width ? (*width - 1) * (weight.getGated() ? 2 : 1) : 0;
+}
+
+/// The matrix of one layer before it was packed, rows with padding.
+static std::vector<int64_t> unpackedShape(WeightOp weight) {
+  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  std::optional<int64_t> width = weight.getPanelWidth();
+  if (!width || shape.empty())
+    return {shape.begin(), shape.end()};
+  std::vector<int64_t> result = {shape[0] * *width};
+  if (shape.size() > 2)
+    result.push_back(shape[1]);
+  return result;
+}
+
+static SourceLocation toSource(Location loc,
+                               const std::shared_ptr<const SourceFile> &file) {
+  SourceLocation where;
+  auto place = loc->findInstanceOf<FileLineColLoc>();
+  if (!place)
+    return where;
+  if (file && file->path == place.getFilename().getValue()) {
+    where.file = file;
+  } else {
+    auto other = std::make_shared<SourceFile>();
+    other->path = place.getFilename().str();
+    where.file = other;
+  }
+  where.line = place.getLine();
+  where.column = place.getColumn();
+  return where;
+}
+
+static std::vector<spec::WeightSource> sourcesOf(WeightOp weight,
+                                                 int64_t layer) {
+  std::vector<spec::WeightSource> result;
+  for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
+    result.push_back({substituteLayer(source.getTensor().str(), layer),
+                      source.getTransposed(), source.getBegin(),
+                      source.getEnd()});
+  return result;
+}
+
+static std::vector<NeededWeight>
+neededWeights(ModuleOp module, const std::shared_ptr<const SourceFile> &file) {
+  std::vector<NeededWeight> needed;
+  for (auto weight : module.getOps<WeightOp>())
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+      NeededWeight &entry = needed.emplace_back();
+      entry.name = substituteLayer(weight.getSymName().str(), layer);
+      entry.shape = unpackedShape(weight);
+      entry.padding = maxPadding(weight);
+      entry.sources = sourcesOf(weight, layer);
+      entry.location = toSource(weight.getLoc(), file);
+    }
+  return needed;
+}
+
+bool checkWeights(ModuleOp module, const Checkpoint &checkpoint,
+                  DiagnosticEngine &diags,
+                  std::shared_ptr<const SourceFile> file) {
+  return checkWeights(neededWeights(module, file), checkpoint, diags);
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Bands of one layer of one weight.
+struct Task {
+  const PackedMatrix *matrix;
+  int64_t first, last; ///< bands
+  int64_t offset;      ///< of the first band in the blob
+};
+
+/// Everything to be packed, cut into tasks of about a megabyte.
+class Plan {
+public:
+  bool build(ModuleOp module, const WeightValues &values,
+             DiagnosticEngine &diags);
+  /// Calls `sink(offset, bytes, size)` for every task's packed bytes, from
+  /// several threads; it says whether to go on. With `blob` the bytes are
+  /// packed in place and the sink is not called.
+  bool run(unsigned threads, uint8_t *blob,
+           const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink);
+  void warnOverflow(DiagnosticEngine &diags) const;
+  int64_t getTotalBytes() const { return totalBytes; }
+
+private:
+  bool addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
+                DiagnosticEngine &diags);
+
+  std::vector<std::unique_ptr<PackedMatrix>> matrices;
+  /// One flag for each weight.
+  std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
+      overflows;
+  std::vector<Task> tasks;
+  WeightLayout layout;
+  int64_t totalBytes = 0, maxTaskBytes = 0;
+};
+} // namespace
+
+static std::optional<runtime::DType> storageOf(Type type) {
+  if (type.isF32())
+    return runtime::DType::F32;
+  if (type.isF16())
+    return runtime::DType::F16;
+  if (type.isBF16())
+    return runtime::DType::BF16;
+  return std::nullopt;
+}
+
+static uint64_t hashName(StringRef name) {
+  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  for (unsigned char c : name)
+    hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+/// Random values that a deep network neither drowns in nor lets die out.
+static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
+                          int64_t columns, uint64_t seed) {
+  PackNoise noise;
+  noise.seed = hashName(name) * 0x9e3779b97f4a7c15u +
+               uint64_t(layer) * 0xd1342543de82ef95u + seed;
+  if (!isVector) {
+    noise.spread = 0.5f / std::sqrt(float(columns));
+  } else if (name.ends_with("weight")) {
+    noise.center = 1;
+    noise.spread = 0.125f;
+  } else {
+    noise.spread = 0.02f;
+  }
+  return noise;
+}
+
+bool Plan::addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
+                    DiagnosticEngine &diags) {
+  std::optional<runtime::DType> storage =
+      storageOf(weight.getLayerType().getElementType());
+  if (!storage) {
+    weight.emitOpError("is kept as ") << weight.getLayerType().getElementType()
+                                      << ", which weights cannot be packed in";
+    return false;
+  }
+  std::vector<int64_t> shape = unpackedShape(weight);
+  auto matrix = std::make_unique<PackedMatrix>();
+  matrix->dtype = *storage;
+  matrix->panelWidth = weight.getPanelWidth().value_or(0);
+  matrix->gated = weight.getGated() && matrix->panelWidth;
+  for (size_t i = 1; i < shape.size(); ++i)
+    matrix->columns *= shape[i];
+  int64_t rows = shape.empty() ? 1 : shape[0];
+  matrix->numBands = matrix->panelWidth ? rows / matrix->panelWidth : rows;
+  matrix->noise = noiseFor(weight.getSymName(), layer, shape.size() < 2,
+                           matrix->columns, values.seed);
+
+  bool open = false;
+  for (const spec::WeightSource &source : sourcesOf(weight, layer)) {
+    PackPiece &piece = matrix->pieces.emplace_back();
+    piece.overflow = overflows.back().second.get();
+    piece.begin = source.begin;
+    open |= source.end < 0;
+    if (!values.checkpoint) {
+      piece.rows = source.end - source.begin;
+      continue;
+    }
+    const runtime::TensorInfo *info = values.checkpoint->find(source.tensor);
+    piece.data = info->data;
+    piece.dtype = info->dtype;
+    piece.transposed = source.transposed && info->shape.size() > 1;
+    piece.tensorRows =
+        info->shape.empty()
+            ? 1
+            : (piece.transposed ? info->shape.back() : info->shape.front());
+    piece.rows =
+        (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
+  }
+  // Without a file the number of rows may be known only up to the padding.
+  if (!values.checkpoint && open) {
+    matrix->pieces.resize(1);
+    matrix->pieces[0].rows = rows;
+  }
+  for (const PackPiece &piece : matrix->pieces)
+    matrix->rows += piece.rows;
+  if (matrix->gated && matrix->rows % 2) {
+    weight.emitOpError("interleaves two halves, but has ")
+        << matrix->rows << " rows";
+    return false;
+  }
+
+  const WeightPlace &place = *layout.lookup(weight.getSymName());
+  int64_t bandBytes = std::max<int64_t>(matrix->bandBytes(), 1);
+  int64_t step = std::max<int64_t>((1 << 20) / bandBytes, 1);
+  for (int64_t band = 0; band < matrix->numBands; band += step) {
+    int64_t last = std::min(band + step, matrix->numBands);
+    tasks.push_back({matrix.get(), band, last,
+                     place.getLayerOffset(layer) + band * bandBytes});
+    maxTaskBytes = std::max(maxTaskBytes, (last - band) * bandBytes);
+  }
+  matrices.push_back(std::move(matrix));
+  return true;
+}
+
+bool Plan::build(ModuleOp module, const WeightValues &values,
+                 DiagnosticEngine &diags) {
+  FailureOr<WeightLayout> places = layoutWeights(module);
+  if (failed(places))
+    return false;
+  layout = std::move(*places);
+  totalBytes = layout.totalBytes;
+  if (values.checkpoint &&
+      !checkWeights(neededWeights(module, nullptr), *values.checkpoint, diags,
+                    /*complete=*/false))
+    return false;
+  for (auto weight : module.getOps<WeightOp>()) {
+    overflows.emplace_back(weight.getSymName().str(),
+                           std::make_unique<std::atomic<bool>>(false));
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
+      if (!addLayer(weight, layer, values, diags))
+        return false;
+  }
+  return true;
+}
+
+bool Plan::run(
+    unsigned threads, uint8_t *blob,
+    const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink) {
+  std::atomic<size_t> next{0};
+  std::atomic<bool> ok{true};
+  auto work = [&] {
+    std::vector<uint8_t> buffer(blob ? 0 : maxTaskBytes);
+    for (size_t i; ok && (i = next++) < tasks.size();) {
+      const Task &task = tasks[i];
+      uint8_t *out = blob ? blob + task.offset : buffer.data();
+      task.matrix->pack(task.first, task.last, out);
+      if (!blob && !sink(task.offset, out,
+                         (task.last - task.first) * task.matrix->bandBytes()))
+        ok = false;
+    }
+  };
+  std::vector<std::thread> team;
+  for (unsigned i = 1; i < threads && i < tasks.size(); ++i)
+    team.emplace_back(work);
+  work();
+  for (std::thread &thread : team)
+    thread.join();
+  return ok;
+}
+
+void Plan::warnOverflow(DiagnosticEngine &diags) const {
+  for (const auto &[name, flag] : overflows)
+    if (*flag)
+      diags.warning({},
+                    "weight '" + name +
+                        "' has values beyond the range of f16, which became "
+                        "infinite; keep it in bf16 or f32 (--dtype)");
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Stopwatch {
+public:
+  double seconds() const {
+    std::chrono::duration<double> passed =
+        std::chrono::steady_clock::now() - start;
+    return passed.count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
+};
+} // namespace
+
+std::optional<WeightReport> packWeights(ModuleOp module,
+                                        const WeightValues &values,
+                                        uint8_t *blob,
+                                        DiagnosticEngine &diags) {
+  Stopwatch watch;
+  Plan plan;
+  if (!plan.build(module, values, diags))
+    return std::nullopt;
+  // What lies between the weights is zero, so that equal models give equal
+  // bytes. Clearing all is cheap beside packing.
+  std::memset(blob, 0, plan.getTotalBytes());
+  plan.run(values.threads, blob, nullptr);
+  plan.warnOverflow(diags);
+  return WeightReport{uint64_t(plan.getTotalBytes()), watch.seconds()};
+}
+
+static bool writeAt(int file, int64_t offset, const uint8_t *data,
+                    int64_t size) {
+  while (size > 0) {
+    ssize_t written = pwrite(file, data, size, offset);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return false;
+    data += written;
+    size -= written;
+    offset += written;
+  }
+  return true;
+}
+
+static void putWord(uint8_t *out, uint64_t value) {
+  for (int i = 0; i < 8; ++i)
+    out[i] = uint8_t(value >> (8 * i));
+}
+
+std::optional<WeightReport> appendWeights(ModuleOp module,
+                                          const WeightValues &values,
+                                          const std::string &path,
+                                          DiagnosticEngine &diags) {
+  Stopwatch watch;
+  Plan plan;
+  if (!plan.build(module, values, diags))
+    return std::nullopt;
+  auto fail = [&](const char *what, int code) {
+    diags.error({}, path + ": cannot " + what +
+                        " the weights: " + std::strerror(code));
+    return std::nullopt;
+  };
+  int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0)
+    return fail("open a file for", errno);
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(file);
+    return fail("append", EINVAL);
+  }
+  int64_t before = status.st_size;
+  int64_t offset = (before + kWeightPage - 1) / kWeightPage * kWeightPage;
+  int64_t end = offset + plan.getTotalBytes();
+  // Growing the file first leaves zeros between the weights.
+  std::atomic<int> code{0};
+  bool ok = ftruncate(file, end + kWeightTrailerBytes) == 0;
+  if (!ok)
+    code = errno;
+  ok = ok && plan.run(values.threads, nullptr,
+                      [&](int64_t at, const uint8_t *data, int64_t size) {
+                        if (writeAt(file, offset + at, data, size))
+                          return true;
+                        code = errno;
+                        return false;
+                      });
+  uint8_t trailer[kWeightTrailerBytes] = {};
+  putWord(trailer, uint64_t(offset));
+  putWord(trailer + 8, uint64_t(plan.getTotalBytes()));
+  std::memcpy(trailer + 24, "ATTUNEW1", 8);
+  if (ok && !writeAt(file, end, trailer, sizeof(trailer))) {
+    ok = false;
+    code = errno;
+  }
+  if (!ok) {
+    // Best effort: the error is reported either way.
+    if (ftruncate(file, before) != 0)
+      code = code ? code.load() : errno;
+    ::close(file);
+    return fail("write", code);
+  }
+  if (::close(file) != 0)
+    return fail("write", errno);
+  plan.warnOverflow(diags);
+  return WeightReport{uint64_t(plan.getTotalBytes()), watch.seconds()};
+}
+
+} // namespace attune

@@ -1,0 +1,227 @@
+//===- WeightPacker.cpp - Values into the layout of one weight --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WeightPacker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace attune {
+
+using runtime::DType;
+
+//===----------------------------------------------------------------------===//
+// Runs of values
+//===----------------------------------------------------------------------===//
+
+// These loops are written so that the compiler turns them into vector code
+// without knowing more than baseline x86-64: no branches, no calls.
+
+static float fromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+static uint32_t toBits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  return bits;
+}
+
+/// Exact for every f16, denormals, infinities and NaNs included.
+static float halfToFloat(uint16_t half) {
+  uint32_t magnitude = uint32_t(half & 0x7fff) << 13;
+  float value = fromBits(magnitude) * 0x1p112f;
+  uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0;
+  return fromBits(toBits(value) | special | uint32_t(half & 0x8000) << 16);
+}
+
+/// To nearest, ties to even; NaN stays NaN.
+static uint16_t floatToBfloat(float value) {
+  uint32_t bits = toBits(value);
+  uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+  bool isNaN = (bits & 0x7fffffff) > 0x7f800000u;
+  return static_cast<uint16_t>((isNaN ? bits | 0x400000u : rounded) >> 16);
+}
+
+template <typename T> static T loadAt(const uint8_t *data, int64_t i) {
+  T value;
+  std::memcpy(&value, data + i * int64_t(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <typename T> static void storeAt(uint8_t *data, int64_t i, T value) {
+  std::memcpy(data + i * int64_t(sizeof(T)), &value, sizeof(T));
+}
+
+static void widen(DType from, const uint8_t *in, float *out, int64_t count) {
+  switch (from) {
+  case DType::F16:
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = halfToFloat(loadAt<uint16_t>(in, i));
+    return;
+  case DType::BF16:
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = fromBits(uint32_t(loadAt<uint16_t>(in, i)) << 16);
+    return;
+  default:
+    std::memcpy(out, in, count * sizeof(float));
+    return;
+  }
+}
+
+/// Returns whether a finite value became infinite.
+static bool narrow(DType to, const float *in, uint8_t *out, int64_t count) {
+  bool overflow = false;
+  switch (to) {
+  case DType::F16:
+    for (int64_t i = 0; i < count; ++i) {
+      storeAt(out, i, runtime::floatToHalf(in[i]));
+      overflow |= std::fabs(in[i]) >= 65520.0f && std::isfinite(in[i]);
+    }
+    break;
+  case DType::BF16:
+    for (int64_t i = 0; i < count; ++i)
+      storeAt(out, i, floatToBfloat(in[i]));
+    break;
+  default:
+    std::memcpy(out, in, count * sizeof(float));
+    break;
+  }
+  return overflow;
+}
+
+/// splitmix64: a good hash of a counter.
+static uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+static void makeNoise(const PackNoise &noise, uint64_t index, float *out,
+                      int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    auto bits = static_cast<int32_t>(mix(noise.seed + index + i) >> 32);
+    out[i] = noise.center + noise.spread * (float(bits) * 0x1p-31f);
+  }
+}
+
+void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
+                        int64_t column, int64_t count, uint8_t *out) const {
+  constexpr int64_t chunk = 256;
+  float buffer[chunk];
+  int64_t size = runtime::dtypeBytes(piece.dtype);
+  const uint8_t *in = nullptr;
+  if (piece.data) {
+    int64_t tensorRow = piece.begin + pieceRow;
+    int64_t at = piece.transposed ? column * piece.tensorRows + tensorRow
+                                  : tensorRow * columns + column;
+    in = piece.data + at * size;
+    if (piece.dtype == dtype) {
+      std::memcpy(out, in, count * size);
+      return;
+    }
+  }
+  bool overflow = false;
+  for (int64_t done = 0; done < count; done += chunk) {
+    int64_t n = std::min(chunk, count - done);
+    if (in)
+      widen(piece.dtype, in + done * size, buffer, n);
+    else
+      makeNoise(noise, uint64_t(row) * columns + column + done, buffer, n);
+    overflow |=
+        narrow(dtype, buffer, out + done * runtime::dtypeBytes(dtype), n);
+  }
+  if (overflow && piece.overflow)
+    piece.overflow->store(true, std::memory_order_relaxed);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// out[j * outStride + i] = in[i * inStride + j]
+template <typename T>
+static void transpose(const uint8_t *in, int64_t inStride, uint8_t *out,
+                      int64_t outStride, int64_t m, int64_t n) {
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = 0; i < m; ++i)
+      storeAt(out, j * outStride + i, loadAt<T>(in, i * inStride + j));
+}
+
+void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
+                            int64_t rowStride, int64_t columnStride) const {
+  int64_t size = runtime::dtypeBytes(dtype);
+  // A tile and its transpose stay in the first-level cache.
+  constexpr int64_t tileRows = 64, tileColumns = 64;
+  alignas(64) uint8_t tile[tileRows * tileColumns * sizeof(float)];
+
+  int64_t start = 0; // the piece's first row in the weight
+  for (const PackPiece &piece : pieces) {
+    int64_t begin = std::max(first, start);
+    int64_t end = std::min(last, start + piece.rows);
+    int64_t pieceStart = start;
+    start += piece.rows;
+    if (begin >= end)
+      continue;
+    uint8_t *base = out + (begin - first) * rowStride * size;
+    int64_t rowsHere = end - begin, pieceRow = begin - pieceStart;
+
+    // Same direction on both sides: whole runs.
+    if (!piece.transposed && columnStride == 1 && rowStride == columns) {
+      load(piece, begin, pieceRow, 0, rowsHere * columns, base);
+      continue;
+    }
+    if (piece.transposed && rowStride == 1) {
+      for (int64_t k = 0; k < columns; ++k)
+        load(piece, begin, pieceRow, k, rowsHere,
+             base + k * columnStride * size);
+      continue;
+    }
+
+    for (int64_t k = 0; k < columns; k += tileColumns)
+      for (int64_t r = 0; r < rowsHere; r += tileRows) {
+        int64_t m = std::min(tileRows, rowsHere - r);
+        int64_t n = std::min(tileColumns, columns - k);
+        uint8_t *target = base + (r * rowStride + k * columnStride) * size;
+        int64_t runs = piece.transposed ? n : m,
+                length = piece.transposed ? m : n;
+        for (int64_t i = 0; i < runs; ++i)
+          load(piece, begin + r + (piece.transposed ? 0 : i),
+               pieceRow + r + (piece.transposed ? 0 : i),
+               k + (piece.transposed ? i : 0), length,
+               tile + i * tileColumns * size);
+        int64_t stride = piece.transposed ? rowStride : columnStride;
+        if (size == 4)
+          transpose<uint32_t>(tile, tileColumns, target, stride, runs, length);
+        else
+          transpose<uint16_t>(tile, tileColumns, target, stride, runs, length);
+      }
+  }
+}
+
+void PackedMatrix::pack(int64_t first, int64_t last, uint8_t *out) const {
+  if (!panelWidth) {
+    packRows(first, last, out, columns, 1);
+    return;
+  }
+  int64_t half = gated ? rows / 2 : rows;
+  for (int64_t band = first; band < last; ++band, out += bandBytes()) {
+    int64_t panel = gated ? band / 2 : band;
+    int64_t halfStart = gated && band % 2 ? half : 0;
+    int64_t begin = std::min(panel * panelWidth, half);
+    int64_t end = std::min(begin + panelWidth, half);
+    if (end - begin < panelWidth)
+      std::memset(out, 0, bandBytes());
+    packRows(halfStart + begin, halfStart + end, out, 1, panelWidth);
+  }
+}
+
+} // namespace attune

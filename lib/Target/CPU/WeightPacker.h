@@ -1,0 +1,70 @@
+//===- WeightPacker.h - Values into the layout of one weight ----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_TARGET_CPU_WEIGHTPACKER_H
+#define ATTUNE_LIB_TARGET_CPU_WEIGHTPACKER_H
+
+#include "attune/Runtime/DType.h"
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace attune {
+
+/// Rows that one tensor gives to a weight.
+struct PackPiece {
+  /// First value of the tensor; null for random ones.
+  const uint8_t *data = nullptr;
+  runtime::DType dtype = runtime::DType::F32;
+  bool transposed = false; ///< the tensor is [columns, tensorRows]
+  int64_t tensorRows = 0;
+  int64_t begin = 0; ///< first row taken
+  int64_t rows = 0;  ///< rows taken
+  /// Set if a finite value did not fit the storage type.
+  std::atomic<bool> *overflow = nullptr;
+};
+
+/// Random values: around `center`, at most `spread` away.
+struct PackNoise {
+  uint64_t seed = 0;
+  float center = 0, spread = 0;
+};
+
+/// One layer of one weight: a [rows, columns] matrix, row by row or in panels.
+/// The packed form is a sequence of `numBands` bands of equal size (rows, or
+/// panels), each of which can be written on its own.
+struct PackedMatrix {
+  std::vector<PackPiece> pieces; ///< one below the other
+  runtime::DType dtype = runtime::DType::F32;
+  int64_t rows = 0, columns = 1;
+  int64_t panelWidth = 0; ///< 0: row by row
+  bool gated = false;     ///< panels of the two halves of the rows alternate
+  int64_t numBands = 0;
+  PackNoise noise;
+
+  int64_t bandBytes() const {
+    return runtime::dtypeBytes(dtype) * columns * (panelWidth ? panelWidth : 1);
+  }
+  /// Writes bands [first, last) to `out`, `bandBytes` each.
+  void pack(int64_t first, int64_t last, uint8_t *out) const;
+
+private:
+  /// Rows [first, last) as a block whose element (r, k) lies at
+  /// `out[(r - first) * rowStride + k * columnStride]`, in elements; one of the
+  /// strides is 1.
+  void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
+                int64_t columnStride) const;
+  /// `count` values of `piece` that lie side by side in its tensor. The first
+  /// is (row, column) of the weight, in row `pieceRow` of the piece.
+  void load(const PackPiece &piece, int64_t row, int64_t pieceRow,
+            int64_t column, int64_t count, uint8_t *out) const;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_TARGET_CPU_WEIGHTPACKER_H
