@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Json.h"
+#include "attune/Spec/Json.h"
 
 #include <algorithm>
 #include <iterator>

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_SPEC_SCHEMA_H
 #define ATTUNE_LIB_SPEC_SCHEMA_H
 
-#include "Json.h"
+#include "attune/Spec/Json.h"
 
 #include <set>
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTUNE_LIB_SPEC_JSON_H
-#define ATTUNE_LIB_SPEC_JSON_H
+#ifndef ATTUNE_SPEC_JSON_H
+#define ATTUNE_SPEC_JSON_H
 
 #include "attune/Support/Diagnostics.h"
 
@@ -100,4 +100,4 @@ std::string nearest(std::string_view word,
 
 } // namespace attune::spec
 
-#endif // ATTUNE_LIB_SPEC_JSON_H
+#endif // ATTUNE_SPEC_JSON_H
