@@ -126,10 +126,6 @@ LayerParser::parseSource(const Value &value, const Object &layer,
   source.transposed = object.boolean("transposed", false);
   if (const Value *rows = object.get("rows")) {
     std::string at = child(pointer, "rows");
-    if (rows->elements.size() != 2) {
-      object.error("rows", "expected two numbers, [begin, end)");
-      return std::nullopt;
-    }
     Known begin = context.dims.evaluate(rows->elements[0], child(at, size_t(0)),
                                         0, INT64_MAX);
     Known end = context.dims.evaluate(rows->elements[1], child(at, size_t(1)),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Defaults.h"
 #include "LayerParser.h"
 
 #include <algorithm>
@@ -132,8 +133,6 @@ void ModelParser::parseInputs() {
   model.inputs.push_back(std::move(ids));
 }
 
-/// The input that a stream starts from if it does not say: the one called
-/// "input", else the only one of the kind it needs, else none.
 std::string defaultInput(const Model &model, bool needsIds) {
   std::vector<std::string> fitting;
   for (const TensorSpec &input : model.inputs) {

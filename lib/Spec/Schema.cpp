@@ -66,8 +66,9 @@ static Type object(const ObjectType &of) {
   type.object = &of;
   return type;
 }
-static Type array(Type of) {
+static Type array(Type of, std::optional<size_t> count = std::nullopt) {
   Type type{Type::Form::Array};
+  type.count = count;
   type.parts = {std::move(of)};
   return type;
 }
@@ -320,7 +321,7 @@ static const ObjectType &weightSourceType() {
       {
           {"tensor", string(), "its name; {i} is the layer's number", true},
           {"transposed", boolean(), "the file holds [in, out]; default false"},
-          {"rows", array(integer(0)),
+          {"rows", array(integer(0), 2),
            "[begin, end) of the tensor as the layer wants it; default all"},
       },
       {},
@@ -644,6 +645,10 @@ void FormChecker::check(const Value &value, const Type &type,
   case Type::Form::Object:
     return checkObject(value, *type.object, pointer);
   case Type::Form::Array:
+    if (type.count && value.elements.size() != *type.count)
+      return fail(value, pointer,
+                  "has " + std::to_string(value.elements.size()) +
+                      " elements, expected " + std::to_string(*type.count));
     for (size_t i = 0; i < value.elements.size(); ++i)
       check(value.elements[i], type.parts[0], child(pointer, i));
     return;

@@ -40,6 +40,7 @@ struct Type {
   int64_t minimum = 0, maximum = 0; ///< Integer
   /// Number: exclusive lower bound, if any.
   std::optional<double> above;
+  std::optional<size_t> count; ///< Array: exact length, if any
   std::vector<std::string> words;
   const ObjectType *object = nullptr;
   std::vector<Type> parts;

@@ -1,0 +1,316 @@
+//===- Print.cpp - A model as canonical JSON --------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Defaults.h"
+#include "JsonWriter.h"
+
+#include <cmath>
+
+/// Keys come in the order of the tables in Schema.cpp. A key is left out where
+/// its default says the same and no reader would miss it.
+namespace attune::spec {
+
+static Json print(const Norm &norm, bool withKind) {
+  Json json = Json::object();
+  if (withKind)
+    json["kind"] = stringify(norm.kind);
+  json["eps"] = norm.eps;
+  if (!norm.scale)
+    json["scale"] = false;
+  if (norm.kind == NormKind::LayerNorm && !norm.bias)
+    json["bias"] = false;
+  if (norm.offset != 0)
+    json["offset"] = norm.offset;
+  return json;
+}
+
+static Json print(const RopeScaling &scaling) {
+  Json json = Json::object();
+  bool llama3 = scaling.type == "llama3", yarn = scaling.type == "yarn";
+  json["type"] = scaling.type;
+  json["factor"] = scaling.factor;
+  if (llama3) {
+    json["low_freq_factor"] = scaling.lowFreqFactor;
+    json["high_freq_factor"] = scaling.highFreqFactor;
+  }
+  if (yarn) {
+    json["beta_fast"] = scaling.betaFast;
+    json["beta_slow"] = scaling.betaSlow;
+    if (scaling.attentionFactor)
+      json["attention_factor"] = *scaling.attentionFactor;
+    if (!scaling.truncate)
+      json["truncate"] = false;
+  }
+  if (llama3 || yarn || scaling.type == "dynamic")
+    json["original_length"] = scaling.originalLength;
+  return json;
+}
+
+static Json print(const Rope &rope, int64_t headDim) {
+  Json json = Json::object();
+  json["theta"] = rope.theta;
+  if (rope.interleaved)
+    json["interleaved"] = true;
+  if (rope.channels != headDim)
+    json["channels"] = rope.channels;
+  if (rope.scaling.type != "none")
+    json["scaling"] = print(rope.scaling);
+  return json;
+}
+
+static Json print(const Attention &attention, int64_t width) {
+  Json json = Json::object();
+  auto input = [&](const char *key, const std::string &name) {
+    if (!name.empty())
+      json[key] = name;
+  };
+  json["heads"] = attention.heads;
+  if (attention.kvHeads != attention.heads)
+    json["kv_heads"] = attention.kvHeads;
+  bool impliedDim = attention.projections && width != 0 &&
+                    attention.heads * attention.headDim == width;
+  if (!impliedDim)
+    json["head_dim"] = attention.headDim;
+  if (attention.valueDim != attention.headDim)
+    json["value_dim"] = attention.valueDim;
+  if (attention.scale != 1 / std::sqrt(static_cast<double>(attention.headDim)))
+    json["scale"] = attention.scale;
+  if (attention.causal == Causal::BottomRight)
+    json["causal"] = true;
+  else if (attention.causal == Causal::TopLeft)
+    json["causal"] = stringify(attention.causal);
+  if (attention.window)
+    json["window"] = *attention.window;
+  if (attention.softcap)
+    json["softcap"] = *attention.softcap;
+  if (attention.alibi)
+    json["alibi"] = true;
+  if (attention.rope)
+    json["rope"] = print(*attention.rope, attention.headDim);
+  if (attention.qkNorm)
+    json["qk_norm"] = print(*attention.qkNorm, /*withKind=*/true);
+  if (attention.qkvBias && attention.outBias) {
+    json["bias"] = true;
+  } else if (attention.qkvBias || attention.outBias) {
+    Json bias = Json::object();
+    bias["qkv"] = attention.qkvBias;
+    bias["out"] = attention.outBias;
+    json["bias"] = std::move(bias);
+  }
+  if (attention.fusion != Fusion::Auto)
+    json["fusion"] = stringify(attention.fusion);
+  input("source", attention.source);
+  input("query", attention.queryInput);
+  input("key", attention.keyInput);
+  input("value", attention.valueInput);
+  input("mask", attention.maskInput);
+  input("bias_input", attention.biasInput);
+  input("slopes", attention.slopesInput);
+  input("sinks", attention.sinksInput);
+  if (attention.lse)
+    json["lse"] = true;
+  return json;
+}
+
+static Json print(const FFN &ffn) {
+  Json json = Json::object();
+  json["width"] = ffn.width;
+  json["activation"] = stringify(ffn.activation);
+  if (ffn.gated)
+    json["gated"] = true;
+  if (!ffn.bias)
+    json["bias"] = false;
+  return json;
+}
+
+static Json print(const Block &block, int64_t width) {
+  Json json = Json::object();
+  json["placement"] = stringify(block.placement);
+  json["norm"] = print(block.norm, /*withKind=*/true);
+  if (block.attention)
+    json["attention"] = print(*block.attention, width);
+  if (block.cross)
+    json["cross"] = print(*block.cross, width);
+  if (block.ffn)
+    json["ffn"] = print(*block.ffn);
+  return json;
+}
+
+static Json print(const Embedding &embedding) {
+  Json json = Json::object();
+  json["vocab"] = embedding.vocab;
+  json["width"] = embedding.width;
+  if (embedding.scale != 1)
+    json["scale"] = embedding.scale;
+  if (!embedding.input.empty())
+    json["input"] = embedding.input;
+  return json;
+}
+
+static Json print(const Positions &positions) {
+  Json json = Json::object();
+  json["kind"] = stringify(positions.kind);
+  if (positions.kind == PositionKind::Learned)
+    json["length"] = positions.length;
+  if (positions.offset != 0)
+    json["offset"] = positions.offset;
+  if (positions.kind == PositionKind::Sinusoidal)
+    json["layout"] = stringify(positions.layout);
+  return json;
+}
+
+static Json print(const Linear &linear) {
+  Json json = Json::object();
+  if (linear.tied.empty())
+    json["out"] = linear.out;
+  if (linear.bias)
+    json["bias"] = true;
+  if (linear.activation != Activation::Identity)
+    json["activation"] = stringify(linear.activation);
+  if (!linear.tied.empty())
+    json["tied"] = linear.tied;
+  return json;
+}
+
+static Json print(const WeightSource &source) {
+  bool all = source.begin == 0 && source.end < 0;
+  if (!source.transposed && all)
+    return source.tensor;
+  Json json = Json::object();
+  json["tensor"] = source.tensor;
+  if (source.transposed)
+    json["transposed"] = true;
+  if (!all)
+    json["rows"] = {source.begin, source.end};
+  return json;
+}
+
+static Json print(const Layer &layer) {
+  Json json = Json::object();
+  if (const auto *op = std::get_if<Embedding>(&layer.op))
+    json["embedding"] = print(*op);
+  else if (const auto *op = std::get_if<Positions>(&layer.op))
+    json["positions"] = print(*op);
+  else if (const auto *op = std::get_if<Block>(&layer.op))
+    json["block"] = print(*op, layer.inputWidth);
+  else if (const auto *op = std::get_if<Attention>(&layer.op))
+    json["attention"] = print(*op, layer.inputWidth);
+  else if (const auto *op = std::get_if<FFN>(&layer.op))
+    json["ffn"] = print(*op);
+  else if (const auto *op = std::get_if<Norm>(&layer.op))
+    json[stringify(op->kind)] = print(*op, /*withKind=*/false);
+  else if (const auto *op = std::get_if<Linear>(&layer.op))
+    json["linear"] = print(*op);
+  json["name"] = layer.name;
+  if (layer.repeat != 1)
+    json["repeat"] = layer.repeat;
+  if (layer.first != 0)
+    json["first"] = layer.first;
+  if (layer.weights.empty())
+    return json;
+  Json weights = Json::object();
+  for (const auto &[role, sources] : layer.weights) {
+    if (sources.size() == 1) {
+      weights[role] = print(sources.front());
+      continue;
+    }
+    Json list = Json::array();
+    for (const WeightSource &source : sources)
+      list.push_back(print(source));
+    weights[role] = std::move(list);
+  }
+  json["weights"] = std::move(weights);
+  return json;
+}
+
+static Json print(const std::vector<Layer> &layers) {
+  Json json = Json::array();
+  for (const Layer &layer : layers)
+    json.push_back(print(layer));
+  return json;
+}
+
+static Json print(const TensorSpec &tensor) {
+  Json json = Json::object();
+  json["dtype"] = stringify(tensor.dtype);
+  json["shape"] = Json::array();
+  for (const Dim &dim : tensor.shape) {
+    if (dim.size < 0)
+      json["shape"].push_back(dim.symbol);
+    else
+      json["shape"].push_back(dim.size);
+  }
+  return json;
+}
+
+/// Whether the parser would find this stream's input without being told.
+static bool hasDefaultInput(const Model &model, const Stream &stream) {
+  const Embedding *table =
+      stream.layers.empty() ? nullptr
+                            : std::get_if<Embedding>(&stream.layers.front().op);
+  if (table && !table->input.empty())
+    return table->input == stream.input;
+  return defaultInput(model, table != nullptr) == stream.input;
+}
+
+static void printStreams(const Model &model, Json &json) {
+  if (model.streams.size() == 1 && model.streams.front().name == "main" &&
+      hasDefaultInput(model, model.streams.front())) {
+    json["layers"] = print(model.streams.front().layers);
+    return;
+  }
+  json["streams"] = Json::object();
+  for (const Stream &stream : model.streams) {
+    Json entry = Json::object();
+    if (!stream.input.empty())
+      entry["input"] = stream.input;
+    entry["layers"] = print(stream.layers);
+    json["streams"][stream.name] = std::move(entry);
+  }
+}
+
+static Json print(const Generation &generation) {
+  Json json = Json::object();
+  if (generation.eos.size() == 1)
+    json["eos"] = generation.eos.front();
+  else if (!generation.eos.empty())
+    json["eos"] = generation.eos;
+  if (generation.bos)
+    json["bos"] = *generation.bos;
+  if (generation.pad)
+    json["pad"] = *generation.pad;
+  return json;
+}
+
+std::string print(const Model &model) {
+  Json json = Json::object();
+  json["attune"] = 1;
+  json["name"] = model.name;
+  if (!model.description.empty())
+    json["description"] = model.description;
+  if (!model.dims.empty())
+    json["dims"] = model.dims;
+  Json inputs = Json::object();
+  for (const TensorSpec &input : model.inputs)
+    inputs[input.name] = print(input);
+  json["inputs"] = std::move(inputs);
+  printStreams(model, json);
+  Json outputs = Json::object();
+  for (const Output &output : model.outputs)
+    outputs[output.name] = output.layer;
+  json["outputs"] = std::move(outputs);
+  if (model.dtype != DType::F32)
+    json["dtype"] = stringify(model.dtype);
+  if (model.context != 0)
+    json["context"] = model.context;
+  Json generation = print(model.generation);
+  if (!generation.empty())
+    json["generation"] = std::move(generation);
+  return writeJson(json);
+}
+
+} // namespace attune::spec
