@@ -14,6 +14,26 @@
 
 namespace attune::runtime {
 
+/// Bytes of the longest start of a character at the start of `text`, which is
+/// not well-formed: they are replaced together.
+static size_t brokenUtf8Length(std::string_view text) {
+  auto at = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  unsigned lead = at(0);
+  unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  size_t length = lead >= 0xF0 && lead <= 0xF4   ? 4
+                  : lead >= 0xE0 && lead <= 0xEF ? 3
+                                                 : 1;
+  if (length == 1 || at(1) < low || at(1) > high)
+    return 1;
+  size_t n = 2;
+  while (n < length && (at(n) & 0xC0) == 0x80)
+    ++n;
+  return n;
+}
+
 std::string sanitizeUtf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -24,7 +44,7 @@ std::string sanitizeUtf8(std::string_view text) {
       out.append(text.data(), n);
     else
       appendUtf8(out, 0xFFFD);
-    text.remove_prefix(n ? n : 1);
+    text.remove_prefix(n ? n : brokenUtf8Length(text));
   }
   return out;
 }

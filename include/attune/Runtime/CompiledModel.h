@@ -1,0 +1,197 @@
+//===- CompiledModel.h - Running a compiled model ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// CompiledModel joins a descriptor with its weights and a team of threads.
+// Invocation is one call of an entry: sizes are bound from the inputs and
+// checked against each other, what is optional and absent is filled in, and the
+// outputs go where the caller says. Nothing throws; functions that return false
+// fill an Error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_COMPILEDMODEL_H
+#define ATTUNE_RUNTIME_COMPILEDMODEL_H
+
+#include "attune/Runtime/Metadata.h"
+#include "attune/Runtime/Model.h"
+#include "attune/Runtime/Safetensors.h"
+#include "attune/Runtime/ThreadTeam.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace attune::runtime {
+
+class WeightsBlob;
+
+struct OpenOptions {
+  unsigned threads = 0;     ///< 0: one per available core
+  uint64_t memoryLimit = 0; ///< bytes of intermediate results; 0: the machine's
+  /// Where the weights are. A pointer wins over a path; with neither they are
+  /// sought in the file that the descriptor was loaded from.
+  const void *weights = nullptr;
+  uint64_t weightsBytes = 0;
+  std::string weightsPath;
+};
+
+class CompiledModel {
+public:
+  /// `descriptor` must outlive the model, and so must `options.weights`.
+  static std::unique_ptr<CompiledModel>
+  open(const attune_model_descriptor *descriptor, const OpenOptions &options,
+       Error &error);
+  ~CompiledModel();
+
+  const ModelInfo &info() const { return modelInfo; }
+  const EntryInfo *entry(std::string_view name) const {
+    return modelInfo.find(name);
+  }
+  ThreadTeam &team() { return *threads; }
+  const uint8_t *weights() const;
+  uint64_t weightsBytes() const;
+
+  /// Calls an entry on the whole team.
+  bool call(const EntryInfo &entry, void **args, Error &error);
+
+private:
+  CompiledModel();
+  const attune_model_descriptor *descriptor = nullptr;
+  ModelInfo modelInfo;
+  std::unique_ptr<WeightsBlob> blob;
+  std::unique_ptr<ThreadTeam> threads;
+};
+
+/// A tensor that the caller owns.
+struct InputTensor {
+  std::string_view name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  const void *data = nullptr;
+};
+
+/// Memory aligned to 64 bytes that grows but never shrinks.
+class Buffer {
+public:
+  Buffer() = default;
+  Buffer(Buffer &&other) { swap(other); }
+  Buffer &operator=(Buffer &&other) {
+    swap(other);
+    return *this;
+  }
+  ~Buffer();
+  /// Makes room for `bytes`, with what was there lost; false without memory.
+  /// Fresh memory is zero and takes no space until it is touched.
+  bool reserve(uint64_t bytes);
+  uint8_t *data() const { return memory; }
+
+private:
+  void swap(Buffer &other) {
+    std::swap(memory, other.memory);
+    std::swap(capacity, other.capacity);
+  }
+  uint8_t *memory = nullptr;
+  uint64_t capacity = 0;
+};
+
+/// One call of an entry. The order is: bindDim and bindInput, resolve, then
+/// setOutput for each output, then run; after run another round may follow.
+class Invocation {
+public:
+  Invocation(CompiledModel &model, const EntryInfo &entry);
+
+  /// Starts another round; buffers are kept, bindings are not.
+  void reset();
+  /// Gives a symbolic size its value. `origin` names the source in messages.
+  bool bindDim(std::string_view symbol, int64_t value, std::string_view origin,
+               Error &error);
+  /// Whether the entry has a size of this name.
+  bool hasDim(std::string_view symbol) const;
+  /// The value of a size, or -1 while it is unknown.
+  int64_t dim(std::string_view symbol) const;
+  /// Uses the tensor's own bytes where type and alignment allow, else a
+  /// converted copy.
+  bool bindInput(const InputTensor &tensor, Error &error);
+  /// Binds the i-th cache of the entry.
+  bool bindCache(unsigned i, void *data, Error &error);
+  /// Fills in what is absent and works out the outputs. `past` is the number of
+  /// positions in the caches; `origin` names the source of the inputs.
+  bool resolve(int64_t past, std::string_view origin, Error &error);
+  /// Valid after resolve().
+  const std::vector<TensorDecl> &outputs() const { return outputDecls; }
+  void setOutput(unsigned i, void *data);
+  bool run(Error &error);
+
+  const EntryInfo &entry() const { return info; }
+
+private:
+  struct Slot {
+    bool bound = false;
+    std::vector<int64_t> shape;
+    /// The memref descriptor: allocated, aligned, offset, sizes, strides.
+    std::vector<int64_t> words;
+    Buffer copy;
+  };
+  struct Dim {
+    std::string symbol;
+    int64_t value = -1;
+    std::string origin;
+  };
+
+  bool shapeOf(const ArgInfo &arg, std::vector<int64_t> &shape,
+               std::string &unknown) const;
+  bool checkIds(const ArgInfo &arg, const Slot &slot, Error &error) const;
+  bool fillDefault(const ArgInfo &arg, Slot &slot, int64_t past, Error &error);
+  bool checkContext(int64_t past, Error &error) const;
+  void describe(Slot &slot, void *data);
+
+  CompiledModel &model;
+  const EntryInfo &info;
+  std::vector<Slot> slots;
+  std::vector<Dim> dims;
+  std::vector<unsigned> outputArgs, cacheArgs;
+  std::vector<TensorDecl> outputDecls;
+  int64_t pastLength = 0;
+};
+
+/// Autoregressive decoding with a key/value cache.
+class Session {
+public:
+  /// Room for `capacity` positions, in `batch` rows. Fails if the model has no
+  /// decode entry.
+  static std::unique_ptr<Session> create(CompiledModel &model, int64_t batch,
+                                         int64_t capacity, Error &error);
+
+  /// Appends `count` ids to each row (`ids` is [batch, count]) and computes the
+  /// logits of the last position: a prompt at first, then a token at a time.
+  bool step(const int64_t *ids, int64_t count, Error &error);
+  /// [batch, vocabulary], valid until the next step.
+  const float *logits() const {
+    return reinterpret_cast<const float *>(logitsBuffer.data());
+  }
+  int64_t vocabulary() const { return vocabularySize; }
+  int64_t length() const { return past; }
+  int64_t capacity() const { return maxLength; }
+  /// Forgets everything that was appended.
+  void reset() { past = 0; }
+
+private:
+  Session(CompiledModel &model, const EntryInfo &entry)
+      : invocation(model, entry) {}
+  Invocation invocation;
+  std::vector<Buffer> caches;
+  Buffer logitsBuffer;
+  unsigned idsArg = 0, logitsOutput = 0;
+  int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_COMPILEDMODEL_H

@@ -1,0 +1,75 @@
+//===- Metadata.h - What a compiled model says about itself -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compiler writes the metadata as JSON (lib/Runtime/README.md documents
+// it); here it becomes structs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_METADATA_H
+#define ATTUNE_RUNTIME_METADATA_H
+
+#include "attune/Runtime/DType.h"
+#include "attune/Runtime/Error.h"
+#include "attune/Runtime/Json.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::runtime {
+
+/// A size of a tensor: a number, or the name of a number known at run time.
+struct DimInfo {
+  int64_t size = -1;
+  std::string symbol; ///< empty for a fixed size
+};
+
+enum class ArgKind : uint8_t { Weights, Input, Past, Cache, Output };
+
+/// What an input that is not given is filled with.
+enum class DefaultValue : uint8_t { None, Ones, Iota };
+
+struct ArgInfo {
+  ArgKind kind = ArgKind::Input;
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<DimInfo> shape;
+  int64_t max = -1; ///< exclusive bound of the values of an id input
+  DefaultValue defaultValue = DefaultValue::None;
+
+  /// "[batch, seq, 768]"
+  std::string formatShape() const;
+};
+
+struct EntryInfo {
+  std::string name;
+  unsigned index = 0; ///< into the descriptor's entries
+  std::vector<ArgInfo> args;
+};
+
+struct ModelInfo {
+  std::string name;
+  std::vector<EntryInfo> entries;
+  int64_t context = -1; ///< most positions, -1: no limit
+  uint64_t weightsBytes = 0;
+  std::vector<int64_t> eos;
+  int64_t bos = -1, pad = -1;
+  std::string tokenizerJson; ///< empty: none
+  JsonValue inspect;
+
+  const EntryInfo *find(std::string_view entry) const;
+};
+
+/// Reads the metadata of a model with `numEntries` entries.
+bool parseModelInfo(std::string_view json, unsigned numEntries, ModelInfo &info,
+                    Error &error);
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_METADATA_H

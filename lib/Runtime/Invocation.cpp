@@ -1,0 +1,341 @@
+//===- Invocation.cpp - One call of an entry ------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/CompiledModel.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace attune::runtime {
+
+static std::string quote(std::string_view name) {
+  return "'" + std::string(name) + "'";
+}
+
+Invocation::Invocation(CompiledModel &model, const EntryInfo &entry)
+    : model(model), info(entry), slots(entry.args.size()) {
+  for (unsigned i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    if (arg.kind == ArgKind::Output)
+      outputArgs.push_back(i);
+    if (arg.kind == ArgKind::Cache)
+      cacheArgs.push_back(i);
+    for (const DimInfo &dim : arg.shape)
+      if (!dim.symbol.empty() && !hasDim(dim.symbol))
+        dims.push_back({dim.symbol, -1, ""});
+  }
+}
+
+void Invocation::reset() {
+  for (Slot &slot : slots)
+    slot.bound = false;
+  for (Dim &dim : dims)
+    dim.value = -1;
+}
+
+bool Invocation::hasDim(std::string_view symbol) const {
+  for (const Dim &dim : dims)
+    if (dim.symbol == symbol)
+      return true;
+  return false;
+}
+
+int64_t Invocation::dim(std::string_view symbol) const {
+  for (const Dim &dim : dims)
+    if (dim.symbol == symbol)
+      return dim.value;
+  return -1;
+}
+
+bool Invocation::bindDim(std::string_view symbol, int64_t value,
+                         std::string_view origin, Error &error) {
+  for (Dim &dim : dims) {
+    if (dim.symbol != symbol)
+      continue;
+    if (value <= 0)
+      return error.badInput("size " + quote(symbol) + " is " +
+                            std::to_string(value) + " in " +
+                            std::string(origin) + ", but must be positive");
+    if (dim.value >= 0 && dim.value != value)
+      return error.badInput("size " + quote(symbol) + " is " +
+                            std::to_string(dim.value) + " in " + dim.origin +
+                            " but " + std::to_string(value) + " in " +
+                            std::string(origin));
+    if (dim.value < 0) {
+      dim.value = value;
+      dim.origin.assign(origin.data(), origin.size());
+    }
+    return true;
+  }
+  std::string known;
+  for (const Dim &dim : dims)
+    known += (known.empty() ? "" : ", ") + dim.symbol;
+  return error.badInput("the model has no size " + quote(symbol) +
+                        (known.empty() ? "; all its sizes are fixed"
+                                       : "; its sizes are " + known));
+}
+
+static bool allBelow2(const void *data, uint64_t bytes) {
+  auto *p = static_cast<const uint8_t *>(data);
+  uint8_t seen = 0;
+  for (uint64_t i = 0; i < bytes; ++i)
+    seen |= p[i];
+  return seen < 2;
+}
+
+bool Invocation::bindInput(const InputTensor &tensor, Error &error) {
+  unsigned i = 0;
+  while (i < info.args.size() && !(info.args[i].kind == ArgKind::Input &&
+                                   info.args[i].name == tensor.name))
+    ++i;
+  if (i == info.args.size())
+    return error.badInput("the model has no input " + quote(tensor.name));
+  const ArgInfo &arg = info.args[i];
+  Slot &slot = slots[i];
+  auto fail = [&](const std::string &what) {
+    return error.badInput("input " + quote(tensor.name) + " " + what);
+  };
+  if (slot.bound)
+    return fail("is given twice");
+  if (tensor.shape.size() != arg.shape.size())
+    return fail("has shape " + formatShape(tensor.shape) +
+                ", but the model expects " + arg.formatShape());
+  for (size_t d = 0; d < arg.shape.size(); ++d) {
+    const DimInfo &dim = arg.shape[d];
+    if (dim.symbol.empty()) {
+      if (dim.size != tensor.shape[d])
+        return fail("has shape " + formatShape(tensor.shape) +
+                    ", but the model expects " + arg.formatShape());
+    } else if (!bindDim(dim.symbol, tensor.shape[d],
+                        "input " + quote(tensor.name), error)) {
+      return false;
+    }
+  }
+  uint64_t bytes, fileBytes;
+  if (!byteSize(tensor.shape, dtypeBytes(arg.dtype), bytes) ||
+      !byteSize(tensor.shape, dtypeBytes(tensor.dtype), fileBytes))
+    return fail("of shape " + formatShape(tensor.shape) + " is too large");
+  slot.shape = tensor.shape;
+  bool aligned = reinterpret_cast<uintptr_t>(tensor.data) %
+                     dtypeBytes(arg.dtype) == 0;
+  bool boolean = arg.dtype == DType::Bool;
+  // A byte other than 0 and 1 is no boolean to compiled code.
+  bool valid =
+      !boolean || (tensor.dtype == arg.dtype && allBelow2(tensor.data, bytes));
+  if (tensor.dtype == arg.dtype && aligned && valid) {
+    describe(slot, const_cast<void *>(tensor.data));
+  } else {
+    if (!slot.copy.reserve(bytes))
+      return error.set(ExitResourceLimit, "no memory for a copy of input " +
+                                              quote(tensor.name));
+    uint64_t count = bytes / dtypeBytes(arg.dtype);
+    DType from = boolean && tensor.dtype == DType::Bool ? DType::U8
+                                                         : tensor.dtype;
+    if (!convertElements(from, tensor.data, arg.dtype, slot.copy.data(), count))
+      return fail(std::string("is ") + dtypeName(tensor.dtype) +
+                  ", but the model expects " + dtypeName(arg.dtype));
+    describe(slot, slot.copy.data());
+  }
+  slot.bound = true;
+  return arg.max < 0 || checkIds(arg, slot, error);
+}
+
+bool Invocation::checkIds(const ArgInfo &arg, const Slot &slot,
+                          Error &error) const {
+  uint64_t bytes = 0;
+  byteSize(slot.shape, dtypeBytes(arg.dtype), bytes);
+  auto *ids = reinterpret_cast<const uint8_t *>(slot.words[1]);
+  unsigned step = dtypeBytes(arg.dtype);
+  for (uint64_t i = 0; i < bytes / step; ++i) {
+    int64_t id;
+    convertElements(arg.dtype, ids + i * step, DType::I64, &id, 1);
+    if (id >= 0 && id < arg.max)
+      continue;
+    std::string index;
+    uint64_t rest = i;
+    for (size_t d = slot.shape.size(); d-- > 0;) {
+      index = std::to_string(rest % slot.shape[d]) +
+              (index.empty() ? "" : ", ") + index;
+      rest /= slot.shape[d];
+    }
+    return error.badInput("input '" + arg.name + "' holds " +
+                          std::to_string(id) + " at [" + index +
+                          "], but its values must be from 0 to " +
+                          std::to_string(arg.max - 1));
+  }
+  return true;
+}
+
+bool Invocation::bindCache(unsigned i, void *data, Error &error) {
+  const ArgInfo &arg = info.args[cacheArgs[i]];
+  Slot &slot = slots[cacheArgs[i]];
+  std::string unknown;
+  if (!shapeOf(arg, slot.shape, unknown))
+    return error.set(ExitInternalError, "size " + quote(unknown) +
+                                            " of cache '" + arg.name +
+                                            "' is unknown");
+  describe(slot, data);
+  slot.bound = true;
+  return true;
+}
+
+bool Invocation::shapeOf(const ArgInfo &arg, std::vector<int64_t> &shape,
+                         std::string &unknown) const {
+  shape.clear();
+  for (const DimInfo &size : arg.shape) {
+    int64_t value = size.symbol.empty() ? size.size : dim(size.symbol);
+    if (value < 0) {
+      unknown = size.symbol;
+      return false;
+    }
+    shape.push_back(value);
+  }
+  return true;
+}
+
+/// Points the slot's memref descriptor at row-major data of the slot's shape.
+void Invocation::describe(Slot &slot, void *data) {
+  size_t rank = slot.shape.size();
+  slot.words.resize(3 + 2 * rank);
+  slot.words[0] = slot.words[1] = reinterpret_cast<intptr_t>(data);
+  slot.words[2] = 0;
+  int64_t stride = 1;
+  for (size_t d = rank; d-- > 0;) {
+    slot.words[3 + d] = slot.shape[d];
+    slot.words[3 + rank + d] = stride;
+    stride *= slot.shape[d];
+  }
+}
+
+bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
+                             Error &error) {
+  std::string unknown;
+  if (!shapeOf(arg, slot.shape, unknown))
+    return error.badInput("size " + quote(unknown) + " of input '" + arg.name +
+                          "' cannot be read off the inputs; give it with "
+                          "--dim " + unknown + "=N");
+  uint64_t bytes;
+  if (!byteSize(slot.shape, dtypeBytes(arg.dtype), bytes) ||
+      !slot.copy.reserve(bytes))
+    return error.set(ExitResourceLimit, "no memory for input '" + arg.name +
+                                            "' of shape " +
+                                            formatShape(slot.shape));
+  unsigned step = dtypeBytes(arg.dtype);
+  uint64_t count = bytes / step;
+  int64_t width = slot.shape.empty() ? 1 : slot.shape.back();
+  for (uint64_t i = 0; i < count; ++i) {
+    int64_t value = arg.defaultValue == DefaultValue::Ones
+                        ? 1
+                        : past + static_cast<int64_t>(i % width);
+    convertElements(DType::I64, &value, arg.dtype, slot.copy.data() + i * step,
+                    1);
+  }
+  describe(slot, slot.copy.data());
+  slot.bound = true;
+  return true;
+}
+
+/// A model that counts positions, or takes ids, has its sequence on the last
+/// axis of those inputs.
+bool Invocation::checkContext(int64_t past, Error &error) const {
+  int64_t context = model.info().context;
+  if (context < 0)
+    return true;
+  for (size_t i = 0; i < info.args.size(); ++i) {
+    const ArgInfo &arg = info.args[i];
+    bool sequence = arg.kind == ArgKind::Input && !arg.shape.empty() &&
+                    (arg.defaultValue == DefaultValue::Iota || arg.max >= 0) &&
+                    !arg.shape.back().symbol.empty();
+    if (!sequence || slots[i].shape.empty())
+      continue;
+    int64_t length = slots[i].shape.back();
+    if (past > context || length > context - past)
+      return error.badInput(
+          "the sequence has " + std::to_string(past + length) +
+          " positions, but the model's context is " + std::to_string(context));
+  }
+  return true;
+}
+
+bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
+  pastLength = past;
+  for (size_t i = 0; i < info.args.size(); ++i) {
+    const ArgInfo &arg = info.args[i];
+    if (arg.kind != ArgKind::Input || slots[i].bound)
+      continue;
+    if (arg.defaultValue == DefaultValue::None)
+      return error.badInput("input '" + arg.name + "' of shape " +
+                            arg.formatShape() + " is missing" +
+                            (origin.empty() ? "" : " in ") +
+                            std::string(origin));
+  }
+  // Before defaults are filled, so that their values are in range too.
+  if (!checkContext(past, error))
+    return false;
+  for (size_t i = 0; i < info.args.size(); ++i) {
+    const ArgInfo &arg = info.args[i];
+    if (arg.kind != ArgKind::Input || slots[i].bound)
+      continue;
+    if (!fillDefault(arg, slots[i], past, error))
+      return false;
+  }
+  if (!checkContext(past, error))
+    return false;
+  outputDecls.resize(outputArgs.size());
+  for (size_t i = 0; i < outputArgs.size(); ++i) {
+    const ArgInfo &arg = info.args[outputArgs[i]];
+    TensorDecl &decl = outputDecls[i];
+    decl.name = arg.name;
+    decl.dtype = arg.dtype;
+    std::string unknown;
+    if (!shapeOf(arg, decl.shape, unknown))
+      return error.badInput("size " + quote(unknown) + " of output '" +
+                            arg.name +
+                            "' cannot be read off the inputs; give it with "
+                            "--dim " + unknown + "=N");
+    uint64_t bytes;
+    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes))
+      return error.set(ExitResourceLimit, "output '" + arg.name +
+                                              "' of shape " +
+                                              formatShape(decl.shape) +
+                                              " is too large");
+  }
+  return true;
+}
+
+void Invocation::setOutput(unsigned i, void *data) {
+  Slot &slot = slots[outputArgs[i]];
+  slot.shape = outputDecls[i].shape;
+  describe(slot, data);
+  slot.bound = true;
+}
+
+bool Invocation::run(Error &error) {
+  std::vector<void *> args(info.args.size());
+  for (size_t i = 0; i < args.size(); ++i) {
+    Slot &slot = slots[i];
+    switch (info.args[i].kind) {
+    case ArgKind::Weights:
+      slot.shape.assign(1, static_cast<int64_t>(model.weightsBytes()));
+      describe(slot, const_cast<uint8_t *>(model.weights()));
+      args[i] = slot.words.data();
+      continue;
+    case ArgKind::Past:
+      args[i] = &pastLength;
+      continue;
+    default:
+      if (!slot.bound)
+        return error.set(ExitInternalError, "argument '" + info.args[i].name +
+                                                "' of entry '" + info.name +
+                                                "' was not bound");
+      args[i] = slot.words.data();
+    }
+  }
+  return model.call(info, args.data(), error);
+}
+
+} // namespace attune::runtime

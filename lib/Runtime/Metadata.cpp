@@ -1,0 +1,216 @@
+//===- Metadata.cpp - What a compiled model says about itself -------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Metadata.h"
+#include "attune/Runtime/Model.h"
+
+namespace attune::runtime {
+
+std::string ArgInfo::formatShape() const {
+  std::string out = "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    out += i ? ", " : "";
+    out += shape[i].symbol.empty() ? std::to_string(shape[i].size)
+                                   : shape[i].symbol;
+  }
+  return out + "]";
+}
+
+const EntryInfo *ModelInfo::find(std::string_view entry) const {
+  for (const EntryInfo &info : entries)
+    if (info.name == entry)
+      return &info;
+  return nullptr;
+}
+
+namespace {
+
+/// Every fault here is the compiler's, so one message form is enough.
+class Reader {
+public:
+  Reader(ModelInfo &info, Error &error) : info(info), error(error) {}
+
+  bool read(const JsonValue &root, unsigned numEntries) {
+    if (!root.isObject())
+      return fail("", "an object", root);
+    int64_t abi = -1;
+    if (!integer(root, "abi", abi, true) || !text(root, "name", info.name))
+      return false;
+    if (abi != ATTUNE_ABI_VERSION)
+      return error.set(ExitInternalError,
+                       "the model speaks version " + std::to_string(abi) +
+                           " of the runtime's interface, this runtime version " +
+                           std::to_string(ATTUNE_ABI_VERSION));
+    int64_t bytes = 0;
+    if (!integer(root, "context", info.context, false) ||
+        !integer(root, "weights_bytes", bytes, false) ||
+        !text(root, "tokenizer_json", info.tokenizerJson))
+      return false;
+    info.weightsBytes = static_cast<uint64_t>(bytes);
+    if (const JsonValue *generation = root.find("generation"))
+      if (!readGeneration(*generation))
+        return false;
+    if (const JsonValue *inspect = root.find("inspect"))
+      info.inspect = *inspect;
+    const JsonValue *entries = root.find("entries");
+    if (!entries || !entries->isArray() || entries->items.size() != numEntries)
+      return error.set(ExitInternalError,
+                       "model metadata: 'entries' does not list the " +
+                           std::to_string(numEntries) +
+                           " entries of the model");
+    for (const JsonValue &entry : entries->items)
+      if (!readEntry(entry))
+        return false;
+    return true;
+  }
+
+private:
+  ModelInfo &info;
+  Error &error;
+
+  bool fail(const std::string &where, const std::string &expected,
+            const JsonValue &found) {
+    return error.set(ExitInternalError, "model metadata: " + where +
+                                            ": expected " + expected +
+                                            ", found " + found.kindName());
+  }
+
+  /// Reads a natural number; null and absence leave `value` alone.
+  bool integer(const JsonValue &object, const char *key, int64_t &value,
+               bool required) {
+    const JsonValue *found = object.find(key);
+    if (!found || found->isNull())
+      return !required || fail(key, "a number", JsonValue());
+    if (!found->isInt() || found->integer < 0)
+      return fail(key, "a natural number", *found);
+    value = found->integer;
+    return true;
+  }
+
+  bool text(const JsonValue &object, const char *key, std::string &value) {
+    const JsonValue *found = object.find(key);
+    if (!found || found->isNull())
+      return true;
+    if (!found->isString())
+      return fail(key, "a string", *found);
+    value = found->string;
+    return true;
+  }
+
+  bool readGeneration(const JsonValue &generation) {
+    if (generation.isNull())
+      return true;
+    if (!generation.isObject())
+      return fail("generation", "an object", generation);
+    if (!integer(generation, "bos", info.bos, false) ||
+        !integer(generation, "pad", info.pad, false))
+      return false;
+    const JsonValue *eos = generation.find("eos");
+    if (!eos || eos->isNull())
+      return true;
+    if (eos->isInt()) {
+      info.eos.push_back(eos->integer);
+      return true;
+    }
+    if (!eos->isArray())
+      return fail("generation.eos", "an array of numbers", *eos);
+    for (const JsonValue &id : eos->items) {
+      if (!id.isInt())
+        return fail("generation.eos", "an array of numbers", id);
+      info.eos.push_back(id.integer);
+    }
+    return true;
+  }
+
+  bool readEntry(const JsonValue &value) {
+    EntryInfo entry;
+    entry.index = static_cast<unsigned>(info.entries.size());
+    if (!value.isObject())
+      return fail("entries", "an array of objects", value);
+    if (!text(value, "name", entry.name))
+      return false;
+    const JsonValue *args = value.find("args");
+    if (!args || !args->isArray())
+      return fail(entry.name + ".args", "an array", args ? *args : JsonValue());
+    for (const JsonValue &arg : args->items)
+      if (!readArg(arg, entry))
+        return false;
+    info.entries.push_back(std::move(entry));
+    return true;
+  }
+
+  bool readArg(const JsonValue &value, EntryInfo &entry) {
+    ArgInfo arg;
+    std::string where = entry.name + " argument " +
+                        std::to_string(entry.args.size());
+    std::string kind, dtype, filled;
+    if (!value.isObject())
+      return fail(where, "an object", value);
+    if (!text(value, "kind", kind) || !text(value, "name", arg.name) ||
+        !text(value, "dtype", dtype) || !text(value, "default", filled) ||
+        !integer(value, "max", arg.max, false))
+      return false;
+    if (kind == "weights")
+      arg.kind = ArgKind::Weights;
+    else if (kind == "input")
+      arg.kind = ArgKind::Input;
+    else if (kind == "past")
+      arg.kind = ArgKind::Past;
+    else if (kind == "cache")
+      arg.kind = ArgKind::Cache;
+    else if (kind == "output")
+      arg.kind = ArgKind::Output;
+    else
+      return error.set(ExitInternalError, "model metadata: " + where +
+                                              ": unknown kind '" + kind + "'");
+    if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past) {
+      entry.args.push_back(std::move(arg));
+      return true;
+    }
+    if (!parseDType(dtype, arg.dtype))
+      return error.set(ExitInternalError, "model metadata: " + where +
+                                              ": unknown dtype '" + dtype +
+                                              "'");
+    if (filled == "ones")
+      arg.defaultValue = DefaultValue::Ones;
+    else if (filled == "iota")
+      arg.defaultValue = DefaultValue::Iota;
+    else if (!filled.empty())
+      return error.set(ExitInternalError, "model metadata: " + where +
+                                              ": unknown default '" + filled +
+                                              "'");
+    const JsonValue *shape = value.find("shape");
+    if (!shape || !shape->isArray())
+      return fail(where + ".shape", "an array", shape ? *shape : JsonValue());
+    for (const JsonValue &size : shape->items) {
+      DimInfo dim;
+      if (size.isInt() && size.integer >= 0)
+        dim.size = size.integer;
+      else if (size.isString() && !size.string.empty())
+        dim.symbol = size.string;
+      else
+        return fail(where + ".shape", "natural numbers and names", size);
+      arg.shape.push_back(std::move(dim));
+    }
+    entry.args.push_back(std::move(arg));
+    return true;
+  }
+};
+
+} // namespace
+
+bool parseModelInfo(std::string_view json, unsigned numEntries, ModelInfo &info,
+                    Error &error) {
+  JsonValue root;
+  std::string reason;
+  if (!parseJson(json, root, reason))
+    return error.set(ExitInternalError,
+                     "model metadata is not valid JSON: " + reason);
+  return Reader(info, error).read(root, numEntries);
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,350 @@
+//===- ThreadTeam.cpp - The threads that run a model ----------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/ThreadTeam.h"
+#include "attune/Runtime/Model.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+namespace attune::runtime {
+
+unsigned availableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int count = 0;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    count = CPU_COUNT(&set);
+  if (count <= 0)
+    count = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+static inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/// Waits until `word` is no longer `old`: first by spinning, for `spins` turns,
+/// then leaving the core to others between looks.
+static void spinWhile(const std::atomic<uint32_t> &word, uint32_t old,
+                      unsigned spins) {
+  while (word.load(std::memory_order_acquire) == old) {
+    if (spins) {
+      --spins;
+      relax();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+static void futexWait(std::atomic<uint32_t> &word, uint32_t old) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE,
+          old, nullptr, nullptr, 0);
+}
+
+static void futexWakeAll(std::atomic<uint32_t> &word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE,
+          INT_MAX, nullptr, nullptr, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// The arena
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Arena {
+  uint8_t *base = nullptr;
+  uint64_t reserved = 0;
+
+  bool reserve(uint64_t bytes) {
+    // Where even address space is rationed, live with less.
+    for (; bytes >= (uint64_t(1) << 20); bytes /= 2) {
+      void *range = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (range == MAP_FAILED)
+        continue;
+      base = static_cast<uint8_t *>(range);
+      reserved = bytes;
+      madvise(range, bytes, MADV_HUGEPAGE);
+      return true;
+    }
+    return false;
+  }
+  void release() {
+    if (base)
+      munmap(base, reserved);
+    base = nullptr;
+  }
+};
+} // namespace
+
+static uint64_t physicalMemory() {
+  long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? uint64_t(pages) * uint64_t(size)
+                               : uint64_t(1) << 34;
+}
+
+//===----------------------------------------------------------------------===//
+// The team
+//===----------------------------------------------------------------------===//
+
+struct ThreadTeam::State {
+  unsigned size = 1;
+  unsigned barrierSpins = 0;
+  Arena arena;
+  uint64_t frameLimit = 0;
+  uint64_t highWater = 0; // written by thread 0 only
+
+  // One word per line: spinning on one must not slow the others.
+  alignas(64) std::atomic<uint32_t> epoch{0};   // a new value is a new task
+  alignas(64) std::atomic<uint32_t> working{0}; // workers not yet done
+  alignas(64) std::atomic<uint32_t> sleepers{0};
+  alignas(64) std::atomic<uint32_t> arrived{0}; // at the barrier
+  alignas(64) std::atomic<uint32_t> phase{0};   // of the barrier
+
+  alignas(64) Task task = nullptr; // null: go home
+  void *context = nullptr;
+  std::atomic<uint64_t> wanted{0}; // frame bytes that were over the limit
+
+  std::vector<pthread_t> workers;
+  pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+  void workerLoop(unsigned index);
+  void execute(unsigned index);
+};
+
+namespace {
+struct ThreadContext {
+  ThreadTeam::State *team;
+  unsigned index;
+  uint64_t top; // bytes of frames in use
+  jmp_buf *home;
+};
+thread_local ThreadContext current = {nullptr, 0, 0, nullptr};
+// Frames of a thread that belongs to no team (kernels called directly).
+thread_local Arena ownArena;
+} // namespace
+
+void ThreadTeam::State::execute(unsigned index) {
+  jmp_buf home;
+  ThreadContext outer = current;
+  current = {this, index, 0, &home};
+  // A frame over the limit jumps back here; compiled code owns nothing that
+  // would have to be destroyed on the way.
+  if (setjmp(home) == 0)
+    task(context);
+  current = outer;
+}
+
+void ThreadTeam::State::workerLoop(unsigned index) {
+  uint32_t seen = 0;
+  for (;;) {
+    unsigned patience = barrierSpins ? 4000 : 0;
+    for (; patience && epoch.load(std::memory_order_acquire) == seen;
+         --patience)
+      relax();
+    while (epoch.load(std::memory_order_acquire) == seen) {
+      sleepers.fetch_add(1);
+      if (epoch.load() == seen)
+        futexWait(epoch, seen);
+      sleepers.fetch_sub(1);
+    }
+    seen = epoch.load(std::memory_order_acquire);
+    if (!task)
+      return;
+    execute(index);
+    working.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+namespace {
+struct WorkerStart {
+  ThreadTeam::State *team;
+  unsigned index;
+};
+} // namespace
+
+static void *workerMain(void *argument) {
+  WorkerStart start = *static_cast<WorkerStart *>(argument);
+  delete static_cast<WorkerStart *>(argument);
+  start.team->workerLoop(start.index);
+  return nullptr;
+}
+
+std::unique_ptr<ThreadTeam> ThreadTeam::create(unsigned threads,
+                                               uint64_t frameLimit,
+                                               Error &error) {
+  unsigned cores = availableCores();
+  std::unique_ptr<ThreadTeam> team(new ThreadTeam());
+  team->state.reset(new State());
+  State &state = *team->state;
+  state.size = 1;
+  unsigned wanted = threads ? threads : cores;
+  // With more threads than cores, spinning only keeps the others waiting.
+  state.barrierSpins = wanted <= cores ? 2000 : 0;
+  state.frameLimit = frameLimit ? frameLimit : physicalMemory();
+  uint64_t range = (state.frameLimit + 4095) / 4096 * 4096;
+  if (!state.arena.reserve(std::max(range, uint64_t(1) << 20))) {
+    error.set(ExitResourceLimit,
+              "cannot reserve address space for intermediate results");
+    return nullptr;
+  }
+  state.frameLimit = std::min(state.frameLimit, state.arena.reserved);
+
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  size_t stack = 0;
+  pthread_attr_getstacksize(&attributes, &stack);
+  pthread_attr_setstacksize(&attributes, std::max(stack, size_t(8) << 20));
+  int failure = 0;
+  for (unsigned i = 1; i < wanted && !failure; ++i) {
+    auto *start = new WorkerStart{&state, i};
+    pthread_t worker;
+    failure = pthread_create(&worker, &attributes, workerMain, start);
+    if (failure) {
+      delete start;
+      error.set(ExitResourceLimit, "cannot start thread " +
+                                       std::to_string(i + 1) + " of " +
+                                       std::to_string(wanted) + ": " +
+                                       std::strerror(failure));
+    } else {
+      state.workers.push_back(worker);
+      ++state.size;
+    }
+  }
+  pthread_attr_destroy(&attributes);
+  if (failure)
+    return nullptr;
+  return team;
+}
+
+ThreadTeam::~ThreadTeam() {
+  if (!state)
+    return;
+  state->task = nullptr;
+  state->epoch.fetch_add(1);
+  futexWakeAll(state->epoch);
+  for (pthread_t worker : state->workers)
+    pthread_join(worker, nullptr);
+  state->arena.release();
+}
+
+bool ThreadTeam::run(Task task, void *context, Error &error) {
+  pthread_mutex_lock(&state->turn);
+  state->task = task;
+  state->context = context;
+  state->wanted.store(0);
+  state->working.store(state->size - 1);
+  if (state->size > 1) {
+    state->epoch.fetch_add(1);
+    if (state->sleepers.load())
+      futexWakeAll(state->epoch);
+  }
+  state->execute(0);
+  for (unsigned spins = state->barrierSpins;
+       state->working.load(std::memory_order_acquire) != 0;) {
+    if (spins) {
+      --spins;
+      relax();
+    } else {
+      sched_yield();
+    }
+  }
+  uint64_t wanted = state->wanted.load();
+  uint64_t limit = state->frameLimit;
+  // Whoever left early may have left barriers half full.
+  state->arrived.store(0);
+  pthread_mutex_unlock(&state->turn);
+  if (!wanted)
+    return true;
+  return error.set(ExitResourceLimit,
+                   "intermediate results need " + std::to_string(wanted) +
+                       " bytes of memory or more, but the limit is " +
+                       std::to_string(limit));
+}
+
+unsigned ThreadTeam::size() const { return state->size; }
+uint64_t ThreadTeam::frameHighWater() const { return state->highWater; }
+
+} // namespace attune::runtime
+
+//===----------------------------------------------------------------------===//
+// What compiled code calls
+//===----------------------------------------------------------------------===//
+
+using namespace attune::runtime;
+
+void attune_rt_barrier(void) {
+  ThreadTeam::State *team = current.team;
+  if (!team || team->size == 1)
+    return;
+  uint32_t phase = team->phase.load(std::memory_order_relaxed);
+  if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+      team->size) {
+    team->arrived.store(0, std::memory_order_relaxed);
+    team->phase.store(phase + 1, std::memory_order_release);
+    return;
+  }
+  spinWhile(team->phase, phase, team->barrierSpins);
+}
+
+int64_t attune_rt_thread(void) { return current.index; }
+
+int64_t attune_rt_num_threads(void) {
+  return current.team ? current.team->size : 1;
+}
+
+void *attune_rt_frame_push(int64_t bytes) {
+  Arena *arena = current.team ? &current.team->arena : &ownArena;
+  uint64_t limit = current.team ? current.team->frameLimit : arena->reserved;
+  if (!current.team && !arena->base) {
+    arena->reserve(physicalMemory());
+    limit = arena->reserved;
+  }
+  uint64_t size = (static_cast<uint64_t>(bytes) + 63) / 64 * 64;
+  if (bytes < 0 || size > limit || current.top > limit - size) {
+    if (current.team) {
+      current.team->wanted.store(
+          bytes < 0 ? UINT64_MAX : current.top + size);
+      longjmp(*current.home, 1);
+    }
+    std::fprintf(stderr, "attune: error: a frame of %lld bytes does not fit\n",
+                 static_cast<long long>(bytes));
+    std::abort();
+  }
+  void *frame = arena->base + current.top;
+  current.top += size;
+  if (current.team && current.index == 0)
+    current.team->highWater = std::max(current.team->highWater, current.top);
+  return frame;
+}
+
+void attune_rt_frame_pop(int64_t bytes) {
+  current.top -= (static_cast<uint64_t>(bytes) + 63) / 64 * 64;
+}

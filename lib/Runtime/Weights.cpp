@@ -1,0 +1,125 @@
+//===- Weights.cpp - The weights of a compiled model ----------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Weights.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace attune::runtime {
+
+static constexpr uint64_t trailerBytes = 32;
+static constexpr char trailerMagic[] = "ATTUNEW1";
+
+static uint64_t littleEndian(const uint8_t *bytes) {
+  uint64_t value = 0;
+  for (int i = 7; i >= 0; --i)
+    value = value << 8 | bytes[i];
+  return value;
+}
+
+WeightsBlob::~WeightsBlob() {
+  if (mapping)
+    munmap(mapping, mappingBytes);
+}
+
+bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
+  absent = false;
+  auto fail = [&](int fd, const std::string &what) {
+    if (fd >= 0)
+      close(fd);
+    return error.badInput(path + ": " + what);
+  };
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return fail(fd, std::string("cannot open: ") + std::strerror(errno));
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return fail(fd, "is not a plain file");
+  uint64_t fileBytes = static_cast<uint64_t>(info.st_size);
+  uint8_t trailer[trailerBytes];
+  if (fileBytes < trailerBytes ||
+      pread(fd, trailer, trailerBytes,
+            static_cast<off_t>(fileBytes - trailerBytes)) !=
+          static_cast<ssize_t>(trailerBytes) ||
+      std::memcmp(trailer + 24, trailerMagic, 8) != 0) {
+    absent = true;
+    return fail(fd, "carries no weights of a compiled model");
+  }
+  uint64_t offset = littleEndian(trailer), size = littleEndian(trailer + 8);
+  uint64_t room = fileBytes - trailerBytes;
+  if (offset > room || size > room - offset)
+    return fail(fd, "the weights are cut short");
+  // Mappings start on pages, whose size only the running machine knows.
+  uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t start = offset / page * page;
+  if (size) {
+    mappingBytes = offset - start + size;
+    mapping = mmap(nullptr, mappingBytes, PROT_READ, MAP_PRIVATE, fd,
+                   static_cast<off_t>(start));
+    if (mapping == MAP_FAILED) {
+      mapping = nullptr;
+      return fail(fd, std::string("cannot map: ") + std::strerror(errno));
+    }
+    bytes = static_cast<const uint8_t *>(mapping) + (offset - start);
+  }
+  numBytes = size;
+  close(fd);
+  return true;
+}
+
+/// The file that the loader mapped at `address`, by the kernel's account: it
+/// knows executables and libraries alike, and whatever name they were run by.
+static std::string imageOf(const void *address) {
+  FILE *maps = std::fopen("/proc/self/maps", "re");
+  if (!maps)
+    return "";
+  unsigned long long wanted = reinterpret_cast<uintptr_t>(address);
+  std::string image;
+  char *line = nullptr;
+  size_t capacity = 0;
+  ssize_t length;
+  while (image.empty() && (length = getline(&line, &capacity, maps)) > 0) {
+    unsigned long long begin, end;
+    if (std::sscanf(line, "%llx-%llx", &begin, &end) != 2 || wanted < begin ||
+        wanted >= end)
+      continue;
+    if (line[length - 1] == '\n')
+      line[length - 1] = '\0';
+    if (const char *path = std::strchr(line, '/'))
+      image = path;
+    break;
+  }
+  std::free(line);
+  std::fclose(maps);
+  return image;
+}
+
+bool WeightsBlob::locate(const void *symbol, Error &error) {
+  std::string image = imageOf(symbol);
+  if (image.empty())
+    return error.badInput("cannot find the file that the model was loaded "
+                          "from; name its weights explicitly");
+  bool absent;
+  if (map(image, absent, error))
+    return true;
+  if (!absent)
+    return false;
+  std::string beside = image + ".weights";
+  if (access(beside.c_str(), F_OK) == 0)
+    return map(beside, absent, error);
+  return error.badInput("the model's weights are neither in " + image +
+                        " nor in " + beside);
+}
+
+} // namespace attune::runtime

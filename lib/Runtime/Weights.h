@@ -1,0 +1,50 @@
+//===- Weights.h - The weights of a compiled model --------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_WEIGHTS_H
+#define ATTUNE_LIB_RUNTIME_WEIGHTS_H
+
+#include "attune/Runtime/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace attune::runtime {
+
+/// The packed weights, mapped from a file or lent by the caller.
+class WeightsBlob {
+public:
+  WeightsBlob() = default;
+  WeightsBlob(const WeightsBlob &) = delete;
+  WeightsBlob &operator=(const WeightsBlob &) = delete;
+  ~WeightsBlob();
+
+  /// Uses memory that outlives this object.
+  void borrow(const void *data, uint64_t size) {
+    bytes = static_cast<const uint8_t *>(data);
+    numBytes = size;
+  }
+  /// Maps the blob that the trailer at the end of `path` points to. `absent` is
+  /// set when the file is readable and simply carries no blob.
+  bool map(const std::string &path, bool &absent, Error &error);
+  /// Finds and maps the blob of the model whose code or data `symbol` is part
+  /// of: at the end of its executable or library, else in `<that file>.weights`.
+  bool locate(const void *symbol, Error &error);
+
+  const uint8_t *data() const { return bytes; }
+  uint64_t size() const { return numBytes; }
+
+private:
+  const uint8_t *bytes = nullptr;
+  uint64_t numBytes = 0;
+  void *mapping = nullptr;
+  uint64_t mappingBytes = 0;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_WEIGHTS_H
