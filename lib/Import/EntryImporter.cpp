@@ -16,12 +16,31 @@ using namespace mlir;
 using namespace attune;
 
 EntryImporter::EntryImporter(ModuleImport &shared, bool decode)
-    : shared(shared), model(shared.model), stream(model.streams.front()),
-      diags(shared.diags), decode(decode), builder(shared.module.getContext()) {
+    : shared(shared), model(shared.model), diags(shared.diags), decode(decode),
+      builder(shared.module.getContext()) {
+  for (size_t i = 0; i < model.streams.size(); ++i) {
+    std::string prefix = model.streams[i].input;
+    StringRef before = prefix;
+    if (model.streams.size() == 1)
+      prefix = "";
+    else if (before.consume_back("input_ids"))
+      prefix = before.str();
+    else
+      prefix += "_"; // "frames" has "frames_attention_mask"
+    streams.push_back({model.streams[i],
+                       shared.symbols[i],
+                       prefix + "attention_mask",
+                       prefix + "position_ids",
+                       Value(),
+                       {},
+                       {}});
+  }
+  stream = &streams.front();
 }
 
 Location EntryImporter::loc(const SourceLocation &where) const {
-  return toLocation(builder.getContext(), where.line ? where : stream.location);
+  return toLocation(builder.getContext(),
+                    where.line ? where : stream->spec.location);
 }
 
 Value EntryImporter::index(int64_t number) {
@@ -29,20 +48,20 @@ Value EntryImporter::index(int64_t number) {
   if (!constant) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&function.getBody().front());
-    constant =
-        arith::ConstantIndexOp::create(builder, loc(stream.location), number);
+    constant = arith::ConstantIndexOp::create(
+        builder, loc(stream->spec.location), number);
   }
   return constant;
 }
 
 Value EntryImporter::size(int64_t dim) {
-  Value &size = sizes[dim];
+  Value &size = stream->sizes[dim];
   if (!size) {
     Value position = index(dim);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(position);
-    size = tensor::DimOp::create(builder, loc(stream.location),
-                                 inputs[stream.input].value, position);
+    size = tensor::DimOp::create(builder, loc(stream->spec.location),
+                                 inputs[stream->spec.input].value, position);
   }
   return size;
 }
@@ -61,44 +80,58 @@ static bool mixesTokens(const spec::Layer &layer) {
 LogicalResult EntryImporter::run() {
   if (failed(collectArguments()) || failed(createFunction()))
     return failure();
-  Location at = loc(stream.location);
-  if (auto start = inputs.find(stream.input);
+  for (StreamState &next : streams) {
+    stream = &next;
+    if (failed(importStream()))
+      return failure();
+  }
+  return finish();
+}
+
+LogicalResult EntryImporter::importStream() {
+  const std::vector<spec::Layer> &layers = stream->spec.layers;
+  state = {};
+  if (auto start = inputs.find(stream->spec.input);
       start != inputs.end() &&
       isa<FloatType>(typeOf(start->second.value).getElementType()))
     state = start->second;
-
-  auto maskInput = inputs.find("attention_mask");
-  if (maskInput != inputs.end() && inputs.count(stream.input) &&
-      typeOf(maskInput->second.value).getRank() == 2) {
-    Value rows = maskInput->second.value;
-    SmallVector<OpFoldResult> sizes = {size(0), builder.getIndexAttr(1),
-                                       builder.getIndexAttr(1), size(1)};
-    auto type = RankedTensorType::get(
-        {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic},
-        builder.getI1Type());
-    mask = tensor::ExpandShapeOp::create(
-        builder, at, type, rows, ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}},
-        sizes);
-  }
+  importMask();
   if (decode)
-    length = arith::AddIOp::create(builder, at, past, size(1));
+    length = arith::AddIOp::create(builder, loc(stream->spec.location), past,
+                                   size(1));
 
   size_t lastMixing = 0;
-  for (size_t n = 0; n < stream.layers.size(); ++n) {
-    const spec::Layer &layer = stream.layers[n];
-    if (mixesTokens(layer))
+  numHidden = totalHidden = 0;
+  for (size_t n = 0; n < layers.size(); ++n) {
+    if (mixesTokens(layers[n]))
       lastMixing = n;
-    if (std::holds_alternative<spec::Block>(layer.op))
-      totalHidden += layer.repeat;
+    if (std::holds_alternative<spec::Block>(layers[n].op))
+      totalHidden += layers[n].repeat;
   }
-  for (size_t n = 0; n < stream.layers.size(); ++n) {
+  for (size_t n = 0; n < layers.size(); ++n) {
     if (failed(importLayer(n)))
       return failure();
-    results[stream.layers[n].name] = state;
+    results[layers[n].name] = state;
     if (decode && n == lastMixing)
-      takeLastToken(loc(stream.layers[n].location));
+      takeLastToken(loc(layers[n].location));
   }
-  return finish();
+  stream->result = state;
+  return success();
+}
+
+/// [batch, keys] becomes [batch, 1, 1, keys], the same for heads and queries.
+void EntryImporter::importMask() {
+  auto input = inputs.find(stream->maskName);
+  if (input == inputs.end() || !inputs.count(stream->spec.input) ||
+      typeOf(input->second.value).getRank() != 2)
+    return;
+  SmallVector<OpFoldResult> sizes = {size(0), builder.getIndexAttr(1),
+                                     builder.getIndexAttr(1), size(1)};
+  auto type = RankedTensorType::get(
+      {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic}, builder.getI1Type());
+  stream->mask = tensor::ExpandShapeOp::create(
+      builder, loc(stream->spec.location), type, input->second.value,
+      ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}}, sizes);
 }
 
 /// Generation reads the logits of the last token only, so the layers after the
@@ -152,8 +185,19 @@ Value EntryImporter::storeHiddenState(Location at, Value states, Value value,
 // Layers
 //===----------------------------------------------------------------------===//
 
+/// The hidden states of the last stream, whose result is the model's.
+bool EntryImporter::wantsHiddenStates() const {
+  if (decode || stream != &streams.back())
+    return false;
+  if (!shared.options.taps && model.outputs.size() > 1)
+    return false;
+  return llvm::any_of(model.outputs, [](const spec::Output &output) {
+    return output.layer == "hidden_states";
+  });
+}
+
 LogicalResult EntryImporter::importLayer(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   const auto *attention = std::get_if<spec::Attention>(&layer.op);
   bool isBlock = std::holds_alternative<spec::Block>(layer.op);
   bool readsInputs = (attention && !attention->projections) ||
@@ -206,9 +250,9 @@ LogicalResult EntryImporter::importLayer(size_t number) {
 }
 
 LogicalResult EntryImporter::importEmbedding(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Embedding>(layer.op);
-  const std::string &name = op.input.empty() ? stream.input : op.input;
+  const std::string &name = op.input.empty() ? stream->spec.input : op.input;
   auto ids = inputs.find(name);
   if (ids == inputs.end() || ids->second.shape.size() != 2 ||
       !typeOf(ids->second.value).getElementType().isInteger(64)) {
@@ -220,7 +264,7 @@ LogicalResult EntryImporter::importEmbedding(size_t number) {
   LayerScope scope;
   Location at = loc(layer.location);
   Value table = LayerImporter(builder, shared.weights, layer,
-                              shared.symbols[number], scope, diags)
+                              stream->symbols[number], scope, diags)
                     .weight(at, "weight", op.vocab, op.width);
   if (!table)
     return failure();
@@ -241,9 +285,9 @@ LogicalResult EntryImporter::importEmbedding(size_t number) {
 }
 
 LogicalResult EntryImporter::importPositions(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Positions>(layer.op);
-  auto found = inputs.find("position_ids");
+  auto found = inputs.find(stream->positionsName);
   if (found == inputs.end() || state.shape.size() != 3) {
     diags.error(layer.location,
                 "positions need a stream of [batch, tokens, width]");
@@ -255,7 +299,7 @@ LogicalResult EntryImporter::importPositions(size_t number) {
   if (op.kind == spec::PositionKind::Learned) {
     LayerScope scope;
     Value table = LayerImporter(builder, shared.weights, layer,
-                                shared.symbols[number], scope, diags)
+                                stream->symbols[number], scope, diags)
                       .weight(at, "weight", op.length, type.getDimSize(2));
     if (!table)
       return failure();
@@ -285,7 +329,7 @@ LogicalResult EntryImporter::importPositions(size_t number) {
 }
 
 LogicalResult EntryImporter::importBareAttention(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Attention>(layer.op);
   auto value = [&](const std::string &name) {
     return name.empty() ? Value() : inputs[name].value;
@@ -307,7 +351,7 @@ LogicalResult EntryImporter::importBareAttention(size_t number) {
 }
 
 LogicalResult EntryImporter::importInline(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   LayerScope scope;
   if (failed(fillScope(layer, scope)))
     return failure();
@@ -315,17 +359,17 @@ LogicalResult EntryImporter::importInline(size_t number) {
     scope.index = index(0);
     std::tie(scope.keyCache, scope.valueCache) = cache->second;
   }
-  LayerImporter importer(builder, shared.weights, layer, shared.symbols[number],
-                         scope, diags);
+  LayerImporter importer(builder, shared.weights, layer,
+                         stream->symbols[number], scope, diags);
   const auto *head = std::get_if<spec::Linear>(&layer.op);
   Value table;
   if (head && !head->tied.empty()) {
-    for (size_t n = 0; n < stream.layers.size() && !table; ++n) {
-      const spec::Layer &other = stream.layers[n];
+    for (size_t n = 0; n < stream->spec.layers.size() && !table; ++n) {
+      const spec::Layer &other = stream->spec.layers[n];
       const auto *embedding = std::get_if<spec::Embedding>(&other.op);
       if (!embedding || other.name != head->tied)
         continue;
-      table = LayerImporter(builder, shared.weights, other, shared.symbols[n],
+      table = LayerImporter(builder, shared.weights, other, stream->symbols[n],
                             scope, diags)
                   .weight(loc(layer.location), "weight", embedding->vocab,
                           embedding->width);
@@ -376,7 +420,7 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
   key.push_back(plan.factor);
   if (plan.dynamic)
     key.insert(key.end(), plan.dynamic->begin(), plan.dynamic->end());
-  auto &[cos, sin] = tables[key];
+  auto &[cos, sin] = tables[{stream->positionsName, key}];
   if (!cos) {
     auto type =
         RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic,
@@ -385,10 +429,11 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
     DenseF64ArrayAttr dynamic;
     if (plan.dynamic)
       dynamic = builder.getDenseF64ArrayAttr(*plan.dynamic);
-    auto op = RotaryTableOp::create(
-        builder, loc(rope.location), type, type, inputs["position_ids"].value,
-        builder.getDenseF64ArrayAttr(plan.frequencies),
-        builder.getF64FloatAttr(plan.factor), dynamic);
+    auto op =
+        RotaryTableOp::create(builder, loc(rope.location), type, type,
+                              inputs[stream->positionsName].value,
+                              builder.getDenseF64ArrayAttr(plan.frequencies),
+                              builder.getF64FloatAttr(plan.factor), dynamic);
     cos = op.getCos();
     sin = op.getSin();
   }
@@ -397,17 +442,42 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
   return success();
 }
 
+/// Keys and values of another stream are made of its last layer's result.
+LogicalResult EntryImporter::fillMemory(const spec::Attention &cross,
+                                        LayerScope &scope) {
+  for (const StreamState &other : streams) {
+    if (&other == stream)
+      break;
+    if (other.spec.name != cross.source)
+      continue;
+    if (other.result.shape.size() != 3) {
+      diags.error(cross.location, "attention to stream '" + cross.source +
+                                      "' needs [batch, tokens, width] from it");
+      return failure();
+    }
+    scope.memory = other.result.value;
+    scope.memoryMask = other.mask;
+    return success();
+  }
+  diags.error(cross.location, "attention to stream '" + cross.source +
+                                  "', which does not stand before this one");
+  return failure();
+}
+
 LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
                                        LayerScope &scope) {
+  if (const spec::Attention *cross = getCrossAttention(layer))
+    if (failed(fillMemory(*cross, scope)))
+      return failure();
   const spec::Attention *attention = getSelfAttention(layer);
   if (!attention)
     return success();
-  scope.mask = mask;
+  scope.mask = stream->mask;
   if (decode) {
     scope.past = past;
     scope.length = length;
   }
-  if (attention->rope && !inputs.count("position_ids")) {
+  if (attention->rope && !inputs.count(stream->positionsName)) {
     diags.error(attention->rope->location,
                 "rotary positions need a stream of [batch, tokens, width]");
     return failure();
@@ -428,7 +498,7 @@ static SmallVector<Value *> passed(LayerScope &scope) {
 
 /// The function of one layer, ahead of this entry.
 func::FuncOp EntryImporter::createBlock(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
   LayerScope outer;
   if (failed(fillScope(layer, outer)))
@@ -447,8 +517,11 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
   builder.setInsertionPoint(function);
   StringRef kind =
       std::holds_alternative<spec::Block>(layer.op) ? "block" : "layer";
-  std::string name = stream.name + "." + shared.symbols[number] + "_" +
-                     kind.str() + (decode ? "_decode" : "");
+  std::string name = stream->symbols[number] + "_" + kind.str();
+  if (streams.size() == 1) // otherwise the symbol has the stream's name
+    name.insert(0, stream->spec.name + ".");
+  if (decode)
+    name += "_decode";
   auto callee = func::FuncOp::create(
       builder, at, name, builder.getFunctionType(types, resultTypes));
   callee.setPrivate();
@@ -460,7 +533,7 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
     *value = body->getArgument(next++);
 
   Value result = LayerImporter(builder, shared.weights, layer,
-                               shared.symbols[number], inner, diags)
+                               stream->symbols[number], inner, diags)
                      .build(body->getArgument(1));
   if (!result)
     return {};
@@ -482,7 +555,7 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
 /// A loop that calls the layer's function for each repeat. Where an output
 /// names one repeat ("h.3"), the loop is cut there.
 LogicalResult EntryImporter::importCalls(size_t number) {
-  const spec::Layer &layer = stream.layers[number];
+  const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
   func::FuncOp callee = createBlock(number);
   if (!callee)

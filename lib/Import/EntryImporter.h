@@ -22,8 +22,8 @@ struct ModuleImport {
   const ImportOptions &options;
   mlir::ModuleOp module;
   WeightTable &weights;
-  /// Symbol prefix of each layer of the stream, unique in the module.
-  std::vector<std::string> symbols;
+  /// Symbol prefix of each layer of each stream, unique in the module.
+  std::vector<std::vector<std::string>> symbols;
   DiagnosticEngine &diags;
 };
 
@@ -31,6 +31,19 @@ struct ModuleImport {
 struct NamedTensor {
   mlir::Value value;
   std::vector<spec::Dim> shape;
+};
+
+/// A stream of the model within one entry.
+struct StreamState {
+  const spec::Stream &spec;
+  const std::vector<std::string> &symbols;
+  /// The inputs that hide padding and number the tokens. For an input called
+  /// "decoder_input_ids" these are "decoder_attention_mask" and
+  /// "decoder_position_ids", as Hugging Face calls them.
+  std::string maskName, positionsName;
+  mlir::Value mask; ///< [batch, 1, 1, keys], null if every token counts
+  std::map<int64_t, mlir::Value> sizes;
+  NamedTensor result; ///< after the last layer
 };
 
 /// Builds `@forward` (every token of the input, no cache) or `@decode` (new
@@ -50,11 +63,12 @@ private:
     std::optional<int64_t> max;
     mlir::Location loc;
   };
-  using Loop = std::pair<int64_t, int64_t>;
 
   // Signature.
   mlir::LogicalResult collectArguments();
   void addInput(const spec::TensorSpec &input);
+  void addImplicitInputs(const StreamState &of);
+  void addCaches();
   mlir::LogicalResult collectBareInputs();
   std::optional<int64_t> idBound(const std::string &input) const;
   mlir::LogicalResult createFunction();
@@ -63,6 +77,9 @@ private:
   mlir::LogicalResult finish();
 
   // Body.
+  mlir::LogicalResult importStream();
+  void importMask();
+  bool wantsHiddenStates() const;
   mlir::LogicalResult importLayer(size_t number);
   mlir::LogicalResult importBareAttention(size_t number);
   mlir::LogicalResult importEmbedding(size_t number);
@@ -72,6 +89,8 @@ private:
   mlir::LogicalResult importCalls(size_t number);
   mlir::func::FuncOp createBlock(size_t number);
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
+  mlir::LogicalResult fillMemory(const spec::Attention &cross,
+                                 LayerScope &scope);
   mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
   void takeLastToken(mlir::Location loc);
   void startHiddenStates(mlir::Location loc);
@@ -86,7 +105,8 @@ private:
 
   ModuleImport &shared;
   const spec::Model &model;
-  const spec::Stream &stream;
+  std::vector<StreamState> streams;
+  StreamState *stream = nullptr; ///< the one being built
   DiagnosticEngine &diags;
   const bool decode;
   mlir::OpBuilder builder;
@@ -98,12 +118,14 @@ private:
   std::map<std::string, mlir::Type> bareTypes;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> caches; ///< by layer
-  /// Rotary tables by what they are made from: blocks share them.
-  std::map<std::vector<double>, std::pair<mlir::Value, mlir::Value>> tables;
+  /// Rotary tables by positions and what they are made from: blocks share them.
+  std::map<std::pair<std::string, std::vector<double>>,
+           std::pair<mlir::Value, mlir::Value>>
+      tables;
 
   NamedTensor state; ///< the stream, between layers
-  mlir::Value mask, past, length;
-  std::map<int64_t, mlir::Value> constants, sizes;
+  mlir::Value past, length;
+  std::map<int64_t, mlir::Value> constants;
   /// hidden_states so far, and how many there are; null if nobody asked.
   mlir::Value hiddenStates;
   int64_t numHidden = 0, totalHidden = 0;

@@ -12,9 +12,6 @@
 using namespace mlir;
 using namespace attune;
 
-static const char *const maskName = "attention_mask";
-static const char *const positionsName = "position_ids";
-
 static bool isInteger(spec::DType type) {
   return type == spec::DType::I64 || type == spec::DType::I32 ||
          type == spec::DType::I8;
@@ -47,15 +44,17 @@ static bool needsPositions(const spec::Stream &stream) {
 std::optional<int64_t> EntryImporter::idBound(const std::string &input) const {
   std::optional<int64_t> bound;
   auto limit = [&](int64_t to) { bound = std::min(bound.value_or(to), to); };
-  for (const spec::Layer &layer : stream.layers) {
-    if (const auto *op = std::get_if<spec::Embedding>(&layer.op)) {
-      if ((op->input.empty() ? stream.input : op->input) == input)
-        limit(op->vocab);
-    } else if (const auto *op = std::get_if<spec::Positions>(&layer.op)) {
-      if (input == positionsName && op->kind == spec::PositionKind::Learned)
-        limit(op->length - op->offset);
+  for (const StreamState &of : streams)
+    for (const spec::Layer &layer : of.spec.layers) {
+      if (const auto *op = std::get_if<spec::Embedding>(&layer.op)) {
+        if ((op->input.empty() ? of.spec.input : op->input) == input)
+          limit(op->vocab);
+      } else if (const auto *op = std::get_if<spec::Positions>(&layer.op)) {
+        if (input == of.positionsName &&
+            op->kind == spec::PositionKind::Learned)
+          limit(op->length - op->offset);
+      }
     }
-  }
   return bound;
 }
 
@@ -64,10 +63,13 @@ std::optional<int64_t> EntryImporter::idBound(const std::string &input) const {
 LogicalResult EntryImporter::collectBareInputs() {
   const int64_t dynamic = ShapedType::kDynamic;
   Type f32 = builder.getF32Type();
-  for (const spec::Layer &layer : stream.layers) {
-    const auto *op = std::get_if<spec::Attention>(&layer.op);
-    if (!op || op->projections)
-      continue;
+  std::vector<const spec::Attention *> bare;
+  for (const spec::Stream &of : model.streams)
+    for (const spec::Layer &layer : of.layers)
+      if (const auto *op = std::get_if<spec::Attention>(&layer.op))
+        if (!op->projections)
+          bare.push_back(op);
+  for (const spec::Attention *op : bare) {
     auto declare = [&](const std::string &name, size_t rank, Type element,
                        ArrayRef<size_t> fixed) -> LogicalResult {
       if (name.empty())
@@ -118,7 +120,12 @@ LogicalResult EntryImporter::collectBareInputs() {
 /// Token and sample counts stay dynamic even where the description pins them:
 /// the pin is in `attune.shape`, which the runtime checks.
 void EntryImporter::addInput(const spec::TensorSpec &input) {
-  if (decode && input.name == maskName)
+  bool isMask = false, isPositions = false;
+  for (const StreamState &of : streams) {
+    isMask |= input.name == of.maskName;
+    isPositions |= input.name == of.positionsName;
+  }
+  if (decode && isMask)
     return; // decoding sees the whole cache
   Argument argument = {
       input.name,         "input", "", Type(), input.shape, idBound(input.name),
@@ -126,12 +133,12 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
   SmallVector<int64_t> shape(input.shape.size(), ShapedType::kDynamic);
   if (auto bare = bareTypes.find(input.name); bare != bareTypes.end()) {
     argument.type = bare->second;
-  } else if (input.name == maskName) {
+  } else if (isMask) {
     argument.type = RankedTensorType::get(shape, builder.getI1Type());
     argument.fallback = "ones";
   } else if (isInteger(input.dtype)) {
     argument.type = RankedTensorType::get(shape, builder.getI64Type());
-    if (input.name == positionsName)
+    if (isPositions)
       argument.fallback = "iota";
   } else if (isFloat(input.dtype)) {
     if (!shape.empty() && input.shape.back().size >= 0)
@@ -149,31 +156,40 @@ LogicalResult EntryImporter::collectArguments() {
   for (const spec::TensorSpec &input : model.inputs)
     addInput(input);
 
-  // Models of tokens understand padding and explicit positions unasked.
-  const spec::TensorSpec *first = findInput(model, stream.input);
-  if (first && first->shape.size() >= 2) {
-    std::vector<spec::Dim> tokens(first->shape.begin(),
-                                  first->shape.begin() + 2);
-    bool attends = llvm::any_of(stream.layers, [](const spec::Layer &layer) {
-      return getSelfAttention(layer) != nullptr;
-    });
-    if (isInteger(first->dtype) && attends && !findInput(model, maskName))
-      addInput({maskName, spec::DType::Bool, tokens, first->location});
-    if (needsPositions(stream) && !findInput(model, positionsName))
-      addInput({positionsName, spec::DType::I64, tokens, first->location});
-  }
-  if (!decode)
-    return success();
+  for (const StreamState &of : streams)
+    addImplicitInputs(of);
+  if (decode)
+    addCaches();
+  return success();
+}
 
+/// Models of tokens understand padding and explicit positions unasked.
+void EntryImporter::addImplicitInputs(const StreamState &of) {
+  const spec::TensorSpec *first = findInput(model, of.spec.input);
+  if (!first || first->shape.size() < 2)
+    return;
+  std::vector<spec::Dim> tokens(first->shape.begin(), first->shape.begin() + 2);
+  bool attends = llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
+    return getSelfAttention(layer) != nullptr;
+  });
+  if (isInteger(first->dtype) && attends && !findInput(model, of.maskName))
+    addInput({of.maskName, spec::DType::Bool, tokens, first->location});
+  if (needsPositions(of.spec) && !findInput(model, of.positionsName))
+    addInput({of.positionsName, spec::DType::I64, tokens, first->location});
+}
+
+/// How many tokens are cached, and keys and values of each attention layer.
+void EntryImporter::addCaches() {
+  const spec::TensorSpec *first = findInput(model, stream->spec.input);
   arguments.push_back({"past",
                        "past",
                        "",
                        builder.getIndexType(),
                        {},
                        std::nullopt,
-                       loc(stream.location)});
-  for (size_t n = 0; n < stream.layers.size(); ++n) {
-    const spec::Layer &layer = stream.layers[n];
+                       loc(stream->spec.location)});
+  for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
+    const spec::Layer &layer = stream->spec.layers[n];
     const spec::Attention *attention = getSelfAttention(layer);
     if (!attention)
       continue;
@@ -190,11 +206,10 @@ LogicalResult EntryImporter::collectArguments() {
                                          attention->kvHeads,
                                          ShapedType::kDynamic, width},
                                         builder.getF32Type());
-      arguments.push_back({shared.symbols[n] + "." + role, "cache", "", type,
+      arguments.push_back({stream->symbols[n] + "." + role, "cache", "", type,
                            shape, std::nullopt, loc(layer.location)});
     }
   }
-  return success();
 }
 
 NamedAttrList EntryImporter::attributes(StringRef kind, StringRef name,
@@ -226,7 +241,7 @@ LogicalResult EntryImporter::createFunction() {
     attrs.push_back(list.getDictionary(builder.getContext()));
     locs.push_back(argument.loc);
   }
-  Location at = loc(stream.location);
+  Location at = loc(stream->spec.location);
   builder.setInsertionPointToEnd(shared.module.getBody());
   function = func::FuncOp::create(builder, at, decode ? "decode" : "forward",
                                   builder.getFunctionType(types, {}));
@@ -246,8 +261,8 @@ LogicalResult EntryImporter::createFunction() {
       inputs[arguments[i].name] = {value, arguments[i].shape};
   }
   size_t next = 0;
-  for (size_t n = 0; decode && n < stream.layers.size(); ++n)
-    if (getSelfAttention(stream.layers[n])) {
+  for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
+    if (getSelfAttention(stream->spec.layers[n])) {
       caches[n] = {cacheArguments[next], cacheArguments[next + 1]};
       next += 2;
     }
@@ -256,7 +271,7 @@ LogicalResult EntryImporter::createFunction() {
 
 /// Returns the outputs (and caches), and gives the function its result types.
 LogicalResult EntryImporter::finish() {
-  Location at = loc(stream.location);
+  Location at = loc(stream->spec.location);
   SmallVector<Value> values;
   SmallVector<Attribute> attrs;
   auto addResult = [&](StringRef kind, StringRef name,
@@ -271,7 +286,7 @@ LogicalResult EntryImporter::finish() {
     auto type = cast<RankedTensorType>(state.value.getType());
     auto flat = RankedTensorType::get({type.getDimSize(0), type.getDimSize(2)},
                                       type.getElementType());
-    Location headAt = loc(stream.layers.back().location);
+    Location headAt = loc(stream->spec.layers.back().location);
     Value logits = tensor::CollapseShapeOp::create(
         builder, headAt, flat, state.value,
         ArrayRef<ReassociationIndices>{{0, 1}, {2}});
@@ -279,7 +294,7 @@ LogicalResult EntryImporter::finish() {
     for (const auto &[n, pair] : caches)
       for (auto [role, cache] :
            {std::pair("k", pair.first), std::pair("v", pair.second)}) {
-        std::string name = shared.symbols[n] + "." + role;
+        std::string name = stream->symbols[n] + "." + role;
         auto argument = llvm::find_if(arguments, [&](const Argument &a) {
           return a.kind == "cache" && a.name == name;
         });

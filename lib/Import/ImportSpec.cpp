@@ -71,14 +71,23 @@ static std::string makeSymbol(const spec::Layer &layer, size_t number) {
   return symbol;
 }
 
-static std::vector<std::string> makeSymbols(const spec::Stream &stream) {
-  std::vector<std::string> symbols;
+static std::vector<std::vector<std::string>>
+makeSymbols(const spec::Model &model) {
+  std::vector<std::vector<std::string>> symbols;
   std::set<std::string> taken;
-  for (size_t n = 0; n < stream.layers.size(); ++n) {
-    std::string base = makeSymbol(stream.layers[n], n), symbol = base;
-    for (int suffix = 1; !taken.insert(symbol).second; ++suffix)
-      symbol = base + "_" + std::to_string(suffix);
-    symbols.push_back(symbol);
+  for (const spec::Stream &stream : model.streams) {
+    // Several streams: every symbol starts with its stream's name.
+    std::string prefix = model.streams.size() > 1 ? stream.name + "." : "";
+    std::vector<std::string> &ofStream = symbols.emplace_back();
+    for (size_t n = 0; n < stream.layers.size(); ++n) {
+      std::string base = makeSymbol(stream.layers[n], n);
+      if (!StringRef(base).starts_with(prefix))
+        base.insert(0, prefix);
+      std::string symbol = base;
+      for (int suffix = 1; !taken.insert(symbol).second; ++suffix)
+        symbol = base + "_" + std::to_string(suffix);
+      ofStream.push_back(symbol);
+    }
   }
   return symbols;
 }
@@ -122,12 +131,6 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
     diags.error({model.file, 1, 1}, "the model has no layers");
     return {};
   }
-  if (model.streams.size() > 1) {
-    diags.error(model.streams[1].location,
-                "a model of several streams cannot be compiled yet; `attune "
-                "inspect` reads it");
-    return {};
-  }
   const spec::Stream &stream = model.streams.front();
   Type storage = toStorage(&context, options.dtype.value_or(model.dtype));
   if (!storage) {
@@ -139,7 +142,7 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
       ModuleOp::create(toLocation(&context, stream.location));
   describe(*module, model);
   WeightTable weights(*module, storage, diags);
-  ModuleImport shared = {model, options, *module, weights, makeSymbols(stream),
+  ModuleImport shared = {model, options, *module, weights, makeSymbols(model),
                          diags};
   if (failed(EntryImporter(shared, /*decode=*/false).run()))
     return {};

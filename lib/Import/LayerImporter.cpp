@@ -24,7 +24,16 @@ const spec::Attention *attune::getSelfAttention(const spec::Layer &layer) {
   if (const auto *block = std::get_if<spec::Block>(&layer.op))
     return block->attention ? &*block->attention : nullptr;
   const auto *attention = std::get_if<spec::Attention>(&layer.op);
-  return attention && attention->projections ? attention : nullptr;
+  return attention && attention->projections && attention->source.empty()
+             ? attention
+             : nullptr;
+}
+
+const spec::Attention *attune::getCrossAttention(const spec::Layer &layer) {
+  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+    return block->cross ? &*block->cross : nullptr;
+  const auto *attention = std::get_if<spec::Attention>(&layer.op);
+  return attention && !attention->source.empty() ? attention : nullptr;
 }
 
 static RankedTensorType typeOf(Value value) {
@@ -89,39 +98,19 @@ Location LayerImporter::loc(const SourceLocation &where) const {
 // Weights
 //===----------------------------------------------------------------------===//
 
-std::vector<spec::WeightSource>
-LayerImporter::sources(StringRef role, const spec::WeightMap &own) const {
-  std::string name = role.str();
-  if (auto entry = layer.weights.find(name); entry != layer.weights.end())
-    return entry->second;
-  if (const auto *block = std::get_if<spec::Block>(&layer.op))
-    if (auto entry = block->weights.find(name); entry != block->weights.end())
-      return entry->second;
-  // A part of a block lists its roles without the block's prefix.
-  StringRef shortRole = role;
-  for (StringRef part : {"attention.", "cross.", "ffn."})
-    if (std::holds_alternative<spec::Block>(layer.op) &&
-        shortRole.consume_front(part))
-      break;
-  if (auto entry = own.find(shortRole.str()); entry != own.end())
-    return entry->second;
-  return spec::resolveWeight(layer, name);
-}
-
 Value LayerImporter::weight(Location loc, StringRef role, int64_t rows,
-                            int64_t columns, const spec::WeightMap &own) {
+                            int64_t columns) {
   return weights.get(builder, loc, (symbol + "." + role).str(),
-                     WeightPiece{sources(role, own), rows}, columns, layer,
-                     scope.index);
+                     WeightPiece{spec::resolveWeight(layer, role.str()), rows},
+                     columns, layer, scope.index);
 }
 
 Value LayerImporter::stack(Location loc, StringRef name,
                            ArrayRef<std::pair<std::string, int64_t>> roles,
-                           int64_t columns, const spec::WeightMap &own,
-                           StringRef prefix) {
+                           int64_t columns, StringRef prefix) {
   SmallVector<WeightPiece> pieces;
   for (const auto &[role, rows] : roles)
-    pieces.push_back({sources((prefix + role).str(), own), rows});
+    pieces.push_back({spec::resolveWeight(layer, (prefix + role).str()), rows});
   return weights.get(builder, loc, (symbol + "." + prefix + name).str(), pieces,
                      columns, layer, scope.index);
 }
@@ -136,7 +125,7 @@ Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix,
   int64_t width = widthOf(input);
   Value gamma, beta;
   if (norm.scale) {
-    gamma = weight(at, (prefix + "weight").str(), width, 0, norm.weights);
+    gamma = weight(at, (prefix + "weight").str(), width, 0);
     if (!gamma)
       return {};
   }
@@ -151,7 +140,7 @@ Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix,
     return {};
   }
   if (norm.bias) {
-    beta = weight(at, (prefix + "bias").str(), width, 0, norm.weights);
+    beta = weight(at, (prefix + "bias").str(), width, 0);
     if (!beta)
       return {};
   }
@@ -170,17 +159,17 @@ Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
                                                      {"up.weight", inner}};
     std::pair<std::string, int64_t> biasRoles[] = {{"gate.bias", inner},
                                                    {"up.bias", inner}};
-    up = stack(at, "gate_up.weight", weightRoles, outer, ffn.weights, prefix);
+    up = stack(at, "gate_up.weight", weightRoles, outer, prefix);
     if (up && ffn.bias)
-      upBias = stack(at, "gate_up.bias", biasRoles, 0, ffn.weights, prefix);
+      upBias = stack(at, "gate_up.bias", biasRoles, 0, prefix);
   } else {
-    up = weight(at, role + "up.weight", inner, outer, ffn.weights);
+    up = weight(at, role + "up.weight", inner, outer);
     if (up && ffn.bias)
-      upBias = weight(at, role + "up.bias", inner, 0, ffn.weights);
+      upBias = weight(at, role + "up.bias", inner, 0);
   }
-  Value down = weight(at, role + "down.weight", width, inner, ffn.weights);
+  Value down = weight(at, role + "down.weight", width, inner);
   if (ffn.bias)
-    downBias = weight(at, role + "down.bias", width, 0, ffn.weights);
+    downBias = weight(at, role + "down.bias", width, 0);
   if (!up || !down || (ffn.bias && (!upBias || !downBias)))
     return {};
   Type type = withWidth(input, width);
@@ -272,64 +261,75 @@ attune::buildAttention(OpBuilder &builder, Location loc,
   return {sum, Value()};
 }
 
-Value LayerImporter::attention(const spec::Attention &attention,
-                               StringRef prefix, Value input, int64_t width,
-                               Value residual) {
+Value LayerImporter::project(
+    const spec::Attention &attention, StringRef prefix, StringRef name,
+    ArrayRef<std::pair<std::string, int64_t>> projections, Value input) {
   Location at = loc(attention.location);
-  if (!attention.source.empty()) {
-    diags.error(attention.location,
-                "attention to another stream cannot be compiled yet");
-    return {};
+  SmallVector<std::pair<std::string, int64_t>> weightRoles, biasRoles;
+  int64_t rows = 0;
+  for (const auto &[role, size] : projections) {
+    weightRoles.push_back({role + ".weight", size});
+    biasRoles.push_back({role + ".bias", size});
+    rows += size;
   }
-  if (typeOf(input).getRank() != 3) {
-    diags.error(attention.location,
-                "attention needs an input of shape [batch, tokens, width]");
-    return {};
-  }
-  const spec::WeightMap &own = attention.weights;
-  int64_t headDim = attention.headDim;
-  int64_t valueDim = attention.valueDim ? attention.valueDim : headDim;
-  int64_t queryRows = attention.heads * headDim;
-  int64_t keyRows = attention.kvHeads * headDim;
-  int64_t valueRows = attention.kvHeads * valueDim;
-  std::pair<std::string, int64_t> weightRoles[] = {
-      {"q.weight", queryRows}, {"k.weight", keyRows}, {"v.weight", valueRows}};
-  std::pair<std::string, int64_t> biasRoles[] = {
-      {"q.bias", queryRows}, {"k.bias", keyRows}, {"v.bias", valueRows}};
-
-  // One matmul makes queries, keys and values.
-  int64_t rows = queryRows + keyRows + valueRows;
   Value matrix =
-      stack(at, "qkv.weight", weightRoles, widthOf(input), own, prefix);
+      stack(at, (name + ".weight").str(), weightRoles, widthOf(input), prefix);
   Value bias;
   if (attention.qkvBias)
-    bias = stack(at, "qkv.bias", biasRoles, 0, own, prefix);
+    bias = stack(at, (name + ".bias").str(), biasRoles, 0, prefix);
   if (!matrix || (attention.qkvBias && !bias))
     return {};
-  Value qkv = LinearOp::create(
-      builder, at, withWidth(input, rows), input, matrix, bias,
-      /*residual=*/Value(), attune::Activation::Identity, /*gated=*/false,
-      /*scale=*/nullptr);
-  int64_t batch = typeOf(input).getDimSize(0);
-  int64_t tokens = typeOf(input).getDimSize(1);
-  auto split = [&](int64_t heads, int64_t dim, int64_t offset) -> Value {
-    return SplitHeadsOp::create(
-        builder, at, headsType(qkv, batch, heads, tokens, dim), qkv, offset);
-  };
-  AttentionOperands operands;
-  operands.query = split(attention.heads, headDim, 0);
-  operands.key = split(attention.kvHeads, headDim, queryRows);
-  operands.value = split(attention.kvHeads, valueDim, queryRows + keyRows);
-  operands.mask = scope.mask;
+  return LinearOp::create(builder, at, withWidth(input, rows), input, matrix,
+                          bias, /*residual=*/Value(),
+                          attune::Activation::Identity, /*gated=*/false,
+                          /*scale=*/nullptr);
+}
 
-  if (attention.qkNorm) {
-    std::string role = prefix.str();
-    operands.query = norm(*attention.qkNorm, role + "q_norm.", operands.query);
-    if (operands.query)
-      operands.key = norm(*attention.qkNorm, role + "k_norm.", operands.key);
-    if (!operands.query || !operands.key)
-      return {};
-  }
+/// Columns from `offset` on as heads.
+static Value splitHeads(OpBuilder &builder, Location loc, Value input,
+                        int64_t heads, int64_t dim, int64_t offset) {
+  auto type = typeOf(input);
+  return SplitHeadsOp::create(
+      builder, loc,
+      headsType(input, type.getDimSize(0), heads, type.getDimSize(1), dim),
+      input, offset);
+}
+
+static int64_t valueDimOf(const spec::Attention &attention) {
+  return attention.valueDim ? attention.valueDim : attention.headDim;
+}
+
+bool LayerImporter::normHeads(const spec::Attention &attention,
+                              StringRef prefix, AttentionOperands &operands) {
+  if (!attention.qkNorm)
+    return true;
+  std::string role = prefix.str();
+  operands.query = norm(*attention.qkNorm, role + "q_norm.", operands.query);
+  operands.key = norm(*attention.qkNorm, role + "k_norm.", operands.key);
+  return operands.query && operands.key;
+}
+
+bool LayerImporter::selfOperands(const spec::Attention &attention,
+                                 StringRef prefix, Value input,
+                                 AttentionOperands &operands) {
+  Location at = loc(attention.location);
+  int64_t headDim = attention.headDim, valueDim = valueDimOf(attention);
+  int64_t queryRows = attention.heads * headDim;
+  int64_t keyRows = attention.kvHeads * headDim;
+  Value qkv = project(
+      attention, prefix, "qkv",
+      {{"q", queryRows}, {"k", keyRows}, {"v", attention.kvHeads * valueDim}},
+      input);
+  if (!qkv)
+    return false;
+  operands.query = splitHeads(builder, at, qkv, attention.heads, headDim, 0);
+  operands.key =
+      splitHeads(builder, at, qkv, attention.kvHeads, headDim, queryRows);
+  operands.value = splitHeads(builder, at, qkv, attention.kvHeads, valueDim,
+                              queryRows + keyRows);
+  operands.mask = scope.mask;
+  if (!normHeads(attention, prefix, operands))
+    return false;
   if (attention.rope) {
     Location ropeAt = loc(attention.rope->location);
     RotaryPairing pairing = attention.rope->interleaved
@@ -343,7 +343,7 @@ Value LayerImporter::attention(const spec::Attention &attention,
     auto through = [&](Value rows, Value &cache) -> Value {
       cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
                                     scope.index, scope.past);
-      auto type = headsType(rows, batch, attention.kvHeads,
+      auto type = headsType(rows, typeOf(rows).getDimSize(0), attention.kvHeads,
                             ShapedType::kDynamic, widthOf(rows));
       return CacheReadOp::create(builder, at, type, cache, scope.index,
                                  scope.length);
@@ -351,23 +351,67 @@ Value LayerImporter::attention(const spec::Attention &attention,
     operands.key = through(operands.key, scope.keyCache);
     operands.value = through(operands.value, scope.valueCache);
   }
+  return true;
+}
 
-  auto [heads, lse] = buildAttention(builder, at, attention, operands,
-                                     /*decoding=*/bool(scope.keyCache));
-  Value merged = MergeHeadsOp::create(
-      builder, at, withWidth(input, attention.heads * valueDim), heads);
-  std::string role = prefix.str();
-  Value outMatrix =
-      weight(at, role + "o.weight", width, attention.heads * valueDim, own);
-  Value outBias;
-  if (attention.outBias)
-    outBias = weight(at, role + "o.bias", width, 0, own);
-  if (!outMatrix || (attention.outBias && !outBias))
+bool LayerImporter::crossOperands(const spec::Attention &attention,
+                                  StringRef prefix, Value input,
+                                  AttentionOperands &operands) {
+  if (attention.rope) {
+    diags.error(attention.rope->location,
+                "rotary positions of two streams have no common origin; "
+                "attention to another stream cannot use them");
+    return false;
+  }
+  Location at = loc(attention.location);
+  int64_t headDim = attention.headDim, valueDim = valueDimOf(attention);
+  int64_t keyRows = attention.kvHeads * headDim;
+  Value query = project(attention, prefix, "q",
+                        {{"q", attention.heads * headDim}}, input);
+  Value keyValue = project(
+      attention, prefix, "kv",
+      {{"k", keyRows}, {"v", attention.kvHeads * valueDim}}, scope.memory);
+  if (!query || !keyValue)
+    return false;
+  operands.query = splitHeads(builder, at, query, attention.heads, headDim, 0);
+  operands.key =
+      splitHeads(builder, at, keyValue, attention.kvHeads, headDim, 0);
+  operands.value =
+      splitHeads(builder, at, keyValue, attention.kvHeads, valueDim, keyRows);
+  operands.mask = scope.memoryMask;
+  return normHeads(attention, prefix, operands);
+}
+
+Value LayerImporter::attention(const spec::Attention &attention,
+                               StringRef prefix, Value input, int64_t width,
+                               Value residual) {
+  Location at = loc(attention.location);
+  if (typeOf(input).getRank() != 3) {
+    diags.error(attention.location,
+                "attention needs an input of shape [batch, tokens, width]");
     return {};
-  return LinearOp::create(builder, at, withWidth(input, width), merged,
-                          outMatrix, outBias, residual,
-                          attune::Activation::Identity, /*gated=*/false,
-                          /*scale=*/nullptr);
+  }
+  AttentionOperands operands;
+  bool cross = !attention.source.empty();
+  if (!(cross ? crossOperands(attention, prefix, input, operands)
+              : selfOperands(attention, prefix, input, operands)))
+    return {};
+  auto [heads, lse] =
+      buildAttention(builder, at, attention, operands,
+                     /*decoding=*/!cross && bool(scope.keyCache));
+  int64_t merged = attention.heads * valueDimOf(attention);
+  Value joined =
+      MergeHeadsOp::create(builder, at, withWidth(input, merged), heads);
+  std::string role = prefix.str();
+  Value matrix = weight(at, role + "o.weight", width, merged);
+  Value bias;
+  if (attention.outBias)
+    bias = weight(at, role + "o.bias", width, 0);
+  if (!matrix || (attention.outBias && !bias))
+    return {};
+  return LinearOp::create(builder, at, withWidth(input, width), joined, matrix,
+                          bias, residual, attune::Activation::Identity,
+                          /*gated=*/false, /*scale=*/nullptr);
 }
 
 //===----------------------------------------------------------------------===//
@@ -379,7 +423,8 @@ Value LayerImporter::attention(const spec::Attention &attention,
 bool LayerImporter::sameNorm(const spec::Norm &norm) const {
   auto key = [&](StringRef role) {
     std::string text;
-    for (const spec::WeightSource &source : sources(role, norm.weights))
+    for (const spec::WeightSource &source :
+         spec::resolveWeight(layer, role.str()))
       text += source.tensor + "\n";
     return text;
   };
@@ -390,16 +435,11 @@ bool LayerImporter::sameNorm(const spec::Norm &norm) const {
 }
 
 Value LayerImporter::block(const spec::Block &block, Value input) {
-  if (block.cross) {
-    diags.error(block.cross->location,
-                "cross-attention cannot be compiled yet");
-    return {};
-  }
   int64_t width = widthOf(input);
   using spec::Placement;
 
   if (block.placement == Placement::Parallel) {
-    // Both sublayers read the block's input; their results are added up.
+    // All sublayers read the block's input; their results are added up.
     Value sum = input;
     Value first;
     if (block.attention) {
@@ -407,6 +447,13 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       if (first)
         sum = attention(*block.attention, "attention.", first, width, sum);
       if (!first || !sum)
+        return {};
+    }
+    if (block.cross) {
+      Value own = norm(block.norm, "norm_cross.", input);
+      if (own)
+        sum = attention(*block.cross, "cross.", own, width, sum);
+      if (!own || !sum)
         return {};
     }
     if (block.ffn) {
@@ -445,6 +492,10 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
   if (block.attention)
     x = around(x, "norm1", [&](Value read, Value residual) {
       return attention(*block.attention, "attention.", read, width, residual);
+    });
+  if (x && block.cross)
+    x = around(x, "norm_cross", [&](Value read, Value residual) {
+      return attention(*block.cross, "cross.", read, width, residual);
     });
   if (x && block.ffn)
     x = around(x, "norm2", [&](Value read, Value residual) {

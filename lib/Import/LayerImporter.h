@@ -19,17 +19,22 @@ mlir::Location toLocation(mlir::MLIRContext *context,
 
 /// The self-attention of a layer, if it has one; a bare op is none.
 const spec::Attention *getSelfAttention(const spec::Layer &layer);
+/// The attention of a layer to another stream, if it has one.
+const spec::Attention *getCrossAttention(const spec::Layer &layer);
 
 /// What the ops of a layer read besides the activations, as values of the
 /// function they are made in. Null where the layer has no use for it.
 struct LayerScope {
-  mlir::Value index;                ///< number of the repeat
-  mlir::Value cos;                  ///< rotary tables
-  mlir::Value sin;                  ///
-  mlir::Value mask;                 ///< [batch, 1, 1, keys]
-  mlir::Value past;                 ///< decoding: cached tokens before these
-  mlir::Value length;               ///< decoding: past + these tokens
-  mlir::Value keyCache, valueCache; ///< decoding: replaced by their successors
+  mlir::Value index; ///< number of the repeat
+  mlir::Value cos;   ///< rotary tables
+  mlir::Value sin;
+  mlir::Value mask;       ///< [batch, 1, 1, keys]
+  mlir::Value memory;     ///< cross-attention: result of the other stream
+  mlir::Value memoryMask; ///< cross-attention: mask of the other stream
+  mlir::Value past;       ///< decoding: cached tokens before these
+  mlir::Value length;     ///< decoding: past + these tokens
+  /// Decoding: replaced by their successors.
+  mlir::Value keyCache, valueCache;
 };
 
 /// Operands of the attention ladder.
@@ -64,9 +69,23 @@ public:
 
   /// The weight of a role, [rows, columns] or (columns 0) a vector.
   mlir::Value weight(mlir::Location loc, llvm::StringRef role, int64_t rows,
-                     int64_t columns, const spec::WeightMap &own = {});
+                     int64_t columns);
 
 private:
+  /// Queries, keys and values of one matmul, turned and cached.
+  bool selfOperands(const spec::Attention &attention, llvm::StringRef prefix,
+                    mlir::Value input, AttentionOperands &operands);
+  /// Queries from the input, keys and values from the other stream.
+  bool crossOperands(const spec::Attention &attention, llvm::StringRef prefix,
+                     mlir::Value input, AttentionOperands &operands);
+  bool normHeads(const spec::Attention &attention, llvm::StringRef prefix,
+                 AttentionOperands &operands);
+  /// Weights and biases of the named projections as one linear layer.
+  mlir::Value
+  project(const spec::Attention &attention, llvm::StringRef prefix,
+          llvm::StringRef name,
+          llvm::ArrayRef<std::pair<std::string, int64_t>> projections,
+          mlir::Value input);
   mlir::Value block(const spec::Block &block, mlir::Value input);
   mlir::Value attention(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,
@@ -76,13 +95,10 @@ private:
   mlir::Value norm(const spec::Norm &norm, llvm::StringRef prefix,
                    mlir::Value input);
 
-  std::vector<spec::WeightSource> sources(llvm::StringRef role,
-                                          const spec::WeightMap &own) const;
   /// One weight made of several roles below each other.
   mlir::Value stack(mlir::Location loc, llvm::StringRef name,
                     llvm::ArrayRef<std::pair<std::string, int64_t>> roles,
-                    int64_t columns, const spec::WeightMap &own,
-                    llvm::StringRef prefix);
+                    int64_t columns, llvm::StringRef prefix);
   bool sameNorm(const spec::Norm &norm) const;
   mlir::Location loc(const SourceLocation &where) const;
 
