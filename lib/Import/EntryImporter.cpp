@@ -350,6 +350,35 @@ LogicalResult EntryImporter::importBareAttention(size_t number) {
   return success();
 }
 
+/// The table of the embedding that a head is tied to, of any stream.
+Value EntryImporter::tiedTable(const spec::Linear &head,
+                               const spec::Layer &layer) {
+  for (const StreamState &of : streams)
+    for (size_t n = 0; n < of.spec.layers.size(); ++n) {
+      const spec::Layer &other = of.spec.layers[n];
+      const auto *embedding = std::get_if<spec::Embedding>(&other.op);
+      if (!embedding || other.name != head.tied)
+        continue;
+      if (embedding->vocab != head.out ||
+          embedding->width != typeOf(state.value).getShape().back()) {
+        diags.error(layer.location, "a head tied to '" + head.tied +
+                                        "' takes " +
+                                        std::to_string(embedding->width) +
+                                        " channels and gives " +
+                                        std::to_string(embedding->vocab));
+        return {};
+      }
+      LayerScope scope;
+      return LayerImporter(builder, shared.weights, other, of.symbols[n], scope,
+                           diags)
+          .weight(loc(layer.location), "weight", embedding->vocab,
+                  embedding->width);
+    }
+  diags.error(layer.location,
+              "tied names '" + head.tied + "', which is no embedding");
+  return {};
+}
+
 LogicalResult EntryImporter::importInline(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   LayerScope scope;
@@ -364,31 +393,9 @@ LogicalResult EntryImporter::importInline(size_t number) {
   const auto *head = std::get_if<spec::Linear>(&layer.op);
   Value table;
   if (head && !head->tied.empty()) {
-    for (size_t n = 0; n < stream->spec.layers.size() && !table; ++n) {
-      const spec::Layer &other = stream->spec.layers[n];
-      const auto *embedding = std::get_if<spec::Embedding>(&other.op);
-      if (!embedding || other.name != head->tied)
-        continue;
-      table = LayerImporter(builder, shared.weights, other, stream->symbols[n],
-                            scope, diags)
-                  .weight(loc(layer.location), "weight", embedding->vocab,
-                          embedding->width);
-      if (!table)
-        return failure();
-      if (embedding->vocab != head->out) {
-        diags.error(layer.location, "a tied head has as many outputs as '" +
-                                        head->tied + "' has rows, " +
-                                        std::to_string(embedding->vocab) +
-                                        ", not " + std::to_string(head->out));
-        return failure();
-      }
-    }
-    if (!table) {
-      diags.error(layer.location, "tied names '" + head->tied +
-                                      "', which is no embedding of this "
-                                      "stream");
+    table = tiedTable(*head, layer);
+    if (!table)
       return failure();
-    }
   }
   Value result = head ? importer.linear(*head, state.value, table)
                       : importer.build(state.value);
@@ -552,8 +559,7 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
   return callee;
 }
 
-/// A loop that calls the layer's function for each repeat. Where an output
-/// names one repeat ("h.3"), the loop is cut there.
+/// A loop that calls the layer's function for each repeat.
 LogicalResult EntryImporter::importCalls(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
@@ -597,43 +603,23 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     return next;
   };
 
-  std::map<int64_t, std::string> cuts; // repeat to the name asked for
-  for (const spec::Output &output : model.outputs)
-    for (int64_t i = 0; layer.repeat > 1 && i < layer.repeat; ++i) {
-      std::string name = layer.name;
-      size_t place = name.find("{i}");
-      if (place == std::string::npos)
-        break;
-      if (output.layer == name.replace(place, 3, std::to_string(i)))
-        cuts[i] = output.layer;
-    }
-  if (decode)
-    cuts.clear();
-  cuts.try_emplace(layer.repeat - 1, layer.name);
-
   SmallVector<Value> carried = {state.value};
   if (tapped)
     carried.push_back(hiddenStates);
   if (scope.keyCache)
     carried.append({scope.keyCache, scope.valueCache});
-  int64_t begin = 0;
-  for (const auto &[last, name] : cuts) {
-    if (layer.repeat == 1) {
-      carried = call(index(0), carried);
-    } else {
-      Value lower = index(begin), upper = index(last + 1);
-      auto loop =
-          scf::ForOp::create(builder, at, lower, upper, index(1), carried);
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToEnd(loop.getBody());
-      SmallVector<Value> next =
-          call(loop.getInductionVar(),
-               llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
-      scf::YieldOp::create(builder, at, next);
-      carried = llvm::to_vector_of<Value>(loop.getResults());
-    }
-    results[name] = {carried[0], state.shape};
-    begin = last + 1;
+  if (layer.repeat == 1) {
+    carried = call(index(0), carried);
+  } else {
+    auto loop = scf::ForOp::create(builder, at, index(0), index(layer.repeat),
+                                   index(1), carried);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(loop.getBody());
+    SmallVector<Value> next =
+        call(loop.getInductionVar(),
+             llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
+    scf::YieldOp::create(builder, at, next);
+    carried = llvm::to_vector_of<Value>(loop.getResults());
   }
 
   state.value = carried[0];

@@ -87,6 +87,7 @@ private:
   mlir::LogicalResult importHead(size_t number);
   mlir::LogicalResult importInline(size_t number);
   mlir::LogicalResult importCalls(size_t number);
+  mlir::Value tiedTable(const spec::Linear &head, const spec::Layer &layer);
   mlir::func::FuncOp createBlock(size_t number);
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
   mlir::LogicalResult fillMemory(const spec::Attention &cross,

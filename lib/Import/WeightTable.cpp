@@ -14,10 +14,16 @@ static bool namesRepeat(const spec::WeightSource &source) {
   return source.tensor.find("{i}") != std::string::npos;
 }
 
-/// `{i}` of a layer that stands alone is its only number.
-static std::string numbered(std::string name, int64_t number) {
-  for (size_t at; (at = name.find("{i}")) != std::string::npos;)
-    name.replace(at, 3, std::to_string(number));
+/// `{i}` of a layer that stands alone is its only number; that of a stacked
+/// weight stays, with the number of the first repeat: "{i+6}".
+static std::string numbered(std::string name, const spec::Layer &layer,
+                            bool stacked) {
+  std::string number = std::to_string(layer.first);
+  if (stacked)
+    number = layer.first ? "{i+" + number + "}" : "{i}";
+  for (size_t at = 0; (at = name.find("{i}", at)) != std::string::npos;
+       at += number.size())
+    name.replace(at, 3, number);
   return name;
 }
 
@@ -74,9 +80,9 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
   MLIRContext *context = module.getContext();
   SmallVector<Attribute> attributes;
   for (const spec::WeightSource &source : sources)
-    attributes.push_back(WeightSourceAttr::get(
-        context, stacked ? source.tensor : numbered(source.tensor, 0),
-        source.transposed, source.begin, source.end));
+    attributes.push_back(
+        WeightSourceAttr::get(context, numbered(source.tensor, layer, stacked),
+                              source.transposed, source.begin, source.end));
   SmallVector<int64_t> shape;
   if (stacked)
     shape.push_back(layer.repeat);
