@@ -162,7 +162,7 @@ Value KernelBuilder::forallTiles(
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   KernelBuilder k(b, loc);
-  ValueRange ivs = loop.getInductionVars();
+  SmallVector<Value> ivs = loop.getInductionVars();
   Value whole = loop.getRegionIterArgs()[0];
   Tile tile = place(k, ivs);
   SmallVector<OpFoldResult> offsets = getAsOpFoldResult(tile.offsets);

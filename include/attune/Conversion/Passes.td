@@ -54,4 +54,23 @@ def ConvertAttuneWeightsToMemRef
   ];
 }
 
+def ConvertAttuneLadderToLinalg : Pass<"convert-attune-ladder-to-linalg"> {
+  let summary = "Write the unfused attention ladder as linalg ops";
+  let description = [{
+    Needs: static numbers of heads.
+    Gives: `similarity`, `mask_scores`, `softmax`, `log_sum_exp` and
+    `weighted_sum` as `linalg.generic` and `linalg.fill` on tensors, in f32;
+    other attune ops stay. Every elementwise step updates the scores in place, so
+    bufferization allocates them once.
+    Keeps: the formulas as the ops state them, rounding included. A row that sees
+    no key gives zeros. It is the reference for the fused path, so it is plain
+    rather than fast.
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 #endif // ATTUNE_CONVERSION_PASSES
