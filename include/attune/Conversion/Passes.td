@@ -54,6 +54,65 @@ def ConvertAttuneWeightsToMemRef
   ];
 }
 
+def ConvertAttuneAttentionToOnline
+    : Pass<"convert-attune-attention-to-online", "::mlir::func::FuncOp"> {
+  let summary = "Turn attention into loops over blocks of queries and keys";
+  let description = [{
+    Rungs 3 and 4 of the attention ladder.
+
+    Needs: attune.attention with static head counts and widths; batch and
+    lengths may be dynamic.
+    Gives: scf.forall over (batch, key/value head, block of queries), inside it
+    scf.for over blocks of keys that carries the states of
+    attune.online_attention, then attune.online_finish. All heads of a group
+    are one tile. Blocks of keys that causal masking or a window hides from the
+    whole tile are never visited. Scratch is of static size.
+    Keeps: the order of every sum, whatever the number of threads; memory is
+    linear in the lengths.
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    Option<"queryBlock", "query-block", "int64_t", /*default=*/"96",
+      "Rows of a tile: queries times the heads of a group">,
+    Option<"keyBlock", "key-block", "int64_t", /*default=*/"256",
+      "Keys that one step folds in">,
+  ];
+}
+
+def ConvertAttuneOnlineToVector
+    : Pass<"convert-attune-online-to-vector", "::mlir::func::FuncOp"> {
+  let summary = "Turn steps of online softmax into vector code";
+  let description = [{
+    Rung 5 of the attention ladder.
+
+    Needs: attune.online_attention on tiles whose numbers of queries and keys
+    have a constant upper bound (a static size, or a slice of `min(constant,
+    ..)` rows), as convert-attune-attention-to-online makes them.
+    Gives: vector code on tensors with scratch of static size. Keys and values
+    are packed into panels of `lanes`; scores, probabilities and the weighted
+    sum are computed `rows` at a time in registers; masks are computed only for
+    panels on an edge. attune.online_finish and attune.online_merge too.
+    Keeps: a row that sees no key gives zeros; the order of every sum.
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", /*default=*/"16",
+      "Width of the register tile; a multiple of 8">,
+    Option<"rows", "rows", "int64_t", /*default=*/"6",
+      "Rows of the register tile">,
+  ];
+}
+
 def ConvertAttuneLadderToLinalg : Pass<"convert-attune-ladder-to-linalg"> {
   let summary = "Write the unfused attention ladder as linalg ops";
   let description = [{
