@@ -1,0 +1,59 @@
+//===- Attention.h - Shared by the files that lower attention ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_ATTENTION_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_ATTENTION_H
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Codegen/KernelBuilder.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace attune {
+
+/// The register tile; the options of convert-attune-online-to-vector.
+struct AttentionTile {
+  int64_t lanes;
+  int64_t rows;
+};
+
+/// exp(x) = exp2(x * kLog2E).
+constexpr double kLog2E = 1.4426950408889634;
+
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+/// The larger of two scalars or vectors; `rhs` where `lhs` is NaN. One
+/// instruction, where maximumf is four.
+mlir::Value emitMax(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
+/// `maximum`, but 0 where it is -inf: subtracting it from a score of -inf gives
+/// -inf and not NaN.
+mlir::Value emitSafeMax(KernelBuilder &k, mlir::Value maximum);
+/// exp of a scalar or vector that is at most 0 or so.
+mlir::Value emitExp(KernelBuilder &k, mlir::Value x);
+
+/// Walks `size` elements in vectors of `lanes`: `body(k, at, valid, carried)`,
+/// where `valid` is null if every vector is whole.
+KernelBuilder::Values
+forVectors(KernelBuilder &k, mlir::Value size, int64_t lanes,
+           mlir::ValueRange inits,
+           llvm::function_ref<KernelBuilder::Values(
+               KernelBuilder &, mlir::Value at, mlir::Value valid,
+               mlir::ValueRange carried)>
+               body);
+
+/// Lowers steps of online softmax.
+void populateOnlineAttentionPatterns(mlir::RewritePatternSet &,
+                                     const AttentionTile &);
+/// Lowers online_finish, online_merge and the fills that start states.
+void populateOnlineStatePatterns(mlir::RewritePatternSet &,
+                                 const AttentionTile &);
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_ATTENTION_H
