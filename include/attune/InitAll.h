@@ -9,6 +9,7 @@
 #define ATTUNE_INITALL_H
 
 #include "Attune/AttuneDialect.h"
+#include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Transforms/Passes.h"
 
@@ -21,8 +22,9 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 
 /// Registers every pass and named pipeline of Attune.
 inline void registerAllPasses() {
-  registerAttuneConversionPasses();
   registerAttuneTransformsPasses();
+  registerAttuneConversionPasses();
+  registerAttuneCodegenPasses();
 }
 
 } // namespace attune

@@ -128,8 +128,8 @@ public:
       tensor::ParallelInsertSliceOp::create(k.b, k.loc, tile, dest, at, sizes,
                                             strides);
     };
-    insert(finish.getResult(), loop.getRegionIterArgs()[0],
-           with(rowAt, zero), with(rowSizes, width(op.getResult())));
+    insert(finish.getResult(), loop.getRegionIterArgs()[0], with(rowAt, zero),
+           with(rowSizes, width(op.getResult())));
     if (op.getLse())
       insert(finish.getLse(), loop.getRegionIterArgs()[1], rowAt, rowSizes);
     return loop.getResults();
@@ -153,8 +153,8 @@ private:
       if (!type.isDynamicDim(dim))
         sizes.push_back(k.b.getIndexAttr(type.getDimSize(dim)));
       else // Only batch and queries may be dynamic.
-        sizes.push_back(getAsOpFoldResult(dim == 0 ? k.dim(query, 0)
-                                                   : numQueries));
+        sizes.push_back(
+            getAsOpFoldResult(dim == 0 ? k.dim(query, 0) : numQueries));
     }
     return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
   }
@@ -171,8 +171,7 @@ private:
       position = k.add(firstQuery, k.sub(numKeys, numQueries));
     end = maximum(k, begin, k.min(end, k.add(position, queries)));
     if (op.getWindow())
-      begin = maximum(k, begin,
-                      k.sub(position, k.index(*op.getWindow() - 1)));
+      begin = maximum(k, begin, k.sub(position, k.index(*op.getWindow() - 1)));
     return {begin, end};
   }
 
@@ -188,8 +187,8 @@ private:
     states = k.forLoop(
         begin, end, keyBlock, states,
         [&, end = end](KernelBuilder &k, Value first, ValueRange carried) {
-          OpFoldResult keys = getAsOpFoldResult(
-              k.min(k.index(keyBlock), k.sub(end, first)));
+          OpFoldResult keys =
+              getAsOpFoldResult(k.min(k.index(keyBlock), k.sub(end, first)));
           SmallVector<OpFoldResult> at = {batch, kvHead, first, zero};
           Value kBlock = cut(k, key, at, {one, one, keys, width(key)});
           Value vBlock = cut(k, value, at, {one, one, keys, width(value)});

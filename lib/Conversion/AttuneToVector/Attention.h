@@ -39,13 +39,12 @@ mlir::Value emitExp(KernelBuilder &k, mlir::Value x);
 
 /// Walks `size` elements in vectors of `lanes`: `body(k, at, valid, carried)`,
 /// where `valid` is null if every vector is whole.
-KernelBuilder::Values
-forVectors(KernelBuilder &k, mlir::Value size, int64_t lanes,
-           mlir::ValueRange inits,
-           llvm::function_ref<KernelBuilder::Values(
-               KernelBuilder &, mlir::Value at, mlir::Value valid,
-               mlir::ValueRange carried)>
-               body);
+KernelBuilder::Values forVectors(
+    KernelBuilder &k, mlir::Value size, int64_t lanes, mlir::ValueRange inits,
+    llvm::function_ref<KernelBuilder::Values(KernelBuilder &, mlir::Value at,
+                                             mlir::Value valid,
+                                             mlir::ValueRange carried)>
+        body);
 
 /// Lowers steps of online softmax.
 void populateOnlineAttentionPatterns(mlir::RewritePatternSet &,

@@ -246,20 +246,20 @@ Value StepKernel::packQueries(KernelBuilder &k, Value to) {
     return forVectors(
         k, k.index(width), lanes, c,
         [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-          Value x = k.load(op.getQuery(),
-                           place(k, op.getQuery(), row, column), lanes, valid);
+          Value x = k.load(op.getQuery(), place(k, op.getQuery(), row, column),
+                           lanes, valid);
           x = arith::MulFOp::create(k.b, k.loc, x, scale);
           return Values{k.store(x, c[0], {block, i, column})};
         });
   };
-  return k.forLoop(
-      k.index(0), countRowBlocks(k), 1, to,
-      [&](KernelBuilder &k, Value block, ValueRange c) {
-        return k.forLoop(k.index(0), k.index(rows), 1, c,
+  return k.forLoop(k.index(0), countRowBlocks(k), 1, to,
+                   [&](KernelBuilder &k, Value block, ValueRange c) {
+                     return k.forLoop(
+                         k.index(0), k.index(rows), 1, c,
                          [&](KernelBuilder &k, Value i, ValueRange c) {
                            return packRow(k, block, i, c);
                          });
-      })[0];
+                   })[0];
 }
 
 Value StepKernel::packKeys(KernelBuilder &k, Value to) {
@@ -282,29 +282,27 @@ Value StepKernel::packKeys(KernelBuilder &k, Value to) {
     return panels;
   };
   int64_t whole = width / kSquare * kSquare;
-  return k.forLoop(
-      k.index(0), k.ceilDiv(keys, lanes), 1, to,
-      [&](KernelBuilder &k, Value panel, ValueRange c) {
-        Value panels = c[0];
-        for (int64_t lane = 0; lane < lanes; lane += kSquare) {
-          panels = k.forLoop(
-              k.index(0), k.index(whole), kSquare, panels,
-              [&](KernelBuilder &k, Value column, ValueRange c) {
-                return Values{
-                    packSquare(k, panel, lane, column, kSquare, c[0])};
-              })[0];
-          if (whole < width)
-            panels = packSquare(k, panel, lane, k.index(whole), width - whole,
-                                panels);
-        }
-        return Values{panels};
-      })[0];
+  return k.forLoop(k.index(0), k.ceilDiv(keys, lanes), 1, to,
+                   [&](KernelBuilder &k, Value panel, ValueRange c) {
+                     Value panels = c[0];
+                     for (int64_t lane = 0; lane < lanes; lane += kSquare) {
+                       panels = k.forLoop(
+                           k.index(0), k.index(whole), kSquare, panels,
+                           [&](KernelBuilder &k, Value column, ValueRange c) {
+                             return Values{packSquare(k, panel, lane, column,
+                                                      kSquare, c[0])};
+                           })[0];
+                       if (whole < width)
+                         panels = packSquare(k, panel, lane, k.index(whole),
+                                             width - whole, panels);
+                     }
+                     return Values{panels};
+                   })[0];
 }
 
 Value StepKernel::packValues(KernelBuilder &k, Value to) {
   return k.forLoop(
-      k.index(0), keys, 1, to,
-      [&](KernelBuilder &k, Value n, ValueRange c) {
+      k.index(0), keys, 1, to, [&](KernelBuilder &k, Value n, ValueRange c) {
         Value packed = c[0];
         for (int64_t panel = 0; panel < valuePanels; ++panel) {
           int64_t column = panel * lanes;
@@ -323,8 +321,7 @@ Value StepKernel::packValues(KernelBuilder &k, Value to) {
 Value StepKernel::keyPosition(KernelBuilder &k, const Row &row) {
   Value position = k.add(op.getQueryOffset(), row.query);
   if (op.getCausal() != CausalAlign::TopLeft)
-    position =
-        k.add(position, k.sub(op.getNumKeys(), op.getNumQueries()));
+    position = k.add(position, k.sub(op.getNumKeys(), op.getNumQueries()));
   return k.sub(position, op.getKeyOffset());
 }
 
@@ -380,11 +377,10 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
   for (auto [row, score] : llvm::zip_equal(at, scores)) {
     if (auto cap = op.getSoftcap()) {
       double limit = cap->convertToDouble();
-      score = arith::MulFOp::create(k.b, k.loc, score,
-                                    k.splat(1.0 / limit, lanes));
-      score = math::TanhOp::create(k.b, k.loc, score);
       score =
-          arith::MulFOp::create(k.b, k.loc, score, k.splat(limit, lanes));
+          arith::MulFOp::create(k.b, k.loc, score, k.splat(1.0 / limit, lanes));
+      score = math::TanhOp::create(k.b, k.loc, score);
+      score = arith::MulFOp::create(k.b, k.loc, score, k.splat(limit, lanes));
     }
     if (Value bias = op.getBias()) {
       Value x = k.load(bias, place(k, bias, row, start), lanes, valid);
@@ -394,10 +390,10 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
       Value head = k.add(k.mul(kvHead, group), row.head);
       Value slope = k.splat(k.loadScalar(slopes, {head}), lanes);
       Value first = toFloat(k, k.sub(start, keyPosition(k, row)));
-      Value numbers = arith::SIToFPOp::create(
-          k.b, k.loc, k.vectorType(lanes), laneNumbers(k, lanes));
-      Value distance = arith::AddFOp::create(k.b, k.loc, numbers,
-                                             k.splat(first, lanes));
+      Value numbers = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes),
+                                              laneNumbers(k, lanes));
+      Value distance =
+          arith::AddFOp::create(k.b, k.loc, numbers, k.splat(first, lanes));
       score = k.fma(slope, distance, score);
     }
     if (op.getMask()) {
@@ -449,8 +445,8 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
   Value zero = k.index(0);
   Value firstPanel = zero;
   if (op.getWindow())
-    firstPanel = arith::DivUIOp::create(k.b, k.loc, range.first,
-                                        k.index(lanes));
+    firstPanel =
+        arith::DivUIOp::create(k.b, k.loc, range.first, k.index(lanes));
   Value endPanel = k.ceilDiv(range.last, lanes);
   Value firstKey = k.mul(firstPanel, lanes);
   Value depth = k.sub(range.last, firstKey);
@@ -484,9 +480,8 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
   Values maxima, safe, shrink, factors;
   for (int64_t i = 0; i < rows; ++i) {
     Value old = k.loadScalar(carried[2], place(k, carried[2], at[i]));
-    Value block = reduce(k, state[1 + i], [&](Value a, Value b) {
-      return emitMax(k, a, b);
-    });
+    Value block = reduce(k, state[1 + i],
+                         [&](Value a, Value b) { return emitMax(k, a, b); });
     maxima.push_back(emitMax(k, block, old));
     safe.push_back(emitSafeMax(k, maxima.back()));
     shrink.push_back(arith::SubFOp::create(k.b, k.loc, old, safe.back()));
@@ -541,8 +536,8 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
     Values inits;
     for (int64_t i = 0; i < rows; ++i) {
       Value x = k.load(acc, place(k, acc, at[i], column), lanes, valid);
-      inits.push_back(arith::MulFOp::create(k.b, k.loc, x,
-                                            k.splat(factors[i], lanes)));
+      inits.push_back(
+          arith::MulFOp::create(k.b, k.loc, x, k.splat(factors[i], lanes)));
     }
     Values folded = emitMicrokernel(
         k, rows, depth, inits,
@@ -564,8 +559,8 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                           return Values{foldPanel(k, panel, {}, c[0])};
                         })[0];
   if (whole * lanes < valueWidth)
-    acc = foldPanel(k, k.index(whole), k.index(valueWidth - whole * lanes),
-                    acc);
+    acc =
+        foldPanel(k, k.index(whole), k.index(valueWidth - whole * lanes), acc);
   return {probabilities, acc, max, sum};
 }
 
@@ -620,16 +615,16 @@ Values StepKernel::emit(OpBuilder &builder) {
   Values states = {op.getAcc(), op.getMax(), op.getSum()};
   if (alone)
     return tile(k, states);
-  return k.forLoop(
-      k.index(0), k.dim(op.getQuery(), 0), 1, states,
-      [&](KernelBuilder &k, Value b, ValueRange c) {
-        return k.forLoop(k.index(0), k.dim(op.getKey(), 1), 1, c,
+  return k.forLoop(k.index(0), k.dim(op.getQuery(), 0), 1, states,
+                   [&](KernelBuilder &k, Value b, ValueRange c) {
+                     return k.forLoop(
+                         k.index(0), k.dim(op.getKey(), 1), 1, c,
                          [&](KernelBuilder &k, Value g, ValueRange c) {
                            batch = b;
                            kvHead = g;
                            return tile(k, c);
                          });
-      });
+                   });
 }
 
 struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
@@ -646,7 +641,8 @@ struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
     auto keys = upperBound(op.getKey(), 2);
     if (!queries || !keys)
       return rewriter.notifyMatchFailure(op, "the tile has no upper bound");
-    rewriter.replaceOp(op, StepKernel(op, tile, *queries, *keys).emit(rewriter));
+    rewriter.replaceOp(op,
+                       StepKernel(op, tile, *queries, *keys).emit(rewriter));
     return success();
   }
   AttentionTile tile;

@@ -19,8 +19,8 @@ using namespace mlir;
 namespace attune {
 
 Value emitMax(KernelBuilder &k, Value lhs, Value rhs) {
-  Value more = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, lhs,
-                                     rhs);
+  Value more =
+      arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, lhs, rhs);
   return arith::SelectOp::create(k.b, k.loc, more, lhs, rhs);
 }
 
@@ -31,24 +31,24 @@ static Value constantLike(KernelBuilder &k, Value like, double value) {
 }
 
 Value emitSafeMax(KernelBuilder &k, Value maximum) {
-  Value none = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ,
-                                     maximum,
-                                     constantLike(k, maximum, -INFINITY));
+  Value none =
+      arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ, maximum,
+                            constantLike(k, maximum, -INFINITY));
   return arith::SelectOp::create(k.b, k.loc, none,
                                  constantLike(k, maximum, 0.0), maximum);
 }
 
 Value emitExp(KernelBuilder &k, Value x) {
-  Value scaled = arith::MulFOp::create(k.b, k.loc, x,
-                                       constantLike(k, x, kLog2E));
+  Value scaled =
+      arith::MulFOp::create(k.b, k.loc, x, constantLike(k, x, kLog2E));
   return math::Exp2Op::create(k.b, k.loc, scaled);
 }
 
-KernelBuilder::Values
-forVectors(KernelBuilder &k, Value size, int64_t lanes, ValueRange inits,
-           llvm::function_ref<KernelBuilder::Values(
-               KernelBuilder &, Value at, Value valid, ValueRange carried)>
-               body) {
+KernelBuilder::Values forVectors(
+    KernelBuilder &k, Value size, int64_t lanes, ValueRange inits,
+    llvm::function_ref<KernelBuilder::Values(KernelBuilder &, Value at,
+                                             Value valid, ValueRange carried)>
+        body) {
   auto known = getConstantIntValue(size);
   if (known && *known % lanes == 0)
     return k.forLoop(k.index(0), size, lanes, inits,
@@ -121,10 +121,11 @@ Value destination(KernelBuilder &k, OpResult result, Value like) {
     if (auto insert =
             dyn_cast<tensor::ParallelInsertSliceOp>(*result.user_begin())) {
       bool known = llvm::all_of(insert->getOperands(), [&](Value operand) {
-        return operand == result || DominanceInfo().properlyDominates(operand, op);
+        return operand == result ||
+               DominanceInfo().properlyDominates(operand, op);
       });
-      if (known && insert.getSourceType().getRank() ==
-                       insert.getDestType().getRank())
+      if (known &&
+          insert.getSourceType().getRank() == insert.getDestType().getRank())
         return tensor::ExtractSliceOp::create(
             k.b, k.loc, cast<RankedTensorType>(result.getType()),
             insert.getDest(), insert.getMixedOffsets(), insert.getMixedSizes(),
@@ -133,9 +134,9 @@ Value destination(KernelBuilder &k, OpResult result, Value like) {
   auto type = cast<RankedTensorType>(result.getType());
   SmallVector<OpFoldResult> sizes;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    sizes.push_back(getAsOpFoldResult(
-        type.isDynamicDim(dim) ? k.dim(like, dim)
-                               : k.index(type.getDimSize(dim))));
+    sizes.push_back(getAsOpFoldResult(type.isDynamicDim(dim)
+                                          ? k.dim(like, dim)
+                                          : k.index(type.getDimSize(dim))));
   return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
 }
 
