@@ -117,7 +117,7 @@ private:
   struct Cuts {
     int64_t count = 0, rows = 0, last = 0;
   };
-  std::map<std::string, Cuts, std::less<>> cuts;
+  std::map<std::pair<std::string, bool>, Cuts> cuts; ///< by name, transposed
   static constexpr unsigned maxErrors = 200;
   unsigned numErrors = 0;
 };
@@ -130,7 +130,7 @@ static bool isCut(const spec::WeightSource &source) {
 void Checker::note(const NeededWeight &weight) {
   for (const spec::WeightSource &source : weight.sources)
     if (isCut(source)) {
-      Cuts &cut = cuts[source.tensor];
+      Cuts &cut = cuts[{source.tensor, source.transposed}];
       ++cut.count;
       cut.rows += source.end - source.begin;
       cut.last = std::max({cut.last, source.begin, source.end});
@@ -191,7 +191,7 @@ void Checker::check(const NeededWeight &weight) {
     Expectation expected{weight.shape, true};
     if (isCut(source)) {
       // Cuts side by side take a tensor apart: it has these rows and no more.
-      const Cuts &cut = cuts[source.tensor];
+      const Cuts &cut = cuts[{source.tensor, source.transposed}];
       expected.exactRows = cut.count > 1 && cut.rows == cut.last;
       expected.shape[0] = cut.last;
     } else if (!single || weight.padding) {
