@@ -496,8 +496,9 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
 /// its input, in order.
 static SmallVector<Value *> passed(LayerScope &scope) {
   SmallVector<Value *> values;
-  for (Value *value : {&scope.cos, &scope.sin, &scope.mask, &scope.past,
-                       &scope.length, &scope.keyCache, &scope.valueCache})
+  for (Value *value :
+       {&scope.cos, &scope.sin, &scope.mask, &scope.memory, &scope.memoryMask,
+        &scope.past, &scope.length, &scope.keyCache, &scope.valueCache})
     if (*value)
       values.push_back(value);
   return values;

@@ -439,32 +439,27 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
   using spec::Placement;
 
   if (block.placement == Placement::Parallel) {
-    // All sublayers read the block's input; their results are added up.
-    Value sum = input;
-    Value first;
-    if (block.attention) {
-      first = norm(block.norm, "norm1.", input);
-      if (first)
-        sum = attention(*block.attention, "attention.", first, width, sum);
-      if (!first || !sum)
-        return {};
-    }
-    if (block.cross) {
-      Value own = norm(block.norm, "norm_cross.", input);
-      if (own)
-        sum = attention(*block.cross, "cross.", own, width, sum);
-      if (!own || !sum)
-        return {};
-    }
+    // All sublayers read the block's input and their results are added up. The
+    // norms come first, so that the sums can take the input's place.
+    Value attended, crossed, fed;
+    if (block.attention && !(attended = norm(block.norm, "norm1.", input)))
+      return {};
+    if (block.cross && !(crossed = norm(block.norm, "norm_cross.", input)))
+      return {};
     if (block.ffn) {
-      Value second = first && sameNorm(block.norm)
-                         ? first
-                         : norm(block.norm, "norm2.", input);
-      if (second)
-        sum = ffn(*block.ffn, "ffn.", second, width, sum);
-      if (!second || !sum)
+      fed = attended && sameNorm(block.norm)
+                ? attended
+                : norm(block.norm, "norm2.", input);
+      if (!fed)
         return {};
     }
+    Value sum = input;
+    if (attended)
+      sum = attention(*block.attention, "attention.", attended, width, sum);
+    if (sum && crossed)
+      sum = attention(*block.cross, "cross.", crossed, width, sum);
+    if (sum && fed)
+      sum = ffn(*block.ffn, "ffn.", fed, width, sum);
     return sum;
   }
 

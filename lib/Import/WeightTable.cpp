@@ -90,14 +90,18 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
   if (columns)
     shape.push_back(columns);
 
+  // Layers that name the same tensors share one copy.
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto type = RankedTensorType::get(shape, storage);
+  ArrayAttr from = builder.getArrayAttr(attributes);
+  WeightOp &weight = bySource[{type, from}];
+  if (weight)
+    return weight;
   if (last)
     builder.setInsertionPointAfter(last);
-  last = WeightOp::create(builder, loc, symbol,
-                          RankedTensorType::get(shape, storage), stacked,
-                          builder.getArrayAttr(attributes),
-                          /*panel_width=*/nullptr);
-  return last;
+  weight = last = WeightOp::create(builder, loc, symbol, type, stacked, from,
+                                   /*panel_width=*/nullptr);
+  return weight;
 }
 
 Value WeightTable::get(OpBuilder &builder, Location loc, StringRef symbol,
@@ -108,6 +112,7 @@ Value WeightTable::get(OpBuilder &builder, Location loc, StringRef symbol,
     weight = declare(loc, symbol, pieces, columns, layer);
   if (!weight)
     return {};
-  return WeightGetOp::create(builder, loc, weight.getLayerType(), symbol,
+  return WeightGetOp::create(builder, loc, weight.getLayerType(),
+                             weight.getSymName(),
                              weight.getStacked() ? index : Value());
 }

@@ -46,6 +46,7 @@ private:
   mlir::Type storage;
   DiagnosticEngine &diags;
   llvm::StringMap<WeightOp> declared;
+  llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, WeightOp> bySource;
   WeightOp last;
 };
 
