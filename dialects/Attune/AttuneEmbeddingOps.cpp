@@ -11,6 +11,28 @@
 using namespace mlir;
 using namespace attune;
 
+/// Six digits, which is what a dense array of f64 prints, would turn text into
+/// another model.
+static void printExactDoubles(OpAsmPrinter &printer, Operation *,
+                              DenseF64ArrayAttr values) {
+  printer << "[";
+  llvm::interleaveComma(values.asArrayRef(), printer, [&](double value) {
+    printer.printFloat(APFloat(value));
+  });
+  printer << "]";
+}
+
+static ParseResult parseExactDoubles(OpAsmParser &parser,
+                                     DenseF64ArrayAttr &values) {
+  SmallVector<double> numbers;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseFloat(numbers.emplace_back());
+      }))
+    return failure();
+  values = parser.getBuilder().getDenseF64ArrayAttr(numbers);
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "Attune/AttuneEmbeddingOps.cpp.inc"
 

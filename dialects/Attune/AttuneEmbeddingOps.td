@@ -88,8 +88,8 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
   let results = (outs RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$cos,
                       RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$sin);
   let assemblyFormat = [{
-    $positions `frequencies` $frequencies (`factor` $factor^)?
-    (`dynamic` $dynamic^)? attr-dict
+    $positions `frequencies` custom<ExactDoubles>($frequencies)
+    (`factor` $factor^)? (`dynamic` custom<ExactDoubles>($dynamic)^)? attr-dict
     `:` type($positions) `->` type($cos) `,` type($sin)
   }];
   let hasVerifier = 1;
