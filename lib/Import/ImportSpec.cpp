@@ -137,6 +137,15 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
     diags.error(stream.location, "weights can be stored as f32, f16 or bf16");
     return {};
   }
+  for (const spec::Stream &each : model.streams)
+    for (const spec::Layer &layer : each.layers)
+      if (const spec::Attention *attention = getSelfAttention(layer))
+        if (attention->relative) {
+          diags.error(attention->location,
+                      "relative positions can be described and inspected, but "
+                      "not compiled yet");
+          return {};
+        }
 
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(toLocation(&context, stream.location));

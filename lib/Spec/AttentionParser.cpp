@@ -13,8 +13,8 @@ namespace attune::spec {
 
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "sinks", "lse"};
-static const char *const projectionKeys[] = {"rope", "qk_norm", "bias",
-                                             "source"};
+static const char *const projectionKeys[] = {"rope", "relative", "qk_norm",
+                                             "bias", "source"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -74,6 +74,9 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
       attention.qkvBias = attention.outBias = bias->boolean;
     }
   }
+  attention.relative = object.boolean("relative", false);
+  if (attention.relative && !attention.source.empty())
+    object.error("relative", "positions of another stream have no distance");
   if (auto rope = object.object("rope"))
     attention.rope = parseRope(*rope, headDim);
   if (auto norm = object.object("qk_norm"))

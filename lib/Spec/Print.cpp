@@ -89,6 +89,8 @@ static Json print(const Attention &attention, int64_t width) {
     json["softcap"] = *attention.softcap;
   if (attention.alibi)
     json["alibi"] = true;
+  if (attention.relative)
+    json["relative"] = true;
   if (attention.rope)
     json["rope"] = print(*attention.rope, attention.headDim);
   if (attention.qkNorm)

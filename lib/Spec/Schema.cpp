@@ -206,6 +206,9 @@ static const ObjectType &attentionType() {
            "see only this many last keys, the query's own among them"},
           {"softcap", positive(), "scores become c tanh(score / c)"},
           {"alibi", boolean(), "linear biases by distance; default false"},
+          {"relative", boolean(),
+           "relative positions of Transformer-XL: scores are (q + u) k + "
+           "(q + v) W_r r(distance); default false"},
           {"rope", object(ropeType()), "rotary positions"},
           {"qk_norm", object(normType()), "normalise each query and key head"},
           {"bias", either({boolean(), object(biasType())}),

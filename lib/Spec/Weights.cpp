@@ -39,6 +39,12 @@ public:
                op.qkvBias);
     projection(prefix + "v.", op.kvHeads * op.valueDim, op.sourceWidth,
                op.qkvBias);
+    if (op.relative) {
+      int64_t rows = op.heads * op.headDim;
+      roles.push_back({prefix + "r.weight", rows, width});
+      roles.push_back({prefix + "r.content_bias", rows, 0});
+      roles.push_back({prefix + "r.position_bias", rows, 0});
+    }
     if (op.qkNorm) {
       norm(prefix + "q_norm.", *op.qkNorm, op.headDim);
       norm(prefix + "k_norm.", *op.qkNorm, op.headDim);

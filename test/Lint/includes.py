@@ -14,7 +14,8 @@ import tree
 LEVELS = [
     ["Support"],
     ["dialects"],
-    ["Spec", "Analysis", "Runtime"],
+    ["Spec", "Runtime"],
+    ["Analysis"],  # counts what descriptions say, so it comes after Spec
     ["Import", "Transforms", "Conversion", "Codegen"],
     ["Target/CPU", "Target/PTX"],
     ["Pipelines"],

@@ -98,6 +98,9 @@ struct Attention {
   std::optional<double> softcap;
   bool alibi = false; ///< with slopes 2^(-8h/H), interleaved if H is no power
                       ///< of two (Press et al.)
+  /// Relative positions of Transformer-XL (Dai et al. 2019): roles "r.weight"
+  /// [heads*head_dim, D], "r.content_bias" and "r.position_bias".
+  bool relative = false;
   std::optional<Rope> rope;
   std::optional<Norm> qkNorm; ///< per head, over head_dim; roles q_norm/k_norm
   Fusion fusion = Fusion::Auto;

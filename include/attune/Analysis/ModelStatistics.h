@@ -1,0 +1,97 @@
+//===- ModelStatistics.h - What a model costs, before it exists -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ANALYSIS_MODELSTATISTICS_H
+#define ATTUNE_ANALYSIS_MODELSTATISTICS_H
+
+#include "attune/Spec/Spec.h"
+
+namespace llvm {
+class raw_ostream;
+}
+
+/// Parameters, FLOPs and bytes of a model, computed from its description alone.
+///
+/// - Parameters are counted once each: a tied head has none of its own, and
+///   layers whose weights come from the same tensors count at the first.
+/// - FLOPs are those of one forward pass over the given lengths: 2 for each
+///   multiply-add of a projection or an attention. Scores that a causal mask or
+///   a window hides are not counted. Norms, activations, softmax and rotations
+///   are left out: they are bound by memory, not by arithmetic.
+/// - Bytes of weights follow the model's dtype. Activations and the KV cache
+///   are f32, as compiled programs keep them. `activationBytes` is an estimate
+///   of the most that is alive at once; the compiled program has the exact
+///   plan.
+/// - `scoreBytes` is what a program that does not fuse attention would need for
+///   all heads' attention weights at once, in the type of the model's weights
+///   (bare ops: of their query).
+namespace attune {
+
+/// Part of a layer: one projection, or the attention itself.
+struct PartStatistics {
+  std::string name; ///< "attention.qkv", "ffn.down", "norms", ...
+  uint64_t parameters = 0;
+  double flops = 0;
+};
+
+struct LayerStatistics {
+  std::string stream, name, kind;
+  int64_t repeat = 1;
+  SourceLocation location;
+  // Of all repeats together:
+  uint64_t parameters = 0;
+  double weightBytes = 0, flops = 0, cacheBytes = 0;
+  // Of one, since repeats follow each other:
+  double activationBytes = 0, scoreBytes = 0;
+  /// Parts of all repeats together; parts that cost nothing are left out.
+  std::vector<PartStatistics> parts;
+};
+
+/// One step of generation: a single token after `dims` tokens in the cache.
+struct DecodeStatistics {
+  double flops = 0;
+  double bytes = 0; ///< weights and cache that must be read
+};
+
+struct ModelStatistics {
+  std::string name;
+  spec::DType dtype = spec::DType::F32;
+  std::map<std::string, int64_t> dims; ///< the symbols and what was assumed
+  std::vector<LayerStatistics> layers;
+  uint64_t parameters = 0;
+  double weightBytes = 0, flops = 0, cacheBytes = 0;
+  /// The most of any layer.
+  double activationBytes = 0, scoreBytes = 0;
+  std::optional<DecodeStatistics> decode; ///< causal models of one stream
+};
+
+/// Counts. Symbols that `dims` leaves out are 1 for "batch", else the model's
+/// context, else 1024. Names in `dims` that the model has no use for are
+/// ignored: see unknownDims().
+ModelStatistics analyze(const spec::Model &model,
+                        const std::map<std::string, int64_t> &dims);
+
+/// The names in `dims` that no input of the model has.
+std::vector<std::string>
+unknownDims(const spec::Model &model,
+            const std::map<std::string, int64_t> &dims);
+
+void printTable(const ModelStatistics &statistics, llvm::raw_ostream &out);
+void printJson(const ModelStatistics &statistics, llvm::raw_ostream &out);
+/// One self-contained page.
+void printHtml(const ModelStatistics &statistics, llvm::raw_ostream &out);
+
+/// 1234567 as "1,234,567".
+std::string formatCount(uint64_t count);
+/// "1,192 GiB", "3.15 MiB": at least two digits, in units of 1024.
+std::string formatBytes(double bytes);
+/// "8.31 B", "3.15 M": in units of 1000.
+std::string formatShort(double count);
+
+} // namespace attune
+
+#endif // ATTUNE_ANALYSIS_MODELSTATISTICS_H

@@ -1,0 +1,452 @@
+//===- ModelStatistics.cpp - What a model costs -----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/ModelStatistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace attune::spec;
+
+namespace attune {
+
+static constexpr double activationSize = 4; // f32
+
+static double sizeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+    return 2;
+  case DType::I64:
+    return 8;
+  case DType::I8:
+  case DType::Bool:
+    return 1;
+  }
+  return 4;
+}
+
+/// Sum over m = 0 .. count-1 of m + shift, clamped to [0, limit].
+static double sumClamped(double count, double shift, double limit) {
+  // Rows before `begin` give 0, rows from `end` on give `limit`.
+  double begin = std::clamp(-shift, 0.0, count);
+  double end = std::clamp(limit - shift, begin, count);
+  double ramp = (end - begin) * ((begin + end - 1) / 2 + shift);
+  return ramp + (count - end) * limit;
+}
+
+/// How many (query, key) pairs are seen.
+static double visiblePairs(const Attention &attention, double queries,
+                           double keys) {
+  if (attention.causal == Causal::None)
+    return queries * keys;
+  double shift = attention.causal == Causal::BottomRight ? keys - queries : 0;
+  double seen = sumClamped(queries, shift + 1, keys);
+  if (attention.window)
+    seen -= sumClamped(
+        queries, shift + 1 - static_cast<double>(*attention.window), keys);
+  return seen;
+}
+
+namespace {
+
+/// The sizes of a stream's sequence.
+struct Extent {
+  double batch = 1, tokens = 1;
+};
+
+/// Adds up one layer after the other.
+class Counter {
+public:
+  Counter(const Model &model, ModelStatistics &result)
+      : model(model), result(result) {}
+
+  void run();
+
+private:
+  double extentOf(const Dim &dim) const;
+  Extent extentOf(const Stream &stream) const;
+  const TensorSpec *findInput(const std::string &name) const;
+
+  void countLayer(const Layer &layer);
+  void countWeights(const Layer &layer);
+  void countBlock(const Block &block, int64_t width);
+  void countAttention(const std::string &prefix, const Attention &attention,
+                      int64_t width);
+  void countBare(const Attention &attention);
+  void countFFN(const std::string &prefix, const FFN &ffn, int64_t width);
+  void countLinear(const Linear &linear, int64_t width);
+  /// One token after the others, as generation runs the layer.
+  void countDecode(const Layer &layer);
+
+  PartStatistics &part(const std::string &name);
+  void addFlops(const std::string &name, double flops) {
+    part(name).flops += flops * static_cast<double>(current.repeat);
+  }
+  void alive(double elements) {
+    current.activationBytes =
+        std::max(current.activationBytes, elements * activationSize);
+  }
+  double tokens() const { return here.batch * here.tokens; }
+
+  const Model &model;
+  ModelStatistics &result;
+  std::map<std::string, Extent> extents;
+  std::set<std::string> counted; ///< weights by where they come from
+  LayerStatistics current;
+  Extent here;
+  DecodeStatistics decode;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+/// The part of a layer that a weight belongs to: "attention.q.weight" is of
+/// "attention.qkv", "norm1.bias" of "norms".
+static std::string partOf(const Layer &layer, const std::string &role) {
+  std::string name = role.substr(0, role.rfind('.'));
+  if (name == role)
+    return std::holds_alternative<Norm>(layer.op) ? "norms" : "table";
+  if (name.find("norm") != std::string::npos)
+    return "norms";
+  size_t dot = name.rfind('.');
+  std::string prefix = dot == std::string::npos ? "" : name.substr(0, dot + 1);
+  std::string last = name.substr(prefix.size());
+  if (last == "q" || last == "k" || last == "v")
+    return prefix + "qkv";
+  if (last == "gate")
+    return prefix + "up";
+  return name;
+}
+
+/// Parameters of `elements` each that this weight adds over all repeats: none
+/// for tensors that an earlier weight already brought.
+static double newCopies(const Layer &layer, const WeightRole &role,
+                        std::set<std::string> &counted) {
+  std::string key;
+  bool perRepeat = false;
+  for (const WeightSource &source : resolveWeight(layer, role.role)) {
+    perRepeat |= source.tensor.find("{i}") != std::string::npos;
+    key += source.tensor + '\0' + std::to_string(source.begin) + ":" +
+           std::to_string(source.end) + ";";
+  }
+  if (perRepeat)
+    key += std::to_string(layer.first);
+  if (!counted.insert(key).second)
+    return 0;
+  return perRepeat ? static_cast<double>(layer.repeat) : 1;
+}
+
+void Counter::countWeights(const Layer &layer) {
+  for (const WeightRole &role : weightRoles(layer)) {
+    double elements = static_cast<double>(role.rows) *
+                      static_cast<double>(std::max<int64_t>(role.columns, 1));
+    double fresh = elements * newCopies(layer, role, counted);
+    std::string name = std::holds_alternative<Linear>(layer.op)
+                           ? "projection"
+                           : partOf(layer, role.role);
+    part(name).parameters += static_cast<uint64_t>(fresh);
+    current.parameters += static_cast<uint64_t>(fresh);
+    current.weightBytes += fresh * sizeOf(model.dtype);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+PartStatistics &Counter::part(const std::string &name) {
+  for (PartStatistics &existing : current.parts)
+    if (existing.name == name)
+      return existing;
+  current.parts.push_back({name});
+  return current.parts.back();
+}
+
+void Counter::countAttention(const std::string &prefix,
+                             const Attention &attention, int64_t width) {
+  Extent keys = attention.source.empty() ? here : extents[attention.source];
+  double heads = static_cast<double>(attention.heads);
+  double kvHeads = static_cast<double>(attention.kvHeads);
+  double headDim = static_cast<double>(attention.headDim);
+  double valueDim = static_cast<double>(attention.valueDim);
+  double channels = static_cast<double>(width);
+  double sourceTokens = here.batch * keys.tokens;
+  double kvChannels = kvHeads * (headDim + valueDim);
+
+  addFlops(prefix + "qkv", 2 * tokens() * channels * heads * headDim +
+                               2 * sourceTokens *
+                                   static_cast<double>(attention.sourceWidth) *
+                                   kvChannels);
+  double pairs =
+      here.batch * heads * visiblePairs(attention, here.tokens, keys.tokens);
+  addFlops(prefix + "scores", 2 * pairs * (headDim + valueDim));
+  if (attention.relative) {
+    // Distances are the same for all sequences of a batch.
+    addFlops(prefix + "r", 2 * here.tokens * channels * heads * headDim +
+                               2 * pairs * headDim);
+  }
+  addFlops(prefix + "o", 2 * tokens() * heads * valueDim * channels);
+
+  current.scoreBytes =
+      std::max(current.scoreBytes, here.batch * heads * here.tokens *
+                                       keys.tokens * sizeOf(model.dtype));
+  if (attention.causal != Causal::None || !attention.source.empty())
+    current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
+                          kvChannels * activationSize;
+  // The residual, its norm, queries, keys and values, the heads' results.
+  alive(tokens() * (2 * channels + heads * (headDim + valueDim)) +
+        sourceTokens * kvChannels);
+}
+
+void Counter::countBare(const Attention &attention) {
+  const TensorSpec *query = findInput(attention.queryInput);
+  const TensorSpec *key = findInput(attention.keyInput);
+  if (!query || !key || query->shape.size() != 4 || key->shape.size() != 4)
+    return;
+  double batch = extentOf(query->shape[0]);
+  double queries = extentOf(query->shape[2]), keys = extentOf(key->shape[2]);
+  double heads = static_cast<double>(attention.heads);
+  double kvHeads = static_cast<double>(attention.kvHeads);
+  double headDim = static_cast<double>(attention.headDim);
+  double valueDim = static_cast<double>(attention.valueDim);
+  addFlops("scores", 2 * batch * heads *
+                         visiblePairs(attention, queries, keys) *
+                         (headDim + valueDim));
+  current.scoreBytes = batch * heads * queries * keys * sizeOf(query->dtype);
+  // Queries, keys, values and results, as they are stored.
+  current.activationBytes = batch *
+                            (heads * queries * (headDim + valueDim) +
+                             kvHeads * keys * (headDim + valueDim)) *
+                            sizeOf(query->dtype);
+}
+
+void Counter::countFFN(const std::string &prefix, const FFN &ffn,
+                       int64_t width) {
+  double hidden = static_cast<double>(ffn.width);
+  double channels = static_cast<double>(width);
+  double product = 2 * tokens() * channels * hidden;
+  addFlops(prefix + "up", ffn.gated ? 2 * product : product);
+  addFlops(prefix + "down", product);
+  alive(tokens() * (2 * channels + hidden));
+}
+
+void Counter::countLinear(const Linear &linear, int64_t width) {
+  double out = static_cast<double>(linear.out);
+  double channels = static_cast<double>(width);
+  addFlops("projection", 2 * tokens() * channels * out);
+  alive(tokens() * (channels + out));
+}
+
+void Counter::countBlock(const Block &block, int64_t width) {
+  if (block.attention)
+    countAttention("attention.", *block.attention, width);
+  if (block.cross)
+    countAttention("cross.", *block.cross, width);
+  if (block.ffn)
+    countFFN("ffn.", *block.ffn, width);
+}
+
+static const char *kindOf(const Layer &layer) {
+  static const char *const kinds[] = {
+      "embedding", "positions", "block", "attention", "ffn", "norm", "linear"};
+  if (const auto *norm = std::get_if<Norm>(&layer.op))
+    return stringify(norm->kind);
+  return kinds[layer.op.index()];
+}
+
+void Counter::countLayer(const Layer &layer) {
+  int64_t width = layer.inputWidth;
+  alive(tokens() * 2 * static_cast<double>(std::max(width, layer.width)));
+  if (const auto *op = std::get_if<Block>(&layer.op)) {
+    countBlock(*op, width);
+  } else if (const auto *op = std::get_if<Attention>(&layer.op)) {
+    if (op->projections)
+      countAttention("", *op, width);
+    else
+      countBare(*op);
+  } else if (const auto *op = std::get_if<FFN>(&layer.op)) {
+    countFFN("", *op, width);
+  } else if (const auto *op = std::get_if<Linear>(&layer.op)) {
+    countLinear(*op, width);
+  }
+  countWeights(layer); // after the parts are there, in the order they run
+  for (const PartStatistics &part : current.parts)
+    current.flops += part.flops;
+}
+
+//===----------------------------------------------------------------------===//
+// Decoding
+//===----------------------------------------------------------------------===//
+
+/// A layer's self-attention, if it has one.
+static const Attention *selfAttention(const Layer &layer) {
+  if (const auto *block = std::get_if<Block>(&layer.op))
+    return block->attention ? &*block->attention : nullptr;
+  const auto *attention = std::get_if<Attention>(&layer.op);
+  return attention && attention->projections ? attention : nullptr;
+}
+
+void Counter::countDecode(const Layer &layer) {
+  double repeat = static_cast<double>(layer.repeat);
+  bool isTable = std::holds_alternative<Embedding>(layer.op) ||
+                 std::holds_alternative<Positions>(layer.op);
+  // Every weight meets every sequence of the batch once. Of a table, one row a
+  // sequence is read.
+  double weights = 0, matrices = 0;
+  for (const WeightRole &role : weightRoles(layer)) {
+    double columns = static_cast<double>(std::max<int64_t>(role.columns, 1));
+    double rows = static_cast<double>(isTable ? 1 : role.rows);
+    weights += repeat * rows * columns;
+    if (!isTable && role.columns != 0)
+      matrices += repeat * rows * columns;
+  }
+  if (const auto *linear = std::get_if<Linear>(&layer.op))
+    if (!linear->tied.empty()) {
+      double table = static_cast<double>(linear->out) *
+                     static_cast<double>(layer.inputWidth);
+      weights += table;
+      matrices += table;
+    }
+  decode.flops += 2 * here.batch * matrices;
+  decode.bytes += weights * sizeOf(model.dtype);
+  const Attention *attention = selfAttention(layer);
+  if (!attention)
+    return;
+  double keys = here.tokens;
+  if (attention->window)
+    keys = std::min(keys, static_cast<double>(*attention->window));
+  double channels =
+      static_cast<double>(attention->headDim + attention->valueDim);
+  decode.flops += repeat * 2 * here.batch *
+                  static_cast<double>(attention->heads) * keys * channels;
+  decode.bytes += repeat * here.batch *
+                  static_cast<double>(attention->kvHeads) * keys * channels *
+                  activationSize;
+}
+
+/// Whether tokens can be appended one by one: a single stream of causal
+/// attention that starts from ids.
+static bool canDecode(const Model &model) {
+  if (model.streams.size() != 1)
+    return false;
+  bool found = false;
+  for (const Layer &layer : model.streams.front().layers) {
+    if (const auto *op = std::get_if<Attention>(&layer.op))
+      if (!op->projections)
+        return false;
+    const Attention *attention = selfAttention(layer);
+    if (!attention)
+      continue;
+    found = true;
+    if (attention->causal != Causal::BottomRight)
+      return false;
+  }
+  const std::vector<Layer> &layers = model.streams.front().layers;
+  return found && std::holds_alternative<Embedding>(layers.front().op);
+}
+
+//===----------------------------------------------------------------------===//
+// Model
+//===----------------------------------------------------------------------===//
+
+double Counter::extentOf(const Dim &dim) const {
+  if (dim.size >= 0)
+    return static_cast<double>(dim.size);
+  auto found = result.dims.find(dim.symbol);
+  return found == result.dims.end() ? 1 : static_cast<double>(found->second);
+}
+
+const TensorSpec *Counter::findInput(const std::string &name) const {
+  for (const TensorSpec &input : model.inputs)
+    if (input.name == name)
+      return &input;
+  return nullptr;
+}
+
+Extent Counter::extentOf(const Stream &stream) const {
+  Extent extent;
+  const TensorSpec *input = findInput(stream.input);
+  if (input && input->shape.size() >= 2)
+    extent = {extentOf(input->shape[0]), extentOf(input->shape[1])};
+  return extent;
+}
+
+void Counter::run() {
+  bool decodes = canDecode(model);
+  double kept = 0; // results of earlier streams, which later ones read
+  for (const Stream &stream : model.streams) {
+    here = extentOf(stream);
+    extents[stream.name] = here;
+    for (const Layer &layer : stream.layers) {
+      current = LayerStatistics();
+      current.stream = stream.name;
+      current.name = layer.name;
+      current.kind = kindOf(layer);
+      current.repeat = layer.repeat;
+      current.location = layer.location;
+      countLayer(layer);
+      if (decodes)
+        countDecode(layer);
+      result.parameters += current.parameters;
+      result.weightBytes += current.weightBytes;
+      result.flops += current.flops;
+      result.cacheBytes += current.cacheBytes;
+      result.activationBytes =
+          std::max(result.activationBytes, kept + current.activationBytes);
+      result.scoreBytes = std::max(result.scoreBytes, current.scoreBytes);
+      result.layers.push_back(std::move(current));
+    }
+    if (!stream.layers.empty())
+      kept += tokens() * activationSize *
+              static_cast<double>(stream.layers.back().width);
+  }
+  if (decodes)
+    result.decode = decode;
+}
+
+std::vector<std::string>
+unknownDims(const Model &model, const std::map<std::string, int64_t> &dims) {
+  std::set<std::string> symbols;
+  for (const TensorSpec &input : model.inputs)
+    for (const Dim &dim : input.shape)
+      symbols.insert(dim.symbol);
+  std::vector<std::string> unknown;
+  for (const auto &entry : dims)
+    if (!symbols.count(entry.first))
+      unknown.push_back(entry.first);
+  return unknown;
+}
+
+ModelStatistics analyze(const Model &model,
+                        const std::map<std::string, int64_t> &dims) {
+  constexpr int64_t usualLength = 1024;
+  ModelStatistics result;
+  result.name = model.name;
+  result.dtype = model.dtype;
+  for (const TensorSpec &input : model.inputs)
+    for (const Dim &dim : input.shape) {
+      if (dim.size >= 0)
+        continue;
+      auto given = dims.find(dim.symbol);
+      result.dims[dim.symbol] = given != dims.end()     ? given->second
+                                : dim.symbol == "batch" ? 1
+                                : model.context != 0    ? model.context
+                                                        : usualLength;
+    }
+  Counter(model, result).run();
+  return result;
+}
+
+} // namespace attune

@@ -1,0 +1,341 @@
+//===- PrintStatistics.cpp - Statistics as table, JSON and HTML -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/ModelStatistics.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using llvm::raw_ostream;
+
+namespace attune {
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+std::string formatCount(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+/// `value` in `unit` with three significant digits.
+static std::string formatScaled(double value, const char *unit) {
+  int decimals = !*unit || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  std::string number;
+  if (decimals == 0)
+    number = formatCount(static_cast<uint64_t>(std::llround(value)));
+  else
+    llvm::raw_string_ostream(number) << llvm::format("%.*f", decimals, value);
+  return *unit ? number + " " + unit : number;
+}
+
+std::string formatBytes(double bytes) {
+  static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
+                                      "TiB", "PiB", "EiB"};
+  // Memory is bought in GiB: "1,192 GiB" says more than "1.16 TiB".
+  constexpr size_t gib = 3;
+  size_t unit = 0;
+  for (; unit + 1 < std::size(units) && bytes >= (unit == gib ? 10000 : 1000);
+       ++unit)
+    bytes /= 1024;
+  if (unit == 0)
+    return std::to_string(static_cast<int64_t>(bytes)) + " B";
+  return formatScaled(bytes, units[unit]);
+}
+
+static std::string formatThousands(double count,
+                                   llvm::ArrayRef<const char *> units) {
+  size_t unit = 0;
+  // What would round to 1000 belongs to the next unit.
+  for (; unit + 1 < units.size() && count >= 999.5; ++unit)
+    count /= 1000;
+  return formatScaled(count, units[unit]);
+}
+
+std::string formatShort(double count) {
+  return formatThousands(count, {"", "K", "M", "B", "T", "P", "E"});
+}
+
+/// FLOPs with the prefixes of the SI.
+static std::string formatFlops(double flops) {
+  return formatThousands(flops, {"", "K", "M", "G", "T", "P", "E"});
+}
+
+//===----------------------------------------------------------------------===//
+// Table
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Row {
+  std::vector<std::string> cells;
+  bool rule = false; ///< a line goes above it
+};
+} // namespace
+
+static const char *const header[] = {"layer",       "kind",  "parameters",
+                                     "weights",     "FLOPs", "KV cache",
+                                     "activations", "scores"};
+
+static std::string cost(double value, std::string (*format)(double)) {
+  return value == 0 ? "-" : format(value);
+}
+
+static std::string count(uint64_t value) {
+  return value == 0 ? "-" : formatCount(value);
+}
+
+static std::string title(const LayerStatistics &layer, bool manyStreams) {
+  std::string name = layer.name.empty() ? "(unnamed)" : layer.name;
+  if (manyStreams)
+    name = layer.stream + ": " + name;
+  return layer.repeat > 1 ? name + " x" + std::to_string(layer.repeat) : name;
+}
+
+static bool hasManyStreams(const ModelStatistics &statistics) {
+  for (const LayerStatistics &layer : statistics.layers)
+    if (layer.stream != statistics.layers.front().stream)
+      return true;
+  return false;
+}
+
+/// The rows of the table, also of the HTML one; parts are indented.
+static std::vector<Row> makeRows(const ModelStatistics &statistics) {
+  std::vector<Row> rows;
+  bool manyStreams = hasManyStreams(statistics);
+  for (const LayerStatistics &layer : statistics.layers) {
+    rows.push_back(
+        {{title(layer, manyStreams), layer.kind, count(layer.parameters),
+          cost(layer.weightBytes, formatBytes), cost(layer.flops, formatFlops),
+          cost(layer.cacheBytes, formatBytes),
+          cost(layer.activationBytes, formatBytes),
+          cost(layer.scoreBytes, formatBytes)}});
+    if (layer.parts.size() < 2)
+      continue;
+    for (const PartStatistics &part : layer.parts)
+      rows.push_back({{"  " + part.name, "", count(part.parameters), "",
+                       cost(part.flops, formatFlops), "", "", ""}});
+  }
+  Row total{{"total", "", formatCount(statistics.parameters),
+             cost(statistics.weightBytes, formatBytes),
+             cost(statistics.flops, formatFlops),
+             cost(statistics.cacheBytes, formatBytes),
+             cost(statistics.activationBytes, formatBytes),
+             cost(statistics.scoreBytes, formatBytes)}};
+  total.rule = true;
+  rows.push_back(std::move(total));
+  return rows;
+}
+
+static std::string describeDims(const ModelStatistics &statistics) {
+  std::string result;
+  for (const auto &[name, size] : statistics.dims)
+    result += (result.empty() ? "" : ", ") + name + "=" + std::to_string(size);
+  return result;
+}
+
+/// Sentences under the table.
+static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
+  std::vector<std::string> notes;
+  std::string dims = describeDims(statistics);
+  notes.push_back(formatShort(static_cast<double>(statistics.parameters)) +
+                  " parameters, kept as " + spec::stringify(statistics.dtype) +
+                  " in " + formatBytes(statistics.weightBytes));
+  notes.push_back("one forward pass" + (dims.empty() ? "" : " at " + dims) +
+                  ": " + formatFlops(statistics.flops) +
+                  " FLOPs (2 per multiply-add; hidden scores not counted)");
+  if (statistics.weightBytes > 0)
+    notes.push_back("arithmetic intensity: " +
+                    formatShort(statistics.flops / statistics.weightBytes) +
+                    " FLOPs per byte of weights");
+  if (statistics.decode)
+    notes.push_back("one generated token after those: " +
+                    formatFlops(statistics.decode->flops) + " FLOPs and " +
+                    formatBytes(statistics.decode->bytes) +
+                    " read (weights and KV cache)");
+  if (statistics.scoreBytes > 0)
+    notes.push_back("scores: what attention weights of one layer would take "
+                    "unfused, " +
+                    formatBytes(statistics.scoreBytes) +
+                    " at most; the compiled program keeps none of them");
+  return notes;
+}
+
+void printTable(const ModelStatistics &statistics, raw_ostream &out) {
+  std::vector<Row> rows = makeRows(statistics);
+  rows.insert(rows.begin(),
+              {std::vector<std::string>(std::begin(header), std::end(header))});
+  rows[1].rule = true;
+  std::vector<size_t> widths(std::size(header));
+  for (const Row &row : rows)
+    for (auto [width, cell] : llvm::zip(widths, row.cells))
+      width = std::max(width, cell.size());
+
+  out << statistics.name << "\n\n";
+  for (const Row &row : rows) {
+    if (row.rule) {
+      std::string rule;
+      for (size_t width : widths)
+        rule += std::string(width, '-') + "  ";
+      out << llvm::StringRef(rule).rtrim() << "\n";
+    }
+    std::string line;
+    llvm::raw_string_ostream stream(line);
+    for (auto [i, cell] : llvm::enumerate(row.cells)) {
+      std::string padding(widths[i] - cell.size(), ' ');
+      // Names to the left, numbers to the right.
+      stream << (i < 2 ? cell + padding : padding + cell) << "  ";
+    }
+    out << llvm::StringRef(line).rtrim() << "\n";
+  }
+  out << "\n";
+  for (const std::string &note : makeNotes(statistics))
+    out << note << "\n";
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+/// Counts as integers as long as they are exact.
+static llvm::json::Value number(double value) {
+  if (value < 9007199254740992.0)
+    return static_cast<int64_t>(value);
+  return value;
+}
+
+static void printCosts(llvm::json::OStream &json, uint64_t parameters,
+                       double weightBytes, double flops, double cacheBytes,
+                       double activationBytes, double scoreBytes) {
+  json.attribute("parameters", static_cast<int64_t>(parameters));
+  json.attribute("weight_bytes", number(weightBytes));
+  json.attribute("flops", number(flops));
+  json.attribute("kv_cache_bytes", number(cacheBytes));
+  json.attribute("activation_bytes", number(activationBytes));
+  json.attribute("unfused_score_bytes", number(scoreBytes));
+}
+
+static void printLayer(llvm::json::OStream &json,
+                       const LayerStatistics &layer) {
+  json.object([&] {
+    json.attribute("stream", llvm::json::fixUTF8(layer.stream));
+    json.attribute("name", llvm::json::fixUTF8(layer.name));
+    json.attribute("kind", layer.kind);
+    json.attribute("repeat", layer.repeat);
+    if (layer.location.line) {
+      json.attribute("line", layer.location.line);
+      json.attribute("column", layer.location.column);
+    }
+    printCosts(json, layer.parameters, layer.weightBytes, layer.flops,
+               layer.cacheBytes, layer.activationBytes, layer.scoreBytes);
+    json.attributeArray("parts", [&] {
+      for (const PartStatistics &part : layer.parts)
+        json.object([&] {
+          json.attribute("name", part.name);
+          json.attribute("parameters", static_cast<int64_t>(part.parameters));
+          json.attribute("flops", number(part.flops));
+        });
+    });
+  });
+}
+
+void printJson(const ModelStatistics &statistics, raw_ostream &out) {
+  llvm::json::OStream json(out, /*IndentSize=*/2);
+  json.object([&] {
+    json.attribute("name", llvm::json::fixUTF8(statistics.name));
+    json.attribute("dtype", spec::stringify(statistics.dtype));
+    json.attributeObject("dims", [&] {
+      for (const auto &[name, size] : statistics.dims)
+        json.attribute(name, size);
+    });
+    printCosts(json, statistics.parameters, statistics.weightBytes,
+               statistics.flops, statistics.cacheBytes,
+               statistics.activationBytes, statistics.scoreBytes);
+    if (statistics.decode)
+      json.attributeObject("decode", [&] {
+        json.attribute("flops", number(statistics.decode->flops));
+        json.attribute("bytes", number(statistics.decode->bytes));
+      });
+    json.attributeArray("layers", [&] {
+      for (const LayerStatistics &layer : statistics.layers)
+        printLayer(json, layer);
+    });
+  });
+  json.flush();
+  out << "\n";
+}
+
+//===----------------------------------------------------------------------===//
+// HTML
+//===----------------------------------------------------------------------===//
+
+static std::string escape(llvm::StringRef text) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  llvm::printHTMLEscaped(text, stream);
+  return result;
+}
+
+void printHtml(const ModelStatistics &statistics, raw_ostream &out) {
+  out << R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>)"
+      << escape(statistics.name) << R"(</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #222; }
+table { border-collapse: collapse; }
+th, td { padding: .2rem .8rem; text-align: right; white-space: pre; }
+th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
+th { border-bottom: 2px solid #222; }
+tr.part { color: #777; }
+tr.total { border-top: 2px solid #222; font-weight: bold; }
+.share { display: inline-block; height: .7rem; background: #4a7fb5; }
+</style>
+</head>
+<body>
+<h1>)" << escape(statistics.name)
+      << "</h1>\n<table>\n<tr>";
+  for (const char *cell : header)
+    out << "<th>" << cell << "</th>";
+  out << "<th>share of FLOPs</th></tr>\n";
+
+  // Shares belong to layers; parts follow their layer's row.
+  size_t layer = 0;
+  for (const Row &row : makeRows(statistics)) {
+    bool isPart = llvm::StringRef(row.cells[0]).starts_with("  ");
+    out << (isPart     ? "<tr class=\"part\">"
+            : row.rule ? "<tr class=\"total\">"
+                       : "<tr>");
+    for (const std::string &cell : row.cells)
+      out << "<td>" << escape(cell) << "</td>";
+    out << "<td style=\"text-align: left\">";
+    if (!isPart && !row.rule && statistics.flops > 0) {
+      double share = statistics.layers[layer++].flops / statistics.flops;
+      out << "<span class=\"share\" style=\"width: "
+          << llvm::format("%.1f", 12 * share) << "rem\"></span> "
+          << llvm::format("%.1f%%", 100 * share);
+    }
+    out << "</td></tr>\n";
+  }
+  out << "</table>\n<ul>\n";
+  for (const std::string &note : makeNotes(statistics))
+    out << "<li>" << escape(note) << "</li>\n";
+  out << "</ul>\n</body>\n</html>\n";
+}
+
+} // namespace attune
