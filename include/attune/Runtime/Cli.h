@@ -1,0 +1,92 @@
+//===- Cli.h - run, generate and inspect ------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The verbs of a compiled executable, each in two parts, options and execution,
+// so that `attune run` and `attune generate` are the same code on a model that
+// was compiled a moment ago.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_CLI_H
+#define ATTUNE_RUNTIME_CLI_H
+
+#include "attune/Runtime/attune.h"
+
+#include "attune/Runtime/CommandLine.h"
+#include "attune/Runtime/CompiledModel.h"
+#include "attune/Runtime/Sampler.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace attune::runtime {
+
+class Tokenizer;
+
+/// --threads and --memory-limit.
+struct TeamOptions {
+  unsigned threads = 0;
+  uint64_t memoryLimit = 0;
+
+  static const OptionSpecs &specs();
+  /// Takes an option named in specs(). `mine` is false for any other.
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+};
+
+struct RunOptions {
+  std::string inputs, outputs;
+  std::vector<std::pair<std::string, int64_t>> dims;
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+  /// Checks what can only be known at the end.
+  bool finish(Error &error) const;
+};
+
+struct GenerateOptions {
+  enum class Format { Auto, Text, Ids, Json };
+
+  bool hasPrompt = false, hasPromptIds = false;
+  std::string prompt;
+  std::vector<int64_t> promptIds;
+  int64_t maxNewTokens = -1; ///< -1: to the end of the context
+  bool ignoreEos = false;
+  bool stats = false;
+  Format format = Format::Auto; ///< text if the model has a tokenizer, else ids
+  SamplingOptions sampling;
+  bool askedGreedy = false, askedSampling = false;
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+  bool finish(Error &error);
+};
+
+/// One forward pass from a file to a file. Warnings go to `messages`.
+bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
+                Error &error);
+
+/// Generates to `out`, token by token. The tokenizer is the model's own.
+bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
+                     FILE *out, FILE *messages, Error &error);
+
+/// Generates without printing: calls `onToken(context, id)` for each new token
+/// until it returns false. `stoppedBy` becomes "eos", "length", "context" or
+/// "caller".
+bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
+                    const GenerateOptions &options,
+                    bool (*onToken)(void *context, int64_t id), void *context,
+                    std::string &stoppedBy, Error &error);
+
+/// What `inspect` prints.
+std::string formatInspection(const ModelInfo &info, bool json);
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_CLI_H

@@ -1,0 +1,60 @@
+//===- Sampler.h - Choosing the next token ----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The rule, so that others can reproduce a text from its seed: logits of ids
+// seen before are divided by the repetition penalty if positive and multiplied
+// by it if negative; all are divided by the temperature; the softmax is taken in
+// double precision over the ids that top-k, top-p and min-p leave, each looking
+// at what the one before left; u is (x >> 11) / 2^53 for the next x of
+// splitmix64(seed); the choice is the first id, in the order of ids, whose
+// cumulative probability exceeds u. Greedy takes the first largest logit and
+// draws nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_SAMPLER_H
+#define ATTUNE_RUNTIME_SAMPLER_H
+
+#include "attune/Runtime/Error.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace attune::runtime {
+
+struct SamplingOptions {
+  bool greedy = true;
+  double temperature = 1; ///< above 0
+  int64_t topK = 0;       ///< keep the k largest logits; 0: all
+  double topP = 1;        ///< keep the smallest set of this much probability
+  double minP = 0;        ///< keep what is this likely relative to the likeliest
+  double repetitionPenalty = 1;
+  uint64_t seed = 0;
+};
+
+class Sampler {
+public:
+  explicit Sampler(const SamplingOptions &options)
+      : options(options), state(options.seed) {}
+
+  /// Chooses among `count` logits; `history` is the prompt and what followed.
+  /// NaN, infinity and logits that are all minus infinity are errors.
+  bool sample(const float *logits, int64_t count,
+              const std::vector<int64_t> &history, int64_t &id, Error &error);
+
+private:
+  double uniform();
+
+  SamplingOptions options;
+  uint64_t state;
+  std::vector<double> scores;
+  std::vector<int64_t> kept;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_SAMPLER_H

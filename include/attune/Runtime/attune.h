@@ -1,0 +1,185 @@
+/*===- attune.h - Embedding a compiled model ----------------------*- C -*-===*\
+|*
+|* Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+
+/* The C interface of a compiled shared library or object. Open the model once,
+ * then run it, or generate with it:
+ *
+ *   attune_instance *model = attune_open(&attune_model, NULL);
+ *   attune_tensor input = {"input_ids", ATTUNE_I64, 2, {1, 3}, ids};
+ *   attune_tensor output = {"logits"};
+ *   if (!model || attune_run(model, &input, 1, &output, 1) != ATTUNE_OK)
+ *     puts(attune_last_error());
+ *
+ * Functions that can fail return a status or null; attune_last_error() then
+ * says why. An instance serves one caller at a time; several instances of a
+ * model share its mapped weights. */
+
+#ifndef ATTUNE_RUNTIME_ATTUNE_H
+#define ATTUNE_RUNTIME_ATTUNE_H
+
+#include "attune/Runtime/Model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define ATTUNE_API __attribute__((visibility("default")))
+#else
+#define ATTUNE_API
+#endif
+
+/* The model of this product; defined by the compiler. */
+extern ATTUNE_API const attune_model_descriptor attune_model;
+
+typedef enum attune_status {
+  ATTUNE_OK = 0,
+  ATTUNE_BAD_INPUT = 1,
+  ATTUNE_BAD_CALL = 2,       /* the caller broke a rule of this header */
+  ATTUNE_RESOURCE_LIMIT = 4, /* over memory_limit, or out of memory */
+  ATTUNE_INTERNAL_ERROR = 70
+} attune_status;
+
+typedef enum attune_dtype {
+  ATTUNE_BOOL = 0, /* one byte, 0 or 1 */
+  ATTUNE_U8 = 1,
+  ATTUNE_I8 = 2,
+  ATTUNE_U16 = 5,
+  ATTUNE_I16 = 6,
+  ATTUNE_F16 = 7,
+  ATTUNE_BF16 = 8,
+  ATTUNE_U32 = 9,
+  ATTUNE_I32 = 10,
+  ATTUNE_F32 = 11,
+  ATTUNE_U64 = 12,
+  ATTUNE_I64 = 13,
+  ATTUNE_F64 = 14
+} attune_dtype;
+
+#define ATTUNE_MAX_RANK 8
+
+/* A dense row-major tensor. */
+typedef struct attune_tensor {
+  const char *name;
+  attune_dtype dtype;
+  int32_t rank;
+  int64_t shape[ATTUNE_MAX_RANK];
+  void *data;
+} attune_tensor;
+
+/* What the model says of an input or output. A size that is only known at run
+ * time is -1 in `shape` and named in `symbols`; of the others the name is NULL.
+ * The strings live as long as the instance. */
+typedef struct attune_tensor_info {
+  const char *name;
+  attune_dtype dtype;
+  int32_t rank;
+  int64_t shape[ATTUNE_MAX_RANK];
+  const char *symbols[ATTUNE_MAX_RANK];
+  int32_t optional; /* 1: filled in when it is not given */
+} attune_tensor_info;
+
+/* Zero means the default. Set struct_size to sizeof(attune_open_options). */
+typedef struct attune_open_options {
+  size_t struct_size;
+  uint32_t threads;          /* default: one per available core */
+  uint64_t memory_limit;     /* bytes of intermediate results */
+  const char *weights_path;  /* default: in or beside the loaded file */
+  const void *weights;       /* or weights already in memory, which outlive */
+  uint64_t weights_bytes;    /*   the instance */
+} attune_open_options;
+
+typedef struct attune_instance attune_instance;
+typedef struct attune_session attune_session;
+
+/* The message of this thread's last failure; never null. */
+ATTUNE_API const char *attune_last_error(void);
+
+/* `options` may be null. */
+ATTUNE_API attune_instance *attune_open(const attune_model_descriptor *model,
+                                        const attune_open_options *options);
+ATTUNE_API void attune_close(attune_instance *instance);
+
+ATTUNE_API uint32_t attune_num_inputs(const attune_instance *instance);
+ATTUNE_API uint32_t attune_num_outputs(const attune_instance *instance);
+ATTUNE_API attune_status attune_input_info(const attune_instance *instance,
+                                           uint32_t index,
+                                           attune_tensor_info *info);
+ATTUNE_API attune_status attune_output_info(const attune_instance *instance,
+                                            uint32_t index,
+                                            attune_tensor_info *info);
+/* Most positions of a sequence, or -1. */
+ATTUNE_API int64_t attune_context(const attune_instance *instance);
+
+/* Sizes that cannot be read off the inputs of attune_run; kept until set again
+ * or cleared with value 0. */
+ATTUNE_API attune_status attune_set_dim(attune_instance *instance,
+                                        const char *name, int64_t value);
+
+/* One forward pass. Each of `outputs` names an output. Where its `data` is null,
+ * dtype, rank, shape and data are filled in, and the memory belongs to the
+ * instance until its next run. Otherwise they must be those of the output, and
+ * the result is written there. */
+ATTUNE_API attune_status attune_run(attune_instance *instance,
+                                    const attune_tensor *inputs,
+                                    uint32_t num_inputs,
+                                    attune_tensor *outputs,
+                                    uint32_t num_outputs);
+
+/* Autoregressive decoding with a key/value cache of `capacity` positions (0: the
+ * context). `ids` is [batch, count]: first the prompts, then a token at a time. */
+ATTUNE_API attune_session *attune_session_open(attune_instance *instance,
+                                               int64_t batch, int64_t capacity);
+ATTUNE_API attune_status attune_session_step(attune_session *session,
+                                             const int64_t *ids, int64_t count);
+/* [batch, vocabulary] of the last position, valid until the next step. */
+ATTUNE_API const float *attune_session_logits(const attune_session *session);
+ATTUNE_API int64_t attune_session_vocabulary(const attune_session *session);
+ATTUNE_API int64_t attune_session_length(const attune_session *session);
+ATTUNE_API void attune_session_reset(attune_session *session);
+ATTUNE_API void attune_session_close(attune_session *session);
+
+/* Zeroed means: greedy, up to the end of the context, stop at an end token. */
+typedef struct attune_generate_options {
+  size_t struct_size;
+  int64_t max_new_tokens;
+  double temperature; /* above 0: sample */
+  int64_t top_k;
+  double top_p;       /* 0 means 1 */
+  double min_p;
+  double repetition_penalty; /* 0 means 1 */
+  uint64_t seed;
+  int32_t ignore_eos;
+} attune_generate_options;
+
+/* Called with each new token; return 0 to stop. */
+typedef int (*attune_token_callback)(void *context, int64_t id);
+
+ATTUNE_API attune_status attune_generate(attune_instance *instance,
+                                         const int64_t *prompt, int64_t count,
+                                         const attune_generate_options *options,
+                                         attune_token_callback on_token,
+                                         void *context);
+
+/* The tokenizer that the model was compiled with. attune_encode returns the
+ * number of ids, writing at most `capacity`; attune_decode the number of bytes,
+ * likewise, with special tokens left out and no terminating zero. Both return -1
+ * on failure. */
+ATTUNE_API int64_t attune_encode(attune_instance *instance, const char *text,
+                                 size_t length, int64_t *ids, int64_t capacity);
+ATTUNE_API int64_t attune_decode(attune_instance *instance, const int64_t *ids,
+                                 int64_t count, char *text, int64_t capacity);
+
+/* The command line of a compiled executable; returns its exit code. */
+ATTUNE_API int attune_cli_main(const attune_model_descriptor *model, int argc,
+                               char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ATTUNE_RUNTIME_ATTUNE_H */

@@ -1,0 +1,371 @@
+//===- CApi.cpp - Embedding a compiled model ------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/attune.h"
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Tokenizer.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace attune::runtime;
+
+static_assert(ATTUNE_BOOL == static_cast<int>(DType::Bool) &&
+              ATTUNE_U16 == static_cast<int>(DType::U16) &&
+              ATTUNE_F32 == static_cast<int>(DType::F32) &&
+              ATTUNE_F64 == static_cast<int>(DType::F64),
+              "attune_dtype follows DType");
+
+struct attune_instance {
+  std::unique_ptr<CompiledModel> model;
+  std::unique_ptr<Invocation> invocation;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<std::pair<std::string, int64_t>> dims;
+  std::vector<Buffer> outputs;
+  std::vector<const ArgInfo *> inputInfos, outputInfos;
+};
+
+struct attune_session {
+  std::unique_ptr<Session> session;
+};
+
+// Plain memory: a thread may end after its library is gone.
+static thread_local char lastError[1024] = "no error";
+
+static attune_status fail(const Error &error) {
+  size_t length = std::min(error.message.size(), sizeof(lastError) - 1);
+  std::memcpy(lastError, error.message.data(), length);
+  lastError[length] = '\0';
+  return error.code ? static_cast<attune_status>(error.code)
+                    : ATTUNE_INTERNAL_ERROR;
+}
+
+static attune_status badCall(const char *what) {
+  Error error;
+  error.set(ATTUNE_BAD_CALL, what);
+  return fail(error);
+}
+
+const char *attune_last_error(void) { return lastError; }
+
+/// A caller built against an older header gives a shorter struct.
+template <typename T> static T readOptions(const T *options) {
+  T result;
+  std::memset(&result, 0, sizeof(T));
+  if (options)
+    std::memcpy(&result, options,
+                std::min(sizeof(T), options->struct_size));
+  return result;
+}
+
+attune_instance *attune_open(const attune_model_descriptor *model,
+                             const attune_open_options *options) {
+  if (!model) {
+    badCall("attune_open: the model is null");
+    return nullptr;
+  }
+  attune_open_options given = readOptions(options);
+  OpenOptions open;
+  open.threads = given.threads;
+  open.memoryLimit = given.memory_limit;
+  open.weights = given.weights;
+  open.weightsBytes = given.weights_bytes;
+  if (given.weights_path)
+    open.weightsPath = given.weights_path;
+  Error error;
+  std::unique_ptr<attune_instance> instance(new attune_instance());
+  instance->model = CompiledModel::open(model, open, error);
+  if (!instance->model) {
+    fail(error);
+    return nullptr;
+  }
+  if (const EntryInfo *entry = instance->model->entry("forward")) {
+    instance->invocation.reset(new Invocation(*instance->model, *entry));
+    for (const ArgInfo &arg : entry->args) {
+      if (arg.shape.size() > ATTUNE_MAX_RANK) {
+        badCall("attune_open: a tensor has too many dimensions");
+        return nullptr;
+      }
+      if (arg.kind == ArgKind::Input)
+        instance->inputInfos.push_back(&arg);
+      if (arg.kind == ArgKind::Output)
+        instance->outputInfos.push_back(&arg);
+    }
+  }
+  return instance.release();
+}
+
+void attune_close(attune_instance *instance) { delete instance; }
+
+uint32_t attune_num_inputs(const attune_instance *instance) {
+  return static_cast<uint32_t>(instance->inputInfos.size());
+}
+
+uint32_t attune_num_outputs(const attune_instance *instance) {
+  return static_cast<uint32_t>(instance->outputInfos.size());
+}
+
+static attune_status describe(const std::vector<const ArgInfo *> &args,
+                              uint32_t index, attune_tensor_info *info) {
+  if (index >= args.size())
+    return badCall("there is no tensor of this index");
+  const ArgInfo &arg = *args[index];
+  std::memset(info, 0, sizeof(*info));
+  info->name = arg.name.c_str();
+  info->dtype = static_cast<attune_dtype>(arg.dtype);
+  info->rank = static_cast<int32_t>(arg.shape.size());
+  info->optional = arg.defaultValue != DefaultValue::None;
+  for (size_t d = 0; d < arg.shape.size(); ++d) {
+    bool symbolic = !arg.shape[d].symbol.empty();
+    info->shape[d] = symbolic ? -1 : arg.shape[d].size;
+    info->symbols[d] = symbolic ? arg.shape[d].symbol.c_str() : nullptr;
+  }
+  return ATTUNE_OK;
+}
+
+attune_status attune_input_info(const attune_instance *instance, uint32_t index,
+                                attune_tensor_info *info) {
+  return describe(instance->inputInfos, index, info);
+}
+
+attune_status attune_output_info(const attune_instance *instance,
+                                 uint32_t index, attune_tensor_info *info) {
+  return describe(instance->outputInfos, index, info);
+}
+
+int64_t attune_context(const attune_instance *instance) {
+  return instance->model->info().context;
+}
+
+attune_status attune_set_dim(attune_instance *instance, const char *name,
+                             int64_t value) {
+  if (!name || value < 0)
+    return badCall("attune_set_dim: needs a name and a natural number");
+  auto &dims = instance->dims;
+  dims.erase(std::remove_if(dims.begin(), dims.end(),
+                            [&](const auto &dim) { return dim.first == name; }),
+             dims.end());
+  if (value)
+    dims.emplace_back(name, value);
+  return ATTUNE_OK;
+}
+
+/// Compares an output the caller has memory for with what will be written.
+static bool matches(const attune_tensor &tensor, const TensorDecl &decl) {
+  return tensor.dtype == static_cast<attune_dtype>(decl.dtype) &&
+         tensor.rank == static_cast<int32_t>(decl.shape.size()) &&
+         std::equal(decl.shape.begin(), decl.shape.end(), tensor.shape);
+}
+
+attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
+                         uint32_t num_inputs, attune_tensor *outputs,
+                         uint32_t num_outputs) {
+  Error error;
+  if (!instance->invocation)
+    return badCall("the model has no forward entry");
+  Invocation &invocation = *instance->invocation;
+  invocation.reset();
+  for (const auto &[name, value] : instance->dims)
+    if (!invocation.bindDim(name, value, "attune_set_dim", error))
+      return fail(error);
+  for (uint32_t i = 0; i < num_inputs; ++i) {
+    const attune_tensor &tensor = inputs[i];
+    if (!tensor.name || tensor.rank < 0 || tensor.rank > ATTUNE_MAX_RANK ||
+        !tensor.data || tensor.dtype < ATTUNE_BOOL ||
+        tensor.dtype > ATTUNE_F64)
+      return badCall("attune_run: an input lacks its name, data, type or rank");
+    InputTensor input;
+    input.name = tensor.name;
+    input.dtype = static_cast<DType>(tensor.dtype);
+    input.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+    input.data = tensor.data;
+    if (!invocation.bindInput(input, error))
+      return fail(error);
+  }
+  if (!invocation.resolve(/*past=*/0, "", error))
+    return fail(error);
+  const std::vector<TensorDecl> &decls = invocation.outputs();
+  instance->outputs.resize(decls.size());
+  for (uint32_t i = 0; i < num_outputs; ++i) {
+    bool known = false;
+    for (const TensorDecl &decl : decls)
+      known = known || (outputs[i].name && decl.name == outputs[i].name);
+    if (!known)
+      return badCall("attune_run: an output has a name the model does not know");
+  }
+  for (unsigned o = 0; o < decls.size(); ++o) {
+    const TensorDecl &decl = decls[o];
+    void *memory = nullptr;
+    for (uint32_t i = 0; i < num_outputs; ++i) {
+      if (decl.name != outputs[i].name || !outputs[i].data)
+        continue;
+      if (!matches(outputs[i], decl)) {
+        error.set(ATTUNE_BAD_CALL, "output '" + decl.name + "' is " +
+                                       dtypeName(decl.dtype) + " " +
+                                       formatShape(decl.shape) +
+                                       ", not what the caller has room for");
+        return fail(error);
+      }
+      memory = outputs[i].data;
+    }
+    uint64_t bytes = 0;
+    if (!memory && (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
+                    !instance->outputs[o].reserve(bytes))) {
+      error.set(ATTUNE_RESOURCE_LIMIT,
+                "no memory for output '" + decl.name + "'");
+      return fail(error);
+    }
+    invocation.setOutput(o, memory ? memory : instance->outputs[o].data());
+  }
+  if (!invocation.run(error))
+    return fail(error);
+  for (uint32_t i = 0; i < num_outputs; ++i)
+    for (unsigned o = 0; o < decls.size(); ++o) {
+      if (decls[o].name != outputs[i].name || outputs[i].data)
+        continue;
+      outputs[i].dtype = static_cast<attune_dtype>(decls[o].dtype);
+      outputs[i].rank = static_cast<int32_t>(decls[o].shape.size());
+      std::copy(decls[o].shape.begin(), decls[o].shape.end(),
+                outputs[i].shape);
+      outputs[i].data = instance->outputs[o].data();
+    }
+  return ATTUNE_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Sessions and generation
+//===----------------------------------------------------------------------===//
+
+attune_session *attune_session_open(attune_instance *instance, int64_t batch,
+                                    int64_t capacity) {
+  if (capacity == 0)
+    capacity = instance->model->info().context;
+  if (batch <= 0 || capacity <= 0) {
+    badCall("attune_session_open: batch and capacity must be positive");
+    return nullptr;
+  }
+  Error error;
+  std::unique_ptr<attune_session> session(new attune_session());
+  session->session = Session::create(*instance->model, batch, capacity, error);
+  if (!session->session) {
+    fail(error);
+    return nullptr;
+  }
+  return session.release();
+}
+
+attune_status attune_session_step(attune_session *session, const int64_t *ids,
+                                  int64_t count) {
+  Error error;
+  return session->session->step(ids, count, error) ? ATTUNE_OK : fail(error);
+}
+
+const float *attune_session_logits(const attune_session *session) {
+  return session->session->logits();
+}
+
+int64_t attune_session_vocabulary(const attune_session *session) {
+  return session->session->vocabulary();
+}
+
+int64_t attune_session_length(const attune_session *session) {
+  return session->session->length();
+}
+
+void attune_session_reset(attune_session *session) {
+  session->session->reset();
+}
+
+void attune_session_close(attune_session *session) { delete session; }
+
+namespace {
+struct Callback {
+  attune_token_callback function;
+  void *context;
+};
+} // namespace
+
+attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
+                              int64_t count,
+                              const attune_generate_options *options,
+                              attune_token_callback on_token, void *context) {
+  if (!prompt || count <= 0 || !on_token)
+    return badCall("attune_generate: needs a prompt and a callback");
+  attune_generate_options given = readOptions(options);
+  if (given.temperature < 0 || given.top_p < 0 || given.top_p > 1 ||
+      given.min_p < 0 || given.min_p > 1 || given.repetition_penalty < 0 ||
+      given.top_k < 0 || given.max_new_tokens < 0)
+    return badCall("attune_generate: an option is out of range");
+  GenerateOptions generate;
+  generate.maxNewTokens = given.max_new_tokens ? given.max_new_tokens : -1;
+  generate.ignoreEos = given.ignore_eos != 0;
+  SamplingOptions &sampling = generate.sampling;
+  sampling.greedy = given.temperature == 0;
+  sampling.temperature = given.temperature;
+  sampling.topK = given.top_k;
+  sampling.topP = given.top_p == 0 ? 1 : given.top_p;
+  sampling.minP = given.min_p;
+  sampling.repetitionPenalty =
+      given.repetition_penalty == 0 ? 1 : given.repetition_penalty;
+  sampling.seed = given.seed;
+  Callback callback = {on_token, context};
+  std::string stoppedBy;
+  Error error;
+  bool good = generateTokens(
+      *instance->model, std::vector<int64_t>(prompt, prompt + count), generate,
+      [](void *context, int64_t id) {
+        auto *callback = static_cast<Callback *>(context);
+        return callback->function(callback->context, id) != 0;
+      },
+      &callback, stoppedBy, error);
+  return good ? ATTUNE_OK : fail(error);
+}
+
+//===----------------------------------------------------------------------===//
+// Tokenizer
+//===----------------------------------------------------------------------===//
+
+static bool needTokenizer(attune_instance *instance) {
+  if (instance->tokenizer)
+    return true;
+  const std::string &json = instance->model->info().tokenizerJson;
+  if (json.empty()) {
+    badCall("the model carries no tokenizer");
+    return false;
+  }
+  Error error;
+  instance->tokenizer = Tokenizer::create(json, error);
+  if (!instance->tokenizer)
+    fail(error);
+  return instance->tokenizer != nullptr;
+}
+
+int64_t attune_encode(attune_instance *instance, const char *text,
+                      size_t length, int64_t *ids, int64_t capacity) {
+  if (!needTokenizer(instance))
+    return -1;
+  std::vector<int64_t> found;
+  Error error;
+  if (!instance->tokenizer->encode({text, length}, found, error)) {
+    fail(error);
+    return -1;
+  }
+  auto count = static_cast<int64_t>(found.size());
+  std::copy(found.begin(), found.begin() + std::min(count, capacity), ids);
+  return count;
+}
+
+int64_t attune_decode(attune_instance *instance, const int64_t *ids,
+                      int64_t count, char *text, int64_t capacity) {
+  if (!needTokenizer(instance))
+    return -1;
+  std::string bytes = instance->tokenizer->decode(
+      std::vector<int64_t>(ids, ids + count), /*skipSpecial=*/true);
+  auto size = static_cast<int64_t>(bytes.size());
+  std::copy(bytes.begin(), bytes.begin() + std::min(size, capacity), text);
+  return size;
+}

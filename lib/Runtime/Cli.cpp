@@ -1,0 +1,226 @@
+//===- Cli.cpp - The main function of a compiled executable ---------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Cli.h"
+
+#include <cstdio>
+
+#ifndef ATTUNE_VERSION
+#define ATTUNE_VERSION "0.1.0"
+#endif
+
+namespace attune::runtime {
+
+namespace {
+
+enum class Verb { Run, Generate, Inspect };
+
+const OptionSpecs &commonSpecs() {
+  static const OptionSpecs specs = {
+      {"weights", "FILE", "the model's packed weights, if not beside or in it"},
+      {"message-format", "text|json", "how to print errors"},
+      {"help", "", "print this and exit"},
+  };
+  return specs;
+}
+
+const OptionSpecs &inspectSpecs() {
+  static const OptionSpecs specs = {
+      {"format", "table|json", "how to print (default: table)"},
+  };
+  return specs;
+}
+
+class Program {
+public:
+  Program(const attune_model_descriptor *descriptor, int argc, char **argv)
+      : descriptor(descriptor), argc(argc), argv(argv),
+        name(argc > 0 ? argv[0] : "model") {}
+
+  int main();
+
+private:
+  const attune_model_descriptor *descriptor;
+  int argc;
+  char **argv;
+  std::string name;
+  bool jsonMessages = false;
+  OpenOptions open;
+  TeamOptions team;
+  RunOptions run;
+  GenerateOptions generate;
+  bool inspectJson = false;
+
+  int fail(const Error &error);
+  std::string usage() const;
+  static OptionSpecs specsOf(Verb verb);
+  bool readOptions(Verb verb, const CommandLine &line, Error &error);
+  bool execute(Verb verb, Error &error);
+};
+
+int Program::fail(const Error &error) {
+  if (jsonMessages) {
+    std::string line = "{\"severity\":\"error\",\"message\":";
+    appendJsonString(line, error.message);
+    std::fprintf(stderr, "%s}\n", line.c_str());
+  } else {
+    std::fprintf(stderr, "%s: error: %s\n", name.c_str(),
+                 error.message.c_str());
+  }
+  return error.code ? error.code : ExitInternalError;
+}
+
+std::string Program::usage() const {
+  return "usage: " + name +
+         " VERB [options]\n\n"
+         "A model compiled by Attune. Verbs:\n"
+         "  run       one forward pass from a safetensors file to another\n"
+         "  generate  continue a text or a list of token ids\n"
+         "  inspect   say what the model is, takes and gives\n\n"
+         "`" + name + " VERB --help` lists the options of a verb;\n"
+         "`" + name + " --version` prints the version.\n"
+         "Exit codes: 0 done, 1 bad input, 2 bad command line, 4 over a "
+         "resource limit,\n70 internal error.\n";
+}
+
+OptionSpecs Program::specsOf(Verb verb) {
+  OptionSpecs specs;
+  auto add = [&](const OptionSpecs &more) {
+    specs.insert(specs.end(), more.begin(), more.end());
+  };
+  switch (verb) {
+  case Verb::Run:
+    add(RunOptions::specs());
+    break;
+  case Verb::Generate:
+    add(GenerateOptions::specs());
+    break;
+  case Verb::Inspect:
+    add(inspectSpecs());
+    add(commonSpecs());
+    return specs;
+  }
+  add(TeamOptions::specs());
+  add(commonSpecs());
+  return specs;
+}
+
+bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
+  if (!line.positionals.empty())
+    return error.set(ExitBadCommandLine, "unexpected argument '" +
+                                             line.positionals[0] + "'");
+  for (const ParsedOption &option : line.options) {
+    bool mine = false;
+    if (option.name == "message-format") {
+      if (option.value != "text" && option.value != "json")
+        return error.set(ExitBadCommandLine,
+                         "--message-format: expected text or json, found '" +
+                             option.value + "'");
+      jsonMessages = option.value == "json";
+      continue;
+    }
+    if (option.name == "weights") {
+      open.weightsPath = option.value;
+      continue;
+    }
+    if (verb == Verb::Inspect && option.name == "format") {
+      if (option.value != "table" && option.value != "json")
+        return error.set(ExitBadCommandLine,
+                         "--format: expected table or json, found '" +
+                             option.value + "'");
+      inspectJson = option.value == "json";
+      continue;
+    }
+    if (!team.set(option, mine, error))
+      return false;
+    if (!mine && verb == Verb::Run && !run.set(option, mine, error))
+      return false;
+    if (!mine && verb == Verb::Generate && !generate.set(option, mine, error))
+      return false;
+  }
+  if (verb == Verb::Run)
+    return run.finish(error);
+  return verb != Verb::Generate || generate.finish(error);
+}
+
+bool Program::execute(Verb verb, Error &error) {
+  if (verb == Verb::Inspect) {
+    ModelInfo info;
+    if (!parseModelInfo({descriptor->metadata, descriptor->metadata_size},
+                        descriptor->num_entries, info, error))
+      return false;
+    std::string text = formatInspection(info, inspectJson);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return std::fflush(stdout) == 0 ||
+           error.badInput("cannot write the output");
+  }
+  open.threads = team.threads;
+  open.memoryLimit = team.memoryLimit;
+  std::unique_ptr<CompiledModel> model =
+      CompiledModel::open(descriptor, open, error);
+  if (!model)
+    return false;
+  if (verb == Verb::Run)
+    return executeRun(*model, run, stderr, error);
+  return executeGenerate(*model, generate, stdout, stderr, error);
+}
+
+int Program::main() {
+  Error error;
+  std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "--help" || verb == "-h" || verb == "help") {
+    std::fputs(usage().c_str(), stdout);
+    return ExitSuccess;
+  }
+  if (verb == "--version") {
+    std::printf("attune runtime %s\n", ATTUNE_VERSION);
+    return ExitSuccess;
+  }
+  Verb which;
+  if (verb == "run") {
+    which = Verb::Run;
+  } else if (verb == "generate") {
+    which = Verb::Generate;
+  } else if (verb == "inspect") {
+    which = Verb::Inspect;
+  } else if (verb.empty()) {
+    std::fputs(usage().c_str(), stderr);
+    return ExitBadCommandLine;
+  } else {
+    bool option = verb[0] == '-';
+    std::string nearest =
+        option ? nearestName(verb, {"--help", "--version"})
+               : nearestName(verb, {"run", "generate", "inspect"});
+    error.set(ExitBadCommandLine,
+              (option ? "unknown option '" : "unknown verb '") + verb + "'" +
+                  (nearest.empty() ? "; the verbs are run, generate, inspect"
+                                   : "; did you mean " + nearest + "?"));
+    return fail(error);
+  }
+  OptionSpecs specs = specsOf(which);
+  CommandLine line;
+  if (!line.parse(argc - 2, argv + 2, specs, error))
+    return fail(error);
+  for (const ParsedOption &option : line.options)
+    if (option.name == "help" && option.value == "true") {
+      std::printf("usage: %s %s [options]\n\n%s", name.c_str(), verb.c_str(),
+                  formatOptions(specs).c_str());
+      return ExitSuccess;
+    }
+  if (!readOptions(which, line, error) || !execute(which, error))
+    return fail(error);
+  return ExitSuccess;
+}
+
+} // namespace
+
+} // namespace attune::runtime
+
+int attune_cli_main(const attune_model_descriptor *model, int argc,
+                    char **argv) {
+  return attune::runtime::Program(model, argc, argv).main();
+}

@@ -1,0 +1,173 @@
+//===- CliInspect.cpp - What a compiled model is --------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Cli.h"
+
+#include <algorithm>
+
+namespace attune::runtime {
+
+/// 1234567 -> "1,234,567".
+static std::string grouped(int64_t value) {
+  std::string digits = std::to_string(value);
+  size_t first = digits[0] == '-' ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3;) {
+    i -= 3;
+    digits.insert(i, ",");
+  }
+  return digits;
+}
+
+static std::string cell(const JsonValue &value) {
+  if (value.isString())
+    return value.string;
+  if (value.isInt())
+    return grouped(value.integer);
+  std::string out;
+  appendJson(out, value);
+  return out;
+}
+
+/// An array of objects as a table with the members of the first as columns.
+static void appendTable(std::string &out, const JsonValue &rows) {
+  std::vector<std::vector<std::string>> lines;
+  const std::vector<std::string> &columns = rows.items[0].keys;
+  lines.push_back(columns);
+  for (const JsonValue &row : rows.items) {
+    lines.emplace_back();
+    for (const std::string &column : columns) {
+      const JsonValue *value = row.find(column);
+      lines.back().push_back(value ? cell(*value) : "");
+    }
+  }
+  for (const std::vector<std::string> &line : lines) {
+    std::string text = "   ";
+    for (size_t c = 0; c < columns.size(); ++c) {
+      size_t width = 0;
+      for (const std::vector<std::string> &other : lines)
+        width = std::max(width, other[c].size());
+      std::string padding(width - line[c].size(), ' ');
+      const JsonValue *sample = rows.items[0].find(columns[c]);
+      bool number = sample && sample->isNumber();
+      text += " " + (number ? padding + line[c] : line[c] + padding) + " ";
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + "\n";
+  }
+}
+
+/// Whatever the compiler put into "inspect": numbers and texts as lines,
+/// arrays of objects as tables, objects indented.
+static void appendSection(std::string &out, const JsonValue &value,
+                          const std::string &indent) {
+  for (size_t i = 0; i < value.keys.size(); ++i) {
+    const JsonValue &member = value.items[i];
+    out += indent + value.keys[i] + ":";
+    if (member.isObject()) {
+      out += "\n";
+      appendSection(out, member, indent + "  ");
+    } else if (member.isArray() && !member.items.empty() &&
+               member.items[0].isObject()) {
+      out += "\n";
+      appendTable(out, member);
+    } else {
+      out += " " + cell(member) + "\n";
+    }
+  }
+}
+
+static const char *kindName(ArgKind kind) {
+  switch (kind) {
+  case ArgKind::Weights:
+    return "weights";
+  case ArgKind::Input:
+    return "input";
+  case ArgKind::Past:
+    return "past";
+  case ArgKind::Cache:
+    return "cache";
+  case ArgKind::Output:
+    return "output";
+  }
+  return "";
+}
+
+static std::string inspectJson(const ModelInfo &info) {
+  std::string out = "{\"name\":";
+  appendJsonString(out, info.name);
+  out += ",\"weights_bytes\":" + std::to_string(info.weightsBytes);
+  if (info.context >= 0)
+    out += ",\"context\":" + std::to_string(info.context);
+  out += std::string(",\"tokenizer\":") +
+         (info.tokenizerJson.empty() ? "false" : "true") + ",\"entries\":[";
+  for (const EntryInfo &entry : info.entries) {
+    out += entry.index ? ",{\"name\":" : "{\"name\":";
+    appendJsonString(out, entry.name);
+    out += ",\"args\":[";
+    bool first = true;
+    for (const ArgInfo &arg : entry.args) {
+      if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past)
+        continue;
+      out += first ? "{\"kind\":\"" : ",{\"kind\":\"";
+      first = false;
+      out += kindName(arg.kind);
+      out += "\",\"name\":";
+      appendJsonString(out, arg.name);
+      out += std::string(",\"dtype\":\"") + dtypeLowerName(arg.dtype) +
+             "\",\"shape\":[";
+      for (size_t d = 0; d < arg.shape.size(); ++d) {
+        out += d ? "," : "";
+        if (arg.shape[d].symbol.empty())
+          out += std::to_string(arg.shape[d].size);
+        else
+          appendJsonString(out, arg.shape[d].symbol);
+      }
+      out += arg.defaultValue == DefaultValue::None ? "]}"
+                                                    : "],\"optional\":true}";
+    }
+    out += "]}";
+  }
+  out += "]";
+  if (!info.inspect.isNull()) {
+    out += ",\"inspect\":";
+    appendJson(out, info.inspect);
+  }
+  return out + "}\n";
+}
+
+std::string formatInspection(const ModelInfo &info, bool json) {
+  if (json)
+    return inspectJson(info);
+  std::string out = "model: " + info.name + "\n";
+  out += "weights: " + grouped(static_cast<int64_t>(info.weightsBytes)) +
+         " bytes\n";
+  if (info.context >= 0)
+    out += "context: " + grouped(info.context) + " positions\n";
+  out += std::string("tokenizer: ") +
+         (info.tokenizerJson.empty() ? "none" : "byte-level BPE") + "\n";
+  for (const EntryInfo &entry : info.entries) {
+    out += "entry " + entry.name + ":\n";
+    for (const ArgInfo &arg : entry.args) {
+      if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past)
+        continue;
+      out += std::string("  ") + kindName(arg.kind) + " " + arg.name + ": " +
+             dtypeLowerName(arg.dtype) + " " + arg.formatShape();
+      if (arg.max >= 0)
+        out += ", values from 0 to " + std::to_string(arg.max - 1);
+      if (arg.defaultValue == DefaultValue::Ones)
+        out += ", all ones if absent";
+      if (arg.defaultValue == DefaultValue::Iota)
+        out += ", counted if absent";
+      out += "\n";
+    }
+  }
+  if (info.inspect.isObject())
+    appendSection(out, info.inspect, "");
+  return out;
+}
+
+} // namespace attune::runtime

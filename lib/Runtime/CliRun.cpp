@@ -1,0 +1,98 @@
+//===- CliRun.cpp - One forward pass from file to file --------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Cli.h"
+
+namespace attune::runtime {
+
+static const ArgInfo *findInput(const EntryInfo &entry, std::string_view name) {
+  for (const ArgInfo &arg : entry.args)
+    if (arg.kind == ArgKind::Input && arg.name == name)
+      return &arg;
+  return nullptr;
+}
+
+/// A file often holds more than the model's inputs (expected outputs, say). But
+/// one that is nearly called like an optional input is probably meant for it.
+static void warnOfMisspelled(const EntryInfo &entry,
+                             const SafetensorsFile &file, FILE *messages) {
+  std::vector<std::string_view> absent;
+  for (const ArgInfo &arg : entry.args)
+    if (arg.kind == ArgKind::Input && !file.find(arg.name))
+      absent.push_back(arg.name);
+  for (const TensorInfo &tensor : file.tensors()) {
+    if (absent.empty() || findInput(entry, tensor.name))
+      continue;
+    std::string nearest = nearestName(tensor.name, absent);
+    if (!nearest.empty())
+      std::fprintf(messages,
+                   "%s: warning: tensor '%s' is not an input of the model and "
+                   "was ignored; did you mean '%s'?\n",
+                   file.path().c_str(), tensor.name.c_str(), nearest.c_str());
+  }
+}
+
+static std::string namesIn(const SafetensorsFile &file) {
+  std::string names;
+  size_t shown = 0;
+  for (const TensorInfo &tensor : file.tensors()) {
+    if (++shown > 8)
+      return names + ", ...";
+    names += (names.empty() ? "" : ", ") + tensor.name.substr(0, 80);
+  }
+  return names.empty() ? "nothing" : names;
+}
+
+bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
+                Error &error) {
+  const EntryInfo *entry = model.entry("forward");
+  if (!entry)
+    return error.badInput("model '" + model.info().name +
+                          "' has no forward entry");
+  Invocation invocation(model, *entry);
+  for (const auto &[name, value] : options.dims)
+    if (!invocation.bindDim(name, value, "--dim", error))
+      return false;
+
+  SafetensorsFile file;
+  std::string origin;
+  if (!options.inputs.empty()) {
+    std::string reason;
+    if (!file.open(options.inputs, reason))
+      return error.badInput(reason);
+    origin = options.inputs + ", which holds " + namesIn(file);
+    for (const TensorInfo &tensor : file.tensors()) {
+      if (!findInput(*entry, tensor.name))
+        continue;
+      InputTensor input;
+      input.name = tensor.name;
+      input.dtype = tensor.dtype;
+      input.shape = tensor.shape;
+      input.data = tensor.data;
+      if (!invocation.bindInput(input, error)) {
+        error.message = options.inputs + ": " + error.message;
+        return false;
+      }
+    }
+    warnOfMisspelled(*entry, file, messages);
+  }
+  if (!invocation.resolve(/*past=*/0, origin, error))
+    return false;
+
+  // The kernels write into the file's own pages: no copy of an output exists.
+  SafetensorsWriter writer;
+  std::string reason;
+  if (!writer.create(options.outputs, invocation.outputs(), reason))
+    return error.badInput(reason);
+  for (unsigned i = 0; i < invocation.outputs().size(); ++i)
+    invocation.setOutput(i, writer.data(i));
+  if (!invocation.run(error))
+    return false;
+  return writer.commit(reason) || error.badInput(reason);
+}
+
+} // namespace attune::runtime
