@@ -22,6 +22,8 @@ function(attune_room name)
   endif()
   install(TARGETS ${name} EXPORT AttuneTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # The install test installs everything.
+  set_property(GLOBAL APPEND PROPERTY ATTUNE_TEST_DEPENDS ${name})
 endfunction()
 
 # attune_pass_room(Room) generates include/attune/<Room>/Passes.h.inc and its
