@@ -250,7 +250,7 @@ bool Invocation::checkContext(int64_t past, Error &error) const {
     bool sequence = arg.kind == ArgKind::Input && !arg.shape.empty() &&
                     (arg.defaultValue == DefaultValue::Iota || arg.max >= 0) &&
                     !arg.shape.back().symbol.empty();
-    if (!sequence || slots[i].shape.empty())
+    if (!sequence || !slots[i].bound)
       continue;
     int64_t length = slots[i].shape.back();
     if (past > context || length > context - past)

@@ -1,0 +1,131 @@
+//===- CApiTest.cpp - Embedding a model through C -------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/attune.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace {
+
+const float zeroWeights[16] = {};
+
+class CApi : public ::testing::Test {
+protected:
+  void SetUp() override {
+    attune_open_options options = {};
+    options.struct_size = sizeof(options);
+    options.threads = 2;
+    options.weights = zeroWeights;
+    options.weights_bytes = 64;
+    instance = attune_open(&attune_model, &options);
+    ASSERT_NE(instance, nullptr) << attune_last_error();
+  }
+  void TearDown() override { attune_close(instance); }
+  attune_instance *instance = nullptr;
+};
+
+TEST_F(CApi, DescribesTheModel) {
+  ASSERT_EQ(attune_num_inputs(instance), 3u);
+  ASSERT_EQ(attune_num_outputs(instance), 2u);
+  EXPECT_EQ(attune_context(instance), 40);
+  attune_tensor_info info;
+  ASSERT_EQ(attune_input_info(instance, 1, &info), ATTUNE_OK);
+  EXPECT_STREQ(info.name, "attention_mask");
+  EXPECT_EQ(info.dtype, ATTUNE_BOOL);
+  EXPECT_EQ(info.optional, 1);
+  ASSERT_EQ(attune_output_info(instance, 0, &info), ATTUNE_OK);
+  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.shape[0], -1);
+  EXPECT_STREQ(info.symbols[1], "seq");
+  EXPECT_EQ(info.shape[2], 16);
+  EXPECT_EQ(info.symbols[2], nullptr);
+  EXPECT_EQ(attune_output_info(instance, 2, &info), ATTUNE_BAD_CALL);
+}
+
+TEST_F(CApi, RunsIntoItsOwnMemoryOrTheCallers) {
+  int64_t ids[] = {1, 2, 3};
+  attune_tensor input = {"input_ids", ATTUNE_I64, 2, {1, 3}, ids};
+  attune_tensor outputs[2] = {};
+  outputs[0].name = "sums";
+  outputs[1].name = "logits";
+  ASSERT_EQ(attune_run(instance, &input, 1, outputs, 2), ATTUNE_OK)
+      << attune_last_error();
+  EXPECT_EQ(outputs[0].rank, 2);
+  EXPECT_EQ(outputs[0].shape[1], 3);
+  EXPECT_EQ(static_cast<float *>(outputs[0].data)[2], 8.0f);
+  EXPECT_EQ(static_cast<float *>(outputs[1].data)[2], 1.0f);
+  float mine[3] = {};
+  attune_tensor own = {"sums", ATTUNE_F32, 2, {1, 3}, mine};
+  ASSERT_EQ(attune_run(instance, &input, 1, &own, 1), ATTUNE_OK);
+  EXPECT_EQ(mine[1], 4.0f);
+  own.shape[1] = 2;
+  EXPECT_EQ(attune_run(instance, &input, 1, &own, 1), ATTUNE_BAD_CALL);
+  EXPECT_NE(std::strstr(attune_last_error(), "[1, 3]"), nullptr);
+  own.name = "nothing";
+  EXPECT_EQ(attune_run(instance, &input, 1, &own, 1), ATTUNE_BAD_CALL);
+  ids[0] = 16;
+  EXPECT_EQ(attune_run(instance, &input, 1, nullptr, 0), ATTUNE_BAD_INPUT);
+  EXPECT_NE(std::strstr(attune_last_error(), "holds 16 at [0, 0]"), nullptr);
+  ids[0] = 1;
+  ASSERT_EQ(attune_set_dim(instance, "seq", 4), ATTUNE_OK);
+  EXPECT_EQ(attune_run(instance, &input, 1, nullptr, 0), ATTUNE_BAD_INPUT);
+  ASSERT_EQ(attune_set_dim(instance, "seq", 0), ATTUNE_OK);
+  EXPECT_EQ(attune_run(instance, &input, 1, nullptr, 0), ATTUNE_OK);
+}
+
+TEST_F(CApi, DecodesInSessions) {
+  attune_session *session = attune_session_open(instance, 1, 0);
+  ASSERT_NE(session, nullptr) << attune_last_error();
+  int64_t ids[] = {2, 3};
+  ASSERT_EQ(attune_session_step(session, ids, 2), ATTUNE_OK);
+  EXPECT_EQ(attune_session_vocabulary(session), 16);
+  EXPECT_EQ(attune_session_logits(session)[5], 1.0f);
+  EXPECT_EQ(attune_session_length(session), 2);
+  attune_session_reset(session);
+  EXPECT_EQ(attune_session_length(session), 0);
+  EXPECT_EQ(attune_session_step(session, ids, 0), ATTUNE_BAD_INPUT);
+  attune_session_close(session);
+  EXPECT_EQ(attune_session_open(instance, 0, 5), nullptr);
+}
+
+TEST_F(CApi, GeneratesUntilTheCallbackStops) {
+  int64_t prompt[] = {1, 2};
+  std::vector<int64_t> ids;
+  auto collect = [](void *context, int64_t id) {
+    auto &ids = *static_cast<std::vector<int64_t> *>(context);
+    ids.push_back(id);
+    return ids.size() < 3 ? 1 : 0;
+  };
+  ASSERT_EQ(attune_generate(instance, prompt, 2, nullptr, collect, &ids),
+            ATTUNE_OK);
+  EXPECT_EQ(ids, (std::vector<int64_t>{3, 6, 12}));
+  attune_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.top_p = 2;
+  EXPECT_EQ(attune_generate(instance, prompt, 2, &options, collect, &ids),
+            ATTUNE_BAD_CALL);
+}
+
+TEST_F(CApi, HasNoTokenizerHere) {
+  int64_t ids[4];
+  EXPECT_EQ(attune_encode(instance, "a", 1, ids, 4), -1);
+  EXPECT_NE(std::strstr(attune_last_error(), "no tokenizer"), nullptr);
+}
+
+TEST(CApiOpen, ExplainsItself) {
+  EXPECT_EQ(attune_open(nullptr, nullptr), nullptr);
+  attune_open_options options = {};
+  options.struct_size = sizeof(options);
+  options.weights_path = "/nonexistent";
+  EXPECT_EQ(attune_open(&attune_model, &options), nullptr);
+  EXPECT_NE(std::strstr(attune_last_error(), "/nonexistent: cannot open"),
+            nullptr);
+}
+
+} // namespace

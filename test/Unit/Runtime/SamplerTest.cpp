@@ -1,0 +1,128 @@
+//===- SamplerTest.cpp - Choosing the next token --------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Sampler.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace attune::runtime;
+
+namespace {
+
+SamplingOptions sampling(uint64_t seed = 1) {
+  SamplingOptions options;
+  options.greedy = false;
+  options.seed = seed;
+  return options;
+}
+
+int64_t pick(Sampler &sampler, const std::vector<float> &logits,
+             const std::vector<int64_t> &history = {}) {
+  int64_t id = -1;
+  Error error;
+  EXPECT_TRUE(sampler.sample(logits.data(),
+                             static_cast<int64_t>(logits.size()), history, id,
+                             error))
+      << error.message;
+  return id;
+}
+
+std::vector<double> frequencies(const SamplingOptions &options,
+                                const std::vector<float> &logits, int draws) {
+  Sampler sampler(options);
+  std::vector<double> counts(logits.size());
+  for (int i = 0; i < draws; ++i)
+    counts[static_cast<size_t>(pick(sampler, logits))] += 1.0 / draws;
+  return counts;
+}
+
+TEST(Sampler, GreedyTakesTheFirstLargest) {
+  Sampler sampler{SamplingOptions()};
+  EXPECT_EQ(pick(sampler, {1, 3, 2, 3}), 1);
+  EXPECT_EQ(pick(sampler, {-INFINITY, -5}), 1);
+}
+
+TEST(Sampler, FollowsTheDistribution) {
+  std::vector<float> logits = {0, std::log(2.0f), std::log(5.0f), -INFINITY};
+  std::vector<double> seen = frequencies(sampling(), logits, 40000);
+  EXPECT_NEAR(seen[0], 1 / 8.0, 0.01);
+  EXPECT_NEAR(seen[1], 2 / 8.0, 0.01);
+  EXPECT_NEAR(seen[2], 5 / 8.0, 0.01);
+  EXPECT_EQ(seen[3], 0);
+}
+
+TEST(Sampler, TemperatureSharpens) {
+  SamplingOptions options = sampling();
+  options.temperature = 0.5;
+  std::vector<double> seen = frequencies(options, {0, std::log(2.0f)}, 40000);
+  EXPECT_NEAR(seen[1], 4 / 5.0, 0.01);
+}
+
+TEST(Sampler, FiltersKeepTheLikeliest) {
+  std::vector<float> logits = {std::log(1.0f), std::log(4.0f), std::log(3.0f),
+                               std::log(2.0f)};
+  SamplingOptions options = sampling();
+  options.topK = 2;
+  std::vector<double> seen = frequencies(options, logits, 20000);
+  EXPECT_EQ(seen[0] + seen[3], 0);
+  EXPECT_NEAR(seen[1], 4 / 7.0, 0.015);
+  options = sampling();
+  options.topP = 0.75; // 0.4 + 0.3 do not reach it, so 0.2 joins
+  seen = frequencies(options, logits, 20000);
+  EXPECT_EQ(seen[0], 0);
+  EXPECT_NEAR(seen[3], 2 / 9.0, 0.015);
+  options.topP = 0;
+  EXPECT_NEAR(frequencies(options, logits, 100)[1], 1.0, 1e-9);
+  options = sampling();
+  options.minP = 0.6;
+  seen = frequencies(options, logits, 20000);
+  EXPECT_EQ(seen[0] + seen[3], 0);
+}
+
+TEST(Sampler, RepetitionIsPenalized) {
+  SamplingOptions options;
+  options.repetitionPenalty = 2;
+  Sampler sampler(options);
+  EXPECT_EQ(pick(sampler, {3, 2, -1}), 0);
+  EXPECT_EQ(pick(sampler, {3, 2, -1}, {0, 0, 0}), 1);
+  EXPECT_EQ(pick(sampler, {-3, -2, -5}, {1, 99, -4}), 0);
+}
+
+TEST(Sampler, SeedsRepeat) {
+  std::vector<float> logits(100, 0.0f);
+  Sampler a(sampling(7)), b(sampling(7)), c(sampling(8));
+  bool differs = false;
+  for (int i = 0; i < 50; ++i) {
+    int64_t id = pick(a, logits);
+    EXPECT_EQ(id, pick(b, logits));
+    differs = differs || id != pick(c, logits);
+  }
+  EXPECT_TRUE(differs);
+  // splitmix64(0) starts with 0xE220A8397B1DCDAF: u = 0.8833...
+  Sampler zero(sampling(0));
+  EXPECT_EQ(pick(zero, logits), 88);
+}
+
+TEST(Sampler, BadLogitsAreErrors) {
+  for (float bad : {NAN, INFINITY}) {
+    Sampler sampler{SamplingOptions()};
+    float logits[] = {0, bad};
+    int64_t id;
+    Error error;
+    EXPECT_FALSE(sampler.sample(logits, 2, {}, id, error));
+    EXPECT_EQ(error.code, ExitBadInput);
+    EXPECT_NE(error.message.find("at token 1"), std::string::npos);
+  }
+  Sampler sampler{SamplingOptions()};
+  float logits[] = {-INFINITY, -INFINITY};
+  int64_t id;
+  Error error;
+  EXPECT_FALSE(sampler.sample(logits, 2, {}, id, error));
+}
+
+} // namespace

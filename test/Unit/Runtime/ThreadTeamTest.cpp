@@ -1,0 +1,184 @@
+//===- ThreadTeamTest.cpp - Teams, barriers, frames -----------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Model.h"
+#include "attune/Runtime/ThreadTeam.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <thread>
+#include <vector>
+
+using namespace attune::runtime;
+
+namespace {
+
+std::unique_ptr<ThreadTeam> makeTeam(unsigned threads, uint64_t limit = 0) {
+  Error error;
+  auto team = ThreadTeam::create(threads, limit, error);
+  EXPECT_NE(team, nullptr) << error.message;
+  return team;
+}
+
+class Team : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(Team, EveryThreadRunsOnce) {
+  auto team = makeTeam(GetParam());
+  ASSERT_EQ(team->size(), GetParam());
+  std::vector<std::atomic<int>> calls(GetParam());
+  Error error;
+  for (int round = 0; round < 100; ++round)
+    ASSERT_TRUE(team->run(
+        [](void *context) {
+          EXPECT_GT(attune_rt_num_threads(), 0);
+          auto &calls = *static_cast<std::vector<std::atomic<int>> *>(context);
+          ++calls[static_cast<size_t>(attune_rt_thread())];
+        },
+        &calls, error));
+  for (std::atomic<int> &count : calls)
+    EXPECT_EQ(count.load(), 100);
+}
+
+/// Each round every thread writes its cell, and after the barrier reads all:
+/// one that came through too early reads an old round.
+TEST_P(Team, BarriersKeepRoundsApart) {
+  auto team = makeTeam(GetParam());
+  struct Shared {
+    std::vector<int> cells;
+    std::atomic<int> wrong{0};
+  } shared;
+  shared.cells.resize(GetParam());
+  Error error;
+  ASSERT_TRUE(team->run(
+      [](void *context) {
+        auto &shared = *static_cast<Shared *>(context);
+        for (int round = 1; round <= 3000; ++round) {
+          shared.cells[static_cast<size_t>(attune_rt_thread())] = round;
+          attune_rt_barrier();
+          for (int cell : shared.cells)
+            if (cell != round)
+              ++shared.wrong;
+          attune_rt_barrier();
+        }
+      },
+      &shared, error));
+  EXPECT_EQ(shared.wrong.load(), 0);
+}
+
+TEST_P(Team, FramesAgreeAndNest) {
+  auto team = makeTeam(GetParam());
+  struct Shared {
+    std::vector<uint8_t *> outer, inner;
+  } shared;
+  shared.outer.resize(GetParam());
+  shared.inner.resize(GetParam());
+  Error error;
+  for (int round = 0; round < 2; ++round)
+    ASSERT_TRUE(team->run(
+        [](void *context) {
+          auto &shared = *static_cast<Shared *>(context);
+          auto thread = static_cast<size_t>(attune_rt_thread());
+          shared.outer[thread] =
+              static_cast<uint8_t *>(attune_rt_frame_push(100));
+          shared.inner[thread] =
+              static_cast<uint8_t *>(attune_rt_frame_push(1 << 20));
+          shared.inner[thread][thread] = 1;
+          attune_rt_frame_pop(1 << 20);
+          EXPECT_EQ(attune_rt_frame_push(1), shared.inner[thread]);
+          attune_rt_frame_pop(1);
+          attune_rt_frame_pop(100);
+        },
+        &shared, error));
+  for (unsigned i = 0; i < GetParam(); ++i) {
+    EXPECT_EQ(shared.outer[i], shared.outer[0]);
+    EXPECT_EQ(shared.inner[i], shared.outer[0] + 128);
+  }
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(shared.outer[0]) % 64, 0u);
+  EXPECT_EQ(team->frameHighWater(), 128u + (1 << 20));
+}
+
+TEST_P(Team, FramesOverTheLimitFailAndTheTeamLives) {
+  auto team = makeTeam(GetParam(), 1 << 20);
+  Error error;
+  EXPECT_FALSE(team->run(
+      [](void *) {
+        attune_rt_barrier();
+        attune_rt_frame_push(1 << 19);
+        attune_rt_frame_push(1 << 20);
+        ADD_FAILURE() << "the frame does not fit";
+      },
+      nullptr, error));
+  EXPECT_EQ(error.code, ExitResourceLimit);
+  EXPECT_NE(error.message.find("1572864 bytes"), std::string::npos)
+      << error.message;
+  EXPECT_TRUE(team->run(
+      [](void *) {
+        attune_rt_frame_push(1 << 20);
+        attune_rt_barrier();
+        attune_rt_frame_pop(1 << 20);
+      },
+      nullptr, error));
+}
+
+TEST_P(Team, WorkersHaveDeepStacks) {
+  auto team = makeTeam(GetParam());
+  Error error;
+  EXPECT_TRUE(team->run(
+      [](void *) {
+        volatile char deep[4 << 20];
+        deep[0] = 1;
+        deep[sizeof(deep) - 1] = deep[0];
+      },
+      nullptr, error));
+}
+
+TEST_P(Team, CallersTakeTurns) {
+  auto team = makeTeam(GetParam());
+  std::atomic<int> inside{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        Error error;
+        team->run(
+            [](void *context) {
+              auto &inside = *static_cast<std::atomic<int> *>(context);
+              attune_rt_barrier();
+              if (attune_rt_thread() == 0) {
+                EXPECT_EQ(inside.fetch_add(1), 0);
+                inside.fetch_sub(1);
+              }
+              attune_rt_barrier();
+            },
+            &inside, error);
+      }
+    });
+  for (std::thread &caller : callers)
+    caller.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Team, ::testing::Values(1u, 2u, 3u));
+
+TEST(ThreadTeam, DefaultIsEveryCore) {
+  EXPECT_GE(availableCores(), 1u);
+  EXPECT_EQ(makeTeam(0)->size(), availableCores());
+}
+
+TEST(ThreadTeam, KernelsRunWithoutATeam) {
+  EXPECT_EQ(attune_rt_thread(), 0);
+  EXPECT_EQ(attune_rt_num_threads(), 1);
+  attune_rt_barrier();
+  void *frame = attune_rt_frame_push(1000);
+  std::memset(frame, 1, 1000);
+  attune_rt_frame_pop(1000);
+  EXPECT_EQ(attune_rt_frame_push(8), frame);
+  attune_rt_frame_pop(8);
+}
+
+} // namespace
