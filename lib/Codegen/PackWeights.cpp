@@ -63,6 +63,8 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
         TypeAttr::get(RankedTensorType::get(shape, type.getElementType())));
     weight.setPanelWidth(panelWidth);
     weight.setGated(gated);
+    // The panels do not tell how many of their rows are padding.
+    weight->setAttr("attune.rows", Builder(weight).getI64IntegerAttr(rows));
     ++numPacked;
   }
 };

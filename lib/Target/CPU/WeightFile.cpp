@@ -27,19 +27,28 @@ namespace attune {
 // What the module needs
 //===----------------------------------------------------------------------===//
 
+/// The number of rows before packing, if that was noted.
+static std::optional<int64_t> notedRows(WeightOp weight) {
+  auto rows = weight->getAttrOfType<IntegerAttr>("attune.rows");
+  return rows ? std::optional<int64_t>(rows.getInt()) : std::nullopt;
+}
+
 /// Rows that a packed weight may have fewer than its panels hold.
 static int64_t maxPadding(WeightOp weight) {
   std::optional<int64_t> width = weight.getPanelWidth();
-  return width ? (*width - 1) * (weight.getGated() ? 2 : 1) : 0;
+  if (!width || notedRows(weight))
+    return 0;
+  return (*width - 1) * (weight.getGated() ? 2 : 1);
 }
 
-/// The matrix of one layer before it was packed, rows with padding.
+/// The matrix of one layer before it was packed; unless its rows are noted it
+/// has those of the padding, too.
 static std::vector<int64_t> unpackedShape(WeightOp weight) {
   ArrayRef<int64_t> shape = weight.getLayerType().getShape();
   std::optional<int64_t> width = weight.getPanelWidth();
   if (!width || shape.empty())
     return {shape.begin(), shape.end()};
-  std::vector<int64_t> result = {shape[0] * *width};
+  std::vector<int64_t> result = {notedRows(weight).value_or(shape[0] * *width)};
   if (shape.size() > 2)
     result.push_back(shape[1]);
   return result;
@@ -184,7 +193,8 @@ bool Plan::addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
   for (size_t i = 1; i < shape.size(); ++i)
     matrix->columns *= shape[i];
   int64_t rows = shape.empty() ? 1 : shape[0];
-  matrix->numBands = matrix->panelWidth ? rows / matrix->panelWidth : rows;
+  matrix->numBands =
+      matrix->panelWidth ? weight.getLayerType().getDimSize(0) : rows;
   matrix->noise = noiseFor(weight.getSymName(), layer, shape.size() < 2,
                            matrix->columns, values.seed);
 

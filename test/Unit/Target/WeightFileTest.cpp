@@ -406,6 +406,13 @@ TEST_F(WeightFile, RandomValues) {
       for (int64_t k = 0; k < 64; ++k)
         EXPECT_EQ(value(panels, l * 3072 + r / 16 * 1024 + k * 16 + r % 16),
                   r < 40 ? value(rows, l * layer + r * 64 + k) : 0);
+
+  // Where a source does not tell its rows, the packing pass does.
+  parse(R"(
+    attune.weight @x.weight stacked panels 16 : tensor<2x3x64x16xf32>
+        from [#attune.source<"x.{i}">] {attune.rows = 40}
+  )");
+  EXPECT_EQ(pack(), panels);
 }
 
 //===----------------------------------------------------------------------===//
@@ -479,4 +486,13 @@ TEST_F(WeightFile, CheckPacked) {
       << diags.all();
   EXPECT_TRUE(diags.saw({"tensor 'more' of shape [1]"})) << diags.all();
   EXPECT_EQ(diags.getNumErrors(), 2u) << diags.all();
+
+  diags = Recorder();
+  parse(R"(
+    attune.weight @w panels 16 : tensor<3x8x16xf32>
+        from [#attune.source<"w.0">] {attune.rows = 34}
+  )");
+  EXPECT_FALSE(checkWeights(*module, *checkpoint, diags));
+  EXPECT_TRUE(diags.saw({"tensor 'w.0' has shape [33, 8], expected [34, 8]"}))
+      << diags.all();
 }
