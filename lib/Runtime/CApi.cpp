@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/attune.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/attune.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,9 +15,9 @@
 using namespace attune::runtime;
 
 static_assert(ATTUNE_BOOL == static_cast<int>(DType::Bool) &&
-              ATTUNE_U16 == static_cast<int>(DType::U16) &&
-              ATTUNE_F32 == static_cast<int>(DType::F32) &&
-              ATTUNE_F64 == static_cast<int>(DType::F64),
+                  ATTUNE_U16 == static_cast<int>(DType::U16) &&
+                  ATTUNE_F32 == static_cast<int>(DType::F32) &&
+                  ATTUNE_F64 == static_cast<int>(DType::F64),
               "attune_dtype follows DType");
 
 struct attune_instance {
@@ -57,8 +57,7 @@ template <typename T> static T readOptions(const T *options) {
   T result;
   std::memset(&result, 0, sizeof(T));
   if (options)
-    std::memcpy(&result, options,
-                std::min(sizeof(T), options->struct_size));
+    std::memcpy(&result, options, std::min(sizeof(T), options->struct_size));
   return result;
 }
 
@@ -175,8 +174,7 @@ attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
   for (uint32_t i = 0; i < num_inputs; ++i) {
     const attune_tensor &tensor = inputs[i];
     if (!tensor.name || tensor.rank < 0 || tensor.rank > ATTUNE_MAX_RANK ||
-        !tensor.data || tensor.dtype < ATTUNE_BOOL ||
-        tensor.dtype > ATTUNE_F64)
+        !tensor.data || tensor.dtype < ATTUNE_BOOL || tensor.dtype > ATTUNE_F64)
       return badCall("attune_run: an input lacks its name, data, type or rank");
     InputTensor input;
     input.name = tensor.name;
@@ -195,7 +193,8 @@ attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
     for (const TensorDecl &decl : decls)
       known = known || (outputs[i].name && decl.name == outputs[i].name);
     if (!known)
-      return badCall("attune_run: an output has a name the model does not know");
+      return badCall(
+          "attune_run: an output has a name the model does not know");
   }
   for (unsigned o = 0; o < decls.size(); ++o) {
     const TensorDecl &decl = decls[o];
@@ -229,8 +228,7 @@ attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
         continue;
       outputs[i].dtype = static_cast<attune_dtype>(decls[o].dtype);
       outputs[i].rank = static_cast<int32_t>(decls[o].shape.size());
-      std::copy(decls[o].shape.begin(), decls[o].shape.end(),
-                outputs[i].shape);
+      std::copy(decls[o].shape.begin(), decls[o].shape.end(), outputs[i].shape);
       outputs[i].data = instance->outputs[o].data();
     }
   return ATTUNE_OK;

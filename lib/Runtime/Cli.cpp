@@ -81,8 +81,12 @@ std::string Program::usage() const {
          "  run       one forward pass from a safetensors file to another\n"
          "  generate  continue a text or a list of token ids\n"
          "  inspect   say what the model is, takes and gives\n\n"
-         "`" + name + " VERB --help` lists the options of a verb;\n"
-         "`" + name + " --version` prints the version.\n"
+         "`" +
+         name +
+         " VERB --help` lists the options of a verb;\n"
+         "`" +
+         name +
+         " --version` prints the version.\n"
          "Exit codes: 0 done, 1 bad input, 2 bad command line, 4 over a "
          "resource limit,\n70 internal error.\n";
 }
@@ -111,8 +115,8 @@ OptionSpecs Program::specsOf(Verb verb) {
 
 bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
   if (!line.positionals.empty())
-    return error.set(ExitBadCommandLine, "unexpected argument '" +
-                                             line.positionals[0] + "'");
+    return error.set(ExitBadCommandLine,
+                     "unexpected argument '" + line.positionals[0] + "'");
   for (const ParsedOption &option : line.options) {
     bool mine = false;
     if (option.name == "message-format") {

@@ -62,8 +62,8 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
       stoppedBy = "caller";
       return true;
     }
-    bool end = std::find(info.eos.begin(), info.eos.end(), id) !=
-               info.eos.end();
+    bool end =
+        std::find(info.eos.begin(), info.eos.end(), id) != info.eos.end();
     if (end && !options.ignoreEos) {
       stoppedBy = "eos";
       return true;
@@ -82,8 +82,8 @@ namespace {
 struct Printer {
   FILE *out;
   GenerateOptions::Format format;
-  const Tokenizer *tokenizer;
   StreamDecoder *decoder;
+  const std::vector<int64_t> *endTokens; // null: they are text like others
   std::vector<int64_t> ids;
   std::string text; // only for JSON
   bool broken = false;
@@ -110,16 +110,20 @@ bool printToken(void *context, int64_t id) {
   if (printer.ids.empty())
     printer.firstTime = now();
   printer.ids.push_back(id);
+  bool end = printer.endTokens &&
+             std::find(printer.endTokens->begin(), printer.endTokens->end(),
+                       id) != printer.endTokens->end();
   switch (printer.format) {
   case GenerateOptions::Format::Ids:
     printer.print((printer.ids.size() > 1 ? "," : "") + std::to_string(id));
     break;
   case GenerateOptions::Format::Json:
-    if (printer.decoder)
+    if (printer.decoder && !end)
       printer.text += printer.decoder->push(id);
     break;
   default:
-    printer.print(printer.decoder->push(id));
+    if (!end)
+      printer.print(printer.decoder->push(id));
   }
   return !printer.broken;
 }
@@ -147,8 +151,8 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
     return error.badInput("model '" + info.name +
                           "' carries no tokenizer; use --format=ids");
   std::unique_ptr<Tokenizer> tokenizer;
-  if (options.hasPrompt || (hasTokenizer &&
-                            format != GenerateOptions::Format::Ids)) {
+  if (options.hasPrompt ||
+      (hasTokenizer && format != GenerateOptions::Format::Ids)) {
     tokenizer = Tokenizer::create(info.tokenizerJson, error);
     if (!tokenizer)
       return false;
@@ -167,8 +171,9 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
   std::unique_ptr<StreamDecoder> decoder;
   if (tokenizer)
     decoder.reset(new StreamDecoder(*tokenizer, /*skipSpecial=*/true));
-  Printer printer = {out, format, tokenizer.get(), decoder.get(), {}, "",
-                     false, 0};
+  Printer printer = {
+      out, format, decoder.get(), options.ignoreEos ? nullptr : &info.eos,
+      {},  "",     false,         0};
   double start = now();
   std::string stoppedBy;
   bool good = generateTokens(model, prompt, options, printToken, &printer,
@@ -203,13 +208,13 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
   if (options.stats) {
     double first = printer.firstTime - start, later = end - printer.firstTime;
     size_t steps = printer.ids.size() - 1;
-    std::fprintf(messages,
-                 "prompt: %zu tokens in %.3f s; then %zu tokens in %.3f s "
-                 "(%.1f tokens/s); intermediate results: %llu bytes\n",
-                 prompt.size(), first, steps, later,
-                 later > 0 ? static_cast<double>(steps) / later : 0.0,
-                 static_cast<unsigned long long>(
-                     model.team().frameHighWater()));
+    std::fprintf(
+        messages,
+        "prompt: %zu tokens in %.3f s; then %zu tokens in %.3f s "
+        "(%.1f tokens/s); intermediate results: %llu bytes\n",
+        prompt.size(), first, steps, later,
+        later > 0 ? static_cast<double>(steps) / later : 0.0,
+        static_cast<unsigned long long>(model.team().frameHighWater()));
   }
   return true;
 }

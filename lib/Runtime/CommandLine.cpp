@@ -22,8 +22,8 @@ static unsigned editDistance(std::string_view a, std::string_view b) {
     row[0] = static_cast<unsigned>(i);
     for (size_t j = 1; j <= b.size(); ++j) {
       unsigned above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1,
-                         diagonal + (a[i - 1] != b[j - 1])});
+      row[j] = std::min(
+          {row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
       diagonal = above;
     }
   }
@@ -61,20 +61,19 @@ bool CommandLine::parse(int argc, const char *const *argv,
     size_t equals = argument.find('=');
     std::string_view name = argument.substr(0, equals);
     name.remove_prefix(name.substr(0, 2) == "--" ? 2 : 1);
-    auto spec = std::find_if(
-        specs.begin(), specs.end(),
-        [&](const OptionSpec &spec) { return spec.name == name; });
+    auto spec =
+        std::find_if(specs.begin(), specs.end(),
+                     [&](const OptionSpec &spec) { return spec.name == name; });
     if (spec == specs.end() || argument[1] != '-') {
       std::vector<std::string_view> names;
       for (const OptionSpec &known : specs)
         names.push_back(known.name);
       std::string nearest = nearestName(name, names);
-      return error.set(ExitBadCommandLine,
-                       "unknown option '" +
-                           std::string(argument.substr(0, equals)) + "'" +
-                           (nearest.empty()
-                                ? "; --help lists the options"
-                                : "; did you mean --" + nearest + "?"));
+      return error.set(
+          ExitBadCommandLine,
+          "unknown option '" + std::string(argument.substr(0, equals)) + "'" +
+              (nearest.empty() ? "; --help lists the options"
+                               : "; did you mean --" + nearest + "?"));
     }
     ParsedOption option;
     option.name.assign(name.data(), name.size());
@@ -85,10 +84,9 @@ bool CommandLine::parse(int argc, const char *const *argv,
     } else if (i + 1 < argc) {
       option.value = argv[++i];
     } else {
-      return error.set(ExitBadCommandLine, "option --" + option.name +
-                                               " needs a value: --" +
-                                               option.name + "=" +
-                                               std::string(spec->value));
+      return error.set(ExitBadCommandLine,
+                       "option --" + option.name + " needs a value: --" +
+                           option.name + "=" + std::string(spec->value));
     }
     if (spec->value.empty() && option.value != "true" &&
         option.value != "false")
@@ -123,9 +121,8 @@ static bool wrongValue(const ParsedOption &option, const std::string &expected,
 
 /// A whole decimal number, nothing around it.
 static bool readInteger(const std::string &text, int64_t &value) {
-  bool digit = !text.empty() &&
-               ((text[0] >= '0' && text[0] <= '9') ||
-                (text[0] == '-' && text.size() > 1));
+  bool digit = !text.empty() && ((text[0] >= '0' && text[0] <= '9') ||
+                                 (text[0] == '-' && text.size() > 1));
   char *end = nullptr;
   errno = 0;
   value = std::strtoll(text.c_str(), &end, 10);
@@ -158,15 +155,14 @@ bool parseReal(const ParsedOption &option, double least, double most,
                double &value, Error &error) {
   char *end = nullptr;
   double read = std::strtod(option.value.c_str(), &end);
-  bool whole = !option.value.empty() &&
-               end == option.value.c_str() + option.value.size() &&
-               option.value.find_first_not_of("0123456789.eE+-") ==
-                   std::string::npos;
+  bool whole =
+      !option.value.empty() &&
+      end == option.value.c_str() + option.value.size() &&
+      option.value.find_first_not_of("0123456789.eE+-") == std::string::npos;
   if (!whole || !(read >= least && read <= most))
-    return wrongValue(option,
-                      "a number from " + shortReal(least) + " to " +
-                          shortReal(most),
-                      error);
+    return wrongValue(
+        option, "a number from " + shortReal(least) + " to " + shortReal(most),
+        error);
   value = read;
   return true;
 }
@@ -230,8 +226,7 @@ bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error) {
     }
   }
   int64_t value;
-  if (!readInteger(digits, value) || value <= 0 ||
-      value > (INT64_MAX >> shift))
+  if (!readInteger(digits, value) || value <= 0 || value > (INT64_MAX >> shift))
     return wrongValue(option, "a size such as 512M", error);
   bytes = static_cast<uint64_t>(value) << shift;
   return true;

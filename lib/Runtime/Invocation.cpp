@@ -120,8 +120,8 @@ bool Invocation::bindInput(const InputTensor &tensor, Error &error) {
       !byteSize(tensor.shape, dtypeBytes(tensor.dtype), fileBytes))
     return fail("of shape " + formatShape(tensor.shape) + " is too large");
   slot.shape = tensor.shape;
-  bool aligned = reinterpret_cast<uintptr_t>(tensor.data) %
-                     dtypeBytes(arg.dtype) == 0;
+  bool aligned =
+      reinterpret_cast<uintptr_t>(tensor.data) % dtypeBytes(arg.dtype) == 0;
   bool boolean = arg.dtype == DType::Bool;
   // A byte other than 0 and 1 is no boolean to compiled code.
   bool valid =
@@ -130,11 +130,11 @@ bool Invocation::bindInput(const InputTensor &tensor, Error &error) {
     describe(slot, const_cast<void *>(tensor.data));
   } else {
     if (!slot.copy.reserve(bytes))
-      return error.set(ExitResourceLimit, "no memory for a copy of input " +
-                                              quote(tensor.name));
+      return error.set(ExitResourceLimit,
+                       "no memory for a copy of input " + quote(tensor.name));
     uint64_t count = bytes / dtypeBytes(arg.dtype);
-    DType from = boolean && tensor.dtype == DType::Bool ? DType::U8
-                                                         : tensor.dtype;
+    DType from =
+        boolean && tensor.dtype == DType::Bool ? DType::U8 : tensor.dtype;
     if (!convertElements(from, tensor.data, arg.dtype, slot.copy.data(), count))
       return fail(std::string("is ") + dtypeName(tensor.dtype) +
                   ", but the model expects " + dtypeName(arg.dtype));
@@ -217,7 +217,8 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
   if (!shapeOf(arg, slot.shape, unknown))
     return error.badInput("size " + quote(unknown) + " of input '" + arg.name +
                           "' cannot be read off the inputs; give it with "
-                          "--dim " + unknown + "=N");
+                          "--dim " +
+                          unknown + "=N");
   uint64_t bytes;
   if (!byteSize(slot.shape, dtypeBytes(arg.dtype), bytes) ||
       !slot.copy.reserve(bytes))
@@ -268,10 +269,9 @@ bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
     if (arg.kind != ArgKind::Input || slots[i].bound)
       continue;
     if (arg.defaultValue == DefaultValue::None)
-      return error.badInput("input '" + arg.name + "' of shape " +
-                            arg.formatShape() + " is missing" +
-                            (origin.empty() ? "" : " in ") +
-                            std::string(origin));
+      return error.badInput(
+          "input '" + arg.name + "' of shape " + arg.formatShape() +
+          " is missing" + (origin.empty() ? "" : " in ") + std::string(origin));
   }
   // Before defaults are filled, so that their values are in range too.
   if (!checkContext(past, error))
@@ -296,13 +296,13 @@ bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
       return error.badInput("size " + quote(unknown) + " of output '" +
                             arg.name +
                             "' cannot be read off the inputs; give it with "
-                            "--dim " + unknown + "=N");
+                            "--dim " +
+                            unknown + "=N");
     uint64_t bytes;
     if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes))
-      return error.set(ExitResourceLimit, "output '" + arg.name +
-                                              "' of shape " +
-                                              formatShape(decl.shape) +
-                                              " is too large");
+      return error.set(ExitResourceLimit,
+                       "output '" + arg.name + "' of shape " +
+                           formatShape(decl.shape) + " is too large");
   }
   return true;
 }

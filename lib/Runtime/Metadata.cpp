@@ -41,10 +41,11 @@ public:
     if (!integer(root, "abi", abi, true) || !text(root, "name", info.name))
       return false;
     if (abi != ATTUNE_ABI_VERSION)
-      return error.set(ExitInternalError,
-                       "the model speaks version " + std::to_string(abi) +
-                           " of the runtime's interface, this runtime version " +
-                           std::to_string(ATTUNE_ABI_VERSION));
+      return error.set(
+          ExitInternalError,
+          "the model speaks version " + std::to_string(abi) +
+              " of the runtime's interface, this runtime version " +
+              std::to_string(ATTUNE_ABI_VERSION));
     int64_t bytes = 0;
     if (!integer(root, "context", info.context, false) ||
         !integer(root, "weights_bytes", bytes, false) ||
@@ -145,8 +146,8 @@ private:
 
   bool readArg(const JsonValue &value, EntryInfo &entry) {
     ArgInfo arg;
-    std::string where = entry.name + " argument " +
-                        std::to_string(entry.args.size());
+    std::string where =
+        entry.name + " argument " + std::to_string(entry.args.size());
     std::string kind, dtype, filled;
     if (!value.isObject())
       return fail(where, "an object", value);

@@ -242,7 +242,8 @@ bool PreTokenizer::loadSplit(const JsonValue &json, Error &error) {
   if (!regex || !regex->isString() || !behavior || !behavior->isString())
     return error.badInput("tokenizer: pre-tokenizer 'Split' without a regular "
                           "expression and a behavior is not supported");
-  bool isolated = behavior->string == "Isolated" && !flag(json, "invert", false);
+  bool isolated =
+      behavior->string == "Isolated" && !flag(json, "invert", false);
   bool inverse = behavior->string == "Removed" && flag(json, "invert", false);
   if (!isolated && !inverse)
     return error.badInput("tokenizer: behavior '" + behavior->string +
@@ -276,7 +277,8 @@ bool PreTokenizer::loadSplit(const JsonValue &json, Error &error) {
     }
   return error.badInput("tokenizer: the pattern of pre-tokenizer 'Split' is "
                         "neither GPT-2's nor Llama 3's nor a relative of "
-                        "theirs: " + regex->string.substr(0, 200));
+                        "theirs: " +
+                        regex->string.substr(0, 200));
 }
 
 bool PreTokenizer::loadStep(const JsonValue &json, Error &error) {

@@ -125,8 +125,7 @@ bool SafetensorsWriter::create(
                   " bytes: " + std::strerror(failure));
     }
   }
-  void *mapped =
-      mmap(nullptr, mapBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+  void *mapped = mmap(nullptr, mapBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   int reason = errno;
   if (fd >= 0)
     close(fd);
@@ -155,8 +154,8 @@ bool SafetensorsWriter::commit(std::string &error) {
     if (fd < 0)
       return fail("cannot open");
     for (uint64_t done = 0; done < mapBytes;) {
-      ssize_t n = write(fd, map + done,
-                        std::min<uint64_t>(mapBytes - done, 1u << 30));
+      ssize_t n =
+          write(fd, map + done, std::min<uint64_t>(mapBytes - done, 1u << 30));
       if (n < 0 && errno == EINTR)
         continue;
       if (n <= 0) {

@@ -47,8 +47,8 @@ bool Sampler::sample(const float *logits, int64_t count,
         scores[seen] *= scores[seen] > 0 ? 1 / options.repetitionPenalty
                                          : options.repetitionPenalty;
   }
-  int64_t best = std::max_element(scores.begin(), scores.end()) -
-                 scores.begin();
+  int64_t best =
+      std::max_element(scores.begin(), scores.end()) - scores.begin();
   if (options.greedy) {
     id = best;
     return true;
@@ -82,11 +82,10 @@ bool Sampler::sample(const float *logits, int64_t count,
     kept.resize(size);
   }
   if (options.minP > 0)
-    kept.erase(std::remove_if(kept.begin(), kept.end(),
-                              [&](int64_t i) {
-                                return scores[i] < options.minP;
-                              }),
-               kept.end());
+    kept.erase(
+        std::remove_if(kept.begin(), kept.end(),
+                       [&](int64_t i) { return scores[i] < options.minP; }),
+        kept.end());
   std::sort(kept.begin(), kept.end());
   total = 0;
   for (int64_t i : kept)

@@ -44,10 +44,10 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
       uint64_t bytes;
       std::vector<int64_t> shape;
       for (const DimInfo &dim : arg.shape)
-        shape.push_back(dim.symbol.empty()          ? dim.size
-                        : dim.symbol == "batch"     ? batch
-                        : dim.symbol == "capacity"  ? capacity
-                                                    : -1);
+        shape.push_back(dim.symbol.empty()         ? dim.size
+                        : dim.symbol == "batch"    ? batch
+                        : dim.symbol == "capacity" ? capacity
+                                                   : -1);
       Buffer cache;
       if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
         return internal("has a cache of shape " + arg.formatShape());

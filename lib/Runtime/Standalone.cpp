@@ -8,8 +8,8 @@
 // Products are linked without any C++ library, so that they are small and run
 // wherever libc does. The headers' templates carry nearly all of what the
 // runtime uses of it; the rest, a dozen functions, is here. This file is a
-// library of its own (AttuneRuntimeStandalone): programs that have a C++ library
-// anyway, like the compiler, leave it out.
+// library of its own (AttuneRuntimeStandalone): programs that have a C++
+// library anyway, like the compiler, leave it out.
 //
 //===----------------------------------------------------------------------===//
 

@@ -197,9 +197,8 @@ static void *workerMain(void *argument) {
   return nullptr;
 }
 
-std::unique_ptr<ThreadTeam> ThreadTeam::create(unsigned threads,
-                                               uint64_t frameLimit,
-                                               Error &error) {
+std::unique_ptr<ThreadTeam>
+ThreadTeam::create(unsigned threads, uint64_t frameLimit, Error &error) {
   unsigned cores = availableCores();
   std::unique_ptr<ThreadTeam> team(new ThreadTeam());
   team->state.reset(new State());
@@ -229,10 +228,9 @@ std::unique_ptr<ThreadTeam> ThreadTeam::create(unsigned threads,
     failure = pthread_create(&worker, &attributes, workerMain, start);
     if (failure) {
       delete start;
-      error.set(ExitResourceLimit, "cannot start thread " +
-                                       std::to_string(i + 1) + " of " +
-                                       std::to_string(wanted) + ": " +
-                                       std::strerror(failure));
+      error.set(ExitResourceLimit,
+                "cannot start thread " + std::to_string(i + 1) + " of " +
+                    std::to_string(wanted) + ": " + std::strerror(failure));
     } else {
       state.workers.push_back(worker);
       ++state.size;
@@ -305,8 +303,7 @@ void attune_rt_barrier(void) {
   if (!team || team->size == 1)
     return;
   uint32_t phase = team->phase.load(std::memory_order_relaxed);
-  if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
-      team->size) {
+  if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team->size) {
     team->arrived.store(0, std::memory_order_relaxed);
     team->phase.store(phase + 1, std::memory_order_release);
     return;
@@ -330,8 +327,7 @@ void *attune_rt_frame_push(int64_t bytes) {
   uint64_t size = (static_cast<uint64_t>(bytes) + 63) / 64 * 64;
   if (bytes < 0 || size > limit || current.top > limit - size) {
     if (current.team) {
-      current.team->wanted.store(
-          bytes < 0 ? UINT64_MAX : current.top + size);
+      current.team->wanted.store(bytes < 0 ? UINT64_MAX : current.top + size);
       longjmp(*current.home, 1);
     }
     std::fprintf(stderr, "attune: error: a frame of %lld bytes does not fit\n",

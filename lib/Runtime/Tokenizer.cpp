@@ -67,8 +67,8 @@ bool Tokenizer::Data::encodeWord(std::string_view word,
     if (id == unknown)
       return error.badInput("the tokenizer has no token for byte " +
                             std::to_string(byte));
-    symbols[i] = {id, i ? i - 1 : none,
-                  i + 1 < symbols.size() ? i + 1 : none, false};
+    symbols[i] = {id, i ? i - 1 : none, i + 1 < symbols.size() ? i + 1 : none,
+                  false};
   }
   std::vector<Candidate> heap;
   auto consider = [&](uint32_t left) {
@@ -157,8 +157,8 @@ const AddedToken *Tokenizer::Data::addedAt(std::string_view text,
       return &token;
     uint32_t before = 0, after = 0;
     size_t start = at;
-    while (start > 0 && (static_cast<unsigned char>(text[--start]) & 0xC0) ==
-                            0x80)
+    while (start > 0 &&
+           (static_cast<unsigned char>(text[--start]) & 0xC0) == 0x80)
       ;
     bool joined = (at > 0 && decodeUtf8(text.substr(start), before) &&
                    wordCharacter(before)) ||

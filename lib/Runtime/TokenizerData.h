@@ -70,8 +70,8 @@ struct Tokenizer::Data {
   bool wholeWords = false; ///< a word in the vocabulary is not merged
   bool composed = false;   ///< the text must be in normal form C
   uint32_t unknownId = unknown;
-  std::vector<AddedToken> added; ///< longest first
-  bool startsAdded[256] = {};    ///< first bytes of added tokens
+  std::vector<AddedToken> added;       ///< longest first
+  bool startsAdded[256] = {};          ///< first bytes of added tokens
   std::vector<int64_t> prefix, suffix; ///< ids around every text
   PreTokenizer words;
   CharacterClasses classes;

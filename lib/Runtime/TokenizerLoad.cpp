@@ -74,9 +74,7 @@ static size_t hashPair(uint64_t key) {
   return static_cast<size_t>(key ^ key >> 32);
 }
 
-void MergeMap::reserve(size_t count) {
-  slots.assign(tableSize(count), Slot());
-}
+void MergeMap::reserve(size_t count) { slots.assign(tableSize(count), Slot()); }
 
 bool MergeMap::insert(uint32_t left, uint32_t right, Merge merge) {
   uint64_t key = (uint64_t(left) << 32 | right) + 1;
@@ -252,7 +250,8 @@ bool Tokenizer::Data::loadMerges(const JsonValue &list, Error &error) {
     int64_t leftId = vocabulary.find(left, texts),
             rightId = vocabulary.find(right, texts),
             result = vocabulary.find(left + right, texts);
-    for (auto [id, text] : {std::pair(leftId, &left), std::pair(rightId, &right)})
+    for (auto [id, text] :
+         {std::pair(leftId, &left), std::pair(rightId, &right)})
       if (id < 0)
         return bad(error, where + " uses " + quote(*text) +
                               ", which is not in the vocabulary");
@@ -260,9 +259,8 @@ bool Tokenizer::Data::loadMerges(const JsonValue &list, Error &error) {
       return bad(error, where + " makes " + quote(left + right) +
                             ", which is not in the vocabulary");
     // Of two equal merges the first counts.
-    merges.insert(
-        static_cast<uint32_t>(leftId), static_cast<uint32_t>(rightId),
-        {static_cast<uint32_t>(rank), static_cast<uint32_t>(result)});
+    merges.insert(static_cast<uint32_t>(leftId), static_cast<uint32_t>(rightId),
+                  {static_cast<uint32_t>(rank), static_cast<uint32_t>(result)});
   }
   return true;
 }
@@ -288,12 +286,11 @@ bool Tokenizer::Data::loadAdded(const JsonValue &list, Error &error) {
     startsAdded[static_cast<unsigned char>(token.text[0])] = true;
     added.push_back(std::move(token));
   }
-  std::sort(added.begin(), added.end(),
-            [](const AddedToken &a, const AddedToken &b) {
-              return a.text.size() != b.text.size()
-                         ? a.text.size() > b.text.size()
-                         : a.text < b.text;
-            });
+  std::sort(
+      added.begin(), added.end(), [](const AddedToken &a, const AddedToken &b) {
+        return a.text.size() != b.text.size() ? a.text.size() > b.text.size()
+                                              : a.text < b.text;
+      });
   return true;
 }
 

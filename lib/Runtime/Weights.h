@@ -32,7 +32,8 @@ public:
   /// set when the file is readable and simply carries no blob.
   bool map(const std::string &path, bool &absent, Error &error);
   /// Finds and maps the blob of the model whose code or data `symbol` is part
-  /// of: at the end of its executable or library, else in `<that file>.weights`.
+  /// of: at the end of its executable or library, else in `<that
+  /// file>.weights`.
   bool locate(const void *symbol, Error &error);
 
   const uint8_t *data() const { return bytes; }

@@ -17,7 +17,20 @@ namespace attune::runtime {
 
 /// The element types of safetensors.
 enum class DType : uint8_t {
-  Bool, U8, I8, F8E4M3, F8E5M2, U16, I16, F16, BF16, U32, I32, F32, U64, I64,
+  Bool,
+  U8,
+  I8,
+  F8E4M3,
+  F8E5M2,
+  U16,
+  I16,
+  F16,
+  BF16,
+  U32,
+  I32,
+  F32,
+  U64,
+  I64,
   F64
 };
 

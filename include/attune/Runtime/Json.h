@@ -28,11 +28,11 @@ struct JsonValue {
 
   Kind kind = Kind::Null;
   bool boolean = false;
-  int64_t integer = 0;          ///< Kind::Int
-  double real = 0;              ///< Kind::Real and Kind::Int
-  std::string string;           ///< Kind::String, UTF-8, may hold NUL
+  int64_t integer = 0;           ///< Kind::Int
+  double real = 0;               ///< Kind::Real and Kind::Int
+  std::string string;            ///< Kind::String, UTF-8, may hold NUL
   std::vector<std::string> keys; ///< Kind::Object, parallel to `items`
-  std::vector<JsonValue> items; ///< Kind::Array and Kind::Object
+  std::vector<JsonValue> items;  ///< Kind::Array and Kind::Object
 
   bool isNull() const { return kind == Kind::Null; }
   bool isBool() const { return kind == Kind::Bool; }

@@ -105,10 +105,10 @@ public:
 
   /// Reserves the file. Tensors of wide elements are placed first, so that each
   /// is aligned to its element; the first byte of data is 64-byte aligned.
-  bool create(const std::string &path, std::vector<TensorDecl> tensors,
-              std::string &error,
-              const std::vector<std::pair<std::string, std::string>>
-                  &metadata = {});
+  bool
+  create(const std::string &path, std::vector<TensorDecl> tensors,
+         std::string &error,
+         const std::vector<std::pair<std::string, std::string>> &metadata = {});
   /// The zeroed bytes of the i-th tensor given to create().
   uint8_t *data(size_t i) { return map + offsets[i]; }
   uint64_t bytes(size_t i) const { return sizes[i]; }

@@ -7,9 +7,9 @@
 //
 // The rule, so that others can reproduce a text from its seed: logits of ids
 // seen before are divided by the repetition penalty if positive and multiplied
-// by it if negative; all are divided by the temperature; the softmax is taken in
-// double precision over the ids that top-k, top-p and min-p leave, each looking
-// at what the one before left; u is (x >> 11) / 2^53 for the next x of
+// by it if negative; all are divided by the temperature; the softmax is taken
+// in double precision over the ids that top-k, top-p and min-p leave, each
+// looking at what the one before left; u is (x >> 11) / 2^53 for the next x of
 // splitmix64(seed); the choice is the first id, in the order of ids, whose
 // cumulative probability exceeds u. Greedy takes the first largest logit and
 // draws nothing.
@@ -31,7 +31,7 @@ struct SamplingOptions {
   double temperature = 1; ///< above 0
   int64_t topK = 0;       ///< keep the k largest logits; 0: all
   double topP = 1;        ///< keep the smallest set of this much probability
-  double minP = 0;        ///< keep what is this likely relative to the likeliest
+  double minP = 0; ///< keep what is this likely relative to the likeliest
   double repetitionPenalty = 1;
   uint64_t seed = 0;
 };

@@ -8,8 +8,8 @@
 // Text becomes ids in three steps: added tokens are cut out first, the rest is
 // split into words by a fixed pattern (the one of GPT-2 or of Llama 3, matched
 // by hand), and the bytes of each word are merged pair by pair in the order the
-// tokenizer learned. What a tokenizer.json asks for beyond that is an error that
-// names it.
+// tokenizer learned. What a tokenizer.json asks for beyond that is an error
+// that names it.
 //
 //===----------------------------------------------------------------------===//
 

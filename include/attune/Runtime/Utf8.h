@@ -42,8 +42,8 @@ inline unsigned decodeUtf8(std::string_view text, uint32_t &codePoint) {
     return 3;
   }
   if (b >= 0xF0 && b <= 0xF4 && tail(1) && tail(2) && tail(3)) {
-    uint32_t c = (b & 0x07) << 18 | (at(1) & 0x3F) << 12 |
-                 (at(2) & 0x3F) << 6 | (at(3) & 0x3F);
+    uint32_t c = (b & 0x07) << 18 | (at(1) & 0x3F) << 12 | (at(2) & 0x3F) << 6 |
+                 (at(3) & 0x3F);
     if (c < 0x10000 || c > 0x10FFFF)
       return 0;
     codePoint = c;

@@ -86,11 +86,11 @@ typedef struct attune_tensor_info {
 /* Zero means the default. Set struct_size to sizeof(attune_open_options). */
 typedef struct attune_open_options {
   size_t struct_size;
-  uint32_t threads;          /* default: one per available core */
-  uint64_t memory_limit;     /* bytes of intermediate results */
-  const char *weights_path;  /* default: in or beside the loaded file */
-  const void *weights;       /* or weights already in memory, which outlive */
-  uint64_t weights_bytes;    /*   the instance */
+  uint32_t threads;         /* default: one per available core */
+  uint64_t memory_limit;    /* bytes of intermediate results */
+  const char *weights_path; /* default: in or beside the loaded file */
+  const void *weights;      /* or weights already in memory, which outlive */
+  uint64_t weights_bytes;   /*   the instance */
 } attune_open_options;
 
 typedef struct attune_instance attune_instance;
@@ -120,18 +120,18 @@ ATTUNE_API int64_t attune_context(const attune_instance *instance);
 ATTUNE_API attune_status attune_set_dim(attune_instance *instance,
                                         const char *name, int64_t value);
 
-/* One forward pass. Each of `outputs` names an output. Where its `data` is null,
- * dtype, rank, shape and data are filled in, and the memory belongs to the
- * instance until its next run. Otherwise they must be those of the output, and
- * the result is written there. */
+/* One forward pass. Each of `outputs` names an output. Where its `data` is
+ * null, dtype, rank, shape and data are filled in, and the memory belongs to
+ * the instance until its next run. Otherwise they must be those of the output,
+ * and the result is written there. */
 ATTUNE_API attune_status attune_run(attune_instance *instance,
                                     const attune_tensor *inputs,
-                                    uint32_t num_inputs,
-                                    attune_tensor *outputs,
+                                    uint32_t num_inputs, attune_tensor *outputs,
                                     uint32_t num_outputs);
 
-/* Autoregressive decoding with a key/value cache of `capacity` positions (0: the
- * context). `ids` is [batch, count]: first the prompts, then a token at a time. */
+/* Autoregressive decoding with a key/value cache of `capacity` positions (0:
+ * the context). `ids` is [batch, count]: first the prompts, then a token at a
+ * time. */
 ATTUNE_API attune_session *attune_session_open(attune_instance *instance,
                                                int64_t batch, int64_t capacity);
 ATTUNE_API attune_status attune_session_step(attune_session *session,
@@ -149,7 +149,7 @@ typedef struct attune_generate_options {
   int64_t max_new_tokens;
   double temperature; /* above 0: sample */
   int64_t top_k;
-  double top_p;       /* 0 means 1 */
+  double top_p; /* 0 means 1 */
   double min_p;
   double repetition_penalty; /* 0 means 1 */
   uint64_t seed;
@@ -167,8 +167,8 @@ ATTUNE_API attune_status attune_generate(attune_instance *instance,
 
 /* The tokenizer that the model was compiled with. attune_encode returns the
  * number of ids, writing at most `capacity`; attune_decode the number of bytes,
- * likewise, with special tokens left out and no terminating zero. Both return -1
- * on failure. */
+ * likewise, with special tokens left out and no terminating zero. Both return
+ * -1 on failure. */
 ATTUNE_API int64_t attune_encode(attune_instance *instance, const char *text,
                                  size_t length, int64_t *ids, int64_t capacity);
 ATTUNE_API int64_t attune_decode(attune_instance *instance, const int64_t *ids,

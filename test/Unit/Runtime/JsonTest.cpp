@@ -22,8 +22,9 @@ static std::string roundTrip(std::string_view text) {
 }
 
 TEST(Json, ReadsEveryKindOfValue) {
-  EXPECT_EQ(roundTrip(R"( {"a": [1, -2, 0, true, false, null, "x"], "b": {}} )"),
-            R"({"a":[1,-2,0,true,false,null,"x"],"b":{}})");
+  EXPECT_EQ(
+      roundTrip(R"( {"a": [1, -2, 0, true, false, null, "x"], "b": {}} )"),
+      R"({"a":[1,-2,0,true,false,null,"x"],"b":{}})");
   EXPECT_EQ(roundTrip("9223372036854775807"), "9223372036854775807");
   EXPECT_EQ(roundTrip("-9223372036854775808"), "-9223372036854775808");
   JsonValue value;
@@ -46,12 +47,36 @@ TEST(Json, DecodesEscapes) {
 }
 
 TEST(Json, RefusesWhatIsNotJson) {
-  for (std::string_view bad :
-       {"", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "01", "1.", ".5", "+1",
-        "1e", "nul", "tru", "\"", "\"\\x\"", "\"\\ud800\"", "\"\\udc00\"",
-        "\"\\ud800\\u0041\"", "[1 2]", "{\"a\" 1}", "1 2", "\"a\nb\"", "NaN",
-        "Infinity", "-", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xFF\"",
-        "[1]x", "\xEF\xBB\xBF{}"})
+  for (std::string_view bad : {"",
+                               " ",
+                               "{",
+                               "[1,]",
+                               "{\"a\":1,}",
+                               "{'a':1}",
+                               "01",
+                               "1.",
+                               ".5",
+                               "+1",
+                               "1e",
+                               "nul",
+                               "tru",
+                               "\"",
+                               "\"\\x\"",
+                               "\"\\ud800\"",
+                               "\"\\udc00\"",
+                               "\"\\ud800\\u0041\"",
+                               "[1 2]",
+                               "{\"a\" 1}",
+                               "1 2",
+                               "\"a\nb\"",
+                               "NaN",
+                               "Infinity",
+                               "-",
+                               "\"\xC0\x80\"",
+                               "\"\xED\xA0\x80\"",
+                               "\"\xFF\"",
+                               "[1]x",
+                               "\xEF\xBB\xBF{}"})
     EXPECT_EQ(roundTrip(bad).substr(0, 6), "error:") << bad;
 }
 
@@ -85,5 +110,8 @@ TEST(Utf8, FindsTheCompletePrefix) {
   EXPECT_EQ(completeUtf8Prefix("\xF0\x9F\x98\x80"), 4u);
   EXPECT_EQ(completeUtf8Prefix("\x80\x80\x80\x80"), 4u);
   EXPECT_EQ(completeUtf8Prefix(""), 0u);
-  EXPECT_EQ(sanitizeUtf8("a\xFF" "b"), "a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(sanitizeUtf8("a\xFF"
+                         "b"),
+            "a\xEF\xBF\xBD"
+            "b");
 }

@@ -105,10 +105,10 @@ TEST(Model, BytesOtherThanZeroAndOneAreTrue) {
   Invocation invocation(*fake.model, *fake.model->entry("forward"));
   int64_t ids[] = {1, 2};
   uint8_t mask[] = {200, 0};
-  ASSERT_TRUE(invocation.bindInput({"input_ids", DType::I64, {1, 2}, ids},
-                                   fake.error));
-  ASSERT_TRUE(invocation.bindInput({"attention_mask", DType::Bool, {1, 2}, mask},
-                                   fake.error));
+  ASSERT_TRUE(
+      invocation.bindInput({"input_ids", DType::I64, {1, 2}, ids}, fake.error));
+  ASSERT_TRUE(invocation.bindInput(
+      {"attention_mask", DType::Bool, {1, 2}, mask}, fake.error));
   ASSERT_TRUE(invocation.resolve(0, "", fake.error));
   float logits[32], sums[2];
   invocation.setOutput(0, logits);
@@ -140,7 +140,8 @@ TEST(Model, BadMetadataIsAnInternalError) {
   fake.descriptor.abi_version = 7;
   fake.error = Error();
   OpenOptions options;
-  EXPECT_EQ(CompiledModel::open(&fake.descriptor, options, fake.error), nullptr);
+  EXPECT_EQ(CompiledModel::open(&fake.descriptor, options, fake.error),
+            nullptr);
 }
 
 TEST(Session, PrefillAndStepsAgree) {
@@ -229,6 +230,11 @@ TEST(Generate, PrintsNewTextIdsOrBoth) {
   EXPECT_EQ(generated(fake, options),
             "{\"prompt_ids\":[3,1],\"ids\":[4,8,0],\"text\":\"%)!\","
             "\"stopped_by\":\"length\"}\n");
+  // Token 15 ends the text and is no part of it, but it is among the ids.
+  options.prompt = "()"; // 7 and 8
+  EXPECT_EQ(generated(fake, options),
+            "{\"prompt_ids\":[7,8],\"ids\":[15],\"text\":\"\","
+            "\"stopped_by\":\"eos\"}\n");
   options.prompt = "";
   options.format = GenerateOptions::Format::Ids;
   EXPECT_EQ(generated(fake, options), "1,2,4\n"); // begins with bos
@@ -246,8 +252,9 @@ TEST(Generate, FillsTheContextAndRefusesMore) {
   options.promptIds.assign(38, 8);
   EXPECT_EQ(generated(fake, options), "0,0\n");
   options.promptIds.assign(40, 8);
-  EXPECT_NE(generated(fake, options).find("has 40 tokens, which leaves no room"),
-            std::string::npos);
+  EXPECT_NE(
+      generated(fake, options).find("has 40 tokens, which leaves no room"),
+      std::string::npos);
   options.promptIds = {99};
   EXPECT_NE(generated(fake, options).find("holds 99 at [0, 0]"),
             std::string::npos);

@@ -129,9 +129,9 @@ TEST_F(Safetensors, NamesWhatIsWrong) {
   auto one = [&](const std::string &entry, size_t bytes) {
     return encode("{\"x\":" + entry + "}", std::string(bytes, 'z'));
   };
-  EXPECT_EQ(errorOf(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
-                        8)),
-            "");
+  EXPECT_EQ(
+      errorOf(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})", 8)),
+      "");
   EXPECT_EQ(errorOf(encode("{}", "")), "");
   expect("", "fewer than 8 bytes");
   expect("1234567", "fewer than 8 bytes");
@@ -189,10 +189,10 @@ TEST_F(Safetensors, NamesWhatIsWrong) {
 
 // Damage every byte of a small file in turn: whatever opens must stay inside.
 TEST_F(Safetensors, SurvivesDamage) {
-  std::string good = encode(
-      R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
-      R"("b":{"dtype":"I64","shape":[1],"data_offsets":[8,16]}})",
-      std::string(16, 'd'));
+  std::string good =
+      encode(R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
+             R"("b":{"dtype":"I64","shape":[1],"data_offsets":[8,16]}})",
+             std::string(16, 'd'));
   unsigned opened = 0;
   for (size_t i = 0; i < good.size(); ++i)
     for (char change : {'\0', '9', '"', '{', ']', '\xFF'}) {
@@ -229,8 +229,8 @@ TEST(DTypes, ConvertBothWays) {
   }
   EXPECT_EQ(floatToHalf(65519.0f), 0x7BFF);
   EXPECT_EQ(floatToHalf(65520.0f), 0x7C00);
-  EXPECT_EQ(floatToHalf(1.00048828125f), 0x3C00);  // tie to even
-  EXPECT_EQ(floatToHalf(1.00146484375f), 0x3C02);  // tie to even, upwards
+  EXPECT_EQ(floatToHalf(1.00048828125f), 0x3C00); // tie to even
+  EXPECT_EQ(floatToHalf(1.00146484375f), 0x3C02); // tie to even, upwards
   int32_t numbers[] = {0, -3, 7};
   int64_t wide[3];
   uint8_t mask[3];

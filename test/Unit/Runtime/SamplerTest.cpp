@@ -25,9 +25,8 @@ int64_t pick(Sampler &sampler, const std::vector<float> &logits,
              const std::vector<int64_t> &history = {}) {
   int64_t id = -1;
   Error error;
-  EXPECT_TRUE(sampler.sample(logits.data(),
-                             static_cast<int64_t>(logits.size()), history, id,
-                             error))
+  EXPECT_TRUE(sampler.sample(logits.data(), static_cast<int64_t>(logits.size()),
+                             history, id, error))
       << error.message;
   return id;
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/Model.h"
 #include "attune/Runtime/ThreadTeam.h"
+#include "attune/Runtime/Model.h"
 
 #include <algorithm>
 #include <atomic>

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/Json.h"
 #include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/Json.h"
 #include "attune/Runtime/Utf8.h"
 
 #include <cstdio>
@@ -80,8 +80,8 @@ TEST(Tokenizer, AllStorytellerCases) {
   auto tokenizer = load(readFile(storyteller + "tokenizer.json"));
   JsonValue root;
   std::string problem;
-  ASSERT_TRUE(parseJson(readFile(storyteller + "tokenizer_cases.json"), root,
-                        problem))
+  ASSERT_TRUE(
+      parseJson(readFile(storyteller + "tokenizer_cases.json"), root, problem))
       << problem;
   const JsonValue *cases = root.find("cases");
   ASSERT_EQ(cases->items.size(), 200u);
@@ -204,16 +204,15 @@ TEST(PreTokenizer, Llama3Pattern) {
       R"(|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+)"
       R"(|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
       R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
-  expectSplit(regex, {"Hello", ",", " world", "!!\n\n", "we", "'LL", " (",
-                      "ok", ")", " ", "123", "45", "  \n\n", " ", " a", "\n",
-                      "b", "_c", "  "});
+  expectSplit(regex,
+              {"Hello", ",", " world", "!!\n\n", "we", "'LL", " (", "ok", ")",
+               " ", "123", "45", "  \n\n", " ", " a", "\n", "b", "_c", "  "});
 }
 
 TEST(PreTokenizer, DigitsAlone) {
-  std::string digits =
-      R"({"type":"Sequence","pretokenizers":[)"
-      R"({"type":"Digits","individual_digits":true},)"
-      R"({"type":"ByteLevel","add_prefix_space":false}]})";
+  std::string digits = R"({"type":"Sequence","pretokenizers":[)"
+                       R"({"type":"Digits","individual_digits":true},)"
+                       R"({"type":"ByteLevel","add_prefix_space":false}]})";
   expectSplit(digits, {"ab", " ", "1", "2", "3", " cd"});
 }
 
