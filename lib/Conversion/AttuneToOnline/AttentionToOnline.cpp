@@ -169,7 +169,8 @@ private:
     Value position = firstQuery;
     if (op.getCausal() != CausalAlign::TopLeft)
       position = k.add(firstQuery, k.sub(numKeys, numQueries));
-    end = maximum(k, begin, k.min(end, k.add(position, queries)));
+    if (causal)
+      end = maximum(k, begin, k.min(end, k.add(position, queries)));
     if (op.getWindow())
       begin = maximum(k, begin, k.sub(position, k.index(*op.getWindow() - 1)));
     return {begin, end};

@@ -177,7 +177,7 @@ private:
   Value packValues(KernelBuilder &k, Value to);
   Values foldBlock(KernelBuilder &k, Value block, ValueRange carried);
   Range visible(KernelBuilder &k, ArrayRef<Row> at);
-  Value keyPosition(KernelBuilder &k, const Row &row);
+  Value keyPosition(KernelBuilder &k, const Row &row, bool topLeft);
   void adjust(KernelBuilder &k, ArrayRef<Row> at, Value start, Values &scores);
   Values hide(KernelBuilder &k, const Range &range, Value start,
               ValueRange scores);
@@ -318,9 +318,9 @@ Value StepKernel::packValues(KernelBuilder &k, Value to) {
 }
 
 /// The key position that a query stands at, relative to the block of keys.
-Value StepKernel::keyPosition(KernelBuilder &k, const Row &row) {
+Value StepKernel::keyPosition(KernelBuilder &k, const Row &row, bool topLeft) {
   Value position = k.add(op.getQueryOffset(), row.query);
-  if (op.getCausal() != CausalAlign::TopLeft)
+  if (!topLeft)
     position = k.add(position, k.sub(op.getNumKeys(), op.getNumQueries()));
   return k.sub(position, op.getKeyOffset());
 }
@@ -337,9 +337,12 @@ StepKernel::Range StepKernel::visible(KernelBuilder &k, ArrayRef<Row> at) {
   }
   Value earliestBegin, latestEnd;
   for (const Row &row : at) {
-    Value end = k.add(keyPosition(k, row), k.index(1));
-    Value begin = op.getWindow() ? k.sub(end, k.index(*op.getWindow())) : zero;
-    end = k.min(end, keys);
+    Value past =
+        k.add(keyPosition(k, row, op.getCausal() == CausalAlign::TopLeft),
+              k.index(1));
+    Value begin = op.getWindow() ? k.sub(past, k.index(*op.getWindow())) : zero;
+    bool causal = op.getCausal() != CausalAlign::None;
+    Value end = causal ? k.min(past, keys) : keys;
     range.begin.push_back(begin);
     range.end.push_back(end);
     bool first = range.end.size() == 1;
@@ -389,7 +392,7 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
     if (Value slopes = op.getSlopes()) {
       Value head = k.add(k.mul(kvHead, group), row.head);
       Value slope = k.splat(k.loadScalar(slopes, {head}), lanes);
-      Value first = toFloat(k, k.sub(start, keyPosition(k, row)));
+      Value first = toFloat(k, k.sub(start, keyPosition(k, row, false)));
       Value numbers = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes),
                                               laneNumbers(k, lanes));
       Value distance =

@@ -1,0 +1,56 @@
+"""Fills in attention-against-chain.mlir; prints the result.
+
+Usage: attention_case.py [key=value]...
+
+Keys are the defaults below. `mask=batch` is one row of keys for each batch,
+`mask=rows` one for each query as well, `mask=heads` one for each head too;
+`with=` lists further operands: bias, slopes, sinks.
+"""
+
+import os
+import sys
+
+case = {
+    "batch": "1", "heads": "2", "kv": "1", "queries": "33", "keys": "33",
+    "width": "24", "values": "", "type": "f32", "mask": "", "with": "",
+    "attrs": "", "scale": "0.25", "spread": "1.0", "tolerance": "2.0e-6",
+}
+for argument in sys.argv[1:]:
+    key, _, value = argument.partition("=")
+    if key not in case:
+        sys.exit(f"{key} is none of {', '.join(case)}")
+    case[key] = value
+
+heads = case["heads"]
+mask_heads = heads if case["mask"] == "heads" else "1"
+mask_rows = "1" if case["mask"] == "batch" else "?"
+extra = case["with"].split(",") if case["with"] else []
+operands = []
+if case["mask"]:
+    operands.append(f"mask %mask : tensor<?x{mask_heads}x{mask_rows}x?xi1>")
+if "bias" in extra:
+    operands.append(f"bias %bias : tensor<1x{heads}x?x?xf32>")
+if "slopes" in extra:
+    operands.append(f"slopes %slopes : tensor<{heads}xf32>")
+wide = case["type"] == "f32"
+words = {
+    "HQ": heads, "HKV": case["kv"], "DQK": case["width"],
+    "DV": case["values"] or case["width"], "ELEM": case["type"],
+    "MASKHEADS": mask_heads, "MASKROWS": mask_rows,
+    "MASKSIZE": "1" if mask_rows == "1" else "%queries",
+    "OPERANDS": " ".join(operands),
+    "SINKS": f"sinks %sinks : tensor<{heads}xf32>" if "sinks" in extra else "",
+    "ATTRIBUTES": case["attrs"], "SCALE": case["scale"],
+    "BATCH": case["batch"], "QUERIES": case["queries"], "KEYS": case["keys"],
+    "SPREAD": case["spread"], "TOLERANCE": case["tolerance"],
+    "NARROW": "arith.bitcast" if wide else "arith.truncf",
+    "NARROWTYPES": f": f32 to {case['type']}",
+    "WIDEN": "arith.bitcast" if wide else "arith.extf",
+    "WIDENTYPES": f": {case['type']} to f32",
+}
+template = os.path.join(os.path.dirname(__file__), "attention-against-chain.mlir")
+with open(template) as file:
+    text = file.read()
+for word, value in words.items():
+    text = text.replace(f"@{word}@", value)
+sys.stdout.write(text)
