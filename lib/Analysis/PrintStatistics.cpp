@@ -151,15 +151,18 @@ static std::string describeDims(const ModelStatistics &statistics) {
 static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
   std::vector<std::string> notes;
   std::string dims = describeDims(statistics);
-  notes.push_back(formatShort(static_cast<double>(statistics.parameters)) +
-                  " parameters, kept as " + spec::stringify(statistics.dtype) +
-                  " in " + formatBytes(statistics.weightBytes));
+  if (statistics.parameters != 0)
+    notes.push_back(formatShort(static_cast<double>(statistics.parameters)) +
+                    " parameters, kept as " +
+                    spec::stringify(statistics.dtype) + " in " +
+                    formatBytes(statistics.weightBytes));
   notes.push_back("one forward pass" + (dims.empty() ? "" : " at " + dims) +
                   ": " + formatFlops(statistics.flops) +
                   " FLOPs (2 per multiply-add; hidden scores not counted)");
   if (statistics.weightBytes > 0)
     notes.push_back("arithmetic intensity: " +
-                    formatShort(statistics.flops / statistics.weightBytes) +
+                    formatCount(static_cast<uint64_t>(std::llround(
+                        statistics.flops / statistics.weightBytes))) +
                     " FLOPs per byte of weights");
   if (statistics.decode)
     notes.push_back("one generated token after those: " +

@@ -159,7 +159,7 @@ void LayerParser::parseSource(const Object &object, Place place,
 static Known merge(const Object &object, const char *key,
                    const TensorSpec *input, size_t at, Known expected,
                    const char *what) {
-  if (!input || input->shape.size() != 4 || input->shape[at].size < 0)
+  if (!input || at >= input->shape.size() || input->shape[at].size < 0)
     return expected;
   int64_t size = input->shape[at].size;
   if (expected && *expected != size) {
@@ -201,10 +201,10 @@ void LayerParser::parseBare(const Object &object, Attention &attention) {
   const TensorSpec *query = tensor("query", 4, false, attention.queryInput);
   const TensorSpec *key = tensor("key", 4, false, attention.keyInput);
   const TensorSpec *value = tensor("value", 4, false, attention.valueInput);
-  tensor("mask", 4, true, attention.maskInput);
-  tensor("bias_input", 4, false, attention.biasInput);
-  tensor("slopes", 1, false, attention.slopesInput);
-  tensor("sinks", 1, false, attention.sinksInput);
+  const TensorSpec *mask = tensor("mask", 4, true, attention.maskInput);
+  const TensorSpec *bias = tensor("bias_input", 4, false, attention.biasInput);
+  const TensorSpec *slopes = tensor("slopes", 1, false, attention.slopesInput);
+  const TensorSpec *sinks = tensor("sinks", 1, false, attention.sinksInput);
   attention.lse = object.boolean("lse", false);
 
   auto given = [&](const char *name) {
@@ -222,6 +222,24 @@ void LayerParser::parseBare(const Object &object, Attention &attention) {
       merge(object, "value", value, 3, given("value_dim"), "channels");
   if (!valueDim && !object.has("value_dim"))
     valueDim = headDim;
+  // Batches and keys agree; masks and biases may be 1 there and are repeated.
+  Known batch = merge(object, "query", query, 0, std::nullopt, "batches");
+  batch = merge(object, "key", key, 0, batch, "batches");
+  merge(object, "value", value, 0, batch, "batches");
+  Known keys = merge(object, "key", key, 2, std::nullopt, "rows");
+  keys = merge(object, "value", value, 2, keys, "rows");
+  Known queries = merge(object, "query", query, 2, std::nullopt, "rows");
+  const Known sizes[] = {batch, heads, queries, keys};
+  const char *const whats[] = {"batches", "heads", "query rows", "key columns"};
+  for (size_t i = 0; i < 4; ++i) {
+    if (mask && (i == 3 || mask->shape[i].size != 1))
+      merge(object, "mask", mask, i, sizes[i], whats[i]);
+    if (bias && (i == 3 || bias->shape[i].size != 1))
+      merge(object, "bias_input", bias, i, sizes[i], whats[i]);
+  }
+  for (auto [name, input] : {std::pair("slopes", slopes), {"sinks", sinks}})
+    if (input)
+      merge(object, name, input, 0, heads, "elements");
   if (query && !heads && !object.has("heads"))
     object.error("query", "has no fixed number of heads; give 'heads'");
   if (query && key && !headDim && !object.has("head_dim"))

@@ -187,6 +187,12 @@ Known ModelParser::inputWidth(const Object &object, const Stream &stream) {
   return input->shape[2].size;
 }
 
+/// The bare op reads inputs by name and starts no stream.
+static bool isBareAttention(const Object &layer) {
+  auto attention = layer.object("attention");
+  return attention && attention->has("query");
+}
+
 void ModelParser::parseStream(const Object &object, Stream stream,
                               const std::string &prefix) {
   std::vector<Object> layers = object.objects("layers");
@@ -198,7 +204,8 @@ void ModelParser::parseStream(const Object &object, Stream stream,
     if (auto embedding = layers.front().object("embedding"))
       stream.input = embedding->string("input");
   }
-  if (stream.input.empty())
+  bool startsBare = !layers.empty() && isBareAttention(layers.front());
+  if (stream.input.empty() && !startsBare)
     stream.input = defaultInput(model, startsWithIds);
   stream.location = object.getLocation();
 

@@ -251,6 +251,10 @@ static Json print(const TensorSpec &tensor) {
 
 /// Whether the parser would find this stream's input without being told.
 static bool hasDefaultInput(const Model &model, const Stream &stream) {
+  if (!stream.layers.empty())
+    if (const auto *op = std::get_if<Attention>(&stream.layers.front().op))
+      if (!op->projections)
+        return stream.input.empty();
   const Embedding *table =
       stream.layers.empty() ? nullptr
                             : std::get_if<Embedding>(&stream.layers.front().op);
