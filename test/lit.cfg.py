@@ -52,6 +52,9 @@ if lit_config.params.get("verify-roundtrip"):
         (r"(?<![\w/.-])attune-opt(?![\w.-])", "attune-opt --verify-roundtrip")
     )
     config.available_features.add("verify-roundtrip")
+    # Only these print modules; the rest would just run a second time.
+    config.suffixes = [".mlir"]
+    config.excludes += ["Unit", "Integration"]
 
 
 # --- Features: what this machine has.

@@ -38,7 +38,7 @@ struct LimitWindow final
       return mlir::success();
     return mlir::emitError(mlir::UnknownLoc::get(context))
            << "example-limit-window: the window must be positive, got "
-           << window;
+           << window.getValue();
   }
 
   void runOnOperation() final {
