@@ -49,18 +49,27 @@ static inline void relax() {
 #endif
 }
 
-/// Waits until `word` is no longer `old`: first by spinning, for `spins` turns,
-/// then leaving the core to others between looks.
+/// Turns of spinning before a thread leaves its core to others. Where waiting
+/// threads have the cores to themselves, spinning is the fastest; where the
+/// core is wanted, by whoever is waited for perhaps, it only loses time. Each
+/// thread finds out for itself: spinning in vain halves the turns, success
+/// doubles them.
+static constexpr unsigned mostSpins = 1024, leastSpins = 32;
+static thread_local unsigned spinTurns = mostSpins;
+
+/// Waits until `word` is no longer `old`.
 static void spinWhile(const std::atomic<uint32_t> &word, uint32_t old,
-                      unsigned spins) {
-  while (word.load(std::memory_order_acquire) == old) {
-    if (spins) {
-      --spins;
-      relax();
-    } else {
-      sched_yield();
+                      bool spin) {
+  for (unsigned i = spin ? spinTurns : 0; i; --i) {
+    if (word.load(std::memory_order_acquire) != old) {
+      spinTurns = std::min(spinTurns * 2, mostSpins);
+      return;
     }
+    relax();
   }
+  spinTurns = std::max(spinTurns / 2, leastSpins);
+  while (word.load(std::memory_order_acquire) == old)
+    sched_yield();
 }
 
 static void futexWait(std::atomic<uint32_t> &word, uint32_t old) {
@@ -116,7 +125,7 @@ static uint64_t physicalMemory() {
 
 struct ThreadTeam::State {
   unsigned size = 1;
-  unsigned barrierSpins = 0;
+  bool spin = false; // there is a core for every thread
   Arena arena;
   uint64_t frameLimit = 0;
   uint64_t highWater = 0; // written by thread 0 only
@@ -164,11 +173,13 @@ void ThreadTeam::State::execute(unsigned index) {
 
 void ThreadTeam::State::workerLoop(unsigned index) {
   uint32_t seen = 0;
+  unsigned patience = 2 * mostSpins; // as in spinWhile
   for (;;) {
-    unsigned patience = barrierSpins ? 4000 : 0;
-    for (; patience && epoch.load(std::memory_order_acquire) == seen;
-         --patience)
+    unsigned left = spin ? patience : 0;
+    for (; left && epoch.load(std::memory_order_acquire) == seen; --left)
       relax();
+    patience = left ? std::min(patience * 2, 2 * mostSpins)
+                    : std::max(patience / 2, leastSpins);
     while (epoch.load(std::memory_order_acquire) == seen) {
       sleepers.fetch_add(1);
       if (epoch.load() == seen)
@@ -206,7 +217,7 @@ ThreadTeam::create(unsigned threads, uint64_t frameLimit, Error &error) {
   state.size = 1;
   unsigned wanted = threads ? threads : cores;
   // With more threads than cores, spinning only keeps the others waiting.
-  state.barrierSpins = wanted <= cores ? 2000 : 0;
+  state.spin = wanted <= cores;
   state.frameLimit = frameLimit ? frameLimit : physicalMemory();
   uint64_t range = (state.frameLimit + 4095) / 4096 * 4096;
   if (!state.arena.reserve(std::max(range, uint64_t(1) << 20))) {
@@ -265,15 +276,8 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
       futexWakeAll(state->epoch);
   }
   state->execute(0);
-  for (unsigned spins = state->barrierSpins;
-       state->working.load(std::memory_order_acquire) != 0;) {
-    if (spins) {
-      --spins;
-      relax();
-    } else {
-      sched_yield();
-    }
-  }
+  while (uint32_t left = state->working.load(std::memory_order_acquire))
+    spinWhile(state->working, left, state->spin);
   uint64_t wanted = state->wanted.load();
   uint64_t limit = state->frameLimit;
   // Whoever left early may have left barriers half full.
@@ -308,7 +312,7 @@ void attune_rt_barrier(void) {
     team->phase.store(phase + 1, std::memory_order_release);
     return;
   }
-  spinWhile(team->phase, phase, team->barrierSpins);
+  spinWhile(team->phase, phase, team->spin);
 }
 
 int64_t attune_rt_thread(void) { return current.index; }
