@@ -203,9 +203,10 @@ LogicalResult EntryImporter::importLayer(size_t number) {
   bool readsInputs = (attention && !attention->projections) ||
                      std::holds_alternative<spec::Embedding>(layer.op) ||
                      std::holds_alternative<spec::Positions>(layer.op);
-  if (layer.repeat > 1 && readsInputs) {
-    diags.error(layer.location, "a layer that reads an input of the model "
-                                "cannot be repeated");
+  const auto *head = std::get_if<spec::Linear>(&layer.op);
+  if (layer.repeat > 1 && (readsInputs || (head && !head->tied.empty()))) {
+    diags.error(layer.location, "a layer that reads an input of the model or "
+                                "another layer's table cannot be repeated");
     return failure();
   }
   if (attention && !attention->projections)
@@ -221,12 +222,7 @@ LogicalResult EntryImporter::importLayer(size_t number) {
   if (std::holds_alternative<spec::Positions>(layer.op))
     return importPositions(number);
 
-  if (isBlock && !decode && numHidden == 0 &&
-      llvm::any_of(model.outputs,
-                   [](const spec::Output &output) {
-                     return output.layer == "hidden_states";
-                   }) &&
-      (shared.options.taps || model.outputs.size() == 1)) {
+  if (isBlock && numHidden == 0 && wantsHiddenStates()) {
     if (state.shape.size() != 3) {
       diags.error(layer.location,
                   "hidden_states needs a stream of [batch, tokens, width]");
