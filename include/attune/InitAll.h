@@ -11,6 +11,7 @@
 #include "Attune/AttuneDialect.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Pipelines/Pipelines.h"
 #include "attune/Transforms/Passes.h"
 
 namespace attune {
@@ -25,6 +26,7 @@ inline void registerAllPasses() {
   registerAttuneTransformsPasses();
   registerAttuneConversionPasses();
   registerAttuneCodegenPasses();
+  registerPipelines();
 }
 
 } // namespace attune

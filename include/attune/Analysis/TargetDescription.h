@@ -17,10 +17,10 @@ namespace attune {
 
 /// A CPU as far as tile sizes depend on it, and the tile sizes that follow.
 struct TargetDescription {
-  std::string triple;   ///< e.g. x86_64-unknown-linux-gnu
-  std::string cpu;      ///< LLVM's name, e.g. x86-64-v3, znver3
-  std::string features; ///< LLVM's feature string; empty: the CPU's own
-  int64_t vectorBits = 256;      ///< of one register
+  std::string triple;       ///< e.g. x86_64-unknown-linux-gnu
+  std::string cpu;          ///< LLVM's name, e.g. x86-64-v3, znver3
+  std::string features;     ///< LLVM's feature string; empty: the CPU's own
+  int64_t vectorBits = 256; ///< of one register
   int64_t vectorRegisters = 16;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;

@@ -49,6 +49,21 @@ def DestinationPassing
   ];
 }
 
+def CopiesToLoops : Pass<"attune-copies-to-loops", "::mlir::ModuleOp"> {
+  let summary = "memref.copy as loops";
+  let description = [{
+    Needs: bufferized code.
+    Gives: a linalg.copy, which becomes loops, for every copy that bufferization
+    left; outside parallel loops all threads share it. A memref.copy would call
+    a library function that products do not have.
+    Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+  let statistics = [
+    Statistic<"numCopies", "num-copies", "Copies left by bufferization">,
+  ];
+}
+
 def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
   let summary = "Lay temporary buffers out in one frame per function";
   let description = [{

@@ -12,8 +12,8 @@
 
 #include "mlir/Pass/PassManager.h"
 
-/// The only room that knows the order of passes. Each stage starts from what the
-/// one before it gives.
+/// The only room that knows the order of passes. Each stage starts from what
+/// the one before it gives.
 namespace attune {
 
 enum class FusionMode {

@@ -1,0 +1,125 @@
+//===- TargetDescription.cpp - What code generation knows of a CPU --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/TargetDescription.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <algorithm>
+#include <fstream>
+
+namespace attune {
+
+// Attention works on score blocks of queries x keys. 64 keys of 128 channels
+// are 32 KiB packed, which leaves half of a small second-level cache to the
+// rest.
+int64_t TargetDescription::getQueryBlock() const {
+  return getTileRows() * std::max<int64_t>(1, 48 / getTileRows());
+}
+int64_t TargetDescription::getKeyBlock() const {
+  return std::max<int64_t>(getTileColumns(), 64);
+}
+
+static std::unique_ptr<llvm::MCSubtargetInfo>
+subtarget(const llvm::Triple &triple, llvm::StringRef cpu,
+          llvm::StringRef features) {
+  std::string error;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  return std::unique_ptr<llvm::MCSubtargetInfo>(
+      target->createMCSubtargetInfo(triple, cpu, features));
+}
+
+static void initializeTargets() {
+  static bool done = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    llvm::InitializeAllAsmParsers();
+    return true;
+  }();
+  (void)done;
+}
+
+/// The size of a data cache of this machine, or 0.
+static int64_t hostCacheBytes(int level) {
+  for (int index = 0; index < 8; ++index) {
+    std::string folder =
+        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+    std::string type, size;
+    int found = 0;
+    std::ifstream(folder + "/level") >> found;
+    std::ifstream(folder + "/type") >> type;
+    std::ifstream(folder + "/size") >> size;
+    if (found == level && type != "Instruction" && !size.empty())
+      return std::strtoll(size.c_str(), nullptr, 10) *
+             (size.back() == 'M' ? 1 << 20 : 1 << 10);
+  }
+  return 0;
+}
+
+std::optional<TargetDescription> describeTarget(const std::string &cpu) {
+  initializeTargets();
+  TargetDescription target;
+  bool native = cpu.empty() || cpu == "native";
+  target.cpu = native ? llvm::sys::getHostCPUName().str() : cpu;
+  if (native) {
+    // The CPU's name may promise more than a virtual machine lets through.
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      target.features += (target.features.empty() ? "" : ",") +
+                         std::string(feature.second ? "+" : "-") +
+                         feature.first().str();
+    if (int64_t bytes = hostCacheBytes(1))
+      target.level1Bytes = bytes;
+    if (int64_t bytes = hostCacheBytes(2))
+      target.level2Bytes = bytes;
+  }
+  // A name of another architecture compiles for it: the first triple whose
+  // target knows the name wins.
+  llvm::Triple host(llvm::sys::getDefaultTargetTriple());
+  for (llvm::StringRef name :
+       {host.getTriple().c_str(), "x86_64-unknown-linux-gnu",
+        "aarch64-unknown-linux-gnu"}) {
+    llvm::Triple triple(name);
+    auto info = subtarget(triple, "", "");
+    if (!info || !info->isCPUStringValid(target.cpu))
+      continue;
+    target.triple = triple.getTriple();
+    info = subtarget(triple, target.cpu, target.features);
+    if (triple.isX86()) {
+      if (info->checkFeatures("+avx512f")) {
+        target.vectorBits = 512;
+        target.vectorRegisters = 32;
+      } else if (info->checkFeatures("+avx2,+fma")) {
+        target.vectorBits = 256;
+      } else {
+        target.vectorBits = 128;
+      }
+    } else {
+      target.vectorBits = 128;
+      target.vectorRegisters = 32;
+    }
+    return target;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> listTargets() {
+  return {"native",         "x86-64-v2",      "x86-64-v3",   "x86-64-v4",
+          "skylake-avx512", "sapphirerapids", "znver3",      "znver4",
+          "znver5",         "neoverse-n1",    "neoverse-v2", "apple-m1"};
+}
+
+} // namespace attune

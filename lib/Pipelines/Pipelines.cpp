@@ -1,0 +1,142 @@
+//===- Pipelines.cpp - Named orders of passes -------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Pipelines/Pipelines.h"
+
+#include "attune/Codegen/Passes.h"
+#include "attune/Conversion/Passes.h"
+#include "attune/Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace attune {
+
+void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
+  if (options.fusion == FusionMode::Auto) {
+    FuseAttentionOptions fuse;
+    fuse.explainFusion = options.explainFusion;
+    pm.addPass(createFuseAttention(fuse));
+  } else {
+    pm.addPass(createUnfuseAttention());
+  }
+  pm.addPass(createDecomposeFFN());
+  PackWeightsOptions pack;
+  pack.panelWidth = options.target.getTileColumns();
+  pm.addPass(createPackWeights(pack));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  const TargetDescription &target = options.target;
+  ConvertAttuneToVectorOptions vector;
+  vector.lanes = target.getTileColumns();
+  vector.rows = target.getTileRows();
+  vector.panelBytes = target.getPanelBytes();
+  pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addPass(createDestinationPassing());
+  pm.addPass(createConvertAttuneWeightsToMemRef());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  // Twice: views must be merged before a copy is seen to be onto itself.
+  pm.addPass(createCSEPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCopiesToLoops());
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
+  pm.addPass(createPlanFrames());
+  pm.addPass(createDistributeThreads());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(createCSEPass());
+}
+
+void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createApproximateMath());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(arith::createArithExpandOpsPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCanonicalizerPass());
+}
+
+namespace {
+/// attune-opt gives a pipeline its target by name.
+struct TextOptions : PassPipelineOptions<TextOptions> {
+  Option<std::string> cpu{*this, "cpu",
+                          llvm::cl::desc("CPU to choose tile sizes for"),
+                          llvm::cl::init("x86-64-v3")};
+  Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse the attention ladder"),
+                    llvm::cl::init(true)};
+
+  PipelineOptions get() const {
+    PipelineOptions options;
+    options.fusion = fuse ? FusionMode::Auto : FusionMode::Off;
+    if (auto target = describeTarget(cpu))
+      options.target = *target;
+    else
+      llvm::report_fatal_error(llvm::Twine("unknown cpu ") + cpu, false);
+    return options;
+  }
+};
+
+void registerOne(StringRef name, StringRef description,
+                 void (*build)(OpPassManager &, const PipelineOptions &)) {
+  PassPipelineRegistration<TextOptions>(
+      name, description, [build](OpPassManager &pm, const TextOptions &text) {
+        build(pm, text.get());
+      });
+}
+} // namespace
+
+void registerPipelines() {
+  registerOne("attune-optimize",
+              "attune as imported to attune as optimised: fusion, panels",
+              buildOptimizePipeline);
+  registerOne("attune-to-tensor",
+              "attune to tiled loops and vectors on tensors",
+              buildTensorPipeline);
+  registerOne("attune-to-loops", "tensors to memory, frames and threads",
+              buildLoopsPipeline);
+  registerOne("attune-to-llvm", "loops to the llvm dialect", buildLLVMPipeline);
+}
+
+} // namespace attune
