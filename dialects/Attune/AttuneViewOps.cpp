@@ -7,7 +7,9 @@
 
 #include "Attune/AttuneDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::bufferization;
@@ -149,5 +151,31 @@ LogicalResult UnflattenTokensOp::bufferize(RewriterBase &rewriter,
   auto expanded = memref::ExpandShapeOp::create(
       rewriter, getLoc(), type.getShape(), *buffer, groups, shape);
   replaceOpWithBufferizedValues(rewriter, *this, expanded.getResult());
+  return success();
+}
+
+LogicalResult FlattenTokensOp::reifyResultShapes(
+    OpBuilder &b, ReifiedRankedShapedTypeDims &shapes) {
+  auto type = cast<RankedTensorType>(getType());
+  OpFoldResult rows = b.getIndexAttr(type.getDimSize(0));
+  if (type.isDynamicDim(0)) {
+    Value batch = tensor::DimOp::create(b, getLoc(), getInput(), 0);
+    Value tokens = tensor::DimOp::create(b, getLoc(), getInput(), 1);
+    rows = arith::MulIOp::create(b, getLoc(), batch, tokens).getResult();
+  }
+  shapes.push_back({rows, b.getIndexAttr(type.getDimSize(1))});
+  return success();
+}
+
+LogicalResult UnflattenTokensOp::reifyResultShapes(
+    OpBuilder &b, ReifiedRankedShapedTypeDims &shapes) {
+  auto type = cast<RankedTensorType>(getType());
+  auto size = [&](int64_t i, Value value) -> OpFoldResult {
+    if (type.isDynamicDim(i))
+      return value;
+    return b.getIndexAttr(type.getDimSize(i));
+  };
+  shapes.push_back({size(0, getBatch()), size(1, getTokens()),
+                    b.getIndexAttr(type.getDimSize(2))});
   return success();
 }

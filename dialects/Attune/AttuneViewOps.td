@@ -8,7 +8,7 @@
 #ifndef ATTUNE_VIEW_OPS_TD
 #define ATTUNE_VIEW_OPS_TD
 
-include "AttuneAttrs.td"
+include "AttuneTypes.td"
 include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -16,7 +16,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // cannot tell that their operand and result are one buffer, and copies the
 // residual stream of every block. These two promise it.
 class Attune_ViewOp<string mnemonic>
-    : Attune_Op<mnemonic, [Pure,
+    : Attune_Op<mnemonic, [Pure, Attune_Reify,
         DeclareOpInterfaceMethods<BufferizableOpInterface,
           ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
            "getAliasingValues", "bufferize", "getBufferType"]>]>;

@@ -43,11 +43,14 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   const TargetDescription &target = options.target;
+  // Sizes in terms of the functions' arguments, before ops turn into loops.
+  pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
   ConvertAttuneToVectorOptions vector;
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
+  pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

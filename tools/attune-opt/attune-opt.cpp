@@ -8,17 +8,15 @@
 #include "attune/InitAll.h"
 #include "attune/Support/BugReport.h"
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
-#include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+/// Defined in RegisterUpstream.cpp.
+void registerUpstream(mlir::DialectRegistry &registry);
 
 int main(int argc, char **argv) {
   attune::installBugReport();
   mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  mlir::registerAllPasses();
+  registerUpstream(registry);
   attune::registerAllDialects(registry);
   attune::registerAllPasses();
   return mlir::asMainReturnCode(
