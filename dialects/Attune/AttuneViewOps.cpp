@@ -145,17 +145,31 @@ LogicalResult UnflattenTokensOp::bufferize(RewriterBase &rewriter,
       return value;
     return rewriter.getIndexAttr(type.getDimSize(i));
   };
-  SmallVector<ReassociationIndices> groups = {kRows, kWidth};
-  SmallVector<OpFoldResult> shape = {dim(0, getBatch()), dim(1, getTokens()),
-                                     rewriter.getIndexAttr(type.getDimSize(2))};
-  auto expanded = memref::ExpandShapeOp::create(
-      rewriter, getLoc(), type.getShape(), *buffer, groups, shape);
-  replaceOpWithBufferizedValues(rewriter, *this, expanded.getResult());
+  // Not memref.expand_shape: expand-strided-metadata cannot split one dynamic
+  // size in two.
+  OpFoldResult width = rewriter.getIndexAttr(type.getDimSize(2));
+  OpFoldResult tokens = dim(1, getTokens());
+  OpFoldResult stride =
+      type.isDynamicDim(1)
+          ? OpFoldResult(arith::MulIOp::create(
+                             rewriter, getLoc(), getTokens(),
+                             arith::ConstantIndexOp::create(rewriter, getLoc(),
+                                                            type.getDimSize(2)))
+                             .getResult())
+          : rewriter.getIndexAttr(type.getDimSize(1) * type.getDimSize(2));
+  auto resultType = MemRefType::get(type.getShape(), type.getElementType());
+  auto view = memref::ReinterpretCastOp::create(
+      rewriter, getLoc(), resultType, *buffer,
+      OpFoldResult(rewriter.getIndexAttr(0)),
+      ArrayRef<OpFoldResult>{dim(0, getBatch()), tokens, width},
+      ArrayRef<OpFoldResult>{stride, width, rewriter.getIndexAttr(1)});
+  replaceOpWithBufferizedValues(rewriter, *this, view.getResult());
   return success();
 }
 
-LogicalResult FlattenTokensOp::reifyResultShapes(
-    OpBuilder &b, ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult
+FlattenTokensOp::reifyResultShapes(OpBuilder &b,
+                                   ReifiedRankedShapedTypeDims &shapes) {
   auto type = cast<RankedTensorType>(getType());
   OpFoldResult rows = b.getIndexAttr(type.getDimSize(0));
   if (type.isDynamicDim(0)) {
@@ -167,8 +181,9 @@ LogicalResult FlattenTokensOp::reifyResultShapes(
   return success();
 }
 
-LogicalResult UnflattenTokensOp::reifyResultShapes(
-    OpBuilder &b, ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult
+UnflattenTokensOp::reifyResultShapes(OpBuilder &b,
+                                     ReifiedRankedShapedTypeDims &shapes) {
   auto type = cast<RankedTensorType>(getType());
   auto size = [&](int64_t i, Value value) -> OpFoldResult {
     if (type.isDynamicDim(i))

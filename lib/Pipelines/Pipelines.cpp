@@ -45,6 +45,18 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   const TargetDescription &target = options.target;
   // Sizes in terms of the functions' arguments, before ops turn into loops.
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
+  if (options.fusion == FusionMode::Auto) {
+    ConvertAttuneAttentionToOnlineOptions blocks;
+    blocks.queryBlock = target.getQueryBlock();
+    blocks.keyBlock = target.getKeyBlock();
+    pm.addPass(createConvertAttuneAttentionToOnline(blocks));
+    ConvertAttuneOnlineToVectorOptions online;
+    online.lanes = target.getTileColumns();
+    online.rows = target.getTileRows();
+    pm.addPass(createConvertAttuneOnlineToVector(online));
+  }
+  // What is left of the ladder: all of it on the reference path.
+  pm.addPass(createConvertAttuneLadderToLinalg());
   ConvertAttuneToVectorOptions vector;
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();

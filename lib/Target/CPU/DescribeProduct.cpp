@@ -1,0 +1,129 @@
+//===- DescribeProduct.cpp - What a product says of itself ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/WeightLayout.h"
+#include "attune/Target/CPU/CPUBackend.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+
+namespace attune {
+
+static const char *nameOfType(Type type) {
+  if (type.isInteger(1))
+    return "bool";
+  if (type.isInteger(64))
+    return "i64";
+  if (type.isInteger(32))
+    return "i32";
+  if (type.isInteger(8))
+    return "i8";
+  if (type.isF16())
+    return "f16";
+  if (type.isBF16())
+    return "bf16";
+  if (type.isF32())
+    return "f32";
+  return nullptr;
+}
+
+/// One argument of an entry; null if it lacks what the runtime must know.
+static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
+                                                          unsigned number) {
+  auto kind = entry.getArgAttrOfType<StringAttr>(number, "attune.kind");
+  if (!kind)
+    return std::nullopt;
+  llvm::json::Object object{{"kind", kind.getValue()}};
+  if (kind.getValue() == "weights" || kind.getValue() == "past")
+    return object;
+  auto type = dyn_cast<MemRefType>(entry.getArgumentTypes()[number]);
+  auto name = entry.getArgAttrOfType<StringAttr>(number, "attune.name");
+  auto shape = entry.getArgAttrOfType<ArrayAttr>(number, "attune.shape");
+  if (!type || !name || !shape || !nameOfType(type.getElementType()))
+    return std::nullopt;
+  object["name"] = name.getValue();
+  object["dtype"] = nameOfType(type.getElementType());
+  llvm::json::Array sizes;
+  for (Attribute size : shape) {
+    if (auto symbol = dyn_cast<StringAttr>(size))
+      sizes.push_back(symbol.getValue());
+    else if (auto fixed = dyn_cast<IntegerAttr>(size))
+      sizes.push_back(fixed.getInt());
+    else
+      return std::nullopt;
+  }
+  object["shape"] = std::move(sizes);
+  if (auto bound = entry.getArgAttrOfType<IntegerAttr>(number, "attune.max"))
+    object["max"] = bound.getInt();
+  if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
+    object["default"] = value.getValue();
+  return object;
+}
+
+LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
+  Builder b(module.getContext());
+  FailureOr<WeightLayout> layout = layoutWeights(module);
+  if (failed(layout))
+    return failure();
+  llvm::json::Array entries;
+  SmallVector<Attribute> names;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func->hasAttr("attune.entry"))
+      continue;
+    llvm::json::Array arguments;
+    for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+      std::optional<llvm::json::Object> argument = describeArgument(func, i);
+      if (!argument)
+        return func.emitOpError("argument ")
+               << i
+               << " of an entry does not say its kind, name, type or shape";
+      arguments.push_back(std::move(*argument));
+    }
+    entries.push_back(llvm::json::Object{{"name", func.getSymName()},
+                                         {"args", std::move(arguments)}});
+    names.push_back(func.getSymNameAttr());
+    func->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
+                  b.getUnitAttr());
+  }
+  if (names.empty())
+    return module.emitError("has no function marked attune.entry");
+
+  llvm::json::Object generation;
+  if (!info.eos.empty())
+    generation["eos"] = llvm::json::Array(info.eos);
+  if (info.bos)
+    generation["bos"] = *info.bos;
+  if (info.pad)
+    generation["pad"] = *info.pad;
+  llvm::json::Object metadata{{"name", info.name},
+                              {"abi", ATTUNE_ABI_VERSION},
+                              {"entries", std::move(entries)},
+                              {"context", info.context},
+                              {"weights_bytes", layout->totalBytes},
+                              {"generation", std::move(generation)}};
+  if (!info.tokenizerJson.empty())
+    metadata["tokenizer_json"] = info.tokenizerJson;
+  if (!info.inspectJson.empty()) {
+    llvm::Expected<llvm::json::Value> inspect =
+        llvm::json::parse(info.inspectJson);
+    if (!inspect) {
+      llvm::consumeError(inspect.takeError());
+      return module.emitError("the inspection report is no JSON");
+    }
+    metadata["inspect"] = std::move(*inspect);
+  }
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(std::move(metadata));
+  module->setAttr("attune.metadata", b.getStringAttr(text));
+  module->setAttr("attune.entries", b.getArrayAttr(names));
+  return success();
+}
+
+} // namespace attune
