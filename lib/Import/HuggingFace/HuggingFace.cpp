@@ -330,8 +330,7 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   stream.input = ids.name;
   stream.location = config.locate();
   model->outputs = {{context.languageModel ? "logits" : "last_hidden_state",
-                     stream.layers.back().name, stream.layers.back().location},
-                    {"hidden_states", "hidden_states", config.locate()}};
+                     stream.layers.back().name, stream.layers.back().location}};
   if (fs::path tokenizer = fs::path(result.folder) / "tokenizer.json";
       isThere(tokenizer))
     result.tokenizerPath = tokenizer.string();

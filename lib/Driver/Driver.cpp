@@ -1,0 +1,43 @@
+//===- Driver.cpp - The attune command line ---------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Driver/Driver.h"
+
+#include "Verbs.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace attune;
+using namespace attune::driver;
+
+static ExitCode runVerb(const Options &options, Report &report) {
+  switch (options.verb) {
+  case Verb::Compile:
+    return runCompile(options, report);
+  case Verb::Inspect:
+    return runInspect(options, report);
+  case Verb::Import:
+    return runImport(options, report);
+  }
+  return ExitCode::InternalError;
+}
+
+int attune::runDriver(int argc, char **argv) {
+  ArrayRef<const char *> args(argv + (argc > 0), argv + argc);
+  Report report(findMessageFormat(args));
+  std::variant<Options, ExitCode> parsed = parseOptions(args, report);
+  if (ExitCode *code = std::get_if<ExitCode>(&parsed)) {
+    outs().flush();
+    return int(*code);
+  }
+  const Options &options = std::get<Options>(parsed);
+  ExitCode code = runVerb(options, report);
+  if (options.timing && code == ExitCode::Success)
+    report.printTiming();
+  return int(code);
+}

@@ -1,0 +1,340 @@
+//===- Flags.cpp - The verbs and flags of the command line ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flags.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace llvm;
+using namespace attune;
+using namespace attune::driver;
+
+//===----------------------------------------------------------------------===//
+// Verbs
+//===----------------------------------------------------------------------===//
+
+StringRef driver::getName(Verb verb) {
+  static const StringRef names[] = {"compile", "run",    "generate",
+                                    "inspect", "import", "verify"};
+  return names[unsigned(verb)];
+}
+
+StringRef driver::getName(Emit emit) {
+  static const StringRef names[] = {"json", "mlir", "tensor", "loops", "llvm",
+                                    "asm",  "obj",  "so",     "exe"};
+  return names[unsigned(emit)];
+}
+
+ArrayRef<VerbInfo> driver::getVerbs() {
+  static const VerbInfo verbs[] = {
+      {Verb::Compile, "MODEL -o OUT", "Compile a model to a file",
+       "Compiles a model to an executable, a library, an object or the text of "
+       "any stage\nbetween. Without -o the text of a stage goes to stdout."},
+      {Verb::Run, "MODEL --inputs I --outputs O",
+       "Compile in memory and run one forward pass",
+       "Compiles a model in memory and runs one forward pass on the tensors of "
+       "a\nsafetensors file, matched by name."},
+      {Verb::Generate, "MODEL --prompt TEXT",
+       "Compile in memory and generate text",
+       "Compiles a model in memory and continues a prompt, a token at a time, "
+       "to stdout."},
+      {Verb::Inspect, "MODEL_OR_BINARY",
+       "Show parameters, FLOPs and bytes of a model",
+       "Shows parameters, FLOPs, bytes and the memory plan of a model or of a "
+       "compiled\nbinary, per layer and in total."},
+      {Verb::Import, "FOLDER", "Print the description of a Hugging Face folder",
+       "Prints the model description that a Hugging Face folder stands for."},
+      {Verb::Verify, "MODEL", "Compare the fused code with the unfused",
+       "Compiles a model with and without fusion, runs both on random and "
+       "adversarial\ninputs and compares every layer. Exit code 3 if they "
+       "differ."},
+  };
+  return verbs;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// Picks one of the words; else `problem` names the nearest.
+static std::optional<size_t> pickWord(const Flag &flag, StringRef value,
+                                      ArrayRef<StringRef> words,
+                                      std::string &problem) {
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == value)
+      return i;
+  problem = ("'" + value + "' is no value of " + flag.spelling() +
+             "; did you mean '" + findNearest(value, words) +
+             "'? It takes one of: " + join(words, ", "))
+                .str();
+  return std::nullopt;
+}
+
+static bool noCudaBackend(const Flag &flag, StringRef value,
+                          std::string &problem) {
+  problem = (flag.spelling() + "=" + value +
+             " needs a CUDA backend, which this build does not have; it "
+             "compiles for cpu")
+                .str();
+  return false;
+}
+
+static bool applyEmit(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  if (value == "ptx" || value == "cubin")
+    return noCudaBackend(flag, value, problem);
+  SmallVector<StringRef> words;
+  bool import = options.verb == Verb::Import;
+  for (unsigned i = 0; i <= unsigned(import ? Emit::Mlir : Emit::Exe); ++i)
+    words.push_back(getName(Emit(i)));
+  auto index = pickWord(flag, value, words, problem);
+  if (index)
+    options.emit = Emit(*index);
+  return index.has_value();
+}
+
+static bool applyTarget(const Flag &flag, StringRef value, Options &,
+                        std::string &problem) {
+  if (value == "cuda")
+    return noCudaBackend(flag, value, problem);
+  return pickWord(flag, value, {"cpu"}, problem).has_value();
+}
+
+static bool applyDType(const Flag &flag, StringRef value, Options &options,
+                       std::string &problem) {
+  auto index = pickWord(flag, value, {"f32", "bf16", "f16"}, problem);
+  static const spec::DType types[] = {spec::DType::F32, spec::DType::BF16,
+                                      spec::DType::F16};
+  if (index)
+    options.dtype = types[*index];
+  return index.has_value();
+}
+
+static bool applyFusion(const Flag &flag, StringRef value, Options &options,
+                        std::string &problem) {
+  auto index = pickWord(flag, value, {"auto", "off"}, problem);
+  options.fusion = index != 1;
+  return index.has_value();
+}
+
+static bool applyMessageFormat(const Flag &flag, StringRef value, Options &,
+                               std::string &problem) {
+  return pickWord(flag, value, {"text", "json"}, problem).has_value();
+}
+
+static bool applyFormat(const Flag &flag, StringRef value, Options &options,
+                        std::string &problem) {
+  auto index = pickWord(flag, value, {"table", "json", "html"}, problem);
+  options.format = value.str();
+  return index.has_value();
+}
+
+static bool applyThreads(const Flag &flag, StringRef value, Options &options,
+                         std::string &problem) {
+  if (!value.getAsInteger(10, options.threads) && options.threads >= 1 &&
+      options.threads <= 1024)
+    return true;
+  problem =
+      (flag.spelling() + " takes a number from 1 to 1024, not '" + value + "'")
+          .str();
+  return false;
+}
+
+static bool applySeed(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  if (!value.getAsInteger(10, options.seed))
+    return true;
+  problem =
+      (flag.spelling() + " takes a whole number, not '" + value + "'").str();
+  return false;
+}
+
+static bool parseTolerance(const Flag &flag, StringRef value,
+                           std::optional<double> &result,
+                           std::string &problem) {
+  double number;
+  if (!value.getAsDouble(number) && std::isfinite(number) && number >= 0) {
+    result = number;
+    return true;
+  }
+  problem = (flag.spelling() + " takes a number from 0 on, not '" + value + "'")
+                .str();
+  return false;
+}
+
+static bool applyAtol(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  return parseTolerance(flag, value, options.atol, problem);
+}
+static bool applyRtol(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  return parseTolerance(flag, value, options.rtol, problem);
+}
+
+static bool applyDim(const Flag &flag, StringRef value, Options &options,
+                     std::string &problem) {
+  auto [name, number] = value.split('=');
+  int64_t size;
+  if (name.empty() || number.getAsInteger(10, size) || size < 1) {
+    problem = (flag.spelling() + " takes NAME=SIZE with a size from 1 on, as " +
+               "in --dim seq=17, not '" + value + "'")
+                  .str();
+    return false;
+  }
+  options.dims.emplace_back(name.str(), size);
+  return true;
+}
+
+/// A path or name: anything but nothing.
+template <std::string Options::*field>
+static bool applyText(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  if (value.empty()) {
+    problem = flag.spelling() + " is given an empty " + flag.value.str();
+    return false;
+  }
+  options.*field = value.str();
+  return true;
+}
+
+template <bool Options::*field>
+static bool applySwitch(const Flag &, StringRef, Options &options,
+                        std::string &) {
+  options.*field = true;
+  return true;
+}
+
+static bool applyTap(const Flag &flag, StringRef value, Options &options,
+                     std::string &problem) {
+  SmallVector<StringRef> names;
+  value.split(names, ',');
+  for (StringRef name : names) {
+    if (name.empty()) {
+      problem = flag.spelling() + " is given an empty NAME";
+      return false;
+    }
+    options.taps.push_back(name.str());
+  }
+  return true;
+}
+
+/// The runtime that is also inside executables reads its own flags.
+static bool passOn(const Flag &flag, StringRef value, Options &options,
+                   std::string &) {
+  std::string text = flag.spelling();
+  if (flag.takesValue())
+    text += "=" + value.str();
+  options.runtimeFlags.push_back(text);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+namespace {
+constexpr unsigned bit(Verb verb) { return 1u << unsigned(verb); }
+constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
+                   generate = bit(Verb::Generate), inspect = bit(Verb::Inspect),
+                   import = bit(Verb::Import), verify = bit(Verb::Verify);
+constexpr unsigned running = run | generate | verify;
+constexpr unsigned compiling = compile | running;
+constexpr unsigned every = compiling | inspect | import;
+} // namespace
+
+ArrayRef<Flag> driver::getFlags() {
+  static const Flag flags[] = {
+      {"o", "OUT", compile | import, applyText<&Options::output>,
+       "Write the result here; it appears whole or not at all"},
+      {"emit", "KIND", compile, applyEmit,
+       "What to write: json, mlir (as imported), tensor, loops, llvm, asm, "
+       "obj, so, exe; by default what OUT's suffix says (.json .mlir .ll .s .o "
+       ".so), else exe"},
+      {"emit", "KIND", import, applyEmit,
+       "What to write: json (default) or mlir"},
+      {"weights", "PATH", compiling | import, applyText<&Options::weights>,
+       "A safetensors file, an index or a folder; a Hugging Face folder brings "
+       "its own"},
+      {"tokenizer", "FILE", compile | generate, applyText<&Options::tokenizer>,
+       "The tokenizer.json to build in; by default the one beside the model or "
+       "the weights"},
+      {"inputs", "FILE", run, passOn, "Input tensors (safetensors), by name"},
+      {"outputs", "FILE", run, passOn, "Where the output tensors go"},
+      {"prompt", "TEXT", generate, passOn, "The text to continue"},
+      {"prompt-ids", "IDS", generate, passOn,
+       "Token ids to continue, as in 1,2,3"},
+      {"max-new-tokens", "N", generate, passOn, "Stop after N new tokens"},
+      {"temperature", "T", generate, passOn, "Sample from softmax(logits / T)"},
+      {"top-k", "K", generate, passOn, "Sample among the K likeliest tokens"},
+      {"top-p", "P", generate, passOn,
+       "Sample among the likeliest tokens of total probability P"},
+      {"seed", "N", generate, passOn, "Seed of the sampling"},
+      {"greedy", "", generate, passOn, "Always take the likeliest token"},
+      {"ignore-eos", "", generate, passOn,
+       "Do not stop at the end-of-text token"},
+      {"format", "FORMAT", generate, passOn,
+       "text, ids (the new ids alone, comma-separated) or json"},
+      {"dim", "NAME=SIZE", run, passOn,
+       "A size that cannot be read off the inputs, as in --dim seq=17"},
+      {"dim", "NAME=SIZE", inspect | verify, applyDim,
+       "Sizes to count for or to check at, as in --dim seq=1024"},
+      {"format", "FORMAT", inspect, applyFormat, "table, json or html"},
+      {"seed", "N", verify, applySeed,
+       "Seed of the random inputs and, without --weights, of the weights"},
+      {"atol", "A", verify, applyAtol,
+       "Allowed difference, as a share of a layer's largest value"},
+      {"rtol", "R", verify, applyRtol,
+       "Allowed difference, as a share of the value itself"},
+      {"threads", "N", running | compile, applyThreads,
+       "Threads to run on and to pack weights with; by default one per core"},
+      {"target", "TARGET", compiling, applyTarget, "cpu"},
+      {"cpu", "CPU", compiling, applyText<&Options::cpu>,
+       "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
+      {"dtype", "TYPE", compiling | inspect | import, applyDType,
+       "Store weights as f32, bf16 or f16; by default as the model says"},
+      {"fusion", "MODE", compile | run | generate, applyFusion,
+       "auto (default), or off: attention step by step, the reference path"},
+      {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
+       "Say what fused, and why the rest did not"},
+      {"tap", "NAME", compile | run | import, applyTap,
+       "Add an output: a layer's name, or hidden_states"},
+      {"emit-stages", "DIR", compile, applyText<&Options::stagesDir>,
+       "Also write every stage on the way into this folder"},
+      {"locations", "", compile | import, applySwitch<&Options::locations>,
+       "Print where in the JSON each operation comes from"},
+      {"timing", "", compiling, applySwitch<&Options::timing>,
+       "Say how long each stage took"},
+      {"message-format", "FORMAT", every, applyMessageFormat,
+       "text, or json: one object a line on stderr"},
+  };
+  return flags;
+}
+
+bool driver::checkOptions(const Options &options, std::string &problem) {
+  auto has = [&](StringRef flag) {
+    return any_of(options.runtimeFlags, [&](StringRef given) {
+      return given.split('=').first == flag;
+    });
+  };
+  if (options.verb == Verb::Run) {
+    for (StringRef flag : {"--inputs", "--outputs"})
+      if (!has(flag)) {
+        problem = ("'run' needs " + flag + "=FILE").str();
+        return false;
+      }
+  }
+  if (options.verb == Verb::Generate &&
+      has("--prompt") == has("--prompt-ids")) {
+    problem = has("--prompt")
+                  ? "--prompt and --prompt-ids exclude each other"
+                  : "'generate' needs --prompt=TEXT or --prompt-ids=IDS";
+    return false;
+  }
+  return true;
+}

@@ -1,0 +1,45 @@
+//===- Flags.h - The verbs and flags of the command line --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_FLAGS_H
+#define ATTUNE_LIB_DRIVER_FLAGS_H
+
+#include "Options.h"
+
+namespace attune::driver {
+
+struct VerbInfo {
+  Verb verb;
+  llvm::StringRef arguments; ///< as in "MODEL -o OUT"
+  llvm::StringRef summary;   ///< one line of `attune --help`
+  llvm::StringRef about;     ///< the text of `attune VERB --help`
+};
+llvm::ArrayRef<VerbInfo> getVerbs();
+
+struct Flag {
+  llvm::StringRef name;  ///< without dashes
+  llvm::StringRef value; ///< what the value is called; empty: a switch
+  unsigned verbs;        ///< a bit per verb that has the flag
+  /// Stores the value. If it is no good `problem` is the whole message.
+  bool (*apply)(const Flag &flag, llvm::StringRef value, Options &options,
+                std::string &problem);
+  llvm::StringRef help;
+
+  bool takesValue() const { return !value.empty(); }
+  bool isOf(Verb verb) const { return verbs >> unsigned(verb) & 1; }
+  std::string spelling() const {
+    return (name.size() == 1 ? "-" : "--") + name.str();
+  }
+};
+llvm::ArrayRef<Flag> getFlags();
+
+/// Rules between flags, once all are known.
+bool checkOptions(const Options &options, std::string &problem);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_FLAGS_H

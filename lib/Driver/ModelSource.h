@@ -1,0 +1,38 @@
+//===- ModelSource.h - What MODEL names -------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_MODELSOURCE_H
+#define ATTUNE_LIB_DRIVER_MODELSOURCE_H
+
+#include "Options.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace attune::driver {
+
+/// A model as the command line names it, read and checked but not imported.
+struct ModelSource {
+  /// Of a description or a Hugging Face folder; nothing for an .mlir file.
+  std::optional<spec::Model> model;
+  /// The text that locations point into.
+  std::shared_ptr<const SourceFile> file;
+  std::string checkpointPath; ///< empty: there are no weights
+  std::string tokenizerPath;  ///< empty: there is no tokenizer
+
+  bool isMlir() const { return !model; }
+};
+
+/// Reads MODEL. `--tap` and `--dtype` are already applied to the result.
+/// Everything found wrong is reported.
+std::optional<ModelSource> openModel(const Options &options,
+                                     DiagnosticEngine &diags);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_MODELSOURCE_H

@@ -1,0 +1,115 @@
+//===- Modules.cpp - MLIR in the driver: context, messages, import --------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Modules.h"
+
+#include "attune/Import/ImportSpec.h"
+#include "attune/InitAll.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Location.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+static mlir::DialectRegistry makeRegistry() {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  attune::registerAllDialects(registry);
+  return registry;
+}
+
+Modules::Modules(DiagnosticEngine &diags)
+    : diags(diags),
+      context(makeRegistry(), mlir::MLIRContext::Threading::DISABLED),
+      handler(&context,
+              [this](mlir::Diagnostic &diagnostic) { convert(diagnostic); }) {}
+
+void Modules::addFile(std::shared_ptr<const SourceFile> file) {
+  if (file)
+    files[file->path] = file;
+}
+
+/// The place in a file behind any location; the nearest one of a call chain or
+/// a fused location.
+static mlir::FileLineColLoc findPlace(mlir::Location location) {
+  mlir::FileLineColLoc place;
+  location->walk([&](mlir::Location inner) {
+    place = llvm::dyn_cast<mlir::FileLineColLoc>(inner);
+    return place ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return place;
+}
+
+SourceLocation Modules::locate(mlir::Location location) {
+  mlir::FileLineColLoc place = findPlace(location);
+  if (!place)
+    return {};
+  std::shared_ptr<const SourceFile> &file = files[place.getFilename().str()];
+  if (!file) {
+    auto unread = std::make_shared<SourceFile>();
+    unread->path = place.getFilename().str();
+    file = unread;
+  }
+  return {file, place.getLine(), place.getColumn()};
+}
+
+static Severity toSeverity(mlir::DiagnosticSeverity severity) {
+  switch (severity) {
+  case mlir::DiagnosticSeverity::Error:
+    return Severity::Error;
+  case mlir::DiagnosticSeverity::Warning:
+    return Severity::Warning;
+  case mlir::DiagnosticSeverity::Remark:
+    return Severity::Remark;
+  case mlir::DiagnosticSeverity::Note:
+    return Severity::Note;
+  }
+  return Severity::Error;
+}
+
+void Modules::convert(mlir::Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+    ++numErrors;
+  diags.report({toSeverity(diagnostic.getSeverity()),
+                locate(diagnostic.getLocation()), diagnostic.str()});
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    diags.report({Severity::Note, locate(note.getLocation()), note.str()});
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Modules::import(const ModelSource &source,
+                                                  bool decode) {
+  addFile(source.file);
+  if (source.model) {
+    ImportOptions options;
+    options.decode = decode;
+    return importSpec(context, *source.model, options, diags);
+  }
+  llvm::SourceMgr manager;
+  manager.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(source.file->text, source.file->path),
+      llvm::SMLoc());
+  return mlir::parseSourceFile<mlir::ModuleOp>(manager,
+                                               mlir::ParserConfig(&context));
+}
+
+std::string driver::printModule(mlir::ModuleOp module, bool locations) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  mlir::OpPrintingFlags flags;
+  flags.enableDebugInfo(locations);
+  module.print(stream, flags);
+  stream << '\n';
+  return text;
+}

@@ -1,0 +1,55 @@
+//===- Modules.h - MLIR in the driver: context, messages, import -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_MODULES_H
+#define ATTUNE_LIB_DRIVER_MODULES_H
+
+#include "ModelSource.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace attune::driver {
+
+/// An MLIR context that knows every dialect and whose diagnostics come out as
+/// the driver's own: located in the JSON, with the line and a caret.
+class Modules {
+public:
+  explicit Modules(DiagnosticEngine &diags);
+
+  /// Locations that name this file are shown with its text.
+  void addFile(std::shared_ptr<const SourceFile> file);
+  /// The module of a source: imported, or parsed from an .mlir file.
+  mlir::OwningOpRef<mlir::ModuleOp> import(const ModelSource &source,
+                                           bool decode);
+  /// Errors that MLIR reported so far.
+  unsigned getNumErrors() const { return numErrors; }
+  mlir::MLIRContext &getContext() { return context; }
+
+private:
+  void convert(mlir::Diagnostic &diagnostic);
+  SourceLocation locate(mlir::Location location);
+
+  DiagnosticEngine &diags;
+  mlir::MLIRContext context;
+  mlir::ScopedDiagnosticHandler handler;
+  std::map<std::string, std::shared_ptr<const SourceFile>> files;
+  unsigned numErrors = 0;
+};
+
+/// The module as text; with `locations`, every op with its place.
+std::string printModule(mlir::ModuleOp module, bool locations = false);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_MODULES_H

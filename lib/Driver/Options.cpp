@@ -1,0 +1,255 @@
+//===- Options.cpp - What the command line asks for -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "Flags.h"
+#include "attune/Support/Version.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace attune;
+using namespace attune::driver;
+
+StringRef driver::findNearest(StringRef word, ArrayRef<StringRef> candidates) {
+  StringRef nearest;
+  unsigned best = ~0u;
+  for (StringRef candidate : candidates) {
+    unsigned distance = word.edit_distance(candidate);
+    // What is only cut short or only too long is a likely slip.
+    if (!word.empty() &&
+        (candidate.starts_with(word) || word.starts_with(candidate)))
+      distance = std::min(distance, 1u);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+DiagnosticEngine::Format
+driver::findMessageFormat(ArrayRef<const char *> args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    StringRef argument = args[i];
+    if (argument == "--")
+      break;
+    if (argument == "--message-format=json" ||
+        (argument == "--message-format" && i + 1 < args.size() &&
+         StringRef(args[i + 1]) == "json"))
+      return DiagnosticEngine::Format::Json;
+  }
+  return DiagnosticEngine::Format::Text;
+}
+
+static void printUsage(const VerbInfo &verb, raw_ostream &os) {
+  os << "usage: attune " << getName(verb.verb) << " " << verb.arguments
+     << " [flags]\n\n"
+     << verb.about << "\n\nflags:\n";
+  for (const Flag &flag : getFlags()) {
+    if (!flag.isOf(verb.verb))
+      continue;
+    std::string left = flag.spelling();
+    if (flag.takesValue())
+      left += (flag.name.size() == 1 ? " " : "=") + flag.value.str();
+    os << "  " << left;
+    size_t column = 2 + left.size();
+    constexpr size_t indent = 30, width = 80;
+    if (column + 1 > indent) {
+      os << '\n';
+      column = 0;
+    }
+    // Words of the help text, wrapped.
+    SmallVector<StringRef> words;
+    flag.help.split(words, ' ');
+    bool first = true;
+    for (StringRef word : words) {
+      if (first) {
+        os.indent(indent - column);
+        column = indent;
+      } else if (column + 1 + word.size() > width) {
+        os << '\n';
+        os.indent(indent);
+        column = indent;
+      } else {
+        os << ' ';
+        ++column;
+      }
+      os << word;
+      column += word.size();
+      first = false;
+    }
+    os << '\n';
+  }
+  os << "\nValues are given as --flag=value or --flag value. MODEL is a model "
+        "description\n(JSON), a Hugging Face folder or its config.json, or an "
+        ".mlir file.\n";
+}
+
+static void printHelp(raw_ostream &os) {
+  os << "Attune compiles transformer models described in JSON to native "
+        "code.\n\nusage: attune VERB MODEL [flags]\n\nverbs:\n";
+  for (const VerbInfo &verb : getVerbs())
+    os << formatv("  {0,-10}{1}\n", getName(verb.verb), verb.summary);
+  os << "\n`attune VERB --help` lists the flags of a verb, `attune --version` "
+        "the version.\n\nexit codes: 0 done, 1 bad input, 2 bad command line, "
+        "3 verify found a mismatch,\n4 over a stated resource limit, 70 "
+        "internal error\n";
+}
+
+static void printVersion(raw_ostream &os) {
+  os << "attune " ATTUNE_VERSION_STRING " (LLVM " ATTUNE_LLVM_VERSION_STRING
+        ")\n";
+}
+
+namespace {
+class Parser {
+public:
+  Parser(ArrayRef<const char *> args, DiagnosticEngine &diags)
+      : args(args), diags(diags) {}
+
+  std::variant<Options, ExitCode> run();
+
+private:
+  ExitCode fail(const Twine &message) {
+    diags.error({}, message.str());
+    return ExitCode::BadCommandLine;
+  }
+  ExitCode parseFlag(StringRef argument, size_t &at);
+  ExitCode reportUnknown(StringRef spelled);
+  ExitCode finish();
+
+  ArrayRef<const char *> args;
+  DiagnosticEngine &diags;
+  const VerbInfo *verb = nullptr;
+  Options options;
+};
+} // namespace
+
+/// Names the verbs that have the flag, else this verb's nearest one.
+ExitCode Parser::reportUnknown(StringRef spelled) {
+  SmallVector<std::string> ours;
+  std::string owners;
+  for (const Flag &flag : getFlags()) {
+    if (flag.isOf(verb->verb))
+      ours.push_back(flag.spelling());
+    if (flag.spelling() != spelled)
+      continue;
+    for (const VerbInfo &other : getVerbs())
+      if (flag.isOf(other.verb))
+        owners +=
+            (owners.empty() ? "'" : ", '") + getName(other.verb).str() + "'";
+  }
+  std::string message =
+      ("'" + getName(verb->verb) + "' has no flag " + spelled).str();
+  if (!owners.empty())
+    return fail(message + "; it is a flag of " + owners);
+  SmallVector<StringRef> candidates(ours.begin(), ours.end());
+  return fail(message + "; did you mean " + findNearest(spelled, candidates) +
+              "?");
+}
+
+ExitCode Parser::parseFlag(StringRef argument, size_t &at) {
+  auto [spelled, attached] = argument.split('=');
+  bool hasValue = argument.contains('=');
+  const Flag *flag = nullptr;
+  for (const Flag &candidate : getFlags())
+    if (candidate.isOf(verb->verb) && candidate.spelling() == spelled)
+      flag = &candidate;
+  if (!flag)
+    return reportUnknown(spelled);
+  if (!flag->takesValue() && hasValue)
+    return fail(spelled + " takes no value, but is given '" + attached + "'");
+  if (flag->takesValue() && !hasValue) {
+    // A value may start with a dash only if it is a number or "-" itself.
+    StringRef next = at + 1 < args.size() ? StringRef(args[at + 1]) : "";
+    bool looksLikeFlag = next.size() > 1 && next.front() == '-' &&
+                         !isDigit(next[1]) && flag->name != "prompt";
+    if (at + 1 >= args.size() || looksLikeFlag)
+      return fail(spelled + " needs a value: " + spelled +
+                  (flag->name.size() == 1 ? " " : "=") + flag->value);
+    attached = args[++at];
+  }
+  std::string problem;
+  if (!flag->apply(*flag, attached, options, problem))
+    return fail(problem);
+  return ExitCode::Success;
+}
+
+ExitCode Parser::finish() {
+  if (options.model.empty())
+    return fail("'" + getName(verb->verb) + "' needs a " +
+                verb->arguments.split(' ').first + ": attune " +
+                getName(verb->verb) + " " + verb->arguments);
+  std::string problem;
+  if (!checkOptions(options, problem))
+    return fail(problem);
+  return ExitCode::Success;
+}
+
+std::variant<Options, ExitCode> Parser::run() {
+  SmallVector<StringRef> verbs;
+  for (const VerbInfo &info : getVerbs())
+    verbs.push_back(getName(info.verb));
+  if (args.empty()) {
+    printHelp(errs());
+    return fail("a verb is needed: one of " + join(verbs, ", "));
+  }
+  StringRef first = args.front();
+  if (first == "--help" || first == "-h" || first == "help") {
+    printHelp(outs());
+    return ExitCode::Success;
+  }
+  if (first == "--version") {
+    printVersion(outs());
+    return ExitCode::Success;
+  }
+  for (const VerbInfo &info : getVerbs())
+    if (first == getName(info.verb))
+      verb = &info;
+  if (!verb)
+    return fail((first.starts_with("-") ? "the first argument is a verb, but "
+                                          "is '"
+                                        : "unknown verb '") +
+                first + "'; did you mean '" + findNearest(first, verbs) + "'?");
+  options.verb = verb->verb;
+
+  bool flagsEnded = false;
+  for (size_t at = 1; at < args.size(); ++at) {
+    StringRef argument = args[at];
+    if (!flagsEnded && argument == "--") {
+      flagsEnded = true;
+    } else if (!flagsEnded && (argument == "--help" || argument == "-h")) {
+      printUsage(*verb, outs());
+      return ExitCode::Success;
+    } else if (!flagsEnded && argument.size() > 1 && argument.front() == '-') {
+      ExitCode code = parseFlag(argument, at);
+      if (code != ExitCode::Success)
+        return code;
+    } else if (options.model.empty() && !argument.empty()) {
+      options.model = argument.str();
+    } else {
+      return fail("unexpected argument '" + argument +
+                  (argument.empty()
+                       ? "'"
+                       : "' after the model '" + options.model + "'"));
+    }
+  }
+  ExitCode code = finish();
+  if (code != ExitCode::Success)
+    return code;
+  return options;
+}
+
+std::variant<Options, ExitCode>
+driver::parseOptions(ArrayRef<const char *> args, DiagnosticEngine &diags) {
+  return Parser(args, diags).run();
+}

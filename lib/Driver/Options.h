@@ -1,0 +1,80 @@
+//===- Options.h - What the command line asks for ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_OPTIONS_H
+#define ATTUNE_LIB_DRIVER_OPTIONS_H
+
+#include "attune/Spec/Spec.h"
+#include "attune/Support/Diagnostics.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace attune::driver {
+
+enum class Verb { Compile, Run, Generate, Inspect, Import, Verify };
+
+/// What compile writes, in the order of the stages.
+enum class Emit { Json, Mlir, Tensor, Loops, Llvm, Asm, Obj, So, Exe };
+
+struct Options {
+  Verb verb = Verb::Compile;
+  std::string model;
+
+  // Where things are.
+  std::string weights;
+  std::string tokenizer;
+  std::string output; ///< -o; empty: stdout for text
+  std::string stagesDir;
+
+  // What is made.
+  std::optional<Emit> emit; ///< nothing: by the suffix of `output`
+  std::string cpu = "native";
+  std::optional<spec::DType> dtype;
+  bool fusion = true;
+  bool explainFusion = false;
+  bool locations = false;
+  std::vector<std::string> taps;
+
+  // How it is said.
+  bool timing = false;
+  std::string format = "table"; ///< inspect
+
+  // Where something runs.
+  unsigned threads = 0; ///< 0: one per core
+  std::vector<std::pair<std::string, int64_t>> dims;
+  uint64_t seed = 0;
+  std::optional<double> atol, rtol;
+  /// What the runtime's own `run` and `generate` understand, as "--flag=value".
+  std::vector<std::string> runtimeFlags;
+};
+
+/// The options, or the exit code of a command line that only asks for help
+/// (then it was printed) or is wrong (then that was reported).
+std::variant<Options, ExitCode> parseOptions(llvm::ArrayRef<const char *> args,
+                                             DiagnosticEngine &diags);
+
+/// Whether `--message-format=json` is among the arguments: it holds for errors
+/// in the arguments themselves, too.
+DiagnosticEngine::Format findMessageFormat(llvm::ArrayRef<const char *> args);
+
+llvm::StringRef getName(Verb verb);
+llvm::StringRef getName(Emit emit);
+
+/// The candidate that is closest to `word`, for "did you mean".
+llvm::StringRef findNearest(llvm::StringRef word,
+                            llvm::ArrayRef<llvm::StringRef> candidates);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_OPTIONS_H

@@ -1,0 +1,143 @@
+//===- OutputFile.cpp - Results that appear whole or not at all -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OutputFile.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <sys/stat.h>
+
+using namespace llvm;
+using namespace attune;
+using namespace attune::driver;
+
+OutputFiles::~OutputFiles() {
+  for (const auto &file : files) {
+    sys::fs::remove(file->temporary);
+    sys::DontRemoveFileOnSignal(file->temporary);
+  }
+}
+
+void OutputFiles::fail(const std::string &path, const std::string &problem) {
+  auto file = std::make_shared<SourceFile>();
+  file->path = path;
+  diags.error({file, 0, 0}, problem);
+}
+
+std::string *OutputFiles::reserve(const std::string &path, bool executable) {
+  sys::fs::file_status status;
+  bool exists = !sys::fs::status(path, status);
+  if (exists && sys::fs::is_directory(status)) {
+    fail(path, "is a folder; name the file to write");
+    return nullptr;
+  }
+  auto file = std::make_unique<File>();
+  file->path = path;
+  file->executable = executable;
+  file->inPlace = exists && !sys::fs::is_regular_file(status);
+  // What is written to a device waits in the folder for temporary files.
+  SmallString<128> temporary;
+  std::error_code problem =
+      file->inPlace
+          ? sys::fs::createTemporaryFile("attune", "out", temporary)
+          : sys::fs::createUniqueFile(path + ".%%%%%%.tmp", temporary);
+  if (problem) {
+    fail(path, "cannot be written: " + problem.message());
+    return nullptr;
+  }
+  file->temporary = temporary.str().str();
+  sys::RemoveFileOnSignal(file->temporary);
+  files.push_back(std::move(file));
+  return &files.back()->temporary;
+}
+
+bool OutputFiles::write(const std::string &path, StringRef text) {
+  if (path == "-") {
+    standardOutput += text;
+    return true;
+  }
+  std::string *temporary = reserve(path);
+  if (!temporary)
+    return false;
+  std::error_code problem;
+  raw_fd_ostream stream(*temporary, problem, sys::fs::OF_None);
+  if (!problem) {
+    stream << text;
+    stream.close();
+    problem = stream.error();
+    stream.clear_error();
+  }
+  if (problem)
+    fail(path, "cannot be written: " + problem.message());
+  return !problem;
+}
+
+static std::error_code copyTo(const std::string &from, const std::string &to) {
+  auto buffer = MemoryBuffer::getFile(from, /*IsText=*/false,
+                                      /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return buffer.getError();
+  std::error_code problem;
+  raw_fd_ostream stream(to, problem, sys::fs::CD_OpenExisting,
+                        sys::fs::FA_Write, sys::fs::OF_None);
+  if (problem)
+    return problem;
+  stream << (*buffer)->getBuffer();
+  stream.close();
+  problem = stream.error();
+  stream.clear_error();
+  return problem;
+}
+
+bool OutputFiles::commit() {
+  mode_t mask = umask(0);
+  umask(mask);
+  std::vector<std::string> done;
+  for (const auto &file : files) {
+    std::error_code problem;
+    if (file->inPlace) {
+      problem = copyTo(file->temporary, file->path);
+    } else {
+      mode_t mode = (file->executable ? 0755 : 0644) & ~mask;
+      chmod(file->temporary.c_str(), mode);
+      problem = sys::fs::rename(file->temporary, file->path);
+    }
+    if (problem) {
+      fail(file->path, "cannot be written: " + problem.message());
+      for (const std::string &path : done)
+        sys::fs::remove(path);
+      return false;
+    }
+    if (!file->inPlace)
+      done.push_back(file->path);
+  }
+  // The text goes last: it is there only if everything is.
+  outs() << standardOutput;
+  outs().flush();
+  standardOutput.clear();
+  if (std::error_code problem = outs().error()) {
+    outs().clear_error();
+    fail("stdout", "cannot be written: " + problem.message());
+    return false;
+  }
+  return true;
+}
+
+bool driver::makeFolder(const std::string &path, DiagnosticEngine &diags) {
+  std::error_code problem = sys::fs::create_directories(path);
+  if (!problem)
+    return true;
+  auto file = std::make_shared<SourceFile>();
+  file->path = path;
+  diags.error({file, 0, 0}, "cannot be made a folder: " + problem.message());
+  return false;
+}

@@ -1,0 +1,60 @@
+//===- Report.h - Messages, progress and times ------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_REPORT_H
+#define ATTUNE_LIB_DRIVER_REPORT_H
+
+#include "attune/Support/Diagnostics.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace attune::driver {
+
+/// Everything the driver says besides its results: diagnostics, on a terminal
+/// the running stage, and with `--timing` how long each stage took.
+class Report : public DiagnosticEngine {
+public:
+  explicit Report(Format format);
+  ~Report() override { endStage(); }
+
+  void report(const Diagnostic &diagnostic) override;
+  /// An error without a place in a file.
+  ExitCode fail(const std::string &message,
+                ExitCode code = ExitCode::BadInput) {
+    error({}, message);
+    return code;
+  }
+
+  /// A stage begins, and the one before ends.
+  void beginStage(const std::string &name);
+  void endStage();
+  /// Something to say about the current stage beside its time.
+  void noteStage(const std::string &remark);
+  /// Prints the table of stages.
+  void printTiming();
+
+private:
+  void clearLine();
+
+  struct Stage {
+    std::string name;
+    double seconds = 0;
+    std::string remark;
+  };
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now(), stageStart;
+  std::vector<Stage> stages;
+  bool running = false;
+  bool isTerminal = false;
+  bool lineShown = false;
+};
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_REPORT_H

@@ -1,0 +1,17 @@
+//===- attune.cpp - The compiler's command line ---------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Driver/Driver.h"
+#include "attune/Support/BugReport.h"
+
+#include "llvm/Support/InitLLVM.h"
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  attune::installBugReport();
+  return attune::runDriver(argc, argv);
+}
