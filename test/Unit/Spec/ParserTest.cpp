@@ -226,3 +226,19 @@ TEST(Parser, PlacesAreThoseOfTheFile) {
   EXPECT_EQ(layer.location.file->path, "model.json");
   EXPECT_EQ(std::get<Block>(layer.op).ffn->location.line, 5u);
 }
+
+TEST(Parser, ExamplesOfTheReadmeAreRight) {
+  std::string text = readText(ATTUNE_SPEC_DIR "/README.md");
+  int count = 0;
+  for (size_t at = text.find("```json\n"); at != std::string::npos;
+       at = text.find("```json\n", at)) {
+    at += 8;
+    size_t end = text.find("```", at);
+    ASSERT_NE(end, std::string::npos);
+    Parsed result = parseText(text.substr(at, end - at));
+    EXPECT_EQ(result.text(), "") << text.substr(at, end - at);
+    ++count;
+    at = end + 3;
+  }
+  EXPECT_EQ(count, 4);
+}
