@@ -78,12 +78,15 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  pm.addPass(createFoldViews());
   // Twice: views must be merged before a copy is seen to be onto itself.
   pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createFoldViews());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());

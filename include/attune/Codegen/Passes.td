@@ -64,6 +64,18 @@ def CopiesToLoops : Pass<"attune-copies-to-loops", "::mlir::ModuleOp"> {
   ];
 }
 
+def FoldViews : Pass<"attune-fold-views", "::mlir::ModuleOp"> {
+  let summary = "Tokens as rows and back is the same memory";
+  let description = [{
+    Needs: bufferized code.
+    Gives: the buffer itself where attune.unflatten_tokens undoes what
+    attune.flatten_tokens did. A function that returns its argument so is then
+    seen to return it, and drop-equivalent-buffer-results drops the result.
+    A dimension of such a view is the size it was made with.
+    Keeps: values.
+  }];
+}
+
 def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
   let summary = "Lay temporary buffers out in one frame per function";
   let description = [{
