@@ -15,9 +15,6 @@ namespace attune::hf {
 
 using spec::Value;
 
-/// The largest number of a description.
-constexpr int64_t maxSize = INT32_MAX;
-
 static std::string describeFound(const Value &value) {
   switch (value.kind) {
   case Value::Kind::String:
@@ -59,7 +56,8 @@ std::string_view Config::oneOf(std::initializer_list<std::string_view> keys) {
 
 void Config::error(std::string_view key, const std::string &message) {
   const Value *value = object.find(key);
-  reporter.error(value ? value->offset : object.offset, child(key), message);
+  reporter.error(value ? value->offset : object.offset,
+                 key.empty() ? pointer : child(key), message);
 }
 
 SourceLocation Config::locate(std::string_view key) const {
@@ -68,21 +66,19 @@ SourceLocation Config::locate(std::string_view key) const {
 }
 
 int64_t Config::integer(std::string_view key, std::optional<int64_t> fallback,
-                        int64_t least) {
+                        int64_t most) {
   const Value *value = get(key);
   if (!value) {
     if (!fallback)
       error(key, "expected an integer, but the key is absent");
-    return fallback.value_or(least);
+    return fallback.value_or(1);
   }
   // Some writers store every number as a float.
   double whole = value->isNumber() ? value->real : 0.5;
-  if (std::floor(whole) != whole || std::abs(whole) > double(maxSize) ||
-      whole < double(least)) {
-    error(key, "expected an integer from " + std::to_string(least) + " to " +
-                   std::to_string(maxSize) + ", found " +
-                   describeFound(*value));
-    return fallback.value_or(least);
+  if (!(whole >= 1 && whole <= double(most)) || std::floor(whole) != whole) {
+    error(key, "expected an integer from 1 to " + std::to_string(most) +
+                   ", found " + describeFound(*value));
+    return fallback.value_or(1);
   }
   return static_cast<int64_t>(whole);
 }

@@ -12,6 +12,7 @@
 #include "attune/Spec/Json.h"
 #include "attune/Spec/Spec.h"
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -20,6 +21,10 @@
 #include <vector>
 
 namespace attune::hf {
+
+/// The largest number, and the largest "repeat", of a description.
+constexpr int64_t maxSize = INT32_MAX;
+constexpr int64_t maxLayers = 100000;
 
 /// An object of config.json. Reading a key marks it; `finish` reports the keys
 /// that nobody read. A key that is null counts as absent: Hugging Face writes
@@ -38,9 +43,12 @@ public:
   /// marks all.
   std::string_view oneOf(std::initializer_list<std::string_view> keys);
 
-  /// A whole number of at least `least`. Without `fallback` it must be there.
+  /// A whole number from 1 to `most`. Without `fallback` it must be there.
   int64_t integer(std::string_view key, std::optional<int64_t> fallback,
-                  int64_t least = 1);
+                  int64_t most = maxSize);
+  int64_t layers(std::string_view key, int64_t fallback) {
+    return integer(key, fallback, maxLayers);
+  }
   /// A finite number above zero; an integer will do.
   double real(std::string_view key, std::optional<double> fallback);
   bool flag(std::string_view key, bool fallback);
@@ -56,7 +64,8 @@ public:
   void mustBeFalse(std::string_view key, const std::string &why);
   void mustBeTrue(std::string_view key, const std::string &why);
 
-  /// Reports an error at the key's value, or at the object if it is absent.
+  /// Reports an error at the key's value, or at the object if it is absent or
+  /// the key is empty.
   void error(std::string_view key, const std::string &message);
   SourceLocation locate(std::string_view key) const;
   SourceLocation locate() const { return reporter.locate(object.offset); }

@@ -17,7 +17,7 @@ std::optional<Model> importGPT2(ImportContext &context) {
   Config &config = context.config;
   int64_t width = config.integer("n_embd", 768);
   int64_t heads = config.integer("n_head", 12);
-  int64_t layers = config.integer("n_layer", 12);
+  int64_t layers = config.layers("n_layer", 12);
   int64_t vocab = config.integer("vocab_size", 50257);
   int64_t length = config.integer("n_positions", 1024);
   int64_t inner = config.integer("n_inner", 4 * width);

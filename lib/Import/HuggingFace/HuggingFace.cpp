@@ -220,15 +220,31 @@ static spec::DType readDType(Config &config, const Checkpoint *checkpoint) {
   return spec::DType::F32;
 }
 
+/// Token ids that the model has a row for. Others can neither be made nor be
+/// read; real configurations name such for padding.
+static std::vector<int64_t> readIds(Config &config, std::string_view key,
+                                    int64_t vocab, DiagnosticEngine &diags) {
+  std::vector<int64_t> ids;
+  for (int64_t id : config.ids(key))
+    if (id < vocab)
+      ids.push_back(id);
+    else
+      diags.warning(config.locate(key),
+                    config.child(key) + ": token " + std::to_string(id) +
+                        " is not in the vocabulary of " +
+                        std::to_string(vocab) + " and is left out");
+  return ids;
+}
+
 /// End, begin and padding ids: generation_config.json where it has them, else
 /// config.json.
 static bool readGeneration(Config &config, const fs::path &folder,
-                           spec::Generation &generation,
+                           int64_t vocab, spec::Generation &generation,
                            DiagnosticEngine &diags) {
   auto read = [&](Config &from) {
-    std::vector<int64_t> eos = from.ids("eos_token_id");
-    std::vector<int64_t> bos = from.ids("bos_token_id");
-    std::vector<int64_t> pad = from.ids("pad_token_id");
+    std::vector<int64_t> eos = readIds(from, "eos_token_id", vocab, diags);
+    std::vector<int64_t> bos = readIds(from, "bos_token_id", vocab, diags);
+    std::vector<int64_t> pad = readIds(from, "pad_token_id", vocab, diags);
     if (generation.eos.empty())
       generation.eos = eos;
     if (!generation.bos && !bos.empty())
@@ -257,6 +273,32 @@ static bool readGeneration(Config &config, const fs::path &folder,
   }
   read(config);
   return true;
+}
+
+static int64_t vocabularyOf(const spec::Model &model) {
+  for (const spec::Layer &layer : model.streams.front().layers)
+    if (const auto *embedding = std::get_if<spec::Embedding>(&layer.op))
+      return embedding->vocab;
+  return maxSize;
+}
+
+/// The rules of descriptions hold for imported ones, too: what is printed can
+/// be read again.
+static bool checkDescription(const spec::Model &model, Config &config) {
+  struct Collector final : DiagnosticEngine {
+    void report(const Diagnostic &diagnostic) override {
+      if (diagnostic.severity == Severity::Error)
+        messages.push_back(diagnostic.message);
+    }
+    std::vector<std::string> messages;
+  } collector;
+  auto file = std::make_shared<SourceFile>();
+  file->text = spec::print(model);
+  bool valid = spec::parse(file, collector).has_value();
+  for (const std::string &message : collector.messages)
+    config.error("", "the description that this stands for is not valid: " +
+                         message);
+  return valid;
 }
 
 static std::string nameOf(const fs::path &folder) {
@@ -307,8 +349,9 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   ignoreCommonKeys(config);
   spec::DType dtype = readDType(config, context.checkpoint);
   spec::Generation generation;
-  bool read = readGeneration(config, result.folder, generation, diags);
   std::optional<spec::Model> model = architecture->import(context);
+  int64_t vocab = model ? vocabularyOf(*model) : maxSize;
+  bool read = readGeneration(config, result.folder, vocab, generation, diags);
   config.finish(std::string("the architecture '") + architecture->modelType +
                 "'");
   if (!read || !model || reporter.getNumErrors())
@@ -331,6 +374,8 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   stream.location = config.locate();
   model->outputs = {{context.languageModel ? "logits" : "last_hidden_state",
                      stream.layers.back().name, stream.layers.back().location}};
+  if (!checkDescription(*model, config))
+    return std::nullopt;
   if (fs::path tokenizer = fs::path(result.folder) / "tokenizer.json";
       isThere(tokenizer))
     result.tokenizerPath = tokenizer.string();

@@ -47,7 +47,7 @@ std::optional<Model> importLlama(ImportContext &context) {
   Config &config = context.config;
   int64_t width = config.integer("hidden_size", 4096);
   int64_t inner = config.integer("intermediate_size", 11008);
-  int64_t layers = config.integer("num_hidden_layers", 32);
+  int64_t layers = config.layers("num_hidden_layers", 32);
   int64_t heads = config.integer("num_attention_heads", 32);
   int64_t kvHeads = config.integer("num_key_value_heads", heads);
   int64_t vocab = config.integer("vocab_size", 32000);

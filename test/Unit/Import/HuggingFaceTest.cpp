@@ -382,6 +382,25 @@ TEST_F(HuggingFace, Generation) {
       << diags.all();
 }
 
+TEST_F(HuggingFace, TokensOutsideTheVocabulary) {
+  auto imported = llama("\"eos_token_id\": [3, 40], \"pad_token_id\": -1");
+  ASSERT_TRUE(imported) << diags.all();
+  EXPECT_EQ(imported->model.generation.eos, std::vector<int64_t>{3});
+  EXPECT_FALSE(imported->model.generation.pad);
+  EXPECT_TRUE(diags.saw({"/eos_token_id: token 40 is not in the vocabulary of "
+                         "40 and is left out"}))
+      << diags.all();
+}
+
+TEST_F(HuggingFace, AbsurdSizes) {
+  EXPECT_FALSE(import(R"({"model_type": "llama", "vocab_size": 2147483647,
+                          "hidden_size": 2147483584})"));
+  EXPECT_TRUE(diags.saw({"1:1: the description that this stands for is not "
+                         "valid: /layers/0: "}))
+      << diags.all();
+  EXPECT_FALSE(llama("\"num_hidden_layers\": 100001"));
+}
+
 TEST_F(HuggingFace, PrefixFollowsTheCheckpoint) {
   writeTensors(folder / "model.safetensors", {{"wte.weight", {32, 8}}});
   auto imported = gpt2();
