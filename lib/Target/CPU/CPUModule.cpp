@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneDialect.h"
 #include "attune/Target/CPU/CPUBackend.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -131,7 +132,12 @@ llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
   mlir::registerBuiltinDialectTranslation(*module.getContext());
   mlir::registerLLVMDialectTranslation(*module.getContext());
   impl->context = std::make_unique<llvm::LLVMContext>();
-  impl->module = mlir::translateModuleToLLVMIR(module, *impl->context);
+  // The weights' names have no meaning in LLVM IR, but their writer may still
+  // need them.
+  mlir::OwningOpRef<mlir::ModuleOp> code(module.clone());
+  for (auto weight : llvm::make_early_inc_range((*code).getOps<WeightOp>()))
+    weight.erase();
+  impl->module = mlir::translateModuleToLLVMIR(*code, *impl->context);
   if (!impl->module)
     return llvm::createStringError("translation to LLVM IR failed");
   // The module's name would carry a path of the building machine.
