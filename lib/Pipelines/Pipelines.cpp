@@ -49,11 +49,12 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     ConvertAttuneAttentionToOnlineOptions blocks;
     blocks.queryBlock = target.getQueryBlock();
     blocks.keyBlock = target.getKeyBlock();
-    pm.addPass(createConvertAttuneAttentionToOnline(blocks));
+    pm.addNestedPass<func::FuncOp>(
+        createConvertAttuneAttentionToOnline(blocks));
     ConvertAttuneOnlineToVectorOptions online;
     online.lanes = target.getTileColumns();
     online.rows = target.getTileRows();
-    pm.addPass(createConvertAttuneOnlineToVector(online));
+    pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
   }
   // What is left of the ladder: all of it on the reference path.
   pm.addPass(createConvertAttuneLadderToLinalg());
