@@ -169,7 +169,8 @@ static const Architecture *chooseArchitecture(Config &config,
             "; known are " + known +
             "; another one can be written down as a description in Attune's "
             "own JSON, whose \"weights\" name the checkpoint's tensors (see "
-            "README.md, \"Model descriptions\")");
+            "lib/Spec/README.md; the output of 'attune import' for a known "
+            "one is a start)");
     return nullptr;
   }
   languageModel = classes.empty();
