@@ -52,6 +52,8 @@ public:
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;
     info.weightsBytes = static_cast<uint64_t>(bytes);
+    if (info.context == 0)
+      info.context = -1;
     if (const JsonValue *generation = root.find("generation"))
       if (!readGeneration(*generation))
         return false;

@@ -79,6 +79,13 @@ llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
   }
   std::vector<std::string> arguments = {*linker, "-o", path, objectPath};
   if (kind == LinkKind::SharedLibrary) {
+    // Only the C interface is visible: what stands in for the C++ library must
+    // not be found by the program that loads this.
+    std::string exports = (folder + "/exports").str();
+    std::error_code error;
+    llvm::raw_fd_ostream(exports, error)
+        << "{ global: attune_*; local: *; };\n";
+    arguments.push_back("-Wl,--version-script=" + exports);
     arguments.insert(arguments.end(),
                      {"-shared", "-Wl,--whole-archive",
                       archive("AttuneRuntime"), "-Wl,--no-whole-archive"});
