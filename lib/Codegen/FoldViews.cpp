@@ -18,6 +18,23 @@ namespace attune {
 namespace {
 struct FoldViews final : impl::FoldViewsBase<FoldViews> {
   using Base::Base;
+  /// An entry is public, so drop-equivalent-buffer-results leaves it alone, but
+  /// nobody uses what it returns: its outputs are arguments.
+  static void dropReturnedArguments(func::FuncOp func) {
+    auto returnOp = cast<func::ReturnOp>(func.getBody().back().getTerminator());
+    llvm::BitVector dropped(returnOp.getNumOperands());
+    for (OpOperand &operand : returnOp->getOpOperands()) {
+      Value value = operand.get();
+      while (auto cast = value.getDefiningOp<memref::CastOp>())
+        value = cast.getSource();
+      if (isa<MemRefType>(value.getType()) && isa<BlockArgument>(value))
+        dropped.set(operand.getOperandNumber());
+    }
+    returnOp->eraseOperands(dropped);
+    if (failed(func.eraseResults(dropped)))
+      llvm_unreachable("a function of this dialect can lose results");
+  }
+
   void runOnOperation() override {
     getOperation().walk([&](memref::ReinterpretCastOp cast) {
       auto collapse = cast.getSource().getDefiningOp<memref::CollapseShapeOp>();
@@ -36,6 +53,9 @@ struct FoldViews final : impl::FoldViewsBase<FoldViews> {
       dim.replaceAllUsesWith(cast.getDynamicSize(*index));
       dim.erase();
     });
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func->hasAttr("attune.entry") && !func.isExternal())
+        dropReturnedArguments(func);
   }
 };
 } // namespace

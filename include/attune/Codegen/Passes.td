@@ -71,7 +71,8 @@ def FoldViews : Pass<"attune-fold-views", "::mlir::ModuleOp"> {
     Gives: the buffer itself where attune.unflatten_tokens undoes what
     attune.flatten_tokens did. A function that returns its argument so is then
     seen to return it, and drop-equivalent-buffer-results drops the result.
-    A dimension of such a view is the size it was made with.
+    A dimension of such a view is the size it was made with. Entries no longer
+    return the arguments that they computed their outputs in.
     Keeps: values.
   }];
 }

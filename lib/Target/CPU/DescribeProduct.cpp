@@ -121,6 +121,11 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   }
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(std::move(metadata));
+  // The translation to LLVM IR has no use for what now stands in the metadata.
+  for (auto func : module.getOps<func::FuncOp>()) {
+    func.removeArgAttrsAttr();
+    func->removeDiscardableAttr("attune.entry");
+  }
   module->setAttr("attune.metadata", b.getStringAttr(text));
   module->setAttr("attune.entries", b.getArrayAttr(names));
   return success();
