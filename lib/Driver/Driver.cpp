@@ -21,6 +21,12 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runCompile(options, report);
   case Verb::Inspect:
     return runInspect(options, report);
+  case Verb::Run:
+    return runRun(options, report);
+  case Verb::Generate:
+    return runGenerate(options, report);
+  case Verb::Verify:
+    return runVerify(options, report);
   case Verb::Import:
     return runImport(options, report);
   }

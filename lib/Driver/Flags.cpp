@@ -226,12 +226,19 @@ static bool applyTap(const Flag &flag, StringRef value, Options &options,
 
 /// The runtime that is also inside executables reads its own flags.
 static bool passOn(const Flag &flag, StringRef value, Options &options,
-                   std::string &) {
-  std::string text = flag.spelling();
-  if (flag.takesValue())
-    text += "=" + value.str();
-  options.runtimeFlags.push_back(text);
-  return true;
+                   std::string &problem) {
+  runtime::ParsedOption option{flag.name.str(),
+                               flag.takesValue() ? value.str() : "true"};
+  runtime::Error error;
+  bool mine = false, good;
+  if (flag.name == "memory-limit")
+    good = options.team.set(option, mine, error);
+  else if (options.verb == Verb::Run)
+    good = options.run.set(option, mine, error);
+  else
+    good = options.generate.set(option, mine, error);
+  problem = error.message;
+  return good;
 }
 
 //===----------------------------------------------------------------------===//
@@ -274,10 +281,15 @@ ArrayRef<Flag> driver::getFlags() {
       {"top-k", "K", generate, passOn, "Sample among the K likeliest tokens"},
       {"top-p", "P", generate, passOn,
        "Sample among the likeliest tokens of total probability P"},
+      {"min-p", "P", generate, passOn,
+       "Drop tokens less likely than P times the likeliest"},
+      {"repetition-penalty", "R", generate, passOn,
+       "Make tokens that were there before less likely (1: not)"},
       {"seed", "N", generate, passOn, "Seed of the sampling"},
       {"greedy", "", generate, passOn, "Always take the likeliest token"},
       {"ignore-eos", "", generate, passOn,
        "Do not stop at the end-of-text token"},
+      {"stats", "", generate, passOn, "Say on stderr how fast it went"},
       {"format", "FORMAT", generate, passOn,
        "text, ids (the new ids alone, comma-separated) or json"},
       {"dim", "NAME=SIZE", run, passOn,
@@ -293,6 +305,8 @@ ArrayRef<Flag> driver::getFlags() {
        "Allowed difference, as a share of the value itself"},
       {"threads", "N", running | compile, applyThreads,
        "Threads to run on and to pack weights with; by default one per core"},
+      {"memory-limit", "SIZE", run | generate, passOn,
+       "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyTarget, "cpu"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
@@ -316,24 +330,21 @@ ArrayRef<Flag> driver::getFlags() {
   return flags;
 }
 
-bool driver::checkOptions(const Options &options, std::string &problem) {
-  auto has = [&](StringRef flag) {
-    return any_of(options.runtimeFlags, [&](StringRef given) {
-      return given.split('=').first == flag;
-    });
-  };
+bool driver::checkOptions(Options &options, std::string &problem) {
+  options.team.threads = options.threads;
+  runtime::Error error;
   if (options.verb == Verb::Run) {
-    for (StringRef flag : {"--inputs", "--outputs"})
-      if (!has(flag)) {
-        problem = ("'run' needs " + flag + "=FILE").str();
-        return false;
-      }
+    if (options.run.inputs.empty()) {
+      problem = "'run' needs --inputs=FILE";
+      return false;
+    }
+    if (!options.run.finish(error)) {
+      problem = error.message;
+      return false;
+    }
   }
-  if (options.verb == Verb::Generate &&
-      has("--prompt") == has("--prompt-ids")) {
-    problem = has("--prompt")
-                  ? "--prompt and --prompt-ids exclude each other"
-                  : "'generate' needs --prompt=TEXT or --prompt-ids=IDS";
+  if (options.verb == Verb::Generate && !options.generate.finish(error)) {
+    problem = error.message;
     return false;
   }
   return true;

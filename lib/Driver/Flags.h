@@ -38,7 +38,7 @@ struct Flag {
 llvm::ArrayRef<Flag> getFlags();
 
 /// Rules between flags, once all are known.
-bool checkOptions(const Options &options, std::string &problem);
+bool checkOptions(Options &options, std::string &problem);
 
 } // namespace attune::driver
 

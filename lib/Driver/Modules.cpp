@@ -34,7 +34,10 @@ Modules::Modules(DiagnosticEngine &diags)
     : diags(diags),
       context(makeRegistry(), mlir::MLIRContext::Threading::DISABLED),
       handler(&context,
-              [this](mlir::Diagnostic &diagnostic) { convert(diagnostic); }) {}
+              [this](mlir::Diagnostic &diagnostic) { convert(diagnostic); }) {
+  // The place in the JSON says more than the operation in its generic form.
+  context.printOpOnDiagnostic(false);
+}
 
 void Modules::addFile(std::shared_ptr<const SourceFile> file) {
   if (file)

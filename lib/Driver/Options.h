@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_OPTIONS_H
 #define ATTUNE_LIB_DRIVER_OPTIONS_H
 
+#include "attune/Runtime/Cli.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
 
@@ -51,12 +52,14 @@ struct Options {
   std::string format = "table"; ///< inspect
 
   // Where something runs.
-  unsigned threads = 0; ///< 0: one per core
+  unsigned threads = 0; ///< 0: one per available core
   std::vector<std::pair<std::string, int64_t>> dims;
   uint64_t seed = 0;
   std::optional<double> atol, rtol;
-  /// What the runtime's own `run` and `generate` understand, as "--flag=value".
-  std::vector<std::string> runtimeFlags;
+  // The runtime's own `run` and `generate`.
+  runtime::RunOptions run;
+  runtime::GenerateOptions generate;
+  runtime::TeamOptions team;
 };
 
 /// The options, or the exit code of a command line that only asks for help

@@ -15,6 +15,9 @@ namespace attune::driver {
 
 ExitCode runCompile(const Options &options, Report &report);
 ExitCode runInspect(const Options &options, Report &report);
+ExitCode runRun(const Options &options, Report &report);
+ExitCode runGenerate(const Options &options, Report &report);
+ExitCode runVerify(const Options &options, Report &report);
 ExitCode runImport(const Options &options, Report &report);
 
 } // namespace attune::driver

@@ -1,0 +1,63 @@
+//===- InMemory.cpp - A model compiled into this process --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InMemory.h"
+
+#include "attune/Analysis/ModelStatistics.h"
+
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+bool driver::hasWeights(const ModelSource &source) {
+  // What an .mlir file has shows when it is parsed.
+  return source.model && analyze(*source.model, {}).parameters > 0;
+}
+
+ExitCode driver::reportError(const runtime::Error &error, Report &report) {
+  return report.fail(error.message, ExitCode(error.code));
+}
+
+ExitCode InMemoryModel::build(const Options &options, Report &report,
+                              const ModelSource &source,
+                              const Checkpoint *checkpoint, Entries entries,
+                              bool fusion) {
+  std::optional<TargetDescription> target = describeTarget(options.cpu);
+  llvm::Triple host(llvm::sys::getProcessTriple());
+  if (target && llvm::Triple(target->triple).getArch() != host.getArch())
+    return report.fail("code for " + options.cpu + " does not run on this " +
+                       host.getArchName().str() + " machine");
+
+  Lowering lowering(options, report, source, fusion);
+  std::optional<llvm::SmallVector<char, 0>> object = lowering.compile(entries);
+  if (!object)
+    return lowering.code;
+  report.beginStage("loading");
+  llvm::Expected<LoadedModel> loaded = LoadedModel::load(*object);
+  if (!loaded)
+    return report.fail("internal error: " + llvm::toString(loaded.takeError()),
+                       ExitCode::InternalError);
+  code.emplace(std::move(*loaded));
+  ExitCode packed =
+      weights.pack(lowering.getWeights(), checkpoint, options, report);
+  if (packed != ExitCode::Success)
+    return packed;
+
+  runtime::OpenOptions open;
+  open.threads = options.threads;
+  open.memoryLimit = options.team.memoryLimit;
+  open.weights = weights.data();
+  open.weightsBytes = weights.size();
+  runtime::Error error;
+  model = runtime::CompiledModel::open(code->getDescriptor(), open, error);
+  if (!model)
+    return reportError(error, report);
+  report.endStage();
+  return ExitCode::Success;
+}

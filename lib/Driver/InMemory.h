@@ -1,0 +1,47 @@
+//===- InMemory.h - A model compiled into this process ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_INMEMORY_H
+#define ATTUNE_LIB_DRIVER_INMEMORY_H
+
+#include "Lowering.h"
+#include "WeightsForProduct.h"
+
+#include "attune/Runtime/CompiledModel.h"
+
+#include <memory>
+#include <optional>
+
+namespace attune::driver {
+
+/// Compiled code, its weights and threads to run it.
+class InMemoryModel {
+public:
+  /// Weights are random without a checkpoint; whether that is allowed is the
+  /// caller's business. Returns why it failed, or success.
+  ExitCode build(const Options &options, Report &report,
+                 const ModelSource &source, const Checkpoint *checkpoint,
+                 Entries entries, bool fusion);
+
+  runtime::CompiledModel &getModel() { return *model; }
+
+private:
+  // In the order they are needed: the last one goes first.
+  WeightsInMemory weights;
+  std::optional<LoadedModel> code;
+  std::unique_ptr<runtime::CompiledModel> model;
+};
+
+/// Whether a description has weights at all (a bare attention has none).
+bool hasWeights(const ModelSource &source);
+
+/// Reports an error of the runtime and returns its exit code.
+ExitCode reportError(const runtime::Error &error, Report &report);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_INMEMORY_H

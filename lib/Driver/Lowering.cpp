@@ -1,0 +1,276 @@
+//===- Lowering.cpp - A model on its way to machine code --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "Inspect.h"
+#include "OutputFile.h"
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Support/Version.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+Lowering::Lowering(const Options &options, Report &report,
+                   const ModelSource &source, bool fusion)
+    : options(options), report(report), source(source), modules(report) {
+  pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
+  pipeline.explainFusion = options.explainFusion;
+}
+
+bool Lowering::fail(const std::string &message, ExitCode why) {
+  report.error({}, message);
+  code = why;
+  return false;
+}
+
+bool Lowering::dump(llvm::StringRef name, llvm::StringRef text) {
+  if (options.stagesDir.empty())
+    return true;
+  llvm::SmallString<128> path(options.stagesDir);
+  llvm::sys::path::append(path, name);
+  OutputFiles files(report);
+  if (files.write(path.str().str(), text) && files.commit())
+    return true;
+  code = ExitCode::BadInput;
+  return false;
+}
+
+bool Lowering::dumpModule(llvm::StringRef name) {
+  return options.stagesDir.empty() ||
+         dump(name, printModule(*module, options.locations));
+}
+
+/// A module with the weights of `module` and nothing else.
+static mlir::OwningOpRef<mlir::ModuleOp> copyWeights(mlir::ModuleOp module) {
+  mlir::OwningOpRef<mlir::ModuleOp> weights =
+      mlir::ModuleOp::create(module.getLoc());
+  for (WeightOp weight : module.getOps<WeightOp>())
+    weights->push_back(weight->clone());
+  return weights;
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+/// Says what went wrong inside, and leaves what is needed to see it again.
+bool Lowering::internalError(llvm::StringRef stage, mlir::PassManager &passes) {
+  llvm::SmallString<128> path;
+  int descriptor;
+  std::string message = ("internal error while " + stage).str();
+  if (!llvm::sys::fs::createTemporaryFile("attune-reproducer", "mlir",
+                                          descriptor, path)) {
+    llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+    stream << "// Attune " ATTUNE_VERSION_STRING " failed while " << stage
+           << ". To see it again:\n// attune-opt --pass-pipeline='";
+    passes.printAsTextualPipeline(stream);
+    stream << "' " << path << "\n" << printModule(*before, /*locations=*/true);
+    message += "; this is a bug in Attune, please report it with the "
+               "reproducer: " +
+               path.str().str();
+  }
+  return fail(message, ExitCode::InternalError);
+}
+
+bool Lowering::runStage(
+    llvm::StringRef name,
+    llvm::function_ref<void(mlir::OpPassManager &, const PipelineOptions &)>
+        build,
+    bool mayRefuse) {
+  report.beginStage(name.str());
+  mlir::PassManager passes(module->getContext(),
+                           mlir::ModuleOp::getOperationName());
+  // Pipelines mix passes on functions and on the module.
+  passes.setNesting(mlir::OpPassManager::Nesting::Implicit);
+  build(passes, pipeline);
+  before = module->clone();
+  unsigned errorsBefore = modules.getNumErrors();
+  bool succeeded = false;
+  // A crash becomes an internal error, too.
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext recovery;
+  bool survived = recovery.RunSafely(
+      [&] { succeeded = mlir::succeeded(passes.run(*module)); });
+  llvm::CrashRecoveryContext::Disable();
+  // For tests of what a failure leaves behind.
+  if (std::optional<std::string> broken =
+          llvm::sys::Process::GetEnv("ATTUNE_TEST_BREAK_STAGE"))
+    succeeded &= *broken != name;
+  if (survived && succeeded)
+    return true;
+  // A model may ask for what cannot be had; IR that Attune made itself and
+  // cannot lower is its own fault.
+  bool refused = survived && modules.getNumErrors() > errorsBefore &&
+                 (mayRefuse || source.isMlir());
+  if (!refused)
+    return internalError(name, passes);
+  code = ExitCode::BadInput;
+  return false;
+}
+
+void Lowering::dropEntry(llvm::StringRef name) {
+  if (mlir::Operation *entry = module->lookupSymbol(name))
+    entry->erase();
+}
+
+bool Lowering::import(Entries entries) {
+  std::optional<TargetDescription> target = describeTarget(options.cpu);
+  if (!target) {
+    std::vector<std::string> names = listTargets();
+    std::vector<llvm::StringRef> known(names.begin(), names.end());
+    return fail("'" + options.cpu +
+                    "' is no CPU that LLVM knows; did you "
+                    "mean '" +
+                    findNearest(options.cpu, known).str() + "'?",
+                ExitCode::BadCommandLine);
+  }
+  pipeline.target = *target;
+
+  report.beginStage("importing");
+  module = modules.import(source, entries != Entries::Forward);
+  if (!module) {
+    code = ExitCode::BadInput;
+    return false;
+  }
+  if (entries == Entries::Decode && !module->lookupSymbol("decode"))
+    return fail("'" + options.model +
+                    "' cannot generate: that takes one stream from token ids "
+                    "through causal attention to a head over the vocabulary",
+                ExitCode::BadInput);
+  if (entries == Entries::Decode)
+    dropEntry("forward");
+  if (entries == Entries::Forward && module->lookupSymbol("forward"))
+    dropEntry("decode");
+  return dumpModule("1-imported.mlir");
+}
+
+bool Lowering::optimize() {
+  bool done = runStage(
+      "optimizing",
+      [](mlir::OpPassManager &passes, const PipelineOptions &pipeline) {
+        passes.addPass(mlir::createSymbolDCEPass());
+        buildOptimizePipeline(passes, pipeline);
+      },
+      /*mayRefuse=*/true);
+  if (!done)
+    return false;
+  weights = copyWeights(*module);
+  return dumpModule("2-optimized.mlir");
+}
+
+bool Lowering::lowerToTensor() {
+  return runStage("making loops on tensors", buildTensorPipeline,
+                  /*mayRefuse=*/false) &&
+         dumpModule("3-tensor.mlir");
+}
+
+/// What the import left on the module, and the files that go into a product.
+static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
+                                                  const ModelSource &source,
+                                                  Report &report) {
+  ProductInfo info;
+  auto number = [&](llvm::StringRef name) -> std::optional<int64_t> {
+    if (auto value = module->getAttrOfType<mlir::IntegerAttr>(name))
+      return value.getInt();
+    return std::nullopt;
+  };
+  if (auto name = module->getAttrOfType<mlir::StringAttr>("attune.name"))
+    info.name = name.str();
+  info.context = number("attune.context").value_or(0);
+  info.bos = number("attune.bos");
+  info.pad = number("attune.pad");
+  if (auto eos = module->getAttrOfType<mlir::DenseI64ArrayAttr>("attune.eos"))
+    info.eos.assign(eos.asArrayRef().begin(), eos.asArrayRef().end());
+  if (!source.tokenizerPath.empty()) {
+    auto file = readSourceFile(source.tokenizerPath, report);
+    if (!file)
+      return std::nullopt;
+    info.tokenizerJson = file->text;
+  }
+  if (source.model)
+    info.inspectJson = describeStatistics(*source.model);
+  return info;
+}
+
+bool Lowering::lowerToLoops() {
+  if (!runStage("making loops on memory", buildLoopsPipeline,
+                /*mayRefuse=*/false))
+    return false;
+  std::optional<ProductInfo> info = makeProductInfo(*module, source, report);
+  if (!info) {
+    code = ExitCode::BadInput;
+    return false;
+  }
+  if (mlir::failed(describeProduct(*module, *info))) {
+    code = ExitCode::BadInput;
+    return false;
+  }
+  return dumpModule("4-loops.mlir");
+}
+
+bool Lowering::lowerToLLVM() {
+  return runStage("making LLVM's dialect", buildLLVMPipeline,
+                  /*mayRefuse=*/false) &&
+         dumpModule("5-llvm.mlir");
+}
+
+std::optional<CPUModule> Lowering::translate() {
+  report.beginStage("optimizing LLVM IR");
+  llvm::Expected<CPUModule> translated =
+      CPUModule::create(*module, pipeline.target);
+  if (!translated) {
+    fail("internal error: " + llvm::toString(translated.takeError()),
+         ExitCode::InternalError);
+    return std::nullopt;
+  }
+  if (!options.stagesDir.empty() && !dump("6-llvm.ll", translated->llvmText()))
+    return std::nullopt;
+  return std::move(*translated);
+}
+
+std::optional<llvm::SmallVector<char, 0>> Lowering::compile(Entries entries) {
+  if (!import(entries) || !optimize() || !lowerToTensor() || !lowerToLoops() ||
+      !lowerToLLVM())
+    return std::nullopt;
+  std::optional<CPUModule> translated = translate();
+  if (!translated)
+    return std::nullopt;
+  if (!options.stagesDir.empty()) {
+    // Emission consumes a module, so the text takes one of its own.
+    std::optional<CPUModule> twin = translate();
+    llvm::Expected<std::string> text =
+        twin ? twin->assembly() : llvm::Expected<std::string>(std::string());
+    if (!text) {
+      llvm::consumeError(text.takeError());
+      return std::nullopt;
+    }
+    if (!twin || !dump("7-assembly.s", *text))
+      return std::nullopt;
+  }
+  report.beginStage("generating machine code");
+  llvm::Expected<llvm::SmallVector<char, 0>> object = translated->object();
+  if (!object) {
+    fail("internal error: " + llvm::toString(object.takeError()),
+         ExitCode::InternalError);
+    return std::nullopt;
+  }
+  return std::move(*object);
+}

@@ -1,0 +1,77 @@
+//===- Lowering.h - A model on its way to machine code ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_LOWERING_H
+#define ATTUNE_LIB_DRIVER_LOWERING_H
+
+#include "Modules.h"
+#include "Report.h"
+
+#include "attune/Pipelines/Pipelines.h"
+#include "attune/Target/CPU/CPUBackend.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <optional>
+
+namespace attune::driver {
+
+/// Which entries of a model are compiled.
+enum class Entries { All, Forward, Decode };
+
+/// One compilation. The steps are called in order; each returns whether it
+/// succeeded and, if not, leaves the exit code in `code`.
+class Lowering {
+public:
+  /// `fusion` off gives the reference path.
+  Lowering(const Options &options, Report &report, const ModelSource &source,
+           bool fusion);
+
+  /// Finds the target, imports or parses the module.
+  bool import(Entries entries);
+  /// attune to attune: what the kernels are made from. From here on the
+  /// weights have their final layout.
+  bool optimize();
+  bool lowerToTensor();
+  /// Also attaches what the product says of itself.
+  bool lowerToLoops();
+  bool lowerToLLVM();
+  /// LLVM IR, optimised for the target.
+  std::optional<CPUModule> translate();
+  /// All of the above, to an object file in memory.
+  std::optional<llvm::SmallVector<char, 0>> compile(Entries entries);
+
+  mlir::ModuleOp getModule() { return *module; }
+  /// The weights alone, as optimize() laid them out.
+  mlir::ModuleOp getWeights() { return *weights; }
+  /// Writes a stage into the folder of `--emit-stages`, if there is one.
+  bool dump(llvm::StringRef name, llvm::StringRef text);
+  bool dumpModule(llvm::StringRef name);
+
+  ExitCode code = ExitCode::Success;
+
+private:
+  bool fail(const std::string &message, ExitCode why);
+  bool internalError(llvm::StringRef stage, mlir::PassManager &passes);
+  bool runStage(
+      llvm::StringRef name,
+      llvm::function_ref<void(mlir::OpPassManager &, const PipelineOptions &)>
+          build,
+      bool mayRefuse);
+  void dropEntry(llvm::StringRef name);
+
+  const Options &options;
+  Report &report;
+  const ModelSource &source;
+  Modules modules;
+  PipelineOptions pipeline;
+  mlir::OwningOpRef<mlir::ModuleOp> module, weights, before;
+};
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_LOWERING_H

@@ -1,0 +1,61 @@
+//===- Run.cpp - attune run, attune generate --------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InMemory.h"
+#include "Verbs.h"
+
+#include "attune/Runtime/Cli.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+/// Compiles the model with its weights, which must be there.
+static ExitCode prepare(const Options &options, Report &report, Entries entries,
+                        InMemoryModel &model) {
+  std::optional<ModelSource> source = openModel(options, report);
+  if (!source)
+    return ExitCode::BadInput;
+  std::optional<Checkpoint> checkpoint;
+  if (!source->checkpointPath.empty()) {
+    checkpoint = openCheckpoint(*source, report);
+    if (!checkpoint)
+      return ExitCode::BadInput;
+  } else if (hasWeights(*source)) {
+    return report.fail("'" + options.model +
+                       "' comes without weights; name "
+                       "them with --weights=PATH (a safetensors file, an index "
+                       "or a folder)");
+  }
+  return model.build(options, report, *source,
+                     checkpoint ? &*checkpoint : nullptr, entries,
+                     options.fusion);
+}
+
+ExitCode driver::runRun(const Options &options, Report &report) {
+  InMemoryModel model;
+  ExitCode code = prepare(options, report, Entries::Forward, model);
+  if (code != ExitCode::Success)
+    return code;
+  report.beginStage("running");
+  runtime::Error error;
+  if (!runtime::executeRun(model.getModel(), options.run, stderr, error))
+    return reportError(error, report);
+  report.endStage();
+  return ExitCode::Success;
+}
+
+ExitCode driver::runGenerate(const Options &options, Report &report) {
+  InMemoryModel model;
+  ExitCode code = prepare(options, report, Entries::Decode, model);
+  if (code != ExitCode::Success)
+    return code;
+  runtime::Error error;
+  if (!runtime::executeGenerate(model.getModel(), options.generate, stdout,
+                                stderr, error))
+    return reportError(error, report);
+  return ExitCode::Success;
+}

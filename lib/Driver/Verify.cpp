@@ -1,0 +1,295 @@
+//===- Verify.cpp - attune verify -------------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InMemory.h"
+#include "Verbs.h"
+#include "VerifyInputs.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace attune;
+using namespace attune::driver;
+
+// A correct fused path lands within ten times the rounding noise of f32, which
+// after some layers is about 1e-6 of a layer's largest value; a wrong one is
+// off by 1e-3 and more.
+static constexpr double defaultAtol = 5e-5, defaultRtol = 1e-4;
+
+namespace {
+/// What one layer's comparison found, over all cases.
+struct Finding {
+  double largest = 0; ///< of the reference
+  double absolute = 0, relative = 0;
+  std::string worstCase, failedCase;
+  uint64_t values = 0;
+};
+
+/// A few things by name, in the order they came.
+template <typename T> class Named {
+public:
+  T &operator[](const std::string &name) {
+    for (auto &[other, value] : items)
+      if (other == name)
+        return value;
+    return items.emplace_back(name, T()).second;
+  }
+  const T *find(llvm::StringRef name) const {
+    for (const auto &[other, value] : items)
+      if (other == name)
+        return &value;
+    return nullptr;
+  }
+  auto begin() const { return items.begin(); }
+  auto end() const { return items.end(); }
+
+private:
+  std::vector<std::pair<std::string, T>> items;
+};
+
+/// The outputs of one run.
+using Outputs = Named<std::vector<float>>;
+
+class Verifier {
+public:
+  Verifier(const Options &options, Report &report)
+      : options(options), report(report),
+        atol(options.atol.value_or(defaultAtol)),
+        rtol(options.rtol.value_or(defaultRtol)) {}
+
+  ExitCode run();
+
+private:
+  ExitCode runCase(const VerifyCase &check);
+  bool runOne(InMemoryModel &model, const VerifyInputs &inputs,
+              Outputs &outputs, runtime::Error &error);
+  ExitCode runDecode();
+  void compare(const std::string &layer, const float *got, const float *want,
+               uint64_t count, const std::string &where);
+  void print(const ModelSource &source, bool random);
+
+  const Options &options;
+  Report &report;
+  double atol, rtol;
+  InMemoryModel fused, reference;
+  Named<Finding> findings;
+  size_t numCases = 0;
+};
+} // namespace
+
+void Verifier::compare(const std::string &layer, const float *got,
+                       const float *want, uint64_t count,
+                       const std::string &where) {
+  Finding &finding = findings[layer];
+  double largest = 0;
+  for (uint64_t i = 0; i < count; ++i)
+    if (std::isfinite(want[i]))
+      largest = std::max(largest, std::fabs(double(want[i])));
+  finding.largest = std::max(finding.largest, largest);
+  finding.values += count;
+  for (uint64_t i = 0; i < count; ++i) {
+    // The same bits agree, infinities included; NaN agrees with nothing.
+    if (got[i] == want[i])
+      continue;
+    double difference = std::fabs(double(got[i]) - double(want[i]));
+    if (!(difference <= finding.absolute)) {
+      finding.absolute = difference;
+      finding.worstCase = where;
+    }
+    if (std::fabs(want[i]) > 0.01 * largest)
+      finding.relative =
+          std::max(finding.relative, difference / std::fabs(double(want[i])));
+    bool good =
+        difference <= atol * largest + rtol * std::fabs(double(want[i]));
+    if (!good && finding.failedCase.empty())
+      finding.failedCase =
+          where + llvm::formatv(": {0} where {1} is expected, at element {2}",
+                                got[i], want[i], i)
+                      .str();
+  }
+}
+
+bool Verifier::runOne(InMemoryModel &model, const VerifyInputs &inputs,
+                      Outputs &outputs, runtime::Error &error) {
+  runtime::CompiledModel &compiled = model.getModel();
+  runtime::Invocation call(compiled, *compiled.entry("forward"));
+  for (const runtime::InputTensor &tensor : inputs.tensors())
+    if (!call.bindInput(tensor, error))
+      return false;
+  if (!call.resolve(/*past=*/0, "the test inputs", error))
+    return false;
+  for (size_t i = 0; i < call.outputs().size(); ++i) {
+    const runtime::TensorDecl &decl = call.outputs()[i];
+    uint64_t count = 1;
+    for (int64_t size : decl.shape)
+      count *= uint64_t(size);
+    std::vector<float> &values = outputs[decl.name];
+    values.assign(count, 0.0f);
+    call.setOutput(i, values.data());
+  }
+  return call.run(error);
+}
+
+ExitCode Verifier::runCase(const VerifyCase &check) {
+  const runtime::EntryInfo *entry = fused.getModel().entry("forward");
+  VerifyInputs inputs(*entry, check, options.seed);
+  Outputs got, want;
+  runtime::Error error;
+  if (!runOne(fused, inputs, got, error) ||
+      !runOne(reference, inputs, want, error))
+    return reportError(error, report);
+  ++numCases;
+  for (const auto &[name, values] : want) {
+    const std::vector<float> &mine = got[name];
+    // hidden_states is a stack of layers; every other output is one.
+    uint64_t layers = 1;
+    if (name == "hidden_states")
+      for (const runtime::ArgInfo &arg : entry->args)
+        if (arg.kind == runtime::ArgKind::Output && arg.name == name)
+          layers = uint64_t(arg.shape.front().size);
+    uint64_t each = values.size() / layers;
+    for (uint64_t layer = 0; layer < layers; ++layer)
+      compare(layers > 1 ? name + "." + std::to_string(layer) : name,
+              mine.data() + layer * each, values.data() + layer * each, each,
+              check.name);
+  }
+  return ExitCode::Success;
+}
+
+/// The key/value cache against the whole sequence at once: some tokens first,
+/// then one at a time.
+ExitCode Verifier::runDecode() {
+  const runtime::EntryInfo *forward = reference.getModel().entry("forward");
+  const runtime::EntryInfo *decode = fused.getModel().entry("decode");
+  if (!forward || !decode)
+    return ExitCode::Success;
+  int64_t length = 9, prefill = 5;
+  int64_t context = fused.getModel().info().context;
+  if (context > 0 && context < length)
+    return ExitCode::Success;
+  VerifyCase check{"cache", {}, length, false, 1};
+  check.batch = 2;
+  VerifyInputs inputs(*forward, check, options.seed);
+  Outputs want;
+  runtime::Error error;
+  if (!runOne(reference, inputs, want, error))
+    return reportError(error, report);
+  const int64_t *ids = inputs.findIds();
+  const std::vector<float> *logits = want.find("logits");
+  if (!ids || !logits)
+    return ExitCode::Success;
+  std::unique_ptr<runtime::Session> session =
+      runtime::Session::create(fused.getModel(), check.batch, length, error);
+  if (!session)
+    return reportError(error, report);
+  int64_t vocabulary = session->vocabulary();
+  for (int64_t at = 0; at < length;) {
+    int64_t count = at == 0 ? prefill : 1;
+    std::vector<int64_t> step;
+    for (int64_t row = 0; row < check.batch; ++row)
+      step.insert(step.end(), ids + row * length + at,
+                  ids + row * length + at + count);
+    if (!session->step(step.data(), count, error))
+      return reportError(error, report);
+    at += count;
+    for (int64_t row = 0; row < check.batch; ++row)
+      compare("decode.logits", session->logits() + row * vocabulary,
+              logits->data() + (row * length + at - 1) * vocabulary,
+              uint64_t(vocabulary),
+              "step at position " + std::to_string(at - 1));
+  }
+  ++numCases;
+  return ExitCode::Success;
+}
+
+void Verifier::print(const ModelSource &source, bool random) {
+  llvm::raw_ostream &os = llvm::outs();
+  os << "fused against unfused: " << options.model << ", "
+     << (random ? "random weights" : "its weights") << ", seed " << options.seed
+     << ", " << numCases << " cases\n"
+     << llvm::formatv("allowed: {0:e1} of the layer's largest value + {1:e1} "
+                      "of the value\n\n",
+                      atol, rtol)
+     << llvm::formatv("{0,-28}{1,12}{2,14}{3,14}  {4}\n", "layer", "largest",
+                      "abs. error", "rel. error", "worst case");
+  for (const auto &[layer, finding] : findings) {
+    os << llvm::formatv("{0,-28}{1,12:e3}{2,14:e2}{3,14:e2}  {4}", layer,
+                        finding.largest, finding.absolute, finding.relative,
+                        finding.worstCase.empty() ? "-" : finding.worstCase);
+    if (!finding.failedCase.empty())
+      os << "  MISMATCH";
+    os << '\n';
+  }
+}
+
+ExitCode Verifier::run() {
+  Options everything = options;
+  everything.taps.clear();
+  std::optional<ModelSource> source = openModel(everything, report);
+  if (!source)
+    return ExitCode::BadInput;
+  bool hasBlocks = false, tapped = false;
+  if (source->model) {
+    for (const spec::Stream &stream : source->model->streams)
+      for (const spec::Layer &layer : stream.layers)
+        hasBlocks |= std::holds_alternative<spec::Block>(layer.op);
+    for (const spec::Output &output : source->model->outputs)
+      tapped |= output.layer == "hidden_states";
+  }
+  if (hasBlocks && !tapped) {
+    spec::Output states;
+    states.name = states.layer = "hidden_states";
+    states.location = {source->model->file, 1, 1};
+    source->model->outputs.push_back(states);
+  }
+  std::optional<Checkpoint> checkpoint;
+  if (!source->checkpointPath.empty()) {
+    checkpoint = openCheckpoint(*source, report);
+    if (!checkpoint)
+      return ExitCode::BadInput;
+  }
+  const Checkpoint *values = checkpoint ? &*checkpoint : nullptr;
+  ExitCode code = fused.build(options, report, *source, values, Entries::All,
+                              /*fusion=*/true);
+  if (code == ExitCode::Success)
+    code = reference.build(options, report, *source, values, Entries::Forward,
+                           /*fusion=*/false);
+  if (code != ExitCode::Success)
+    return code;
+  const runtime::EntryInfo *entry = fused.getModel().entry("forward");
+  if (!entry || !reference.getModel().entry("forward"))
+    return report.fail("'" + options.model +
+                       "' has no entry 'forward' to compare");
+
+  std::vector<VerifyCase> cases =
+      makeVerifyCases(*entry, options.dims, fused.getModel().info().context);
+  for (const VerifyCase &check : cases) {
+    report.beginStage("checking " + check.name);
+    code = runCase(check);
+    if (code != ExitCode::Success)
+      return code;
+  }
+  report.beginStage("checking decode");
+  code = runDecode();
+  report.endStage();
+  if (code != ExitCode::Success)
+    return code;
+  print(*source, !checkpoint && hasWeights(*source));
+  llvm::outs().flush();
+  for (const auto &[layer, finding] : findings)
+    if (!finding.failedCase.empty()) {
+      report.error({}, "'" + layer + "' differs: " + finding.failedCase);
+      code = ExitCode::Mismatch;
+    }
+  return code;
+}
+
+ExitCode driver::runVerify(const Options &options, Report &report) {
+  return Verifier(options, report).run();
+}

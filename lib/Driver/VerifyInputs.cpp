@@ -1,0 +1,166 @@
+//===- VerifyInputs.cpp - Random and adversarial inputs ---------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VerifyInputs.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace attune;
+using namespace attune::driver;
+
+namespace {
+/// splitmix64: the same numbers on every machine.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+
+  uint64_t next() {
+    uint64_t z = state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+  }
+  int64_t below(int64_t bound) {
+    return int64_t(next() % uint64_t(std::max<int64_t>(bound, 1)));
+  }
+  /// From -1 to 1.
+  double real() { return double(next() >> 11) / double(1ull << 52) - 1; }
+
+private:
+  uint64_t state;
+};
+} // namespace
+
+/// A mask that the model fills in itself: given only to test padding.
+static bool isMask(const runtime::ArgInfo &arg) {
+  return arg.kind == runtime::ArgKind::Input &&
+         arg.defaultValue == runtime::DefaultValue::Ones &&
+         arg.shape.size() == 2;
+}
+
+std::vector<VerifyCase> driver::makeVerifyCases(
+    const runtime::EntryInfo &entry,
+    const std::vector<std::pair<std::string, int64_t>> &pinned,
+    int64_t context) {
+  std::map<std::string, int64_t> fixed(pinned.begin(), pinned.end());
+  int64_t longest = context > 0 ? std::min<int64_t>(context, 512) : 129;
+  std::vector<VerifyCase> cases;
+  auto add = [&](std::string name, int64_t length, int64_t batch) {
+    if (length > longest)
+      return;
+    VerifyCase check;
+    check.name = std::move(name);
+    check.pinned = fixed;
+    check.length = length;
+    check.batch = batch;
+    cases.push_back(check);
+  };
+  add("length 1", 1, 1);
+  add("length 2", 2, 2);
+  add("length 17", 17, 3);
+  add("length 65", 65, 2);
+  if (longest != 65)
+    add("length " + std::to_string(longest), longest, 1);
+
+  bool hasMask = false, hasFloats = false;
+  size_t openSizes = 0;
+  std::vector<std::string> seen;
+  for (const runtime::ArgInfo &arg : entry.args) {
+    hasMask |= isMask(arg);
+    if (arg.kind != runtime::ArgKind::Input)
+      continue;
+    hasFloats |= runtime::isFloat(arg.dtype);
+    for (const runtime::DimInfo &dim : arg.shape)
+      if (dim.size < 0 && dim.symbol != "batch" &&
+          std::find(seen.begin(), seen.end(), dim.symbol) == seen.end()) {
+        seen.push_back(dim.symbol);
+        ++openSizes;
+      }
+  }
+  if (hasMask) {
+    add("left padding", std::min<int64_t>(longest, 33), 3);
+    cases.back().padded = true;
+  }
+  if (openSizes > 1) {
+    add("7 against 40", 7, 2);
+    cases.back().stretch = 33;
+    add("40 against 7", 40, 2);
+    cases.back().stretch = -33;
+  }
+  if (hasFloats) {
+    add("large values", 33, 2);
+    cases.back().scale = 30;
+    add("zeros", 19, 1);
+    cases.back().scale = 0;
+  }
+  return cases;
+}
+
+/// Values of one input, as the entry wants them.
+static std::vector<uint8_t> fill(const runtime::ArgInfo &arg,
+                                 const std::vector<int64_t> &shape,
+                                 const VerifyCase &check, Random &random) {
+  uint64_t count = 1;
+  for (int64_t size : shape)
+    count *= uint64_t(size);
+  std::vector<uint8_t> bytes(count * runtime::dtypeBytes(arg.dtype));
+  int64_t row = shape.empty() ? 1 : shape.back(), padding = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (runtime::isFloat(arg.dtype)) {
+      float value = float(random.real() * check.scale);
+      std::memcpy(&bytes[i * 4], &value, 4);
+    } else if (arg.dtype == runtime::DType::Bool) {
+      // Padding keeps the last token of each row; other masks drop a quarter.
+      int64_t column = int64_t(i) % row;
+      if (column == 0)
+        padding = random.below(row);
+      bytes[i] = isMask(arg) ? column >= padding : random.below(4) != 0;
+    } else {
+      int64_t value = random.below(arg.max > 0 ? arg.max : 2);
+      std::memcpy(&bytes[i * 8], &value, 8);
+    }
+  }
+  return bytes;
+}
+
+VerifyInputs::VerifyInputs(const runtime::EntryInfo &entry,
+                           const VerifyCase &check, uint64_t seed) {
+  Random random(seed * 1000003 + uint64_t(check.length) * 31 +
+                uint64_t(check.padded));
+  std::map<std::string, int64_t> sizes = check.pinned;
+  sizes.emplace("batch", check.batch);
+  int64_t next = check.length;
+  for (const runtime::ArgInfo &arg : entry.args) {
+    if (arg.kind != runtime::ArgKind::Input)
+      continue;
+    bool given = arg.defaultValue == runtime::DefaultValue::None ||
+                 (check.padded && isMask(arg));
+    if (!given)
+      continue;
+    std::vector<int64_t> shape;
+    for (const runtime::DimInfo &dim : arg.shape) {
+      if (dim.size >= 0) {
+        shape.push_back(dim.size);
+        continue;
+      }
+      auto [place, isNew] = sizes.emplace(dim.symbol, next);
+      if (isNew)
+        next = std::max<int64_t>(check.length + check.stretch, 1);
+      shape.push_back(place->second);
+    }
+    storage.push_back(fill(arg, shape, check, random));
+    inputs.push_back({arg.name, arg.dtype, shape, storage.back().data()});
+  }
+}
+
+const int64_t *VerifyInputs::findIds() const {
+  for (const runtime::InputTensor &tensor : inputs)
+    if (tensor.dtype == runtime::DType::I64 && tensor.shape.size() == 2)
+      return static_cast<const int64_t *>(tensor.data);
+  return nullptr;
+}

@@ -1,0 +1,107 @@
+//===- WeightsForProduct.cpp - From a checkpoint into a product -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WeightsForProduct.h"
+
+#include "attune/Analysis/ModelStatistics.h"
+#include "attune/Runtime/ThreadTeam.h"
+#include "attune/Target/CPU/WeightFile.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace attune;
+using namespace attune::driver;
+
+std::optional<Checkpoint> driver::openCheckpoint(const ModelSource &source,
+                                                 Report &report) {
+  report.beginStage("checking weights");
+  std::optional<Checkpoint> checkpoint =
+      Checkpoint::open(source.checkpointPath, report);
+  if (checkpoint && source.model &&
+      !checkWeights(*source.model, *checkpoint, report))
+    return std::nullopt;
+  report.endStage();
+  return checkpoint;
+}
+
+static unsigned countThreads(const Options &options) {
+  return options.threads ? options.threads : runtime::availableCores();
+}
+
+static void note(const WeightReport &done, Report &report) {
+  report.noteStage(llvm::formatv("{0:f1} MB, {1:f0} MB/s",
+                                 double(done.bytes) / 1e6,
+                                 done.megabytesPerSecond())
+                       .str());
+  report.endStage();
+}
+
+ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
+                                      const Checkpoint &checkpoint,
+                                      const Options &options,
+                                      const std::string &path, Report &report) {
+  mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
+  if (mlir::failed(layout) || !checkWeights(weights, checkpoint, report))
+    return ExitCode::BadInput;
+  uint64_t needed = layout->totalBytes + kWeightPage + kWeightTrailerBytes;
+  std::string folder = llvm::sys::path::parent_path(path).str();
+  llvm::ErrorOr<llvm::sys::fs::space_info> space =
+      llvm::sys::fs::disk_space(folder.empty() ? "." : folder);
+  if (space && space->available < needed)
+    return report.fail("the weights need " + formatBytes(needed) +
+                           " on disk, but only " +
+                           formatBytes(space->available) + " are free",
+                       ExitCode::ResourceLimit);
+  std::optional<WeightReport> done = appendWeights(
+      weights, {&checkpoint, 0, countThreads(options)}, path, report);
+  if (!done)
+    return ExitCode::BadInput;
+  note(*done, report);
+  return ExitCode::Success;
+}
+
+WeightsInMemory::~WeightsInMemory() {
+  if (memory)
+    munmap(memory, bytes);
+}
+
+ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
+                               const Checkpoint *checkpoint,
+                               const Options &options, Report &report) {
+  report.beginStage("packing weights");
+  mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
+  if (mlir::failed(layout) ||
+      (checkpoint && !checkWeights(weights, *checkpoint, report)))
+    return ExitCode::BadInput;
+  // The memory of the machine is the limit; swapping weights serves nobody.
+  uint64_t present =
+      uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  if (uint64_t(layout->totalBytes) > present)
+    return report.fail("the weights need " + formatBytes(layout->totalBytes) +
+                           " of memory, but this machine has " +
+                           formatBytes(present),
+                       ExitCode::ResourceLimit);
+  bytes = std::max<int64_t>(layout->totalBytes, kWeightPage);
+  void *map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED)
+    return report.fail("no memory for " + formatBytes(bytes) + " of weights",
+                       ExitCode::ResourceLimit);
+  memory = static_cast<uint8_t *>(map);
+  std::optional<WeightReport> done =
+      packWeights(weights, {checkpoint, options.seed, countThreads(options)},
+                  memory, report);
+  if (!done)
+    return ExitCode::BadInput;
+  note(*done, report);
+  return ExitCode::Success;
+}

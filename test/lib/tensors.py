@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Takes tensors out of a safetensors file; needs nothing but Python.
+
+  tensors.py select FILE OUT NAME[=NEW]...    a file with these tensors, renamed
+  tensors.py split FILE OUT NAME              NAME cut along its first dimension
+                                              into NAME.0, NAME.1, ...; the other
+                                              tensors as they are
+  tensors.py ids FILE NAME                    integers, comma-separated
+  tensors.py argmax FILE NAME                 of the last dimension, per row
+"""
+import json
+import struct
+import sys
+from array import array
+
+
+def load(path):
+    with open(path, "rb") as file:
+        raw = file.read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    tensors = {}
+    for name, entry in json.loads(raw[8:8 + size]).items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            tensors[name] = (entry["dtype"], entry["shape"],
+                             raw[8 + size + begin:8 + size + end])
+    return tensors
+
+
+def save(path, tensors):
+    header, at = {}, 0
+    for name, (dtype, shape, raw) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [at, at + len(raw)]}
+        at += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, _, raw in tensors.values():
+            file.write(raw)
+
+
+def main():
+    verb, path = sys.argv[1:3]
+    tensors = load(path)
+    if verb == "select":
+        chosen = {}
+        for item in sys.argv[4:]:
+            name, _, new = item.partition("=")
+            chosen[new or name] = tensors[name]
+        save(sys.argv[3], chosen)
+    elif verb == "split":
+        result = {}
+        for name, (dtype, shape, raw) in tensors.items():
+            if name != sys.argv[4]:
+                result[name] = (dtype, shape, raw)
+                continue
+            each = len(raw) // shape[0]
+            for i in range(shape[0]):
+                result[f"{name}.{i}"] = (dtype, shape[1:],
+                                         raw[i * each:(i + 1) * each])
+        save(sys.argv[3], result)
+    elif verb == "ids":
+        dtype, _, raw = tensors[sys.argv[3]]
+        code = {"I64": "q", "I32": "i"}[dtype]
+        print(",".join(str(value) for value in array(code, raw)))
+    elif verb == "argmax":
+        _, shape, raw = tensors[sys.argv[3]]
+        values, width = array("f", raw), shape[-1]
+        print(",".join(
+            str(max(range(width), key=lambda i: values[row + i]))
+            for row in (range(0, len(values), width))))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
