@@ -63,6 +63,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
+  // Sums of whole tensors, which some descriptions write (peri-norm).
+  pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

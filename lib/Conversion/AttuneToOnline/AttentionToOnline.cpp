@@ -12,7 +12,7 @@
 // into running states that live in scratch of static size.
 
 #include "Attune/AttuneDialect.h"
-#include "attune/Codegen/KernelBuilder.h"
+#include "attune/Conversion/KernelBuilder.h"
 #include "attune/Conversion/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

@@ -9,7 +9,7 @@
 #define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
 
 #include "Attune/AttuneDialect.h"
-#include "attune/Codegen/KernelBuilder.h"
+#include "attune/Conversion/KernelBuilder.h"
 
 #include "mlir/IR/PatternMatch.h"
 

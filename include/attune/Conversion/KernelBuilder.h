@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTUNE_CODEGEN_KERNELBUILDER_H
-#define ATTUNE_CODEGEN_KERNELBUILDER_H
+#ifndef ATTUNE_CONVERSION_KERNELBUILDER_H
+#define ATTUNE_CONVERSION_KERNELBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,7 +19,7 @@ namespace attune {
 
 /// Emits the loops and vector ops of kernels on tensors, at one location. Thin
 /// on purpose: every method makes one or two ops of upstream dialects, and what
-/// it makes bufferizes without copies (see lib/Codegen/README.md).
+/// it makes bufferizes without copies (see lib/Conversion/README.md).
 class KernelBuilder {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
@@ -96,4 +96,4 @@ KernelBuilder::Values emitMicrokernel(
 
 } // namespace attune
 
-#endif // ATTUNE_CODEGEN_KERNELBUILDER_H
+#endif // ATTUNE_CONVERSION_KERNELBUILDER_H
