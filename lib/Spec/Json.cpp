@@ -72,7 +72,8 @@ void Reporter::error(size_t offset, const std::string &pointer,
   diags.error(lines.locate(offset),
               pointer.empty() ? message : pointer + ": " + message);
   if (numErrors == maxErrors)
-    diags.note(lines.locate(offset), "too many errors, the rest is not shown");
+    diags.note({lines.locate(offset).file, 0, 0},
+               "too many errors, the rest is not shown");
 }
 
 void Reporter::note(size_t offset, const std::string &pointer,

@@ -442,8 +442,39 @@ void ModelParser::checkSizes() {
     root.error("the model has more than 2^50 parameters");
 }
 
-std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
-                           DiagnosticEngine &diags) {
+namespace {
+
+/// Holds errors back, each with its notes, to report them from the top of the
+/// file to its end: they are found pass by pass.
+class Sorter final : public DiagnosticEngine {
+public:
+  void report(const Diagnostic &diagnostic) override {
+    const SourceLocation &where = diagnostic.location;
+    // A note without a line is about all errors, so it comes last.
+    if (diagnostic.severity != Severity::Note || where.line == 0 || !last)
+      last = &groups
+                  .emplace(std::pair(where.line ? where.line : UINT32_MAX,
+                                     where.column),
+                           std::vector<Diagnostic>())
+                  ->second;
+    last->push_back(diagnostic);
+  }
+
+  void flush(DiagnosticEngine &diags) {
+    for (const auto &group : groups)
+      for (const Diagnostic &diagnostic : group.second)
+        diags.report(diagnostic);
+  }
+
+private:
+  std::multimap<std::pair<uint32_t, uint32_t>, std::vector<Diagnostic>> groups;
+  std::vector<Diagnostic> *last = nullptr;
+};
+
+} // namespace
+
+static std::optional<Model> parseSorted(std::shared_ptr<const SourceFile> file,
+                                        DiagnosticEngine &diags) {
   LineTable lines(file);
   Reporter reporter(lines, diags);
   std::optional<Value> root = parseJson(*file, reporter);
@@ -460,6 +491,14 @@ std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
   }
   if (reporter.getNumErrors() != 0)
     return std::nullopt;
+  return model;
+}
+
+std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
+                           DiagnosticEngine &diags) {
+  Sorter sorter;
+  std::optional<Model> model = parseSorted(std::move(file), sorter);
+  sorter.flush(diags);
   return model;
 }
 

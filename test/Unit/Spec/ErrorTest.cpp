@@ -465,10 +465,10 @@ TEST(ModelErrors, ContextAndGeneration) {
             "2:12 error: /context: is 11, but the learned positions of layer "
             "'p' end after 10\n");
   EXPECT_EQ(model("\"generation\": {\"eos\": [8, 9], \"bos\": 10}"),
-            "2:38 error: /generation/bos: token 10 is not in the vocabulary of "
-            "9\n"
             "2:27 error: /generation/eos/1: token 9 is not in the vocabulary "
-            "of 9\n");
+            "of 9\n"
+            "2:38 error: /generation/bos: token 10 is not in the vocabulary of "
+            "9\n");
 }
 
 TEST(ModelErrors, Inputs) {
