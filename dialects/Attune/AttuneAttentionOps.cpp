@@ -6,11 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace attune;
@@ -25,15 +28,316 @@ void AttuneDialect::registerAttentionOps() {
       >();
 }
 
-LogicalResult SimilarityOp::verify() { return success(); }
-LogicalResult MaskScoresOp::verify() { return success(); }
-LogicalResult SoftmaxOp::verify() { return success(); }
-LogicalResult LogSumExpOp::verify() { return success(); }
-LogicalResult WeightedSumOp::verify() { return success(); }
-LogicalResult AttentionOp::verify() { return success(); }
-LogicalResult OnlineAttentionOp::verify() { return success(); }
-LogicalResult SplitHeadsOp::verify() { return success(); }
-LogicalResult MergeHeadsOp::verify() { return success(); }
+/// Shorthand for chains of checks.
+static bool bad(LogicalResult result) { return failed(result); }
+
+static LogicalResult perHead(Operation *op, Value value, StringRef owner,
+                             Value queries) {
+  if (!value)
+    return success();
+  return sameSize(op, {value, 0, owner, "entries"},
+                  {queries, 1, "query", "heads"});
+}
+
+/// `value` is 1 or the given size in batch, heads and queries, and has the
+/// given number of keys.
+static LogicalResult broadcasts(Operation *op, Value value, StringRef owner,
+                                std::array<NamedSize, 4> sizes) {
+  if (!value)
+    return success();
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    NamedSize own{value, static_cast<int64_t>(dim), owner, size.what};
+    if (dim < 3 && own.get() == 1)
+      continue;
+    if (failed(sameSize(op, own, size)))
+      return failure();
+  }
+  return success();
+}
+
+static std::array<NamedSize, 4> sizesOfScores(Value scores) {
+  return {{{scores, 0, "scores", "batch size"},
+           {scores, 1, "scores", "heads"},
+           {scores, 2, "scores", "queries"},
+           {scores, 3, "scores", "keys"}}};
+}
+
+static LogicalResult positive(Operation *op, std::optional<int64_t> window,
+                              std::optional<APFloat> softcap) {
+  if (window && *window < 1)
+    return op->emitOpError("has a window of ")
+           << *window << " keys, which hides every key";
+  if (softcap && !(softcap->isFiniteNonZero() && !softcap->isNegative()))
+    return op->emitOpError("has softcap ")
+           << softcap->convertToDouble() << ", which is not a positive number";
+  return success();
+}
+
+/// The rules on queries, keys and values that attention and its online step
+/// share: A1 to A5, O1 to O5.
+template <typename Op> static LogicalResult verifyAttention(Op op) {
+  Value q = op.getQuery(), k = op.getKey(), v = op.getValue();
+  // A1, O1
+  for (auto [value, owner] : {std::pair(k, "key"), std::pair(v, "value")})
+    if (bad(sameSize(op, {q, 0, "query", "batch size"},
+                     {value, 0, owner, "batch size"})))
+      return failure();
+  // A2, O2
+  if (bad(headsShare(op, q, k, "key")) ||
+      bad(sameSize(op, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
+    return failure();
+  // A3, O3
+  if (bad(sameSize(op, {k, 2, "key", "length"}, {v, 2, "value", "length"})) ||
+      bad(sameSize(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+    return failure();
+  // A4, O4
+  std::array<NamedSize, 4> scores = {{{q, 0, "query", "batch size"},
+                                      {q, 1, "query", "heads"},
+                                      {q, 2, "query", "queries"},
+                                      {k, 2, "key", "keys"}}};
+  scores[2].what = scores[3].what = "length";
+  if (bad(broadcasts(op, op.getMask(), "mask", scores)) ||
+      bad(broadcasts(op, op.getBias(), "bias", scores)) ||
+      bad(perHead(op, op.getSlopes(), "slopes", q)))
+    return failure();
+  // A5, O5
+  return positive(op, op.getWindow(), op.getSoftcap());
+}
+
+/// `value` is [B, H, M] of the four-dimensional `like`.
+static LogicalResult rowsOf(Operation *op, Value value, StringRef owner,
+                            Value like, StringRef likeOwner) {
+  StringRef what[] = {"batch size", "heads", "queries"};
+  for (int64_t dim = 0; dim < 3; ++dim)
+    if (bad(sameSize(op, {value, dim, owner, what[dim]},
+                     {like, dim, likeOwner, what[dim]})))
+      return failure();
+  return success();
+}
+
+static LogicalResult f32State(Operation *op, Value acc) {
+  Type type = cast<RankedTensorType>(acc.getType()).getElementType();
+  if (type.isF32())
+    return success();
+  InFlightDiagnostic diag = op->emitOpError("accumulates in ")
+                            << type << ", but only f32 keeps enough digits";
+  diag.attachNote(acc.getLoc()) << "the accumulator comes from here";
+  return diag;
+}
+
+LogicalResult SimilarityOp::verify() {
+  Value q = getQuery(), k = getKey(), e = getResult();
+  // S1
+  if (bad(sameSize(*this, {q, 0, "query", "batch size"},
+                   {k, 0, "key", "batch size"})))
+    return failure();
+  // S2
+  if (bad(headsShare(*this, q, k, "key")))
+    return failure();
+  // S3
+  if (bad(sameSize(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+    return failure();
+  // S4
+  if (bad(rowsOf(*this, e, "result", q, "query")))
+    return failure();
+  return sameSize(*this, {e, 3, "result", "keys"}, {k, 2, "key", "length"});
+}
+
+LogicalResult MaskScoresOp::verify() {
+  // M1
+  std::array<NamedSize, 4> scores = sizesOfScores(getScores());
+  if (bad(broadcasts(*this, getMask(), "mask", scores)) ||
+      bad(broadcasts(*this, getBias(), "bias", scores)))
+    return failure();
+  if (getSlopes() &&
+      bad(sameSize(*this, {getSlopes(), 0, "slopes", "entries"}, scores[1])))
+    return failure();
+  // M2
+  return positive(*this, getWindow(), getSoftcap());
+}
+
+LogicalResult SoftmaxOp::verify() {
+  // T1
+  return getSinks() ? sameSize(*this, {getSinks(), 0, "sinks", "entries"},
+                               {getScores(), 1, "scores", "heads"})
+                    : success();
+}
+
+LogicalResult LogSumExpOp::verify() {
+  // X1
+  if (bad(rowsOf(*this, getResult(), "result", getScores(), "scores")))
+    return failure();
+  // X2
+  return getSinks() ? sameSize(*this, {getSinks(), 0, "sinks", "entries"},
+                               {getScores(), 1, "scores", "heads"})
+                    : success();
+}
+
+LogicalResult WeightedSumOp::verify() {
+  Value a = getProbs(), v = getValue(), y = getResult();
+  // Y1
+  if (bad(sameSize(*this, {a, 0, "weights", "batch size"},
+                   {v, 0, "value", "batch size"})))
+    return failure();
+  // Y2
+  if (bad(headsShare(*this, a, v, "value")))
+    return failure();
+  // Y3
+  if (bad(sameSize(*this, {a, 3, "weights", "keys"},
+                   {v, 2, "value", "length"})))
+    return failure();
+  // Y4
+  if (bad(rowsOf(*this, y, "result", a, "weights")))
+    return failure();
+  return sameSize(*this, {y, 3, "result", "width"}, {v, 3, "value", "width"});
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  // A4
+  if (bad(perHead(*this, getSinks(), "sinks", getQuery())))
+    return failure();
+  // A6
+  Value y = getResult();
+  if (bad(rowsOf(*this, y, "result", getQuery(), "query")) ||
+      bad(sameSize(*this, {y, 3, "result", "width"},
+                   {getValue(), 3, "value", "width"})))
+    return failure();
+  return getLse() ? rowsOf(*this, getLse(), "lse", getQuery(), "query")
+                  : success();
+}
+
+LogicalResult OnlineAttentionOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  // O6
+  Value acc = getAcc();
+  if (failed(f32State(*this, acc)))
+    return failure();
+  if (bad(rowsOf(*this, acc, "accumulator", getQuery(), "query")) ||
+      bad(sameSize(*this, {acc, 3, "accumulator", "width"},
+                   {getValue(), 3, "value", "width"})) ||
+      bad(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
+      bad(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
+    return failure();
+  for (auto [before, after] : llvm::zip(getDpsInits(), getResults()))
+    if (before.getType() != after.getType())
+      return emitOpError("takes a state of type ")
+             << before.getType() << ", but gives one of type "
+             << after.getType();
+  return success();
+}
+
+LogicalResult OnlineMergeOp::verify() {
+  // P1
+  if (failed(f32State(*this, getAcc0())))
+    return failure();
+  return rowsOf(*this, getMax0(), "maximum", getAcc0(), "accumulator");
+}
+
+LogicalResult OnlineFinishOp::verify() {
+  // Z1
+  Value acc = getAcc();
+  if (failed(f32State(*this, acc)) ||
+      bad(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
+      bad(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
+    return failure();
+  // Z2
+  if (bad(perHead(*this, getSinks(), "sinks", acc)))
+    return failure();
+  // Z3
+  if (bad(rowsOf(*this, getResult(), "result", acc, "accumulator")) ||
+      bad(sameSize(*this, {getResult(), 3, "result", "width"},
+                   {acc, 3, "accumulator", "width"})))
+    return failure();
+  return getLse() ? rowsOf(*this, getLse(), "lse", acc, "accumulator")
+                  : success();
+}
+
+LogicalResult SplitHeadsOp::verify() {
+  Value x = getInput(), y = getResult();
+  int64_t heads = getType().getDimSize(1), width = getType().getDimSize(3);
+  // H2
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(width))
+    return emitOpError("needs static heads and width, but its result is ")
+           << getType();
+  // H1
+  int64_t begin = getOffset();
+  NamedSize columns{x, 2, "input", "width"};
+  if (begin < 0 ||
+      (columns.known() &&
+       (begin > columns.get() || heads * width > columns.get() - begin))) {
+    InFlightDiagnostic diag = emitOpError("takes ")
+                              << heads << " heads of " << width
+                              << " columns from column " << begin
+                              << ", but the input";
+    if (columns.known())
+      diag << " has " << columns.get() << " columns";
+    else
+      diag << " begins at column 0";
+    diag.attachNote(x.getLoc()) << "input comes from here";
+    return diag;
+  }
+  // H3
+  if (bad(sameSize(*this, {y, 0, "result", "batch size"},
+                   {x, 0, "input", "batch size"})) ||
+      bad(sameSize(*this, {y, 2, "result", "length"},
+                   {x, 1, "input", "length"})))
+    return failure();
+  if (getInput().getType().getElementType() != getType().getElementType())
+    return emitOpError("has an input of ")
+           << getInput().getType().getElementType() << ", but a result of "
+           << getType().getElementType();
+  return success();
+}
+
+LogicalResult MergeHeadsOp::verify() {
+  // J1
+  Value x = getInput(), y = getResult();
+  if (bad(sameSize(*this, {y, 0, "result", "batch size"},
+                   {x, 0, "input", "batch size"})) ||
+      bad(sameSize(*this, {y, 1, "result", "length"},
+                   {x, 2, "input", "length"})))
+    return failure();
+  NamedSize heads{x, 1, "input", "heads"}, width{x, 3, "input", "width"};
+  if (heads.known() && width.known() &&
+      bad(sizeIs(*this, {y, 2, "result", "width"}, heads.get() * width.get(),
+                 Twine(heads.get()) + " heads of " + Twine(width.get()) +
+                     " make")))
+    return failure();
+  if (getInput().getType().getElementType() != getType().getElementType())
+    return emitOpError("has an input of ")
+           << getInput().getType().getElementType() << ", but a result of "
+           << getType().getElementType();
+  return success();
+}
+
+/// The same columns taken apart and put together again.
+static bool undoes(SplitHeadsOp split, MergeHeadsOp merge) {
+  RankedTensorType heads = split.getType();
+  int64_t columns = split.getInput().getType().getDimSize(2);
+  return split.getOffset() == 0 && heads == merge.getInput().getType() &&
+         heads.getDimSize(1) * heads.getDimSize(3) == columns;
+}
+
+OpFoldResult SplitHeadsOp::fold(FoldAdaptor) {
+  auto merge = getInput().getDefiningOp<MergeHeadsOp>();
+  return merge && undoes(*this, merge) ? merge.getInput() : OpFoldResult();
+}
+
+OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
+  auto split = getInput().getDefiningOp<SplitHeadsOp>();
+  bool whole =
+      split && undoes(split, *this) && split.getInput().getType() == getType();
+  return whole ? split.getInput() : OpFoldResult();
+}
+
+OpFoldResult MaskScoresOp::fold(FoldAdaptor) {
+  bool idle = !getMask() && !getBias() && !getSlopes() && !getWindow() &&
+              !getSoftcap() && getCausal() == CausalAlign::None;
+  return idle ? getScores() : OpFoldResult();
+}
 
 MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
   return MutableOperandRange(*this, getAccMutable().getOperandNumber(), 3);

@@ -16,8 +16,11 @@ def Attune_SimilarityOp : Attune_Op<"similarity", [Pure, Attune_Reify]> {
   let description = [{
     `E[b,h,m,n] = scale * sum_d Q[b,h,m,d] K[b,h*Hkv/Hq,n,d]`, summed in f32.
 
-    Verifier rules: S1: batch sizes agree; S2: Hq is a multiple of Hkv; S3:
-    query and key have equal width; S4: the result is [B, Hq, M, N].
+    Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
+    - S1: batch sizes agree.
+    - S2: Hq is a multiple of Hkv.
+    - S3: query and key have equal width.
+    - S4: the result is [B, Hq, M, N].
 
     ```mlir
     %e = attune.similarity %q, %k scale 1.250000e-01
@@ -45,8 +48,12 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     counts the query itself; m stands at key position `m + N - M`, or at `m`
     if the causal alignment is top_left).
 
-    Verifier rules: M1: mask, bias and slopes broadcast to the scores; M2:
-    window > 0 and softcap > 0 where given.
+    A size of mask or bias that is 1 in the type is broadcast; a dynamic one is
+    that of the scores.
+
+    Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
+    - M1: mask, bias and slopes broadcast to the scores.
+    - M2: window > 0 and softcap > 0 where given.
 
     ```mlir
     %f = attune.mask_scores %e causal <bottom_right> window 64
@@ -67,6 +74,7 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($scores)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Attune_SoftmaxOp : Attune_Op<"softmax",
@@ -76,6 +84,9 @@ def Attune_SoftmaxOp : Attune_Op<"softmax",
     `A[m,n] = exp(E[m,n] - max_n E[m,n]) / (sum_n exp(...) + sink)`, where
     `sink = exp(sinks[h] - max)` if given, else 0; with sinks the maximum
     includes `sinks[h]`.
+
+    Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
+    - T1: sinks is [H].
 
     ```mlir
     %a = attune.softmax %e : tensor<1x8x4x6xf32>
@@ -96,7 +107,9 @@ def Attune_LogSumExpOp : Attune_Op<"log_sum_exp", [Pure, Attune_Reify]> {
     given, else 0; computed around the maximum, so it does not overflow. A row
     of -inf without a sink gives -inf. `exp(E - L)` is the softmax.
 
-    Verifier rules: X1: the result is [B, H, M]; X2: sinks is [H].
+    Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
+    - X1: the result is [B, H, M].
+    - X2: sinks is [H].
 
     ```mlir
     %l = attune.log_sum_exp %e : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
@@ -117,9 +130,11 @@ def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure, Attune_Reify]> {
     `Y[b,h,m,d] = sum_n A[b,h,m,n] V[b,h*Hkv/Hq,n,d]`, summed in f32 and
     rounded once.
 
-    Verifier rules: Y1: batch sizes agree; Y2: Hq is a multiple of Hkv; Y3:
-    scores and values have the same number of keys; Y4: the result is
-    [B, Hq, M, Dv].
+    Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
+    - Y1: batch sizes agree.
+    - Y2: Hq is a multiple of Hkv.
+    - Y3: scores and values have the same number of keys.
+    - Y4: the result is [B, Hq, M, Dv].
 
     ```mlir
     %y = attune.weighted_sum %a, %v
@@ -148,7 +163,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
 
     Verifier rules (tests: `invalid-attention.mlir`, one case per label):
     - A1: batch sizes agree.
-    - A2: Hq is a multiple of Hkv.
+    - A2: Hq is a multiple of Hkv; key and value have as many heads.
     - A3: key and value have equal length; query and key equal width.
     - A4: mask and bias broadcast to [B, Hq, M, N]; slopes and sinks are [Hq].
     - A5: window > 0 and softcap > 0 where given.
@@ -204,7 +219,18 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
     `num_keys`, which is what `causal`, `window` and slopes refer to; mask and
     bias are already cut to the block. `acc`, `m` and `l` are f32.
 
-    Verifier rules: O1 to O5 as A1 to A5; O6: states fit the query block.
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - O1 to O5: as A1 to A5 of `attention`.
+    - O6: the states fit the query block, keep their types and acc is f32.
+
+    ```mlir
+    %s:3 = attune.online_attention %q, %k, %v scale 1.250000e-01
+       causal <bottom_right> at [%m0, %n0] of [%m, %n]
+       outs(%acc, %max, %sum : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>,
+            tensor<1x8x4xf32>)
+       : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+       -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+    ```
   }];
   let arguments = (ins Attune_Heads:$query, Attune_Heads:$key,
                        Attune_Heads:$value,
@@ -248,6 +274,14 @@ def Attune_OnlineMergeOp : Attune_Op<"online_merge",
     `m = max(m0, m1)`, `x = exp(m0 - m) x0 + exp(m1 - m) x1` for the sum and the
     accumulator; associative and commutative. A factor is 0 while its state is
     empty (m_i = -inf).
+
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - P1: maximum and sum are [B, H, M] of an f32 accumulator.
+
+    ```mlir
+    %s:3 = attune.online_merge (%a0, %m0, %l0), (%a1, %m1, %l1)
+       : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+    ```
   }];
   let arguments = (ins Attune_Heads:$acc0, Attune_RowState:$max0,
                        Attune_RowState:$sum0, Attune_Heads:$acc1,
@@ -258,6 +292,7 @@ def Attune_OnlineMergeOp : Attune_Op<"online_merge",
     `(` $acc0 `,` $max0 `,` $sum0 `)` `,` `(` $acc1 `,` $max1 `,` $sum1 `)`
     attr-dict `:` type($acc) `,` type($max)
   }];
+  let hasVerifier = 1;
 }
 
 def Attune_OnlineFinishOp : Attune_Op<"online_finish",
@@ -266,6 +301,17 @@ def Attune_OnlineFinishOp : Attune_Op<"online_finish",
   let description = [{
     `Y = acc / l`, 0 where l = 0; `lse = m + log l`. With `sinks` the sum is
     `l + exp(sinks[h] - m)` first (rescaled if the sink is the maximum).
+
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - Z1: maximum and sum are [B, H, M] of an f32 accumulator.
+    - Z2: sinks is [H].
+    - Z3: the result has the accumulator's shape, lse that of the maximum.
+
+    ```mlir
+    %y = attune.online_finish %acc, %max, %sum
+       : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+       -> tensor<1x8x4x64xf32>
+    ```
   }];
   let arguments = (ins Attune_Heads:$acc, Attune_RowState:$max,
                        Attune_RowState:$sum, Optional<Attune_PerHead>:$sinks);
@@ -275,13 +321,18 @@ def Attune_OnlineFinishOp : Attune_Op<"online_finish",
     `:` type($acc) `,` type($max) `,` type($sum)
     `->` type($result) (`lse` type($lse)^)?
   }];
+  let hasVerifier = 1;
 }
 
 def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure, Attune_Reify]> {
   let summary = "Columns of a projection as heads";
   let description = [{
     `Y[b,h,t,d] = X[b,t, offset + h*Dh + d]`: [B, T, W] to [B, H, T, Dh].
-    Verifier rules: H1: offset + H*Dh <= W and offset >= 0.
+
+    Verifier rules (tests: `invalid-heads.mlir`, one case per label):
+    - H1: offset + H*Dh <= W and offset >= 0.
+    - H2: H and Dh are static.
+    - H3: batch, length and element type agree.
 
     ```mlir
     %k = attune.split_heads %qkv at 768
@@ -296,13 +347,16 @@ def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure, Attune_Reify]> {
     $input (`at` $offset^)? attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Attune_MergeHeadsOp : Attune_Op<"merge_heads", [Pure, Attune_Reify]> {
   let summary = "Concatenate the heads of each token";
   let description = [{
     `Y[b,t,h*Dh + d] = X[b,h,t,d]`: [B, H, T, Dh] to [B, T, H*Dh].
-    Verifier rules: J1: the shapes say so.
+
+    Verifier rules (tests: `invalid-heads.mlir`, one case per label):
+    - J1: the shapes say so, and the element types agree.
 
     ```mlir
     %y = attune.merge_heads %x : tensor<?x12x?x64xf32> -> tensor<?x?x768xf32>
@@ -313,6 +367,7 @@ def Attune_MergeHeadsOp : Attune_Op<"merge_heads", [Pure, Attune_Reify]> {
                         "[batch, tokens, width] tensor">:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif // ATTUNE_ATTENTION_OPS_TD

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
 
 using namespace mlir;
@@ -20,8 +21,40 @@ void AttuneDialect::registerCacheOps() {
       >();
 }
 
-LogicalResult CacheAppendOp::verify() { return success(); }
-LogicalResult CacheReadOp::verify() { return success(); }
+/// C1, of both ops: [B, H, T, D] rows fit a [L, B, H, C, D] cache.
+static LogicalResult fits(Operation *op, Value rows, StringRef owner,
+                          Value cache) {
+  StringRef what[] = {"batch size", "heads", "", "width"};
+  for (int64_t dim : {0, 1, 3})
+    if (failed(sameSize(op, {rows, dim, owner, what[dim]},
+                        {cache, dim + 1, "cache", what[dim]})))
+      return failure();
+  Type row = cast<RankedTensorType>(rows.getType()).getElementType();
+  Type stored = cast<RankedTensorType>(cache.getType()).getElementType();
+  if (row == stored)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError("has ")
+                            << owner << " of " << row << ", but a cache of "
+                            << stored;
+  diag.attachNote(cache.getLoc()) << "cache comes from here";
+  return diag;
+}
+
+LogicalResult CacheAppendOp::verify() {
+  if (failed(fits(*this, getNewRows(), "new rows", getCache())))
+    return failure();
+  // C2
+  NamedSize tokens{getNewRows(), 2, "new rows", "length"};
+  NamedSize capacity{getCache(), 3, "cache", "capacity"};
+  if (tokens.known() && capacity.known() && tokens.get() > capacity.get())
+    return emitOpError("writes ")
+           << tokens.get() << " rows into a cache of " << capacity.get();
+  return success();
+}
+
+LogicalResult CacheReadOp::verify() {
+  return fits(*this, getResult(), "result", getCache());
+}
 
 LogicalResult
 CacheAppendOp::reifyResultShapes(OpBuilder &builder,

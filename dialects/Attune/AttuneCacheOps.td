@@ -17,7 +17,9 @@ def Attune_CacheAppendOp : Attune_Op<"cache_append",
     `R = cache; R[layer, b, h, past + t, d] = new[b, h, t, d]`. The caller sees
     to it that past + T <= capacity. A value: bufferization makes it in place.
 
-    Verifier rules: C1: batch, heads and width of cache and new agree.
+    Verifier rules (tests: `invalid-cache.mlir`, one case per label):
+    - C1: batch, heads, width and element type of cache and new rows agree.
+    - C2: there are no more new rows than the cache holds.
 
     ```mlir
     %c1 = attune.cache_append %k into %c0[%layer, %past]
@@ -39,7 +41,8 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
   let description = [{
     `Y[b,h,t,d] = cache[layer, b, h, t, d]` for t < length.
 
-    Verifier rules: C1: batch, heads and width of cache and result agree.
+    Verifier rules (tests: `invalid-cache.mlir`, one case per label):
+    - C1: batch, heads, width and element type of cache and result agree.
 
     ```mlir
     %k = attune.cache_read %c1[%layer] length %n

@@ -26,3 +26,16 @@ void AttuneDialect::initialize() {
   registerViewOps();
   registerWeightOps();
 }
+
+// D1: attune.fusion says "auto", "off" or "required".
+LogicalResult AttuneDialect::verifyOperationAttribute(Operation *op,
+                                                      NamedAttribute attr) {
+  if (attr.getName() != kFusionAttr)
+    return success();
+  auto text = dyn_cast<StringAttr>(attr.getValue());
+  if (text && llvm::is_contained({"auto", "off", "required"}, text.getValue()))
+    return success();
+  return op->emitOpError("has ")
+         << kFusionAttr << " = " << attr.getValue()
+         << ", but it can only be \"auto\", \"off\" or \"required\"";
+}

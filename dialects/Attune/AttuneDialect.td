@@ -21,6 +21,7 @@ def Attune_Dialect : Dialect {
     Weights are symbols that name tensors of a checkpoint, never constants.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
   let extraClassDeclaration = [{

@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace attune;
@@ -43,10 +46,96 @@ void AttuneDialect::registerEmbeddingOps() {
       >();
 }
 
-LogicalResult EmbeddingOp::verify() { return success(); }
-LogicalResult SinusoidalOp::verify() { return success(); }
-LogicalResult RotaryTableOp::verify() { return success(); }
-LogicalResult RotaryOp::verify() { return success(); }
+/// The result is [B, T, ...] for `ids` [B, T].
+static LogicalResult tokensOf(Operation *op, Value result, Value ids,
+                              StringRef owner) {
+  return success(succeeded(sameSize(op, {result, 0, "result", "batch size"},
+                                    {ids, 0, owner, "batch size"})) &&
+                 succeeded(sameSize(op, {result, 1, "result", "length"},
+                                    {ids, 1, owner, "length"})));
+}
+
+LogicalResult EmbeddingOp::verify() {
+  // E1
+  if (failed(tokensOf(*this, getResult(), getIds(), "ids")) ||
+      failed(sameSize(*this, {getResult(), 2, "result", "width"},
+                      {getTable(), 1, "table", "width"})))
+    return failure();
+  // E2
+  return typeOfResult(*this, getAddend(), "addend");
+}
+
+LogicalResult SinusoidalOp::verify() {
+  // E1
+  if (failed(tokensOf(*this, getResult(), getPositions(), "positions")))
+    return failure();
+  NamedSize width{getResult(), 2, "result", "width"};
+  if (width.known() && width.get() % 2 != 0)
+    return emitOpError("has result width ")
+           << width.get() << ", which holds no pairs of sine and cosine";
+  // E2
+  if (failed(typeOfResult(*this, getAddend(), "addend")))
+    return failure();
+  // E3
+  if (!getBase().isFiniteNonZero() || getBase().isNegative())
+    return emitOpError("has base ")
+           << getBase().convertToDouble() << ", which is not a positive number";
+  return success();
+}
+
+LogicalResult RotaryTableOp::verify() {
+  // R1
+  int64_t pairs = getFrequencies().size();
+  for (auto [table, owner] :
+       {std::pair(getCos(), "cosines"), std::pair(getSin(), "sines")})
+    if (failed(sameSize(*this, {table, 0, owner, "batch size"},
+                        {getPositions(), 0, "positions", "batch size"})) ||
+        failed(sameSize(*this, {table, 1, owner, "length"},
+                        {getPositions(), 1, "positions", "length"})) ||
+        failed(sizeIs(*this, {table, 2, owner, "width"}, pairs,
+                      "the number of frequencies is")))
+      return failure();
+  // R2
+  if (pairs == 0)
+    return emitOpError("has no frequency to turn by");
+  if (!getFactor().isFinite())
+    return emitOpError("has factor ") << getFactor().convertToDouble();
+  for (auto [i, frequency] : llvm::enumerate(getFrequencies()))
+    if (!std::isfinite(frequency))
+      return emitOpError("has frequency ") << frequency << " at " << i;
+  // R3
+  std::optional<ArrayRef<double>> dynamic = getDynamic();
+  if (!dynamic)
+    return success();
+  if (dynamic->size() != 3)
+    return emitOpError("has ")
+           << dynamic->size() << " numbers of dynamic scaling, not 3";
+  if (!((*dynamic)[0] >= 1) || !((*dynamic)[1] > 0) ||
+      (*dynamic)[2] != 2.0 * pairs)
+    return emitOpError("has dynamic scaling of length ")
+           << (*dynamic)[0] << ", factor " << (*dynamic)[1] << " and "
+           << (*dynamic)[2] << " channels, but it turns " << 2 * pairs;
+  return success();
+}
+
+LogicalResult RotaryOp::verify() {
+  // R1
+  NamedSize width{getInput(), 3, "input", "width"};
+  NamedSize pairs{getCos(), 2, "tables", "width"};
+  if (failed(sameSize(*this, {getInput(), 0, "input", "batch size"},
+                      {getCos(), 0, "tables", "batch size"})) ||
+      failed(sameSize(*this, {getInput(), 2, "input", "length"},
+                      {getCos(), 1, "tables", "length"})))
+    return failure();
+  if (!width.known() || !pairs.known() || 2 * pairs.get() <= width.get())
+    return success();
+  InFlightDiagnostic diag = emitOpError("turns ")
+                            << pairs.get()
+                            << " pairs of channels, but heads are "
+                            << width.get() << " wide";
+  diag.attachNote(getCos().getLoc()) << "tables come from here";
+  return diag;
+}
 
 /// [V, D], or panels [V/R, D, R]: the width is the second dimension of both.
 LogicalResult

@@ -19,7 +19,9 @@ def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure, Attune_Reify]> {
 
     The table may be [V, D] or packed panels [V/R, D, R] (a tied head).
 
-    Verifier rules: E1: the result is [B, T, D]; E2: addend has its type.
+    Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
+    - E1: the result is [B, T, D].
+    - E2: addend has its type.
 
     ```mlir
     %x = attune.embedding %ids, %wte
@@ -47,8 +49,10 @@ def Attune_SinusoidalOp : Attune_Op<"sinusoidal", [Pure, Attune_Reify]> {
     `[sin(w_k t), cos(w_k t)]` laid out by `convention` (see the enum), added to
     `addend` if given. `base` is 10000 in every published model.
 
-    Verifier rules: E1: the result is [B, T, D] with D even; E2: addend has its
-    type; E3: base > 0.
+    Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
+    - E1: the result is [B, T, D] with D even.
+    - E2: addend has its type.
+    - E3: base > 0.
 
     ```mlir
     %y = attune.sinusoidal %pos convention <interleaved>
@@ -79,8 +83,15 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
     `s = (scaling * n / max_length - scaling + 1)`; then pair i turns by
     `w_i * s^(-2 i / (R - 2))` (R = 2 * number of pairs).
 
-    Verifier rules: R1: results are [B, T, pairs]; R2: factor and frequencies
-    are finite and there is at least one.
+    Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
+    - R1: results are [B, T, pairs].
+    - R2: factor and frequencies are finite and there is at least one.
+    - R3: dynamic is [max_length >= 1, scaling > 0, 2 * pairs].
+
+    ```mlir
+    %cos, %sin = attune.rotary_table %pos frequencies [1.000000e+00, 1.000000e-02]
+       : tensor<?x?xi64> -> tensor<?x?x2xf32>, tensor<?x?x2xf32>
+    ```
   }];
   let arguments = (ins Attune_Ids:$positions, DenseF64ArrayAttr:$frequencies,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
@@ -104,7 +115,8 @@ def Attune_RotaryOp : Attune_Op<"rotary",
     `y_a = x_a cos_i - x_b sin_i`, `y_b = x_b cos_i + x_a sin_i`. Pair i is
     (i, i + R/2) or (2i, 2i + 1) by `pairing`. Channels from R on pass through.
 
-    Verifier rules: R1: tables are [B, T, R/2] with R <= Dh.
+    Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
+    - R1: tables are [B, T, R/2] with R <= Dh.
 
     ```mlir
     %r = attune.rotary %q, %cos, %sin pairing <half>

@@ -6,7 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attune;
@@ -21,9 +25,126 @@ void AttuneDialect::registerFFNOps() {
       >();
 }
 
-LogicalResult LinearOp::verify() { return success(); }
-LogicalResult FFNOp::verify() { return success(); }
-LogicalResult GatedFFNOp::verify() { return success(); }
+static int64_t rankOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getRank();
+}
+
+static NamedSize last(Value value, StringRef owner) {
+  return {value, rankOf(value) - 1, owner, "width"};
+}
+
+/// Input and result differ in their last dimension at most.
+static LogicalResult sameTokens(Operation *op, Value input, Value result) {
+  if (rankOf(input) != rankOf(result))
+    return op->emitOpError("has an input of rank ")
+           << rankOf(input) << ", but a result of rank " << rankOf(result);
+  for (int64_t dim = 0; dim + 1 < rankOf(input); ++dim)
+    if (failed(sameSize(op, {result, dim, "result", "size"},
+                        {input, dim, "input", "size"})))
+      return failure();
+  return success();
+}
+
+/// `matrix` has `rows` rows; in panels it has as many as hold them, each half
+/// on its own if gated. `rows` may be dynamic.
+static LogicalResult hasRows(Operation *op, Value matrix, StringRef owner,
+                             int64_t rows, bool gated, const Twine &why) {
+  if (ShapedType::isDynamic(rows))
+    return success();
+  if (rankOf(matrix) == 2)
+    return sizeIs(op, {matrix, 0, owner, "rows"}, rows, why);
+  int64_t panel = cast<RankedTensorType>(matrix.getType()).getDimSize(2);
+  if (ShapedType::isDynamic(panel) || panel == 0)
+    return success();
+  int64_t half = gated ? rows / 2 : rows;
+  int64_t panels = llvm::divideCeil(half, panel) * (gated ? 2 : 1);
+  return sizeIs(op, {matrix, 0, owner, "panels"}, panels,
+                why + " " + Twine(rows) + ": panels of " + Twine(panel) +
+                    " to hold them are");
+}
+
+static LogicalResult hasEntries(Operation *op, Value bias, StringRef owner,
+                                int64_t entries) {
+  return bias ? sizeIs(op, {bias, 0, owner, "entries"}, entries,
+                       "the matrix has rows")
+              : success();
+}
+
+LogicalResult LinearOp::verify() {
+  // L1
+  if (failed(sameSize(*this, last(getInput(), "input"),
+                      {getWeight(), 1, "weight", "depth"})))
+    return failure();
+  // L2
+  NamedSize width = last(getResult(), "result");
+  int64_t rows =
+      width.known() ? width.get() * (getGated() ? 2 : 1) : ShapedType::kDynamic;
+  if (failed(hasRows(*this, getWeight(), "weight", rows, getGated(),
+                     getGated() ? "a gated result takes rows"
+                                : "the result takes rows")))
+    return failure();
+  NamedSize weightRows{getWeight(), 0, "weight", "rows"};
+  bool plain = rankOf(getWeight()) == 2;
+  if (plain && getGated() && weightRows.known() && weightRows.get() % 2 != 0)
+    return emitOpError("is gated, but its weight has ")
+           << weightRows.get() << " rows, which are no two halves";
+  // L3
+  if (ShapedType::isDynamic(rows) && plain)
+    rows = weightRows.get();
+  if (failed(hasEntries(*this, getBias(), "bias", rows)))
+    return failure();
+  // L4
+  if (failed(typeOfResult(*this, getResidual(), "residual")))
+    return failure();
+  // L5
+  return sameTokens(*this, getInput(), getResult());
+}
+
+/// F1 to F3 of both feed-forward ops; `first` has `parts` times as many rows as
+/// the hidden layer is wide.
+static LogicalResult verifyFFN(Operation *op, Value input, Value first,
+                               StringRef firstName, Value firstBias,
+                               StringRef firstBiasName, int64_t parts,
+                               Value down, Value downBias, Value residual) {
+  // F1
+  Value result = op->getResult(0);
+  NamedSize hidden{down, 1, "down", "depth"}, out = last(result, "result");
+  int64_t rows = hidden.known() ? hidden.get() * parts : ShapedType::kDynamic;
+  if (failed(
+          sameSize(op, last(input, "input"), {first, 1, firstName, "depth"})) ||
+      failed(hasRows(op, first, firstName, rows, parts == 2,
+                     parts == 2 ? "twice the depth of down is"
+                                : "the depth of down is")) ||
+      failed(hasRows(op, down, "down", out.get(), false,
+                     "the result takes rows")) ||
+      failed(sameTokens(op, input, result)))
+    return failure();
+  // F2
+  if (failed(hasEntries(op, firstBias, firstBiasName, rows)) ||
+      failed(hasEntries(op, downBias, "down_bias", out.get())))
+    return failure();
+  // F3
+  return typeOfResult(op, residual, "residual");
+}
+
+LogicalResult FFNOp::verify() {
+  return verifyFFN(*this, getInput(), getUp(), "up", getUpBias(), "up_bias",
+                   /*parts=*/1, getDown(), getDownBias(), getResidual());
+}
+
+LogicalResult GatedFFNOp::verify() {
+  return verifyFFN(*this, getInput(), getGateUp(), "gate_up", getGateUpBias(),
+                   "gate_up_bias", /*parts=*/2, getDown(), getDownBias(),
+                   getResidual());
+}
+
+/// Multiplying by 1 changes no bit.
+LogicalResult LinearOp::canonicalize(LinearOp op, PatternRewriter &rewriter) {
+  if (!op.getScale() || !op.getScale()->isExactlyValue(1.0))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.removeScaleAttr(); });
+  return success();
+}
 
 /// Leading sizes as the input's, the last one `width`.
 static LogicalResult reifyProjection(OpBuilder &builder, Value input,

@@ -21,9 +21,12 @@ def Attune_LinearOp : Attune_Op<"linear",
 
     W may be in packed panels (see `attune.weight`): rank 3 with `panels`.
 
-    Verifier rules: L1: input width is W's K; L2: result width is W's N (half
-    of it if gated); L3: bias has W's N entries; L4: residual has the result's
-    type; L5: leading dimensions of input and result agree.
+    Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
+    - L1: input width is W's K.
+    - L2: result width is W's N (half of it if gated).
+    - L3: bias has W's N entries.
+    - L4: residual has the result's type.
+    - L5: leading dimensions of input and result agree.
 
     ```mlir
     %y = attune.linear %x, %w bias %b : tensor<2304xf32>
@@ -44,6 +47,7 @@ def Attune_LinearOp : Attune_Op<"linear",
     `:` type($input) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Attune_FFNOp : Attune_Op<"ffn",
@@ -53,8 +57,10 @@ def Attune_FFNOp : Attune_Op<"ffn",
     Vaswani et al. (2017). The hidden layer stays in f32. `Y += residual` if
     given.
 
-    Verifier rules: F1: W1 is [H, D], W2 is [Dout, H]; F2: biases fit; F3:
-    residual has the result's type.
+    Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
+    - F1: W1 is [H, D], W2 is [Dout, H], or panels of these.
+    - F2: biases fit.
+    - F3: residual has the result's type.
 
     ```mlir
     %y = attune.ffn %x, %w1, %w2 activation <gelu>
@@ -86,8 +92,10 @@ def Attune_GatedFFNOp : Attune_Op<"gated_ffn",
     Shazeer (2020): SwiGLU, GEGLU, ReGLU by activation. `gate_up` holds the H
     rows of the gate, then the H rows of the up projection: one matmul.
 
-    Verifier rules: F1: gate_up is [2H, D], down is [Dout, H]; F2: biases fit;
-    F3: residual has the result's type.
+    Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
+    - F1: gate_up is [2H, D], down is [Dout, H], or panels of these.
+    - F2: biases fit.
+    - F3: residual has the result's type.
 
     ```mlir
     %y = attune.gated_ffn %x, %wgu, %wd activation <silu>

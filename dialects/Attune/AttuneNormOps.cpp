@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
 
 using namespace mlir;
@@ -20,8 +21,28 @@ void AttuneDialect::registerNormOps() {
       >();
 }
 
-LogicalResult LayerNormOp::verify() { return success(); }
-LogicalResult RMSNormOp::verify() { return success(); }
+/// N1 and N2 of both norms.
+static LogicalResult verifyNorm(Operation *op, Value input, Value gamma,
+                                Value beta, APFloat eps) {
+  int64_t last = cast<RankedTensorType>(input.getType()).getRank() - 1;
+  for (auto [value, owner] :
+       {std::pair(gamma, "gamma"), std::pair(beta, "beta")})
+    if (value && failed(sameSize(op, {input, last, "input", "width"},
+                                 {value, 0, owner, "width"})))
+      return failure();
+  if (!eps.isFinite() || (eps.isNegative() && !eps.isZero()))
+    return op->emitOpError("has eps ")
+           << eps.convertToDouble() << ", which is not a number from 0 on";
+  return success();
+}
+
+LogicalResult LayerNormOp::verify() {
+  return verifyNorm(*this, getInput(), getGamma(), getBeta(), getEps());
+}
+
+LogicalResult RMSNormOp::verify() {
+  return verifyNorm(*this, getInput(), getGamma(), Value(), getEps());
+}
 
 LogicalResult
 LayerNormOp::reifyResultShapes(OpBuilder &builder,

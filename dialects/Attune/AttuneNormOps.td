@@ -19,8 +19,9 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
     passes, f32), `y = (x - mu) / sqrt(var + eps) * gamma + beta`; gamma
     defaults to 1, beta to 0. `eps` in f32.
 
-    Verifier rules: N1: gamma and beta have the input's last dimension; N2:
-    eps >= 0.
+    Verifier rules (tests: `invalid-norm.mlir`, one case per label):
+    - N1: gamma and beta have the input's last dimension.
+    - N2: eps >= 0.
 
     ```mlir
     %y = attune.layer_norm %x gamma %g : tensor<768xf32>
@@ -46,7 +47,9 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm",
     with statistics in f32; `offset` is 0, or 1 for the Gemma form. Without
     gamma the factor is 1.
 
-    Verifier rules: N1: gamma has the input's last dimension; N2: eps >= 0.
+    Verifier rules (tests: `invalid-norm.mlir`, one case per label):
+    - N1: gamma has the input's last dimension.
+    - N2: eps >= 0.
 
     ```mlir
     %y = attune.rms_norm %x gamma %g : tensor<768xf32> eps 1.000000e-05

@@ -29,7 +29,9 @@ def Attune_PerHead : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>],
 def Attune_RowState : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
                                      "[batch, heads, queries] f32 tensor">;
 
-def Attune_Activations : RankedTensorOf<[F32, F16, BF16]>;
+// Anything with tokens in its last dimension.
+def Attune_Activations : RankedTensorOf<[F32, F16, BF16],
+    [HasRankGreaterOrEqualPred<1>], "[..., width] tensor">;
 def Attune_Channel : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[1]>],
                                     "[width] tensor">;
 

@@ -20,7 +20,39 @@ void AttuneDialect::registerWeightOps() {
       >();
 }
 
-LogicalResult WeightOp::verify() { return success(); }
+LogicalResult WeightOp::verify() {
+  // W1
+  RankedTensorType type = getTensorType();
+  if (!type.hasStaticShape())
+    return emitOpError("has type ")
+           << type << ", but a file holds tensors of known size";
+  int64_t least = (getStacked() ? 1 : 0) + (getPanelWidth() ? 3 : 0);
+  if (type.getRank() < least)
+    return emitOpError("has type ") << type << ", which has no dimension for "
+                                    << (getPanelWidth() ? "panels" : "layers");
+  // W2
+  for (auto source : getSources().getAsRange<WeightSourceAttr>())
+    if (getStacked() && !source.getTensor().contains("{i}"))
+      return emitOpError("is stacked over ")
+             << type.getDimSize(0) << " layers, but its source '"
+             << source.getTensor() << "' does not say {i}";
+  // W3
+  if (getSources().empty())
+    return emitOpError("has no source");
+  // W4
+  if (std::optional<int64_t> width = getPanelWidth())
+    if (*width < 1 || type.getShape().back() != *width)
+      return emitOpError("has panels of ")
+             << *width << " rows, but type " << type;
+  // W5
+  for (auto source : getSources().getAsRange<WeightSourceAttr>())
+    if (source.getBegin() < 0 ||
+        (source.getEnd() != -1 && source.getEnd() <= source.getBegin()))
+      return emitOpError("takes rows ")
+             << source.getBegin() << " to " << source.getEnd() << " of '"
+             << source.getTensor() << "', which is no range of rows";
+  return success();
+}
 
 RankedTensorType WeightOp::getLayerType() {
   RankedTensorType type = getTensorType();

@@ -28,9 +28,11 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     which the panels no longer tell, in the attribute `attune.rows`.
 
     Verifier rules (tests: `invalid-weight.mlir`, one case per label):
-    - W1: the type is static.
+    - W1: the type is static and has the dimensions that layers and panels need.
     - W2: a stacked weight names its layers with `{i}` in every source.
     - W3: at least one source.
+    - W4: panels are as wide as the last dimension of the type.
+    - W5: rows of a source begin at 0 or later and end after they begin.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
@@ -64,8 +66,10 @@ def Attune_WeightGetOp : Attune_Op<"weight_get",
     [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The value of a weight, or of one layer of a stacked weight";
   let description = [{
-    Verifier rules: G1: the symbol is an `attune.weight`; G2: the result type is
-    the weight's layer type; G3: `layer` is there exactly if it is stacked.
+    Verifier rules (tests: `invalid-weight.mlir`, one case per label):
+    - G1: the symbol is an `attune.weight`.
+    - G2: the result type is the weight's layer type.
+    - G3: `layer` is there exactly if it is stacked.
 
     ```mlir
     %w = attune.weight_get @h.qkv[%layer] : tensor<2304x768xf32>

@@ -1,0 +1,46 @@
+//===- AttuneChecks.h - What verifiers ask again and again ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CHECKS_H
+#define ATTUNE_CHECKS_H
+
+#include "Attune/AttuneDialect.h"
+
+namespace attune {
+
+/// One size of a tensor, as a message names it: "key" "width".
+struct NamedSize {
+  mlir::Value value;
+  int64_t dim;
+  llvm::StringRef owner, what;
+
+  int64_t get() const {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getDimSize(dim);
+  }
+  bool known() const { return !mlir::ShapedType::isDynamic(get()); }
+};
+
+/// Fails if both sizes are known and differ.
+mlir::LogicalResult sameSize(mlir::Operation *op, NamedSize left,
+                             NamedSize right);
+
+/// Fails if `left` is known to be another number than `right`, which is what
+/// `why` says.
+mlir::LogicalResult sizeIs(mlir::Operation *op, NamedSize left, int64_t right,
+                           const llvm::Twine &why);
+
+/// Fails if heads of `key` cannot be shared evenly among those of `query`.
+mlir::LogicalResult headsShare(mlir::Operation *op, mlir::Value query,
+                               mlir::Value key, llvm::StringRef owner);
+
+/// Fails unless `value`, if there, has the type of the result.
+mlir::LogicalResult typeOfResult(mlir::Operation *op, mlir::Value value,
+                                 llvm::StringRef owner);
+
+} // namespace attune
+
+#endif // ATTUNE_CHECKS_H
