@@ -45,7 +45,7 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
     - C1: batch, heads, width and element type of cache and result agree.
 
     ```mlir
-    %k = attune.cache_read %c1[%layer] length %n
+    %r = attune.cache_read %c1[%layer] length %n
        : tensor<5x?x2x?x32xf32> -> tensor<?x2x?x32xf32>
     ```
   }];

@@ -99,10 +99,12 @@ LogicalResult RotaryTableOp::verify() {
   if (pairs == 0)
     return emitOpError("has no frequency to turn by");
   if (!getFactor().isFinite())
-    return emitOpError("has factor ") << getFactor().convertToDouble();
+    return emitOpError("has factor ")
+           << getFactor().convertToDouble() << ", which is not finite";
   for (auto [i, frequency] : llvm::enumerate(getFrequencies()))
     if (!std::isfinite(frequency))
-      return emitOpError("has frequency ") << frequency << " at " << i;
+      return emitOpError("has frequency ")
+             << frequency << " at " << i << ", which is not finite";
   // R3
   std::optional<ArrayRef<double>> dynamic = getDynamic();
   if (!dynamic)

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionChain.h"
 #include "Attune/AttuneDialect.h"
+#include "HandwrittenChain.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
@@ -22,13 +22,6 @@ namespace attune {
 namespace {
 /// What the user asked for at one chain.
 enum class Wish { Auto, Off, Required };
-
-/// One chain found, before anything is rewritten.
-struct Candidate {
-  Operation *root;
-  std::unique_ptr<AttentionChain> chain; // null if it cannot be fused
-  Refusal refusal;
-};
 
 Wish wishOf(Operation *root) {
   auto text = root->getAttrOfType<StringAttr>(AttuneDialect::kFusionAttr);
@@ -51,6 +44,7 @@ AttentionOp build(AttentionChain &chain, RewriterBase &rewriter) {
   for (NamedAttribute attr : chain.root->getDiscardableAttrs())
     if (attr.getName() != AttuneDialect::kFusionAttr)
       fused->setDiscardableAttr(attr.getName(), attr.getValue());
+  rewriter.replaceOp(chain.root, fused.getResult());
   return fused;
 }
 
@@ -85,7 +79,9 @@ struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
   void runOnOperation() override {
     SmallVector<Operation *> roots;
     getOperation()->walk([&](Operation *op) {
-      if (isa<WeightedSumOp>(op))
+      bool asked = op->hasAttr(AttuneDialect::kFusionAttr);
+      if (isa<WeightedSumOp>(op) ||
+          (isa<linalg::LinalgOp>(op) && (asked || looksLikeWeighing(op))))
         roots.push_back(op);
     });
     bool broken = false;
@@ -99,25 +95,31 @@ struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
   /// was required.
   LogicalResult visit(Operation *root) {
     Wish wish = wishOf(root);
-    AttentionChain chain;
-    Refusal refusal;
     if (wish == Wish::Off)
-      refusal = Refusal("attune.fusion is \"off\"");
-    else
-      refusal = matchLadder(cast<WeightedSumOp>(root), chain);
-
-    if (refusal)
-      return leave(root, wish, refusal);
-    fuse(chain);
+      return leave(root, wish, Refusal("attune.fusion is \"off\""));
+    if (auto sum = dyn_cast<WeightedSumOp>(root)) {
+      AttentionChain chain;
+      if (Refusal no = matchLadder(sum, chain))
+        return leave(root, wish, no);
+      fuse(root, chain.links,
+           [&](RewriterBase &rewriter) { return build(chain, rewriter); });
+      return success();
+    }
+    HandwrittenChain chain;
+    if (Refusal no = matchHandwritten(root, chain))
+      return leave(root, wish, no);
+    fuse(root, chain.links, [&](RewriterBase &rewriter) {
+      return fuseHandwritten(chain, rewriter);
+    });
     return success();
   }
 
-  void fuse(AttentionChain &chain) {
-    IRRewriter rewriter(chain.root);
-    Location loc = chain.root->getLoc();
-    AttentionOp fused = build(chain, rewriter);
-    rewriter.replaceOp(chain.root, fused.getResult());
-    eraseDead(chain.links, rewriter);
+  void fuse(Operation *root, ArrayRef<Operation *> links,
+            function_ref<AttentionOp(RewriterBase &)> replace) {
+    IRRewriter rewriter(root);
+    Location loc = root->getLoc();
+    AttentionOp fused = replace(rewriter);
+    eraseDead(links, rewriter);
     ++numFused;
     remark::passed(loc, remarkName()) << describe(fused);
     if (explainFusion)
@@ -138,10 +140,18 @@ struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
     return success();
   }
 
+  /// A link goes once its users have gone.
   static void eraseDead(ArrayRef<Operation *> links, RewriterBase &rewriter) {
-    for (Operation *link : links)
-      if (link->use_empty())
-        rewriter.eraseOp(link);
+    SmallVector<Operation *> left(links);
+    for (bool gone = true; gone;) {
+      gone = false;
+      for (Operation *&link : left)
+        if (link && link->use_empty()) {
+          rewriter.eraseOp(link);
+          link = nullptr;
+          gone = true;
+        }
+    }
   }
 
   remark::RemarkOpts remarkName() {

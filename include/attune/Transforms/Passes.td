@@ -15,7 +15,10 @@ def FuseAttention : Pass<"attune-fuse-attention"> {
   let description = [{
     Needs: the chain `similarity`, `mask_scores` (none, one or several),
     `softmax`, `weighted_sum` in one block, each link with a single user; or the
-    same written by hand, see below.
+    same written by hand in linalg on tensors of rank 2 to 4: a product (named
+    or generic), constant scale, bias or mask with -inf, `linalg.softmax` or its
+    parts (maximum, difference, exponential, sum, quotient) cut into ops in any
+    way, and a second product. Both products start from zero.
     Gives: `attune.attention`. A chain with a shared link is left untouched,
     because fusing it would compute the link twice.
     Keeps: numerics up to rounding: the fused op also sums in f32. Only a row
@@ -30,7 +33,9 @@ def FuseAttention : Pass<"attune-fuse-attention"> {
     (`--remarks-filter=attune-fusion`), fused ones as passed, the rest as missed
     with the reason; `explain-fusion` makes them diagnostics.
   }];
-  let dependentDialects = ["::attune::AttuneDialect"];
+  let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
   let options = [
     Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",
            "Say with a remark at each chain what was fused, or why it was not">,

@@ -1,0 +1,146 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// A1: batch sizes agree
+// expected-note @+1 {{key comes from here}}
+func.func @a1(%q: tensor<1x8x4x64xf32>, %k: tensor<3x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{'attune.attention' op has query batch size 1, but key batch size 3}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<3x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A1: batch sizes of values too
+// expected-note @+1 {{value comes from here}}
+func.func @a1_2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<3x2x6x64xf32>) {
+  // expected-error @+1 {{has query batch size 1, but value batch size 3}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<3x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A2: Hq is a multiple of Hkv
+// expected-note @+1 {{key comes from here}}
+func.func @a2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x3x6x64xf32>, %v: tensor<1x3x6x64xf32>) {
+  // expected-error @+1 {{has 8 query heads, which 3 key heads cannot share evenly}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x3x6x64xf32>, tensor<1x3x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A2: key and value have as many heads
+// expected-note @+1 {{value comes from here}}
+func.func @a2_2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x4x6x64xf32>) {
+  // expected-error @+1 {{has key heads 2, but value heads 4}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x4x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A3: key and value have equal length
+// expected-note @+1 {{value comes from here}}
+func.func @a3(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x7x64xf32>) {
+  // expected-error @+1 {{has key length 6, but value length 7}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x7x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A3: query and key have equal width
+// expected-note @+1 {{key comes from here}}
+func.func @a3_2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x32xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has query width 64, but key width 32}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x2x6x32xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A4: mask broadcasts
+// expected-note @+1 {{query comes from here}}
+func.func @a4(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %m: tensor<1x4x1x6xi1>) {
+  // expected-error @+1 {{has mask heads 4, but query heads 8}}
+  %r = attune.attention %q, %k, %v scale 0.125 mask %m : tensor<1x4x1x6xi1> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A4: bias broadcasts
+// expected-note @+1 {{key comes from here}}
+func.func @a4_2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %m: tensor<1x8x4x5xf32>) {
+  // expected-error @+1 {{has bias length 5, but key length 6}}
+  %r = attune.attention %q, %k, %v scale 0.125 bias %m : tensor<1x8x4x5xf32> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A4: one slope a query head
+// expected-note @+1 {{query comes from here}}
+func.func @a4_3(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %m: tensor<2xf32>) {
+  // expected-error @+1 {{has slopes entries 2, but query heads 8}}
+  %r = attune.attention %q, %k, %v scale 0.125 slopes %m : tensor<2xf32> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A4: one sink a query head
+// expected-note @+1 {{query comes from here}}
+func.func @a4_4(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %m: tensor<2xf32>) {
+  // expected-error @+1 {{has sinks entries 2, but query heads 8}}
+  %r = attune.attention %q, %k, %v scale 0.125 sinks %m : tensor<2xf32> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A5: window > 0
+func.func @a5(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has a window of -3 keys, which hides every key}}
+  %r = attune.attention %q, %k, %v scale 0.125 window -3 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A5: softcap > 0
+func.func @a5_2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has softcap 0.000000e+00, which is not a positive number}}
+  %r = attune.attention %q, %k, %v scale 0.125 softcap 0.0 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A6: the result is [B, Hq, M, Dv]
+// expected-note @+1 {{value comes from here}}
+func.func @a6(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has result width 32, but value width 64}}
+  %r = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x32xf32>
+  return
+}
+
+// -----
+
+// A6: lse is [B, Hq, M]
+// expected-note @+1 {{query comes from here}}
+func.func @a6_2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has lse queries 6, but query queries 4}}
+  %r:2 = attune.attention %q, %k, %v scale 0.125 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32> lse tensor<1x8x6xf32>
+  return
+}
+
+// -----
+
+// D1: attune.fusion is auto, off or required
+func.func @d1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has attune.fusion = "always", but it can only be "auto", "off" or "required"}}
+  %r = attune.attention %q, %k, %v scale 0.125 {attune.fusion = "always"} : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}

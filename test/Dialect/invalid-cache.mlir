@@ -1,0 +1,48 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// C1: heads agree
+// expected-note @+1 {{cache comes from here}}
+func.func @c1(%k: tensor<1x4x3x32xf32>, %c: tensor<5x1x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{'attune.cache_append' op has new rows heads 4, but cache heads 2}}
+  %c1 = attune.cache_append %k into %c[%i, %i] : tensor<1x4x3x32xf32>, tensor<5x1x2x16x32xf32>
+  return
+}
+
+// -----
+
+// C1: widths agree
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_2(%k: tensor<1x2x3x64xf32>, %c: tensor<5x1x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{has new rows width 64, but cache width 32}}
+  %c1 = attune.cache_append %k into %c[%i, %i] : tensor<1x2x3x64xf32>, tensor<5x1x2x16x32xf32>
+  return
+}
+
+// -----
+
+// C1: element types agree
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_3(%k: tensor<1x2x3x32xbf16>, %c: tensor<5x1x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{has new rows of 'bf16', but a cache of 'f32'}}
+  %c1 = attune.cache_append %k into %c[%i, %i] : tensor<1x2x3x32xbf16>, tensor<5x1x2x16x32xf32>
+  return
+}
+
+// -----
+
+// C1: of reads too
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_4(%c: tensor<5x1x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{'attune.cache_read' op has result batch size 2, but cache batch size 1}}
+  %r = attune.cache_read %c[%i] length %i : tensor<5x1x2x16x32xf32> -> tensor<2x2x?x32xf32>
+  return
+}
+
+// -----
+
+// C2: no more rows than the cache holds
+func.func @c2(%k: tensor<1x2x17x32xf32>, %c: tensor<5x1x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{writes 17 rows into a cache of 16}}
+  %c1 = attune.cache_append %k into %c[%i, %i] : tensor<1x2x17x32xf32>, tensor<5x1x2x16x32xf32>
+  return
+}

@@ -1,0 +1,56 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// N1: gamma has the width of the input
+// expected-note @+1 {{gamma comes from here}}
+func.func @n1(%x: tensor<2x64xf32>, %g: tensor<32xf32>) {
+  // expected-error @+1 {{'attune.layer_norm' op has input width 64, but gamma width 32}}
+  %y = attune.layer_norm %x gamma %g : tensor<32xf32> eps 1.0e-5 : tensor<2x64xf32>
+  return
+}
+
+// -----
+
+// N1: beta has the width of the input
+// expected-note @+1 {{beta comes from here}}
+func.func @n1_2(%x: tensor<2x64xf32>, %g: tensor<32xf32>) {
+  // expected-error @+1 {{has input width 64, but beta width 32}}
+  %y = attune.layer_norm %x beta %g : tensor<32xf32> eps 1.0e-5 : tensor<2x64xf32>
+  return
+}
+
+// -----
+
+// N1: in rms_norm too
+// expected-note @+1 {{gamma comes from here}}
+func.func @n1_3(%x: tensor<2x64xf32>, %g: tensor<32xf32>) {
+  // expected-error @+1 {{'attune.rms_norm' op has input width 64, but gamma width 32}}
+  %y = attune.rms_norm %x gamma %g : tensor<32xf32> eps 1.0e-5 : tensor<2x64xf32>
+  return
+}
+
+// -----
+
+// N1: there is a last dimension
+func.func @n1_4(%x: tensor<f32>) {
+  // expected-error @+1 {{operand #0 must be [..., width] tensor}}
+  %y = attune.rms_norm %x eps 1.0e-5 : tensor<f32>
+  return
+}
+
+// -----
+
+// N2: eps >= 0
+func.func @n2(%x: tensor<2x64xf32>) {
+  // expected-error @+1 {{has eps -1.000000e+00, which is not a number from 0 on}}
+  %y = attune.layer_norm %x eps -1.0 : tensor<2x64xf32>
+  return
+}
+
+// -----
+
+// N2: eps is a number
+func.func @n2_2(%x: tensor<2x64xf32>) {
+  // expected-error @+1 {{has eps nan, which is not a number from 0 on}}
+  %y = attune.rms_norm %x eps 0x7FC00000 : tensor<2x64xf32>
+  return
+}

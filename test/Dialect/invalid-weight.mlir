@@ -1,0 +1,96 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// W1: the type is static
+// expected-error @+1 {{'attune.weight' op has type 'tensor<?x4xf32>', but a file holds tensors of known size}}
+attune.weight @w : tensor<?x4xf32> from [#attune.source<"w">]
+
+// -----
+
+// W1: a dimension for layers
+// expected-error @+1 {{has type 'tensor<f32>', which has no dimension for layers}}
+attune.weight @w stacked : tensor<f32> from [#attune.source<"w.{i}">]
+
+// -----
+
+// W1: dimensions for panels
+// expected-error @+1 {{has type 'tensor<4x8xf32>', which has no dimension for panels}}
+attune.weight @w panels 8 : tensor<4x8xf32> from [#attune.source<"w">]
+
+// -----
+
+// W2: sources of a stacked weight name the layer
+// expected-error @+1 {{is stacked over 12 layers, but its source 'h.attn.weight' does not say {i}}}
+attune.weight @w stacked : tensor<12x4xf32> from [#attune.source<"h.attn.weight">]
+
+// -----
+
+// W3: at least one source
+// expected-error @+1 {{has no source}}
+attune.weight @w : tensor<4xf32> from []
+
+// -----
+
+// W4: panels are as wide as the type says
+// expected-error @+1 {{has panels of 16 rows, but type 'tensor<1x4x32xf32>'}}
+attune.weight @w panels 16 : tensor<1x4x32xf32> from [#attune.source<"w">]
+
+// -----
+
+// W4: a panel has a row
+// expected-error @+1 {{has panels of 0 rows, but type 'tensor<1x4x0xf32>'}}
+attune.weight @w panels 0 : tensor<1x4x0xf32> from [#attune.source<"w">]
+
+// -----
+
+// W5: rows end after they begin
+// expected-error @+1 {{takes rows 4 to 2 of 'w', which is no range of rows}}
+attune.weight @w : tensor<4xf32> from [#attune.source<"w", rows = 4 to 2>]
+
+// -----
+
+// G1: the symbol is an attune.weight
+func.func @w() {
+  // expected-error @+1 {{'attune.weight_get' op names @w, which is no attune.weight}}
+  %w = attune.weight_get @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+// G1: there is such a symbol
+func.func @f() {
+  // expected-error @+1 {{names @w, which is no attune.weight}}
+  %w = attune.weight_get @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+// G2: the result type is the weight's layer type
+// expected-note @+1 {{the weight is declared here}}
+attune.weight @w stacked : tensor<3x4xf32> from [#attune.source<"w.{i}">]
+func.func @f(%l: index) {
+  // expected-error @+1 {{has type 'tensor<3x4xf32>', but one layer of @w is 'tensor<4xf32>'}}
+  %w = attune.weight_get @w[%l] : tensor<3x4xf32>
+  return
+}
+
+// -----
+
+// G3: a layer number exactly for a stacked weight
+attune.weight @w stacked : tensor<3x4xf32> from [#attune.source<"w.{i}">]
+func.func @f() {
+  // expected-error @+1 {{needs a layer number, the weight is stacked}}
+  %w = attune.weight_get @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+// G3: and none for another
+attune.weight @w : tensor<4xf32> from [#attune.source<"w">]
+func.func @f(%l: index) {
+  // expected-error @+1 {{has a layer number, but the weight is not stacked}}
+  %w = attune.weight_get @w[%l] : tensor<4xf32>
+  return
+}

@@ -1,0 +1,95 @@
+// RUN: attune-opt %s | FileCheck %s
+// RUN: attune-opt %s --mlir-print-op-generic | attune-opt | FileCheck %s
+
+// CHECK-LABEL: @ladder(
+func.func @ladder(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x8x4xf32>) {
+  // CHECK: attune.similarity %{{.+}}, %{{.+}} scale 1.250000e-01 : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x6xf32>
+  %e = attune.similarity %q, %k scale 1.250000e-01
+     : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x6xf32>
+  // CHECK: attune.mask_scores %{{.+}} causal <bottom_right> window 64 : tensor<1x8x4x6xf32>
+  %f = attune.mask_scores %e causal <bottom_right> window 64
+     : tensor<1x8x4x6xf32>
+  // CHECK: attune.softmax %{{.+}} : tensor<1x8x4x6xf32>
+  %a = attune.softmax %f : tensor<1x8x4x6xf32>
+  // CHECK: attune.log_sum_exp %{{.+}} : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
+  %l = attune.log_sum_exp %f : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
+  // CHECK: attune.weighted_sum %{{.+}}, %{{.+}} : tensor<1x8x4x6xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  %y = attune.weighted_sum %a, %v
+     : tensor<1x8x4x6xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return %y, %l : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+}
+
+// CHECK-LABEL: @attention(
+func.func @attention(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>) -> tensor<1x8x4x64xf32> {
+  // CHECK: attune.attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.250000e-01 causal <bottom_right> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  %r = attune.attention %q, %k, %v scale 1.250000e-01 causal <bottom_right>
+     : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+     -> tensor<1x8x4x64xf32>
+  return %r : tensor<1x8x4x64xf32>
+}
+
+// Links alone, as the reference shows them.
+// CHECK-LABEL: @links(
+func.func @links(%e: tensor<1x8x4x6xf32>, %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>,
+    %a1: tensor<1x8x4x64xf32>, %m1: tensor<1x8x4xf32>, %l1: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
+  // CHECK: attune.softmax
+  %a = attune.softmax %e : tensor<1x8x4x6xf32>
+  // CHECK: attune.log_sum_exp
+  %l = attune.log_sum_exp %e : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
+  // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32> -> tensor<1x8x4x64xf32>
+  %y = attune.online_finish %acc, %max, %sum
+     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+     -> tensor<1x8x4x64xf32>
+  return %y : tensor<1x8x4x64xf32>
+}
+
+// CHECK-LABEL: @merge(
+func.func @merge(%a0: tensor<1x8x4x64xf32>, %m0: tensor<1x8x4xf32>, %l0: tensor<1x8x4xf32>,
+    %a1: tensor<1x8x4x64xf32>, %m1: tensor<1x8x4xf32>, %l1: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
+  // CHECK: attune.online_merge
+  %s:3 = attune.online_merge (%a0, %m0, %l0), (%a1, %m1, %l1)
+     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+  return %s#0 : tensor<1x8x4x64xf32>
+}
+
+// Sizes may be dynamic, storage narrow, and every variant given at once.
+// CHECK-LABEL: @every_variant(
+func.func @every_variant(%q: tensor<?x4x?x64xbf16>, %k: tensor<?x4x?x64xbf16>, %v: tensor<?x4x?x32xbf16>,
+    %mask: tensor<?x1x1x?xi1>, %bias: tensor<1x4x?x?xf32>, %per_head: tensor<4xf32>) -> (tensor<?x4x?x32xbf16>, tensor<?x4x?xf32>) {
+  // CHECK: attune.attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.000000e+00 mask %{{.+}} : tensor<?x1x1x?xi1> bias %{{.+}} : tensor<1x4x?x?xf32> slopes %{{.+}} : tensor<4xf32> sinks %{{.+}} : tensor<4xf32> causal <top_left> window 16 softcap 5.000000e+01 : tensor<?x4x?x64xbf16>, tensor<?x4x?x64xbf16>, tensor<?x4x?x32xbf16> -> tensor<?x4x?x32xbf16> lse tensor<?x4x?xf32>
+  %r, %l = attune.attention %q, %k, %v scale 1.0 mask %mask : tensor<?x1x1x?xi1> bias %bias : tensor<1x4x?x?xf32>
+      slopes %per_head : tensor<4xf32> sinks %per_head : tensor<4xf32> causal <top_left> window 16 softcap 50.0
+      : tensor<?x4x?x64xbf16>, tensor<?x4x?x64xbf16>, tensor<?x4x?x32xbf16> -> tensor<?x4x?x32xbf16> lse tensor<?x4x?xf32>
+  return %r, %l : tensor<?x4x?x32xbf16>, tensor<?x4x?xf32>
+}
+
+// CHECK-LABEL: @online(
+func.func @online(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>,
+    %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>, %sinks: tensor<8xf32>,
+    %m0: index, %n0: index, %m: index, %n: index) -> (tensor<1x8x4x64xf32>, tensor<1x8x4xf32>) {
+  // CHECK: attune.online_attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.250000e-01 causal <bottom_right> at[%{{.+}}, %{{.+}}] of[%{{.+}}, %{{.+}}] outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>)
+  %s:3 = attune.online_attention %q, %k, %v scale 1.250000e-01
+     causal <bottom_right> at [%m0, %n0] of [%m, %n]
+     outs(%acc, %max, %sum : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>,
+          tensor<1x8x4xf32>)
+     : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+     -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  // CHECK: attune.online_merge(%{{.+}}, %{{.+}}, %{{.+}}), (%{{.+}}, %{{.+}}, %{{.+}}) : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+  %t:3 = attune.online_merge (%s#0, %s#1, %s#2), (%acc, %max, %sum)
+     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+  // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} sinks %{{.+}} : tensor<8xf32> : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32> -> tensor<1x8x4x64xf32> lse tensor<1x8x4xf32>
+  %y, %l = attune.online_finish %t#0, %t#1, %t#2 sinks %sinks : tensor<8xf32>
+     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+     -> tensor<1x8x4x64xf32> lse tensor<1x8x4xf32>
+  return %y, %l : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+}
+
+// CHECK-LABEL: @heads(
+func.func @heads(%qkv: tensor<?x?x2304xf32>, %x: tensor<?x12x?x64xf32>) -> (tensor<?x12x?x64xf32>, tensor<?x?x768xf32>) {
+  // CHECK: attune.split_heads %{{.+}} at 768 : tensor<?x?x2304xf32> -> tensor<?x12x?x64xf32>
+  %k = attune.split_heads %qkv at 768
+     : tensor<?x?x2304xf32> -> tensor<?x12x?x64xf32>
+  // CHECK: attune.merge_heads %{{.+}} : tensor<?x12x?x64xf32> -> tensor<?x?x768xf32>
+  %y = attune.merge_heads %x : tensor<?x12x?x64xf32> -> tensor<?x?x768xf32>
+  return %k, %y : tensor<?x12x?x64xf32>, tensor<?x?x768xf32>
+}

@@ -1,0 +1,25 @@
+// RUN: attune-opt %s | FileCheck %s
+// RUN: attune-opt %s --mlir-print-op-generic | attune-opt | FileCheck %s
+
+// CHECK: attune.weight @h.qkv stacked : tensor<12x2304x768xf32> from [#attune.source<"h.{i}.attn.c_attn.weight", transposed>]
+attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
+    from [#attune.source<"h.{i}.attn.c_attn.weight", transposed>]
+// CHECK: attune.weight @qkv : tensor<12x4xbf16> from [#attune.source<"q">, #attune.source<"kv", rows = 0 to 4>, #attune.source<"kv", transposed, rows = 4 to 8>]
+attune.weight @qkv : tensor<12x4xbf16>
+    from [#attune.source<"q">, #attune.source<"kv", rows = 0 to 4>,
+          #attune.source<"kv", transposed, rows = 4 to 8>]
+// CHECK: attune.weight @q : tensor<768x768xf32> from [#attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>]
+attune.weight @q : tensor<768x768xf32>
+    from [#attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>]
+// CHECK: attune.weight @gate_up gated panels 16 : tensor<4x8x16xf32> from [#attune.source<"gate">, #attune.source<"up">]
+attune.weight @gate_up gated panels 16 : tensor<4x8x16xf32>
+    from [#attune.source<"gate">, #attune.source<"up">]
+
+// CHECK-LABEL: @get(
+func.func @get(%layer: index) -> (tensor<2304x768xf32>, tensor<12x4xbf16>) {
+  // CHECK: attune.weight_get @h.qkv[%{{.+}}] : tensor<2304x768xf32>
+  %w = attune.weight_get @h.qkv[%layer] : tensor<2304x768xf32>
+  // CHECK: attune.weight_get @qkv : tensor<12x4xbf16>
+  %v = attune.weight_get @qkv : tensor<12x4xbf16>
+  return %w, %v : tensor<2304x768xf32>, tensor<12x4xbf16>
+}
