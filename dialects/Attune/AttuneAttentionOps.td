@@ -44,9 +44,9 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     In this order: `E = c tanh(E/c)` with `softcap = c`; `E += bias`;
     `E += slope[h] * (n - (m + N - M))` (ALiBi, Press et al. 2022); and
     `E[m,n] = -inf` wherever `mask` is false, `causal` hides key n from query
-    m, or n is not among the `window` last keys up to m's own (so the window
-    counts the query itself; m stands at key position `m + N - M`, or at `m`
-    if the causal alignment is top_left).
+    m, or n is `window` or more keys before m's own (so the window counts the
+    query itself; m stands at key position `m + N - M`, or at `m` if the causal
+    alignment is top_left). A window alone hides no later key.
 
     A size of mask or bias that is 1 in the type is broadcast; a dynamic one is
     that of the scores.
