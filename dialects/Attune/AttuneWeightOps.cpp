@@ -26,7 +26,7 @@ LogicalResult WeightOp::verify() {
   if (!type.hasStaticShape())
     return emitOpError("has type ")
            << type << ", but a file holds tensors of known size";
-  int64_t least = (getStacked() ? 1 : 0) + (getPanelWidth() ? 3 : 0);
+  int64_t least = (getStacked() ? 1 : 0) + (getPanelWidth() ? 2 : 0);
   if (type.getRank() < least)
     return emitOpError("has type ") << type << ", which has no dimension for "
                                     << (getPanelWidth() ? "panels" : "layers");

@@ -13,8 +13,8 @@ attune.weight @w stacked : tensor<f32> from [#attune.source<"w.{i}">]
 // -----
 
 // W1: dimensions for panels
-// expected-error @+1 {{has type 'tensor<4x8xf32>', which has no dimension for panels}}
-attune.weight @w panels 8 : tensor<4x8xf32> from [#attune.source<"w">]
+// expected-error @+1 {{has type 'tensor<8xf32>', which has no dimension for panels}}
+attune.weight @w panels 8 : tensor<8xf32> from [#attune.source<"w">]
 
 // -----
 
