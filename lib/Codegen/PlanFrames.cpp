@@ -53,6 +53,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
 
   LogicalResult planFunction(func::FuncOp func) {
     atEntry.clear();
+    seen.clear();
     Block &body = func.getBody().front();
     entry = &body;
     // Sizes are computed at the very start, in the order they are needed.
@@ -127,6 +128,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       return;
     }
     dims.push_back(value);
+    seen.try_emplace(value, seen.size());
   }
 
   LogicalResult plan(func::FuncOp func, ArrayRef<memref::AllocOp> allocs) {
@@ -155,8 +157,9 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
                                    "function starts");
         collectFactors(moved, buffer.factor, buffer.dims);
       }
-      llvm::sort(buffer.dims, [](Value a, Value b) {
-        return a.getAsOpaquePointer() < b.getAsOpaquePointer();
+      // Not by address: the same model must give the same code every time.
+      llvm::sort(buffer.dims, [&](Value a, Value b) {
+        return seen.lookup(a) < seen.lookup(b);
       });
       buffers.push_back(buffer);
     }
@@ -271,6 +274,8 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   Block *entry = nullptr;
   OpBuilder start{static_cast<MLIRContext *>(nullptr)};
   llvm::MapVector<Value, Value> atEntry;
+  /// The dynamic sizes in the order they came up.
+  DenseMap<Value, unsigned> seen;
 };
 } // namespace
 } // namespace attune
