@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-// A file of its own: it takes most of the tool's compile time and never changes.
+// A file of its own: it takes most of the tool's compile time and never
+// changes.
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
