@@ -9,11 +9,20 @@
  *
  * Times one pass over TOKENS tokens (all logits) and one cached step after
  * them, and measures the FMA and read peaks of the same number of threads right
- * before and after. PARAMETERS are those of the matrices each token meets (GPT-2
- * small: 123.5e6 with its head); attention's products are not counted, so the
- * share of the peak is a lower bound. Medians of RUNS.
+ * before and after. PARAMETERS are those of the matrices each token meets
+ * (GPT-2 small: 123.5e6 with its head); attention's products are not counted,
+ * so the share of the peak is a lower bound. Medians of RUNS.
  *
- *   cc -O2 -pthread -Iinclude test/Benchmark/prefill.c -ldl -o prefill */
+ *   cc -O2 -pthread -Iinclude test/Benchmark/prefill.c -ldl -o prefill
+ *
+ * A few tokens of a small model show here that it still runs:
+ * REQUIRES: x86-64-v3
+ * RUN: attune compile %examples/storyteller -o %t.so
+ * RUN: %cc -O2 -pthread -I%attune_src_root/include %s -ldl -o %t.prefill
+ * RUN: %t.prefill %t.so 16 931200 2 1 | FileCheck %s
+ * CHECK: peak {{[0-9.]+}} GFLOP/s
+ * CHECK: forward 16 tokens: {{.*}} of peak
+ * CHECK: decode: {{.*}} tokens/s */
 
 #define _GNU_SOURCE
 #include "attune/Runtime/attune.h"
@@ -53,9 +62,10 @@ static double median(double *values, int n) {
     TYPE c0 = b, c1 = b, c2 = b, c3 = b, c4 = b, c5 = b, c6 = b, c7 = b,       \
          c8 = b, c9 = b, c10 = b, c11 = b;                                     \
     for (long k = 0; k < n; ++k) {                                             \
-      ONE(FMA, c0) ONE(FMA, c1) ONE(FMA, c2) ONE(FMA, c3)                      \
-      ONE(FMA, c4) ONE(FMA, c5) ONE(FMA, c6) ONE(FMA, c7)                      \
-      ONE(FMA, c8) ONE(FMA, c9) ONE(FMA, c10) ONE(FMA, c11)                    \
+      ONE(FMA, c0)                                                             \
+      ONE(FMA, c1) ONE(FMA, c2) ONE(FMA, c3) ONE(FMA, c4) ONE(FMA, c5)         \
+          ONE(FMA, c6) ONE(FMA, c7) ONE(FMA, c8) ONE(FMA, c9) ONE(FMA, c10)    \
+              ONE(FMA, c11)                                                    \
     }                                                                          \
   }
 KERNEL(fma256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps)
@@ -123,7 +133,8 @@ int main(int argc, char **argv) {
   }
   int64_t tokens = atoll(argv[2]);
   double parameters = atof(argv[3]);
-  int threads = argc > 4 ? atoi(argv[4]) : 2, runs = argc > 5 ? atoi(argv[5]) : 5;
+  int threads = argc > 4 ? atoi(argv[4]) : 2,
+      runs = argc > 5 ? atoi(argv[5]) : 5;
   void *library = dlopen(argv[1], RTLD_NOW);
   if (!library) {
     fprintf(stderr, "prefill: %s\n", dlerror());
@@ -162,7 +173,7 @@ int main(int argc, char **argv) {
   memset(memory, 1, memory_doubles * 8);
 
   double whole[64], step[64], prompt[64], fma = fma_peak(threads),
-                                         read = read_peak(threads);
+                                          read = read_peak(threads);
   for (int i = -1; i < runs; ++i) {
     double start = now();
     output.data = NULL;
