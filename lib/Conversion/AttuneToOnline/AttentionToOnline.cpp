@@ -93,6 +93,9 @@ public:
     if (int64_t known = tensorType(query).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
       tileQueries = std::min(tileQueries, known);
+    if (int64_t known = tensorType(key).getDimSize(2);
+        !ShapedType::isDynamic(known) && known > 0)
+      this->keyBlock = std::min(keyBlock, known);
   }
 
   ValueRange run() {

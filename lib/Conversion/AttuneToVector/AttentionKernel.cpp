@@ -17,13 +17,14 @@
 //     new maximum, factor to rescale by; probabilities over the scores, summed
 //     accumulator *= factor, += probabilities * values by the microkernel
 //
+// A single query needs no panels: each row takes the products of the keys where
+// they lie, and adds up the values where they lie, at the speed of memory.
+//
 // A last block of rows that is not full repeats the last row: its copies are
 // all read before any is written, so they write the same numbers.
 
-#include "Attention.h"
+#include "StepKernel.h"
 
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <cmath>
@@ -32,12 +33,10 @@
 using namespace mlir;
 
 namespace attune {
-namespace {
 
 using Values = KernelBuilder::Values;
 
-// Keys are transposed in squares of this many.
-constexpr int64_t kSquare = 8;
+namespace {
 
 /// The largest value that an index can have, if a constant says so.
 std::optional<int64_t> upperBound(Value value) {
@@ -64,36 +63,6 @@ std::optional<int64_t> upperBound(Value tensor, int64_t dim) {
   return upperBound(cast<Value>(size));
 }
 
-Value shuffle(KernelBuilder &k, Value a, Value b, ArrayRef<int64_t> lanes) {
-  return vector::ShuffleOp::create(k.b, k.loc, a, b, lanes);
-}
-
-/// Eight vectors of eight lanes, transposed in three rounds of two-operand
-/// shuffles, of which the first two stay within 128 bits.
-Values transposeSquare(KernelBuilder &k, ArrayRef<Value> rows) {
-  Values pairs, quads, columns;
-  for (int64_t i = 0; i < kSquare; i += 2) {
-    pairs.push_back(
-        shuffle(k, rows[i], rows[i + 1], {0, 8, 1, 9, 4, 12, 5, 13}));
-    pairs.push_back(
-        shuffle(k, rows[i], rows[i + 1], {2, 10, 3, 11, 6, 14, 7, 15}));
-  }
-  for (int64_t half = 0; half < kSquare; half += 4)
-    for (int64_t i = half; i < half + 2; ++i) {
-      quads.push_back(
-          shuffle(k, pairs[i], pairs[i + 2], {0, 1, 8, 9, 4, 5, 12, 13}));
-      quads.push_back(
-          shuffle(k, pairs[i], pairs[i + 2], {2, 3, 10, 11, 6, 7, 14, 15}));
-    }
-  for (int64_t i = 0; i < 4; ++i)
-    columns.push_back(
-        shuffle(k, quads[i], quads[i + 4], {0, 1, 2, 3, 8, 9, 10, 11}));
-  for (int64_t i = 0; i < 4; ++i)
-    columns.push_back(
-        shuffle(k, quads[i], quads[i + 4], {4, 5, 6, 7, 12, 13, 14, 15}));
-  return columns;
-}
-
 /// All lanes combined into one number, by halving.
 Value reduce(KernelBuilder &k, Value vector,
              llvm::function_ref<Value(Value, Value)> combine) {
@@ -111,339 +80,12 @@ Value reduce(KernelBuilder &k, Value vector,
   return vector::ExtractOp::create(k.b, k.loc, vector, int64_t{0});
 }
 
-Value maxIndex(KernelBuilder &k, Value lhs, Value rhs) {
-  return k.b.createOrFold<arith::MaxSIOp>(k.loc, lhs, rhs);
-}
-Value less(KernelBuilder &k, Value lhs, Value rhs) {
-  return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, lhs, rhs);
-}
+} // namespace
 
-/// 0, 1, 2, .. in the lanes.
-Value laneNumbers(KernelBuilder &k, int64_t lanes) {
-  SmallVector<int32_t> numbers(lanes);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return arith::ConstantOp::create(k.b, k.loc, k.b.getI32VectorAttr(numbers));
-}
-Value splatI32(KernelBuilder &k, Value index, int64_t lanes) {
-  Value narrow =
-      arith::IndexCastOp::create(k.b, k.loc, k.b.getI32Type(), index);
-  return vector::BroadcastOp::create(
-      k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), narrow);
-}
-Value toFloat(KernelBuilder &k, Value index) {
-  Value narrow =
-      arith::IndexCastOp::create(k.b, k.loc, k.b.getI32Type(), index);
-  return arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), narrow);
-}
-
-/// Emits one step; the members are what its parts share.
-class StepKernel {
-public:
-  StepKernel(OnlineAttentionOp op, const AttentionTile &tile,
-             int64_t maxQueries, int64_t maxKeys)
-      : op(op), lanes(tile.lanes), rows(tile.rows) {
-    auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
-    group = query.getDimSize(1) / key.getDimSize(1);
-    width = query.getDimSize(3);
-    valueWidth = tensorType(op.getValue()).getDimSize(3);
-    rowBlocks = llvm::divideCeil(group * maxQueries, rows);
-    keyPanels = llvm::divideCeil(maxKeys, lanes);
-    valuePanels = llvm::divideCeil(valueWidth, lanes);
-    masksRange = op.getWindow() || op.getCausal() != CausalAlign::None;
-    alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
-  }
-
-  Values emit(OpBuilder &builder);
-
-private:
-  /// A stacked row: which head and query of the tile, counted from zero.
-  struct Row {
-    Value head, query;
-  };
-  /// What the rows of one block see of the block of keys: row i the keys
-  /// [begin[i], end[i]), all rows together nothing outside [first, last).
-  struct Range {
-    Values begin, end;
-    Value first, last;
-    Value latestBegin, earliestEnd;
-  };
-
-  Value scratch(KernelBuilder &k, ArrayRef<int64_t> shape);
-  Row rowAt(KernelBuilder &k, Value number);
-  SmallVector<Row> rowsOf(KernelBuilder &k, Value block);
-  Value countRowBlocks(KernelBuilder &k);
-  Value packQueries(KernelBuilder &k, Value to);
-  Value packKeys(KernelBuilder &k, Value to);
-  Value packValues(KernelBuilder &k, Value to);
-  Values foldBlock(KernelBuilder &k, Value block, ValueRange carried);
-  Range visible(KernelBuilder &k, ArrayRef<Row> at);
-  Value keyPosition(KernelBuilder &k, const Row &row, bool topLeft);
-  void adjust(KernelBuilder &k, ArrayRef<Row> at, Value start, Values &scores);
-  Values hide(KernelBuilder &k, const Range &range, Value start,
-              ValueRange scores);
-  Value seenByMask(KernelBuilder &k, const Row &row, Value start);
-
-  /// Where a row is in a [batch, heads, queries, ..] tensor; a dimension of
-  /// size one serves all.
-  SmallVector<Value> place(KernelBuilder &k, Value tensor, const Row &row) {
-    SmallVector<Value> at = {batch, k.add(k.mul(kvHead, group), row.head),
-                             row.query};
-    for (int64_t dim = 0; dim < 3; ++dim)
-      if (tensorType(tensor).getDimSize(dim) == 1)
-        at[dim] = k.index(0);
-    return at;
-  }
-  SmallVector<Value> place(KernelBuilder &k, Value tensor, const Row &row,
-                           Value last) {
-    SmallVector<Value> at = place(k, tensor, row);
-    at.push_back(last);
-    return at;
-  }
-
-  OnlineAttentionOp op;
-  int64_t lanes, rows;
-  int64_t group, width, valueWidth;
-  int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
-  bool masksRange, alone;
-  Value batch, kvHead; // of the tile that is being folded
-  Value keys;          // in the block
-  Value packedQueries, packedKeys, packedValues;
-};
-
-Value StepKernel::scratch(KernelBuilder &k, ArrayRef<int64_t> shape) {
-  return bufferization::AllocTensorOp::create(
-      k.b, k.loc, RankedTensorType::get(shape, k.b.getF32Type()), ValueRange{});
-}
-
-Value StepKernel::countRowBlocks(KernelBuilder &k) {
-  return k.ceilDiv(k.mul(k.dim(op.getQuery(), 2), group), rows);
-}
-
-StepKernel::Row StepKernel::rowAt(KernelBuilder &k, Value number) {
-  Value queries = k.dim(op.getQuery(), 2);
-  Value total = k.mul(queries, group);
-  number = k.min(number, k.sub(total, k.index(1)));
-  if (group == 1)
-    return {k.index(0), number};
-  if (getConstantIntValue(queries) == 1)
-    return {number, k.index(0)};
-  return {arith::DivUIOp::create(k.b, k.loc, number, queries),
-          arith::RemUIOp::create(k.b, k.loc, number, queries)};
-}
-
-SmallVector<StepKernel::Row> StepKernel::rowsOf(KernelBuilder &k, Value block) {
-  SmallVector<Row> all;
-  Value first = k.mul(block, rows);
-  for (int64_t i = 0; i < rows; ++i)
-    all.push_back(rowAt(k, k.add(first, k.index(i))));
-  return all;
-}
-
-Value StepKernel::packQueries(KernelBuilder &k, Value to) {
-  auto packRow = [&](KernelBuilder &k, Value block, Value i, ValueRange c) {
-    Row row = rowAt(k, k.add(k.mul(block, rows), i));
-    Value scale = k.splat(op.getScale().convertToDouble(), lanes);
-    return forVectors(
-        k, k.index(width), lanes, c,
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-          Value x = k.load(op.getQuery(), place(k, op.getQuery(), row, column),
-                           lanes, valid);
-          x = arith::MulFOp::create(k.b, k.loc, x, scale);
-          return Values{k.store(x, c[0], {block, i, column})};
-        });
-  };
-  return k.forLoop(k.index(0), countRowBlocks(k), 1, to,
-                   [&](KernelBuilder &k, Value block, ValueRange c) {
-                     return k.forLoop(
-                         k.index(0), k.index(rows), 1, c,
-                         [&](KernelBuilder &k, Value i, ValueRange c) {
-                           return packRow(k, block, i, c);
-                         });
-                   })[0];
-}
-
-Value StepKernel::packKeys(KernelBuilder &k, Value to) {
-  Value last = k.sub(keys, k.index(1));
-  // Keys beyond the end repeat the last: masked later, but real memory.
-  auto packSquare = [&](KernelBuilder &k, Value panel, int64_t lane,
-                        Value column, int64_t columns, Value panels) {
-    Values square;
-    for (int64_t i = 0; i < kSquare; ++i) {
-      Value n = k.add(k.mul(panel, lanes), k.index(lane + i));
-      Value valid = columns < kSquare ? k.index(columns) : Value();
-      square.push_back(k.load(op.getKey(),
-                              {batch, kvHead, k.min(n, last), column}, kSquare,
-                              valid));
-    }
-    square = transposeSquare(k, square);
-    for (int64_t i = 0; i < columns; ++i)
-      panels = k.store(square[i], panels,
-                       {panel, k.add(column, k.index(i)), k.index(lane)});
-    return panels;
-  };
-  int64_t whole = width / kSquare * kSquare;
-  return k.forLoop(k.index(0), k.ceilDiv(keys, lanes), 1, to,
-                   [&](KernelBuilder &k, Value panel, ValueRange c) {
-                     Value panels = c[0];
-                     for (int64_t lane = 0; lane < lanes; lane += kSquare) {
-                       panels = k.forLoop(
-                           k.index(0), k.index(whole), kSquare, panels,
-                           [&](KernelBuilder &k, Value column, ValueRange c) {
-                             return Values{packSquare(k, panel, lane, column,
-                                                      kSquare, c[0])};
-                           })[0];
-                       if (whole < width)
-                         panels = packSquare(k, panel, lane, k.index(whole),
-                                             width - whole, panels);
-                     }
-                     return Values{panels};
-                   })[0];
-}
-
-Value StepKernel::packValues(KernelBuilder &k, Value to) {
-  return k.forLoop(
-      k.index(0), keys, 1, to, [&](KernelBuilder &k, Value n, ValueRange c) {
-        Value packed = c[0];
-        for (int64_t panel = 0; panel < valuePanels; ++panel) {
-          int64_t column = panel * lanes;
-          Value valid = valueWidth - column < lanes
-                            ? k.index(valueWidth - column)
-                            : Value();
-          Value x = k.load(op.getValue(), {batch, kvHead, n, k.index(column)},
-                           lanes, valid);
-          packed = k.store(x, packed, {k.index(panel), n, k.index(0)});
-        }
-        return Values{packed};
-      })[0];
-}
-
-/// The key position that a query stands at, relative to the block of keys.
-Value StepKernel::keyPosition(KernelBuilder &k, const Row &row, bool topLeft) {
-  Value position = k.add(op.getQueryOffset(), row.query);
-  if (!topLeft)
-    position = k.add(position, k.sub(op.getNumKeys(), op.getNumQueries()));
-  return k.sub(position, op.getKeyOffset());
-}
-
-StepKernel::Range StepKernel::visible(KernelBuilder &k, ArrayRef<Row> at) {
-  Range range;
-  Value zero = k.index(0);
-  if (!masksRange) {
-    range.begin.assign(at.size(), zero);
-    range.end.assign(at.size(), keys);
-    range.first = range.latestBegin = zero;
-    range.last = range.earliestEnd = keys;
-    return range;
-  }
-  Value earliestBegin, latestEnd;
-  for (const Row &row : at) {
-    Value past =
-        k.add(keyPosition(k, row, op.getCausal() == CausalAlign::TopLeft),
-              k.index(1));
-    Value begin = op.getWindow() ? k.sub(past, k.index(*op.getWindow())) : zero;
-    bool causal = op.getCausal() != CausalAlign::None;
-    Value end = causal ? k.min(past, keys) : keys;
-    range.begin.push_back(begin);
-    range.end.push_back(end);
-    bool first = range.end.size() == 1;
-    earliestBegin = first ? begin : k.min(earliestBegin, begin);
-    latestEnd = first ? end : maxIndex(k, latestEnd, end);
-    range.latestBegin = first ? begin : maxIndex(k, range.latestBegin, begin);
-    range.earliestEnd = first ? end : k.min(range.earliestEnd, end);
-  }
-  range.first = maxIndex(k, earliestBegin, zero);
-  range.last = maxIndex(k, latestEnd, zero);
-  return range;
-}
-
-/// Which lanes of a panel the mask operand lets a row see.
-Value StepKernel::seenByMask(KernelBuilder &k, const Row &row, Value start) {
-  // One element at a time: i1 vectors in memory are bits, i1 tensors bytes.
-  Values seen;
-  Value last = k.sub(keys, k.index(1));
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    Value n = k.min(k.add(start, k.index(lane)), last);
-    seen.push_back(k.loadScalar(op.getMask(), place(k, op.getMask(), row, n)));
-  }
-  return vector::FromElementsOp::create(
-      k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), seen);
-}
-
-/// Soft cap, bias, slopes and mask of the panel that starts at key `start`.
-void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
-                        Values &scores) {
-  Value valid = k.min(k.index(lanes), k.sub(keys, start));
-  Value sharedMask;
-  if (op.getMask() && tensorType(op.getMask()).getDimSize(1) == 1 &&
-      tensorType(op.getMask()).getDimSize(2) == 1)
-    sharedMask = seenByMask(k, at[0], start);
-  for (auto [row, score] : llvm::zip_equal(at, scores)) {
-    if (auto cap = op.getSoftcap()) {
-      double limit = cap->convertToDouble();
-      score =
-          arith::MulFOp::create(k.b, k.loc, score, k.splat(1.0 / limit, lanes));
-      score = math::TanhOp::create(k.b, k.loc, score);
-      score = arith::MulFOp::create(k.b, k.loc, score, k.splat(limit, lanes));
-    }
-    if (Value bias = op.getBias()) {
-      Value x = k.load(bias, place(k, bias, row, start), lanes, valid);
-      score = arith::AddFOp::create(k.b, k.loc, score, x);
-    }
-    if (Value slopes = op.getSlopes()) {
-      Value head = k.add(k.mul(kvHead, group), row.head);
-      Value slope = k.splat(k.loadScalar(slopes, {head}), lanes);
-      Value first = toFloat(k, k.sub(start, keyPosition(k, row, false)));
-      Value numbers = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes),
-                                              laneNumbers(k, lanes));
-      Value distance =
-          arith::AddFOp::create(k.b, k.loc, numbers, k.splat(first, lanes));
-      score = k.fma(slope, distance, score);
-    }
-    if (op.getMask()) {
-      Value seen = sharedMask ? sharedMask : seenByMask(k, row, start);
-      score = arith::SelectOp::create(k.b, k.loc, seen, score,
-                                      k.splat(-INFINITY, lanes));
-    }
-  }
-}
-
-/// Hides keys outside each row's range, if the panel has any.
-Values StepKernel::hide(KernelBuilder &k, const Range &range, Value start,
-                        ValueRange scores) {
-  Value end = k.add(start, k.index(lanes));
-  Value edge = less(k, range.earliestEnd, end);
-  if (op.getWindow())
-    edge = arith::OrIOp::create(k.b, k.loc, edge,
-                                less(k, start, range.latestBegin));
-  auto masked = [&](OpBuilder &builder, Location loc) {
-    KernelBuilder k(builder, loc);
-    Value numbers = laneNumbers(k, lanes);
-    Values hidden;
-    for (auto [i, score] : llvm::enumerate(scores)) {
-      Value stop = splatI32(k, k.sub(range.end[i], start), lanes);
-      Value seen = less(k, numbers, stop);
-      if (op.getWindow()) {
-        Value from = splatI32(k, k.sub(range.begin[i], start), lanes);
-        Value late = arith::CmpIOp::create(
-            builder, loc, arith::CmpIPredicate::sge, numbers, from);
-        seen = arith::AndIOp::create(builder, loc, seen, late);
-      }
-      hidden.push_back(arith::SelectOp::create(builder, loc, seen, score,
-                                               k.splat(-INFINITY, lanes)));
-    }
-    scf::YieldOp::create(builder, loc, hidden);
-  };
-  auto whole = [&](OpBuilder &builder, Location loc) {
-    scf::YieldOp::create(builder, loc, scores);
-  };
-  auto choice = scf::IfOp::create(k.b, k.loc, edge, masked, whole);
-  return Values(choice.getResults());
-}
-
-/// Folds the keys into one block of rows. Carried: scores, acc, max, sum.
-Values StepKernel::foldBlock(KernelBuilder &k, Value block,
-                             ValueRange carried) {
-  SmallVector<Row> at = rowsOf(k, block);
+/// Folds the keys into some rows. Carried: scores, acc, max, sum.
+Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
+                            ValueRange carried, Scores scoresOf, Sum sumUp) {
+  int64_t rows = at.size();
   Range range = visible(k, at);
   Value zero = k.index(0);
   Value firstPanel = zero;
@@ -457,27 +99,20 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
   // Scores, and in each lane the largest seen so far.
   Values state = {carried[0]};
   state.append(rows, k.splat(-INFINITY, lanes));
-  state = k.forLoop(
-      firstPanel, endPanel, 1, state,
-      [&](KernelBuilder &k, Value panel, ValueRange c) {
-        Values scores = emitMicrokernel(
-            k, rows, k.index(width), Values(rows, k.splat(0.0, lanes)),
-            [&](KernelBuilder &k, int64_t row, Value d) {
-              return k.loadScalar(packedQueries, {block, k.index(row), d});
-            },
-            [&](KernelBuilder &k, Value d) {
-              return k.load(packedKeys, {panel, d, k.index(0)}, lanes);
-            });
-        Value start = k.mul(panel, lanes);
-        adjust(k, at, start, scores);
-        scores = hide(k, range, start, scores);
-        Values next = {c[0]};
-        for (int64_t i = 0; i < rows; ++i) {
-          next[0] = k.store(scores[i], next[0], {k.index(i), start});
-          next.push_back(emitMax(k, scores[i], c[1 + i]));
-        }
-        return next;
-      });
+  state = k.forLoop(firstPanel, endPanel, 1, state,
+                    [&](KernelBuilder &k, Value panel, ValueRange c) {
+                      Values scores = scoresOf(k, panel);
+                      Value start = k.mul(panel, lanes);
+                      adjust(k, at, start, scores);
+                      scores = hide(k, range, start, scores);
+                      Values next = {c[0]};
+                      for (int64_t i = 0; i < rows; ++i) {
+                        next[0] =
+                            k.store(scores[i], next[0], {k.index(i), start});
+                        next.push_back(emitMax(k, scores[i], c[1 + i]));
+                      }
+                      return next;
+                    });
 
   // The new maxima, and by what the old states shrink.
   Values maxima, safe, shrink, factors;
@@ -522,8 +157,8 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
     Value added = reduce(k, sums[1 + i], [&](Value a, Value b) -> Value {
       return arith::AddFOp::create(k.b, k.loc, a, b);
     });
-    newSums.push_back(k.b.create<arith::AddFOp>(
-        k.loc, arith::MulFOp::create(k.b, k.loc, old, factors[i]), added));
+    newSums.push_back(arith::AddFOp::create(
+        k.b, k.loc, arith::MulFOp::create(k.b, k.loc, old, factors[i]), added));
   }
   Value max = carried[2], sum = carried[3];
   for (int64_t i = 0; i < rows; ++i) {
@@ -533,8 +168,27 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                                    place(k, sum, at[i]));
   }
 
-  // The weighted sum.
-  auto foldPanel = [&](KernelBuilder &k, Value panel, Value valid, Value acc) {
+  Value acc = sumUp(k, factors, probabilities, firstKey, depth, carried[1]);
+  return {probabilities, acc, max, sum};
+}
+
+/// Folds the keys into one block of rows, by the matrix microkernel.
+Values StepKernel::foldBlock(KernelBuilder &k, Value block,
+                             ValueRange carried) {
+  SmallVector<Row> at = rowsOf(k, block);
+  auto scores = [&](KernelBuilder &k, Value panel) {
+    return emitMicrokernel(
+        k, rows, k.index(width), Values(rows, k.splat(0.0, lanes)),
+        [&](KernelBuilder &k, int64_t row, Value d) {
+          return k.loadScalar(packedQueries, {block, k.index(row), d});
+        },
+        [&](KernelBuilder &k, Value d) {
+          return k.load(packedKeys, {panel, d, k.index(0)}, lanes);
+        });
+  };
+  auto sumPanel = [&](KernelBuilder &k, Value panel, Value valid,
+                      ValueRange factors, Value probabilities, Value first,
+                      Value depth, Value acc) {
     Value column = k.mul(panel, lanes);
     Values inits;
     for (int64_t i = 0; i < rows; ++i) {
@@ -545,26 +199,165 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
     Values folded = emitMicrokernel(
         k, rows, depth, inits,
         [&](KernelBuilder &k, int64_t row, Value n) {
-          return k.loadScalar(probabilities,
-                              {k.index(row), k.add(firstKey, n)});
+          return k.loadScalar(probabilities, {k.index(row), k.add(first, n)});
         },
         [&](KernelBuilder &k, Value n) {
-          return k.load(packedValues, {panel, k.add(firstKey, n), k.index(0)},
+          return k.load(packedValues, {panel, k.add(first, n), k.index(0)},
                         lanes);
         });
     for (int64_t i = 0; i < rows; ++i)
       acc = k.store(folded[i], acc, place(k, acc, at[i], column), valid);
     return acc;
   };
-  int64_t whole = valueWidth / lanes;
-  Value acc = k.forLoop(zero, k.index(whole), 1, carried[1],
-                        [&](KernelBuilder &k, Value panel, ValueRange c) {
-                          return Values{foldPanel(k, panel, {}, c[0])};
-                        })[0];
-  if (whole * lanes < valueWidth)
+  auto sum = [&](KernelBuilder &k, ValueRange factors, Value probabilities,
+                 Value first, Value depth, Value acc) {
+    int64_t whole = valueWidth / lanes;
     acc =
-        foldPanel(k, k.index(whole), k.index(valueWidth - whole * lanes), acc);
-  return {probabilities, acc, max, sum};
+        k.forLoop(k.index(0), k.index(whole), 1, acc,
+                  [&](KernelBuilder &k, Value panel, ValueRange c) {
+                    return Values{sumPanel(k, panel, {}, factors, probabilities,
+                                           first, depth, c[0])};
+                  })[0];
+    if (whole * lanes < valueWidth)
+      acc = sumPanel(k, k.index(whole), k.index(valueWidth - whole * lanes),
+                     factors, probabilities, first, depth, acc);
+    return acc;
+  };
+  return foldRows(k, at, carried, scores, sum);
+}
+
+/// The products of one query with a panel of keys, each where it lies: sums of
+/// eight keys at a time, turned so that keys become lanes.
+Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
+  Value last = k.sub(keys, k.index(1));
+  Value block = arith::DivUIOp::create(k.b, k.loc, head, k.index(rows));
+  Value row = arith::RemUIOp::create(k.b, k.loc, head, k.index(rows));
+  Value all = k.splat(0.0, lanes);
+  int64_t whole = width / kSquare * kSquare;
+  for (int64_t lane = 0; lane < lanes; lane += kSquare) {
+    Values at;
+    for (int64_t i = 0; i < kSquare; ++i)
+      at.push_back(k.min(k.add(k.mul(panel, lanes), k.index(lane + i)), last));
+    auto step = [&](KernelBuilder &k, Value column, Value valid,
+                    ValueRange sums) {
+      // Packed queries are zero beyond their width.
+      Value q = k.load(packedQueries, {block, row, column}, kSquare);
+      Values next;
+      for (int64_t i = 0; i < kSquare; ++i) {
+        Value x =
+            k.load(op.getKey(), {batch, kvHead, at[i], column}, kSquare, valid);
+        next.push_back(k.fma(x, q, sums[i]));
+      }
+      return next;
+    };
+    Values sums = k.forLoop(k.index(0), k.index(whole), kSquare,
+                            Values(kSquare, k.splat(0.0, kSquare)),
+                            [&](KernelBuilder &k, Value column, ValueRange c) {
+                              return step(k, column, {}, c);
+                            });
+    if (whole < width)
+      sums = step(k, k.index(whole), k.index(width - whole), sums);
+    sums = transposeSquare(k, sums);
+    for (int64_t half = kSquare / 2; half > 0; half /= 2)
+      for (int64_t i = 0; i < half; ++i)
+        sums[i] = arith::AddFOp::create(k.b, k.loc, sums[i], sums[i + half]);
+    all = vector::InsertStridedSliceOp::create(k.b, k.loc, sums[0], all,
+                                               ArrayRef<int64_t>{lane},
+                                               ArrayRef<int64_t>{1});
+  }
+  return all;
+}
+
+/// Folds the keys into the only query of one head.
+Values StepKernel::foldSingle(KernelBuilder &k, Value head,
+                              ValueRange carried) {
+  Row at{head, k.index(0)};
+  auto scores = [&](KernelBuilder &k, Value panel) {
+    return Values{products(k, head, panel)};
+  };
+  auto sum = [&](KernelBuilder &k, ValueRange factors, Value probabilities,
+                 Value first, Value depth, Value acc) {
+    Value factor = k.splat(factors[0], lanes);
+    // Four panels at a time fit in registers.
+    for (int64_t begin = 0; begin < valuePanels; begin += 4) {
+      int64_t end = std::min<int64_t>(begin + 4, valuePanels);
+      auto column = [&](int64_t panel) { return k.index(panel * lanes); };
+      auto valid = [&](int64_t panel) -> Value {
+        int64_t left = valueWidth - panel * lanes;
+        return left < lanes ? k.index(left) : Value();
+      };
+      Values sums;
+      for (int64_t p = begin; p < end; ++p) {
+        Value x = k.load(acc, place(k, acc, at, column(p)), lanes, valid(p));
+        sums.push_back(arith::MulFOp::create(k.b, k.loc, x, factor));
+      }
+      sums = k.forLoop(
+          k.index(0), depth, 1, sums,
+          [&](KernelBuilder &k, Value i, ValueRange c) {
+            Value n = k.add(first, i);
+            Value p =
+                k.splat(k.loadScalar(probabilities, {k.index(0), n}), lanes);
+            Values next;
+            for (int64_t panel = begin; panel < end; ++panel) {
+              int64_t left = valueWidth - panel * lanes;
+              Value x = k.load(op.getValue(),
+                               {batch, kvHead, n, k.index(panel * lanes)},
+                               lanes, left < lanes ? k.index(left) : Value());
+              next.push_back(k.fma(p, x, c[panel - begin]));
+            }
+            return next;
+          });
+      for (int64_t p = begin; p < end; ++p)
+        acc = k.store(sums[p - begin], acc, place(k, acc, at, column(p)),
+                      valid(p));
+    }
+    return acc;
+  };
+  return foldRows(k, at, carried, scores, sum);
+}
+
+/// Folds the keys into all rows that share them. States: acc, max, sum.
+Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
+  Values carried = {scoreScratch};
+  llvm::append_range(carried, states);
+  if (sharesMask)
+    packedMask = packMask(k, maskScratch);
+  auto blocks = [&](KernelBuilder &k) {
+    packedKeys = packKeys(k, keyScratch);
+    packedValues = packValues(k, valueScratch);
+    Values results =
+        k.forLoop(k.index(0), countRowBlocks(k), 1, carried,
+                  [&](KernelBuilder &k, Value block, ValueRange c) {
+                    return foldBlock(k, block, c);
+                  });
+    return Values(ArrayRef(results).drop_front());
+  };
+  auto singles = [&](KernelBuilder &k) {
+    Values results = k.forLoop(k.index(0), k.index(group), 1, carried,
+                               [&](KernelBuilder &k, Value head, ValueRange c) {
+                                 return foldSingle(k, head, c);
+                               });
+    return Values(ArrayRef(results).drop_front());
+  };
+  // More heads than this share enough work to pay for panels.
+  constexpr int64_t kMostSingles = 8;
+  Value queries = k.dim(op.getQuery(), 2);
+  auto known = getConstantIntValue(queries);
+  if (group > kMostSingles || (known && *known != 1))
+    return blocks(k);
+  if (known)
+    return singles(k);
+  Value single = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
+                                       op.getNumQueries(), k.index(1));
+  auto yield = [&](auto &&fold) {
+    return [&](OpBuilder &builder, Location loc) {
+      KernelBuilder inner(builder, loc);
+      scf::YieldOp::create(builder, loc, fold(inner));
+    };
+  };
+  auto choice =
+      scf::IfOp::create(k.b, k.loc, single, yield(singles), yield(blocks));
+  return Values(choice.getResults());
 }
 
 Values StepKernel::emit(OpBuilder &builder) {
@@ -580,11 +373,13 @@ Values StepKernel::emit(OpBuilder &builder) {
   if (auto forall = op->getParentOfType<scf::ForallOp>())
     home = forall.getBody();
   builder.setInsertionPointToStart(home);
-  Value queryScratch =
+  queryScratch =
       scratch(k, {rowBlocks, rows, int64_t(llvm::alignTo(width, lanes))});
-  Value keyScratch = scratch(k, {keyPanels, width, lanes});
-  Value valueScratch = scratch(k, {valuePanels, keyPanels * lanes, lanes});
-  Value scoreScratch = scratch(k, {rows, keyPanels * lanes});
+  keyScratch = scratch(k, {keyPanels, width, lanes});
+  valueScratch = scratch(k, {valuePanels, keyPanels * lanes, lanes});
+  scoreScratch = scratch(k, {rows, keyPanels * lanes});
+  if (sharesMask)
+    maskScratch = scratch(k, {keyPanels * lanes});
 
   // Queries that do not change from step to step are packed once.
   builder.setInsertionPoint(op);
@@ -605,15 +400,7 @@ Values StepKernel::emit(OpBuilder &builder) {
   auto tile = [&](KernelBuilder &k, ValueRange states) {
     if (!alone)
       packedQueries = packQueries(k, queryScratch);
-    packedKeys = packKeys(k, keyScratch);
-    packedValues = packValues(k, valueScratch);
-    Values carried = {scoreScratch};
-    llvm::append_range(carried, states);
-    carried = k.forLoop(k.index(0), countRowBlocks(k), 1, carried,
-                        [&](KernelBuilder &k, Value block, ValueRange c) {
-                          return foldBlock(k, block, c);
-                        });
-    return Values(ArrayRef(carried).drop_front());
+    return foldTile(k, states);
   };
   Values states = {op.getAcc(), op.getMax(), op.getSum()};
   if (alone)
@@ -629,6 +416,8 @@ Values StepKernel::emit(OpBuilder &builder) {
                          });
                    });
 }
+
+namespace {
 
 struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
   LowerStep(MLIRContext *context, const AttentionTile &tile)

@@ -1,0 +1,126 @@
+//===- StepKernel.h - A step of online softmax, in parts --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_STEPKERNEL_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_STEPKERNEL_H
+
+#include "Attention.h"
+
+namespace attune {
+
+// Keys are transposed in squares of this many.
+constexpr int64_t kSquare = 8;
+
+/// Eight vectors of eight lanes, transposed in three rounds of two-operand
+/// shuffles, of which the first two stay within 128 bits.
+KernelBuilder::Values transposeSquare(KernelBuilder &k,
+                                      llvm::ArrayRef<mlir::Value> rows);
+/// Some lanes of two vectors, counted through both.
+mlir::Value shuffle(KernelBuilder &k, mlir::Value a, mlir::Value b,
+                    llvm::ArrayRef<int64_t> lanes);
+
+/// Emits one step; the members are what its parts share.
+class StepKernel {
+public:
+  using Values = KernelBuilder::Values;
+
+  StepKernel(OnlineAttentionOp op, const AttentionTile &tile,
+             int64_t maxQueries, int64_t maxKeys)
+      : op(op), lanes(tile.lanes), rows(tile.rows) {
+    auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
+    group = query.getDimSize(1) / key.getDimSize(1);
+    width = query.getDimSize(3);
+    valueWidth = tensorType(op.getValue()).getDimSize(3);
+    rowBlocks = llvm::divideCeil(group * maxQueries, rows);
+    keyPanels = llvm::divideCeil(maxKeys, lanes);
+    valuePanels = llvm::divideCeil(valueWidth, lanes);
+    masksRange = op.getWindow() || op.getCausal() != CausalAlign::None;
+    alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
+    if (op.getMask()) {
+      auto mask = tensorType(op.getMask());
+      sharesMask = mask.getDimSize(1) == 1 && mask.getDimSize(2) == 1;
+    }
+  }
+
+  Values emit(mlir::OpBuilder &builder);
+
+private:
+  /// A stacked row: which head and query of the tile, counted from zero.
+  struct Row {
+    mlir::Value head, query;
+  };
+  /// What the rows of one block see of the block of keys: row i the keys
+  /// [begin[i], end[i]), all rows together nothing outside [first, last).
+  struct Range {
+    Values begin, end;
+    mlir::Value first, last;
+    mlir::Value latestBegin, earliestEnd;
+  };
+
+  /// The scores of some rows for one panel of keys.
+  using Scores = llvm::function_ref<Values(KernelBuilder &, mlir::Value panel)>;
+  /// acc * factors + probabilities * values, for keys [first, first + depth).
+  using Sum = llvm::function_ref<mlir::Value(
+      KernelBuilder &, mlir::ValueRange factors, mlir::Value probabilities,
+      mlir::Value first, mlir::Value depth, mlir::Value acc)>;
+
+  mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape);
+  Row rowAt(KernelBuilder &k, mlir::Value number);
+  llvm::SmallVector<Row> rowsOf(KernelBuilder &k, mlir::Value block);
+  mlir::Value countRowBlocks(KernelBuilder &k);
+  mlir::Value packQueries(KernelBuilder &k, mlir::Value to);
+  mlir::Value packKeys(KernelBuilder &k, mlir::Value to);
+  mlir::Value packValues(KernelBuilder &k, mlir::Value to);
+  mlir::Value packMask(KernelBuilder &k, mlir::Value to);
+  Values foldTile(KernelBuilder &k, mlir::ValueRange states);
+  Values foldBlock(KernelBuilder &k, mlir::Value block,
+                   mlir::ValueRange carried);
+  Values foldSingle(KernelBuilder &k, mlir::Value head,
+                    mlir::ValueRange carried);
+  Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at,
+                  mlir::ValueRange carried, Scores scores, Sum sum);
+  mlir::Value products(KernelBuilder &k, mlir::Value head, mlir::Value panel);
+  Range visible(KernelBuilder &k, llvm::ArrayRef<Row> at);
+  mlir::Value keyPosition(KernelBuilder &k, const Row &row, bool topLeft);
+  void adjust(KernelBuilder &k, llvm::ArrayRef<Row> at, mlir::Value start,
+              Values &scores);
+  Values hide(KernelBuilder &k, const Range &range, mlir::Value start,
+              mlir::ValueRange scores);
+  mlir::Value seenByMask(KernelBuilder &k, const Row &row, mlir::Value start);
+
+  /// Where a row is in a [batch, heads, queries, ..] tensor; a dimension of
+  /// size one serves all.
+  llvm::SmallVector<mlir::Value> place(KernelBuilder &k, mlir::Value tensor,
+                                       const Row &row) {
+    llvm::SmallVector<mlir::Value> at = {
+        batch, k.add(k.mul(kvHead, group), row.head), row.query};
+    for (int64_t dim = 0; dim < 3; ++dim)
+      if (tensorType(tensor).getDimSize(dim) == 1)
+        at[dim] = k.index(0);
+    return at;
+  }
+  llvm::SmallVector<mlir::Value> place(KernelBuilder &k, mlir::Value tensor,
+                                       const Row &row, mlir::Value last) {
+    llvm::SmallVector<mlir::Value> at = place(k, tensor, row);
+    at.push_back(last);
+    return at;
+  }
+
+  OnlineAttentionOp op;
+  int64_t lanes, rows;
+  int64_t group, width, valueWidth;
+  int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
+  bool masksRange, alone, sharesMask = false;
+  mlir::Value batch, kvHead; // of the tile that is being folded
+  mlir::Value keys;          // in the block
+  mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
+  mlir::Value packedQueries, packedKeys, packedValues, packedMask;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_STEPKERNEL_H

@@ -1,0 +1,70 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 key-block=256}))" | FileCheck %s
+
+// Four heads share each key head: tiles of 24 queries of all four.
+// CHECK-LABEL: func.func @grouped(
+// CHECK-SAME:    %[[Q:.+]]: tensor<?x8x?x64xf32>, %[[K:.+]]: tensor<?x2x?x64xf32>, %[[V:.+]]: tensor<?x2x?x32xf32>)
+// CHECK:         %[[M:.+]] = tensor.dim %[[Q]], %c2
+// CHECK:         %[[N:.+]] = tensor.dim %[[K]], %c2
+// CHECK:         %[[OUT:.+]] = tensor.empty({{.+}}, %[[M]]) : tensor<?x8x?x32xf32>
+// CHECK:         %[[BLOCKS:.+]] = arith.divsi %{{.+}}, %c24
+// CHECK:         scf.forall (%[[B:.+]], %[[G:.+]], %[[I:.+]]) in (%{{.+}}, 2, %[[BLOCKS]]) shared_outs(%[[O:.+]] = %[[OUT]])
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[I]], %c24
+// CHECK:           %[[LEFT:.+]] = arith.subi %[[M]], %[[FIRST]]
+// CHECK:           %[[COUNT:.+]] = arith.minsi %[[LEFT]], %c24
+// CHECK:           %[[H:.+]] = arith.muli %[[G]], %c4
+// CHECK:           %[[TILE:.+]] = tensor.extract_slice %[[Q]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 64]
+// Scratch has a static size; the states are its front part.
+// CHECK:           bufferization.alloc_tensor() : tensor<1x4x24x32xf32>
+// CHECK:           bufferization.alloc_tensor() : tensor<1x4x24xf32>
+// CHECK:           bufferization.alloc_tensor() : tensor<1x4x24xf32>
+// CHECK:           %[[STATES:.+]]:3 = scf.for %[[AT:.+]] = %c0 to %[[N]] step %c256
+// CHECK:             %[[KEYS:.+]] = arith.minsi %{{.+}}, %c256
+// CHECK:             %[[KTILE:.+]] = tensor.extract_slice %[[K]][%[[B]], %[[G]], %[[AT]], 0] [1, 1, %[[KEYS]], 64]
+// CHECK:             %[[VTILE:.+]] = tensor.extract_slice %[[V]][%[[B]], %[[G]], %[[AT]], 0] [1, 1, %[[KEYS]], 32]
+// CHECK:             attune.online_attention %[[TILE]], %[[KTILE]], %[[VTILE]] scale 1.250000e-01 at[%[[FIRST]], %[[AT]]] of[%[[M]], %[[N]]]
+// CHECK:           %[[Y:.+]] = attune.online_finish %[[STATES]]#0, %[[STATES]]#1, %[[STATES]]#2
+// CHECK:           tensor.parallel_insert_slice %[[Y]] into %[[O]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 32]
+func.func @grouped(%q: tensor<?x8x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tensor<?x2x?x32xf32>) -> tensor<?x8x?x32xf32> {
+  %y = attune.attention %q, %k, %v scale 0.125
+    : tensor<?x8x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x32xf32> -> tensor<?x8x?x32xf32>
+  return %y : tensor<?x8x?x32xf32>
+}
+
+// Blocks of keys that the whole tile cannot see are not visited: the loop ends
+// at the last query's own key and starts at the window of the first.
+// CHECK-LABEL: func.func @window(
+// CHECK:         %[[M:.+]] = tensor.dim %arg0, %c2
+// CHECK:         %[[N:.+]] = tensor.dim %arg1, %c2
+// CHECK:         %[[FIRST:.+]] = arith.muli %{{.+}}, %c96
+// CHECK:         %[[COUNT:.+]] = arith.minsi %{{.+}}, %c96
+// CHECK:         %[[SHIFT:.+]] = arith.subi %[[N]], %[[M]]
+// CHECK:         %[[POS:.+]] = arith.addi %[[FIRST]], %[[SHIFT]]
+// CHECK:         %[[PAST:.+]] = arith.addi %[[POS]], %[[COUNT]]
+// CHECK:         %[[LAST:.+]] = arith.minsi %[[N]], %[[PAST]]
+// CHECK:         %[[END:.+]] = arith.maxsi %[[LAST]], %c0
+// CHECK:         %[[FROM:.+]] = arith.subi %[[POS]], %c63
+// CHECK:         %[[BEGIN:.+]] = arith.maxsi %[[FROM]], %c0
+// CHECK:         scf.for %{{.+}} = %[[BEGIN]] to %[[END]] step %c256
+// CHECK:           attune.online_attention {{.*}} causal <bottom_right> window 64
+func.func @window(%q: tensor<?x1x?x64xf32>, %k: tensor<?x1x?x64xf32>) -> tensor<?x1x?x64xf32> {
+  %y = attune.attention %q, %k, %k scale 0.125 causal <bottom_right> window 64
+    : tensor<?x1x?x64xf32>, tensor<?x1x?x64xf32>, tensor<?x1x?x64xf32> -> tensor<?x1x?x64xf32>
+  return %y : tensor<?x1x?x64xf32>
+}
+
+// A mask that serves every head and query is cut along batch and keys alone;
+// static lengths shorter than a block bound the scratch.
+// CHECK-LABEL: func.func @masked(
+// CHECK:         bufferization.alloc_tensor() : tensor<1x2x7x16xf32>
+// CHECK:         scf.for %[[AT:.+]] = %c0 to %c40 step %c40
+// CHECK:           tensor.extract_slice %arg3[%{{.+}}, 0, 0, %[[AT]]] [1, 1, 1, %{{.+}}]
+// CHECK:           tensor.extract_slice %arg4[0, %{{.+}}, %{{.+}}, %[[AT]]] [1, 2, %{{.+}}, %{{.+}}]
+// CHECK:         %{{.+}}, %[[LSE:.+]] = attune.online_finish {{.*}} sinks %{{.+}} lse tensor<1x2x?xf32>
+// CHECK-DAG:     tensor.parallel_insert_slice %[[LSE]] into
+func.func @masked(%q: tensor<2x4x7x16xf16>, %k: tensor<2x2x40x16xf16>, %v: tensor<2x2x40x16xf16>,
+                  %mask: tensor<2x1x1x40xi1>, %bias: tensor<1x4x7x40xf32>, %sinks: tensor<4xf32>)
+    -> (tensor<2x4x7x16xf16>, tensor<2x4x7xf32>) {
+  %y, %lse = attune.attention %q, %k, %v scale 0.25 mask %mask : tensor<2x1x1x40xi1> bias %bias : tensor<1x4x7x40xf32> sinks %sinks : tensor<4xf32>
+    : tensor<2x4x7x16xf16>, tensor<2x2x40x16xf16>, tensor<2x2x40x16xf16> -> tensor<2x4x7x16xf16> lse tensor<2x4x7xf32>
+  return %y, %lse : tensor<2x4x7x16xf16>, tensor<2x4x7xf32>
+}
