@@ -54,18 +54,28 @@ static double median(double *values, int n) {
 /* Twelve independent accumulators hide the latency of two FMA units; the empty
  * asm keeps each in its register and in the loop. */
 #define ONE(FMA, X)                                                            \
-  X = FMA(X, a, b);                                                            \
-  __asm__ volatile("" : "+v"(X));
+  do {                                                                         \
+    X = FMA(X, a, b);                                                          \
+    __asm__ volatile("" : "+v"(X));                                            \
+  } while (0)
 #define KERNEL(NAME, TARGET, TYPE, SET, FMA)                                   \
   __attribute__((target(TARGET), noinline)) static void NAME(long n) {         \
     TYPE a = SET(0.5f), b = SET(1.0f);                                         \
     TYPE c0 = b, c1 = b, c2 = b, c3 = b, c4 = b, c5 = b, c6 = b, c7 = b,       \
          c8 = b, c9 = b, c10 = b, c11 = b;                                     \
     for (long k = 0; k < n; ++k) {                                             \
-      ONE(FMA, c0)                                                             \
-      ONE(FMA, c1) ONE(FMA, c2) ONE(FMA, c3) ONE(FMA, c4) ONE(FMA, c5)         \
-          ONE(FMA, c6) ONE(FMA, c7) ONE(FMA, c8) ONE(FMA, c9) ONE(FMA, c10)    \
-              ONE(FMA, c11)                                                    \
+      ONE(FMA, c0);                                                            \
+      ONE(FMA, c1);                                                            \
+      ONE(FMA, c2);                                                            \
+      ONE(FMA, c3);                                                            \
+      ONE(FMA, c4);                                                            \
+      ONE(FMA, c5);                                                            \
+      ONE(FMA, c6);                                                            \
+      ONE(FMA, c7);                                                            \
+      ONE(FMA, c8);                                                            \
+      ONE(FMA, c9);                                                            \
+      ONE(FMA, c10);                                                           \
+      ONE(FMA, c11);                                                           \
     }                                                                          \
   }
 KERNEL(fma256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps)
