@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CHeader.h"
+#include "InMemory.h"
 #include "Lowering.h"
 #include "OutputFile.h"
 #include "Verbs.h"
@@ -193,7 +194,10 @@ ExitCode driver::runCompile(const Options &options, Report &report) {
     checkpoint = openCheckpoint(*source, report);
     if (!checkpoint)
       return ExitCode::BadInput;
-  }
+  } else if (emit >= Emit::So && hasWeights(*source))
+    report.warning({}, "without --weights the result holds code alone; it "
+                       "will look for '" +
+                           options.output + ".weights'");
   return Compiler(options, report, *source, emit)
       .run(checkpoint ? &*checkpoint : nullptr);
 }

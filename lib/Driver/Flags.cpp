@@ -257,7 +257,7 @@ constexpr unsigned every = compiling | inspect | import;
 
 ArrayRef<Flag> driver::getFlags() {
   static const Flag flags[] = {
-      {"o", "OUT", compile | import, applyText<&Options::output>,
+      {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
        "Write the result here; it appears whole or not at all"},
       {"emit", "KIND", compile, applyEmit,
        "What to write: json, mlir (as imported), tensor, loops, llvm, asm, "

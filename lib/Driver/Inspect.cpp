@@ -11,8 +11,13 @@
 #include "Verbs.h"
 
 #include "attune/Analysis/ModelStatistics.h"
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Safetensors.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/BinaryFormat/Magic.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace attune;
@@ -43,7 +48,68 @@ std::string driver::describeStatistics(const spec::Model &model) {
   return text;
 }
 
+/// The metadata of a product, which stands in it as one text that ends in zero.
+/// It is read and not run: a binary may come from anywhere.
+static std::optional<runtime::ModelInfo> readProduct(const std::string &path,
+                                                     Report &report) {
+  runtime::MappedFile file;
+  std::string problem;
+  if (!file.open(path, problem)) {
+    report.error({}, problem);
+    return std::nullopt;
+  }
+  llvm::StringRef bytes(reinterpret_cast<const char *>(file.data()),
+                        file.size());
+  static constexpr llvm::StringLiteral start("{\"abi\":");
+  for (size_t at = bytes.find(start); at != llvm::StringRef::npos;
+       at = bytes.find(start, at + 1)) {
+    llvm::StringRef text = bytes.substr(at);
+    text = text.take_front(text.find('\0'));
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+    if (!value) {
+      llvm::consumeError(value.takeError());
+      continue;
+    }
+    const llvm::json::Object *object = value->getAsObject();
+    const llvm::json::Array *entries =
+        object ? object->getArray("entries") : nullptr;
+    runtime::ModelInfo info;
+    runtime::Error error;
+    if (entries && runtime::parseModelInfo({text.data(), text.size()},
+                                           entries->size(), info, error))
+      return info;
+  }
+  report.error({}, "'" + path + "' is a binary, but not one of Attune's");
+  return std::nullopt;
+}
+
+static bool isBinary(const std::string &path) {
+  llvm::file_magic magic;
+  return !llvm::sys::fs::is_directory(path) &&
+         !llvm::identify_magic(path, magic) &&
+         (magic == llvm::file_magic::elf ||
+          magic == llvm::file_magic::elf_relocatable ||
+          magic == llvm::file_magic::elf_executable ||
+          magic == llvm::file_magic::elf_shared_object);
+}
+
+static ExitCode inspectProduct(const Options &options, Report &report) {
+  if (!options.dims.empty())
+    return report.fail("--dim needs the model: a binary carries the figures "
+                       "that were counted when it was compiled");
+  if (options.format == "html")
+    return report.fail("--format=html needs the model; a binary has a table "
+                       "and JSON");
+  std::optional<runtime::ModelInfo> info = readProduct(options.model, report);
+  if (!info)
+    return ExitCode::BadInput;
+  llvm::outs() << runtime::formatInspection(*info, options.format == "json");
+  return ExitCode::Success;
+}
+
 ExitCode driver::runInspect(const Options &options, Report &report) {
+  if (isBinary(options.model))
+    return inspectProduct(options, report);
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;

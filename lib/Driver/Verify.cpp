@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <cstdio>
 
 using namespace attune;
 using namespace attune::driver;
@@ -83,6 +84,13 @@ private:
 };
 } // namespace
 
+/// Enough digits to tell any two floats apart.
+static std::string digits(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", double(value));
+  return text;
+}
+
 void Verifier::compare(const std::string &layer, const float *got,
                        const float *want, uint64_t count,
                        const std::string &where) {
@@ -108,10 +116,9 @@ void Verifier::compare(const std::string &layer, const float *got,
     bool good =
         difference <= atol * largest + rtol * std::fabs(double(want[i]));
     if (!good && finding.failedCase.empty())
-      finding.failedCase =
-          where + llvm::formatv(": {0} where {1} is expected, at element {2}",
-                                got[i], want[i], i)
-                      .str();
+      finding.failedCase = where + ": " + digits(got[i]) + " where " +
+                           digits(want[i]) + " is expected, at element " +
+                           std::to_string(i);
   }
 }
 

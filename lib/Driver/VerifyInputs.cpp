@@ -60,13 +60,6 @@ std::vector<VerifyCase> driver::makeVerifyCases(
     check.batch = batch;
     cases.push_back(check);
   };
-  add("length 1", 1, 1);
-  add("length 2", 2, 2);
-  add("length 17", 17, 3);
-  add("length 65", 65, 2);
-  if (longest != 65)
-    add("length " + std::to_string(longest), longest, 1);
-
   bool hasMask = false, hasFloats = false;
   size_t openSizes = 0;
   std::vector<std::string> seen;
@@ -82,11 +75,25 @@ std::vector<VerifyCase> driver::makeVerifyCases(
         ++openSizes;
       }
   }
+  // With every size asked for there is one set of lengths.
+  bool asked = !seen.empty();
+  for (const std::string &symbol : seen)
+    asked &= fixed.count(symbol) != 0;
+  if (asked) {
+    add("as asked", 1, 2);
+  } else {
+    add("length 1", 1, 1);
+    add("length 2", 2, 2);
+    add("length 17", 17, 3);
+    add("length 65", 65, 2);
+    if (longest != 65)
+      add("length " + std::to_string(longest), longest, 1);
+  }
   if (hasMask) {
     add("left padding", std::min<int64_t>(longest, 33), 3);
     cases.back().padded = true;
   }
-  if (openSizes > 1) {
+  if (openSizes > 1 && !asked) {
     add("7 against 40", 7, 2);
     cases.back().stretch = 33;
     add("40 against 7", 40, 2);

@@ -8,7 +8,6 @@
                                               into NAME.0, NAME.1, ...; the other
                                               tensors as they are
   tensors.py ids FILE NAME                    integers, comma-separated
-  tensors.py argmax FILE NAME                 of the last dimension, per row
 """
 import json
 import struct
@@ -43,6 +42,20 @@ def save(path, tensors):
             file.write(raw)
 
 
+def split(tensors, cut):
+    """The tensors, with the one named `cut` in pieces."""
+    result = {}
+    for name, (dtype, shape, raw) in tensors.items():
+        if name != cut:
+            result[name] = (dtype, shape, raw)
+            continue
+        each = len(raw) // shape[0]
+        for i in range(shape[0]):
+            result[f"{name}.{i}"] = (dtype, shape[1:],
+                                     raw[i * each:(i + 1) * each])
+    return result
+
+
 def main():
     verb, path = sys.argv[1:3]
     tensors = load(path)
@@ -53,26 +66,11 @@ def main():
             chosen[new or name] = tensors[name]
         save(sys.argv[3], chosen)
     elif verb == "split":
-        result = {}
-        for name, (dtype, shape, raw) in tensors.items():
-            if name != sys.argv[4]:
-                result[name] = (dtype, shape, raw)
-                continue
-            each = len(raw) // shape[0]
-            for i in range(shape[0]):
-                result[f"{name}.{i}"] = (dtype, shape[1:],
-                                         raw[i * each:(i + 1) * each])
-        save(sys.argv[3], result)
+        save(sys.argv[3], split(tensors, sys.argv[4]))
     elif verb == "ids":
         dtype, _, raw = tensors[sys.argv[3]]
         code = {"I64": "q", "I32": "i"}[dtype]
         print(",".join(str(value) for value in array(code, raw)))
-    elif verb == "argmax":
-        _, shape, raw = tensors[sys.argv[3]]
-        values, width = array("f", raw), shape[-1]
-        print(",".join(
-            str(max(range(width), key=lambda i: values[row + i]))
-            for row in (range(0, len(values), width))))
     else:
         sys.exit(__doc__)
 
