@@ -32,7 +32,8 @@ LogicalResult WeightOp::verify() {
                                     << (getPanelWidth() ? "panels" : "layers");
   // W2
   for (auto source : getSources().getAsRange<WeightSourceAttr>())
-    if (getStacked() && !source.getTensor().contains("{i}"))
+    if (getStacked() && !source.getTensor().contains("{i}") &&
+        !source.getTensor().contains("{i+"))
       return emitOpError("is stacked over ")
              << type.getDimSize(0) << " layers, but its source '"
              << source.getTensor() << "' does not say {i}";

@@ -29,7 +29,8 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
 
     Verifier rules (tests: `invalid-weight.mlir`, one case per label):
     - W1: the type is static and has the dimensions that layers and panels need.
-    - W2: a stacked weight names its layers with `{i}` in every source.
+    - W2: a stacked weight names its layers with `{i}` (or `{i+N}`, for numbers
+      that start at N) in every source.
     - W3: at least one source.
     - W4: panels are as wide as the last dimension of the type.
     - W5: rows of a source begin at 0 or later and end after they begin.

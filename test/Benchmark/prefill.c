@@ -22,7 +22,8 @@
  * RUN: %t.prefill %t.so 16 931200 2 1 | FileCheck %s
  * CHECK: peak {{[0-9.]+}} GFLOP/s
  * CHECK: forward 16 tokens: {{.*}} of peak
- * CHECK: decode: {{.*}} tokens/s */
+ * CHECK: decode: {{.*}} tokens/s
+ */
 
 #define _GNU_SOURCE
 #include "attune/Runtime/attune.h"
