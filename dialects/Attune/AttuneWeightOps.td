@@ -23,9 +23,10 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     `panel_width` is absent for row-major storage. With `panel_width = R` an
     [N, K] matrix is stored as ceil(N/R) panels of [K, R], the last one padded
     with zeros, which is how the matmul kernels stream it; the type is then
-    [(L,) ceil(N/R), K, R], or [(L,) ceil(N/R), R] for a bias. `gated` interleaves the panels of the two halves
-    of the rows: gate panel 0, up panel 0, gate panel 1, ... Packing leaves N,
-    which the panels no longer tell, in the attribute `attune.rows`.
+    [(L,) ceil(N/R), K, R], or [(L,) ceil(N/R), R] for a bias. `gated`
+    interleaves the panels of the two halves of the rows: gate panel 0, up
+    panel 0, gate panel 1, ... Packing leaves N, which the panels no longer
+    tell, in the attribute `attune.rows`.
 
     Verifier rules (tests: `invalid-weight.mlir`, one case per label):
     - W1: the type is static and has the dimensions that layers and panels need.
