@@ -55,12 +55,13 @@ struct ExpandExp2 final : OpRewritePattern<math::Exp2Op> {
       return arith::ConstantOp::create(b, loc,
                                        DenseElementsAttr::get(intType, value));
     };
-    // 2^n in two factors, so that n = 128 does not overflow the bits early.
-    Value scaled = arith::AddIOp::create(b, loc, bits, integer(126));
-    scaled = arith::ShLIOp::create(b, loc, scaled, integer(23));
-    Value power = arith::BitcastOp::create(b, loc, type, scaled);
-    Value result = arith::MulFOp::create(
-        b, loc, arith::MulFOp::create(b, loc, p, power), constant(2.0));
+    // Added to the exponent of p, since 2^n itself is out of range at the ends:
+    // p is at least 1 where n = -126, and below 1 where n = 128 but for x =
+    // 128, whose bits become those of +inf.
+    Value scaled = arith::ShLIOp::create(b, loc, bits, integer(23));
+    scaled = arith::AddIOp::create(
+        b, loc, arith::BitcastOp::create(b, loc, intType, p), scaled);
+    Value result = arith::BitcastOp::create(b, loc, type, scaled);
     Value tiny = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x,
                                        constant(-126.0));
     result = arith::SelectOp::create(b, loc, tiny, constant(0.0), result);

@@ -101,11 +101,13 @@ struct DestinationPassing final
     OpBuilder b(func.getContext());
     auto returnOp = cast<func::ReturnOp>(func.getBody().back().getTerminator());
     for (BlockArgument argument : func.getArguments())
-      if (isa<TensorType>(argument.getType()))
-        func.setArgAttr(argument.getArgNumber(), kWritable,
-                        b.getBoolAttr(func.getArgAttrOfType<StringAttr>(
-                                          argument.getArgNumber(),
-                                          "attune.kind") == "cache"));
+      if (isa<TensorType>(argument.getType())) {
+        // An argument of handwritten IR may have no kind.
+        unsigned number = argument.getArgNumber();
+        auto kind = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
+        bool writable = kind && kind.getValue() == "cache";
+        func.setArgAttr(number, kWritable, b.getBoolAttr(writable));
+      }
     for (OpOperand &operand : returnOp->getOpOperands()) {
       if (!isa<RankedTensorType>(operand.get().getType()))
         continue;

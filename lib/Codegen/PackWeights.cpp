@@ -21,7 +21,8 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (panelWidth < 1) {
-      module.emitError("panel-width must be positive, not ") << panelWidth;
+      module.emitError("panel-width must be positive, not ")
+          << panelWidth.getValue();
       return signalPassFailure();
     }
     SymbolTable symbols(module);

@@ -116,7 +116,8 @@ def ApproximateMath : Pass<"attune-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "Vector exp, exp2, tanh and erf as polynomials";
   let description = [{
     Needs: math ops on vectors.
-    Gives: arithmetic only, no call per element. Scalar ops are left to libm.
+    Gives: arithmetic only, no call per element. Scalar exp and exp2 are left to
+    libm.
     Keeps: relative error below 4e-7 for exp and exp2, absolute error below 5e-7
     for tanh and erf.
   }];

@@ -1,0 +1,119 @@
+"""Writes a program that prints FUNCTION of many numbers, or checks its output.
+
+Usage: math_case.py FUNCTION            prints the program
+       math_case.py FUNCTION OUTPUT     compares with libm in double precision
+"""
+
+import math
+import re
+import struct
+import sys
+
+LANES = 16
+
+
+def single(value):
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def numbers(function):
+    special = [0.0, -0.0, math.inf, -math.inf, math.nan, 100.0, -100.0, 1e-45,
+               -1e-45, 1e-39, -1e-39, 1e30, -1e30, 88.0, -87.0, 126.5, 127.9,
+               -125.5, 0.5, -0.5, 1.0, -1.0, 7.9, -7.9, 1e-4, -1e-4]
+    # Where neither overflows; the special ones go beyond.
+    edge = {"exp": 87.0, "exp2": 125.0}.get(function, 8.0)
+    grid = [edge * (2 * i / 970 - 1) for i in range(971)]
+    values = [single(value) for value in special + grid]
+    return values + [0.0] * (-len(values) % LANES)
+
+
+def bits(value):
+    return "0x%08X" % struct.unpack("I", struct.pack("f", value))[0]
+
+
+def program(function):
+    values = numbers(function)
+    n = len(values)
+    print(f"""memref.global "private" constant @x : memref<{n}xf32> = dense<[{', '.join(map(bits, values))}]>
+func.func private @printMemrefF32(memref<*xf32>) attributes {{llvm.emit_c_interface}}
+func.func @main() {{
+  %c0 = arith.constant 0 : index
+  %step = arith.constant {LANES} : index
+  %n = arith.constant {n} : index
+  %zero = arith.constant 0.0 : f32
+  %x = memref.get_global @x : memref<{n}xf32>
+  %y = memref.alloc() : memref<{n}xi32>
+  %r = memref.alloc() : memref<{2 * n}xf32>
+  %two = arith.constant 2 : index
+  %one = arith.constant 1 : index
+  %low = arith.constant 65535 : i32
+  %half = arith.constant 16 : i32
+  scf.for %i = %c0 to %n step %step {{
+    %v = vector.load %x[%i] : memref<{n}xf32>, vector<{LANES}xf32>
+    %f = math.{function} %v : vector<{LANES}xf32>
+    %b = arith.bitcast %f : vector<{LANES}xf32> to vector<{LANES}xi32>
+    vector.store %b, %y[%i] : memref<{n}xi32>, vector<{LANES}xi32>
+  }}
+  // As two halves of 16 bits: printing f32 would round to six digits.
+  scf.for %i = %c0 to %n step %one {{
+    %b = memref.load %y[%i] : memref<{n}xi32>
+    %h = arith.shrui %b, %half : i32
+    %l = arith.andi %b, %low : i32
+    %hf = arith.uitofp %h : i32 to f32
+    %lf = arith.uitofp %l : i32 to f32
+    %j = arith.muli %i, %two : index
+    %k = arith.addi %j, %one : index
+    memref.store %hf, %r[%j] : memref<{2 * n}xf32>
+    memref.store %lf, %r[%k] : memref<{2 * n}xf32>
+  }}
+  %u = memref.cast %r : memref<{2 * n}xf32> to memref<*xf32>
+  call @printMemrefF32(%u) : (memref<*xf32>) -> ()
+  return
+}}""")
+
+
+def reference(function, x):
+    if math.isnan(x):
+        return x
+    try:
+        return {"exp": math.exp, "exp2": lambda v: 2.0 ** v,
+                "tanh": math.tanh, "erf": math.erf}[function](x)
+    except OverflowError:
+        return math.inf
+
+
+def check(function, output):
+    with open(output, encoding="utf-8") as file:
+        text = file.read().split("data =")[1]
+    halves = [int(float(word)) for word in re.findall(r"[\d.e+]+", text)]
+    got = [struct.unpack("f", struct.pack("I", high << 16 | low))[0]
+           for high, low in zip(halves[::2], halves[1::2])]
+    values, relative = numbers(function), function.startswith("exp")
+    assert len(got) == len(values), (len(got), len(values))
+    worst, at, wrong = 0.0, 0.0, []
+    for x, y in zip(values, got):
+        expected = reference(function, x)
+        if math.isnan(expected) or math.isinf(expected) or expected > 3.4e38:
+            same = math.isnan(y) if math.isnan(expected) else y == math.inf
+            wrong += [] if same else [(x, y, expected)]
+            continue
+        if relative and expected < 2.0 ** -126:
+            # No subnormals: they may be zero.
+            wrong += [] if 0.0 <= y < 2.0 ** -125 else [(x, y, expected)]
+            continue
+        error = abs(y - expected) / (expected if relative else 1.0)
+        if not error <= worst:
+            worst, at = error, x
+    bound = 4e-7 if relative else 5e-7
+    kind = "relative" if relative else "absolute"
+    print(f"largest {kind} error of {function}: {worst:.3g} at {at!r}")
+    for case in wrong:
+        print("f(%r) is %r, not %r" % case)
+    print("within the bound" if worst < bound and not wrong else "TOO LARGE")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        program(sys.argv[1])
+    else:
+        check(*sys.argv[1:3])

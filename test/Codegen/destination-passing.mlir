@@ -1,0 +1,89 @@
+// RUN: attune-opt %s --attune-destination-passing --split-input-file | FileCheck %s
+
+// The loop that fills a new tensor fills the caller's instead. Inputs may not
+// be written, the output may.
+// CHECK-LABEL: func.func @entry(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x4xf32> {attune.kind = "input", bufferization.writable = false}
+// CHECK-SAME:    %[[OUT:[^:]+]]: tensor<?x4xf32> {attune.kind = "output", attune.name = "y", bufferization.writable = true}) -> tensor<?x4xf32>
+func.func @entry(%x: tensor<?x4xf32> {attune.kind = "input"}, %n: index)
+    -> (tensor<?x4xf32> {attune.kind = "output", attune.name = "y"}) attributes {attune.entry} {
+  %init = tensor.empty(%n) : tensor<?x4xf32>
+  // CHECK-NOT: linalg.copy
+  // CHECK: %[[Y:.+]] = scf.forall (%{{.+}}) in (%{{.+}}) shared_outs(%{{.+}} = %[[OUT]])
+  // CHECK: return %[[Y]]
+  %y = scf.forall (%i) in (%n) shared_outs(%o = %init) -> tensor<?x4xf32> {
+    %s = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<?x4xf32> to tensor<1x4xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[%i, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<?x4xf32>
+    }
+  }
+  return %y : tensor<?x4xf32>
+}
+
+// -----
+
+// Rows that are seen as tokens on the way out: the output is seen as rows.
+// CHECK-LABEL: func.func @through_view(
+// CHECK-SAME:    %[[OUT:[a-z0-9]+]]: tensor<?x?x4xf32> {attune.kind = "output"
+// CHECK:         %[[ROWS:.+]] = attune.flatten_tokens %[[OUT]]
+// CHECK:         scf.forall {{.+}} shared_outs(%{{.+}} = %[[ROWS]])
+func.func @through_view(%b: index, %t: index, %v: tensor<1x4xf32>)
+    -> (tensor<?x?x4xf32> {attune.kind = "output"}) attributes {attune.entry} {
+  %n = arith.muli %b, %t : index
+  %init = tensor.empty(%n) : tensor<?x4xf32>
+  %y = scf.forall (%i) in (%n) shared_outs(%o = %init) -> tensor<?x4xf32> {
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %v into %o[%i, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<?x4xf32>
+    }
+  }
+  %r = attune.unflatten_tokens %y[%b, %t] : tensor<?x4xf32> -> tensor<?x?x4xf32>
+  return %r : tensor<?x?x4xf32>
+}
+
+// -----
+
+// A cache is updated where it lies: no argument is added for it.
+// CHECK-LABEL: func.func @cache(
+// CHECK-SAME:    %{{[^:]+}}: tensor<8xf32> {attune.kind = "cache", bufferization.writable = true}, %{{[^:]+}}: tensor<1xf32> {bufferization.writable = false}, %{{[^:]+}}: index) -> tensor<8xf32>
+// CHECK-NOT:     linalg.copy
+func.func @cache(%c: tensor<8xf32> {attune.kind = "cache"}, %v: tensor<1xf32>, %at: index)
+    -> (tensor<8xf32> {attune.kind = "cache"}) attributes {attune.entry} {
+  %r = tensor.insert_slice %v into %c[%at] [1] [1] : tensor<1xf32> into tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+// An input that is an output as well has to be copied.
+// CHECK-LABEL: func.func @copied(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<8xf32> {{{.+}}writable = false}, %[[OUT:[^:]+]]: tensor<8xf32> {{{.+}}writable = true})
+// CHECK:         %[[C:.+]] = linalg.copy ins(%[[X]] : tensor<8xf32>) outs(%[[OUT]] : tensor<8xf32>)
+// CHECK:         return %[[C]]
+func.func @copied(%x: tensor<8xf32>) -> (tensor<8xf32> {attune.kind = "output"}) attributes {attune.entry} {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// A block updates its stream in place; a result computed anew goes where the
+// argument of its type was.
+// CHECK-LABEL: func.func private @updated(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<8xf32>, %{{[^:]+}}: tensor<1xf32>) -> tensor<8xf32>
+// CHECK-NOT:     linalg.copy
+func.func private @updated(%x: tensor<8xf32>, %v: tensor<1xf32>) -> tensor<8xf32> {
+  %r = tensor.insert_slice %v into %x[3] [1] [1] : tensor<1xf32> into tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func private @replaced(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<8xf32>, %{{[^:]+}}: tensor<1xf32>) -> tensor<8xf32>
+// CHECK:         scf.forall {{.+}} shared_outs(%{{.+}} = %[[X]])
+func.func private @replaced(%x: tensor<8xf32>, %v: tensor<1xf32>) -> tensor<8xf32> {
+  %init = tensor.empty() : tensor<8xf32>
+  %r = scf.forall (%i) in (8) shared_outs(%o = %init) -> tensor<8xf32> {
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %v into %o[%i] [1] [1] : tensor<1xf32> into tensor<8xf32>
+    }
+  }
+  return %r : tensor<8xf32>
+}

@@ -1,0 +1,87 @@
+// RUN: attune-opt %s --attune-distribute-threads --split-input-file | FileCheck %s
+
+// Contiguous ranges: thread p of P does [p n / P, (p + 1) n / P).
+// CHECK-DAG:   func.func private @attune_rt_thread() -> i64
+// CHECK-DAG:   func.func private @attune_rt_num_threads() -> i64
+// CHECK-DAG:   func.func private @attune_rt_barrier()
+// CHECK-LABEL: func.func @one_dimension(
+// CHECK-SAME:    %[[X:.+]]: memref<?xf32>, %[[N:.+]]: index, %{{.+}}: f32)
+// CHECK-DAG:     %[[P:.+]] = arith.index_cast %{{.+}} : i64 to index
+// CHECK-DAG:     %[[ALL:.+]] = arith.muli %{{.+}}, %[[N]] : index
+// CHECK:         %[[B0:.+]] = arith.muli %[[ALL]], %[[T:.+]] : index
+// CHECK:         %[[BEGIN:.+]] = arith.divui %[[B0]], %[[THREADS:.+]] : index
+// CHECK:         %[[T1:.+]] = arith.addi %[[T]], %[[ONE:.+]] : index
+// CHECK:         %[[E0:.+]] = arith.muli %[[ALL]], %[[T1]] : index
+// CHECK:         %[[END:.+]] = arith.divui %[[E0]], %[[THREADS]] : index
+// CHECK:         scf.for %[[I:.+]] = %[[BEGIN]] to %[[END]] step %[[ONE]]
+// CHECK-NEXT:      memref.store %{{.+}}, %[[X]][%[[I]]]
+// CHECK-NEXT:    }
+// CHECK-NEXT:    call @attune_rt_barrier()
+// CHECK-NEXT:    return
+func.func @one_dimension(%x: memref<?xf32>, %n: index, %v: f32) {
+  scf.forall (%i) in (%n) {
+    memref.store %v, %x[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// Dealt out in turn: thread p does p, p + P, p + 2 P... of all b h n steps.
+// CHECK-LABEL: func.func @three_dimensions(
+// CHECK-SAME:    %{{[^:]+}}: memref<?x?x?xf32>, %[[B:[^:]+]]: index, %[[H:[^:]+]]: index, %[[N:[^:]+]]: index, %{{[^:]+}}: f32)
+// CHECK:         %[[T0:.+]] = call @attune_rt_thread()
+// CHECK:         %[[T:.+]] = arith.index_cast %[[T0]]
+// CHECK:         %[[P0:.+]] = call @attune_rt_num_threads()
+// CHECK:         %[[P:.+]] = arith.index_cast %[[P0]]
+// CHECK:         %[[BH:.+]] = arith.muli %{{.+}}, %[[H]] : index
+// CHECK:         %[[ALL:.+]] = arith.muli %[[BH]], %[[N]] : index
+// CHECK:         scf.for %[[I:.+]] = %[[T]] to %[[ALL]] step %[[P]]
+// CHECK-DAG:       %[[LAST:.+]] = arith.remui %[[I]], %[[N]] : index
+// CHECK-DAG:       %[[REST:.+]] = arith.divui %[[I]], %[[N]] : index
+// CHECK-DAG:       %[[MIDDLE:.+]] = arith.remui %[[REST]], %[[H]] : index
+// CHECK-DAG:       %[[FIRST:.+]] = arith.divui %[[REST]], %[[H]] : index
+// CHECK:           memref.store %{{.+}}, %{{.+}}[%[[FIRST]], %[[MIDDLE]], %[[LAST]]]
+// CHECK:         call @attune_rt_barrier()
+func.func @three_dimensions(%x: memref<?x?x?xf32>, %b: index, %h: index, %n: index, %v: f32) {
+  scf.forall (%i, %j, %k) in (%b, %h, %n) {
+    memref.store %v, %x[%i, %j, %k] : memref<?x?x?xf32>
+  }
+  return
+}
+
+// -----
+
+// A step waits for the one before it, also inside a loop; scf.parallel starts
+// and steps where it says.
+// CHECK-LABEL: func.func @steps(
+// CHECK:         scf.for
+// CHECK:           scf.for %[[I:.+]] =
+// CHECK:             %[[BY4:.+]] = arith.muli %[[I]], %{{.+}} : index
+// CHECK:             %[[FROM2:.+]] = arith.addi %[[BY4]], %{{.+}} : index
+// CHECK:             memref.store %{{.+}}, %{{.+}}[%[[FROM2]]]
+// CHECK:           }
+// CHECK-NEXT:      call @attune_rt_barrier()
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return
+func.func @steps(%x: memref<?xf32>, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  scf.for %l = %c0 to %n step %c1 {
+    scf.parallel (%i) = (%c2) to (%n) step (%c4) {
+      memref.store %v, %x[%i] : memref<?xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// CHECK-NOT:   attune_rt
+// CHECK-LABEL: func.func @serial(
+// CHECK-NEXT:    return
+func.func @serial(%n: index) -> index {
+  return %n : index
+}

@@ -1,0 +1,60 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune."
+
+// Head h of the queries starts at h 8, of the keys at 32 + h 8.
+// CHECK-LABEL: @split(
+// CHECK:         scf.forall (%{{.+}}, %[[H:.+]]) in (%{{.+}}, 2)
+// CHECK:           %[[AT:.+]] = arith.muli %[[H]], %c8
+// CHECK:           arith.addi %[[AT]], %c32
+// CHECK:           vector.transfer_read {{.+}} : tensor<?x?x64xf32>, vector<8xf32>
+// CHECK:           vector.transfer_write
+func.func @split(%x: tensor<?x?x64xf32>) -> tensor<?x2x?x8xf32> {
+  %y = attune.split_heads %x at 32 : tensor<?x?x64xf32> -> tensor<?x2x?x8xf32>
+  return %y : tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @merge(
+// CHECK:         scf.forall
+// CHECK:           vector.transfer_read {{.+}} : tensor<?x2x?x8xf32>, vector<8xf32>
+func.func @merge(%x: tensor<?x2x?x8xf32>) -> tensor<?x?x16xf32> {
+  %y = attune.merge_heads %x : tensor<?x2x?x8xf32> -> tensor<?x?x16xf32>
+  return %y : tensor<?x?x16xf32>
+}
+
+// -----
+
+// Turned in place, both halves read before either is written.
+// CHECK-LABEL: @half(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x2x?x8xf32>
+// CHECK:         scf.forall {{.+}} shared_outs(%{{.+}} = %[[X]])
+// CHECK-COUNT-4:   vector.transfer_read {{.+}} vector<4xf32>
+// CHECK-COUNT-2:   vector.transfer_write %{{.+}} : vector<4xf32>
+func.func @half(%x: tensor<?x2x?x8xf32>, %c: tensor<?x?x4xf32>, %s: tensor<?x?x4xf32>) -> tensor<?x2x?x8xf32> {
+  %y = attune.rotary %x, %c, %s pairing <half> : tensor<?x2x?x8xf32>, tensor<?x?x4xf32>
+  return %y : tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @interleaved(
+// CHECK:         vector.deinterleave %{{.+}} : vector<8xf32> -> vector<4xf32>
+// CHECK:         vector.interleave %{{.+}}, %{{.+}} : vector<4xf32> -> vector<8xf32>
+func.func @interleaved(%x: tensor<?x2x?x8xf32>, %c: tensor<?x?x4xf32>, %s: tensor<?x?x4xf32>) -> tensor<?x2x?x8xf32> {
+  %y = attune.rotary %x, %c, %s pairing <interleaved> : tensor<?x2x?x8xf32>, tensor<?x?x4xf32>
+  return %y : tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// New rows go to their place in the cache; reading is a view.
+// CHECK-LABEL: @cache(
+// CHECK-SAME:    %{{[^:]+}}: tensor<?x2x?x8xf32>, %[[C:[^:]+]]: tensor<3x?x2x?x8xf32>, %[[LAYER:[^:]+]]: index, %[[PAST:[^:]+]]: index, %[[N:[^:]+]]: index
+// CHECK:         %[[NEW:.+]] = scf.forall (%[[B:.+]], %[[H:.+]]) in {{.+}} shared_outs(%[[O:.+]] = %[[C]])
+// CHECK:           tensor.extract_slice %[[O]][%[[LAYER]], %[[B]], %[[H]], %[[PAST]], 0]
+// CHECK:         tensor.extract_slice %[[NEW]][%[[LAYER]], 0, 0, 0, 0] [1, %{{.+}}, 2, %[[N]], 8]
+func.func @cache(%k: tensor<?x2x?x8xf32>, %c: tensor<3x?x2x?x8xf32>, %layer: index, %past: index, %n: index) -> (tensor<3x?x2x?x8xf32>, tensor<?x2x?x8xf32>) {
+  %0 = attune.cache_append %k into %c[%layer, %past] : tensor<?x2x?x8xf32>, tensor<3x?x2x?x8xf32>
+  %1 = attune.cache_read %0[%layer] length %n : tensor<3x?x2x?x8xf32> -> tensor<?x2x?x8xf32>
+  return %0, %1 : tensor<3x?x2x?x8xf32>, tensor<?x2x?x8xf32>
+}

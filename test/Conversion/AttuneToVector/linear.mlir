@@ -1,0 +1,92 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune.linear"
+
+// 20 channels are three panels of 8. Threads divide the panels; the last takes
+// the 4 channels that are left. Rows go by twos, then the one that is left.
+// CHECK-LABEL: @tails(
+// CHECK-SAME:    %{{[^:]+}}: tensor<?x12xf32>, %[[W:[^:]+]]: tensor<3x12x8xf32>
+// CHECK:         scf.forall (%[[P:.+]]) in (3)
+// CHECK:           arith.minsi
+// CHECK:           scf.for {{.+}} -> (vector<8xf32>, vector<8xf32>)
+// CHECK:             vector.transfer_read %[[W]][%{{.+}}, %{{.+}}, %{{.+}}]{{.+}} : tensor<3x12x8xf32>, vector<8xf32>
+// CHECK-COUNT-2:     vector.fma
+// CHECK-NOT:         vector.fma
+// CHECK:             scf.yield
+// CHECK:           vector.create_mask
+// CHECK:           scf.index_switch
+// CHECK:           case 1
+// CHECK:             vector.fma
+// CHECK:         tensor.parallel_insert_slice
+func.func @tails(%x: tensor<?x12xf32>, %w: tensor<3x12x8xf32>) -> tensor<?x20xf32> {
+  %y = attune.linear %x, %w : tensor<?x12xf32>, tensor<3x12x8xf32> -> tensor<?x20xf32>
+  return %y : tensor<?x20xf32>
+}
+
+// -----
+
+// One known row (decode) needs no loop over rows and no case for tails.
+// CHECK-LABEL: @one_row(
+// CHECK-NOT:     scf.index_switch
+// CHECK-NOT:     create_mask
+// CHECK:         return
+func.func @one_row(%x: tensor<1x12xf32>, %w: tensor<2x12x8xf32>) -> tensor<1x16xf32> {
+  %y = attune.linear %x, %w : tensor<1x12xf32>, tensor<2x12x8xf32> -> tensor<1x16xf32>
+  return %y : tensor<1x16xf32>
+}
+
+// -----
+
+// A residual is the destination to begin with, as rows: no new tensor.
+// CHECK-LABEL: @residual(
+// CHECK-SAME:    %{{[^:]+}}: tensor<?x?x12xf32>, %{{[^:]+}}: tensor<2x12x8xf32>, %{{[^:]+}}: tensor<16xf32>, %[[R:[^:]+]]: tensor<?x?x16xf32>
+// CHECK-NOT:     tensor.empty
+// CHECK:         %[[ROWS:.+]] = attune.flatten_tokens %[[R]]
+// CHECK-NOT:     tensor.empty
+// CHECK:         %[[Y:.+]] = scf.forall {{.+}} shared_outs(%{{.+}} = %[[ROWS]])
+// CHECK:         attune.unflatten_tokens %[[Y]]
+func.func @residual(%x: tensor<?x?x12xf32>, %w: tensor<2x12x8xf32>, %b: tensor<16xf32>, %r: tensor<?x?x16xf32>) -> tensor<?x?x16xf32> {
+  %y = attune.linear %x, %w bias %b : tensor<16xf32> residual %r : tensor<?x?x16xf32>
+     : tensor<?x?x12xf32>, tensor<2x12x8xf32> -> tensor<?x?x16xf32>
+  return %y : tensor<?x?x16xf32>
+}
+
+// -----
+
+// Gate and up lie side by side: panel 2 i and panel 2 i + 1. The activation is
+// the gate's.
+// CHECK-LABEL: @gated(
+// CHECK:         scf.forall (%{{.+}}) in (2)
+// CHECK:           scf.for
+// CHECK:             vector.fma
+// CHECK:           scf.for
+// CHECK:             vector.fma
+// CHECK:           %[[E:.+]] = math.exp %{{.+}} : vector<8xf32>
+// CHECK:           arith.addf %[[E]]
+// CHECK:           arith.divf
+func.func @gated(%x: tensor<?x12xf32>, %w: tensor<4x12x8xf32>) -> tensor<?x16xf32> {
+  %y = attune.linear %x, %w activation <silu> gated : tensor<?x12xf32>, tensor<4x12x8xf32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Stored in 16 bits, widened exactly, summed in 32.
+// CHECK-LABEL: @narrow(
+// CHECK:         %[[V:.+]] = vector.transfer_read {{.+}} : tensor<2x12x8xbf16>, vector<8xbf16>
+// CHECK:         %[[F:.+]] = arith.extf %[[V]] : vector<8xbf16> to vector<8xf32>
+// CHECK:         vector.fma %{{.+}}, %[[F]], %{{.+}} : vector<8xf32>
+func.func @narrow(%x: tensor<1x12xf32>, %w: tensor<2x12x8xbf16>) -> tensor<1x16xf32> {
+  %y = attune.linear %x, %w : tensor<1x12xf32>, tensor<2x12x8xbf16> -> tensor<1x16xf32>
+  return %y : tensor<1x16xf32>
+}
+
+// -----
+
+// A matrix that is no weight is put in panels on the spot.
+// CHECK-LABEL: @matrix(
+// CHECK:         %[[P:.+]] = tensor.generate
+// CHECK:         } : tensor<3x12x8xf32>
+// CHECK:         vector.transfer_read %[[P]]
+func.func @matrix(%x: tensor<1x12xf32>, %w: tensor<20x12xf32>) -> tensor<1x20xf32> {
+  %y = attune.linear %x, %w : tensor<1x12xf32>, tensor<20x12xf32> -> tensor<1x20xf32>
+  return %y : tensor<1x20xf32>
+}

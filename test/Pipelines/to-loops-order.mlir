@@ -1,0 +1,20 @@
+// Destinations before bufferization; frames before threads, which allow no writes
+// of their own.
+// RUN: attune-opt %s --attune-to-loops --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s
+
+// CHECK: attune-destination-passing
+// CHECK: convert-attune-weights-to-memref
+// CHECK: empty-tensor-to-alloc-tensor
+// CHECK: one-shot-bufferize
+// CHECK: attune-fold-views
+// CHECK: drop-equivalent-buffer-results
+// CHECK: attune-fold-views
+// CHECK: attune-copies-to-loops
+// CHECK: convert-linalg-to-parallel-loops
+// CHECK: attune-plan-frames
+// CHECK: attune-distribute-threads
+// CHECK: canonicalize
+// CHECK: loop-invariant-code-motion
+// CHECK: cse
+
+module {}
