@@ -1,4 +1,4 @@
-//===- LimitWindow.cpp - A pass that lives outside Attune ------------------===//
+//===- LimitWindow.cpp - A pass that lives outside Attune -----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

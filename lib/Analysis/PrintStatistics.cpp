@@ -1,4 +1,4 @@
-//===- PrintStatistics.cpp - Statistics as table, JSON and HTML -*- C++ -*-===//
+//===- PrintStatistics.cpp - Statistics as table, JSON and HTML -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

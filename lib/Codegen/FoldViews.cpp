@@ -1,4 +1,4 @@
-//===- FoldViews.cpp - Tokens as rows and back is the same memory -*- C++ -*-===//
+//===- FoldViews.cpp - Tokens as rows and back is the same memory ---------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

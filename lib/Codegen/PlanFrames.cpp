@@ -8,6 +8,7 @@
 
 #include "attune/Codegen/Passes.h"
 
+#include "SizeText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -164,6 +165,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       buffers.push_back(buffer);
     }
     SmallVector<Slot> slots = assign(buffers);
+    describe(func, buffers, slots);
     emit(func, buffers, slots);
     numBuffers += buffers.size();
     numSlots += slots.size();
@@ -189,6 +191,27 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       buffer.slot = best;
     }
     return slots;
+  }
+
+  /// The plan in words, in terms of the sizes that the model's inputs name.
+  /// `attune compile --emit-stages` writes it to a file.
+  void describe(func::FuncOp func, ArrayRef<Buffer> buffers,
+                ArrayRef<Slot> slots) {
+    SmallVector<std::string> lines;
+    for (auto [number, slot] : llvm::enumerate(slots)) {
+      std::string bytes = std::to_string(slot.factor);
+      for (Value dim : slot.dims)
+        bytes += " * " + describeSize(dim);
+      lines.push_back("slot " + std::to_string(number) + ": " + bytes +
+                      " bytes");
+      for (const Buffer &buffer : buffers)
+        if (buffer.slot == number)
+          lines.push_back("  " + describeShape(buffer.alloc->getResult(0)) +
+                          "  " + describePlace(buffer.alloc->getLoc()));
+    }
+    SmallVector<StringRef> views(lines.begin(), lines.end());
+    func->setAttr("attune.frame",
+                  Builder(func.getContext()).getStrArrayAttr(views));
   }
 
   void emit(func::FuncOp func, ArrayRef<Buffer> buffers, ArrayRef<Slot> slots) {

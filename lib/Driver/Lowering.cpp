@@ -210,6 +210,22 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   return info;
 }
 
+/// Writes down where each function keeps its temporary buffers, which the
+/// planning pass left as an attribute, and takes that off.
+bool Lowering::dumpFrames() {
+  std::string text;
+  for (auto func : module->getOps<mlir::func::FuncOp>()) {
+    auto frame = llvm::dyn_cast_or_null<mlir::ArrayAttr>(
+        func->removeAttr("attune.frame"));
+    if (!frame)
+      continue;
+    text += func.getSymName().str() + "\n";
+    for (auto line : frame.getAsRange<mlir::StringAttr>())
+      text += "  " + line.str() + "\n";
+  }
+  return dump("4-frames.txt", text);
+}
+
 bool Lowering::lowerToLoops() {
   if (!runStage("making loops on memory", buildLoopsPipeline,
                 /*mayRefuse=*/false))
@@ -223,7 +239,7 @@ bool Lowering::lowerToLoops() {
     code = ExitCode::BadInput;
     return false;
   }
-  return dumpModule("4-loops.mlir");
+  return dumpFrames() && dumpModule("4-loops.mlir");
 }
 
 bool Lowering::lowerToLLVM() {

@@ -51,6 +51,7 @@ public:
   /// Writes a stage into the folder of `--emit-stages`, if there is one.
   bool dump(llvm::StringRef name, llvm::StringRef text);
   bool dumpModule(llvm::StringRef name);
+  bool dumpFrames();
 
   ExitCode code = ExitCode::Success;
 

@@ -1,4 +1,4 @@
-//===- Modules.h - MLIR in the driver: context, messages, import -*- C++ -*-===//
+//===- Modules.h - MLIR in the driver: context, messages, import ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- OutputFile.cpp - Results that appear whole or not at all -*- C++ -*-===//
+//===- OutputFile.cpp - Results that appear whole or not at all -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

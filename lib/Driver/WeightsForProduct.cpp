@@ -1,4 +1,4 @@
-//===- WeightsForProduct.cpp - From a checkpoint into a product -*- C++ -*-===//
+//===- WeightsForProduct.cpp - From a checkpoint into a product -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

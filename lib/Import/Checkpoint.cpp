@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - The tensors of a safetensors checkpoint -*- C++ -*-===//
+//===- Checkpoint.cpp - The tensors of a safetensors checkpoint -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FuseAttention.cpp - The attention chain as one op ------ -*- C++ -*-===//
+//===- FuseAttention.cpp - The attention chain as one op --------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

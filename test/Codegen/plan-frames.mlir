@@ -5,7 +5,8 @@
 // CHECK-DAG:   llvm.func @attune_rt_frame_push(i64) -> !llvm.ptr
 // CHECK-DAG:   llvm.func @attune_rt_frame_pop(i64)
 // CHECK-LABEL: func.func @in_turn(
-// CHECK-SAME:    %[[X:.+]]: memref<?xf32>)
+// CHECK-SAME:    %[[X:.+]]: memref<?xf32>
+// CHECK-SAME:    attune.frame = ["slot 0: 4 * ? bytes", "  [?] f32  {{.+}}", "  [?] f32  {{.+}}", "slot 1: 4 * ? bytes", {{.+}}]
 // CHECK-NOT:     memref.alloc
 // CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : index
 // CHECK-DAG:     %[[N:.+]] = memref.dim %[[X]], %[[C0]] : memref<?xf32>

@@ -1,4 +1,4 @@
-//===- Passes.h - attune to attune ---------------------------- -*- C++ -*-===//
+//===- Passes.h - attune to attune ------------------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

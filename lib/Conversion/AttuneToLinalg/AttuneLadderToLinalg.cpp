@@ -1,4 +1,4 @@
-//===- AttuneLadderToLinalg.cpp - The ladder as linalg ops -------*- C++ -*-===//
+//===- AttuneLadderToLinalg.cpp - The ladder as linalg ops ------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

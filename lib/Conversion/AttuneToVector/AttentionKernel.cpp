@@ -1,4 +1,4 @@
-//===- AttentionKernel.cpp - A step of online softmax in vectors -*- C++ -*-===//
+//===- AttentionKernel.cpp - A step of online softmax in vectors ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionPacking.cpp - Queries, keys and values in panels -*- C++ -*-===//
+//===- AttentionPacking.cpp - Queries, keys and values in panels ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

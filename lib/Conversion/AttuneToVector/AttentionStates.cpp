@@ -1,4 +1,4 @@
-//===- AttentionStates.cpp - Start, merge and finish of softmax states -*- C++ -*-===//
+//===- AttentionStates.cpp - Start, merge and finish of softmax states ----===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

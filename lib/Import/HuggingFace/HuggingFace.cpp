@@ -1,4 +1,4 @@
-//===- HuggingFace.cpp - A Hugging Face folder as a description -*- C++ -*-===//
+//===- HuggingFace.cpp - A Hugging Face folder as a description -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CheckpointTest.cpp - Checkpoints and what is wrong in them -*- C++ -*-===//
+//===- CheckpointTest.cpp - Checkpoints and what is wrong in them ---------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ImportedWeightsTest.cpp - Checkpoints of imported modules -*- C++ -*-===//
+//===- ImportedWeightsTest.cpp - Checkpoints of imported modules ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- WeightFileTest.cpp - Packed weights against a plain loop -*- C++ -*-===//
+//===- WeightFileTest.cpp - Packed weights against a plain loop -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

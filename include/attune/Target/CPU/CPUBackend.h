@@ -1,4 +1,4 @@
-//===- CPUBackend.h - From the llvm dialect to files and functions --*- C++ -*-===//
+//===- CPUBackend.h - From the llvm dialect to files and functions --------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
