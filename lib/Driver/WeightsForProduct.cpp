@@ -71,7 +71,7 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
 
 WeightsInMemory::~WeightsInMemory() {
   if (memory)
-    munmap(memory, bytes);
+    munmap(memory, std::max<int64_t>(bytes, 1));
 }
 
 ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
@@ -90,8 +90,9 @@ ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
                            " of memory, but this machine has " +
                            formatBytes(present),
                        ExitCode::ResourceLimit);
-  bytes = std::max<int64_t>(layout->totalBytes, kWeightPage);
-  void *map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+  bytes = layout->totalBytes;
+  // A model may have no weights at all; nothing cannot be mapped.
+  void *map = mmap(nullptr, std::max<int64_t>(bytes, 1), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED)
     return report.fail("no memory for " + formatBytes(bytes) + " of weights",

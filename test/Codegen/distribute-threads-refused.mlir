@@ -1,22 +1,17 @@
 // RUN: attune-opt %s --attune-distribute-threads --split-input-file --verify-diagnostics
 
-// Every thread would write it, some when others already read the next value.
-func.func @write_outside(%x: memref<8xf32>, %v: f32) {
-  %c0 = arith.constant 0 : index
-  // expected-error@below {{writes outside a parallel loop}}
-  memref.store %v, %x[%c0] : memref<8xf32>
-  return
-}
-
-// -----
-
-func.func @write_in_serial_loop(%x: memref<8xf32>, %v: f32) {
+// The first thread alone would know the sum.
+func.func @value_of_a_writer(%x: memref<8xf32>, %n: index, %v: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  scf.for %i = %c0 to %c8 step %c1 {
-    // expected-error@below {{writes outside a parallel loop}}
-    memref.store %v, %x[%i] : memref<8xf32>
+  // expected-error@below {{writes outside a parallel loop}}
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %v) -> f32 {
+    %t = arith.addf %s, %v : f32
+    memref.store %t, %x[%i] : memref<8xf32>
+    scf.yield %t : f32
+  }
+  scf.forall (%i) in (%n) {
+    memref.store %sum, %x[%i] : memref<8xf32>
   }
   return
 }

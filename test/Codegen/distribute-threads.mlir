@@ -85,3 +85,35 @@ func.func @steps(%x: memref<?xf32>, %n: index, %v: f32) {
 func.func @serial(%n: index) -> index {
   return %n : index
 }
+
+// -----
+
+// A parallel loop of one iteration was folded: the first thread writes, the
+// others wait. Sizes that later code needs stay with everyone.
+// CHECK-LABEL: func.func @one_iteration(
+// CHECK-SAME:    %[[X:.+]]: memref<?xf32>, %[[N:[^:]+]]: index
+// CHECK:         %[[T:.+]] = arith.index_cast %{{.+}} : i64 to index
+// CHECK:         %[[TWICE:.+]] = arith.addi %[[N]], %[[N]] : index
+// CHECK:         %[[FIRST:.+]] = arith.cmpi eq, %[[T]], %{{.+}} : index
+// CHECK-NEXT:    scf.if %[[FIRST]] {
+// CHECK-NEXT:      memref.store %{{.+}}, %[[X]][%{{.+}}]
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        memref.store
+// CHECK:         call @attune_rt_barrier()
+// CHECK:         arith.muli %{{.+}}, %[[TWICE]] : index
+// CHECK:         scf.for
+// CHECK:         call @attune_rt_barrier()
+// CHECK-NOT:     scf.if
+func.func @one_iteration(%x: memref<?xf32>, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  memref.store %v, %x[%c0] : memref<?xf32>
+  %twice = arith.addi %n, %n : index
+  scf.for %i = %c0 to %n step %c1 {
+    memref.store %v, %x[%i] : memref<?xf32>
+  }
+  scf.forall (%i) in (%twice) {
+    memref.store %v, %x[%i] : memref<?xf32>
+  }
+  return
+}

@@ -99,12 +99,14 @@ def DistributeThreads : Pass<"attune-distribute-threads",
                              "::mlir::ModuleOp"> {
   let summary = "Every thread of the team runs its part of each parallel loop";
   let description = [{
-    Needs: bufferized code whose only writes outside scf.forall and scf.parallel
-    are to frames, loops or calls of functions of the same kind.
+    Needs: bufferized code; no op that writes outside scf.forall and scf.parallel
+    gives a value that code behind the next parallel loop uses.
     Gives: plain loops over the thread's share, each followed by a barrier. One-
     and two-dimensional loops are cut in contiguous ranges; loops of three and
     more dimensions are dealt out in turn, because their iterations (attention
-    over query blocks) differ in work.
+    over query blocks) differ in work. Writes outside parallel loops, as folding
+    a loop of one iteration leaves them, are the first thread's, and a barrier
+    follows them, too.
     Keeps: the work of each iteration, hence every bit of the result.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",

@@ -1,0 +1,442 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks a compiled description against its formulas in f64.
+
+  reference.py ATTUNE MODEL.json WORK [--set D=16]... [--dim seq=7]... [FLAG]...
+
+Evaluates the description as lib/Spec/README.md defines it, one number at a time,
+with random weights and inputs; compiles and runs it on the same; compares every
+output. It reads the JSON itself and shares no code with the compiler. --set
+changes a number of "dims", so that a big model is checked in a small size, and
+--dim gives a symbol of the inputs' shapes. FLAGs go to `attune run`.
+
+The tolerance is 2e-5 of the largest value of an output: f32 sums of a few hundred
+terms differ by about 1e-6 of it, a slip in a formula by thousands of times more.
+"""
+import array
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import zlib
+
+import tensors
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b))
+
+
+def matmul(rows, matrix):
+    """rows [M, K] times the transpose of matrix [N, K]."""
+    return [[dot(row, column) for column in matrix] for row in rows]
+
+
+def add(a, b):
+    return [[x + y for x, y in zip(p, q)] for p, q in zip(a, b)]
+
+
+ACTIVATIONS = {
+    "identity": lambda x: x,
+    "relu": lambda x: max(x, 0.0),
+    "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + math.tanh(
+        math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "quick_gelu": lambda x: x / (1 + math.exp(-1.702 * x)),
+    "silu": lambda x: x / (1 + math.exp(-x)),
+    "relu_squared": lambda x: max(x, 0.0) ** 2,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "tanh": math.tanh,
+}
+
+
+def softmax(scores):
+    top = max(scores)
+    if top == -math.inf:
+        return [0.0] * len(scores)
+    powers = [math.exp(s - top) for s in scores]
+    return [p / sum(powers) for p in powers]
+
+
+def alibi_slope(head, heads):
+    power = 1 << (heads.bit_length() - 1)
+    if head < power:
+        return 2.0 ** (-8.0 * (head + 1) / power)
+    return 2.0 ** (-8.0 * (2 * (head - power) + 1) / (2 * power))
+
+
+class Weights:
+    """Tensors made up when they are first asked for, kept as f32."""
+
+    def __init__(self):
+        self.made = {}
+
+    def get(self, name, shape):
+        if name not in self.made:
+            source = random.Random(zlib.crc32(name.encode()))
+            spread, middle = 0.1, 0.0
+            if len(shape) == 2:
+                spread = 1 / math.sqrt(shape[1])
+            elif name.endswith("weight"):
+                middle = 1.0
+            values = array.array("f", (source.gauss(middle, spread)
+                                       for _ in range(math.prod(shape))))
+            self.made[name] = (shape, values)
+        held, values = self.made[name]
+        if held != shape:
+            sys.exit(f"{name} is {held} here and {shape} there")
+        if len(shape) == 1:
+            return list(values)
+        return [list(values[i:i + shape[1]])
+                for i in range(0, len(values), shape[1])]
+
+    def save(self, path):
+        tensors.save(path, {name: ("F32", shape, values.tobytes())
+                            for name, (shape, values) in self.made.items()})
+
+
+class Layer:
+    """One repeat of a layer: its weights by role."""
+
+    def __init__(self, model, layer, name, number):
+        self.model, self.layer = model, layer
+        self.name, self.number = name, number
+
+    def weight(self, role, *shape):
+        source = self.layer.get("weights", {}).get(role)
+        transposed = False
+        if isinstance(source, dict):
+            transposed, source = source.get("transposed", False), source["tensor"]
+        name = source or f"{self.name}.{role}"
+        name = name.replace("{i}", str(self.number))
+        if not transposed:
+            return self.model.weights.get(name, list(shape))
+        return [list(c) for c in zip(*self.model.weights.get(name, list(shape)[::-1]))]
+
+    def linear(self, rows, role, out, bias, matrix=None):
+        matrix = matrix or self.weight(role + "weight", out, len(rows[0]))
+        result = matmul(rows, matrix)
+        if bias:
+            shift = self.weight(role + "bias", out)
+            result = [[x + b for x, b in zip(row, shift)] for row in result]
+        return result
+
+    def norm(self, rows, options, role, kind=None):
+        kind = kind or options.get("kind", "layer_norm")
+        eps, width = options.get("eps", 1e-5), len(rows[0])
+        gamma, beta = [1.0] * width, [0.0] * width
+        if options.get("scale", True):
+            gamma = [options.get("offset", 0) + g
+                     for g in self.weight(role + "weight", width)]
+        if kind == "layer_norm" and options.get("bias", True):
+            beta = self.weight(role + "bias", width)
+        result = []
+        for row in rows:
+            mean = sum(row) / width if kind == "layer_norm" else 0.0
+            spread = math.sqrt(sum((x - mean) ** 2 for x in row) / width + eps)
+            result.append([(x - mean) / spread * g + b
+                           for x, g, b in zip(row, gamma, beta)])
+        return result
+
+    def ffn(self, rows, options, role):
+        inner, width = self.model.number(options["width"]), len(rows[0])
+        act = ACTIVATIONS[options.get("activation", "gelu")]
+        bias = options.get("bias", True)
+        up = self.linear(rows, role + "up.", inner, bias)
+        if options.get("gated", False):
+            gate = self.linear(rows, role + "gate.", inner, bias)
+            hidden = [[act(g) * u for g, u in zip(p, q)]
+                      for p, q in zip(gate, up)]
+        else:
+            hidden = [[act(u) for u in row] for row in up]
+        return self.linear(hidden, role + "down.", width, bias)
+
+    def rotate(self, head, rope, position, width):
+        channels = self.model.number(rope.get("channels", width))
+        half, result = channels // 2, list(head)
+        for i in range(half):
+            angle = position * rope.get("theta", 10000.0) ** (-2 * i / channels)
+            a, b = ((2 * i, 2 * i + 1) if rope.get("interleaved")
+                    else (i, i + half))
+            x, y = head[a], head[b]
+            result[a] = x * math.cos(angle) - y * math.sin(angle)
+            result[b] = y * math.cos(angle) + x * math.sin(angle)
+        return result
+
+    def attention(self, rows, options, role, memory):
+        number, width = self.model.number, len(rows[0])
+        heads = number(options["heads"])
+        groups = number(options.get("kv_heads", heads))
+        dim = number(options.get("head_dim", width // heads))
+        value_dim = number(options.get("value_dim", dim))
+        bias = options.get("bias", False)
+        if isinstance(bias, bool):
+            bias = {"qkv": bias, "out": bias}
+        source = memory if memory is not None else rows
+
+        def project(what, rows, count, size):
+            flat = self.linear(rows, f"{role}{what}.", count * size,
+                               bias.get("qkv", False))
+            return [[row[h * size:(h + 1) * size] for h in range(count)]
+                    for row in flat]
+        query = project("q", rows, heads, dim)
+        key = project("k", source, groups, dim)
+        value = project("v", source, groups, value_dim)
+        if "qk_norm" in options:
+            norm = options["qk_norm"]
+            kind = norm.get("kind", "rms_norm")
+            query = [self.norm(t, norm, role + "q_norm.", kind) for t in query]
+            key = [self.norm(t, norm, role + "k_norm.", kind) for t in key]
+        if "rope" in options:
+            rope = options["rope"]
+            query = [[self.rotate(h, rope, t, dim) for h in token]
+                     for t, token in enumerate(query)]
+            key = [[self.rotate(h, rope, t, dim) for h in token]
+                   for t, token in enumerate(key)]
+        scale = options.get("scale", 1 / math.sqrt(dim))
+        causal, window = options.get("causal", False), options.get("window")
+        cap = options.get("softcap")
+        shift = 0 if causal == "top_left" else len(source) - len(rows)
+        result = []
+        for m in range(len(rows)):
+            joined = []
+            for h in range(heads):
+                g = h * groups // heads
+                scores = []
+                for n in range(len(source)):
+                    s = scale * dot(query[m][h], key[n][g])
+                    if cap:
+                        s = cap * math.tanh(s / cap)
+                    if options.get("alibi"):
+                        s += alibi_slope(h, heads) * (n - m - shift)
+                    hidden = causal and n > m + shift
+                    hidden |= bool(window) and n <= m + shift - number(window)
+                    scores.append(-math.inf if hidden else s)
+                probs = softmax(scores)
+                joined += [sum(p * value[n][g][d] for n, p in enumerate(probs))
+                           for d in range(value_dim)]
+            result.append(joined)
+        return self.linear(result, role + "o.", width, bias.get("out", False))
+
+    def block(self, rows, block, memory):
+        place, norm = block.get("placement", "pre"), block.get("norm", {})
+
+        def attend(x):
+            return self.attention(x, block["attention"], "attention.", None)
+
+        def cross(x):
+            return self.attention(x, block["cross"], "cross.",
+                                  memory(block["cross"]["source"]))
+
+        def feed(x):
+            return self.ffn(x, block["ffn"], "ffn.")
+        parts = [(key, role, f) for key, role, f in (
+            ("attention", "norm1", attend), ("cross", "norm_cross", cross),
+            ("ffn", "norm2", feed)) if key in block]
+        if place == "parallel":
+            total = rows
+            for _, role, f in parts:
+                total = add(total, f(self.norm(rows, norm, role + ".")))
+            return total
+        for _, role, f in parts:
+            if place == "post":
+                rows = self.norm(add(rows, f(rows)), norm, role + ".")
+                continue
+            result = f(self.norm(rows, norm, role + "."))
+            if place == "peri":
+                result = self.norm(result, norm, role + "_post.")
+            rows = add(rows, result)
+        return rows
+
+
+class Model:
+    def __init__(self, spec, sizes):
+        self.spec, self.sizes, self.weights = spec, sizes, Weights()
+        self.dims, self.inputs = {}, {}
+        for name in spec.get("dims", {}):
+            self.dims[name] = self.evaluate(spec["dims"][name])
+
+    def evaluate(self, text):
+        if not isinstance(text, str):
+            return text
+        names = {name: self.evaluate(value)
+                 for name, value in self.spec.get("dims", {}).items()
+                 if name != text and name in text}
+        return int(eval(text.replace("/", "//"), {"__builtins__": {}}, names))
+
+    def number(self, text):
+        return int(eval(text.replace("/", "//"), {"__builtins__": {}}, self.dims)
+                   ) if isinstance(text, str) else text
+
+    def make_inputs(self):
+        described = self.spec.get("inputs") or {
+            "input_ids": {"dtype": "i64", "shape": ["batch", "seq"]}}
+        source, bounds = random.Random(7), {}
+        for stream in self.streams().values():
+            for layer in stream["layers"]:
+                if "embedding" in layer:
+                    name = layer["embedding"].get("input") or self.start(stream)
+                    bounds[name] = self.number(layer["embedding"]["vocab"])
+        for name, entry in described.items():
+            shape = [self.sizes[d] if d in self.sizes else self.number(d)
+                     for d in entry["shape"]]
+            count = math.prod(shape)
+            if entry["dtype"] == "i64":
+                data = array.array("q", (source.randrange(bounds[name])
+                                         for _ in range(count)))
+            else:
+                data = array.array("f", (source.gauss(0, 1) for _ in range(count)))
+            self.inputs[name] = (shape, data)
+
+    def streams(self):
+        return self.spec.get("streams") or {"main": {"layers": self.spec["layers"]}}
+
+    def start(self, stream):
+        names = self.spec.get("inputs", {"input_ids": 0})
+        return stream.get("input") or (
+            "input" if "input" in names else next(iter(names)))
+
+    def rows_of(self, name, batch):
+        """One sequence of an input: rows, or ids."""
+        shape, data = self.inputs[name]
+        each = math.prod(shape[1:])
+        flat = list(data[batch * each:(batch + 1) * each])
+        if len(shape) == 2:
+            return flat
+        return [flat[i:i + shape[2]] for i in range(0, each, shape[2])]
+
+    def positions(self, rows, options, layer):
+        width, offset = len(rows[0]), options.get("offset", 0)
+        if options.get("kind", "learned") == "learned":
+            table = layer.weight("weight", self.number(options["length"]), width)
+            return add(rows, table[offset:offset + len(rows)])
+        result, half = [], width // 2
+        layout = options.get("layout", "interleaved")
+        for t, row in enumerate(rows):
+            angles = [(t + offset) * 10000.0 **
+                      (-k / (half - 1) if layout == "tensor2tensor" else -k / half)
+                      for k in range(half)]
+            sines, cosines = map(math.sin, angles), map(math.cos, angles)
+            if layout == "interleaved":
+                made = [x for pair in zip(sines, cosines) for x in pair]
+            else:
+                made = [*sines, *cosines]
+            result.append([x + y for x, y in zip(row, made)])
+        return result
+
+    def run_one(self, batch):
+        """Results by layer name for one sequence of the batch."""
+        results, ends, embeddings = {}, {}, {}
+        several = "streams" in self.spec
+        for title, stream in self.streams().items():
+            rows = None
+            start = self.start(stream)
+            if start in self.inputs and isinstance(
+                    self.rows_of(start, batch)[0], list):
+                rows = self.rows_of(start, batch)
+            for index, layer in enumerate(stream["layers"]):
+                repeat = self.number(layer.get("repeat", 1))
+                name = layer.get("name") or (
+                    f"{title}." if several else "") + f"layers.{index}" + (
+                        ".{i}" if repeat > 1 else "")
+                for i in range(repeat):
+                    one = Layer(self, layer, name, i + layer.get("first", 0))
+                    rows = self.run_layer(one, rows, start, batch, ends, embeddings)
+                results[name] = rows
+                self.last = name
+            ends[title] = rows
+        return results
+
+    def run_layer(self, one, rows, start, batch, ends, embeddings):
+        layer = one.layer
+        if "embedding" in layer:
+            options = layer["embedding"]
+            table = one.weight("weight", self.number(options["vocab"]),
+                               self.number(options["width"]))
+            embeddings[one.name] = table
+            found = [[options.get("scale", 1) * x for x in table[i]]
+                     for i in self.rows_of(options.get("input") or start, batch)]
+            return add(rows, found) if rows else found
+        if "positions" in layer:
+            return self.positions(rows, layer["positions"], one)
+        if "block" in layer:
+            return one.block(rows, layer["block"], ends.get)
+        if "attention" in layer:
+            options = layer["attention"]
+            return one.attention(rows, options, "", ends.get(options.get("source")))
+        if "ffn" in layer:
+            return one.ffn(rows, layer["ffn"], "")
+        for kind in ("norm", "layer_norm", "rms_norm"):
+            if kind in layer:
+                return one.norm(rows, layer[kind], "",
+                                None if kind == "norm" else kind)
+        if "linear" in layer:
+            options = layer["linear"]
+            act = ACTIVATIONS[options.get("activation", "identity")]
+            table = embeddings.get(options.get("tied"))
+            out = len(table) if table else self.number(options["out"])
+            made = one.linear(rows, "", out, options.get("bias", False), table)
+            return [[act(x) for x in row] for row in made]
+        sys.exit(f"reference.py does not know the layer {sorted(layer)}")
+
+    def run(self):
+        self.make_inputs()
+        size = next(iter(self.inputs.values()))[0][0]
+        batches = [self.run_one(b) for b in range(size)]
+        outputs = self.spec.get("outputs")
+        if not outputs:
+            sys.exit("the description must name its outputs")
+        return {name: [x for results in batches for row in results[layer]
+                       for x in row]
+                for name, layer in outputs.items() if layer != "hidden_states"}
+
+
+def main():
+    attune, path, work = sys.argv[1:4]
+    spec = json.load(open(path, encoding="utf-8"))
+    sizes, flags = {"batch": 2}, []
+    arguments = iter(sys.argv[4:])
+    for argument in arguments:
+        if argument in ("--set", "--dim"):
+            name, value = next(arguments).split("=")
+            target = sizes if argument == "--dim" else spec["dims"]
+            if argument == "--set" and name not in target:
+                sys.exit(f"the description has no dimension '{name}'")
+            target[name] = int(value)
+        else:
+            flags.append(argument)
+    spec["dtype"] = "f32"
+    model = Model(spec, sizes)
+    expected = model.run()
+
+    os.makedirs(work, exist_ok=True)
+    files = {name: os.path.join(work, name) for name in (
+        "model.json", "weights.safetensors", "in.safetensors", "out.safetensors")}
+    with open(files["model.json"], "w", encoding="utf-8") as file:
+        json.dump(spec, file, indent=1)
+    model.weights.save(files["weights.safetensors"])
+    tensors.save(files["in.safetensors"], {
+        name: ("I64" if data.typecode == "q" else "F32", shape, data.tobytes())
+        for name, (shape, data) in model.inputs.items()})
+    subprocess.run([attune, "run", files["model.json"],
+                    "--weights", files["weights.safetensors"],
+                    "--inputs", files["in.safetensors"],
+                    "--outputs", files["out.safetensors"], *flags], check=True)
+    produced = tensors.load(files["out.safetensors"])
+    failed = False
+    for name, values in expected.items():
+        got = array.array("f", produced[name][2])
+        top = max(map(abs, values))
+        worst = max((abs(a - b) for a, b in zip(got, values)), default=math.inf)
+        good = len(got) == len(values) and worst <= 2e-5 * top
+        failed |= not good
+        print(f"{'PASS' if good else 'FAIL'} {name}: error {worst:.1e}, "
+              f"largest value {top:.3g}, {len(values)} values")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
