@@ -191,7 +191,7 @@ ExitCode driver::runCompile(const Options &options, Report &report) {
     return report.fail("an .mlir file has no description to print");
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
-    checkpoint = openCheckpoint(*source, report);
+    checkpoint = openCheckpoint(*source, options, report);
     if (!checkpoint)
       return ExitCode::BadInput;
   } else if (emit >= Emit::So && hasWeights(*source))

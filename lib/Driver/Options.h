@@ -44,6 +44,7 @@ struct Options {
   std::optional<spec::DType> dtype;
   bool fusion = true;
   bool explainFusion = false;
+  bool checkWeights = false;
   bool locations = false;
   std::vector<std::string> taps;
 

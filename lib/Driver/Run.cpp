@@ -21,7 +21,7 @@ static ExitCode prepare(const Options &options, Report &report, Entries entries,
     return ExitCode::BadInput;
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
-    checkpoint = openCheckpoint(*source, report);
+    checkpoint = openCheckpoint(*source, options, report);
     if (!checkpoint)
       return ExitCode::BadInput;
   } else if (hasWeights(*source)) {

@@ -257,7 +257,7 @@ ExitCode Verifier::run() {
   }
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
-    checkpoint = openCheckpoint(*source, report);
+    checkpoint = openCheckpoint(*source, options, report);
     if (!checkpoint)
       return ExitCode::BadInput;
   }

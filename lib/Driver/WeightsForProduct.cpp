@@ -22,12 +22,15 @@ using namespace attune;
 using namespace attune::driver;
 
 std::optional<Checkpoint> driver::openCheckpoint(const ModelSource &source,
+                                                 const Options &options,
                                                  Report &report) {
   report.beginStage("checking weights");
   std::optional<Checkpoint> checkpoint =
       Checkpoint::open(source.checkpointPath, report);
   if (checkpoint && source.model &&
       !checkWeights(*source.model, *checkpoint, report))
+    return std::nullopt;
+  if (checkpoint && options.checkWeights && !checkFinite(*checkpoint, report))
     return std::nullopt;
   report.endStage();
   return checkpoint;

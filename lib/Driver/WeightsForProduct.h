@@ -19,6 +19,7 @@ namespace attune::driver {
 
 /// Opens the checkpoint of a source and checks it against its description.
 std::optional<Checkpoint> openCheckpoint(const ModelSource &source,
+                                         const Options &options,
                                          Report &report);
 
 /// Packs the weights behind what is in the file at `path`.

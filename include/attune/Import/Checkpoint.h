@@ -84,6 +84,11 @@ bool checkWeights(const std::vector<NeededWeight> &needed,
 bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
                   DiagnosticEngine &diags);
 
+/// Whether every value of every floating-point tensor is finite. Reports each
+/// tensor that holds NaN or an infinity, with the place of the first. Reads the
+/// whole checkpoint.
+bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags);
+
 } // namespace attune
 
 #endif // ATTUNE_IMPORT_CHECKPOINT_H
