@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Config.h"
+#include "Architectures.h"
 
 #include <cmath>
 #include <cstdint>
@@ -210,7 +210,7 @@ std::string ImportContext::prefixFor(const std::string &prefix,
     return prefix;
   if (checkpoint && checkpoint->find(probe))
     return "";
-  return languageModel ? prefix : "";
+  return modelClass && modelClass->head != Head::None ? prefix : "";
 }
 
 } // namespace attune::hf

@@ -86,32 +86,23 @@ private:
   std::set<std::string, std::less<>> seen;
 };
 
+struct ModelClass;
+
 /// Everything an architecture's importer works with.
 struct ImportContext {
   Config &config;
   const Checkpoint *checkpoint = nullptr; ///< null if there is none
-  /// From `"architectures"`: whether the head over the vocabulary is there.
+  /// From `"architectures"`: the class, and whether it has the head over the
+  /// vocabulary.
+  const ModelClass *modelClass = nullptr;
   bool languageModel = true;
 
   /// The prefix of the checkpoint's names: `prefix` if it holds
   /// `prefix + probe`, none if it holds `probe`, `prefix` if there is no
-  /// checkpoint and the model has a head.
+  /// checkpoint and the model has a head (of any kind).
   std::string prefixFor(const std::string &prefix,
                         const std::string &probe) const;
 };
-
-/// An architecture: reads its keys and builds name, streams and outputs.
-/// Inputs, dtype, generation and common keys are the caller's business.
-struct Architecture {
-  const char *modelType;
-  /// Class names of "architectures": the bare network, the language model.
-  const char *baseClass;
-  const char *headClass;
-  std::optional<spec::Model> (*import)(ImportContext &context);
-};
-
-std::optional<spec::Model> importGPT2(ImportContext &context);
-std::optional<spec::Model> importLlama(ImportContext &context);
 
 } // namespace attune::hf
 

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Config.h"
+#include "Architectures.h"
+#include "StreamBuilder.h"
 
 #include <cmath>
 
@@ -48,29 +49,10 @@ std::optional<Model> importGPT2(ImportContext &context) {
   Model model;
   model.name = "gpt2";
   model.context = length;
-  std::string prefix = context.prefixFor("transformer.", "wte.weight");
-  std::string block = prefix + "h.{i}";
+  StreamBuilder stream(config, context.prefixFor("transformer.", "wte.weight"));
+  stream.embedding("wte", vocab, width);
+  stream.learnedPositions("wpe", length, /*offset=*/0, "n_positions");
 
-  Stream stream;
-  auto add = [&](std::string name, const char *key) -> Layer & {
-    Layer &layer = stream.layers.emplace_back();
-    layer.name = std::move(name);
-    layer.width = width;
-    layer.inputWidth = width;
-    layer.location = config.locate(key);
-    return layer;
-  };
-
-  Layer &tokens = add(prefix + "wte", "vocab_size");
-  tokens.op = Embedding{vocab, width, 1, ""};
-  tokens.inputWidth = 0;
-
-  Positions positions;
-  positions.length = length;
-  add(prefix + "wpe", "n_positions").op = positions;
-
-  Layer &blocks = add(block, "n_layer");
-  blocks.repeat = layers;
   Block body;
   body.norm.eps = eps;
   body.norm.location = config.locate("layer_norm_epsilon");
@@ -80,56 +62,22 @@ std::optional<Model> importGPT2(ImportContext &context) {
   attention.qkvBias = attention.outBias = true;
   attention.scale = scaled ? 1 / std::sqrt(double(width / heads)) : 1;
   attention.causal = Causal::BottomRight;
-  attention.sourceWidth = width;
   attention.location = config.locate("n_head");
   FFN &ffn = body.ffn.emplace();
   ffn.width = inner;
   ffn.activation = *activation;
   ffn.location = config.locate("activation_function");
-  blocks.op = std::move(body);
-
-  // Conv1D holds [in, out]; c_attn is queries, keys and values side by side.
-  auto whole = [&](const char *role, const char *tensor, bool transposed) {
-    blocks.weights[role] = {{block + "." + tensor, transposed, 0, -1}};
-  };
-  auto third = [&](const char *role, int64_t which) {
-    int64_t begin = which * width, end = begin + width;
-    std::string name = std::string("attention.") + role;
-    std::string tensor = block + ".attn.c_attn.";
-    blocks.weights[name + ".weight"] = {{tensor + "weight", true, begin, end}};
-    blocks.weights[name + ".bias"] = {{tensor + "bias", false, begin, end}};
-  };
-  whole("norm1.weight", "ln_1.weight", false);
-  whole("norm1.bias", "ln_1.bias", false);
-  third("q", 0);
-  third("k", 1);
-  third("v", 2);
-  whole("attention.o.weight", "attn.c_proj.weight", true);
-  whole("attention.o.bias", "attn.c_proj.bias", false);
-  whole("norm2.weight", "ln_2.weight", false);
-  whole("norm2.bias", "ln_2.bias", false);
-  whole("ffn.up.weight", "mlp.c_fc.weight", true);
-  whole("ffn.up.bias", "mlp.c_fc.bias", false);
-  whole("ffn.down.weight", "mlp.c_proj.weight", true);
-  whole("ffn.down.bias", "mlp.c_proj.bias", false);
-
-  Norm last;
-  last.eps = eps;
-  last.location = config.locate("layer_norm_epsilon");
-  add(prefix + "ln_f", "layer_norm_epsilon").op = last;
-
-  if (context.languageModel) {
-    Linear head;
-    head.out = vocab;
-    if (tied)
-      head.tied = prefix + "wte";
-    Layer &layer = add("lm_head", config.peek("tie_word_embeddings")
-                                      ? "tie_word_embeddings"
-                                      : "vocab_size");
-    layer.op = head;
-    layer.width = vocab;
-  }
-  model.streams.push_back(std::move(stream));
+  stream.blocks("h.{i}", "n_layer", layers, body,
+                {{"norm1", "ln_1"},
+                 {"attention.qkv", "attn.c_attn", Layout::TransposedBlocks},
+                 {"attention.o", "attn.c_proj", Layout::Transposed},
+                 {"norm2", "ln_2"},
+                 {"ffn.up", "mlp.c_fc", Layout::Transposed},
+                 {"ffn.down", "mlp.c_proj", Layout::Transposed}});
+  stream.norm("ln_f", body.norm);
+  if (context.languageModel)
+    stream.head("lm_head", vocab, tied ? "wte" : "");
+  model.streams.push_back(stream.take());
   return model;
 }
 

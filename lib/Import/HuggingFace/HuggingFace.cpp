@@ -7,7 +7,7 @@
 
 #include "attune/Import/HuggingFace.h"
 
-#include "Config.h"
+#include "Architectures.h"
 
 #include <filesystem>
 
@@ -18,15 +18,9 @@ namespace attune {
 using namespace hf;
 using spec::Value;
 
-/// One file per architecture; a new one is added here.
-static const Architecture architectures[] = {
-    {"gpt2", "GPT2Model", "GPT2LMHeadModel", importGPT2},
-    {"llama", "LlamaModel", "LlamaForCausalLM", importLlama},
-};
-
 std::vector<std::string> knownArchitectures() {
   std::vector<std::string> names;
-  for (const Architecture &architecture : architectures)
+  for (const Architecture &architecture : architectures())
     names.push_back(architecture.modelType);
   return names;
 }
@@ -140,9 +134,17 @@ static void ignoreCommonKeys(Config &config) {
                  "or BF16");
 }
 
-/// Which importer, and whether the model has its head. Reports an unknown one.
+static const ModelClass *findClass(const Architecture &architecture,
+                                   const std::string &name) {
+  for (const ModelClass &candidate : architecture.classes)
+    if (name == candidate.name)
+      return &candidate;
+  return nullptr;
+}
+
+/// Which importer, and which of its classes. Reports an unknown one.
 static const Architecture *chooseArchitecture(Config &config,
-                                              bool &languageModel) {
+                                              const ModelClass *&chosenClass) {
   std::string type = config.text("model_type", "");
   std::vector<std::string> classes;
   if (const Value *names = config.get("architectures"))
@@ -152,11 +154,11 @@ static const Architecture *chooseArchitecture(Config &config,
 
   const Architecture *chosen = nullptr;
   std::string known;
-  for (const Architecture &candidate : architectures) {
+  for (const Architecture &candidate : architectures()) {
     known += (known.empty() ? "" : ", ") + std::string(candidate.modelType);
     bool byClass = false;
     for (const std::string &name : classes)
-      byClass |= name == candidate.baseClass || name == candidate.headClass;
+      byClass |= findClass(candidate, name) != nullptr;
     if (type.empty() ? byClass : type == candidate.modelType)
       chosen = &candidate;
   }
@@ -173,19 +175,24 @@ static const Architecture *chooseArchitecture(Config &config,
             "one is a start)");
     return nullptr;
   }
-  languageModel = classes.empty();
-  bool fits = classes.empty();
-  for (const std::string &name : classes) {
-    languageModel |= name == chosen->headClass;
-    fits |= name == chosen->headClass || name == chosen->baseClass;
-  }
-  if (!fits) {
-    config.error("architectures", "expected " + std::string(chosen->headClass) +
-                                      " or " + chosen->baseClass + ", found " +
-                                      spec::quote(classes[0]));
-    return nullptr;
-  }
-  return chosen;
+  if (classes.empty())
+    chosenClass = &chosen->classes.front();
+  // Of several names one with a head counts.
+  for (const std::string &name : classes)
+    if (const ModelClass *found = findClass(*chosen, name))
+      if (!chosenClass || chosenClass->head == Head::None)
+        chosenClass = found;
+  if (chosenClass)
+    return chosen;
+  std::string expected;
+  for (size_t i = 0; i < chosen->classes.size(); ++i)
+    expected += (i == 0                            ? ""
+                 : i + 1 == chosen->classes.size() ? " or "
+                                                   : ", ") +
+                std::string(chosen->classes[i].name);
+  config.error("architectures",
+               "expected " + expected + ", found " + spec::quote(classes[0]));
+  return nullptr;
 }
 
 /// The type that weights are kept in: what the configuration says, else what
@@ -332,11 +339,12 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
     return std::nullopt;
 
   Config config(*root, "", reporter);
-  ImportContext context{config, nullptr, true};
+  ImportContext context{config};
   const Architecture *architecture =
-      chooseArchitecture(config, context.languageModel);
+      chooseArchitecture(config, context.modelClass);
   if (!architecture)
     return std::nullopt;
+  context.languageModel = context.modelClass->head == Head::LanguageModel;
   result.checkpointPath =
       weights.empty() ? Checkpoint::findIn(result.folder) : weights;
   std::optional<Checkpoint> checkpoint;
@@ -363,18 +371,26 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   model->file = file;
   model->dtype = dtype;
   model->generation = generation;
-  spec::TensorSpec ids;
-  ids.name = "input_ids";
-  ids.dtype = spec::DType::I64;
-  ids.shape = {{-1, "batch"}, {-1, "seq"}};
-  ids.location = config.locate("vocab_size");
-  model->inputs.push_back(ids);
-  spec::Stream &stream = model->streams.front();
-  stream.name = "main";
-  stream.input = ids.name;
-  stream.location = config.locate();
-  model->outputs = {{context.languageModel ? "logits" : "last_hidden_state",
-                     stream.layers.back().name, stream.layers.back().location}};
+  if (model->inputs.empty()) {
+    spec::TensorSpec ids;
+    ids.name = "input_ids";
+    ids.dtype = spec::DType::I64;
+    ids.shape = {{-1, "batch"}, {-1, "seq"}};
+    ids.location = config.locate("vocab_size");
+    model->inputs.push_back(ids);
+  }
+  for (spec::Stream &stream : model->streams) {
+    if (stream.name.empty())
+      stream.name = "main";
+    if (stream.input.empty())
+      stream.input = model->inputs.front().name;
+    if (stream.location.line == 0)
+      stream.location = config.locate();
+  }
+  const spec::Layer &last = model->streams.back().layers.back();
+  if (model->outputs.empty())
+    model->outputs = {{context.languageModel ? "logits" : "last_hidden_state",
+                       last.name, last.location}};
   if (!checkDescription(*model, config))
     return std::nullopt;
   if (fs::path tokenizer = fs::path(result.folder) / "tokenizer.json";

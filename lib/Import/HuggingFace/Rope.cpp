@@ -100,29 +100,32 @@ static void readScaling(Config &scaling, Rope &rope, int64_t length,
   scaling.finish("a rotary embedding of type '" + type + "'");
 }
 
-std::optional<RopeSettings> readRope(Config &config, int64_t channels,
-                                     int64_t length) {
+std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
+                                     int64_t length,
+                                     const RopeDefaults &defaults) {
   RopeSettings settings;
   settings.context = length;
   Rope &rope = settings.rope;
-  rope.channels = channels;
-  rope.location = config.locate(
-      config.peek("rope_parameters") ? "rope_parameters" : "rope_theta");
+  // GPT-NeoX has an older name for each of the two; new files write both.
+  std::string_view thetaKey = config.oneOf({"rope_theta", defaults.thetaKey});
+  std::string_view partialKey =
+      config.oneOf({"partial_rotary_factor", defaults.partialKey});
 
   // Version 5 renamed rope_scaling and moved rope_theta into it.
   const Value *parameters = config.get("rope_parameters");
   const Value *scaling = config.get("rope_scaling");
   std::string name = parameters ? "rope_parameters" : "rope_scaling";
   const Value *object = parameters ? parameters : scaling;
-  rope.theta = config.real("rope_theta", 10000);
-  double partial = config.real("partial_rotary_factor", 1);
+  rope.location = config.locate(parameters ? "rope_parameters" : thetaKey);
+  rope.theta = config.real(thetaKey, defaults.theta);
+  double partial = config.real(partialKey, defaults.partial.value_or(1));
   if (object && !object->isObject()) {
     config.error(name, std::string("expected an object, found ") +
                            describe(object->kind));
     return std::nullopt;
   }
   if (object) {
-    // One entry per kind of layer; LLaMA has but one kind.
+    // One entry per kind of layer; these models have but one kind.
     if (const Value *full = object->find("full_attention");
         full && full->isObject() && object->members.size() == 1) {
       object = full;
@@ -132,16 +135,23 @@ std::optional<RopeSettings> readRope(Config &config, int64_t channels,
     rope.theta = members.real("rope_theta", rope.theta);
     if (members.peek("partial_rotary_factor"))
       partial = members.real("partial_rotary_factor", 1);
-    members.ignore({"partial_rotary_factor"});
     // An object without a type is the plain embedding of version 5.
     if (!members.peek("rope_type") && !members.peek("type") && parameters)
       members.finish("a plain rotary embedding");
     else
       readScaling(members, rope, length, settings.context);
   }
-  if (partial != 1)
-    config.error("partial_rotary_factor",
-                 "LLaMA turns whole heads, expected 1");
+  if (partial != 1 && !defaults.partial)
+    config.error(partialKey, "this architecture turns whole heads, expected 1");
+  else if (partial > 1)
+    config.error(partialKey, "is a part of each head, expected at most 1");
+  rope.channels = static_cast<int64_t>(double(headDim) * partial);
+  if (rope.channels < 2 || rope.channels % 2)
+    config.error(partial != 1              ? partialKey
+                 : config.peek("head_dim") ? "head_dim"
+                                           : "hidden_size",
+                 "rotary embedding turns pairs of channels, but heads have " +
+                     std::to_string(rope.channels));
   return settings;
 }
 

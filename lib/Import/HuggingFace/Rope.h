@@ -17,11 +17,21 @@ struct RopeSettings {
   int64_t context = 0; ///< longest sequence the scaling is made for
 };
 
+/// What a configuration class takes where the keys are absent.
+struct RopeDefaults {
+  double theta = 10000;
+  const char *thetaKey = "rope_theta";
+  /// Part of each head that turns; none where only whole heads do.
+  std::optional<double> partial;
+  const char *partialKey = "partial_rotary_factor";
+};
+
 /// Reads `rope_theta` + `rope_scaling` or, from version 5 of transformers on,
-/// `rope_parameters`. `channels` are turned per head; `length` is
+/// `rope_parameters`, of heads of `headDim` channels; `length` is
 /// max_position_embeddings. Reports what it does not understand.
-std::optional<RopeSettings> readRope(Config &config, int64_t channels,
-                                     int64_t length);
+std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
+                                     int64_t length,
+                                     const RopeDefaults &defaults = {});
 
 } // namespace attune::hf
 

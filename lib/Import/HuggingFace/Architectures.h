@@ -1,0 +1,47 @@
+//===- Architectures.h - The importers of all architectures -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_ARCHITECTURES_H
+#define ATTUNE_LIB_IMPORT_HUGGINGFACE_ARCHITECTURES_H
+
+#include "Config.h"
+
+namespace attune::hf {
+
+/// What follows the network in a class of "architectures".
+enum class Head {
+  None,          ///< the bare network
+  LanguageModel, ///< scores over the vocabulary
+};
+
+/// A class name that "architectures" may hold.
+struct ModelClass {
+  const char *name;
+  Head head;
+};
+
+/// An architecture: reads its keys and builds name and streams. An importer
+/// whose model reads other things than `input_ids`, or gives other things than
+/// the last layer as `logits` or `last_hidden_state`, fills inputs (and each
+/// stream's `input`) and outputs, too. Dtype, generation and common keys are
+/// the caller's business.
+struct Architecture {
+  const char *modelType;
+  /// The first one is meant where "architectures" is absent.
+  std::vector<ModelClass> classes;
+  std::optional<spec::Model> (*import)(ImportContext &context);
+};
+
+/// In alphabetical order; a new architecture is added to Architectures.cpp.
+const std::vector<Architecture> &architectures();
+
+std::optional<spec::Model> importGPT2(ImportContext &context);
+std::optional<spec::Model> importLlama(ImportContext &context);
+
+} // namespace attune::hf
+
+#endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_ARCHITECTURES_H

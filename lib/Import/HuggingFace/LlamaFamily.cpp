@@ -1,0 +1,139 @@
+//===- LlamaFamily.cpp - What LLaMA's relatives have in common --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LlamaFamily.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune::hf {
+
+using namespace spec;
+
+std::vector<std::string> readLayerTypes(Config &config, int64_t layers,
+                                        std::vector<std::string> allowed,
+                                        const char *model) {
+  const Value *types = config.get("layer_types");
+  if (!types)
+    return {};
+  if (!types->isArray()) {
+    config.error("layer_types", "expected an array of strings");
+    return {};
+  }
+  if (static_cast<int64_t>(types->elements.size()) != layers)
+    config.error("layer_types", "lists " +
+                                    std::to_string(types->elements.size()) +
+                                    " layers, but num_hidden_layers is " +
+                                    std::to_string(layers));
+  std::string expected;
+  for (size_t i = 0; i < allowed.size(); ++i)
+    expected += (i ? " or \"" : "\"") + allowed[i] + "\"";
+  std::vector<std::string> kinds;
+  for (const Value &type : types->elements) {
+    if (!type.isString() ||
+        std::find(allowed.begin(), allowed.end(), type.text) == allowed.end()) {
+      config.getReporter().error(
+          type.offset, spec::child(config.child("layer_types"), kinds.size()),
+          "expected " + expected + ", found " +
+              (type.isString() ? quote(type.text)
+                               : std::string(describe(type.kind))) +
+              "; " + model + " with other layers is not supported");
+      return {};
+    }
+    kinds.push_back(type.text);
+  }
+  return kinds;
+}
+
+std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
+                                     const LlamaDefaults &defaults) {
+  Config &config = context.config;
+  LlamaConfig llama;
+  llama.name = name;
+  llama.width = config.integer("hidden_size", defaults.width);
+  int64_t inner = config.integer("intermediate_size", defaults.inner);
+  llama.layers = config.layers("num_hidden_layers", defaults.layers);
+  int64_t heads = config.integer("num_attention_heads", defaults.heads);
+  int64_t kvHeads =
+      config.integer("num_key_value_heads", defaults.kvHeads.value_or(heads));
+  llama.vocab = config.integer("vocab_size", defaults.vocab);
+  int64_t length = config.integer("max_position_embeddings", defaults.length);
+  llama.norm.kind = NormKind::RMSNorm;
+  llama.norm.bias = false;
+  llama.norm.eps = config.real(defaults.epsKey, defaults.eps);
+  llama.norm.location = config.locate(defaults.epsKey);
+  llama.tied = config.flag("tie_word_embeddings", defaults.tied);
+  std::optional<Activation> activation =
+      config.activation(defaults.activationKey, defaults.activation);
+  bool explicitDim = config.peek("head_dim") || defaults.headDim;
+  int64_t headDim = config.integer(
+      "head_dim",
+      defaults.headDim.value_or(std::max<int64_t>(llama.width / heads, 1)));
+  // Acts in training only.
+  config.ignore({"attention_dropout"});
+  if (!explicitDim && llama.width % heads)
+    config.error("num_attention_heads",
+                 std::to_string(heads) + " heads cannot share a width of " +
+                     std::to_string(llama.width) + " (hidden_size) evenly");
+  if (heads % kvHeads)
+    config.error("num_key_value_heads",
+                 std::to_string(kvHeads) + " does not divide the " +
+                     std::to_string(heads) + " query heads");
+  std::optional<RopeSettings> rope =
+      readRope(config, headDim, length, defaults.rope);
+  if (config.hasErrors() || !rope)
+    return std::nullopt;
+  llama.context = rope->context;
+
+  Block &body = llama.block;
+  body.norm = llama.norm;
+  Attention &attention = body.attention.emplace();
+  attention.heads = heads;
+  attention.kvHeads = kvHeads;
+  attention.headDim = attention.valueDim = headDim;
+  attention.scale = 1 / std::sqrt(double(headDim));
+  attention.causal = Causal::BottomRight;
+  attention.rope = rope->rope;
+  attention.location = config.locate("num_attention_heads");
+  FFN &ffn = body.ffn.emplace();
+  ffn.width = inner;
+  ffn.activation = *activation;
+  ffn.gated = true;
+  ffn.bias = false;
+  ffn.location = config.locate("intermediate_size");
+  llama.tensors = {{"norm1", "input_layernorm"},
+                   {"attention.q", "self_attn.q_proj"},
+                   {"attention.k", "self_attn.k_proj"},
+                   {"attention.v", "self_attn.v_proj"},
+                   {"attention.o", "self_attn.o_proj"},
+                   {"attention.q_norm", "self_attn.q_norm"},
+                   {"attention.k_norm", "self_attn.k_norm"},
+                   {"norm2", "post_attention_layernorm"},
+                   {"ffn.gate", "mlp.gate_proj"},
+                   {"ffn.up", "mlp.up_proj"},
+                   {"ffn.down", "mlp.down_proj"}};
+  return llama;
+}
+
+Model buildLlama(ImportContext &context, const LlamaConfig &llama) {
+  Model model;
+  model.name = llama.name;
+  model.context = llama.context;
+  StreamBuilder stream(context.config,
+                       context.prefixFor("model.", "embed_tokens.weight"));
+  stream.embedding("embed_tokens", llama.vocab, llama.width,
+                   llama.embeddingScale);
+  stream.blocks("layers.{i}", "num_hidden_layers", llama.layers, llama.block,
+                llama.tensors);
+  stream.norm("norm", llama.norm);
+  if (context.languageModel)
+    stream.head("lm_head", llama.vocab, llama.tied ? "embed_tokens" : "");
+  model.streams.push_back(stream.take());
+  return model;
+}
+
+} // namespace attune::hf

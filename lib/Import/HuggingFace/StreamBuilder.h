@@ -1,0 +1,85 @@
+//===- StreamBuilder.h - Layers and tensor names of importers ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_STREAMBUILDER_H
+#define ATTUNE_LIB_IMPORT_HUGGINGFACE_STREAMBUILDER_H
+
+#include "Config.h"
+
+/// What the importers of all architectures share: layers one after the other,
+/// and tables that say under which names a checkpoint keeps their weights.
+namespace attune::hf {
+
+/// How the rows of the roles lie in the tensor.
+enum class Layout {
+  Whole,      ///< it holds this role alone
+  Transposed, ///< the same as [in, out]
+  /// Several roles one below the other: queries, keys, values.
+  Blocks,
+  TransposedBlocks,
+  /// Per key/value head: its queries, its key, its value.
+  Groups,
+};
+
+/// A row of a table of tensor names. `role` is a role of `spec::weightRoles`
+/// without ".weight" and ".bias", which both names get, or a whole role, or one
+/// of the sets "attention.qkv", "attention.kv" and "ffn.gate_up" (with any
+/// prefix), whose layout is one of the last three. Rows for weights that a
+/// layer does not have are passed over, so that one table serves every flag.
+struct TensorName {
+  const char *role;
+  const char *tensor;
+  Layout layout = Layout::Whole;
+};
+using TensorNames = std::vector<TensorName>;
+
+/// Enters `tensors`, each with `prefix` before it, into the layer's weights.
+/// Sizes must be in the layer already.
+void nameTensors(spec::Layer &layer, const std::string &prefix,
+                 const TensorNames &tensors);
+
+/// Makes a stream layer by layer. Names are prefixed with what `ImportContext::
+/// prefixFor` found; every layer keeps the width unless it says otherwise.
+/// `key` is the key of config.json that a layer's errors point at.
+class StreamBuilder {
+public:
+  /// `width` of what the stream starts from: 0 for ids.
+  StreamBuilder(Config &config, std::string prefix, int64_t width = 0)
+      : config(config), prefix(std::move(prefix)), width(width) {}
+
+  /// Any layer; `newWidth` -1 keeps the width.
+  spec::Layer &add(const std::string &name, const char *key,
+                   decltype(spec::Layer::op) op, int64_t newWidth = -1);
+
+  void embedding(const std::string &name, int64_t vocab, int64_t channels,
+                 double scale = 1, const char *key = "vocab_size");
+  void learnedPositions(const std::string &name, int64_t length, int64_t offset,
+                        const char *key);
+  /// `count` blocks of one kind. `name` has the {i}; tensors are called
+  /// "<prefix><name>.<tensor>". Norm widths and `sourceWidth` are filled in.
+  spec::Layer &blocks(const std::string &name, const char *key, int64_t count,
+                      spec::Block body, const TensorNames &tensors);
+  void norm(const std::string &name, const spec::Norm &norm);
+  /// The head over the vocabulary, without the prefix. `tied` names an
+  /// embedding of this builder (without prefix), or is empty.
+  spec::Linear &head(const std::string &name, int64_t vocab,
+                     const std::string &tied);
+
+  const std::string &getPrefix() const { return prefix; }
+  int64_t getWidth() const { return width; }
+  spec::Stream take() { return std::move(stream); }
+
+private:
+  Config &config;
+  std::string prefix;
+  int64_t width;
+  spec::Stream stream;
+};
+
+} // namespace attune::hf
+
+#endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_STREAMBUILDER_H
