@@ -29,6 +29,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runVerify(options, report);
   case Verb::Import:
     return runImport(options, report);
+  case Verb::Bench:
+    return runBench(options, report);
   }
   return ExitCode::InternalError;
 }

@@ -20,8 +20,8 @@ using namespace attune::driver;
 //===----------------------------------------------------------------------===//
 
 StringRef driver::getName(Verb verb) {
-  static const StringRef names[] = {"compile", "run",    "generate",
-                                    "inspect", "import", "verify"};
+  static const StringRef names[] = {"compile", "run",    "generate", "inspect",
+                                    "import",  "verify", "bench"};
   return names[unsigned(verb)];
 }
 
@@ -54,6 +54,12 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "Compiles a model with and without fusion, runs both on random and "
        "adversarial\ninputs and compares every layer. Exit code 3 if they "
        "differ."},
+      {Verb::Bench, "MODEL", "Time a model beside the machine's peaks",
+       "Compiles a model in memory and times a whole pass and, for causal "
+       "language models, a\ncached step. What the machine can do at most is "
+       "measured before and after; of_peak is the\nshare of the f32 "
+       "multiply-add peak or, for decode, of the memory's read speed.\nWithout "
+       "--weights they are random."},
   };
   return verbs;
 }
@@ -130,7 +136,10 @@ static bool applyMessageFormat(const Flag &flag, StringRef value, Options &,
 
 static bool applyFormat(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
-  auto index = pickWord(flag, value, {"table", "json", "html"}, problem);
+  SmallVector<StringRef> words = {"table", "json"};
+  if (options.verb == Verb::Inspect)
+    words.push_back("html");
+  auto index = pickWord(flag, value, words, problem);
   options.format = value.str();
   return index.has_value();
 }
@@ -142,6 +151,17 @@ static bool applyThreads(const Flag &flag, StringRef value, Options &options,
     return true;
   problem =
       (flag.spelling() + " takes a number from 1 to 1024, not '" + value + "'")
+          .str();
+  return false;
+}
+
+static bool applyRuns(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  if (!value.getAsInteger(10, options.runs) && options.runs >= 1 &&
+      options.runs <= 10000)
+    return true;
+  problem =
+      (flag.spelling() + " takes a number from 1 to 10000, not '" + value + "'")
           .str();
   return false;
 }
@@ -249,8 +269,9 @@ namespace {
 constexpr unsigned bit(Verb verb) { return 1u << unsigned(verb); }
 constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    generate = bit(Verb::Generate), inspect = bit(Verb::Inspect),
-                   import = bit(Verb::Import), verify = bit(Verb::Verify);
-constexpr unsigned running = run | generate | verify;
+                   import = bit(Verb::Import), verify = bit(Verb::Verify),
+                   bench = bit(Verb::Bench);
+constexpr unsigned running = run | generate | verify | bench;
 constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import;
 } // namespace
@@ -294,10 +315,12 @@ ArrayRef<Flag> driver::getFlags() {
        "text, ids (the new ids alone, comma-separated) or json"},
       {"dim", "NAME=SIZE", run, passOn,
        "A size that cannot be read off the inputs, as in --dim seq=17"},
-      {"dim", "NAME=SIZE", inspect | verify, applyDim,
-       "Sizes to count for or to check at, as in --dim seq=1024"},
+      {"dim", "NAME=SIZE", inspect | verify | bench, applyDim,
+       "Sizes to count for, to check or to run at, as in --dim seq=1024"},
       {"format", "FORMAT", inspect, applyFormat, "table, json or html"},
-      {"seed", "N", verify, applySeed,
+      {"format", "FORMAT", bench, applyFormat, "table or json"},
+      {"runs", "N", bench, applyRuns, "Take the median of N runs; default 5"},
+      {"seed", "N", verify | bench, applySeed,
        "Seed of the random inputs and, without --weights, of the weights"},
       {"atol", "A", verify, applyAtol,
        "Allowed difference, as a share of a layer's largest value"},
@@ -305,14 +328,14 @@ ArrayRef<Flag> driver::getFlags() {
        "Allowed difference, as a share of the value itself"},
       {"threads", "N", running | compile, applyThreads,
        "Threads to run on and to pack weights with; by default one per core"},
-      {"memory-limit", "SIZE", run | generate, passOn,
+      {"memory-limit", "SIZE", run | generate | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyTarget, "cpu"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
       {"dtype", "TYPE", compiling | inspect | import, applyDType,
        "Store weights as f32, bf16 or f16; by default as the model says"},
-      {"fusion", "MODE", compile | run | generate, applyFusion,
+      {"fusion", "MODE", compile | run | generate | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
        "Say what fused, and why the rest did not"},

@@ -23,9 +23,9 @@
 using namespace attune;
 using namespace attune::driver;
 
-/// The sizes asked for; one that the model does not have is an error.
-static std::optional<std::map<std::string, int64_t>>
-chooseDims(const Options &options, const spec::Model &model, Report &report) {
+std::optional<std::map<std::string, int64_t>>
+driver::chooseDims(const Options &options, const spec::Model &model,
+                   Report &report) {
   std::map<std::string, int64_t> dims(options.dims.begin(), options.dims.end());
   for (const std::string &unknown : unknownDims(model, dims)) {
     std::vector<llvm::StringRef> known;

@@ -8,9 +8,20 @@
 #ifndef ATTUNE_LIB_DRIVER_INSPECT_H
 #define ATTUNE_LIB_DRIVER_INSPECT_H
 
+#include "Options.h"
+#include "Report.h"
+
 #include "attune/Spec/Spec.h"
 
+#include <map>
+#include <optional>
+#include <string>
+
 namespace attune::driver {
+
+/// The sizes asked for; nothing, and an error, if the model lacks one of them.
+std::optional<std::map<std::string, int64_t>>
+chooseDims(const Options &options, const spec::Model &model, Report &report);
 
 /// The JSON object that a compiled product answers `inspect` with.
 std::string describeStatistics(const spec::Model &model);

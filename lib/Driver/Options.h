@@ -23,7 +23,7 @@
 
 namespace attune::driver {
 
-enum class Verb { Compile, Run, Generate, Inspect, Import, Verify };
+enum class Verb { Compile, Run, Generate, Inspect, Import, Verify, Bench };
 
 /// What compile writes, in the order of the stages.
 enum class Emit { Json, Mlir, Tensor, Loops, Llvm, Asm, Obj, So, Exe };
@@ -50,11 +50,12 @@ struct Options {
 
   // How it is said.
   bool timing = false;
-  std::string format = "table"; ///< inspect
+  std::string format = "table"; ///< inspect, bench
 
   // Where something runs.
   unsigned threads = 0; ///< 0: one per available core
   std::vector<std::pair<std::string, int64_t>> dims;
+  int64_t runs = 5; ///< bench
   uint64_t seed = 0;
   std::optional<double> atol, rtol;
   // The runtime's own `run` and `generate`.

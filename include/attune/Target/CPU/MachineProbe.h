@@ -1,0 +1,50 @@
+//===- MachineProbe.h - What this machine can do at most --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TARGET_CPU_MACHINEPROBE_H
+#define ATTUNE_TARGET_CPU_MACHINEPROBE_H
+
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <optional>
+
+namespace attune {
+
+/// Rates of all threads together; what the CPU has no instruction for is
+/// absent. A multiply-add counts as two operations.
+struct MachinePeak {
+  double f32Gflops = 0;             ///< fused multiply-add
+  std::optional<double> bf16Gflops; ///< vdpbf16ps
+  std::optional<double> int8Gops;   ///< vpdpbusd
+  double readGBs = 0;               ///< reads of memory that no cache holds
+
+  /// The better of both: other work on the machine only ever slows a probe.
+  void raise(const MachinePeak &other);
+};
+
+/// Loops that do nothing but one kind of work, compiled for this machine. The
+/// figures of a benchmark are shares of what they reach in the same minute.
+class MachineProbe {
+public:
+  static llvm::Expected<MachineProbe> create(unsigned threads);
+  ~MachineProbe();
+  MachineProbe(MachineProbe &&);
+
+  /// About half a second. Compute runs on registers alone, `threads` at once;
+  /// reads stream 256 MiB, each thread its own part.
+  MachinePeak measure();
+
+private:
+  struct Impl;
+  explicit MachineProbe(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_TARGET_CPU_MACHINEPROBE_H

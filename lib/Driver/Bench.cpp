@@ -1,0 +1,284 @@
+//===- Bench.cpp - attune bench ---------------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InMemory.h"
+#include "Inspect.h"
+#include "Verbs.h"
+#include "VerifyInputs.h"
+
+#include "attune/Analysis/ModelStatistics.h"
+#include "attune/Target/CPU/MachineProbe.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace attune;
+using namespace attune::driver;
+
+namespace {
+/// One line of the result. Decoding is bound by memory and compared with the
+/// read peak, everything else with the f32 peak, which is what code computes in
+/// whatever type its weights are stored in.
+struct Measured {
+  const char *name;
+  double tokensPerSecond = 0, gflops = 0, gbs = 0, ofPeak = 0;
+};
+
+class Bench {
+public:
+  Bench(const Options &options, Report &report)
+      : options(options), report(report) {}
+  ExitCode run();
+
+private:
+  ExitCode timeForward();
+  ExitCode timeDecode();
+  void print(llvm::raw_ostream &os);
+  void printJson(llvm::raw_ostream &os) const;
+  int64_t countTokens(const runtime::EntryInfo &entry) const;
+
+  const Options &options;
+  Report &report;
+  InMemoryModel model;
+  ModelStatistics statistics;
+  std::map<std::string, int64_t> dims;
+  std::string dtype;
+  MachinePeak peak;
+  std::vector<Measured> results;
+};
+} // namespace
+
+static double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+template <typename Work> static std::optional<double> timeOnce(Work work) {
+  auto start = std::chrono::steady_clock::now();
+  if (!work())
+    return std::nullopt;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+/// Rows of the first input: batch times tokens.
+int64_t Bench::countTokens(const runtime::EntryInfo &entry) const {
+  for (const runtime::ArgInfo &arg : entry.args) {
+    if (arg.kind != runtime::ArgKind::Input || arg.shape.size() < 2)
+      continue;
+    int64_t tokens = 1;
+    // [batch, tokens] or [batch, ..., tokens, width].
+    size_t last = arg.shape.size() == 2 ? 2 : arg.shape.size() - 1;
+    for (size_t i = 0; i < last; ++i)
+      if (i == 0 || i + 1 == last)
+        tokens *= arg.shape[i].size >= 0 ? arg.shape[i].size
+                                         : dims.at(arg.shape[i].symbol);
+    return tokens;
+  }
+  return 1;
+}
+
+/// The whole input at once, every output.
+ExitCode Bench::timeForward() {
+  runtime::CompiledModel &compiled = model.getModel();
+  const runtime::EntryInfo &entry = *compiled.entry("forward");
+  VerifyCase sizes;
+  sizes.pinned = dims;
+  VerifyInputs inputs(entry, sizes, options.seed);
+  runtime::Invocation call(compiled, entry);
+  runtime::Error error;
+  for (const runtime::InputTensor &tensor : inputs.tensors())
+    if (!call.bindInput(tensor, error))
+      return reportError(error, report);
+  if (!call.resolve(/*past=*/0, "the sizes asked for", error))
+    return reportError(error, report);
+  std::vector<std::vector<uint8_t>> outputs;
+  for (size_t i = 0; i < call.outputs().size(); ++i) {
+    uint64_t bytes = 0;
+    const runtime::TensorDecl &decl = call.outputs()[i];
+    runtime::byteSize(decl.shape, runtime::dtypeBytes(decl.dtype), bytes);
+    outputs.emplace_back(bytes);
+    call.setOutput(i, outputs.back().data());
+  }
+  std::vector<double> seconds;
+  for (int64_t i = -1; i < options.runs; ++i) { // the first warms up
+    std::optional<double> once = timeOnce([&] { return call.run(error); });
+    if (!once)
+      return reportError(error, report);
+    if (i >= 0)
+      seconds.push_back(*once);
+  }
+  double time = median(seconds);
+  Measured result{"prefill"};
+  result.tokensPerSecond = countTokens(entry) / time;
+  result.gflops = statistics.flops / time / 1e9;
+  result.gbs = statistics.weightBytes / time / 1e9;
+  results.push_back(result);
+  return ExitCode::Success;
+}
+
+/// One token after as many cached ones as `seq` says.
+ExitCode Bench::timeDecode() {
+  runtime::CompiledModel &compiled = model.getModel();
+  constexpr int64_t steps = 4;
+  int64_t batch = dims.at("batch");
+  int64_t length = 1;
+  for (const auto &[name, size] : dims)
+    if (name != "batch")
+      length = size;
+  int64_t context = compiled.info().context;
+  int64_t cached = context > 0 ? std::min(length, context - steps) : length;
+  if (cached < 1)
+    return ExitCode::Success;
+  runtime::Error error;
+  auto session =
+      runtime::Session::create(compiled, batch, cached + steps, error);
+  if (!session)
+    return reportError(error, report);
+  std::vector<int64_t> ids(batch * cached);
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = int64_t(i * 7919 % uint64_t(session->vocabulary()));
+  std::vector<double> seconds;
+  for (int64_t i = -1; i < options.runs; ++i) {
+    session->reset();
+    if (!session->step(ids.data(), cached, error))
+      return reportError(error, report);
+    std::optional<double> once = timeOnce([&] {
+      for (int64_t k = 0; k < steps; ++k)
+        if (!session->step(ids.data(), 1, error))
+          return false;
+      return true;
+    });
+    if (!once)
+      return reportError(error, report);
+    if (i >= 0)
+      seconds.push_back(*once / steps);
+  }
+  double time = median(seconds);
+  Measured result{"decode"};
+  result.tokensPerSecond = batch / time;
+  result.gflops = statistics.decode->flops / time / 1e9;
+  result.gbs = statistics.decode->bytes / time / 1e9;
+  results.push_back(result);
+  return ExitCode::Success;
+}
+
+void Bench::print(llvm::raw_ostream &os) {
+  auto optional = [](const std::optional<double> &value, const char *unit) {
+    return value ? llvm::formatv("{0:f0} {1}", *value, unit).str()
+                 : std::string("-");
+  };
+  os << statistics.name << ", weights in " << dtype << ", ";
+  for (const auto &[name, size] : dims)
+    os << name << "=" << size << ", ";
+  os << "median of " << options.runs << " runs on "
+     << model.getModel().team().size() << " threads\n"
+     << llvm::formatv("peak: f32 {0:f0} GFLOP/s, bf16 {1}, int8 {2}, reads "
+                      "{3:f1} GB/s\n\n",
+                      peak.f32Gflops, optional(peak.bf16Gflops, "GFLOP/s"),
+                      optional(peak.int8Gops, "GOP/s"), peak.readGBs)
+     << llvm::formatv("{0,-10}{1,14}{2,12}{3,10}{4,10}\n", "", "tokens/s",
+                      "GFLOP/s", "GB/s", "of peak");
+  for (const Measured &result : results)
+    os << llvm::formatv("{0,-10}{1,14:f1}{2,12:f1}{3,10:f1}{4,9:f1}%\n",
+                        result.name, result.tokensPerSecond, result.gflops,
+                        result.gbs, 100 * result.ofPeak);
+}
+
+void Bench::printJson(llvm::raw_ostream &os) const {
+  llvm::json::OStream json(os, 2);
+  json.object([&] {
+    json.attributeObject("peak", [&] {
+      auto optional = [&](const char *name,
+                          const std::optional<double> &value) {
+        json.attribute(name, value ? llvm::json::Value(*value)
+                                   : llvm::json::Value(nullptr));
+      };
+      json.attribute("f32_gflops", peak.f32Gflops);
+      optional("bf16_gflops", peak.bf16Gflops);
+      optional("int8_gops", peak.int8Gops);
+      json.attribute("read_gbs", peak.readGBs);
+    });
+    json.attributeArray("runs", [&] {
+      for (const Measured &result : results)
+        json.object([&] {
+          json.attribute("name", result.name);
+          json.attribute("dtype", dtype);
+          json.attribute("tokens_per_s", result.tokensPerSecond);
+          json.attribute("gflops", result.gflops);
+          json.attribute("gbs", result.gbs);
+          json.attribute("of_peak", result.ofPeak);
+        });
+    });
+  });
+  os << '\n';
+}
+
+ExitCode Bench::run() {
+  std::optional<ModelSource> source = openModel(options, report);
+  if (!source)
+    return ExitCode::BadInput;
+  if (source->isMlir())
+    return report.fail("'" + options.model +
+                       "' is an .mlir file; bench counts operations from a "
+                       "description or a Hugging Face folder");
+  auto chosen = chooseDims(options, *source->model, report);
+  if (!chosen)
+    return ExitCode::BadInput;
+  statistics = analyze(*source->model, *chosen);
+  dims = statistics.dims;
+  dtype = spec::stringify(options.dtype.value_or(source->model->dtype));
+
+  std::optional<Checkpoint> checkpoint;
+  if (!source->checkpointPath.empty()) {
+    checkpoint = openCheckpoint(*source, options, report);
+    if (!checkpoint)
+      return ExitCode::BadInput;
+  }
+  ExitCode code =
+      model.build(options, report, *source, checkpoint ? &*checkpoint : nullptr,
+                  Entries::All, options.fusion);
+  if (code != ExitCode::Success)
+    return code;
+
+  report.beginStage("probing the machine");
+  llvm::Expected<MachineProbe> probe =
+      MachineProbe::create(model.getModel().team().size());
+  if (!probe)
+    return report.fail("internal error: " + llvm::toString(probe.takeError()),
+                       ExitCode::InternalError);
+  peak = probe->measure();
+  report.beginStage("timing");
+  if (model.getModel().entry("forward"))
+    code = timeForward();
+  if (code == ExitCode::Success && statistics.decode &&
+      model.getModel().entry("decode"))
+    code = timeDecode();
+  if (code != ExitCode::Success)
+    return code;
+  report.beginStage("probing the machine again");
+  peak.raise(probe->measure());
+  report.endStage();
+  for (Measured &result : results)
+    result.ofPeak = llvm::StringRef(result.name) == "decode"
+                        ? result.gbs / peak.readGBs
+                        : result.gflops / peak.f32Gflops;
+  if (options.format == "json")
+    printJson(llvm::outs());
+  else
+    print(llvm::outs());
+  llvm::outs().flush();
+  return ExitCode::Success;
+}
+
+ExitCode driver::runBench(const Options &options, Report &report) {
+  return Bench(options, report).run();
+}
