@@ -24,16 +24,19 @@ void AttuneDialect::registerAttributes() {
       >();
 }
 
-// <"name" (, transposed)? (, rows = begin to end)?>
+// <"name" (, transposed)? (, rows = begin to end)? (, step = rows)?>
 Attribute WeightSourceAttr::parse(AsmParser &parser, Type) {
   std::string tensor;
   bool transposed = false;
-  int64_t begin = 0, end = -1;
+  int64_t begin = 0, end = -1, step = 0;
   if (parser.parseLess() || parser.parseString(&tensor))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     if (succeeded(parser.parseOptionalKeyword("transposed"))) {
       transposed = true;
+    } else if (succeeded(parser.parseOptionalKeyword("step"))) {
+      if (parser.parseEqual() || parser.parseInteger(step))
+        return {};
     } else if (parser.parseKeyword("rows") || parser.parseEqual() ||
                parser.parseInteger(begin) || parser.parseKeyword("to") ||
                parser.parseInteger(end)) {
@@ -42,7 +45,7 @@ Attribute WeightSourceAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), tensor, transposed, begin, end);
+  return get(parser.getContext(), tensor, transposed, begin, end, step);
 }
 
 void WeightSourceAttr::print(AsmPrinter &printer) const {
@@ -52,5 +55,7 @@ void WeightSourceAttr::print(AsmPrinter &printer) const {
     printer << ", transposed";
   if (getBegin() != 0 || getEnd() != -1)
     printer << ", rows = " << getBegin() << " to " << getEnd();
+  if (getStep() != 0)
+    printer << ", step = " << getStep();
   printer << ">";
 }

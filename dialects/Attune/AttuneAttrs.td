@@ -68,6 +68,27 @@ def Attune_SinusoidAttr : EnumAttr<Attune_Dialect, Attune_Sinusoid,
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attune_RouterScoring : Attune_Enum<"RouterScoring",
+    "how a router's logits become the weights of experts", [
+      I32EnumCase<"Softmax", 0, "softmax">,         // over all experts
+      I32EnumCase<"TopSoftmax", 1, "top_softmax">,  // over the chosen ones
+      I32EnumCase<"Sigmoid", 2, "sigmoid">,         // each expert on its own
+    ]>;
+def Attune_RouterScoringAttr : EnumAttr<Attune_Dialect, Attune_RouterScoring,
+                                        "scoring"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attune_GroupScore : Attune_Enum<"GroupScore",
+    "what a group of experts is judged by", [
+      I32EnumCase<"Max", 0, "max">,         // its best expert
+      I32EnumCase<"TopTwo", 1, "top_two">,  // the sum of its best two
+    ]>;
+def Attune_GroupScoreAttr : EnumAttr<Attune_Dialect, Attune_GroupScore,
+                                     "group_score"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
   let mnemonic = "source";
   let summary = "a piece of a weight: rows of one checkpoint tensor";
@@ -78,14 +99,23 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
     rows are cut. Rows `begin` to `end` (of the tensor as the op wants it) are
     taken; `end = -1` means all.
 
+    Of a weight in parts, `{e}` in the name stands for the number of the part:
+    each has a tensor of its own. Or all share one tensor, and part `p` begins
+    `p * step` further along the first dimension that the file has (rows, or
+    the columns of a transposed one).
+
     ```mlir
     #attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>
+    ```
+    ```mlir
+    #attune.source<"kv_b", rows = 12 to 28, step = 28>
     ```
   }];
   let parameters = (ins StringRefParameter<>:$tensor,
                         DefaultValuedParameter<"bool", "false">:$transposed,
                         DefaultValuedParameter<"int64_t", "0">:$begin,
-                        DefaultValuedParameter<"int64_t", "-1">:$end);
+                        DefaultValuedParameter<"int64_t", "-1">:$end,
+                        DefaultValuedParameter<"int64_t", "0">:$step);
   let hasCustomAssemblyFormat = 1;
 }
 def Attune_WeightSourceArrayAttr

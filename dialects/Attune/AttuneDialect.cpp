@@ -22,6 +22,7 @@ void AttuneDialect::initialize() {
   registerCacheOps();
   registerEmbeddingOps();
   registerFFNOps();
+  registerMoEOps();
   registerNormOps();
   registerViewOps();
   registerWeightOps();

@@ -34,6 +34,7 @@ def Attune_Dialect : Dialect {
     void registerCacheOps();
     void registerEmbeddingOps();
     void registerFFNOps();
+    void registerMoEOps();
     void registerNormOps();
     void registerViewOps();
     void registerWeightOps();

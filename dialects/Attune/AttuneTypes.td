@@ -39,6 +39,10 @@ def Attune_Channel : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[1]>],
 def Attune_Matrix : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2, 3]>],
                                    "[out, in] matrix or packed panels">;
 
+// A stack of matrices (see the parts of attune.weight), plain or in panels.
+def Attune_Matrices : RankedTensorOf<[F32, F16, BF16],
+    [HasAnyRankOfPred<[3, 4]>], "stack of [out, in] matrices or packed panels">;
+
 // [batch, tokens]
 def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
                                 "[batch, tokens] i64 tensor">;

@@ -26,10 +26,13 @@ LogicalResult WeightOp::verify() {
   if (!type.hasStaticShape())
     return emitOpError("has type ")
            << type << ", but a file holds tensors of known size";
-  int64_t least = (getStacked() ? 1 : 0) + (getPanelWidth() ? 2 : 0);
+  int64_t least =
+      (getStacked() ? 1 : 0) + (getParts() ? 1 : 0) + (getPanelWidth() ? 2 : 0);
   if (type.getRank() < least)
     return emitOpError("has type ") << type << ", which has no dimension for "
-                                    << (getPanelWidth() ? "panels" : "layers");
+                                    << (getPanelWidth() ? "panels"
+                                        : getParts()    ? "parts"
+                                                        : "layers");
   // W2
   for (auto source : getSources().getAsRange<WeightSourceAttr>())
     if (getStacked() && !source.getTensor().contains("{i}") &&
@@ -52,7 +55,30 @@ LogicalResult WeightOp::verify() {
       return emitOpError("takes rows ")
              << source.getBegin() << " to " << source.getEnd() << " of '"
              << source.getTensor() << "', which is no range of rows";
+  // W6
+  if (getParts() &&
+      (*getParts() < 1 || getLayerType().getDimSize(0) != *getParts()))
+    return emitOpError("has ") << *getParts() << " parts, but type " << type;
+  for (auto source : getSources().getAsRange<WeightSourceAttr>()) {
+    bool names = source.getTensor().contains("{e}"),
+         steps = source.getStep() != 0;
+    if (source.getStep() < 0 || ((names || steps) && !getParts()))
+      return emitOpError("has no parts that '")
+             << source.getTensor() << "' with step " << source.getStep()
+             << " could tell apart";
+    if (getNumParts() > 1 && names == steps)
+      return emitOpError("has ")
+             << getNumParts() << " parts, but its source '"
+             << source.getTensor() << "' needs either {e} or a step";
+  }
   return success();
+}
+
+RankedTensorType WeightOp::getPartType() {
+  RankedTensorType type = getLayerType();
+  return getParts() ? RankedTensorType::get(type.getShape().drop_front(),
+                                            type.getElementType())
+                    : type;
 }
 
 RankedTensorType WeightOp::getLayerType() {

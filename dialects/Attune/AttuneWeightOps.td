@@ -20,10 +20,14 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     is the layer, `attune.weight_get` picks one. `sources` are concatenated
     along the first unstacked dimension.
 
+    A weight in `parts` is a stack of equal matrices of which one layer uses
+    each on its own: the experts of a mixture, or what every head has. The type
+    has them as a dimension after the layers, and each part is packed alone.
+
     `panel_width` is absent for row-major storage. With `panel_width = R` an
     [N, K] matrix is stored as ceil(N/R) panels of [K, R], the last one padded
     with zeros, which is how the matmul kernels stream it; the type is then
-    [(L,) ceil(N/R), K, R], or [(L,) ceil(N/R), R] for a bias. `gated`
+    [(L,) (P,) ceil(N/R), K, R], or [(L,) ceil(N/R), R] for a bias. `gated`
     interleaves the panels of the two halves of the rows: gate panel 0, up
     panel 0, gate panel 1, ... Packing leaves N, which the panels no longer
     tell, in the attribute `attune.rows`.
@@ -35,10 +39,16 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     - W3: at least one source.
     - W4: panels are as wide as the last dimension of the type.
     - W5: rows of a source begin at 0 or later and end after they begin.
+    - W6: parts are as many as the type has, and sources tell them apart with
+      `{e}` or a step if there are several; only a weight in parts has these.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
         from [#attune.source<"h.{i}.attn.c_attn.weight", transposed>]
+    ```
+    ```mlir
+    attune.weight @h.moe.down stacked parts 8 : tensor<32x8x4096x14336xbf16>
+        from [#attune.source<"h.{i}.experts.{e}.down.weight">]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -46,9 +56,9 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
                        UnitAttr:$stacked,
                        Attune_WeightSourceArrayAttr:$sources,
                        OptionalAttr<I64Attr>:$panel_width,
-                       UnitAttr:$gated);
+                       UnitAttr:$gated, OptionalAttr<I64Attr>:$parts);
   let assemblyFormat = [{
-    $sym_name (`stacked` $stacked^)? (`gated` $gated^)?
+    $sym_name (`stacked` $stacked^)? (`parts` $parts^)? (`gated` $gated^)?
     (`panels` $panel_width^)? `:` $type `from` $sources attr-dict
   }];
   let hasVerifier = 1;
@@ -61,6 +71,9 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     int64_t getNumLayers() {
       return getStacked() ? getTensorType().getDimSize(0) : 1;
     }
+    /// The type of one part of one layer.
+    ::mlir::RankedTensorType getPartType();
+    int64_t getNumParts() { return getParts().value_or(1); }
   }];
 }
 

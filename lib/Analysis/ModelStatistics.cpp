@@ -83,6 +83,9 @@ private:
                       int64_t width);
   void countBare(const Attention &attention);
   void countFFN(const std::string &prefix, const FFN &ffn, int64_t width);
+  void countMoE(const std::string &prefix, const MoE &moe, int64_t width);
+  void countLatent(const std::string &prefix, const Attention &attention,
+                   int64_t width);
   void countLinear(const Linear &linear, int64_t width);
   /// One token after the others, as generation runs the layer.
   void countDecode(const Layer &layer);
@@ -123,6 +126,10 @@ static std::string partOf(const Layer &layer, const std::string &role) {
   size_t dot = name.rfind('.');
   std::string prefix = dot == std::string::npos ? "" : name.substr(0, dot + 1);
   std::string last = name.substr(prefix.size());
+  for (const char *expert : {"experts.{e}.", "shared."})
+    if (size_t at = prefix.find(expert); at != std::string::npos)
+      prefix = prefix.substr(0, at) + (*expert == 'e' ? "experts." : expert);
+  name = prefix + last;
   if (last == "q" || last == "k" || last == "v")
     return prefix + "qkv";
   if (last == "gate")
@@ -148,16 +155,28 @@ static double newCopies(const Layer &layer, const WeightRole &role,
   return perRepeat ? static_cast<double>(layer.repeat) : 1;
 }
 
+static const MoE *mixtureOf(const Layer &layer) {
+  if (const auto *block = std::get_if<Block>(&layer.op))
+    return block->moe ? &*block->moe : nullptr;
+  return std::get_if<MoE>(&layer.op);
+}
+
 void Counter::countWeights(const Layer &layer) {
   for (const WeightRole &role : weightRoles(layer)) {
     double elements = static_cast<double>(role.rows) *
                       static_cast<double>(std::max<int64_t>(role.columns, 1));
     double fresh = elements * newCopies(layer, role, counted);
+    double active = fresh;
+    if (role.parts > 1) {
+      fresh *= static_cast<double>(role.parts);
+      active *= static_cast<double>(mixtureOf(layer)->active);
+    }
     std::string name = std::holds_alternative<Linear>(layer.op)
                            ? "projection"
                            : partOf(layer, role.role);
     part(name).parameters += static_cast<uint64_t>(fresh);
     current.parameters += static_cast<uint64_t>(fresh);
+    current.activeParameters += static_cast<uint64_t>(active);
     current.weightBytes += fresh * sizeOf(model.dtype);
   }
 }
@@ -174,8 +193,44 @@ PartStatistics &Counter::part(const std::string &name) {
   return current.parts.back();
 }
 
+/// What is computed: queries go into the space of the cached rows and results
+/// come out of it, so scores cost the rank and not the heads' own width.
+void Counter::countLatent(const std::string &prefix, const Attention &attention,
+                          int64_t width) {
+  const Latent &latent = *attention.latent;
+  double heads = static_cast<double>(attention.heads);
+  double headDim = static_cast<double>(attention.headDim);
+  double valueDim = static_cast<double>(attention.valueDim);
+  double channels = static_cast<double>(width);
+  double rank = static_cast<double>(latent.rank);
+  double nope = static_cast<double>(latent.nopeDim);
+  double row = rank + headDim - nope;
+  double queryRank = static_cast<double>(latent.queryRank);
+  if (latent.queryRank) {
+    addFlops(prefix + "q_a", 2 * tokens() * channels * queryRank);
+    addFlops(prefix + "q_b", 2 * tokens() * queryRank * heads * headDim);
+  } else {
+    addFlops(prefix + "qkv", 2 * tokens() * channels * heads * headDim);
+  }
+  addFlops(prefix + "kv_a", 2 * tokens() * channels * row);
+  addFlops(prefix + "kv_b", 2 * tokens() * heads * rank * (nope + valueDim));
+  double pairs =
+      here.batch * heads * visiblePairs(attention, here.tokens, here.tokens);
+  addFlops(prefix + "scores", 2 * pairs * (row + rank));
+  addFlops(prefix + "o", 2 * tokens() * heads * valueDim * channels);
+  current.scoreBytes =
+      std::max(current.scoreBytes, here.batch * heads * here.tokens *
+                                       here.tokens * sizeOf(model.dtype));
+  if (attention.causal != Causal::None)
+    current.cacheBytes +=
+        static_cast<double>(current.repeat) * tokens() * row * activationSize;
+  alive(tokens() * (2 * channels + heads * (headDim + row + rank) + row));
+}
+
 void Counter::countAttention(const std::string &prefix,
                              const Attention &attention, int64_t width) {
+  if (attention.latent)
+    return countLatent(prefix, attention, width);
   Extent keys = attention.source.empty() ? here : extents[attention.source];
   double heads = static_cast<double>(attention.heads);
   double kvHeads = static_cast<double>(attention.kvHeads);
@@ -242,6 +297,27 @@ void Counter::countFFN(const std::string &prefix, const FFN &ffn,
   alive(tokens() * (2 * channels + hidden));
 }
 
+/// Tokens meet their own experts only.
+void Counter::countMoE(const std::string &prefix, const MoE &moe,
+                       int64_t width) {
+  double channels = static_cast<double>(width);
+  double active = static_cast<double>(moe.active);
+  double hidden = static_cast<double>(moe.width);
+  addFlops(prefix + "router",
+           2 * tokens() * channels * static_cast<double>(moe.experts));
+  auto layer = [&](const std::string &name, double inner) {
+    double product = 2 * tokens() * channels * inner;
+    addFlops(name + "up", moe.gated ? 2 * product : product);
+    addFlops(name + "down", product);
+  };
+  layer(prefix + "experts.", active * hidden);
+  if (moe.shared)
+    layer(prefix + "shared.", static_cast<double>(moe.shared->width));
+  if (moe.shared && moe.shared->gate)
+    addFlops(prefix + "shared_gate", 2 * tokens() * channels);
+  alive(tokens() * (2 * channels + active * (hidden + channels)));
+}
+
 void Counter::countLinear(const Linear &linear, int64_t width) {
   double out = static_cast<double>(linear.out);
   double channels = static_cast<double>(width);
@@ -256,11 +332,14 @@ void Counter::countBlock(const Block &block, int64_t width) {
     countAttention("cross.", *block.cross, width);
   if (block.ffn)
     countFFN("ffn.", *block.ffn, width);
+  if (block.moe)
+    countMoE("moe.", *block.moe, width);
 }
 
 static const char *kindOf(const Layer &layer) {
-  static const char *const kinds[] = {
-      "embedding", "positions", "block", "attention", "ffn", "norm", "linear"};
+  static const char *const kinds[] = {"embedding", "positions", "block",
+                                      "attention", "ffn",       "norm",
+                                      "linear",    "moe"};
   if (const auto *norm = std::get_if<Norm>(&layer.op))
     return stringify(norm->kind);
   return kinds[layer.op.index()];
@@ -278,6 +357,8 @@ void Counter::countLayer(const Layer &layer) {
       countBare(*op);
   } else if (const auto *op = std::get_if<FFN>(&layer.op)) {
     countFFN("", *op, width);
+  } else if (const auto *op = std::get_if<MoE>(&layer.op)) {
+    countMoE("", *op, width);
   } else if (const auto *op = std::get_if<Linear>(&layer.op)) {
     countLinear(*op, width);
   }
@@ -304,10 +385,15 @@ void Counter::countDecode(const Layer &layer) {
                  std::holds_alternative<Positions>(layer.op);
   // Every weight meets every sequence of the batch once. Of a table, one row a
   // sequence is read.
+  // Experts that the token does not go through stay where they are.
   double weights = 0, matrices = 0;
   for (const WeightRole &role : weightRoles(layer)) {
     double columns = static_cast<double>(std::max<int64_t>(role.columns, 1));
     double rows = static_cast<double>(isTable ? 1 : role.rows);
+    if (role.parts > 1)
+      rows *=
+          std::min(static_cast<double>(role.parts),
+                   here.batch * static_cast<double>(mixtureOf(layer)->active));
     weights += repeat * rows * columns;
     if (!isTable && role.columns != 0)
       matrices += repeat * rows * columns;
@@ -329,6 +415,15 @@ void Counter::countDecode(const Layer &layer) {
     keys = std::min(keys, static_cast<double>(*attention->window));
   double channels =
       static_cast<double>(attention->headDim + attention->valueDim);
+  if (const auto &latent = attention->latent) {
+    double row = static_cast<double>(latent->rank + attention->headDim -
+                                     latent->nopeDim);
+    decode.flops += repeat * 2 * here.batch *
+                    static_cast<double>(attention->heads) * keys *
+                    (row + static_cast<double>(latent->rank));
+    decode.bytes += repeat * here.batch * keys * row * activationSize;
+    return;
+  }
   decode.flops += repeat * 2 * here.batch *
                   static_cast<double>(attention->heads) * keys * channels;
   decode.bytes += repeat * here.batch *
@@ -400,6 +495,7 @@ void Counter::run() {
       if (decodes)
         countDecode(layer);
       result.parameters += current.parameters;
+      result.activeParameters += current.activeParameters;
       result.weightBytes += current.weightBytes;
       result.flops += current.flops;
       result.cacheBytes += current.cacheBytes;

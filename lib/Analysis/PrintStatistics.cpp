@@ -156,6 +156,10 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
                     " parameters, kept as " +
                     spec::stringify(statistics.dtype) + " in " +
                     formatBytes(statistics.weightBytes));
+  if (statistics.activeParameters != statistics.parameters)
+    notes.push_back(
+        formatShort(static_cast<double>(statistics.activeParameters)) +
+        " of them active: each token goes through some experts only");
   notes.push_back("one forward pass" + (dims.empty() ? "" : " at " + dims) +
                   ": " + formatFlops(statistics.flops) +
                   " FLOPs (2 per multiply-add; hidden scores not counted)");
@@ -221,9 +225,11 @@ static llvm::json::Value number(double value) {
 }
 
 static void printCosts(llvm::json::OStream &json, uint64_t parameters,
-                       double weightBytes, double flops, double cacheBytes,
-                       double activationBytes, double scoreBytes) {
+                       uint64_t activeParameters, double weightBytes,
+                       double flops, double cacheBytes, double activationBytes,
+                       double scoreBytes) {
   json.attribute("parameters", static_cast<int64_t>(parameters));
+  json.attribute("active_parameters", static_cast<int64_t>(activeParameters));
   json.attribute("weight_bytes", number(weightBytes));
   json.attribute("flops", number(flops));
   json.attribute("kv_cache_bytes", number(cacheBytes));
@@ -242,8 +248,9 @@ static void printLayer(llvm::json::OStream &json,
       json.attribute("line", layer.location.line);
       json.attribute("column", layer.location.column);
     }
-    printCosts(json, layer.parameters, layer.weightBytes, layer.flops,
-               layer.cacheBytes, layer.activationBytes, layer.scoreBytes);
+    printCosts(json, layer.parameters, layer.activeParameters,
+               layer.weightBytes, layer.flops, layer.cacheBytes,
+               layer.activationBytes, layer.scoreBytes);
     json.attributeArray("parts", [&] {
       for (const PartStatistics &part : layer.parts)
         json.object([&] {
@@ -264,8 +271,8 @@ void printJson(const ModelStatistics &statistics, raw_ostream &out) {
       for (const auto &[name, size] : statistics.dims)
         json.attribute(name, size);
     });
-    printCosts(json, statistics.parameters, statistics.weightBytes,
-               statistics.flops, statistics.cacheBytes,
+    printCosts(json, statistics.parameters, statistics.activeParameters,
+               statistics.weightBytes, statistics.flops, statistics.cacheBytes,
                statistics.activationBytes, statistics.scoreBytes);
     if (statistics.decode)
       json.attributeObject("decode", [&] {

@@ -28,20 +28,28 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
     SymbolTable symbols(module);
     // What each weight is used as; a gated and a plain use do not go together.
     llvm::MapVector<WeightOp, bool> matrices;
-    WalkResult walked = module.walk([&](LinearOp linear) {
-      auto get = linear.getWeight().getDefiningOp<WeightGetOp>();
+    auto use = [&](Operation *op, Value matrix, bool gated) -> LogicalResult {
+      auto get = matrix.getDefiningOp<WeightGetOp>();
       if (!get)
-        return WalkResult::advance();
+        return success();
       auto weight = symbols.lookup<WeightOp>(get.getWeight());
       if (!weight || weight.getPanelWidth())
-        return WalkResult::advance();
-      auto [it, fresh] = matrices.insert({weight, linear.getGated()});
-      if (!fresh && it->second != linear.getGated()) {
-        linear.emitOpError("and another linear layer use ")
-            << get.getWeightAttr() << ", but only one of them is gated";
-        return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
+        return success();
+      auto [it, fresh] = matrices.insert({weight, gated});
+      if (fresh || it->second == gated)
+        return success();
+      return op->emitOpError("and another linear layer use ")
+             << get.getWeightAttr() << ", but only one of them is gated";
+    };
+    WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
+      if (auto linear = dyn_cast<LinearOp>(op))
+        return use(op, linear.getWeight(), linear.getGated());
+      if (auto heads = dyn_cast<HeadLinearOp>(op))
+        return use(op, heads.getWeight(), /*gated=*/false);
+      auto moe = dyn_cast<MoEOp>(op);
+      if (moe && failed(use(op, moe.getUp(), moe.getGated())))
+        return failure();
+      return moe ? use(op, moe.getDown(), /*gated=*/false) : success();
     });
     if (walked.wasInterrupted())
       return signalPassFailure();

@@ -514,8 +514,9 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
   for (Value *value : passed(inner))
     types.push_back(value->getType());
   SmallVector<Type> resultTypes = {state.value.getType()};
-  if (inner.keyCache)
-    resultTypes.append({inner.keyCache.getType(), inner.valueCache.getType()});
+  for (Value cache : {inner.keyCache, inner.valueCache})
+    if (cache)
+      resultTypes.push_back(cache.getType());
 
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(function);
@@ -550,8 +551,9 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
     return {};
   }
   SmallVector<Value> values = {result};
-  if (inner.keyCache)
-    values.append({inner.keyCache, inner.valueCache});
+  for (Value cache : {inner.keyCache, inner.valueCache})
+    if (cache)
+      values.push_back(cache);
   func::ReturnOp::create(builder, at, values);
   return callee;
 }
@@ -582,29 +584,31 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   // the stream, the hidden states, the caches.
   auto call = [&](Value position, SmallVector<Value> carried) {
     LayerScope inner = scope;
-    if (inner.keyCache) {
-      inner.keyCache = carried[tapped ? 2 : 1];
-      inner.valueCache = carried[tapped ? 3 : 2];
-    }
+    size_t next = tapped ? 2 : 1;
+    for (Value *cache : {&inner.keyCache, &inner.valueCache})
+      if (*cache)
+        *cache = carried[next++];
     SmallVector<Value> operands = {position, carried[0]};
     for (Value *value : passed(inner))
       operands.push_back(*value);
     auto op = func::CallOp::create(builder, at, callee, operands);
-    SmallVector<Value> next = {op.getResult(0)};
+    SmallVector<Value> results = {op.getResult(0)};
     if (tapped) {
       Value first = index(numHidden);
       Value where = arith::AddIOp::create(builder, at, position, first);
-      next.push_back(storeHiddenState(at, carried[1], op.getResult(0), where));
+      results.push_back(
+          storeHiddenState(at, carried[1], op.getResult(0), where));
     }
-    llvm::append_range(next, op.getResults().drop_front());
-    return next;
+    llvm::append_range(results, op.getResults().drop_front());
+    return results;
   };
 
   SmallVector<Value> carried = {state.value};
   if (tapped)
     carried.push_back(hiddenStates);
-  if (scope.keyCache)
-    carried.append({scope.keyCache, scope.valueCache});
+  for (Value cache : {scope.keyCache, scope.valueCache})
+    if (cache)
+      carried.push_back(cache);
   if (layer.repeat == 1) {
     carried = call(index(0), carried);
   } else {
@@ -624,7 +628,11 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     hiddenStates = carried[1];
     numHidden += layer.repeat;
   }
-  if (cache != caches.end())
-    cache->second = {carried[carried.size() - 2], carried.back()};
+  if (cache != caches.end()) {
+    size_t next = tapped ? 2 : 1;
+    for (Value *value : {&cache->second.first, &cache->second.second})
+      if (*value)
+        *value = carried[next++];
+  }
   return success();
 }

@@ -195,16 +195,21 @@ void EntryImporter::addCaches() {
       continue;
     int64_t keyDim = attention->headDim;
     int64_t valueDim = attention->valueDim ? attention->valueDim : keyDim;
-    for (auto [role, width] :
-         {std::pair("k", keyDim), std::pair("v", valueDim)}) {
+    int64_t kvHeads = attention->kvHeads;
+    SmallVector<std::pair<const char *, int64_t>> roles = {{"k", keyDim},
+                                                           {"v", valueDim}};
+    if (const auto &latent = attention->latent) {
+      roles = {{"latent", latent->rank + keyDim - latent->nopeDim}};
+      kvHeads = 1;
+    }
+    for (auto [role, width] : roles) {
       std::vector<spec::Dim> shape = {{layer.repeat, ""},
                                       first->shape[0],
-                                      {attention->kvHeads, ""},
+                                      {kvHeads, ""},
                                       {-1, "capacity"},
                                       {width, ""}};
       auto type = RankedTensorType::get({layer.repeat, ShapedType::kDynamic,
-                                         attention->kvHeads,
-                                         ShapedType::kDynamic, width},
+                                         kvHeads, ShapedType::kDynamic, width},
                                         builder.getF32Type());
       arguments.push_back({stream->symbols[n] + "." + role, "cache", "", type,
                            shape, std::nullopt, loc(layer.location)});
@@ -262,9 +267,10 @@ LogicalResult EntryImporter::createFunction() {
   }
   size_t next = 0;
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
-    if (getSelfAttention(stream->spec.layers[n])) {
-      caches[n] = {cacheArguments[next], cacheArguments[next + 1]};
-      next += 2;
+    if (const auto *attention = getSelfAttention(stream->spec.layers[n])) {
+      caches[n].first = cacheArguments[next++];
+      if (!attention->latent)
+        caches[n].second = cacheArguments[next++];
     }
   return success();
 }
@@ -293,7 +299,10 @@ LogicalResult EntryImporter::finish() {
     addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
     for (const auto &[n, pair] : caches)
       for (auto [role, cache] :
-           {std::pair("k", pair.first), std::pair("v", pair.second)}) {
+           {std::pair(pair.second ? "k" : "latent", pair.first),
+            std::pair("v", pair.second)}) {
+        if (!cache)
+          continue;
         std::string name = stream->symbols[n] + "." + role;
         auto argument = llvm::find_if(arguments, [&](const Argument &a) {
           return a.kind == "cache" && a.name == name;

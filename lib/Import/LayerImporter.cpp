@@ -55,7 +55,7 @@ static RankedTensorType headsType(Value like, int64_t batch, int64_t heads,
                                typeOf(like).getElementType());
 }
 
-static attune::Activation toActivation(spec::Activation activation) {
+attune::Activation attune::toActivation(spec::Activation activation) {
   switch (activation) {
   case spec::Activation::Identity:
     return attune::Activation::Identity;
@@ -107,12 +107,12 @@ Value LayerImporter::weight(Location loc, StringRef role, int64_t rows,
 
 Value LayerImporter::stack(Location loc, StringRef name,
                            ArrayRef<std::pair<std::string, int64_t>> roles,
-                           int64_t columns, StringRef prefix) {
+                           int64_t columns, StringRef prefix, int64_t parts) {
   SmallVector<WeightPiece> pieces;
   for (const auto &[role, rows] : roles)
     pieces.push_back({spec::resolveWeight(layer, (prefix + role).str()), rows});
   return weights.get(builder, loc, (symbol + "." + prefix + name).str(), pieces,
-                     columns, layer, scope.index);
+                     columns, layer, scope.index, parts);
 }
 
 //===----------------------------------------------------------------------===//
@@ -391,6 +391,8 @@ Value LayerImporter::attention(const spec::Attention &attention,
                 "attention needs an input of shape [batch, tokens, width]");
     return {};
   }
+  if (attention.latent)
+    return latentAttention(attention, prefix, input, width, residual);
   AttentionOperands operands;
   bool cross = !attention.source.empty();
   if (!(cross ? crossOperands(attention, prefix, input, operands)
@@ -446,7 +448,7 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       return {};
     if (block.cross && !(crossed = norm(block.norm, "norm_cross.", input)))
       return {};
-    if (block.ffn) {
+    if (block.ffn || block.moe) {
       fed = attended && sameNorm(block.norm)
                 ? attended
                 : norm(block.norm, "norm2.", input);
@@ -459,7 +461,7 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     if (sum && crossed)
       sum = attention(*block.cross, "cross.", crossed, width, sum);
     if (sum && fed)
-      sum = ffn(*block.ffn, "ffn.", fed, width, sum);
+      sum = feedForward(block, fed, width, sum);
     return sum;
   }
 
@@ -492,9 +494,9 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     x = around(x, "norm_cross", [&](Value read, Value residual) {
       return attention(*block.cross, "cross.", read, width, residual);
     });
-  if (x && block.ffn)
+  if (x && (block.ffn || block.moe))
     x = around(x, "norm2", [&](Value read, Value residual) {
-      return ffn(*block.ffn, "ffn.", read, width, residual);
+      return feedForward(block, read, width, residual);
     });
   return x;
 }
@@ -509,6 +511,8 @@ Value LayerImporter::build(Value input) {
   int64_t width = layer.width ? layer.width : widthOf(input);
   if (const auto *op = std::get_if<spec::FFN>(&layer.op))
     return ffn(*op, "", input, width, /*residual=*/Value());
+  if (const auto *op = std::get_if<spec::MoE>(&layer.op))
+    return moe(*op, "", input, width, /*residual=*/Value());
   return attention(std::get<spec::Attention>(layer.op), "", input, width,
                    /*residual=*/Value());
 }

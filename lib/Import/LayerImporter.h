@@ -34,8 +34,11 @@ struct LayerScope {
   mlir::Value past;       ///< decoding: cached tokens before these
   mlir::Value length;     ///< decoding: past + these tokens
   /// Decoding: replaced by their successors.
+  /// Latent attention has but one.
   mlir::Value keyCache, valueCache;
 };
+
+attune::Activation toActivation(spec::Activation activation);
 
 /// Operands of the attention ladder.
 struct AttentionOperands {
@@ -94,11 +97,29 @@ private:
                   mlir::Value input, int64_t width, mlir::Value residual);
   mlir::Value norm(const spec::Norm &norm, llvm::StringRef prefix,
                    mlir::Value input);
+  mlir::Value moe(const spec::MoE &moe, llvm::StringRef prefix,
+                  mlir::Value input, int64_t width, mlir::Value residual);
+  mlir::Value sharedExpert(const spec::MoE &moe, const std::string &prefix,
+                           mlir::Value input, int64_t width,
+                           mlir::Value residual);
+  /// A feed-forward layer or a mixture of experts, whichever the block has.
+  mlir::Value feedForward(const spec::Block &block, mlir::Value input,
+                          int64_t width, mlir::Value residual);
+  mlir::Value latentAttention(const spec::Attention &attention,
+                              llvm::StringRef prefix, mlir::Value input,
+                              int64_t width, mlir::Value residual);
+  mlir::Value latentQueries(const spec::Attention &attention,
+                            const std::string &prefix, mlir::Value input);
+  mlir::Value latentRows(const spec::Attention &attention,
+                         const std::string &prefix, mlir::Value input);
+  /// One matrix per head out of "kv_b.weight".
+  mlir::Value perHead(const spec::Attention &attention,
+                      const std::string &prefix, bool values);
 
   /// One weight made of several roles below each other.
   mlir::Value stack(mlir::Location loc, llvm::StringRef name,
                     llvm::ArrayRef<std::pair<std::string, int64_t>> roles,
-                    int64_t columns, llvm::StringRef prefix);
+                    int64_t columns, llvm::StringRef prefix, int64_t parts = 0);
   bool sameNorm(const spec::Norm &norm) const;
   mlir::Location loc(const SourceLocation &where) const;
 

@@ -38,6 +38,14 @@ std::string substituteLayer(std::string name, int64_t layer) {
   return name;
 }
 
+std::string substitutePart(std::string name, int64_t part) {
+  std::string text = std::to_string(part);
+  for (size_t at = 0; (at = name.find("{e}", at)) != std::string::npos;
+       at += text.size())
+    name.replace(at, 3, text);
+  return name;
+}
+
 static bool isReadable(runtime::DType dtype) {
   return dtype == runtime::DType::F32 || dtype == runtime::DType::F16 ||
          dtype == runtime::DType::BF16;
@@ -257,17 +265,21 @@ bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
   for (const spec::Stream &stream : model.streams)
     for (const spec::Layer &layer : stream.layers)
       for (const spec::WeightRole &role : spec::weightRoles(layer))
-        for (int64_t i = 0; i < layer.repeat; ++i) {
+        for (int64_t n = 0; n < layer.repeat * role.parts; ++n) {
+          int64_t i = n / role.parts, part = n % role.parts;
           NeededWeight weight;
-          weight.name = substituteLayer(
-              layer.name.empty() ? role.role : layer.name + "." + role.role,
-              layer.first + i);
+          weight.name = substitutePart(
+              substituteLayer(layer.name.empty() ? role.role
+                                                 : layer.name + "." + role.role,
+                              layer.first + i),
+              part);
           weight.shape = {role.rows};
           if (role.columns)
             weight.shape.push_back(role.columns);
           weight.sources = spec::resolveWeight(layer, role.role);
           for (spec::WeightSource &source : weight.sources)
-            source.tensor = substituteLayer(source.tensor, layer.first + i);
+            source.tensor = substitutePart(
+                substituteLayer(source.tensor, layer.first + i), part);
           weight.location = layer.location;
           needed.push_back(std::move(weight));
         }

@@ -43,7 +43,7 @@ static void append(std::vector<spec::WeightSource> &sources,
 
 WeightOp WeightTable::declare(Location loc, StringRef symbol,
                               ArrayRef<WeightPiece> pieces, int64_t columns,
-                              const spec::Layer &layer) {
+                              const spec::Layer &layer, int64_t parts) {
   std::vector<spec::WeightSource> sources;
   int64_t rows = 0;
   for (const WeightPiece &piece : pieces) {
@@ -80,12 +80,14 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
   MLIRContext *context = module.getContext();
   SmallVector<Attribute> attributes;
   for (const spec::WeightSource &source : sources)
-    attributes.push_back(
-        WeightSourceAttr::get(context, numbered(source.tensor, layer, stacked),
-                              source.transposed, source.begin, source.end));
+    attributes.push_back(WeightSourceAttr::get(
+        context, numbered(source.tensor, layer, stacked), source.transposed,
+        source.begin, source.end, source.step));
   SmallVector<int64_t> shape;
   if (stacked)
     shape.push_back(layer.repeat);
+  if (parts)
+    shape.push_back(parts);
   shape.push_back(rows);
   if (columns)
     shape.push_back(columns);
@@ -100,16 +102,18 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
   if (last)
     builder.setInsertionPointAfter(last);
   weight = last = WeightOp::create(builder, loc, symbol, type, stacked, from,
-                                   /*panel_width=*/nullptr);
+                                   /*panel_width=*/nullptr, /*gated=*/false,
+                                   parts ? builder.getI64IntegerAttr(parts)
+                                         : IntegerAttr());
   return weight;
 }
 
 Value WeightTable::get(OpBuilder &builder, Location loc, StringRef symbol,
                        ArrayRef<WeightPiece> pieces, int64_t columns,
-                       const spec::Layer &layer, Value index) {
+                       const spec::Layer &layer, Value index, int64_t parts) {
   WeightOp &weight = declared[symbol];
   if (!weight)
-    weight = declare(loc, symbol, pieces, columns, layer);
+    weight = declare(loc, symbol, pieces, columns, layer, parts);
   if (!weight)
     return {};
   return WeightGetOp::create(builder, loc, weight.getLayerType(),

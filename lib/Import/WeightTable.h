@@ -31,16 +31,18 @@ public:
 
   /// The value of weight `symbol`: the pieces one below the other, with
   /// `columns` columns (0: a vector). Of a repeated layer it is the part of
-  /// repeat `index`, unless all repeats name the same tensors. Null after an
-  /// error was reported.
+  /// repeat `index`, unless all repeats name the same tensors. With `parts` it
+  /// is a stack of so many such matrices, whose numbers are `{e}` in the names.
+  /// Null after an error was reported.
   mlir::Value get(mlir::OpBuilder &builder, mlir::Location loc,
                   llvm::StringRef symbol, llvm::ArrayRef<WeightPiece> pieces,
-                  int64_t columns, const spec::Layer &layer, mlir::Value index);
+                  int64_t columns, const spec::Layer &layer, mlir::Value index,
+                  int64_t parts = 0);
 
 private:
   WeightOp declare(mlir::Location loc, llvm::StringRef symbol,
                    llvm::ArrayRef<WeightPiece> pieces, int64_t columns,
-                   const spec::Layer &layer);
+                   const spec::Layer &layer, int64_t parts);
 
   mlir::ModuleOp module;
   mlir::Type storage;

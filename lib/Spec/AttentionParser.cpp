@@ -14,7 +14,7 @@ namespace attune::spec {
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "sinks", "lse"};
 static const char *const projectionKeys[] = {"rope", "relative", "qk_norm",
-                                             "bias", "source"};
+                                             "bias", "source",   "latent"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -79,6 +79,8 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
     object.error("relative", "positions of another stream have no distance");
   if (auto rope = object.object("rope"))
     attention.rope = parseRope(*rope, headDim);
+  if (auto latent = object.object("latent"))
+    parseLatent(object, *latent, attention);
   if (auto norm = object.object("qk_norm"))
     attention.qkNorm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
   return attention;

@@ -34,6 +34,9 @@ void LayerParser::parse(const Object &object, size_t index) {
   } else if (auto options = object.object("ffn")) {
     needWidth(*options);
     layer.op = parseFFN(*options);
+  } else if (auto options = object.object("moe")) {
+    needWidth(*options);
+    layer.op = parseMoE(*options);
   } else if (auto options = object.object("norm")) {
     needWidth(*options);
     layer.op = parseNorm(*options, std::nullopt, NormKind::LayerNorm);
@@ -71,16 +74,22 @@ void LayerParser::parse(const Object &object, size_t index) {
 // Common keys
 //===----------------------------------------------------------------------===//
 
-/// The only thing in braces is {i}.
-void LayerParser::checkTemplate(const Value &value,
-                                const std::string &pointer) {
+/// The only things in braces are {i} and, for experts, {e}.
+void LayerParser::checkTemplate(const Value &value, const std::string &pointer,
+                                bool experts) {
   const std::string &text = value.text;
   for (size_t at = text.find_first_of("{}"); at != std::string::npos;
        at = text.find_first_of("{}", at)) {
+    if (experts && text.compare(at, 3, "{e}") == 0) {
+      at += 3;
+      continue;
+    }
     if (text.compare(at, 3, "{i}") != 0) {
-      context.reporter.error(value.offset, pointer,
-                             "braces in a name hold only {i}, the number of "
-                             "the repeat");
+      context.reporter.error(
+          value.offset, pointer,
+          std::string("braces in a name hold only {i}, the number of the "
+                      "repeat") +
+              (experts ? ", or {e}, that of the expert" : ""));
       return;
     }
     at += 3;
@@ -105,15 +114,16 @@ void LayerParser::parseCommon(const Object &object, size_t index,
   }
 }
 
-std::optional<WeightSource>
-LayerParser::parseSource(const Value &value, const Object &layer,
-                         const std::string &pointer) {
+std::optional<WeightSource> LayerParser::parseSource(const Value &value,
+                                                     const Object &layer,
+                                                     const std::string &pointer,
+                                                     bool experts) {
   if (context.bad.count(&value))
     return std::nullopt;
   WeightSource source;
   if (value.isString()) {
     source.tensor = value.text;
-    checkTemplate(value, pointer);
+    checkTemplate(value, pointer, experts);
     return source;
   }
   // The form was checked: it is an object of this type.
@@ -121,7 +131,7 @@ LayerParser::parseSource(const Value &value, const Object &layer,
   Object object(context, value, pointer, type);
   if (const Value *tensor = object.get("tensor")) {
     source.tensor = tensor->text;
-    checkTemplate(*tensor, child(pointer, "tensor"));
+    checkTemplate(*tensor, child(pointer, "tensor"), experts);
   }
   source.transposed = object.boolean("transposed", false);
   if (const Value *rows = object.get("rows")) {
@@ -174,14 +184,20 @@ void LayerParser::parseWeights(const Object &object, Layer &layer) {
     if (context.bad.count(&member.value))
       continue;
 
+    bool perExpert = member.key.find("{e}") != std::string::npos;
     std::vector<WeightSource> sources;
     bool sized = true;
     double rows = 0;
     auto add = [&](const Value &value, const std::string &where) {
-      std::optional<WeightSource> source = parseSource(value, object, where);
+      std::optional<WeightSource> source =
+          parseSource(value, object, where, perExpert);
       sized &= source && source->end >= 0;
       if (source && source->end >= 0)
         rows += static_cast<double>(source->end - source->begin);
+      if (source && role && role->parts > 1 &&
+          source->tensor.find("{e}") == std::string::npos)
+        context.reporter.error(value.offset, where,
+                               "needs {e}, the number of the expert");
       if (source)
         sources.push_back(std::move(*source));
     };
@@ -390,14 +406,20 @@ Block LayerParser::parseBlock(const Object &object) {
     block.cross = parseAttention(*cross, Place::Cross);
   if (auto ffn = object.object("ffn"))
     block.ffn = parseFFN(*ffn);
+  if (auto moe = object.object("moe"))
+    block.moe = parseMoE(*moe);
 
-  if (!object.has("attention") && !object.has("cross") && !object.has("ffn"))
-    object.error("block has no sublayer; give it attention, cross or ffn");
+  if (object.has("ffn") && object.has("moe"))
+    object.error("moe", "takes the place of 'ffn'; a block has one of them");
+  if (!object.has("attention") && !object.has("cross") && !object.has("ffn") &&
+      !object.has("moe"))
+    object.error("block has no sublayer; give it attention, cross, ffn or moe");
   if (block.placement == Placement::Parallel) {
     if (object.has("cross"))
       object.error("cross", "cannot be in a parallel block, which runs "
                             "attention and ffn side by side");
-    else if (!object.has("attention") || !object.has("ffn"))
+    else if (!object.has("attention") ||
+             (!object.has("ffn") && !object.has("moe")))
       object.error("placement", "a parallel block needs attention and ffn");
   }
   return block;

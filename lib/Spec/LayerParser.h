@@ -34,8 +34,11 @@ private:
   void parseWeights(const Object &object, Layer &layer);
   std::optional<WeightSource> parseSource(const Value &value,
                                           const Object &layer,
-                                          const std::string &pointer);
-  void checkTemplate(const Value &value, const std::string &pointer);
+                                          const std::string &pointer,
+                                          bool experts);
+  /// `experts` says whether {e} may stand in the name, too.
+  void checkTemplate(const Value &value, const std::string &pointer,
+                     bool experts = false);
 
   bool needWidth(const Object &object);
   Embedding parseEmbedding(const Object &object);
@@ -51,6 +54,12 @@ private:
   Norm parseNorm(const Object &object, std::optional<NormKind> fixed,
                  NormKind fallback);
   FFN parseFFN(const Object &object);
+  MoE parseMoE(const Object &object);
+  Router parseRouter(const Object &object, Known experts, Known active);
+  void checkGroups(const Object &object, const Router &router, int64_t experts,
+                   Known active);
+  void parseLatent(const Object &object, const Object &options,
+                   Attention &attention);
   Linear parseLinear(const Object &object);
 
   const TensorSpec *findInput(const Object &object, const char *key);

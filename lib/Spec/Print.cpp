@@ -62,6 +62,15 @@ static Json print(const Rope &rope, int64_t headDim) {
   return json;
 }
 
+static Json print(const Latent &latent) {
+  Json json = Json::object();
+  json["rank"] = latent.rank;
+  if (latent.queryRank)
+    json["query_rank"] = latent.queryRank;
+  json["norm"] = print(latent.norm, /*withKind=*/true);
+  return json;
+}
+
 static Json print(const Attention &attention, int64_t width) {
   Json json = Json::object();
   auto input = [&](const char *key, const std::string &name) {
@@ -69,7 +78,7 @@ static Json print(const Attention &attention, int64_t width) {
       json[key] = name;
   };
   json["heads"] = attention.heads;
-  if (attention.kvHeads != attention.heads)
+  if (attention.kvHeads != attention.heads && !attention.latent)
     json["kv_heads"] = attention.kvHeads;
   bool impliedDim = attention.projections && width != 0 &&
                     attention.heads * attention.headDim == width;
@@ -93,6 +102,8 @@ static Json print(const Attention &attention, int64_t width) {
     json["relative"] = true;
   if (attention.rope)
     json["rope"] = print(*attention.rope, attention.headDim);
+  if (attention.latent)
+    json["latent"] = print(*attention.latent);
   if (attention.qkNorm)
     json["qk_norm"] = print(*attention.qkNorm, /*withKind=*/true);
   if (attention.qkvBias && attention.outBias) {
@@ -129,6 +140,47 @@ static Json print(const FFN &ffn) {
   return json;
 }
 
+static Json print(const Router &router) {
+  Json json = Json::object();
+  json["scores"] = stringify(router.scores);
+  if (router.softmaxAfter)
+    json["softmax_after"] = true;
+  if (router.selectBias)
+    json["select_bias"] = true;
+  if (router.groups != 1)
+    json["groups"] = router.groups;
+  if (router.activeGroups != router.groups)
+    json["active_groups"] = router.activeGroups;
+  if (router.groupScore != GroupScore::Max)
+    json["group_score"] = stringify(router.groupScore);
+  if (router.renormalise)
+    json["renormalise"] = true;
+  if (router.eps != 0)
+    json["eps"] = router.eps;
+  if (router.scale != 1)
+    json["scale"] = router.scale;
+  return json;
+}
+
+static Json print(const MoE &moe) {
+  Json json = Json::object();
+  json["experts"] = moe.experts;
+  json["active"] = moe.active;
+  json["width"] = moe.width;
+  json["activation"] = stringify(moe.activation);
+  if (!moe.gated)
+    json["gated"] = false;
+  json["router"] = print(moe.router);
+  if (moe.shared) {
+    Json shared = Json::object();
+    shared["width"] = moe.shared->width;
+    if (moe.shared->gate)
+      shared["gate"] = true;
+    json["shared"] = std::move(shared);
+  }
+  return json;
+}
+
 static Json print(const Block &block, int64_t width) {
   Json json = Json::object();
   json["placement"] = stringify(block.placement);
@@ -139,6 +191,8 @@ static Json print(const Block &block, int64_t width) {
     json["cross"] = print(*block.cross, width);
   if (block.ffn)
     json["ffn"] = print(*block.ffn);
+  if (block.moe)
+    json["moe"] = print(*block.moe);
   return json;
 }
 
@@ -203,6 +257,8 @@ static Json print(const Layer &layer) {
     json["attention"] = print(*op, layer.inputWidth);
   else if (const auto *op = std::get_if<FFN>(&layer.op))
     json["ffn"] = print(*op);
+  else if (const auto *op = std::get_if<MoE>(&layer.op))
+    json["moe"] = print(*op);
   else if (const auto *op = std::get_if<Norm>(&layer.op))
     json[stringify(op->kind)] = print(*op, /*withKind=*/false);
   else if (const auto *op = std::get_if<Linear>(&layer.op))

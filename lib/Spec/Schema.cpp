@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Schema.h"
+#include "SchemaTypes.h"
 
 #include <cmath>
 
@@ -33,62 +33,6 @@ bool ObjectType::isMisspelt(std::string_view key, const Value &object) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
-static Type integer(int64_t minimum, int64_t maximum = maxInteger) {
-  Type type{Type::Form::Integer};
-  type.minimum = minimum;
-  type.maximum = maximum;
-  return type;
-}
-static Type dimension() {
-  Type type{Type::Form::Dimension};
-  type.minimum = 1;
-  type.maximum = maxInteger;
-  return type;
-}
-static Type number() { return Type{Type::Form::Number}; }
-static Type positive() {
-  Type type{Type::Form::Number};
-  type.above = 0;
-  return type;
-}
-static Type boolean() { return Type{Type::Form::Boolean}; }
-static Type string() { return Type{Type::Form::String}; }
-static Type choice(std::vector<std::string> words) {
-  Type type{Type::Form::Choice};
-  type.words = std::move(words);
-  return type;
-}
-static Type object(const ObjectType &of) {
-  Type type{Type::Form::Object};
-  type.object = &of;
-  return type;
-}
-static Type array(Type of, std::optional<size_t> count = std::nullopt) {
-  Type type{Type::Form::Array};
-  type.count = count;
-  type.parts = {std::move(of)};
-  return type;
-}
-static Type map(Type of) {
-  Type type{Type::Form::Map};
-  type.parts = {std::move(of)};
-  return type;
-}
-static Type either(std::vector<Type> parts) {
-  Type type{Type::Form::Either};
-  type.parts = std::move(parts);
-  return type;
-}
-
-static Type activation() {
-  return choice({"identity", "relu", "gelu", "gelu_tanh", "quick_gelu", "silu",
-                 "relu_squared", "sigmoid", "tanh"});
-}
-
-//===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
 
@@ -107,7 +51,7 @@ static std::vector<Key> normKeys(bool withKind, bool withBias) {
   return keys;
 }
 
-static const ObjectType &normType() {
+const ObjectType &normType() {
   static const ObjectType type{
       "norm", "Normalisation of each token.", normKeys(true, true), {}, {}};
   return type;
@@ -210,6 +154,8 @@ static const ObjectType &attentionType() {
            "relative positions of Transformer-XL: scores are (q + u) k + "
            "(q + v) W_r r(distance); default false"},
           {"rope", object(ropeType()), "rotary positions"},
+          {"latent", object(latentType()),
+           "keys and values of one compressed row per token"},
           {"qk_norm", object(normType()), "normalise each query and key head"},
           {"bias", either({boolean(), object(biasType())}),
            "biases of the projections; default false"},
@@ -252,7 +198,7 @@ static const ObjectType &blockType() {
   static const ObjectType type{
       "block",
       "Sublayers with norms and residual connections: attention, then "
-      "cross-attention, then ffn, each if given.",
+      "cross-attention, then ffn or moe, each if given.",
       {
           {"placement", choice({"pre", "post", "peri", "parallel"}),
            "norms before each sublayer, after each residual sum, before and "
@@ -263,6 +209,7 @@ static const ObjectType &blockType() {
           {"cross", object(attentionType()),
            "cross-attention to the stream 'source'"},
           {"ffn", object(ffnType()), "feed-forward"},
+          {"moe", object(moeType()), "mixture of experts, in place of ffn"},
       },
       {},
       {}};
@@ -322,7 +269,8 @@ static const ObjectType &weightSourceType() {
       "weight_source",
       "Rows of a tensor of the weights file.",
       {
-          {"tensor", string(), "its name; {i} is the layer's number", true},
+          {"tensor", string(),
+           "its name; {i} is the layer's number, {e} an expert's", true},
           {"transposed", boolean(), "the file holds [in, out]; default false"},
           {"rows", array(integer(0), 2),
            "[begin, end) of the tensor as the layer wants it; default all"},
@@ -343,6 +291,7 @@ static const ObjectType &layerType() {
           {"block", object(blockType()), "transformer block"},
           {"attention", object(attentionType()), "attention alone"},
           {"ffn", object(ffnType()), "feed-forward alone"},
+          {"moe", object(moeType()), "mixture of experts alone"},
           {"norm", object(normType()), "norm of a kind named in it"},
           {"layer_norm", object(layerNormType()), "layer norm"},
           {"rms_norm", object(rmsNormType()), "RMS norm"},
@@ -358,7 +307,7 @@ static const ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding", "positions", "block", "attention", "ffn", "norm",
+      {"embedding", "positions", "block", "attention", "ffn", "moe", "norm",
        "layer_norm", "rms_norm", "linear"},
       "kind"};
   return type;
@@ -443,12 +392,13 @@ const ObjectType &modelType() {
 
 const std::vector<const ObjectType *> &objectTypes() {
   static const std::vector<const ObjectType *> types{
-      &normType(),         &layerNormType(), &rmsNormType(),
-      &ropeScalingType(),  &ropeType(),      &biasType(),
-      &attentionType(),    &ffnType(),       &blockType(),
-      &embeddingType(),    &positionsType(), &linearType(),
-      &weightSourceType(), &layerType(),     &inputType(),
-      &streamType(),       &generationType()};
+      &normType(),        &layerNormType(),    &rmsNormType(),
+      &ropeScalingType(), &ropeType(),         &biasType(),
+      &attentionType(),   &ffnType(),          &blockType(),
+      &embeddingType(),   &positionsType(),    &linearType(),
+      &moeType(),         &routerType(),       &sharedExpertType(),
+      &latentType(),      &weightSourceType(), &layerType(),
+      &inputType(),       &streamType(),       &generationType()};
   return types;
 }
 

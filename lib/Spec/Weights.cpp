@@ -34,6 +34,8 @@ public:
                  int64_t width) {
     if (!op.projections)
       return;
+    if (op.latent)
+      return latent(prefix, op, *op.latent, width);
     projection(prefix + "q.", op.heads * op.headDim, width, op.qkvBias);
     projection(prefix + "k.", op.kvHeads * op.headDim, op.sourceWidth,
                op.qkvBias);
@@ -50,6 +52,42 @@ public:
       norm(prefix + "k_norm.", *op.qkNorm, op.headDim);
     }
     projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
+  }
+
+  void latent(const std::string &prefix, const Attention &op,
+              const Latent &latent, int64_t width) {
+    int64_t queries = op.heads * op.headDim;
+    if (latent.queryRank) {
+      projection(prefix + "q_a.", latent.queryRank, width, op.qkvBias);
+      norm(prefix + "q_norm.", latent.norm, latent.queryRank);
+      projection(prefix + "q_b.", queries, latent.queryRank, false);
+    } else {
+      projection(prefix + "q.", queries, width, false);
+    }
+    projection(prefix + "kv_a.", latent.rank + op.headDim - latent.nopeDim,
+               width, op.qkvBias);
+    norm(prefix + "kv_norm.", latent.norm, latent.rank);
+    projection(prefix + "kv_b.", op.heads * (latent.nopeDim + op.valueDim),
+               latent.rank, false);
+    projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
+  }
+
+  void moe(const std::string &prefix, const MoE &op, int64_t width) {
+    roles.push_back({prefix + "router.weight", op.experts, width});
+    if (op.router.selectBias)
+      roles.push_back({prefix + "router.bias", op.experts, 0});
+    auto expert = [&](const std::string &name, int64_t inner, int64_t parts) {
+      if (op.gated)
+        roles.push_back({name + "gate.weight", inner, width, parts});
+      roles.push_back({name + "up.weight", inner, width, parts});
+      roles.push_back({name + "down.weight", width, inner, parts});
+    };
+    expert(prefix + "experts.{e}.", op.width, op.experts);
+    if (!op.shared)
+      return;
+    expert(prefix + "shared.", op.shared->width, 1);
+    if (op.shared->gate)
+      roles.push_back({prefix + "shared_gate.weight", 1, width});
   }
 
   void ffn(const std::string &prefix, const FFN &op, int64_t width) {
@@ -78,6 +116,10 @@ public:
       blockNorm("norm2", block, width);
       ffn("ffn.", *block.ffn, width);
     }
+    if (block.moe) {
+      blockNorm("norm2", block, width);
+      moe("moe.", *block.moe, width);
+    }
   }
 };
 
@@ -97,6 +139,8 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
     list.attention("", *op, width);
   } else if (const auto *op = std::get_if<FFN>(&layer.op)) {
     list.ffn("", *op, width);
+  } else if (const auto *op = std::get_if<MoE>(&layer.op)) {
+    list.moe("", *op, width);
   } else if (const auto *op = std::get_if<Norm>(&layer.op)) {
     list.norm("", *op, width);
   } else if (const auto *op = std::get_if<Linear>(&layer.op)) {

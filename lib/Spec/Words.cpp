@@ -87,6 +87,26 @@ const char *stringify(Activation activation) {
   return "";
 }
 
+const char *stringify(RouterScores scores) {
+  switch (scores) {
+  case RouterScores::Softmax:
+    return "softmax";
+  case RouterScores::Sigmoid:
+    return "sigmoid";
+  }
+  return "";
+}
+
+const char *stringify(GroupScore score) {
+  switch (score) {
+  case GroupScore::Max:
+    return "max";
+  case GroupScore::TopTwo:
+    return "top_two";
+  }
+  return "";
+}
+
 const char *stringify(Placement placement) {
   switch (placement) {
   case Placement::Pre:

@@ -94,3 +94,27 @@ func.func @f(%l: index) {
   %w = attune.weight_get @w[%l] : tensor<4xf32>
   return
 }
+
+// -----
+
+// W1: dimensions for layers, parts and panels
+// expected-error @+1 {{has type 'tensor<8x4xf32>', which has no dimension for panels}}
+attune.weight @w stacked parts 8 panels 4 : tensor<8x4xf32> from [#attune.source<"w.{i}.{e}">]
+
+// -----
+
+// W6: parts are a dimension of the type
+// expected-error @+1 {{has 8 parts, but type 'tensor<3x7x4xf32>'}}
+attune.weight @w stacked parts 8 : tensor<3x7x4xf32> from [#attune.source<"w.{i}.{e}">]
+
+// -----
+
+// W6: told apart by their sources
+// expected-error @+1 {{has 8 parts, but its source 'w' needs either {e} or a step}}
+attune.weight @w parts 8 : tensor<8x4xf32> from [#attune.source<"w">]
+
+// -----
+
+// W6: which other weights have no use for
+// expected-error @+1 {{has no parts that 'w.{e}' with step 0 could tell apart}}
+attune.weight @w : tensor<8x4xf32> from [#attune.source<"w.{e}">]

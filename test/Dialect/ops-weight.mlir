@@ -23,3 +23,10 @@ func.func @get(%layer: index) -> (tensor<2304x768xf32>, tensor<12x4xbf16>) {
   %v = attune.weight_get @qkv : tensor<12x4xbf16>
   return %w, %v : tensor<2304x768xf32>, tensor<12x4xbf16>
 }
+
+// CHECK: attune.weight @h.moe.down stacked parts 8 : tensor<32x8x4096x14336xbf16> from [#attune.source<"h.{i}.experts.{e}.down.weight">]
+attune.weight @h.moe.down stacked parts 8 : tensor<32x8x4096x14336xbf16>
+    from [#attune.source<"h.{i}.experts.{e}.down.weight">]
+// CHECK: attune.weight @kv_b parts 4 : tensor<4x16x24xf32> from [#attune.source<"kv_b", rows = 12 to 28, step = 28>]
+attune.weight @kv_b parts 4 : tensor<4x16x24xf32>
+    from [#attune.source<"kv_b", rows = 12 to 28, step = 28>]

@@ -105,13 +105,13 @@ class Layer:
         self.model, self.layer = model, layer
         self.name, self.number = name, number
 
-    def weight(self, role, *shape):
+    def weight(self, role, *shape, expert=None):
         source = self.layer.get("weights", {}).get(role)
         transposed = False
         if isinstance(source, dict):
             transposed, source = source.get("transposed", False), source["tensor"]
         name = source or f"{self.name}.{role}"
-        name = name.replace("{i}", str(self.number))
+        name = name.replace("{i}", str(self.number)).replace("{e}", str(expert))
         if not transposed:
             return self.model.weights.get(name, list(shape))
         return [list(c) for c in zip(*self.model.weights.get(name, list(shape)[::-1]))]
@@ -154,6 +154,111 @@ class Layer:
             hidden = [[act(u) for u in row] for row in up]
         return self.linear(hidden, role + "down.", width, bias)
 
+    def expert(self, rows, options, role, number, width):
+        """One expert's feed-forward layer; it has no biases."""
+        inner = self.model.number(width)
+        act = ACTIVATIONS[options.get("activation", "silu")]
+
+        def project(name, out, x):
+            return matmul(x, self.weight(f"{role}{name}.weight", out, len(x[0]),
+                                         expert=number))
+        hidden = project("up", inner, rows)
+        if options.get("gated", True):
+            gate = project("gate", inner, rows)
+            hidden = [[act(g) * u for g, u in zip(p, q)]
+                      for p, q in zip(gate, hidden)]
+        else:
+            hidden = [[act(u) for u in row] for row in hidden]
+        return project("down", len(rows[0]), hidden)
+
+    def route(self, logits, bias, router, experts, active):
+        """The experts of one token, and what each counts."""
+        after = router.get("softmax_after", False)
+        if router.get("scores", "softmax") == "sigmoid":
+            scores = [ACTIVATIONS["sigmoid"](x) for x in logits]
+        else:
+            scores = list(logits) if after else softmax(logits)
+        choice = [s + b for s, b in zip(scores, bias)]
+        groups = self.model.number(router.get("groups", 1))
+        kept = self.model.number(router.get("active_groups", groups))
+        size = experts // groups
+        best = 2 if router.get("group_score", "max") == "top_two" else 1
+
+        def judge(g):
+            return sum(sorted(choice[g * size:(g + 1) * size])[-best:])
+        stay = sorted(range(groups), key=lambda g: -judge(g))[:kept]
+        choice = [c if e // size in stay else 0.0 for e, c in enumerate(choice)]
+        chosen = sorted(range(experts), key=lambda e: -choice[e])[:active]
+        shares = [scores[e] for e in chosen]
+        if after:
+            shares = softmax(shares)
+        if router.get("renormalise", False):
+            total = sum(shares) + router.get("eps", 0)
+            shares = [s / total for s in shares]
+        return [(e, s * router.get("scale", 1)) for e, s in zip(chosen, shares)]
+
+    def moe(self, rows, options, role):
+        """Every expert on every token, most of them times nothing."""
+        number, width = self.model.number, len(rows[0])
+        experts, active = number(options["experts"]), number(options["active"])
+        router = options.get("router", {})
+        logits = self.linear(rows, role + "router.", experts, False)
+        bias = [0.0] * experts
+        if router.get("select_bias"):
+            bias = self.weight(role + "router.bias", experts)
+        routes = [dict(self.route(x, bias, router, experts, active))
+                  for x in logits]
+        result = [[0.0] * width for _ in rows]
+        for e in range(experts):
+            given = self.expert(rows, options, role + "experts.{e}.", e,
+                                options["width"])
+            result = [[x + route.get(e, 0.0) * y for x, y in zip(p, q)]
+                      for p, q, route in zip(result, given, routes)]
+        if "shared" in options:
+            shared = options["shared"]
+            given = self.expert(rows, options, role + "shared.", None,
+                                shared["width"])
+            factors = [[1.0]] * len(rows)
+            if shared.get("gate"):
+                factors = self.linear(rows, role + "shared_gate.", 1, False)
+                factors = [[ACTIVATIONS["sigmoid"](x[0])] for x in factors]
+            result = [[x + f[0] * y for x, y in zip(p, q)]
+                      for p, q, f in zip(result, given, factors)]
+        return result
+
+    def latent(self, rows, options, role):
+        """Queries, keys and values of each head, all written out."""
+        number, latent = self.model.number, options["latent"]
+        heads, dim = number(options["heads"]), number(options["head_dim"])
+        value_dim = number(options.get("value_dim", dim))
+        turned, rank = number(options["rope"]["channels"]), number(latent["rank"])
+        plain, norm = dim - turned, latent.get("norm", {})
+        bias = options.get("bias", False)
+        bias = bias if isinstance(bias, bool) else bias.get("qkv", False)
+        if "query_rank" in latent:
+            low = self.linear(rows, role + "q_a.", number(latent["query_rank"]), bias)
+            low = self.norm(low, norm, role + "q_norm.", "rms_norm")
+            flat = self.linear(low, role + "q_b.", heads * dim, False)
+        else:
+            flat = self.linear(rows, role + "q.", heads * dim, False)
+        both = self.linear(rows, role + "kv_a.", rank + turned, bias)
+        low = self.norm([r[:rank] for r in both], norm, role + "kv_norm.", "rms_norm")
+        wide = self.linear(low, role + "kv_b.", heads * (plain + value_dim), False)
+
+        def turn(head, t):
+            return self.rotate(head, options["rope"], t, turned)
+        query, key, value = [], [], []
+        for t in range(len(rows)):
+            shared = turn(both[t][rank:], t)
+            query.append([flat[t][h * dim:h * dim + plain] +
+                          turn(flat[t][h * dim + plain:(h + 1) * dim], t)
+                          for h in range(heads)])
+            each = [wide[t][h * (plain + value_dim):(h + 1) * (plain + value_dim)]
+                    for h in range(heads)]
+            key.append([e[:plain] + shared for e in each])
+            value.append([e[plain:] for e in each])
+        return query, key, value
+
     def rotate(self, head, rope, position, width):
         channels = self.model.number(rope.get("channels", width))
         half, result = channels // 2, list(head)
@@ -182,15 +287,18 @@ class Layer:
                                bias.get("qkv", False))
             return [[row[h * size:(h + 1) * size] for h in range(count)]
                     for row in flat]
-        query = project("q", rows, heads, dim)
-        key = project("k", source, groups, dim)
-        value = project("v", source, groups, value_dim)
+        if "latent" in options:
+            query, key, value = self.latent(rows, options, role)
+        else:
+            query = project("q", rows, heads, dim)
+            key = project("k", source, groups, dim)
+            value = project("v", source, groups, value_dim)
         if "qk_norm" in options:
             norm = options["qk_norm"]
             kind = norm.get("kind", "rms_norm")
             query = [self.norm(t, norm, role + "q_norm.", kind) for t in query]
             key = [self.norm(t, norm, role + "k_norm.", kind) for t in key]
-        if "rope" in options:
+        if "rope" in options and "latent" not in options:
             rope = options["rope"]
             query = [[self.rotate(h, rope, t, dim) for h in token]
                      for t, token in enumerate(query)]
@@ -232,10 +340,12 @@ class Layer:
                                   memory(block["cross"]["source"]))
 
         def feed(x):
+            if "moe" in block:
+                return self.moe(x, block["moe"], "moe.")
             return self.ffn(x, block["ffn"], "ffn.")
         parts = [(key, role, f) for key, role, f in (
             ("attention", "norm1", attend), ("cross", "norm_cross", cross),
-            ("ffn", "norm2", feed)) if key in block]
+            ("ffn", "norm2", feed), ("moe", "norm2", feed)) if key in block]
         if place == "parallel":
             total = rows
             for _, role, f in parts:
@@ -367,6 +477,8 @@ class Model:
         if "attention" in layer:
             options = layer["attention"]
             return one.attention(rows, options, "", ends.get(options.get("source")))
+        if "moe" in layer:
+            return one.moe(rows, layer["moe"], "")
         if "ffn" in layer:
             return one.ffn(rows, layer["ffn"], "")
         for kind in ("norm", "layer_norm", "rms_norm"):

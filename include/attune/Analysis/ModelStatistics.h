@@ -44,6 +44,8 @@ struct LayerStatistics {
   SourceLocation location;
   // Of all repeats together:
   uint64_t parameters = 0;
+  /// Without those of experts that a token does not go through.
+  uint64_t activeParameters = 0;
   double weightBytes = 0, flops = 0, cacheBytes = 0;
   // Of one, since repeats follow each other:
   double activationBytes = 0, scoreBytes = 0;
@@ -62,7 +64,7 @@ struct ModelStatistics {
   spec::DType dtype = spec::DType::F32;
   std::map<std::string, int64_t> dims; ///< the symbols and what was assumed
   std::vector<LayerStatistics> layers;
-  uint64_t parameters = 0;
+  uint64_t parameters = 0, activeParameters = 0;
   double weightBytes = 0, flops = 0, cacheBytes = 0;
   /// The most of any layer.
   double activationBytes = 0, scoreBytes = 0;

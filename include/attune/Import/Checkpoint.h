@@ -68,6 +68,8 @@ struct NeededWeight {
 /// `{i}` in a tensor's name stands for the number of a layer, `{i+5}` for that
 /// number plus five.
 std::string substituteLayer(std::string name, int64_t layer);
+/// `name` with the number of an expert (or other part) in place of `{e}`.
+std::string substitutePart(std::string name, int64_t part);
 
 /// Checks that every needed tensor is there with the shape that is expected
 /// and with floating-point values that can be read. With `complete` also that

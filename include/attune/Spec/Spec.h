@@ -40,12 +40,15 @@ struct TensorSpec {
 
 /// Where a weight comes from when it is not under its predictable name: pieces
 /// concatenated along the output (first) dimension. `{i}` in a name is the
-/// layer's number.
+/// layer's number, `{e}` that of an expert.
 struct WeightSource {
   std::string tensor;
   bool transposed = false; ///< file holds [in, out]
   int64_t begin = 0;       ///< rows of the (transposed) tensor
   int64_t end = -1;        ///< -1: all
+  /// Part p of a weight in parts begins so many rows (of a transposed tensor:
+  /// columns) times p further. Not part of a description.
+  int64_t step = 0;
 };
 /// Role ("q.weight", "up.bias", ...) to sources. A role that is not listed is
 /// read from "<layer name>.<role>".
@@ -80,6 +83,23 @@ struct Rope {
   SourceLocation location;
 };
 
+/// Latent attention (DeepSeek-V2): keys and values are made of one compressed
+/// row per token, which is all that a cache keeps. Queries and keys are
+/// `nopeDim` channels without positions, then `rope->channels` with; those of
+/// the keys are shared by all heads. Roles: "q.weight" [heads*head_dim, D] or,
+/// with `queryRank`, "q_a.weight" [queryRank, D], "q_norm.weight" and
+/// "q_b.weight" [heads*head_dim, queryRank]; "kv_a.weight" [rank + rope, D],
+/// "kv_norm.weight" [rank], "kv_b.weight" [heads*(nope + value_dim), rank],
+/// head by head; "q_a.bias" and "kv_a.bias" with the attention's bias, which
+/// has none for what leaves a compressed space or passes it by.
+struct Latent {
+  int64_t rank = 0;      ///< of keys and values
+  int64_t queryRank = 0; ///< 0: queries are not compressed
+  int64_t nopeDim = 0;   ///< head_dim less the turned channels
+  Norm norm;             ///< of the compressed rows
+  SourceLocation location;
+};
+
 enum class Causal { None, BottomRight, TopLeft };
 enum class Fusion { Auto, Required, Off };
 
@@ -102,6 +122,7 @@ struct Attention {
   /// [heads*head_dim, D], "r.content_bias" and "r.position_bias".
   bool relative = false;
   std::optional<Rope> rope;
+  std::optional<Latent> latent;
   std::optional<Norm> qkNorm; ///< per head, over head_dim; roles q_norm/k_norm
   Fusion fusion = Fusion::Auto;
   std::string source; ///< cross-attention: the stream that gives keys, values
@@ -134,18 +155,50 @@ struct FFN {
   SourceLocation location;
 };
 
+enum class RouterScores { Softmax, Sigmoid };
+enum class GroupScore { Max, TopTwo };
+/// How a token's experts are chosen; see attune.router.
+struct Router {
+  RouterScores scores = RouterScores::Softmax;
+  bool softmaxAfter = false; ///< over the chosen experts only
+  bool selectBias = false;   ///< role "router.bias" [E]: for the choice only
+  int64_t groups = 1, activeGroups = 1;
+  GroupScore groupScore = GroupScore::Max;
+  bool renormalise = false;
+  double eps = 0;
+  double scale = 1;
+};
+/// A feed-forward layer that every token goes through, beside its experts.
+struct SharedExpert {
+  int64_t width = 0;
+  bool gate = false; ///< times sigmoid of role "shared_gate.weight" [1, D]
+};
+/// Mixture of experts. Roles: "router.weight" [E, D]; for each expert
+/// "experts.{e}.up.weight" [H, D] and "experts.{e}.down.weight" [D, H], gated
+/// also "experts.{e}.gate.weight" [H, D]; the same of "shared.".
+struct MoE {
+  int64_t experts = 1, active = 1;
+  int64_t width = 0;
+  Activation activation = Activation::Silu;
+  bool gated = true;
+  Router router;
+  std::optional<SharedExpert> shared;
+  SourceLocation location;
+};
+
 enum class Placement { Pre, Post, Peri, Parallel };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
 /// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*"; peri
 /// placement adds "norm1_post.*", "norm2_post.*", "norm_cross_post.*". Only the
 /// sublayers that the block has bring a norm. Sublayer roles are prefixed
-/// "attention.", "cross.", "ffn.".
+/// "attention.", "cross.", "ffn.", "moe."; a block has an FFN or a mixture.
 struct Block {
   Placement placement = Placement::Pre;
   Norm norm;
   std::optional<Attention> attention;
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
+  std::optional<MoE> moe; ///< in place of `ffn`
 };
 
 /// Token embedding, role "weight" [vocab, width].
@@ -181,7 +234,8 @@ struct Layer {
   std::string name;
   int64_t repeat = 1;
   int64_t first = 0; ///< number of the first repeat
-  std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear> op;
+  std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE>
+      op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: bare op)
   WeightMap weights;      ///< may list any role that weightRoles() gives
@@ -230,6 +284,7 @@ struct WeightRole {
   std::string role;
   int64_t rows = 0;
   int64_t columns = 0;
+  int64_t parts = 1; ///< `{e}` in the role counts to this
 };
 
 /// Every weight of one repeat of `layer`, in a fixed order. A tied linear layer
@@ -259,6 +314,8 @@ const char *stringify(NormKind kind);
 const char *stringify(Causal causal);
 const char *stringify(Fusion fusion);
 const char *stringify(Activation activation);
+const char *stringify(RouterScores scores);
+const char *stringify(GroupScore score);
 const char *stringify(Placement placement);
 const char *stringify(PositionKind kind);
 const char *stringify(SinusoidLayout layout);

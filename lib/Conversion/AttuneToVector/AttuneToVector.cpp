@@ -31,6 +31,8 @@ struct ConvertAttuneToVector final
     VectorLowering lowering{lanes, rows, panelBytes};
     RewritePatternSet patterns(&getContext());
     populateLinearPatterns(patterns, lowering);
+    populateExpertPatterns(patterns, lowering);
+    populateRouterPatterns(patterns, lowering);
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);

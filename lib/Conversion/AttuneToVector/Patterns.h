@@ -26,6 +26,8 @@ void populateLinearPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
+void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 
 /// `activation(x)` on a vector of f32.

@@ -41,10 +41,10 @@ static int64_t maxPadding(WeightOp weight) {
   return (*width - 1) * (weight.getGated() ? 2 : 1);
 }
 
-/// The matrix of one layer before it was packed; unless its rows are noted it
-/// has those of the padding, too.
+/// The matrix of one part of one layer before it was packed; unless its rows
+/// are noted it has those of the padding, too.
 static std::vector<int64_t> unpackedShape(WeightOp weight) {
-  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  ArrayRef<int64_t> shape = weight.getPartType().getShape();
   std::optional<int64_t> width = weight.getPanelWidth();
   if (!width || shape.empty())
     return {shape.begin(), shape.end()};
@@ -72,14 +72,21 @@ static SourceLocation toSource(Location loc,
   return where;
 }
 
-static std::vector<spec::WeightSource> sourcesOf(WeightOp weight,
-                                                 int64_t layer) {
+/// Where one part of one layer comes from; its step is not applied.
+static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
+                                                 int64_t part) {
   std::vector<spec::WeightSource> result;
   for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
-    result.push_back({substituteLayer(source.getTensor().str(), layer),
-                      source.getTransposed(), source.getBegin(),
-                      source.getEnd()});
+    result.push_back(
+        {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
+         source.getTransposed(), source.getBegin(), source.getEnd()});
   return result;
+}
+
+static bool partsShareTensors(WeightOp weight) {
+  auto sources = weight.getSources().getAsRange<WeightSourceAttr>();
+  return llvm::any_of(
+      sources, [](WeightSourceAttr source) { return source.getStep() != 0; });
 }
 
 static std::vector<NeededWeight>
@@ -87,12 +94,33 @@ neededWeights(ModuleOp module, const std::shared_ptr<const SourceFile> &file) {
   std::vector<NeededWeight> needed;
   for (auto weight : module.getOps<WeightOp>())
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
-      NeededWeight &entry = needed.emplace_back();
-      entry.name = substituteLayer(weight.getSymName().str(), layer);
-      entry.shape = unpackedShape(weight);
-      entry.padding = maxPadding(weight);
-      entry.sources = sourcesOf(weight, layer);
-      entry.location = toSource(weight.getLoc(), file);
+      // Parts of one tensor are wanted as that tensor, whole.
+      if (partsShareTensors(weight)) {
+        for (auto [i, source] : llvm::enumerate(
+                 weight.getSources().getAsRange<WeightSourceAttr>())) {
+          NeededWeight &entry = needed.emplace_back();
+          entry.name = substituteLayer(weight.getSymName().str(), layer);
+          entry.shape = unpackedShape(weight);
+          bool columns = source.getTransposed() && entry.shape.size() > 1;
+          entry.shape[columns ? 1 : 0] =
+              source.getStep() * weight.getNumParts();
+          entry.sources = {sourcesOf(weight, layer, 0)[i]};
+          entry.sources[0].begin = 0;
+          entry.sources[0].end = -1;
+          entry.location = toSource(weight.getLoc(), file);
+        }
+        continue;
+      }
+      for (int64_t part = 0; part < weight.getNumParts(); ++part) {
+        NeededWeight &entry = needed.emplace_back();
+        entry.name = substituteLayer(weight.getSymName().str(), layer);
+        if (weight.getNumParts() > 1)
+          entry.name += "." + std::to_string(part);
+        entry.shape = unpackedShape(weight);
+        entry.padding = maxPadding(weight);
+        entry.sources = sourcesOf(weight, layer, part);
+        entry.location = toSource(weight.getLoc(), file);
+      }
     }
   return needed;
 }
@@ -108,7 +136,7 @@ bool checkWeights(ModuleOp module, const Checkpoint &checkpoint,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Bands of one layer of one weight.
+/// Bands of one part of one layer of one weight.
 struct Task {
   const PackedMatrix *matrix;
   int64_t first, last; ///< bands
@@ -129,8 +157,8 @@ public:
   int64_t getTotalBytes() const { return totalBytes; }
 
 private:
-  bool addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
-                DiagnosticEngine &diags);
+  bool addPart(WeightOp weight, int64_t layer, int64_t part,
+               const WeightValues &values, DiagnosticEngine &diags);
 
   std::vector<std::unique_ptr<PackedMatrix>> matrices;
   /// One flag for each weight.
@@ -176,8 +204,8 @@ static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
   return noise;
 }
 
-bool Plan::addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
-                    DiagnosticEngine &diags) {
+bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
+                   const WeightValues &values, DiagnosticEngine &diags) {
   std::optional<runtime::DType> storage =
       storageOf(weight.getLayerType().getElementType());
   if (!storage) {
@@ -194,12 +222,16 @@ bool Plan::addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
     matrix->columns *= shape[i];
   int64_t rows = shape.empty() ? 1 : shape[0];
   matrix->numBands =
-      matrix->panelWidth ? weight.getLayerType().getDimSize(0) : rows;
-  matrix->noise = noiseFor(weight.getSymName(), layer, shape.size() < 2,
-                           matrix->columns, values.seed);
+      matrix->panelWidth ? weight.getPartType().getDimSize(0) : rows;
+  matrix->noise =
+      noiseFor(weight.getSymName(), layer * weight.getNumParts() + part,
+               shape.size() < 2, matrix->columns, values.seed);
 
   bool open = false;
-  for (const spec::WeightSource &source : sourcesOf(weight, layer)) {
+  auto attributes = weight.getSources().getAsRange<WeightSourceAttr>();
+  for (auto [source, attribute] :
+       llvm::zip(sourcesOf(weight, layer, part), attributes)) {
+    int64_t shift = part * attribute.getStep();
     PackPiece &piece = matrix->pieces.emplace_back();
     piece.overflow = overflows.back().second.get();
     piece.begin = source.begin;
@@ -218,6 +250,10 @@ bool Plan::addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
             : (piece.transposed ? info->shape.back() : info->shape.front());
     piece.rows =
         (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
+    if (piece.transposed)
+      piece.data += shift * piece.tensorRows * runtime::dtypeBytes(info->dtype);
+    else
+      piece.begin += shift;
   }
   // Without a file the number of rows may be known only up to the padding.
   if (!values.checkpoint && open) {
@@ -234,11 +270,12 @@ bool Plan::addLayer(WeightOp weight, int64_t layer, const WeightValues &values,
 
   const WeightPlace &place = *layout.lookup(weight.getSymName());
   int64_t bandBytes = std::max<int64_t>(matrix->bandBytes(), 1);
+  int64_t start = place.getLayerOffset(layer) +
+                  part * (place.layerBytes / weight.getNumParts());
   int64_t step = std::max<int64_t>((1 << 20) / bandBytes, 1);
   for (int64_t band = 0; band < matrix->numBands; band += step) {
     int64_t last = std::min(band + step, matrix->numBands);
-    tasks.push_back({matrix.get(), band, last,
-                     place.getLayerOffset(layer) + band * bandBytes});
+    tasks.push_back({matrix.get(), band, last, start + band * bandBytes});
     maxTaskBytes = std::max(maxTaskBytes, (last - band) * bandBytes);
   }
   matrices.push_back(std::move(matrix));
@@ -260,8 +297,9 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
     overflows.emplace_back(weight.getSymName().str(),
                            std::make_unique<std::atomic<bool>>(false));
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
-      if (!addLayer(weight, layer, values, diags))
-        return false;
+      for (int64_t part = 0; part < weight.getNumParts(); ++part)
+        if (!addPart(weight, layer, part, values, diags))
+          return false;
   }
   return true;
 }

@@ -140,31 +140,32 @@ TEST(SyntaxErrors, TheFirstHundredAreShown) {
 //===----------------------------------------------------------------------===//
 
 TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
-  EXPECT_EQ(errorsOf("{\"attune\": 2,\n"
-                     " \"nam\": \"x\",\n"
-                     " \"layers\": [\n"
-                     "  {\"embedding\": {\"vocb\": 9, \"width\": 4}},\n"
-                     "  {\"block\": {\"attention\": {\"heads\": true,\n"
-                     "    \"causal\": \"left\"}, \"fnn\": {}}},\n"
-                     "  {\"linear\": {\"out\": 2.5}, \"rms_norm\": {}},\n"
-                     "  {\"name\": \"what\"}]}"),
-            "1:12 error: /attune: out of range: expected 1\n"
-            "2:2 error: /nam: unknown key 'nam'; did you mean 'name'?\n"
-            "4:18 error: /layers/0/embedding/vocb: unknown key 'vocb'; did you "
-            "mean 'vocab'?\n"
-            "5:37 error: /layers/1/block/attention/heads: expected an integer "
-            "or arithmetic over dims, got true\n"
-            "6:15 error: /layers/1/block/attention/causal: unknown value "
-            "'left'; expected one of bottom_right, top_left\n"
-            "6:24 error: /layers/1/block/fnn: unknown key 'fnn'; did you mean "
-            "'ffn'?\n"
-            "7:22 error: /layers/2/linear/out: expected an integer, got a "
-            "fraction\n"
-            "7:28 error: /layers/2/rms_norm: is a second kind beside "
-            "'linear'\n"
-            "8:3 error: /layers/3: has no kind; expected one of embedding, "
-            "positions, block, attention, ffn, norm, layer_norm, rms_norm, "
-            "linear\n");
+  EXPECT_EQ(
+      errorsOf("{\"attune\": 2,\n"
+               " \"nam\": \"x\",\n"
+               " \"layers\": [\n"
+               "  {\"embedding\": {\"vocb\": 9, \"width\": 4}},\n"
+               "  {\"block\": {\"attention\": {\"heads\": true,\n"
+               "    \"causal\": \"left\"}, \"fnn\": {}}},\n"
+               "  {\"linear\": {\"out\": 2.5}, \"rms_norm\": {}},\n"
+               "  {\"name\": \"what\"}]}"),
+      "1:12 error: /attune: out of range: expected 1\n"
+      "2:2 error: /nam: unknown key 'nam'; did you mean 'name'?\n"
+      "4:18 error: /layers/0/embedding/vocb: unknown key 'vocb'; did you "
+      "mean 'vocab'?\n"
+      "5:37 error: /layers/1/block/attention/heads: expected an integer "
+      "or arithmetic over dims, got true\n"
+      "6:15 error: /layers/1/block/attention/causal: unknown value "
+      "'left'; expected one of bottom_right, top_left\n"
+      "6:24 error: /layers/1/block/fnn: unknown key 'fnn'; did you mean "
+      "'ffn'?\n"
+      "7:22 error: /layers/2/linear/out: expected an integer, got a "
+      "fraction\n"
+      "7:28 error: /layers/2/rms_norm: is a second kind beside "
+      "'linear'\n"
+      "8:3 error: /layers/3: has no kind; expected one of embedding, "
+      "positions, block, attention, ffn, moe, norm, layer_norm, rms_norm, "
+      "linear\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
@@ -338,8 +339,8 @@ TEST(LayerErrors, BareAttention) {
 
 TEST(LayerErrors, Kinds) {
   EXPECT_EQ(layerErrors(R"({"block": {}})"),
-            "/layers/0/block: block has no sublayer; give it attention, cross "
-            "or ffn");
+            "/layers/0/block: block has no sublayer; give it attention, "
+            "cross, ffn or moe");
   EXPECT_EQ(layerErrors(R"({"block": {"placement": "parallel",
                             "ffn": {"width": 4}}})"),
             "/layers/0/block/placement: a parallel block needs attention and "
@@ -432,7 +433,7 @@ TEST(LayerErrors, Weights) {
             "number of the repeat");
   EXPECT_EQ(weights(R"({"up.weight": {"rows": [0, 8]}})"),
             "/layers/0/weights/up.weight: missing key 'tensor': its name; {i} "
-            "is the layer's number");
+            "is the layer's number, {e} an expert's");
 }
 
 TEST(ModelErrors, Outputs) {

@@ -1,0 +1,182 @@
+//===- AttuneMoEOps.cpp - Verifiers of routers and experts ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneChecks.h"
+#include "Attune/AttuneShapes.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attune;
+
+#define GET_OP_CLASSES
+#include "Attune/AttuneMoEOps.cpp.inc"
+
+void AttuneDialect::registerMoEOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneMoEOps.cpp.inc"
+      >();
+}
+
+static int64_t rankOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getRank();
+}
+
+static NamedSize last(Value value, StringRef owner, StringRef what) {
+  return {value, rankOf(value) - 1, owner, what};
+}
+
+/// All but the last dimension agree.
+static LogicalResult sameTokens(Operation *op, Value value, StringRef owner,
+                                Value like, StringRef likeOwner) {
+  if (rankOf(value) != rankOf(like))
+    return op->emitOpError("has ")
+           << owner << " of rank " << rankOf(value) << ", but " << likeOwner
+           << " of rank " << rankOf(like);
+  for (int64_t dim = 0; dim + 1 < rankOf(like); ++dim)
+    if (failed(sameSize(op, {value, dim, owner, "size"},
+                        {like, dim, likeOwner, "size"})))
+      return failure();
+  return success();
+}
+
+/// Every matrix of `stack` has `rows` rows, or the panels that hold them (each
+/// half on its own if `parts` is 2).
+static LogicalResult stackHolds(Operation *op, Value stack, StringRef owner,
+                                int64_t rows, int64_t parts, const Twine &why) {
+  if (ShapedType::isDynamic(rows))
+    return success();
+  if (rankOf(stack) == 3)
+    return sizeIs(op, {stack, 1, owner, "rows"}, rows * parts, why);
+  int64_t panel = cast<RankedTensorType>(stack.getType()).getDimSize(3);
+  if (ShapedType::isDynamic(panel) || panel == 0)
+    return success();
+  return sizeIs(op, {stack, 1, owner, "panels"},
+                int64_t(llvm::divideCeil(rows, panel)) * parts,
+                why + ": panels of " + Twine(panel) + " to hold them are");
+}
+
+LogicalResult RouterOp::verify() {
+  // R1
+  NamedSize experts = last(getLogits(), "logits", "experts");
+  NamedSize active = last(getExperts(), "result", "active experts");
+  if (failed(
+          sameTokens(*this, getExperts(), "experts", getLogits(), "logits")) ||
+      failed(
+          sameTokens(*this, getWeights(), "weights", getLogits(), "logits")) ||
+      failed(sameSize(*this, last(getWeights(), "weights", "width"),
+                      last(getExperts(), "experts", "width"))))
+    return failure();
+  if (!experts.known() || !active.known())
+    return emitOpError("needs to know how many experts there are and how many "
+                       "are active");
+  if (active.get() < 1 || active.get() > experts.get())
+    return emitOpError("activates ")
+           << active.get() << " of " << experts.get() << " experts";
+  // R2
+  if (getBias() && failed(sizeIs(*this, {getBias(), 0, "bias", "entries"},
+                                 experts.get(), "the number of experts is")))
+    return failure();
+  // R3
+  int64_t groups = getGroups(), activeGroups = getActiveGroups();
+  if (groups < 1 || experts.get() % groups != 0)
+    return emitOpError("divides ")
+           << experts.get() << " experts into " << groups << " groups";
+  if (activeGroups < 1 || activeGroups > groups)
+    return emitOpError("activates ")
+           << activeGroups << " of " << groups << " groups";
+  // R4
+  int64_t reachable = experts.get() / groups * activeGroups;
+  if (active.get() > reachable)
+    return emitOpError("activates ")
+           << active.get() << " experts, but its " << activeGroups
+           << " active groups have " << reachable;
+  // R5
+  if (activeGroups < groups && getScoring() == RouterScoring::TopSoftmax)
+    return emitOpError("has groups, for which a softmax over the chosen "
+                       "experts comes too late");
+  if (getGroupScore() == GroupScore::TopTwo && experts.get() / groups < 2)
+    return emitOpError("judges groups by their best two experts, but they have "
+                       "one");
+  return success();
+}
+
+LogicalResult MoEOp::verify() {
+  // M1
+  NamedSize hidden{getDown(), 2, "down", "depth"};
+  NamedSize width = last(getResult(), "result", "width");
+  int64_t parts = getGated() ? 2 : 1;
+  if (failed(sameSize(*this, last(getInput(), "input", "width"),
+                      {getUp(), 2, "up", "depth"})) ||
+      failed(stackHolds(*this, getUp(), "up", hidden.get(), parts,
+                        getGated() ? "twice the depth of down is"
+                                   : "the depth of down is")) ||
+      failed(stackHolds(*this, getDown(), "down", width.get(), 1,
+                        "the result takes rows")) ||
+      failed(sameTokens(*this, getResult(), "result", getInput(), "input")))
+    return failure();
+  // M2
+  if (failed(sameTokens(*this, getExperts(), "experts", getInput(), "input")) ||
+      failed(sameTokens(*this, getWeights(), "weights", getInput(), "input")) ||
+      failed(sameSize(*this, last(getWeights(), "weights", "width"),
+                      last(getExperts(), "experts", "width"))))
+    return failure();
+  // M3
+  if (failed(typeOfResult(*this, getResidual(), "residual")))
+    return failure();
+  // M4
+  return sameSize(*this, {getUp(), 0, "up", "experts"},
+                  {getDown(), 0, "down", "experts"});
+}
+
+LogicalResult HeadLinearOp::verify() {
+  // H1
+  if (failed(sameSize(*this, {getWeight(), 0, "weight", "heads"},
+                      {getInput(), 1, "input", "heads"})) ||
+      failed(sameSize(*this, {getResult(), 1, "result", "heads"},
+                      {getInput(), 1, "input", "heads"})) ||
+      failed(sameSize(*this, last(getInput(), "input", "width"),
+                      {getWeight(), 2, "weight", "depth"})) ||
+      failed(stackHolds(*this, getWeight(), "weight",
+                        last(getResult(), "result", "width").get(), 1,
+                        "the result takes rows")))
+    return failure();
+  // H2
+  for (auto [dim, what] : {std::pair(0, "batch"), std::pair(2, "tokens")})
+    if (failed(sameSize(*this, {getResult(), dim, "result", what},
+                        {getInput(), dim, "input", what})))
+      return failure();
+  return success();
+}
+
+/// The sizes of `like`; its last one where the result knows it.
+static LogicalResult reifyTokens(OpBuilder &builder, Value result, Value like,
+                                 ReifiedRankedShapedTypeDims &shapes) {
+  SmallVector<SizeSource> sources;
+  for (int64_t dim = 0; dim + 1 < rankOf(like); ++dim)
+    sources.push_back({like, dim});
+  return reifySizes(builder, result.getLoc(), result, sources, shapes);
+}
+
+LogicalResult RouterOp::reifyResultShapes(OpBuilder &builder,
+                                          ReifiedRankedShapedTypeDims &shapes) {
+  if (failed(reifyTokens(builder, getExperts(), getLogits(), shapes)))
+    return failure();
+  return reifyTokens(builder, getWeights(), getLogits(), shapes);
+}
+
+LogicalResult MoEOp::reifyResultShapes(OpBuilder &builder,
+                                       ReifiedRankedShapedTypeDims &shapes) {
+  return reifyTokens(builder, getResult(), getInput(), shapes);
+}
+
+LogicalResult
+HeadLinearOp::reifyResultShapes(OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &shapes) {
+  return reifyTokens(builder, getResult(), getInput(), shapes);
+}

@@ -1,0 +1,145 @@
+//===- AttuneMoEOps.td - Stacks of matrices, used in part ----*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_MOE_OPS_TD
+#define ATTUNE_MOE_OPS_TD
+
+include "AttuneTypes.td"
+
+// Which experts a token goes to, and how much each counts.
+def Attune_Choice : RankedTensorOf<[I64], [HasRankGreaterOrEqualPred<1>],
+                                   "[..., active experts] i64 tensor">;
+def Attune_Shares : RankedTensorOf<[F32], [HasRankGreaterOrEqualPred<1>],
+                                   "[..., active experts] f32 tensor">;
+
+def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
+  let summary = "The experts of each token and their weights";
+  let description = [{
+    From one logit per expert, for each token:
+
+    ```
+    s = softmax(logits) | logits | sigmoid(logits)       by `scoring`
+    c = s + bias                                         what is chosen by
+    c[e] = 0 for experts e of all but the active_groups best groups
+    experts = the A largest of c, best first; equal ones by number
+    w = s[experts]          (top_softmax: softmax of these A)
+    w = w / (sum w + eps)   with `renormalise`
+    w = w * scale
+    ```
+
+    Groups are equal runs of experts; a group is as good as the best `c` in it,
+    or the sum of its best two. An expert of another group counts as 0, not as
+    minus infinity: with a negative bias it can still be chosen, as in the
+    published DeepSeek-V3. All in f32. If no logit is a number the experts are
+    still valid numbers.
+
+    Verifier rules (tests: `invalid-moe.mlir`, one case per label):
+    - R1: experts and weights are [..., A] for logits [..., E], 1 <= A <= E.
+    - R2: bias has E entries.
+    - R3: groups divide E, and active_groups is 1 to groups.
+    - R4: A experts fit into the active groups.
+    - R5: groups need softmax or sigmoid scores, and top_two groups of two.
+
+    ```mlir
+    %experts, %weights = attune.router %logits scoring <softmax> renormalise
+       : tensor<?x?x8xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
+    ```
+    ```mlir
+    %e, %w = attune.router %logits bias %b : tensor<256xf32> scoring <sigmoid>
+       groups 8 active_groups 4 group_score <top_two> renormalise
+       : tensor<?x?x256xf32> -> tensor<?x?x8xi64>, tensor<?x?x8xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Activations:$logits,
+                       Optional<Attune_Channel>:$bias,
+                       Attune_RouterScoringAttr:$scoring,
+                       DefaultValuedAttr<I64Attr, "1">:$groups,
+                       DefaultValuedAttr<I64Attr, "1">:$active_groups,
+                       DefaultValuedAttr<Attune_GroupScoreAttr,
+                                         "GroupScore::Max">:$group_score,
+                       UnitAttr:$renormalise,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$eps,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale);
+  let results = (outs Attune_Choice:$experts, Attune_Shares:$weights);
+  let assemblyFormat = [{
+    $logits (`bias` $bias^ `:` type($bias))? `scoring` $scoring
+    (`groups` $groups^)? (`active_groups` $active_groups^)?
+    (`group_score` $group_score^)? (`renormalise` $renormalise^)?
+    (`eps` $eps^)? (`scale` $scale^)? attr-dict
+    `:` type($logits) `->` type($experts) `,` type($weights)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
+  let summary = "Mixture of experts: each token goes through its own few";
+  let description = [{
+    With `f_e` the feed-forward layer whose matrices are number `e` of the
+    stacks, `act(x up_e^T) down_e^T` or, `gated`, as in `attune.gated_ffn` with
+    the rows of gate and up below each other:
+
+    `Y[t] = residual[t] + sum_a weights[t, a] * f_experts[t, a](X[t])`
+
+    The hidden layer stays in f32; the sum runs over `a` in order and rounds
+    once, at the end. Work and weights read are those of the experts that are
+    named: `experts[t, a]` must be below E, which the runtime does not check.
+
+    Verifier rules (tests: `invalid-moe.mlir`, one case per label):
+    - M1: up is [E, H, D] (gated: [E, 2H, D]) and down [E, Dout, H], or panels.
+    - M2: experts and weights are both [..., A], with the input's tokens.
+    - M3: residual has the result's type.
+    - M4: up and down have equally many experts.
+
+    ```mlir
+    %y = attune.moe %x, %experts, %weights, %gate_up, %down gated
+         activation <silu>
+       : tensor<?x?x64xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>,
+         tensor<8x96x64xf32>, tensor<8x64x48xf32> -> tensor<?x?x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Activations:$input, Attune_Choice:$experts,
+                       Attune_Shares:$weights, Attune_Matrices:$up,
+                       Attune_Matrices:$down,
+                       Optional<Attune_Activations>:$residual,
+                       UnitAttr:$gated, Attune_ActivationAttr:$activation);
+  let results = (outs Attune_Activations:$result);
+  let assemblyFormat = [{
+    $input `,` $experts `,` $weights `,` $up `,` $down
+    (`residual` $residual^ `:` type($residual))? (`gated` $gated^)?
+    `activation` $activation attr-dict
+    `:` type($input) `,` type($experts) `,` type($weights) `,` type($up) `,`
+    type($down) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_HeadLinearOp : Attune_Op<"head_linear", [Pure, Attune_Reify]> {
+  let summary = "A linear layer of its own for every head";
+  let description = [{
+    `Y[b, h, t, n] = sum_k X[b, h, t, k] W[h, n, k]`, summed in f32. Latent
+    attention moves queries into the space of its cache and results out of it
+    this way.
+
+    Verifier rules (tests: `invalid-moe.mlir`, one case per label):
+    - H1: W is [H, N, K] for X [B, H, T, K] and Y [B, H, T, N], or panels.
+    - H2: batch and tokens of X and Y agree.
+
+    ```mlir
+    %y = attune.head_linear %x, %w
+       : tensor<?x4x?x12xf32>, tensor<4x24x12xf32> -> tensor<?x4x?x24xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Heads:$input, Attune_Matrices:$weight);
+  let results = (outs Attune_Heads:$result);
+  let assemblyFormat = [{
+    $input `,` $weight attr-dict `:` type($input) `,` type($weight) `->`
+    type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTUNE_MOE_OPS_TD

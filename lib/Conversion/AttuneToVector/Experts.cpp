@@ -1,0 +1,357 @@
+//===- Experts.cpp - Mixtures of experts, matrices per head -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// A mixture first sorts what it has to do: (token, expert) pairs, called slots,
+// by expert, in one counting sort. Then each expert multiplies its contiguous
+// rows with the same kernel as a linear layer; rows come through the sorted
+// order, so no activation is moved. An expert that nobody chose is no task: its
+// weights are not read. At the end each token sums what its slots gave, in the
+// order the router named them, so threads cannot change a bit.
+
+#include "PanelProduct.h"
+
+using namespace mlir;
+
+namespace attune {
+namespace {
+
+RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value loadIndex(KernelBuilder &k, Value tensor, ValueRange at) {
+  Value number = tensor::ExtractOp::create(k.b, k.loc, tensor, at);
+  return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), number);
+}
+
+Value storeIndex(KernelBuilder &k, Value number, Value tensor, Value at) {
+  Value cast = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), number);
+  return tensor::InsertOp::create(k.b, k.loc, cast, tensor, at);
+}
+
+Value divide(KernelBuilder &k, Value number, int64_t by) {
+  return by == 1 ? number
+                 : arith::DivUIOp::create(k.b, k.loc, number, k.index(by))
+                       .getResult();
+}
+
+Value remainder(KernelBuilder &k, Value number, int64_t by) {
+  return by == 1 ? k.index(0)
+                 : arith::RemUIOp::create(k.b, k.loc, number, k.index(by))
+                       .getResult();
+}
+
+/// The order of work of a mixture, as one tensor of numbers.
+struct Schedule {
+  Value numbers;  ///< what follows, one after the other
+  Value experts;  ///< [tokens, active]
+  Value numSlots; ///< tokens * active
+  int64_t active = 1, numExperts = 1;
+  int64_t rowBlock = 1; ///< a task has at most so many rows
+
+  // [0]: how many tasks; then the sort's scratch, one number per expert.
+  Value order(KernelBuilder &k) const { return k.index(1 + numExperts); }
+  Value place(KernelBuilder &k) const { return k.add(order(k), numSlots); }
+  Value tasks(KernelBuilder &k) const { return k.add(place(k), numSlots); }
+  /// An expert has a task for each whole block of its slots and one for the
+  /// rest: no more than experts and slots together.
+  Value size(KernelBuilder &k) const {
+    Value most = k.add(k.index(numExperts), numSlots);
+    return k.add(tasks(k), k.mul(most, 3));
+  }
+
+  /// Which slot is at a place of the order; slots count through tokens.
+  Value slotAt(KernelBuilder &k, Value place) const {
+    return loadIndex(k, numbers, k.add(order(k), place));
+  }
+  Value placeOf(KernelBuilder &k, Value slot) const {
+    return loadIndex(k, numbers, k.add(place(k), slot));
+  }
+  Value numTasks(KernelBuilder &k) const {
+    return loadIndex(k, numbers, k.index(0));
+  }
+  /// Field 0: expert, 1: first place, 2: number of rows.
+  Value taskField(KernelBuilder &k, Value task, int64_t field) const {
+    Value at = k.add(tasks(k), k.mul(task, 3));
+    return loadIndex(k, numbers, k.add(at, k.index(field)));
+  }
+
+  void build(KernelBuilder &k);
+};
+
+/// A counting sort by expert, stable, by one thread: it is a few operations per
+/// slot, where the experts do thousands.
+void Schedule::build(KernelBuilder &k) {
+  using Values = KernelBuilder::Values;
+  Value zero = k.index(0), one = k.index(1);
+  OpFoldResult total = getAsOpFoldResult(size(k));
+  Value dest = tensor::EmptyOp::create(k.b, k.loc, {total}, k.b.getI64Type());
+  Value offsets = one;
+  auto expertOf = [&](KernelBuilder &k, Value slot) {
+    return loadIndex(k, experts,
+                     {divide(k, slot, active), remainder(k, slot, active)});
+  };
+  auto sort = [&](KernelBuilder &k, ValueRange, Value tile) -> Value {
+    // How often each expert was chosen ...
+    tile =
+        k.forLoop(zero, k.index(numExperts), 1, tile,
+                  [&](KernelBuilder &k, Value e, ValueRange c) {
+                    return Values{storeIndex(k, zero, c[0], k.add(offsets, e))};
+                  })[0];
+    tile = k.forLoop(zero, numSlots, 1, tile,
+                     [&](KernelBuilder &k, Value slot, ValueRange c) {
+                       Value at = k.add(offsets, expertOf(k, slot));
+                       Value count = k.add(loadIndex(k, c[0], at), one);
+                       return Values{storeIndex(k, count, c[0], at)};
+                     })[0];
+    // ... becomes where its slots begin, and its tasks.
+    Values after = k.forLoop(
+        zero, k.index(numExperts), 1, {tile, zero, zero},
+        [&](KernelBuilder &k, Value e, ValueRange c) {
+          Value at = k.add(offsets, e);
+          Value count = loadIndex(k, c[0], at);
+          Value begin = c[1];
+          Value tile = storeIndex(k, begin, c[0], at);
+          Values blocks = k.forLoop(
+              zero, count, rowBlock, {tile, c[2]},
+              [&](KernelBuilder &k, Value row, ValueRange inner) {
+                Value field = k.add(tasks(k), k.mul(inner[1], 3));
+                Value rows = k.min(k.index(rowBlock), k.sub(count, row));
+                Value tile = storeIndex(k, e, inner[0], field);
+                tile =
+                    storeIndex(k, k.add(begin, row), tile, k.add(field, one));
+                tile = storeIndex(k, rows, tile, k.add(field, k.index(2)));
+                return Values{tile, k.add(inner[1], one)};
+              });
+          return Values{blocks[0], k.add(begin, count), blocks[1]};
+        });
+    tile = storeIndex(k, after[2], after[0], zero);
+    return k.forLoop(zero, numSlots, 1, tile,
+                     [&](KernelBuilder &k, Value slot, ValueRange c) {
+                       Value at = k.add(offsets, expertOf(k, slot));
+                       Value to = loadIndex(k, c[0], at);
+                       Value tile =
+                           storeIndex(k, slot, c[0], k.add(order(k), to));
+                       tile = storeIndex(k, to, tile, k.add(place(k), slot));
+                       return Values{storeIndex(k, k.add(to, one), tile, at)};
+                     })[0];
+  };
+  numbers = k.forallTiles(
+      {k.b.getIndexAttr(1)}, dest,
+      [&](KernelBuilder &k, ValueRange) {
+        return KernelBuilder::Tile{{k.index(0)}, {total}};
+      },
+      sort);
+}
+
+struct LowerMoE final : OpRewritePattern<MoEOp> {
+  LowerMoE(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(MoEOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    if (type.getRank() > 3 || type.getRank() < 2)
+      return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
+    if (typeOf(op.getUp()).isDynamicDim(0) ||
+        typeOf(op.getExperts()).getShape().back() < 1)
+      return rewriter.notifyMatchFailure(op, "needs numbers of experts");
+    KernelBuilder k(rewriter, op.getLoc());
+    Value up = op.getUp(), down = op.getDown();
+    if (typeOf(up).getRank() == 3)
+      up = packMatrix(k, up, lowering.lanes, op.getGated());
+    if (typeOf(down).getRank() == 3)
+      down = packMatrix(k, down, lowering.lanes, /*gated=*/false);
+
+    Schedule schedule;
+    schedule.experts = asRows(k, op.getExperts());
+    schedule.active = typeOf(schedule.experts).getDimSize(1);
+    schedule.numExperts = typeOf(up).getDimSize(0);
+    schedule.numSlots = k.mul(countRows(k, op.getInput()), schedule.active);
+    schedule.rowBlock = lowering.rows * 16;
+    schedule.build(k);
+
+    // Slot by slot in sorted order: the hidden layer, then the weighted result.
+    Value input = asRows(k, op.getInput());
+    PanelProduct first;
+    first.weight = up;
+    first.width = typeOf(down).getShape().drop_back().back();
+    first.gated = op.getGated();
+    first.activation = op.getActivation();
+    Value hidden = perTask(
+        k, schedule, first, [&](KernelBuilder &k, Value place) -> Element {
+          Value token = divide(k, schedule.slotAt(k, place), schedule.active);
+          return [input, token](KernelBuilder &k, Value step) {
+            return k.loadScalar(input, {token, step});
+          };
+        });
+    Value weights = asRows(k, op.getWeights());
+    PanelProduct second;
+    second.weight = down;
+    second.width = type.getShape().back();
+    Value slots = perTask(
+        k, schedule, second,
+        [&](KernelBuilder &, Value place) -> Element {
+          return [hidden, place](KernelBuilder &k, Value step) {
+            return k.loadScalar(hidden, {place, step});
+          };
+        },
+        [&](KernelBuilder &k, Value place) {
+          Value slot = schedule.slotAt(k, place);
+          return k.loadScalar(weights, {divide(k, slot, schedule.active),
+                                        remainder(k, slot, schedule.active)});
+        });
+
+    Value dest = op.getResidual() ? asRows(k, op.getResidual())
+                                  : emptyRows(k, op.getInput(), second.width,
+                                              type.getElementType());
+    Value rows =
+        forallRows(k, dest, [&](KernelBuilder &k, Value token, Value tile) {
+          return sumSlots(k, op, schedule, slots, token, tile);
+        });
+    rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
+    return success();
+  }
+
+  using Element = PanelProduct::Element;
+  using RowReader = function_ref<Element(KernelBuilder &, Value place)>;
+  using RowScale = function_ref<Value(KernelBuilder &, Value place)>;
+
+  /// [slots, width]: every task's rows against its expert's panels, parallel
+  /// over tasks and panels.
+  Value perTask(KernelBuilder &k, const Schedule &schedule,
+                const PanelProduct &product, RowReader input,
+                RowScale scale = nullptr) const {
+    int64_t group = product.panelsPerStep(lowering);
+    Value dest = tensor::EmptyOp::create(
+        k.b, k.loc,
+        {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
+        k.b.getF32Type());
+    return k.forallTiles(
+        {schedule.numTasks(k),
+         k.b.getIndexAttr((product.panels() + group - 1) / group)},
+        dest,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          PanelProduct::Step step = product.step(k, ivs[1], group);
+          return KernelBuilder::Tile{
+              {schedule.taskField(k, ivs[0], 1), step.firstColumn},
+              {getAsOpFoldResult(schedule.taskField(k, ivs[0], 2)),
+               step.columns}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          PanelProduct::Step step = product.step(k, ivs[1], group);
+          Value begin = schedule.taskField(k, ivs[0], 1);
+          PanelProduct mine = product;
+          mine.part = schedule.taskField(k, ivs[0], 0);
+          mine.input = [&](KernelBuilder &k, Value row) {
+            return input(k, k.add(begin, row));
+          };
+          if (scale)
+            mine.rowScale = [&](KernelBuilder &k, Value row) {
+              return scale(k, k.add(begin, row));
+            };
+          return mine.allRows(k, lowering.rows,
+                              schedule.taskField(k, ivs[0], 2), step.firstPanel,
+                              step.count, tile);
+        });
+  }
+
+  /// What the slots of a token gave, in the router's order, and the residual.
+  Value sumSlots(KernelBuilder &k, MoEOp op, const Schedule &schedule,
+                 Value slots, Value token, Value tile) const {
+    int64_t lanes = lowering.lanes, width = typeOf(slots).getDimSize(1);
+    Value firstSlot = k.mul(token, schedule.active);
+    return forColumns(
+        k, width, lanes, tile,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value sum = k.forLoop(
+              k.index(0), k.index(schedule.active), 1, k.splat(0.0, lanes),
+              [&](KernelBuilder &k, Value a, ValueRange sums) {
+                Value place = schedule.placeOf(k, k.add(firstSlot, a));
+                Value part = k.load(slots, {place, column}, lanes, valid);
+                return KernelBuilder::Values{
+                    arith::AddFOp::create(k.b, k.loc, sums[0], part)};
+              })[0];
+          Value zero = k.index(0);
+          if (op.getResidual())
+            sum = arith::AddFOp::create(
+                k.b, k.loc, sum,
+                k.load(carried[0], {zero, column}, lanes, valid));
+          return KernelBuilder::Values{
+              k.store(sum, carried[0], {zero, column}, valid)};
+        })[0];
+  }
+
+  VectorLowering lowering;
+};
+
+struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
+  LowerHeadLinear(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(HeadLinearOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    auto type = cast<RankedTensorType>(op.getType());
+    Value input = op.getInput();
+    PanelProduct product;
+    product.weight = op.getWeight();
+    if (typeOf(product.weight).getRank() == 3)
+      product.weight =
+          packMatrix(k, product.weight, lowering.lanes, /*gated=*/false);
+    product.width = type.getDimSize(3);
+    product.prefix = {k.index(0), k.index(0)};
+    int64_t group = product.panelsPerStep(lowering);
+    Value tokens = k.dim(input, 2);
+    OpFoldResult one = k.b.getIndexAttr(1);
+    OpFoldResult batch = getAsOpFoldResult(k.dim(input, 0));
+    OpFoldResult heads = getAsOpFoldResult(k.dim(input, 1));
+    Value dest =
+        tensor::EmptyOp::create(k.b, k.loc,
+                                {batch, heads, getAsOpFoldResult(tokens),
+                                 k.b.getIndexAttr(product.width)},
+                                type.getElementType());
+    Value result = k.forallTiles(
+        {batch, heads,
+         k.b.getIndexAttr((product.panels() + group - 1) / group)},
+        dest,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          PanelProduct::Step step = product.step(k, ivs[2], group);
+          return KernelBuilder::Tile{
+              {ivs[0], ivs[1], k.index(0), step.firstColumn},
+              {one, one, getAsOpFoldResult(tokens), step.columns}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          PanelProduct::Step step = product.step(k, ivs[2], group);
+          Value sample = ivs[0], head = ivs[1];
+          PanelProduct mine = product;
+          mine.part = head;
+          mine.input = [=](KernelBuilder &, Value row) {
+            return [=](KernelBuilder &k, Value column) {
+              return k.loadScalar(input, {sample, head, row, column});
+            };
+          };
+          return mine.allRows(k, lowering.rows, tokens, step.firstPanel,
+                              step.count, tile);
+        });
+    if (result.getType() != type)
+      result = tensor::CastOp::create(k.b, k.loc, type, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+  VectorLowering lowering;
+};
+
+} // namespace
+
+void populateExpertPatterns(RewritePatternSet &patterns,
+                            const VectorLowering &lowering) {
+  patterns.add<LowerMoE, LowerHeadLinear>(patterns.getContext(), lowering);
+}
+
+} // namespace attune

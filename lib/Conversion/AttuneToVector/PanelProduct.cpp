@@ -1,0 +1,199 @@
+//===- PanelProduct.cpp - Rows against packed weight panels -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PanelProduct.h"
+
+using namespace mlir;
+
+namespace attune {
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value packMatrix(KernelBuilder &k, Value matrix, int64_t lanes, bool gated) {
+  auto type = typeOf(matrix);
+  bool stack = type.getRank() == 3;
+  int64_t rows = type.getDimSize(stack ? 1 : 0);
+  int64_t depth = type.getShape().back();
+  int64_t half = gated ? rows / 2 : rows;
+  int64_t panels = (half + lanes - 1) / lanes * (gated ? 2 : 1);
+  SmallVector<int64_t> shape = {panels, depth, lanes};
+  SmallVector<Value> dynamic;
+  if (stack) {
+    shape.insert(shape.begin(), type.getDimSize(0));
+    if (type.isDynamicDim(0))
+      dynamic.push_back(k.dim(matrix, 0));
+  }
+  auto packed = RankedTensorType::get(shape, type.getElementType());
+  return tensor::GenerateOp::create(
+      k.b, k.loc, packed, dynamic,
+      [&](OpBuilder &b, Location loc, ValueRange at) {
+        KernelBuilder in(b, loc);
+        Value part = stack ? at.front() : Value();
+        if (stack)
+          at = at.drop_front();
+        Value panel = at[0], first = in.index(0);
+        if (gated) {
+          Value two = in.index(2);
+          first = in.mul(arith::RemSIOp::create(b, loc, panel, two), half);
+          panel = arith::DivSIOp::create(b, loc, panel, two);
+        }
+        Value row = in.add(in.mul(panel, lanes), at[2]);
+        Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                             row, in.index(half));
+        Value source = in.add(first, in.min(row, in.index(half - 1)));
+        SmallVector<Value> indices = {source, at[1]};
+        if (part)
+          indices.insert(indices.begin(), part);
+        Value value = tensor::ExtractOp::create(b, loc, matrix, indices);
+        Value zero = arith::ConstantOp::create(
+            b, loc, b.getZeroAttr(type.getElementType()));
+        tensor::YieldOp::create(
+            b, loc,
+            arith::SelectOp::create(b, loc, inside, value, zero).getResult());
+      });
+}
+
+int64_t PanelProduct::depth() const {
+  return typeOf(weight).getShape().drop_back().back();
+}
+
+int64_t PanelProduct::lanes() const { return typeOf(weight).getShape().back(); }
+
+int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
+  int64_t panelBytes = depth() * lanes() * 4 * (gated ? 2 : 1);
+  return std::max<int64_t>(
+      1, std::min(lowering.panelBytes / panelBytes, panels() / 8));
+}
+
+PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,
+                                      int64_t group) const {
+  int64_t columns = group * lanes();
+  Step result;
+  result.firstPanel = k.mul(step, group);
+  result.count = k.index(group);
+  if (panels() % group != 0)
+    result.count =
+        k.min(result.count, k.sub(k.index(panels()), result.firstPanel));
+  result.firstColumn = k.mul(step, columns);
+  result.columns = k.b.getIndexAttr(columns);
+  if (width % columns != 0)
+    result.columns =
+        k.min(k.index(columns), k.sub(k.index(width), result.firstColumn));
+  return result;
+}
+
+Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
+                            Value firstPanel, Value count, Value tile) const {
+  auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
+    return k.forLoop(k.index(0), count, 1, tile,
+                     [&](KernelBuilder &k, Value i, ValueRange carried) {
+                       return KernelBuilder::Values{
+                           onePanel(k, rows, row, k.add(firstPanel, i),
+                                    k.mul(i, lanes()), carried[0])};
+                     })[0];
+  };
+  auto known = getConstantIntValue(numRows);
+  if (known && *known <= tileRows)
+    return block(k, *known, k.index(0), tile);
+  Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(tileRows));
+  Value whole = k.sub(numRows, rest);
+  tile = k.forLoop(k.index(0), whole, tileRows, tile,
+                   [&](KernelBuilder &k, Value row, ValueRange carried) {
+                     return KernelBuilder::Values{
+                         block(k, tileRows, row, carried[0])};
+                   })[0];
+  if (tileRows == 1)
+    return tile;
+  // The last rows get a register tile of just their number.
+  SmallVector<int64_t> cases;
+  for (int64_t rows = 1; rows < tileRows; ++rows)
+    cases.push_back(rows);
+  auto tail = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(), rest,
+                                         cases, cases.size());
+  auto fill = [&](Region &region, int64_t rows) {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.createBlock(&region);
+    KernelBuilder in(k.b, k.loc);
+    Value done = rows == 0 ? tile : block(in, rows, whole, tile);
+    scf::YieldOp::create(k.b, k.loc, done);
+  };
+  fill(tail.getDefaultRegion(), 0);
+  for (auto [rows, region] : llvm::zip(cases, tail.getCaseRegions()))
+    fill(region, rows);
+  return tail.getResult(0);
+}
+
+/// `rows` rows from `row` against one panel; writes columns [column, +R) of the
+/// tile.
+Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
+                             Value panel, Value column, Value tile) const {
+  int64_t lanes = this->lanes();
+  KernelBuilder::Values sums;
+  Value valid;
+  Value n = k.mul(panel, lanes); // the panel's first output channel
+  if (width % lanes != 0)
+    valid = k.min(k.index(lanes), k.sub(k.index(width), n));
+  SmallVector<Element> elements;
+  for (int64_t i = 0; i < rows; ++i)
+    elements.push_back(input(k, k.add(row, k.index(i))));
+  auto product = [&](Value storedPanel) {
+    KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
+    return emitMicrokernel(
+        k, rows, k.index(depth()), zero,
+        [&](KernelBuilder &k, int64_t i, Value step) {
+          return elements[i](k, step);
+        },
+        [&](KernelBuilder &k, Value step) {
+          SmallVector<Value> at = {storedPanel, step, k.index(0)};
+          if (part)
+            at.insert(at.begin(), part);
+          return k.load(weight, at, lanes);
+        });
+  };
+  auto addBias = [&](KernelBuilder::Values &values, Value first) {
+    if (!bias)
+      return;
+    Value b = k.load(bias, {first}, lanes, valid);
+    for (Value &value : values)
+      value = arith::AddFOp::create(k.b, k.loc, value, b);
+  };
+  if (gated) {
+    Value pair = k.mul(panel, 2);
+    KernelBuilder::Values gate = product(pair);
+    addBias(gate, n);
+    sums = product(k.add(pair, k.index(1)));
+    addBias(sums, k.add(n, k.index(width)));
+    for (auto [sum, g] : llvm::zip(sums, gate))
+      sum = arith::MulFOp::create(k.b, k.loc, sum,
+                                  emitActivation(k, activation, g));
+  } else {
+    sums = product(panel);
+    addBias(sums, n);
+    for (Value &sum : sums)
+      sum = emitActivation(k, activation, sum);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    Value value = sums[i];
+    Value at = k.add(row, k.index(i));
+    if (scale)
+      value = arith::MulFOp::create(k.b, k.loc, value, k.splat(*scale, lanes));
+    if (rowScale)
+      value = arith::MulFOp::create(k.b, k.loc, value,
+                                    k.splat(rowScale(k, at), lanes));
+    SmallVector<Value> place(prefix);
+    place.append({at, column});
+    if (residual)
+      value = arith::AddFOp::create(k.b, k.loc, value,
+                                    k.load(tile, place, lanes, valid));
+    tile = k.store(value, tile, place, valid);
+  }
+  return tile;
+}
+
+} // namespace attune

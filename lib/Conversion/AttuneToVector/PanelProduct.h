@@ -1,0 +1,73 @@
+//===- PanelProduct.h - Rows against packed weight panels -------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PANELPRODUCT_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PANELPRODUCT_H
+
+#include "Patterns.h"
+
+#include <functional>
+
+namespace attune {
+
+/// The inner part of every matrix product with weights: some rows of
+/// activations against some panels [K, R] of one matrix. Linear layers, experts
+/// and heads differ in which rows they read, which matrix, and what becomes of
+/// a sum, and share this.
+struct PanelProduct {
+  mlir::Value weight; ///< [panels, K, R], or [parts, panels, K, R]
+  mlir::Value part;   ///< which of the parts; null if there are none
+  int64_t width = 0;  ///< output channels, without padding
+  bool gated = false; ///< panels of gate and up alternate
+  Activation activation = Activation::Identity;
+  mlir::Value bias; ///< may be null
+  std::optional<double> scale;
+  bool residual = false; ///< the tile holds what the result is added to
+  /// Prepares to read row `row`; what it returns gives the row's element
+  /// `step`.
+  using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
+  std::function<Element(KernelBuilder &, mlir::Value row)> input;
+  /// A factor of row `row`, if set.
+  std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
+  /// Leading indices of the tile, before row and column.
+  llvm::SmallVector<mlir::Value> prefix;
+
+  int64_t depth() const;
+  int64_t lanes() const;
+  int64_t panels() const { return (width + lanes() - 1) / lanes(); }
+  /// Panels that one parallel step takes: as many as stay in the cache while
+  /// rows pass by, but few enough to share among threads.
+  int64_t panelsPerStep(const VectorLowering &lowering) const;
+
+  /// Rows [0, numRows) against panels [firstPanel, firstPanel + count); writes
+  /// columns [0, count * R) of the tile.
+  mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
+                      mlir::Value firstPanel, mlir::Value count,
+                      mlir::Value tile) const;
+
+  /// The panels and columns of parallel step `step` of `group` panels.
+  struct Step {
+    mlir::Value firstPanel, count, firstColumn;
+    mlir::OpFoldResult columns;
+  };
+  Step step(KernelBuilder &k, mlir::Value step, int64_t group) const;
+
+private:
+  mlir::Value onePanel(KernelBuilder &k, int64_t rows, mlir::Value row,
+                       mlir::Value panel, mlir::Value column,
+                       mlir::Value tile) const;
+};
+
+/// A matrix [N, K] in panels of `lanes` rows, or a stack [P, N, K] of them,
+/// made at run time: for matrices that are no attune.weight (those are packed
+/// in the file).
+mlir::Value packMatrix(KernelBuilder &k, mlir::Value matrix, int64_t lanes,
+                       bool gated);
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PANELPRODUCT_H

@@ -1,0 +1,91 @@
+//===- MoESchema.cpp - Tables of experts and latent attention ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchemaTypes.h"
+
+namespace attune::spec {
+
+const ObjectType &routerType() {
+  static const ObjectType type{
+      "router",
+      "How the experts of a token are chosen and weighted.",
+      {
+          {"scores", choice({"softmax", "sigmoid"}),
+           "of all experts, or of each on its own; default softmax"},
+          {"softmax_after", boolean(),
+           "softmax over the chosen experts only; default false"},
+          {"select_bias", boolean(),
+           "a bias on the scores that counts for the choice only; default "
+           "false"},
+          {"groups", integer(1),
+           "equal runs of experts, of which only some are used; default 1"},
+          {"active_groups", integer(1), "groups used; default groups"},
+          {"group_score", choice({"max", "top_two"}),
+           "a group is as good as its best expert, or the sum of its best "
+           "two; default max"},
+          {"renormalise", boolean(),
+           "weights of a token sum to 1; default false"},
+          {"eps", number(), "added to their sum; default 0"},
+          {"scale", number(), "multiplies the weights; default 1"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &sharedExpertType() {
+  static const ObjectType type{
+      "shared_expert",
+      "A feed-forward layer beside the experts, for every token.",
+      {
+          {"width", integer(1), "hidden channels", true},
+          {"gate", boolean(),
+           "times the sigmoid of a number made of the token; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &moeType() {
+  static const ObjectType type{
+      "moe",
+      "Mixture of experts: each token goes through the few feed-forward layers "
+      "that a router chooses, and their results are weighted and summed.",
+      {
+          {"experts", integer(1, 65536), "how many there are", true},
+          {"active", integer(1), "how many each token goes through", true},
+          {"width", integer(1), "hidden channels of each", true},
+          {"activation", activation(), "default silu"},
+          {"gated", boolean(), "default true"},
+          {"router", object(routerType()), "default a plain softmax"},
+          {"shared", object(sharedExpertType()), "default none"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &latentType() {
+  static const ObjectType type{
+      "latent",
+      "Latent attention: keys and values are made of one compressed row per "
+      "token, all that a cache keeps, and of one turned key that the heads "
+      "share.",
+      {
+          {"rank", integer(1), "channels of the compressed row", true},
+          {"query_rank", integer(1),
+           "queries are compressed to so many channels, too; default not"},
+          {"norm", object(normType()),
+           "of compressed rows; default an rms_norm"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+} // namespace attune::spec

@@ -1,0 +1,198 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// R1: tokens of the results are those of the logits
+// expected-note @+1 {{logits comes from here}}
+func.func @r1(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'attune.router' op has experts size 5, but logits size 4}}
+  %e, %w = attune.router %x scoring <softmax> : tensor<4x8xf32> -> tensor<5x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R1: as many weights as experts
+func.func @r1_2(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{has weights width 3, but experts width 2}}
+  %e, %w = attune.router %x scoring <softmax> : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x3xf32>
+  return
+}
+
+// -----
+
+// R1: no more than there are
+func.func @r1_3(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{activates 9 of 8 experts}}
+  %e, %w = attune.router %x scoring <softmax> : tensor<4x8xf32> -> tensor<4x9xi64>, tensor<4x9xf32>
+  return
+}
+
+// -----
+
+// R1: numbers, not unknowns
+func.func @r1_4(%x: tensor<4x?xf32>) {
+  // expected-error @+1 {{needs to know how many experts there are and how many are active}}
+  %e, %w = attune.router %x scoring <softmax> : tensor<4x?xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R2: one bias for each expert
+// expected-note @+1 {{bias comes from here}}
+func.func @r2(%x: tensor<4x8xf32>, %b: tensor<7xf32>) {
+  // expected-error @+1 {{has bias entries 7, but the number of experts is 8}}
+  %e, %w = attune.router %x bias %b : tensor<7xf32> scoring <sigmoid> : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R3: equal groups
+func.func @r3(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{divides 8 experts into 3 groups}}
+  %e, %w = attune.router %x scoring <softmax> groups 3 : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R3: some of them
+func.func @r3_2(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{activates 5 of 4 groups}}
+  %e, %w = attune.router %x scoring <softmax> groups 4 active_groups 5 : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R4: enough of them
+func.func @r4(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{activates 3 experts, but its 1 active groups have 2}}
+  %e, %w = attune.router %x scoring <softmax> groups 4 active_groups 1 : tensor<4x8xf32> -> tensor<4x3xi64>, tensor<4x3xf32>
+  return
+}
+
+// -----
+
+// R5: scores before the choice
+func.func @r5(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{has groups, for which a softmax over the chosen experts comes too late}}
+  %e, %w = attune.router %x scoring <top_softmax> groups 4 active_groups 2 : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R5: two of them in each group
+func.func @r5_2(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{judges groups by their best two experts, but they have one}}
+  %e, %w = attune.router %x scoring <sigmoid> groups 8 active_groups 2 group_score <top_two> : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// M1: up is as deep as the input is wide
+// expected-note @+1 {{up comes from here}}
+func.func @m1(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x12xf32>, %d: tensor<8x16x24xf32>) {
+  // expected-error @+1 {{'attune.moe' op has input width 16, but up depth 12}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x24x12xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M1: gate and up below each other
+// expected-note @+1 {{up comes from here}}
+func.func @m1_2(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x16xf32>, %d: tensor<8x16x24xf32>) {
+  // expected-error @+1 {{has up rows 24, but twice the depth of down is 48}}
+  %y = attune.moe %x, %e, %w, %u, %d gated activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x24x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M1: in panels
+// expected-note @+1 {{down comes from here}}
+func.func @m1_3(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x3x16x8xf32>, %d: tensor<8x3x24x8xf32>) {
+  // expected-error @+1 {{has down panels 3, but the result takes rows: panels of 8 to hold them are 2}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x3x16x8xf32>, tensor<8x3x24x8xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M2: experts for every token
+// expected-note @+1 {{input comes from here}}
+func.func @m2(%x: tensor<4x16xf32>, %e: tensor<3x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x16xf32>, %d: tensor<8x16x24xf32>) {
+  // expected-error @+1 {{has experts size 3, but input size 4}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<4x16xf32>, tensor<3x2xi64>, tensor<4x2xf32>, tensor<8x24x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M2: as many weights
+// expected-note @+1 {{experts comes from here}}
+func.func @m2_2(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x3xf32>, %u: tensor<8x24x16xf32>, %d: tensor<8x16x24xf32>) {
+  // expected-error @+1 {{has weights width 3, but experts width 2}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x3xf32>, tensor<8x24x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M3: what is added is like the result
+// expected-note @+1 {{residual comes from here}}
+func.func @m3(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x16xf32>, %d: tensor<8x16x24xf32>, %r: tensor<4x12xf32>) {
+  // expected-error @+1 {{has residual of type 'tensor<4x12xf32>', but a result of type 'tensor<4x16xf32>'}}
+  %y = attune.moe %x, %e, %w, %u, %d residual %r : tensor<4x12xf32> activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x24x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M4: both matrices of every expert
+// expected-note @+1 {{down comes from here}}
+func.func @m4(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x16xf32>, %d: tensor<7x16x24xf32>) {
+  // expected-error @+1 {{has up experts 8, but down experts 7}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x24x16xf32>, tensor<7x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// H1: a matrix for each head
+// expected-note @+1 {{input comes from here}}
+func.func @h1(%x: tensor<1x4x?x12xf32>, %w: tensor<3x24x12xf32>) {
+  // expected-error @+1 {{'attune.head_linear' op has weight heads 3, but input heads 4}}
+  %y = attune.head_linear %x, %w : tensor<1x4x?x12xf32>, tensor<3x24x12xf32> -> tensor<1x4x?x24xf32>
+  return
+}
+
+// -----
+
+// H1: that gives the result's channels
+// expected-note @+1 {{weight comes from here}}
+func.func @h1_2(%x: tensor<1x4x?x12xf32>, %w: tensor<4x20x12xf32>) {
+  // expected-error @+1 {{has weight rows 20, but the result takes rows 24}}
+  %y = attune.head_linear %x, %w : tensor<1x4x?x12xf32>, tensor<4x20x12xf32> -> tensor<1x4x?x24xf32>
+  return
+}
+
+// -----
+
+// H2: of the same tokens
+// expected-note @+1 {{input comes from here}}
+func.func @h2(%x: tensor<1x4x5x12xf32>, %w: tensor<4x24x12xf32>) {
+  // expected-error @+1 {{has result tokens 6, but input tokens 5}}
+  %y = attune.head_linear %x, %w : tensor<1x4x5x12xf32>, tensor<4x24x12xf32> -> tensor<1x4x6x24xf32>
+  return
+}

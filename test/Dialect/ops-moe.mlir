@@ -1,0 +1,48 @@
+// RUN: attune-opt %s | FileCheck %s
+// RUN: attune-opt %s --mlir-print-op-generic | attune-opt | FileCheck %s
+
+// CHECK-LABEL: @router(
+func.func @router(%logits: tensor<?x?x8xf32>) -> (tensor<?x?x2xi64>, tensor<?x?x2xf32>) {
+  // CHECK: attune.router %{{.+}} scoring <softmax> renormalise : tensor<?x?x8xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
+  %experts, %weights = attune.router %logits scoring <softmax> renormalise
+     : tensor<?x?x8xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
+  return %experts, %weights : tensor<?x?x2xi64>, tensor<?x?x2xf32>
+}
+
+// CHECK-LABEL: @groups(
+func.func @groups(%logits: tensor<?x?x256xf32>, %b: tensor<256xf32>) -> (tensor<?x?x8xi64>, tensor<?x?x8xf32>) {
+  // CHECK: attune.router %{{.+}} bias %{{.+}} : tensor<256xf32> scoring <sigmoid> groups 8 active_groups 4 group_score <top_two> renormalise : tensor<?x?x256xf32> -> tensor<?x?x8xi64>, tensor<?x?x8xf32>
+  %e, %w = attune.router %logits bias %b : tensor<256xf32> scoring <sigmoid>
+     groups 8 active_groups 4 group_score <top_two> renormalise
+     : tensor<?x?x256xf32> -> tensor<?x?x8xi64>, tensor<?x?x8xf32>
+  return %e, %w : tensor<?x?x8xi64>, tensor<?x?x8xf32>
+}
+
+// CHECK-LABEL: @moe(
+func.func @moe(%x: tensor<?x?x64xf32>, %experts: tensor<?x?x2xi64>, %weights: tensor<?x?x2xf32>,
+               %gate_up: tensor<8x96x64xf32>, %down: tensor<8x64x48xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.moe %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} gated activation <silu> : tensor<?x?x64xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>, tensor<8x96x64xf32>, tensor<8x64x48xf32> -> tensor<?x?x64xf32>
+  %y = attune.moe %x, %experts, %weights, %gate_up, %down gated
+       activation <silu>
+     : tensor<?x?x64xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>,
+       tensor<8x96x64xf32>, tensor<8x64x48xf32> -> tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
+// Weights of any storage, in panels; a residual.
+// CHECK-LABEL: @packed(
+func.func @packed(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>, %up: tensor<8x6x64x8xbf16>,
+                  %down: tensor<8x8x48x8xbf16>, %r: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // CHECK: attune.moe {{.+}} residual %{{.+}} : tensor<?x64xf32> activation <gelu>
+  %y = attune.moe %x, %e, %w, %up, %down residual %r : tensor<?x64xf32> activation <gelu>
+     : tensor<?x64xf32>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<8x6x64x8xbf16>, tensor<8x8x48x8xbf16> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: @head_linear(
+func.func @head_linear(%x: tensor<?x4x?x12xf32>, %w: tensor<4x24x12xf32>) -> tensor<?x4x?x24xf32> {
+  // CHECK: attune.head_linear %{{.+}}, %{{.+}} : tensor<?x4x?x12xf32>, tensor<4x24x12xf32> -> tensor<?x4x?x24xf32>
+  %y = attune.head_linear %x, %w
+     : tensor<?x4x?x12xf32>, tensor<4x24x12xf32> -> tensor<?x4x?x24xf32>
+  return %y : tensor<?x4x?x24xf32>
+}
