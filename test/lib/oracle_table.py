@@ -130,7 +130,7 @@ class Runner:
         tensors.save(path + ".in.safetensors", inputs)
         self.command(label, [
             self.program, "run", "--inputs", path + ".in.safetensors",
-            "--outputs", path + ".out.safetensors"])
+            "--outputs", path + ".out.safetensors", "--threads=1"])
         return tensors.load(path + ".out.safetensors")
 
     def attempt(self, step, *arguments):
