@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <array>
+#include <cmath>
 
 using namespace mlir;
 using namespace attune;
@@ -37,6 +38,23 @@ static LogicalResult perHead(Operation *op, Value value, StringRef owner,
     return success();
   return sameSize(op, {value, 0, owner, "entries"},
                   {queries, 1, "query", "heads"});
+}
+
+/// Diagonals have a row for each head, and as many columns as scores of
+/// `queries` by `keys` have diagonals.
+static LogicalResult diagonalsOf(Operation *op, Value value, NamedSize heads,
+                                 std::optional<NamedSize> queries,
+                                 std::optional<NamedSize> keys) {
+  if (!value)
+    return success();
+  if (bad(sameSize(op, {value, 0, "diagonals", "heads"}, heads)))
+    return failure();
+  if (!queries || !keys || !queries->known() || !keys->known())
+    return success();
+  return sizeIs(op, {value, 1, "diagonals", "columns"},
+                queries->get() + keys->get() - 1,
+                Twine(queries->get()) + " queries and " + Twine(keys->get()) +
+                    " keys need");
 }
 
 /// `value` is 1 or the given size in batch, heads and queries, and has the
@@ -100,6 +118,12 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
       bad(broadcasts(op, op.getBias(), "bias", scores)) ||
       bad(perHead(op, op.getSlopes(), "slopes", q)))
     return failure();
+  // A7, O7
+  bool whole = isa<AttentionOp>(op.getOperation());
+  if (bad(diagonalsOf(op, op.getDiagonals(), scores[1],
+                      whole ? std::optional(scores[2]) : std::nullopt,
+                      whole ? std::optional(scores[3]) : std::nullopt)))
+    return failure();
   // A5, O5
   return positive(op, op.getWindow(), op.getSoftcap());
 }
@@ -151,6 +175,9 @@ LogicalResult MaskScoresOp::verify() {
     return failure();
   if (getSlopes() &&
       bad(sameSize(*this, {getSlopes(), 0, "slopes", "entries"}, scores[1])))
+    return failure();
+  // M3
+  if (bad(diagonalsOf(*this, getDiagonals(), scores[1], scores[2], scores[3])))
     return failure();
   // M2
   return positive(*this, getWindow(), getSoftcap());
@@ -255,6 +282,49 @@ LogicalResult OnlineFinishOp::verify() {
                   : success();
 }
 
+int64_t RelativeBiasOp::getBuckets() {
+  int64_t all = getTable().getType().getDimSize(0);
+  return getBidirectional() ? all / 2 : all;
+}
+
+SmallVector<int32_t> RelativeBiasOp::computeBuckets() {
+  auto size = static_cast<int32_t>(getBuckets()), exact = size / 2;
+  int64_t most = getMaxDistance();
+  // In f32 as published: a distance right at a boundary falls on the side that
+  // the rounding of the logarithm puts it on.
+  float range = static_cast<float>(
+      std::log(static_cast<double>(most) / static_cast<double>(exact)));
+  SmallVector<int32_t> buckets;
+  for (int64_t distance = 0; distance <= most; ++distance) {
+    if (distance < exact) {
+      buckets.push_back(static_cast<int32_t>(distance));
+      continue;
+    }
+    float ratio = static_cast<float>(distance) / static_cast<float>(exact);
+    float share = std::log(ratio) / range * static_cast<float>(size - exact);
+    buckets.push_back(std::min(exact + static_cast<int32_t>(share), size - 1));
+  }
+  return buckets;
+}
+
+LogicalResult RelativeBiasOp::verify() {
+  // B1
+  RankedTensorType table = getTable().getType();
+  int64_t least = getBidirectional() ? 4 : 2;
+  if (table.isDynamicDim(0) || table.getDimSize(0) < least)
+    return emitOpError("needs a table of ")
+           << least << " buckets or more, not " << table;
+  if (bad(sameSize(*this, {getResult(), 0, "result", "heads"},
+                   {getTable(), 1, "table", "heads"})))
+    return failure();
+  // B2
+  int64_t exact = getBuckets() / 2, most = getMaxDistance();
+  if (most <= exact || most > 1 << 24)
+    return emitOpError("has max_distance ")
+           << most << ", but it must be from " << exact + 1 << " to 16777216";
+  return success();
+}
+
 LogicalResult SplitHeadsOp::verify() {
   Value x = getInput(), y = getResult();
   int64_t heads = getType().getDimSize(1), width = getType().getDimSize(3);
@@ -334,8 +404,8 @@ OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult MaskScoresOp::fold(FoldAdaptor) {
-  bool idle = !getMask() && !getBias() && !getSlopes() && !getWindow() &&
-              !getSoftcap() && getCausal() == CausalAlign::None;
+  bool idle = !getMask() && !getBias() && !getDiagonals() && !getSlopes() &&
+              !getWindow() && !getSoftcap() && getCausal() == CausalAlign::None;
   return idle ? getScores() : OpFoldResult();
 }
 
@@ -418,6 +488,20 @@ SplitHeadsOp::reifyResultShapes(OpBuilder &builder,
   // How the width splits into heads is in the type alone.
   return reifySizes(builder, getLoc(), getResult(),
                     {{getInput(), 0}, {}, {getInput(), 1}, {}}, shapes);
+}
+
+LogicalResult
+RelativeBiasOp::reifyResultShapes(OpBuilder &builder,
+                                  ReifiedRankedShapedTypeDims &shapes) {
+  OpFoldResult diagonals;
+  if (getType().isDynamicDim(1)) {
+    Value one = arith::ConstantIndexOp::create(builder, getLoc(), 1);
+    Value sum =
+        builder.createOrFold<arith::AddIOp>(getLoc(), getQueries(), getKeys());
+    diagonals = builder.createOrFold<arith::SubIOp>(getLoc(), sum, one);
+  }
+  return reifySizes(builder, getLoc(), getResult(),
+                    {{getTable(), 1}, diagonals}, shapes);
 }
 
 LogicalResult

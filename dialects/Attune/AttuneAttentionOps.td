@@ -42,6 +42,8 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
   let summary = "Soft-cap scores, add biases, hide what may not be seen";
   let description = [{
     In this order: `E = c tanh(E/c)` with `softcap = c`; `E += bias`;
+    `E += diagonals[h, n - m + M - 1]`, a bias that is the same all along each
+    diagonal, in M + N - 1 numbers a head instead of M * N;
     `E += slope[h] * (n - (m + N - M))` (ALiBi, Press et al. 2022); and
     `E[m,n] = -inf` wherever `mask` is false, `causal` hides key n from query
     m, or n is `window` or more keys before m's own (so the window counts the
@@ -54,6 +56,7 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - M1: mask, bias and slopes broadcast to the scores.
     - M2: window > 0 and softcap > 0 where given.
+    - M3: diagonals is [H, M + N - 1].
 
     ```mlir
     %f = attune.mask_scores %e causal <bottom_right> window 64
@@ -62,6 +65,7 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
   }];
   let arguments = (ins Attune_Scores:$scores, Optional<Attune_ScoreMask>:$mask,
                        Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_Diagonals>:$diagonals,
                        Optional<Attune_PerHead>:$slopes,
                        DefaultValuedAttr<Attune_CausalAlignAttr,
                                          "CausalAlign::None">:$causal,
@@ -70,6 +74,7 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
   let results = (outs Attune_Scores:$result);
   let assemblyFormat = [{
     $scores (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`diagonals` $diagonals^ `:` type($diagonals))?
     (`slopes` $slopes^ `:` type($slopes))? (`causal` $causal^)?
     (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($scores)
   }];
@@ -168,6 +173,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
     - A4: mask and bias broadcast to [B, Hq, M, N]; slopes and sinks are [Hq].
     - A5: window > 0 and softcap > 0 where given.
     - A6: the result is [B, Hq, M, Dv], lse is [B, Hq, M].
+    - A7: diagonals is [Hq, M + N - 1].
 
     ```mlir
     %r = attune.attention %q, %k, %v scale 1.250000e-01 causal <bottom_right>
@@ -179,6 +185,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
                        Attune_Heads:$value,
                        Optional<Attune_ScoreMask>:$mask,
                        Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_Diagonals>:$diagonals,
                        Optional<Attune_PerHead>:$slopes,
                        Optional<Attune_PerHead>:$sinks,
                        F32Attr:$scale,
@@ -190,6 +197,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` $scale
     (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`diagonals` $diagonals^ `:` type($diagonals))?
     (`slopes` $slopes^ `:` type($slopes))? (`sinks` $sinks^ `:` type($sinks))?
     (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `->` type($result)
@@ -216,12 +224,13 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
 
     `query_offset` and `key_offset` are the positions of the first row and
     column of this block in the whole score matrix of `num_queries` x
-    `num_keys`, which is what `causal`, `window` and slopes refer to; mask and
-    bias are already cut to the block. `acc`, `m` and `l` are f32.
+    `num_keys`, which is what `causal`, `window`, diagonals and slopes refer to;
+    mask and bias are already cut to the block. `acc`, `m` and `l` are f32.
 
     Verifier rules (tests: `invalid-online.mlir`, one case per label):
     - O1 to O5: as A1 to A5 of `attention`.
     - O6: the states fit the query block, keep their types and acc is f32.
+    - O7: diagonals has a row for each head.
 
     ```mlir
     %s:3 = attune.online_attention %q, %k, %v scale 1.250000e-01
@@ -236,6 +245,7 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
                        Attune_Heads:$value,
                        Optional<Attune_ScoreMask>:$mask,
                        Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_Diagonals>:$diagonals,
                        Optional<Attune_PerHead>:$slopes,
                        Index:$query_offset, Index:$key_offset,
                        Index:$num_queries, Index:$num_keys,
@@ -251,6 +261,7 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` $scale
     (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`diagonals` $diagonals^ `:` type($diagonals))?
     (`slopes` $slopes^ `:` type($slopes))?
     (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
     `at` `[` $query_offset `,` $key_offset `]`
@@ -322,6 +333,53 @@ def Attune_OnlineFinishOp : Attune_Op<"online_finish",
     `->` type($result) (`lse` type($lse)^)?
   }];
   let hasVerifier = 1;
+}
+
+def Attune_RelativeBiasOp : Attune_Op<"relative_bias", [Pure, Attune_Reify]> {
+  let summary = "Learned biases of distances between tokens, in buckets";
+  let description = [{
+    Raffel et al. (2020), T5: `diagonals[h, j] = table[bucket(j - N + 1), h]`
+    for M `queries` that are the last of N `keys`, which is what the operand
+    `diagonals` of attention takes. With `d` keys from the query back to the
+    key (`d < 0` ahead), S buckets and `e = S / 2`:
+
+    ```
+    bucket(d) = d                                              for d < e
+                min(S - 1, e + (S - e) log(d/e) / log(max_distance/e))  beyond
+    ```
+
+    the last in f32 and rounded towards zero. Keys ahead count as d = 0, unless
+    `bidirectional`: then S is half the number of buckets, and keys ahead have
+    the second half for their distance.
+
+    Verifier rules (tests: `invalid-relative-bias.mlir`, one case per label):
+    - B1: the table is [buckets, H] with two buckets or more, four if
+      bidirectional; the result is [H, M + N - 1].
+    - B2: max_distance is more than e.
+
+    ```mlir
+    %d = attune.relative_bias %table queries %m keys %n max_distance 128
+       bidirectional : tensor<32x8xf32> -> tensor<8x?xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2]>],
+                         "[buckets, heads] table">:$table,
+                       Index:$queries, Index:$keys, I64Attr:$max_distance,
+                       UnitAttr:$bidirectional);
+  let results = (outs Attune_Diagonals:$result);
+  let assemblyFormat = [{
+    $table `queries` $queries `keys` $keys `max_distance` $max_distance
+    (`bidirectional` $bidirectional^)? attr-dict
+    `:` type($table) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Buckets of one direction.
+    int64_t getBuckets();
+    /// The bucket of each distance from 0 to max_distance, within its
+    /// direction; greater distances have the last one's.
+    ::llvm::SmallVector<int32_t> computeBuckets();
+  }];
 }
 
 def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure, Attune_Reify]> {

@@ -23,6 +23,10 @@ def Attune_ScoreMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
     "[batch|1, heads|1, queries|1, keys] i1 tensor">;
 def Attune_ScoreBias : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
     "[batch|1, heads|1, queries|1, keys] f32 tensor">;
+// One number per query head and diagonal of the scores, from the first key of
+// the last query to the last key of the first.
+def Attune_Diagonals : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>],
+                                      "[heads, queries + keys - 1] f32 tensor">;
 // One number per query head.
 def Attune_PerHead : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>],
                                     "[heads] f32 tensor">;

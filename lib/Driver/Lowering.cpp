@@ -152,13 +152,16 @@ bool Lowering::import(Entries entries) {
   }
   if (entries == Entries::Decode && !module->lookupSymbol("decode"))
     return fail("'" + options.model +
-                    "' cannot generate: that takes one stream from token ids "
-                    "through causal attention to a head over the vocabulary",
+                    "' cannot generate: that takes a last stream from token "
+                    "ids through causal attention to a head over the "
+                    "vocabulary",
                 ExitCode::BadInput);
   if (entries == Entries::Decode)
     dropEntry("forward");
-  if (entries == Entries::Forward && module->lookupSymbol("forward"))
+  if (entries == Entries::Forward && module->lookupSymbol("forward")) {
+    dropEntry("encode");
     dropEntry("decode");
+  }
   return dumpModule("1-imported.mlir");
 }
 
@@ -197,6 +200,8 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   info.context = number("attune.context").value_or(0);
   info.bos = number("attune.bos");
   info.pad = number("attune.pad");
+  info.decoderStart = number("attune.decoder_start");
+  info.forcedBos = number("attune.forced_bos");
   if (auto eos = module->getAttrOfType<mlir::DenseI64ArrayAttr>("attune.eos"))
     info.eos.assign(eos.asArrayRef().begin(), eos.asArrayRef().end());
   if (!source.tokenizerPath.empty()) {

@@ -15,9 +15,9 @@
 using namespace mlir;
 using namespace attune;
 
-EntryImporter::EntryImporter(ModuleImport &shared, bool decode)
-    : shared(shared), model(shared.model), diags(shared.diags), decode(decode),
-      builder(shared.module.getContext()) {
+EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
+    : shared(shared), model(shared.model), diags(shared.diags), kind(kind),
+      decode(kind == EntryKind::Decode), builder(shared.module.getContext()) {
   for (size_t i = 0; i < model.streams.size(); ++i) {
     std::string prefix = model.streams[i].input;
     StringRef before = prefix;
@@ -35,7 +35,7 @@ EntryImporter::EntryImporter(ModuleImport &shared, bool decode)
                        {},
                        {}});
   }
-  stream = &streams.front();
+  stream = decode ? &streams.back() : &streams.front();
 }
 
 Location EntryImporter::loc(const SourceLocation &where) const {
@@ -81,9 +81,18 @@ LogicalResult EntryImporter::run() {
   if (failed(collectArguments()) || failed(createFunction()))
     return failure();
   for (StreamState &next : streams) {
+    bool last = &next == &streams.back();
+    if (decode && !last) {
+      importMask(next);
+      continue;
+    }
     stream = &next;
-    if (failed(importStream()))
+    if (kind == EntryKind::Encode && last) {
+      if (failed(importCrossCaches()))
+        return failure();
+    } else if (failed(importStream())) {
       return failure();
+    }
   }
   return finish();
 }
@@ -95,7 +104,7 @@ LogicalResult EntryImporter::importStream() {
       start != inputs.end() &&
       isa<FloatType>(typeOf(start->second.value).getElementType()))
     state = start->second;
-  importMask();
+  importMask(*stream);
   if (decode)
     length = arith::AddIOp::create(builder, loc(stream->spec.location), past,
                                    size(1));
@@ -116,21 +125,30 @@ LogicalResult EntryImporter::importStream() {
       takeLastToken(loc(layers[n].location));
   }
   stream->result = state;
+  if (!decode)
+    shared.shapes[stream->spec.name] = state.shape;
   return success();
 }
 
 /// [batch, keys] becomes [batch, 1, 1, keys], the same for heads and queries.
-void EntryImporter::importMask() {
-  auto input = inputs.find(stream->maskName);
-  if (input == inputs.end() || !inputs.count(stream->spec.input) ||
-      typeOf(input->second.value).getRank() != 2)
+void EntryImporter::importMask(StreamState &of) {
+  auto input = inputs.find(of.maskName);
+  if (input == inputs.end() || typeOf(input->second.value).getRank() != 2)
     return;
-  SmallVector<OpFoldResult> sizes = {size(0), builder.getIndexAttr(1),
-                                     builder.getIndexAttr(1), size(1)};
+  // A decoder's step has the mask of what was encoded, but not the tokens.
+  Value sized = inputs.count(of.spec.input) ? inputs[of.spec.input].value
+                                            : input->second.value;
+  auto sizeOf = [&](int64_t dim) -> Value {
+    if (&of == stream)
+      return size(dim);
+    return tensor::DimOp::create(builder, loc(of.spec.location), sized, dim);
+  };
+  SmallVector<OpFoldResult> sizes = {sizeOf(0), builder.getIndexAttr(1),
+                                     builder.getIndexAttr(1), sizeOf(1)};
   auto type = RankedTensorType::get(
       {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic}, builder.getI1Type());
-  stream->mask = tensor::ExpandShapeOp::create(
-      builder, loc(stream->spec.location), type, input->second.value,
+  of.mask = tensor::ExpandShapeOp::create(
+      builder, loc(of.spec.location), type, input->second.value,
       ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}}, sizes);
 }
 
@@ -187,7 +205,7 @@ Value EntryImporter::storeHiddenState(Location at, Value states, Value value,
 
 /// The hidden states of the last stream, whose result is the model's.
 bool EntryImporter::wantsHiddenStates() const {
-  if (decode || stream != &streams.back())
+  if (kind != EntryKind::Forward || stream != &streams.back())
     return false;
   if (!shared.options.taps && model.outputs.size() > 1)
     return false;
@@ -384,6 +402,10 @@ LogicalResult EntryImporter::importInline(size_t number) {
     scope.index = index(0);
     std::tie(scope.keyCache, scope.valueCache) = cache->second;
   }
+  if (auto cache = crossCaches.find(number); cache != crossCaches.end()) {
+    scope.index = index(0);
+    std::tie(scope.crossKeys, scope.crossValues) = cache->second;
+  }
   LayerImporter importer(builder, shared.weights, layer,
                          stream->symbols[number], scope, diags);
   const auto *head = std::get_if<spec::Linear>(&layer.op);
@@ -445,26 +467,27 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
   return success();
 }
 
-/// Keys and values of another stream are made of its last layer's result.
-LogicalResult EntryImporter::fillMemory(const spec::Attention &cross,
-                                        LayerScope &scope) {
-  for (const StreamState &other : streams) {
-    if (&other == stream)
-      break;
-    if (other.spec.name != cross.source)
-      continue;
-    if (other.result.shape.size() != 3) {
-      diags.error(cross.location, "attention to stream '" + cross.source +
-                                      "' needs [batch, tokens, width] from it");
-      return failure();
-    }
-    scope.memory = other.result.value;
-    scope.memoryMask = other.mask;
-    return success();
+/// Biases that all repeats of a layer share are looked up once, ahead of them.
+LogicalResult EntryImporter::sharedDiagonals(const spec::Layer &layer,
+                                             LayerScope &scope) {
+  const spec::Attention &attention = *getSelfAttention(layer);
+  bool block = std::holds_alternative<spec::Block>(layer.op);
+  std::string role =
+      block ? "attention.relative_bias.weight" : "relative_bias.weight";
+  for (const spec::WeightSource &source : spec::resolveWeight(layer, role))
+    if (layer.repeat > 1 && source.tensor.find("{i}") != std::string::npos)
+      return success(); // each repeat has its own
+  Value &biases = diagonals[&layer];
+  if (!biases) {
+    size_t number = &layer - stream->spec.layers.data();
+    Location at = loc(attention.relativeBias->location);
+    Value queries = tensor::DimOp::create(builder, at, state.value, 1);
+    biases = LayerImporter(builder, shared.weights, layer,
+                           stream->symbols[number], scope, diags)
+                 .relativeBias(attention, queries, decode ? length : queries);
   }
-  diags.error(cross.location, "attention to stream '" + cross.source +
-                                  "', which does not stand before this one");
-  return failure();
+  scope.diagonals = biases;
+  return success(bool(biases));
 }
 
 LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
@@ -480,6 +503,8 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
     scope.past = past;
     scope.length = length;
   }
+  if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
+    return failure();
   if (attention->rope && !inputs.count(stream->positionsName)) {
     diags.error(attention->rope->location,
                 "rotary positions need a stream of [batch, tokens, width]");
@@ -494,7 +519,8 @@ static SmallVector<Value *> passed(LayerScope &scope) {
   SmallVector<Value *> values;
   for (Value *value :
        {&scope.cos, &scope.sin, &scope.mask, &scope.memory, &scope.memoryMask,
-        &scope.past, &scope.length, &scope.keyCache, &scope.valueCache})
+        &scope.diagonals, &scope.past, &scope.length, &scope.crossKeys,
+        &scope.crossValues, &scope.keyCache, &scope.valueCache})
     if (*value)
       values.push_back(value);
   return values;
@@ -509,6 +535,8 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
     return {};
   if (auto cache = caches.find(number); cache != caches.end())
     std::tie(outer.keyCache, outer.valueCache) = cache->second;
+  if (auto cache = crossCaches.find(number); cache != crossCaches.end())
+    std::tie(outer.crossKeys, outer.crossValues) = cache->second;
   LayerScope inner = outer;
   SmallVector<Type> types = {builder.getIndexType(), state.value.getType()};
   for (Value *value : passed(inner))
@@ -518,15 +546,19 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
     if (cache)
       resultTypes.push_back(cache.getType());
 
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(function);
-  StringRef kind =
+  StringRef what =
       std::holds_alternative<spec::Block>(layer.op) ? "block" : "layer";
-  std::string name = stream->symbols[number] + "_" + kind.str();
+  std::string name = stream->symbols[number] + "_" + what.str();
   if (streams.size() == 1) // otherwise the symbol has the stream's name
     name.insert(0, stream->spec.name + ".");
   if (decode)
     name += "_decode";
+  // What encodes calls the functions of the whole model.
+  if (kind == EntryKind::Encode)
+    if (auto made = shared.module.lookupSymbol<func::FuncOp>(name))
+      return made;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(function);
   auto callee = func::FuncOp::create(
       builder, at, name, builder.getFunctionType(types, resultTypes));
   callee.setPrivate();
@@ -576,6 +608,8 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   LayerScope scope;
   if (failed(fillScope(layer, scope)))
     return failure();
+  if (auto cross = crossCaches.find(number); cross != crossCaches.end())
+    std::tie(scope.crossKeys, scope.crossValues) = cross->second;
   auto cache = caches.find(number);
   if (cache != caches.end())
     std::tie(scope.keyCache, scope.valueCache) = cache->second;

@@ -25,6 +25,9 @@ struct ModuleImport {
   /// Symbol prefix of each layer of each stream, unique in the module.
   std::vector<std::vector<std::string>> symbols;
   DiagnosticEngine &diags;
+  /// What the dimensions of each stream's result are called, once an entry was
+  /// built.
+  std::map<std::string, std::vector<spec::Dim>> shapes;
 };
 
 /// A tensor with what its dimensions are called.
@@ -46,12 +49,19 @@ struct StreamState {
   NamedTensor result; ///< after the last layer
 };
 
-/// Builds `@forward` (every token of the input, no cache) or `@decode` (new
-/// tokens after cached ones, logits of the last) and the functions of the
-/// repeated layers it calls.
+/// The entries of a module.
+enum class EntryKind {
+  Forward, ///< every token of the input, no cache
+  /// What an encoder-decoder does once for all steps: every stream but the
+  /// last, then keys and values of the last one's attention to them.
+  Encode,
+  Decode, ///< new tokens after cached ones, logits of the last
+};
+
+/// Builds one entry and the functions of the repeated layers it calls.
 class EntryImporter {
 public:
-  EntryImporter(ModuleImport &shared, bool decode);
+  EntryImporter(ModuleImport &shared, EntryKind kind);
   mlir::LogicalResult run();
 
 private:
@@ -69,6 +79,8 @@ private:
   void addInput(const spec::TensorSpec &input);
   void addImplicitInputs(const StreamState &of);
   void addCaches();
+  void addCrossCaches();
+  bool reads(const StreamState &of, const std::string &input) const;
   mlir::LogicalResult collectBareInputs();
   std::optional<int64_t> idBound(const std::string &input) const;
   mlir::LogicalResult createFunction();
@@ -78,7 +90,10 @@ private:
 
   // Body.
   mlir::LogicalResult importStream();
-  void importMask();
+  void importMask(StreamState &of);
+  mlir::LogicalResult importCrossCaches();
+  mlir::func::FuncOp createCross(size_t number, mlir::Type keys,
+                                 mlir::Type values);
   bool wantsHiddenStates() const;
   mlir::LogicalResult importLayer(size_t number);
   mlir::LogicalResult importBareAttention(size_t number);
@@ -92,6 +107,8 @@ private:
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
   mlir::LogicalResult fillMemory(const spec::Attention &cross,
                                  LayerScope &scope);
+  mlir::LogicalResult sharedDiagonals(const spec::Layer &layer,
+                                      LayerScope &scope);
   mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
   void takeLastToken(mlir::Location loc);
   void startHiddenStates(mlir::Location loc);
@@ -109,6 +126,7 @@ private:
   std::vector<StreamState> streams;
   StreamState *stream = nullptr; ///< the one being built
   DiagnosticEngine &diags;
+  const EntryKind kind;
   const bool decode;
   mlir::OpBuilder builder;
   mlir::func::FuncOp function;
@@ -119,6 +137,10 @@ private:
   std::map<std::string, mlir::Type> bareTypes;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> caches; ///< by layer
+  /// Keys and values of other streams that decoding reads, by layer.
+  std::map<size_t, std::pair<mlir::Value, mlir::Value>> crossCaches;
+  /// Biases by distance, by layer.
+  std::map<const spec::Layer *, mlir::Value> diagonals;
   /// Rotary tables by positions and what they are made from: blocks share them.
   std::map<std::pair<std::string, std::vector<double>>,
            std::pair<mlir::Value, mlir::Value>>

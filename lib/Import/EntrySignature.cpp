@@ -120,13 +120,20 @@ LogicalResult EntryImporter::collectBareInputs() {
 /// Token and sample counts stay dynamic even where the description pins them:
 /// the pin is in `attune.shape`, which the runtime checks.
 void EntryImporter::addInput(const spec::TensorSpec &input) {
-  bool isMask = false, isPositions = false;
+  bool isMask = false, isPositions = false, isRead = false, isMemory = false;
   for (const StreamState &of : streams) {
+    bool last = &of == &streams.back();
     isMask |= input.name == of.maskName;
     isPositions |= input.name == of.positionsName;
+    bool built = kind == EntryKind::Forward || decode == last;
+    isRead |= built && reads(of, input.name);
+    isMemory |= !last && input.name == of.maskName;
   }
-  if (decode && isMask)
-    return; // decoding sees the whole cache
+  // A step sees its whole cache, and what the mask of other streams lets it.
+  if (decode ? isMask && !isMemory : kind == EntryKind::Encode && !isRead)
+    return;
+  if (decode && streams.size() > 1 && !isRead && !isMemory)
+    return;
   Argument argument = {
       input.name,         "input", "", Type(), input.shape, idBound(input.name),
       loc(input.location)};
@@ -158,9 +165,25 @@ LogicalResult EntryImporter::collectArguments() {
 
   for (const StreamState &of : streams)
     addImplicitInputs(of);
-  if (decode)
+  if (decode) {
     addCaches();
+    addCrossCaches();
+  }
   return success();
+}
+
+/// Whether a stream has a use for an input: bare attention, which may read any,
+/// is no part of models with several entries.
+bool EntryImporter::reads(const StreamState &of,
+                          const std::string &input) const {
+  if (kind == EntryKind::Forward || input == of.spec.input ||
+      input == of.maskName || input == of.positionsName)
+    return true;
+  for (const spec::Layer &layer : of.spec.layers)
+    if (const auto *op = std::get_if<spec::Embedding>(&layer.op))
+      if (op->input == input)
+        return true;
+  return false;
 }
 
 /// Models of tokens understand padding and explicit positions unasked.
@@ -217,6 +240,44 @@ void EntryImporter::addCaches() {
   }
 }
 
+/// What a layer's keys and values of another stream are called, as outputs of
+/// `@encode` and inputs of `@decode`.
+static std::string nameOfCross(const std::string &symbol, const char *role) {
+  return symbol + ".cross." + role;
+}
+
+static std::vector<spec::Dim> shapeOfCross(const spec::Layer &layer,
+                                           ArrayRef<spec::Dim> source,
+                                           int64_t width) {
+  return {{layer.repeat, ""},
+          source[0],
+          {getCrossAttention(layer)->kvHeads, ""},
+          source[1],
+          {width, ""}};
+}
+
+void EntryImporter::addCrossCaches() {
+  for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
+    const spec::Layer &layer = stream->spec.layers[n];
+    const spec::Attention *cross = getCrossAttention(layer);
+    if (!cross)
+      continue;
+    const std::vector<spec::Dim> &source = shared.shapes[cross->source];
+    int64_t keyDim = cross->headDim;
+    int64_t valueDim = cross->valueDim ? cross->valueDim : keyDim;
+    for (auto [role, width] :
+         {std::pair("k", keyDim), std::pair("v", valueDim)}) {
+      auto type =
+          RankedTensorType::get({layer.repeat, ShapedType::kDynamic,
+                                 cross->kvHeads, ShapedType::kDynamic, width},
+                                builder.getF32Type());
+      arguments.push_back({nameOfCross(stream->symbols[n], role), "input", "",
+                           type, shapeOfCross(layer, source, width),
+                           std::nullopt, loc(layer.location)});
+    }
+  }
+}
+
 NamedAttrList EntryImporter::attributes(StringRef kind, StringRef name,
                                         ArrayRef<spec::Dim> shape) const {
   OpBuilder b(builder.getContext());
@@ -248,7 +309,10 @@ LogicalResult EntryImporter::createFunction() {
   }
   Location at = loc(stream->spec.location);
   builder.setInsertionPointToEnd(shared.module.getBody());
-  function = func::FuncOp::create(builder, at, decode ? "decode" : "forward",
+  const char *name = decode                      ? "decode"
+                     : kind == EntryKind::Encode ? "encode"
+                                                 : "forward";
+  function = func::FuncOp::create(builder, at, name,
                                   builder.getFunctionType(types, {}));
   function->setAttr("attune.entry", builder.getUnitAttr());
   function.setAllArgAttrs(attrs);
@@ -272,6 +336,10 @@ LogicalResult EntryImporter::createFunction() {
       if (!attention->latent)
         caches[n].second = cacheArguments[next++];
     }
+  for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
+    if (getCrossAttention(stream->spec.layers[n]))
+      crossCaches[n] = {inputs[nameOfCross(stream->symbols[n], "k")].value,
+                        inputs[nameOfCross(stream->symbols[n], "v")].value};
   return success();
 }
 
@@ -287,7 +355,19 @@ LogicalResult EntryImporter::finish() {
                         .getDictionary(builder.getContext()));
   };
 
-  if (decode) {
+  if (kind == EntryKind::Encode) {
+    for (const auto &[n, pair] : crossCaches) {
+      const spec::Layer &layer = stream->spec.layers[n];
+      const auto &source = shared.shapes[getCrossAttention(layer)->source];
+      for (auto [role, cache] :
+           {std::pair("k", pair.first), std::pair("v", pair.second)}) {
+        int64_t width =
+            cast<RankedTensorType>(cache.getType()).getShape().back();
+        addResult("output", nameOfCross(stream->symbols[n], role),
+                  {cache, shapeOfCross(layer, source, width)});
+      }
+    }
+  } else if (decode) {
     // [batch, 1, vocabulary] of the last token.
     auto type = cast<RankedTensorType>(state.value.getType());
     auto flat = RankedTensorType::get({type.getDimSize(0), type.getDimSize(2)},

@@ -20,26 +20,27 @@ using namespace mlir;
 using namespace attune;
 
 bool attune::canDecode(const spec::Model &model) {
-  if (model.streams.size() != 1 || model.streams.front().layers.size() < 2)
+  if (model.streams.empty() || model.streams.back().layers.size() < 2)
     return false;
-  const spec::Stream &stream = model.streams.front();
+  bool encoderDecoder = model.streams.size() > 1, crosses = false;
+  const spec::Stream &stream = model.streams.back();
   const auto *table = std::get_if<spec::Embedding>(&stream.layers.front().op);
   const spec::Layer &last = stream.layers.back();
   const auto *head = std::get_if<spec::Linear>(&last.op);
   if (!table || !head || head->out != table->vocab || last.repeat != 1)
     return false;
   for (const spec::Layer &layer : stream.layers) {
-    if (const auto *block = std::get_if<spec::Block>(&layer.op))
-      if (block->cross)
-        return false;
+    crosses |= getCrossAttention(layer) != nullptr;
     if (const auto *bare = std::get_if<spec::Attention>(&layer.op))
       if (!bare->projections)
         return false;
     const spec::Attention *attention = getSelfAttention(layer);
-    if (attention &&
-        (attention->causal == spec::Causal::None || !attention->source.empty()))
+    if (attention && attention->causal == spec::Causal::None)
       return false;
   }
+  // Otherwise nothing says what the streams before the last are for.
+  if (crosses != encoderDecoder)
+    return false;
   for (const spec::Output &output : model.outputs)
     if (output.layer == last.name)
       return true;
@@ -119,6 +120,12 @@ static void describe(ModuleOp module, const spec::Model &model) {
     module->setAttr("attune.bos", b.getI64IntegerAttr(*generation.bos));
   if (generation.pad)
     module->setAttr("attune.pad", b.getI64IntegerAttr(*generation.pad));
+  if (generation.decoderStart)
+    module->setAttr("attune.decoder_start",
+                    b.getI64IntegerAttr(*generation.decoderStart));
+  if (generation.forcedBos)
+    module->setAttr("attune.forced_bos",
+                    b.getI64IntegerAttr(*generation.forcedBos));
 }
 
 OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
@@ -152,12 +159,16 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
   describe(*module, model);
   WeightTable weights(*module, storage, diags);
   ModuleImport shared = {model, options, *module, weights, makeSymbols(model),
-                         diags};
-  if (failed(EntryImporter(shared, /*decode=*/false).run()))
+                         diags, {}};
+  if (failed(EntryImporter(shared, EntryKind::Forward).run()))
     return {};
-  if (options.decode && canDecode(model) &&
-      failed(EntryImporter(shared, /*decode=*/true).run()))
-    return {};
+  if (options.decode && canDecode(model)) {
+    if (model.streams.size() > 1 &&
+        failed(EntryImporter(shared, EntryKind::Encode).run()))
+      return {};
+    if (failed(EntryImporter(shared, EntryKind::Decode).run()))
+      return {};
+  }
   if (failed(verify(*module))) {
     // The verifier has said what is wrong, at the op's place in the JSON.
     diags.error(stream.location, "the imported module is not valid; this is a "

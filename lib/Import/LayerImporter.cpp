@@ -9,6 +9,7 @@
 
 #include "attune/Import/PositionMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace attune;
@@ -191,10 +192,11 @@ Value LayerImporter::linear(const spec::Linear &linear, Value input,
     bias = weight(at, "bias", linear.out, 0);
   if (!matrix || (linear.bias && !bias))
     return {};
-  return LinearOp::create(builder, at, withWidth(input, linear.out), input,
-                          matrix, bias, /*residual=*/Value(),
-                          toActivation(linear.activation), /*gated=*/false,
-                          /*scale=*/nullptr);
+  return LinearOp::create(
+      builder, at, withWidth(input, linear.out), input, matrix, bias,
+      /*residual=*/Value(), toActivation(linear.activation), /*gated=*/false,
+      linear.scale == 1 ? FloatAttr()
+                        : builder.getF32FloatAttr(float(linear.scale)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -235,9 +237,9 @@ attune::buildAttention(OpBuilder &builder, Location loc,
                                          builder.getF32Type());
     auto op = AttentionOp::create(
         builder, loc, resultType, lseType, operands.query, operands.key,
-        operands.value, operands.mask, operands.bias, slopes, operands.sinks,
-        scale, CausalAlignAttr::get(builder.getContext(), causal), window,
-        softcap);
+        operands.value, operands.mask, operands.bias, operands.diagonals,
+        slopes, operands.sinks, scale,
+        CausalAlignAttr::get(builder.getContext(), causal), window, softcap);
     return {op.getResult(), op.getLse()};
   }
 
@@ -247,11 +249,11 @@ attune::buildAttention(OpBuilder &builder, Location loc,
                             builder.getF32Type());
   Value scores = SimilarityOp::create(builder, loc, scoresType, operands.query,
                                       operands.key, scale);
-  if (operands.mask || operands.bias || slopes || window || softcap ||
-      causal != CausalAlign::None)
-    scores =
-        MaskScoresOp::create(builder, loc, scoresType, scores, operands.mask,
-                             operands.bias, slopes, causal, window, softcap);
+  if (operands.mask || operands.bias || operands.diagonals || slopes ||
+      window || softcap || causal != CausalAlign::None)
+    scores = MaskScoresOp::create(
+        builder, loc, scoresType, scores, operands.mask, operands.bias,
+        operands.diagonals, slopes, causal, window, softcap);
   Value probs =
       SoftmaxOp::create(builder, loc, scoresType, scores, operands.sinks);
   auto sum =
@@ -263,7 +265,8 @@ attune::buildAttention(OpBuilder &builder, Location loc,
 
 Value LayerImporter::project(
     const spec::Attention &attention, StringRef prefix, StringRef name,
-    ArrayRef<std::pair<std::string, int64_t>> projections, Value input) {
+    ArrayRef<std::pair<std::string, int64_t>> projections, Value input,
+    bool bias) {
   Location at = loc(attention.location);
   SmallVector<std::pair<std::string, int64_t>> weightRoles, biasRoles;
   int64_t rows = 0;
@@ -274,13 +277,13 @@ Value LayerImporter::project(
   }
   Value matrix =
       stack(at, (name + ".weight").str(), weightRoles, widthOf(input), prefix);
-  Value bias;
-  if (attention.qkvBias)
-    bias = stack(at, (name + ".bias").str(), biasRoles, 0, prefix);
-  if (!matrix || (attention.qkvBias && !bias))
+  Value biases;
+  if (bias)
+    biases = stack(at, (name + ".bias").str(), biasRoles, 0, prefix);
+  if (!matrix || (bias && !biases))
     return {};
   return LinearOp::create(builder, at, withWidth(input, rows), input, matrix,
-                          bias, /*residual=*/Value(),
+                          biases, /*residual=*/Value(),
                           attune::Activation::Identity, /*gated=*/false,
                           /*scale=*/nullptr);
 }
@@ -299,14 +302,33 @@ static int64_t valueDimOf(const spec::Attention &attention) {
   return attention.valueDim ? attention.valueDim : attention.headDim;
 }
 
-bool LayerImporter::normHeads(const spec::Attention &attention,
-                              StringRef prefix, AttentionOperands &operands) {
-  if (!attention.qkNorm)
-    return true;
-  std::string role = prefix.str();
-  operands.query = norm(*attention.qkNorm, role + "q_norm.", operands.query);
-  operands.key = norm(*attention.qkNorm, role + "k_norm.", operands.key);
-  return operands.query && operands.key;
+std::string LayerImporter::prefixOf(const spec::Attention &attention) const {
+  const auto *block = std::get_if<spec::Block>(&layer.op);
+  if (!block)
+    return "";
+  return block->cross && &*block->cross == &attention ? "cross." : "attention.";
+}
+
+bool LayerImporter::normHeads(const spec::Attention &attention, StringRef role,
+                              Value &heads) {
+  if (attention.qkNorm)
+    heads = norm(*attention.qkNorm, role, heads);
+  return bool(heads);
+}
+
+Value LayerImporter::relativeBias(const spec::Attention &attention,
+                                  Value queries, Value keys) {
+  const spec::RelativeBias &bias = *attention.relativeBias;
+  Location at = loc(bias.location);
+  Value table = weight(at, prefixOf(attention) + "relative_bias.weight",
+                       bias.buckets, attention.heads);
+  if (!table)
+    return {};
+  auto type = RankedTensorType::get({attention.heads, ShapedType::kDynamic},
+                                    builder.getF32Type());
+  return RelativeBiasOp::create(builder, at, type, table, queries, keys,
+                                static_cast<uint64_t>(bias.maxDistance),
+                                bias.bidirectional);
 }
 
 bool LayerImporter::selfOperands(const spec::Attention &attention,
@@ -316,19 +338,36 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   int64_t headDim = attention.headDim, valueDim = valueDimOf(attention);
   int64_t queryRows = attention.heads * headDim;
   int64_t keyRows = attention.kvHeads * headDim;
-  Value qkv = project(
-      attention, prefix, "qkv",
-      {{"q", queryRows}, {"k", keyRows}, {"v", attention.kvHeads * valueDim}},
-      input);
-  if (!qkv)
-    return false;
-  operands.query = splitHeads(builder, at, qkv, attention.heads, headDim, 0);
-  operands.key =
-      splitHeads(builder, at, qkv, attention.kvHeads, headDim, queryRows);
-  operands.value = splitHeads(builder, at, qkv, attention.kvHeads, valueDim,
-                              queryRows + keyRows);
+  std::pair<std::string, int64_t> projections[] = {
+      {"q", queryRows}, {"k", keyRows}, {"v", attention.kvHeads * valueDim}};
+  Value *heads[] = {&operands.query, &operands.key, &operands.value};
+  bool together = !attention.qkvBias || attention.keyBias;
+  Value all;
+  if (together) {
+    all = project(attention, prefix, "qkv", projections, input,
+                  attention.qkvBias);
+    if (!all)
+      return false;
+  }
+  int64_t column = 0;
+  for (auto [i, projection] : llvm::enumerate(projections)) {
+    // One matmul if all three have a bias or none has.
+    Value columns = all;
+    if (!together) {
+      columns = project(attention, prefix, projection.first, projection, input,
+                        attention.qkvBias && projection.first != "k");
+      column = 0;
+    }
+    if (!columns)
+      return false;
+    *heads[i] = splitHeads(builder, at, columns,
+                           i == 0 ? attention.heads : attention.kvHeads,
+                           i == 2 ? valueDim : headDim, column);
+    column += projection.second;
+  }
   operands.mask = scope.mask;
-  if (!normHeads(attention, prefix, operands))
+  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query) ||
+      !normHeads(attention, (prefix + "k_norm.").str(), operands.key))
     return false;
   if (attention.rope) {
     Location ropeAt = loc(attention.rope->location);
@@ -351,12 +390,21 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
     operands.key = through(operands.key, scope.keyCache);
     operands.value = through(operands.value, scope.valueCache);
   }
-  return true;
+  if (!attention.relativeBias)
+    return true;
+  operands.diagonals = scope.diagonals;
+  if (!operands.diagonals) {
+    auto tokens = [&](Value heads) -> Value {
+      return tensor::DimOp::create(builder, at, heads, 2);
+    };
+    operands.diagonals =
+        relativeBias(attention, tokens(operands.query), tokens(operands.key));
+  }
+  return bool(operands.diagonals);
 }
 
-bool LayerImporter::crossOperands(const spec::Attention &attention,
-                                  StringRef prefix, Value input,
-                                  AttentionOperands &operands) {
+bool LayerImporter::crossKeysAndValues(const spec::Attention &attention,
+                                       AttentionOperands &operands) {
   if (attention.rope) {
     diags.error(attention.rope->location,
                 "rotary positions of two streams have no common origin; "
@@ -364,22 +412,54 @@ bool LayerImporter::crossOperands(const spec::Attention &attention,
     return false;
   }
   Location at = loc(attention.location);
+  std::string prefix = prefixOf(attention);
   int64_t headDim = attention.headDim, valueDim = valueDimOf(attention);
-  int64_t keyRows = attention.kvHeads * headDim;
-  Value query = project(attention, prefix, "q",
-                        {{"q", attention.heads * headDim}}, input);
-  Value keyValue = project(
-      attention, prefix, "kv",
-      {{"k", keyRows}, {"v", attention.kvHeads * valueDim}}, scope.memory);
-  if (!query || !keyValue)
+  std::pair<std::string, int64_t> keys = {"k", attention.kvHeads * headDim};
+  std::pair<std::string, int64_t> values = {"v", attention.kvHeads * valueDim};
+  Value keyColumns, valueColumns;
+  int64_t firstValue = 0;
+  if (attention.qkvBias && !attention.keyBias) {
+    keyColumns = project(attention, prefix, "k", keys, scope.memory, false);
+    valueColumns = project(attention, prefix, "v", values, scope.memory, true);
+  } else {
+    keyColumns = valueColumns = project(attention, prefix, "kv", {keys, values},
+                                        scope.memory, attention.qkvBias);
+    firstValue = keys.second;
+  }
+  if (!keyColumns || !valueColumns)
     return false;
-  operands.query = splitHeads(builder, at, query, attention.heads, headDim, 0);
   operands.key =
-      splitHeads(builder, at, keyValue, attention.kvHeads, headDim, 0);
-  operands.value =
-      splitHeads(builder, at, keyValue, attention.kvHeads, valueDim, keyRows);
+      splitHeads(builder, at, keyColumns, attention.kvHeads, headDim, 0);
+  operands.value = splitHeads(builder, at, valueColumns, attention.kvHeads,
+                              valueDim, firstValue);
+  return normHeads(attention, prefix + "k_norm.", operands.key);
+}
+
+bool LayerImporter::crossOperands(const spec::Attention &attention,
+                                  StringRef prefix, Value input,
+                                  AttentionOperands &operands) {
+  Location at = loc(attention.location);
+  Value query = project(attention, prefix, "q",
+                        {{"q", attention.heads * attention.headDim}}, input,
+                        attention.qkvBias);
+  if (!query)
+    return false;
+  operands.query =
+      splitHeads(builder, at, query, attention.heads, attention.headDim, 0);
   operands.mask = scope.memoryMask;
-  return normHeads(attention, prefix, operands);
+  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query))
+    return false;
+  if (!scope.crossKeys)
+    return crossKeysAndValues(attention, operands);
+  auto read = [&](Value cache) -> Value {
+    Value length = tensor::DimOp::create(builder, at, cache, 3);
+    auto type = headsType(cache, typeOf(cache).getDimSize(1), attention.kvHeads,
+                          ShapedType::kDynamic, widthOf(cache));
+    return CacheReadOp::create(builder, at, type, cache, scope.index, length);
+  };
+  operands.key = read(scope.crossKeys);
+  operands.value = read(scope.crossValues);
+  return true;
 }
 
 Value LayerImporter::attention(const spec::Attention &attention,

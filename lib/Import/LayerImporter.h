@@ -31,11 +31,14 @@ struct LayerScope {
   mlir::Value mask;       ///< [batch, 1, 1, keys]
   mlir::Value memory;     ///< cross-attention: result of the other stream
   mlir::Value memoryMask; ///< cross-attention: mask of the other stream
+  mlir::Value diagonals;  ///< biases by distance that all repeats share
   mlir::Value past;       ///< decoding: cached tokens before these
   mlir::Value length;     ///< decoding: past + these tokens
   /// Decoding: replaced by their successors.
   /// Latent attention has but one.
   mlir::Value keyCache, valueCache;
+  /// Decoding: keys and values of the other stream, made once for all steps.
+  mlir::Value crossKeys, crossValues;
 };
 
 attune::Activation toActivation(spec::Activation activation);
@@ -43,7 +46,7 @@ attune::Activation toActivation(spec::Activation activation);
 /// Operands of the attention ladder.
 struct AttentionOperands {
   mlir::Value query, key, value;
-  mlir::Value mask, bias, slopes, sinks;
+  mlir::Value mask, bias, diagonals, slopes, sinks;
 };
 
 /// The chain of similarity, masking, softmax and weighing. With `lse` it is
@@ -69,6 +72,13 @@ public:
   /// A linear layer with the given matrix, or with its own if that is null.
   mlir::Value linear(const spec::Linear &linear, mlir::Value input,
                      mlir::Value matrix);
+  /// Keys and values of the layer's attention to another stream, as heads.
+  bool crossKeysAndValues(const spec::Attention &attention,
+                          AttentionOperands &operands);
+  /// The biases of every distance between `queries` tokens and the `keys` that
+  /// they are the last of.
+  mlir::Value relativeBias(const spec::Attention &attention,
+                           mlir::Value queries, mlir::Value keys);
 
   /// The weight of a role, [rows, columns] or (columns 0) a vector.
   mlir::Value weight(mlir::Location loc, llvm::StringRef role, int64_t rows,
@@ -81,14 +91,16 @@ private:
   /// Queries from the input, keys and values from the other stream.
   bool crossOperands(const spec::Attention &attention, llvm::StringRef prefix,
                      mlir::Value input, AttentionOperands &operands);
-  bool normHeads(const spec::Attention &attention, llvm::StringRef prefix,
-                 AttentionOperands &operands);
+  bool normHeads(const spec::Attention &attention, llvm::StringRef role,
+                 mlir::Value &heads);
+  /// The roles of self- or cross-attention begin with this.
+  std::string prefixOf(const spec::Attention &attention) const;
   /// Weights and biases of the named projections as one linear layer.
   mlir::Value
   project(const spec::Attention &attention, llvm::StringRef prefix,
           llvm::StringRef name,
           llvm::ArrayRef<std::pair<std::string, int64_t>> projections,
-          mlir::Value input);
+          mlir::Value input, bool bias);
   mlir::Value block(const spec::Block &block, mlir::Value input);
   mlir::Value attention(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,

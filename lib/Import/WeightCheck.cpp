@@ -60,6 +60,10 @@ static bool isIgnorable(std::string_view name) {
       ".attn.masked_bias",
       "rotary_emb.inv_freq",
       "embeddings.position_ids",
+      // Copies of a shared table, and a table that T5 never uses.
+      "encoder.embed_tokens.weight",
+      "decoder.embed_tokens.weight",
+      "EncDecAttention.relative_attention_bias.weight",
   };
   for (std::string_view end : ends)
     if (name.size() >= end.size() &&
@@ -166,6 +170,9 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
     return -1;
   }
   std::vector<int64_t> shape = info->shape;
+  // A vector may be kept as a row.
+  if (expected.shape.size() == 1 && shape.size() == 2 && shape[0] == 1)
+    shape.erase(shape.begin());
   if (source.transposed)
     std::reverse(shape.begin(), shape.end());
   bool fits = shape.size() == expected.shape.size();

@@ -160,6 +160,18 @@ static bool matches(const attune_tensor &tensor, const TensorDecl &decl) {
          std::equal(decl.shape.begin(), decl.shape.end(), tensor.shape);
 }
 
+/// A tensor of the caller's; false if it lacks something.
+static bool readTensor(const attune_tensor &tensor, InputTensor &input) {
+  if (!tensor.name || tensor.rank < 0 || tensor.rank > ATTUNE_MAX_RANK ||
+      !tensor.data || tensor.dtype < ATTUNE_BOOL || tensor.dtype > ATTUNE_F64)
+    return false;
+  input.name = tensor.name;
+  input.dtype = static_cast<DType>(tensor.dtype);
+  input.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+  input.data = tensor.data;
+  return true;
+}
+
 attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
                          uint32_t num_inputs, attune_tensor *outputs,
                          uint32_t num_outputs) {
@@ -172,15 +184,9 @@ attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
     if (!invocation.bindDim(name, value, "attune_set_dim", error))
       return fail(error);
   for (uint32_t i = 0; i < num_inputs; ++i) {
-    const attune_tensor &tensor = inputs[i];
-    if (!tensor.name || tensor.rank < 0 || tensor.rank > ATTUNE_MAX_RANK ||
-        !tensor.data || tensor.dtype < ATTUNE_BOOL || tensor.dtype > ATTUNE_F64)
-      return badCall("attune_run: an input lacks its name, data, type or rank");
     InputTensor input;
-    input.name = tensor.name;
-    input.dtype = static_cast<DType>(tensor.dtype);
-    input.shape.assign(tensor.shape, tensor.shape + tensor.rank);
-    input.data = tensor.data;
+    if (!readTensor(inputs[i], input))
+      return badCall("attune_run: an input lacks its name, data, type or rank");
     if (!invocation.bindInput(input, error))
       return fail(error);
   }
@@ -260,6 +266,18 @@ attune_status attune_session_step(attune_session *session, const int64_t *ids,
                                   int64_t count) {
   Error error;
   return session->session->step(ids, count, error) ? ATTUNE_OK : fail(error);
+}
+
+attune_status attune_session_encode(attune_session *session,
+                                    const attune_tensor *inputs,
+                                    uint32_t num_inputs) {
+  std::vector<InputTensor> tensors(num_inputs);
+  for (uint32_t i = 0; i < num_inputs; ++i)
+    if (!readTensor(inputs[i], tensors[i]))
+      return badCall("attune_session_encode: an input lacks its name, data, "
+                     "type or rank");
+  Error error;
+  return session->session->encode(tensors, error) ? ATTUNE_OK : fail(error);
 }
 
 const float *attune_session_logits(const attune_session *session) {

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Beams.h"
+
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Tokenizer.h"
 
@@ -18,23 +20,103 @@ namespace attune::runtime {
 /// New tokens where neither the model nor the user sets a limit.
 static constexpr int64_t defaultNewTokens = 256;
 
+/// The ids that the decoder of an encoder-decoder starts from.
+static bool startIds(const ModelInfo &info, const std::vector<int64_t> &prompt,
+                     bool encodesPrompt, std::vector<int64_t> &start,
+                     Error &error) {
+  if (!encodesPrompt && !prompt.empty()) {
+    start = prompt;
+    return true;
+  }
+  int64_t first = info.decoderStart >= 0 ? info.decoderStart : info.bos;
+  if (first < 0)
+    return error.badInput("model '" + info.name +
+                          "' names no token that its decoder starts from" +
+                          (encodesPrompt ? "" : "; give --prompt-ids"));
+  start.assign(1, first);
+  return true;
+}
+
+/// Encodes a file's tensors or, without one, the prompt; the same for every
+/// row of the session.
+static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
+                   const std::string &path, const std::vector<int64_t> &prompt,
+                   Error &error) {
+  std::vector<InputTensor> inputs;
+  std::vector<Buffer> copies;
+  auto add = [&](InputTensor input) {
+    inputs.push_back(input);
+    uint64_t bytes;
+    if (rows == 1 || input.shape.empty() || input.shape[0] != 1)
+      return true;
+    if (!byteSize(input.shape, dtypeBytes(input.dtype), bytes) ||
+        !copies.emplace_back().reserve(bytes * rows))
+      return error.set(ExitResourceLimit, "no memory for the inputs");
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(copies.back().data() + row * bytes, input.data, bytes);
+    inputs.back().shape[0] = rows;
+    inputs.back().data = copies.back().data();
+    return true;
+  };
+  SafetensorsFile file;
+  if (!path.empty()) {
+    std::string reason;
+    if (!file.open(path, reason))
+      return error.badInput(reason);
+    for (const TensorInfo &tensor : file.tensors()) {
+      InputTensor input;
+      input.name = tensor.name;
+      input.dtype = tensor.dtype;
+      input.shape = tensor.shape;
+      input.data = tensor.data;
+      if (!add(input))
+        return false;
+    }
+    if (session.encode(inputs, error))
+      return true;
+    error.message = path + ": " + error.message;
+    return false;
+  }
+  const ArgInfo *ids = entry.findIds();
+  if (!ids)
+    return error.badInput("the encoder does not read ids alone; give its "
+                          "inputs with --inputs=FILE");
+  InputTensor input;
+  input.name = ids->name;
+  input.dtype = DType::I64;
+  input.shape = {1, static_cast<int64_t>(prompt.size())};
+  input.data = prompt.data();
+  return add(input) && session.encode(inputs, error);
+}
+
 bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     const GenerateOptions &options,
                     bool (*onToken)(void *context, int64_t id), void *context,
                     std::string &stoppedBy, Error &error) {
   const ModelInfo &info = model.info();
-  auto promptLength = static_cast<int64_t>(prompt.size());
-  if (promptLength == 0)
+  const EntryInfo *encoder = model.entry("encode");
+  if (!encoder && !options.inputs.empty())
+    return error.badInput("model '" + info.name +
+                          "' has no encoder that could read --inputs");
+  bool encodesPrompt = encoder && options.inputs.empty();
+  std::vector<int64_t> history = prompt;
+  if (prompt.empty() && (!encoder || encodesPrompt))
     return error.badInput("the prompt is empty");
+  if (encoder && !startIds(info, prompt, encodesPrompt, history, error))
+    return false;
+  auto promptLength = static_cast<int64_t>(history.size());
   int64_t limit = options.maxNewTokens;
   bool byContext = false;
-  if (info.context >= 0) {
-    int64_t room = info.context - promptLength;
+  const EntryInfo *decoder = model.entry("decode");
+  int64_t most =
+      decoder ? decoder->countablePositions(info.context) : info.context;
+  if (most >= 0) {
+    int64_t room = most - promptLength;
     if (room <= 0)
       return error.badInput("the prompt has " + std::to_string(promptLength) +
                             " tokens, which leaves no room for new ones in "
                             "the model's context of " +
-                            std::to_string(info.context));
+                            std::to_string(most));
     byContext = limit < 0 || limit > room;
     if (byContext)
       limit = room;
@@ -45,17 +127,39 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
   if (__builtin_add_overflow(promptLength, limit, &capacity))
     return error.badInput("--max-new-tokens is absurdly large");
   std::unique_ptr<Session> session =
-      Session::create(model, /*batch=*/1, capacity, error);
+      Session::create(model, /*batch=*/options.beams, capacity, error);
   if (!session)
     return false;
   Sampler sampler(options.sampling);
-  std::vector<int64_t> history = prompt;
-  if (!session->step(prompt.data(), promptLength, error))
+  if (encoder &&
+      !encode(*session, *encoder, options.beams, options.inputs, prompt, error))
+    return false;
+  if (options.beams > 1) {
+    BeamOptions beams;
+    beams.beams = options.beams;
+    beams.limit = limit;
+    if (!options.ignoreEos)
+      beams.ends = info.eos;
+    beams.forced = encoder ? info.forcedBos : -1;
+    std::vector<int64_t> best;
+    bool ended = false;
+    if (!searchBeams(*session, beams, history, best, ended, error))
+      return false;
+    stoppedBy = ended ? "eos" : byContext ? "context" : "length";
+    for (int64_t id : best)
+      if (!onToken(context, id)) {
+        stoppedBy = "caller";
+        break;
+      }
+    return true;
+  }
+  if (!session->step(history.data(), promptLength, error))
     return false;
   for (int64_t count = 1;; ++count) {
-    int64_t id;
-    if (!sampler.sample(session->logits(), session->vocabulary(), history, id,
-                        error))
+    int64_t id = info.forcedBos;
+    bool forced = encoder && count == 1 && id >= 0;
+    if (!forced && !sampler.sample(session->logits(), session->vocabulary(),
+                                   history, id, error))
       return false;
     history.push_back(id);
     if (!onToken(context, id)) {
@@ -164,7 +268,7 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
     if (prompt.empty() && info.bos >= 0)
       prompt.push_back(info.bos);
   }
-  if (prompt.empty())
+  if (prompt.empty() && options.inputs.empty())
     return error.badInput("the prompt is empty, and the model names no token "
                           "to begin with");
 

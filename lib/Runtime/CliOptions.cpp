@@ -82,9 +82,14 @@ bool RunOptions::finish(Error &error) const {
 
 const OptionSpecs &GenerateOptions::specs() {
   static const OptionSpecs specs = {
-      {"prompt", "TEXT", "text to continue"},
-      {"prompt-ids", "1,2,3", "token ids to continue"},
+      {"prompt", "TEXT", "text to continue, or to encode and answer"},
+      {"prompt-ids", "1,2,3", "token ids to continue, or to encode"},
+      {"inputs", "FILE",
+       "safetensors file with what an encoder reads; a prompt is the "
+       "decoder's then"},
       {"max-new-tokens", "N", "stop after N tokens (default: at the context)"},
+      {"beams", "N",
+       "beam search: follow the N likeliest texts (default: 1, none)"},
       {"temperature", "T", "sample with this temperature; 0 is greedy"},
       {"top-k", "K", "sample from the K likeliest tokens"},
       {"top-p", "P", "sample from the likeliest tokens of total probability P"},
@@ -113,8 +118,12 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
   } else if (name == "prompt-ids") {
     hasPromptIds = true;
     return parseIds(option, promptIds, error);
+  } else if (name == "inputs") {
+    inputs = option.value;
   } else if (name == "max-new-tokens") {
     return parseInteger(option, 1, INT64_MAX, maxNewTokens, error);
+  } else if (name == "beams") {
+    return parseInteger(option, 1, 1024, beams, error);
   } else if (name == "temperature") {
     if (!parseReal(option, 0, 1000, sampling.temperature, error))
       return false;
@@ -162,13 +171,17 @@ bool GenerateOptions::finish(Error &error) {
   if (hasPrompt && hasPromptIds)
     return error.set(ExitBadCommandLine,
                      "--prompt and --prompt-ids exclude each other");
-  if (!hasPrompt && !hasPromptIds)
+  if (!hasPrompt && !hasPromptIds && inputs.empty())
     return error.set(ExitBadCommandLine,
                      "generate needs --prompt=TEXT or --prompt-ids=1,2,3");
   if (askedGreedy && askedSampling)
     return error.set(ExitBadCommandLine,
                      "greedy and an option that samples (--temperature, "
                      "--top-k, --top-p, --min-p) exclude each other");
+  if (beams > 1 && (askedSampling || sampling.repetitionPenalty != 1))
+    return error.set(ExitBadCommandLine,
+                     "--beams and an option that samples or penalises exclude "
+                     "each other");
   sampling.greedy = !askedSampling;
   return true;
 }

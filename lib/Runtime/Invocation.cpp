@@ -228,6 +228,11 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
   unsigned step = dtypeBytes(arg.dtype);
   uint64_t count = bytes / step;
   int64_t width = slot.shape.empty() ? 1 : slot.shape.back();
+  if (arg.defaultValue == DefaultValue::Iota && arg.max >= 0 &&
+      (past > arg.max || width > arg.max - past))
+    return error.badInput("the sequence has " + std::to_string(past + width) +
+                          " positions, but '" + arg.name +
+                          "' must be from 0 to " + std::to_string(arg.max - 1));
   for (uint64_t i = 0; i < count; ++i) {
     int64_t value = arg.defaultValue == DefaultValue::Ones
                         ? 1

@@ -20,6 +20,27 @@ std::string ArgInfo::formatShape() const {
   return out + "]";
 }
 
+const ArgInfo *EntryInfo::findIds() const {
+  const ArgInfo *found = nullptr;
+  for (const ArgInfo &arg : args) {
+    if (arg.kind != ArgKind::Input || arg.dtype != DType::I64 ||
+        arg.shape.size() != 2 || arg.defaultValue != DefaultValue::None)
+      continue;
+    if (found)
+      return nullptr;
+    found = &arg;
+  }
+  return found;
+}
+
+int64_t EntryInfo::countablePositions(int64_t limit) const {
+  for (const ArgInfo &arg : args)
+    if (arg.defaultValue == DefaultValue::Iota && arg.max >= 0 &&
+        (limit < 0 || arg.max < limit))
+      limit = arg.max;
+  return limit;
+}
+
 const EntryInfo *ModelInfo::find(std::string_view entry) const {
   for (const EntryInfo &info : entries)
     if (info.name == entry)
@@ -110,7 +131,9 @@ private:
     if (!generation.isObject())
       return fail("generation", "an object", generation);
     if (!integer(generation, "bos", info.bos, false) ||
-        !integer(generation, "pad", info.pad, false))
+        !integer(generation, "pad", info.pad, false) ||
+        !integer(generation, "decoder_start", info.decoderStart, false) ||
+        !integer(generation, "forced_bos", info.forcedBos, false))
       return false;
     const JsonValue *eos = generation.find("eos");
     if (!eos || eos->isNull())

@@ -7,6 +7,9 @@
 
 #include "attune/Runtime/CompiledModel.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace attune::runtime {
 
 std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
@@ -15,7 +18,7 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   if (!entry) {
     error.badInput("model '" + model.info().name +
                    "' has no decode entry: only a causal language model with "
-                   "a vocabulary head generates");
+                   "a vocabulary head generates, alone or after an encoder");
     return nullptr;
   }
   auto internal = [&](const std::string &what) {
@@ -25,14 +28,16 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   std::unique_ptr<Session> session(new Session(model, *entry));
   session->batch = batch;
   session->maxLength = capacity;
-  bool hasIds = false, hasLogits = false;
+  if (const EntryInfo *encode = model.entry("encode"))
+    session->encoder.reset(new Invocation(model, *encode));
+  const ArgInfo *ids = entry->findIds();
+  if (ids)
+    session->idsName = ids->name;
+  bool hasLogits = false;
   unsigned outputs = 0;
   for (size_t i = 0; i < entry->args.size(); ++i) {
     const ArgInfo &arg = entry->args[i];
-    if (arg.kind == ArgKind::Input && arg.name == "input_ids") {
-      hasIds = arg.shape.size() == 2 && arg.dtype == DType::I64;
-      session->idsArg = static_cast<unsigned>(i);
-    } else if (arg.kind == ArgKind::Output) {
+    if (arg.kind == ArgKind::Output) {
       if (arg.name == "logits" && arg.shape.size() == 2 &&
           arg.dtype == DType::F32 && arg.shape[1].symbol.empty()) {
         hasLogits = true;
@@ -45,27 +50,120 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
       std::vector<int64_t> shape;
       for (const DimInfo &dim : arg.shape)
         shape.push_back(dim.symbol.empty()         ? dim.size
-                        : dim.symbol == "batch"    ? batch
                         : dim.symbol == "capacity" ? capacity
-                                                   : -1);
-      Buffer cache;
+                                                   : batch);
+      Cache cache;
+      if (shape.size() < 2 || shape[1] != batch)
+        return internal("has a cache of shape " + arg.formatShape());
       if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
         return internal("has a cache of shape " + arg.formatShape());
-      if (!cache.reserve(bytes)) {
+      if (!cache.data.reserve(bytes)) {
         error.set(ExitResourceLimit, "no memory for a cache of " +
                                          std::to_string(bytes) + " bytes");
         return nullptr;
       }
+      cache.layers = static_cast<uint64_t>(shape[0]);
+      cache.rowBytes = bytes / std::max<uint64_t>(cache.layers * shape[1], 1);
       session->caches.push_back(std::move(cache));
     }
   }
-  if (!hasIds || !hasLogits || outputs != 1)
-    return internal("does not map input_ids [batch, seq] to logits [batch, V]");
+  if (!ids || !hasLogits || outputs != 1)
+    return internal("does not map ids [batch, seq] to logits [batch, V]");
   if (!session->logitsBuffer.reserve(batch * session->vocabularySize * 4)) {
     error.set(ExitResourceLimit, "no memory for the logits");
     return nullptr;
   }
   return session;
+}
+
+bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
+  if (!encoder)
+    return error.badInput("the model has no encoder");
+  auto has = [](const Invocation &entry, std::string_view name) {
+    for (const ArgInfo &arg : entry.entry().args)
+      if (arg.kind == ArgKind::Input && arg.name == name)
+        return true;
+    return false;
+  };
+  encoded = false;
+  past = 0;
+  memory.clear();
+  auto remember = [&](const std::string &name, DType dtype,
+                      const std::vector<int64_t> &shape) {
+    Memory tensor;
+    tensor.name = name;
+    tensor.dtype = dtype;
+    tensor.shape = shape;
+    uint64_t bytes;
+    if (!byteSize(shape, dtypeBytes(dtype), bytes) ||
+        !tensor.data.reserve(bytes))
+      return error.set(ExitResourceLimit, "no memory for '" + name +
+                                              "' of shape " +
+                                              formatShape(shape));
+    memory.push_back(std::move(tensor));
+    return true;
+  };
+  encoder->reset();
+  std::string names;
+  for (const InputTensor &input : inputs) {
+    names += (names.empty() ? "" : ", ") + std::string(input.name);
+    if (!has(*encoder, input.name))
+      continue;
+    if (!encoder->bindInput(input, error))
+      return false;
+    if (!has(invocation, input.name))
+      continue;
+    if (!remember(std::string(input.name), input.dtype, input.shape))
+      return false;
+    uint64_t bytes = 0;
+    byteSize(input.shape, dtypeBytes(input.dtype), bytes);
+    std::memcpy(memory.back().data.data(), input.data, bytes);
+  }
+  if (!encoder->resolve(/*past=*/0, names.empty() ? "" : "what holds " + names,
+                        error))
+    return false;
+  size_t first = memory.size();
+  for (const TensorDecl &output : encoder->outputs())
+    if (!remember(output.name, output.dtype, output.shape))
+      return false;
+  for (unsigned i = 0; i < encoder->outputs().size(); ++i)
+    encoder->setOutput(i, memory[first + i].data.data());
+  encoded = encoder->run(error);
+  return encoded;
+}
+
+bool Session::select(const int64_t *rows, Error &error) {
+  bool same = true;
+  for (int64_t row = 0; row < batch; ++row)
+    same &= rows[row] == row;
+  if (same)
+    return true;
+  for (Cache &cache : caches) {
+    uint64_t bytes = cache.rowBytes * static_cast<uint64_t>(batch);
+    if (!spare.reserve(bytes))
+      return error.set(ExitResourceLimit, "no memory to reorder a cache");
+    for (uint64_t layer = 0; layer < cache.layers; ++layer) {
+      uint8_t *own = cache.data.data() + layer * bytes;
+      std::memcpy(spare.data(), own, bytes);
+      for (int64_t row = 0; row < batch; ++row)
+        std::memcpy(own + row * cache.rowBytes,
+                    spare.data() + rows[row] * cache.rowBytes, cache.rowBytes);
+    }
+  }
+  return true;
+}
+
+bool Session::bindMemory(Error &error) {
+  for (const Memory &tensor : memory) {
+    InputTensor input;
+    input.name = tensor.name;
+    input.dtype = tensor.dtype;
+    input.shape = tensor.shape;
+    input.data = tensor.data.data();
+    if (!invocation.bindInput(input, error))
+      return false;
+  }
+  return true;
 }
 
 bool Session::step(const int64_t *ids, int64_t count, Error &error) {
@@ -75,19 +173,21 @@ bool Session::step(const int64_t *ids, int64_t count, Error &error) {
     return error.badInput("the sequence has " + std::to_string(past + count) +
                           " positions, but there is room for " +
                           std::to_string(maxLength));
+  if (encoder && !encoded)
+    return error.badInput("nothing was encoded that could be decoded");
   invocation.reset();
   InputTensor tensor;
-  tensor.name = "input_ids";
+  tensor.name = idsName;
   tensor.dtype = DType::I64;
   tensor.shape = {batch, count};
   tensor.data = ids;
-  if (!invocation.bindInput(tensor, error))
+  if (!invocation.bindInput(tensor, error) || !bindMemory(error))
     return false;
   if (invocation.hasDim("capacity") &&
       !invocation.bindDim("capacity", maxLength, "the session", error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)
-    if (!invocation.bindCache(i, caches[i].data(), error))
+    if (!invocation.bindCache(i, caches[i].data.data(), error))
       return false;
   if (!invocation.resolve(past, "", error))
     return false;

@@ -13,8 +13,9 @@ namespace attune::spec {
 
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "sinks", "lse"};
-static const char *const projectionKeys[] = {"rope", "relative", "qk_norm",
-                                             "bias", "source",   "latent"};
+static const char *const projectionKeys[] = {
+    "rope",    "relative", "relative_bias", "qk_norm",
+    "bias",    "source",   "latent"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -69,6 +70,10 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   if (const Value *bias = object.get("bias")) {
     if (auto parts = object.object("bias")) {
       attention.qkvBias = parts->boolean("qkv", false);
+      attention.keyBias = parts->boolean("key", attention.qkvBias);
+      if (attention.keyBias && !attention.qkvBias && parts->get("key"))
+        parts->error("key", "keys have a bias only if queries and values do");
+      attention.keyBias |= !attention.qkvBias;
       attention.outBias = parts->boolean("out", false);
     } else {
       attention.qkvBias = attention.outBias = bias->boolean;
@@ -77,6 +82,15 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   attention.relative = object.boolean("relative", false);
   if (attention.relative && !attention.source.empty())
     object.error("relative", "positions of another stream have no distance");
+  if (auto bias = object.object("relative_bias")) {
+    attention.relativeBias = parseRelativeBias(*bias, attention);
+    if (!attention.source.empty())
+      object.error("relative_bias",
+                   "positions of another stream have no distance");
+    else if (attention.relative)
+      object.error("relative_bias",
+                   "and 'relative' are two kinds of relative positions");
+  }
   if (auto rope = object.object("rope"))
     attention.rope = parseRope(*rope, headDim);
   if (auto latent = object.object("latent"))
@@ -247,6 +261,28 @@ void LayerParser::parseBare(const Object &object, Attention &attention) {
   if (query && key && !headDim && !object.has("head_dim"))
     object.error("query", "has no fixed width; give 'head_dim'");
   parseHeads(object, attention, heads, kvHeads, headDim, valueDim);
+}
+
+RelativeBias LayerParser::parseRelativeBias(const Object &object,
+                                            const Attention &attention) {
+  RelativeBias bias;
+  bias.location = object.getLocation();
+  bias.buckets = object.integer("buckets", bias.buckets).value_or(bias.buckets);
+  bias.bidirectional =
+      object.boolean("bidirectional", attention.causal == Causal::None);
+  Known most = object.integer("max_distance", bias.maxDistance);
+  bias.maxDistance = most.value_or(bias.maxDistance);
+  if (bias.bidirectional && bias.buckets < 4)
+    object.error("buckets", "both directions need two buckets each, so there "
+                            "must be four or more");
+  // Half the buckets of a direction are for one distance each.
+  int64_t exact = (bias.bidirectional ? bias.buckets / 2 : bias.buckets) / 2;
+  if (most && (*most <= exact || *most > 1 << 24))
+    object.error(object.has("max_distance") ? "max_distance" : "buckets",
+                 "max_distance is " + std::to_string(*most) +
+                     ", but with these buckets it must be from " +
+                     std::to_string(exact + 1) + " to 16777216");
+  return bias;
 }
 
 Rope LayerParser::parseRope(const Object &object, Known headDim) {

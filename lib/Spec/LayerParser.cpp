@@ -365,6 +365,7 @@ Linear LayerParser::parseLinear(const Object &object) {
   Known out = object.integer("out", std::nullopt);
   linear.bias = object.boolean("bias", false);
   linear.activation = object.choice("activation", Activation::Identity);
+  linear.scale = object.number("scale", 1);
   linear.tied = object.string("tied");
   if (object.get("tied")) {
     const Layer *embedding = findEmbedding(linear.tied);

@@ -50,6 +50,8 @@ private:
                   Known kvHeads, Known headDim, Known valueDim);
   void parseMasking(const Object &object, Attention &attention);
   void parseSource(const Object &object, Place place, Attention &attention);
+  RelativeBias parseRelativeBias(const Object &object,
+                                 const Attention &attention);
   Rope parseRope(const Object &object, Known headDim);
   Norm parseNorm(const Object &object, std::optional<NormKind> fixed,
                  NormKind fallback);

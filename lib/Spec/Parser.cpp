@@ -367,6 +367,8 @@ void ModelParser::parseGeneration() {
   };
   model.generation.bos = one("bos");
   model.generation.pad = one("pad");
+  model.generation.decoderStart = one("decoder_start");
+  model.generation.forcedBos = one("forced_bos");
   const Value *eos = generation->get("eos");
   if (eos && eos->isArray()) {
     std::string at = child(generation->getPointer(), "eos");

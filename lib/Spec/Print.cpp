@@ -100,17 +100,27 @@ static Json print(const Attention &attention, int64_t width) {
     json["alibi"] = true;
   if (attention.relative)
     json["relative"] = true;
+  if (attention.relativeBias) {
+    Json bias = Json::object();
+    bias["buckets"] = attention.relativeBias->buckets;
+    bias["max_distance"] = attention.relativeBias->maxDistance;
+    bias["bidirectional"] = attention.relativeBias->bidirectional;
+    json["relative_bias"] = std::move(bias);
+  }
   if (attention.rope)
     json["rope"] = print(*attention.rope, attention.headDim);
   if (attention.latent)
     json["latent"] = print(*attention.latent);
   if (attention.qkNorm)
     json["qk_norm"] = print(*attention.qkNorm, /*withKind=*/true);
-  if (attention.qkvBias && attention.outBias) {
+  bool lacksKey = attention.qkvBias && !attention.keyBias;
+  if (attention.qkvBias && attention.outBias && !lacksKey) {
     json["bias"] = true;
   } else if (attention.qkvBias || attention.outBias) {
     Json bias = Json::object();
     bias["qkv"] = attention.qkvBias;
+    if (lacksKey)
+      bias["key"] = false;
     bias["out"] = attention.outBias;
     json["bias"] = std::move(bias);
   }
@@ -227,6 +237,8 @@ static Json print(const Linear &linear) {
     json["bias"] = true;
   if (linear.activation != Activation::Identity)
     json["activation"] = stringify(linear.activation);
+  if (linear.scale != 1)
+    json["scale"] = linear.scale;
   if (!linear.tied.empty())
     json["tied"] = linear.tied;
   return json;
@@ -345,6 +357,10 @@ static Json print(const Generation &generation) {
     json["bos"] = *generation.bos;
   if (generation.pad)
     json["pad"] = *generation.pad;
+  if (generation.decoderStart)
+    json["decoder_start"] = *generation.decoderStart;
+  if (generation.forcedBos)
+    json["forced_bos"] = *generation.forcedBos;
   return json;
 }
 

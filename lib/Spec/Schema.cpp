@@ -122,7 +122,26 @@ static const ObjectType &biasType() {
       "Which projections of an attention have a bias.",
       {
           {"qkv", boolean(), "queries, keys and values; default false"},
+          {"key", boolean(), "keys in particular; default as qkv"},
           {"out", boolean(), "the output projection; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static const ObjectType &relativeBiasType() {
+  static const ObjectType type{
+      "relative_bias",
+      "Learned biases of scores by the distance of query and key, which falls "
+      "into buckets: one for each small distance, wider ones further away.",
+      {
+          {"buckets", integer(2), "rows of the table; default 32"},
+          {"max_distance", integer(2),
+           "distance from which on all share a bucket; default 128"},
+          {"bidirectional", boolean(),
+           "half of the buckets are for keys ahead of the query; default true "
+           "unless causal"},
       },
       {},
       {}};
@@ -153,6 +172,8 @@ static const ObjectType &attentionType() {
           {"relative", boolean(),
            "relative positions of Transformer-XL: scores are (q + u) k + "
            "(q + v) W_r r(distance); default false"},
+          {"relative_bias", object(relativeBiasType()),
+           "learned biases by distance, as in T5"},
           {"rope", object(ropeType()), "rotary positions"},
           {"latent", object(latentType()),
            "keys and values of one compressed row per token"},
@@ -256,6 +277,7 @@ static const ObjectType &linearType() {
           {"out", integer(1), "channels; required unless tied"},
           {"bias", boolean(), "default false"},
           {"activation", activation(), "default identity"},
+          {"scale", number(), "multiplies the result; default 1"},
           {"tied", string(),
            "the embedding layer whose table is used as W: a vocabulary head"},
       },
@@ -352,6 +374,10 @@ static const ObjectType &generationType() {
            "stops after any of these"},
           {"bos", integer(0), "starts with this"},
           {"pad", integer(0), "fills up"},
+          {"decoder_start", integer(0),
+           "encoder-decoders: the decoder starts with this; default bos"},
+          {"forced_bos", integer(0),
+           "encoder-decoders: the first token that is generated"},
       },
       {},
       {}};
@@ -392,13 +418,14 @@ const ObjectType &modelType() {
 
 const std::vector<const ObjectType *> &objectTypes() {
   static const std::vector<const ObjectType *> types{
-      &normType(),        &layerNormType(),    &rmsNormType(),
-      &ropeScalingType(), &ropeType(),         &biasType(),
-      &attentionType(),   &ffnType(),          &blockType(),
-      &embeddingType(),   &positionsType(),    &linearType(),
-      &moeType(),         &routerType(),       &sharedExpertType(),
-      &latentType(),      &weightSourceType(), &layerType(),
-      &inputType(),       &streamType(),       &generationType()};
+      &normType(),         &layerNormType(), &rmsNormType(),
+      &ropeScalingType(),  &ropeType(),      &biasType(),
+      &relativeBiasType(), &attentionType(), &ffnType(),
+      &blockType(),        &embeddingType(), &positionsType(),
+      &linearType(),       &moeType(),       &routerType(),
+      &sharedExpertType(), &latentType(),    &weightSourceType(),
+      &layerType(),        &inputType(),     &streamType(),
+      &generationType()};
   return types;
 }
 

@@ -38,7 +38,7 @@ public:
       return latent(prefix, op, *op.latent, width);
     projection(prefix + "q.", op.heads * op.headDim, width, op.qkvBias);
     projection(prefix + "k.", op.kvHeads * op.headDim, op.sourceWidth,
-               op.qkvBias);
+               op.qkvBias && op.keyBias);
     projection(prefix + "v.", op.kvHeads * op.valueDim, op.sourceWidth,
                op.qkvBias);
     if (op.relative) {
@@ -47,6 +47,9 @@ public:
       roles.push_back({prefix + "r.content_bias", rows, 0});
       roles.push_back({prefix + "r.position_bias", rows, 0});
     }
+    if (op.relativeBias)
+      roles.push_back({prefix + "relative_bias.weight",
+                       op.relativeBias->buckets, op.heads});
     if (op.qkNorm) {
       norm(prefix + "q_norm.", *op.qkNorm, op.headDim);
       norm(prefix + "k_norm.", *op.qkNorm, op.headDim);

@@ -49,6 +49,8 @@ Refusal prepend(MaskScoresOp op, AttentionChain &chain) {
     return twice("a mask");
   if (op.getBias() && chain.bias)
     return twice("a bias");
+  if (op.getDiagonals() && chain.diagonals)
+    return twice("diagonals");
   if (op.getSlopes() && chain.slopes)
     return twice("slopes");
   // A window counts from the causal diagonal of its own op.
@@ -60,6 +62,8 @@ Refusal prepend(MaskScoresOp op, AttentionChain &chain) {
     chain.mask = op.getMask();
   if (op.getBias())
     chain.bias = op.getBias();
+  if (op.getDiagonals())
+    chain.diagonals = op.getDiagonals();
   if (op.getSlopes())
     chain.slopes = op.getSlopes();
   if (band) {

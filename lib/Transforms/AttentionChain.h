@@ -42,7 +42,7 @@ struct AttentionChain {
   mlir::Operation *root = nullptr;
   llvm::SmallVector<mlir::Operation *> links; // users before producers
   mlir::RankedTensorType resultType;
-  mlir::Value query, key, value, mask, bias, slopes, sinks;
+  mlir::Value query, key, value, mask, bias, diagonals, slopes, sinks;
   mlir::FloatAttr scale, softcap;
   mlir::IntegerAttr window;
   CausalAlign causal = CausalAlign::None;

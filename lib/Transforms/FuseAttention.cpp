@@ -38,9 +38,9 @@ AttentionOp build(AttentionChain &chain, RewriterBase &rewriter) {
     locs.push_back(link->getLoc());
   auto fused = AttentionOp::create(
       rewriter, FusedLoc::get(context, locs), TypeRange{chain.resultType},
-      chain.query, chain.key, chain.value, chain.mask, chain.bias, chain.slopes,
-      chain.sinks, chain.scale, CausalAlignAttr::get(context, chain.causal),
-      chain.window, chain.softcap);
+      chain.query, chain.key, chain.value, chain.mask, chain.bias,
+      chain.diagonals, chain.slopes, chain.sinks, chain.scale,
+      CausalAlignAttr::get(context, chain.causal), chain.window, chain.softcap);
   for (NamedAttribute attr : chain.root->getDiscardableAttrs())
     if (attr.getName() != AttuneDialect::kFusionAttr)
       fused->setDiscardableAttr(attr.getName(), attr.getValue());
@@ -67,6 +67,7 @@ std::string describe(AttentionOp op) {
        << llvm::format("%g", op.getSoftcap()->convertToDouble());
   for (auto [operand, name] :
        {std::pair(op.getMask(), "mask"), std::pair(op.getBias(), "bias"),
+        std::pair(op.getDiagonals(), "diagonals"),
         std::pair(op.getSlopes(), "slopes"), std::pair(op.getSinks(), "sinks")})
     if (operand)
       os << ", " << name;

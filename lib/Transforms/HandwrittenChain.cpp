@@ -360,7 +360,7 @@ AttentionOp fuseHandwritten(HandwrittenChain &chain, RewriterBase &rewriter) {
       rewriter, loc, TypeRange{type}, query, key, value,
       asBroadcast(rewriter, loc, chain.mask, chain.maskMap, rank),
       asBroadcast(rewriter, loc, chain.bias, chain.biasMap, rank),
-      /*slopes=*/Value(), /*sinks=*/Value(),
+      /*diagonals=*/Value(), /*slopes=*/Value(), /*sinks=*/Value(),
       rewriter.getF32FloatAttr(chain.scale),
       CausalAlignAttr::get(context, CausalAlign::None), IntegerAttr(),
       FloatAttr());

@@ -33,12 +33,13 @@ struct Unfuse final : OpRewritePattern<AttentionOp> {
     Value scores =
         SimilarityOp::create(rewriter, loc, scoresType, op.getQuery(),
                              op.getKey(), op.getScaleAttr());
-    if (op.getMask() || op.getBias() || op.getSlopes() || op.getWindow() ||
-        op.getSoftcap() || op.getCausal() != CausalAlign::None)
-      scores =
-          MaskScoresOp::create(rewriter, loc, scoresType, scores, op.getMask(),
-                               op.getBias(), op.getSlopes(), op.getCausalAttr(),
-                               op.getWindowAttr(), op.getSoftcapAttr());
+    if (op.getMask() || op.getBias() || op.getDiagonals() || op.getSlopes() ||
+        op.getWindow() || op.getSoftcap() ||
+        op.getCausal() != CausalAlign::None)
+      scores = MaskScoresOp::create(
+          rewriter, loc, scoresType, scores, op.getMask(), op.getBias(),
+          op.getDiagonals(), op.getSlopes(), op.getCausalAttr(),
+          op.getWindowAttr(), op.getSoftcapAttr());
     Value probs =
         SoftmaxOp::create(rewriter, loc, scoresType, scores, op.getSinks());
     auto result = WeightedSumOp::create(rewriter, loc, op.getResult().getType(),

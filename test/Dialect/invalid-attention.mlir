@@ -144,3 +144,13 @@ func.func @d1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2
   %r = attune.attention %q, %k, %v scale 0.125 {attune.fusion = "always"} : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
   return
 }
+
+// -----
+
+// A7: as many columns of diagonals as the scores have
+// expected-note @+1 {{diagonals comes from here}}
+func.func @a7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %d: tensor<8x8xf32>) {
+  // expected-error @+1 {{has diagonals columns 8, but 4 queries and 6 keys need 9}}
+  %r = attune.attention %q, %k, %v scale 0.125 diagonals %d : tensor<8x8xf32> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}

@@ -185,3 +185,23 @@ func.func @y4_2(%a: tensor<1x8x4x6xf32>, %v: tensor<1x8x6x32xf32>) {
   %y = attune.weighted_sum %a, %v : tensor<1x8x4x6xf32>, tensor<1x8x6x32xf32> -> tensor<1x8x5x32xf32>
   return
 }
+
+// -----
+
+// M3: a row of diagonals for each head
+// expected-note @+1 {{scores comes from here}}
+func.func @m3(%e: tensor<1x8x4x6xf32>, %d: tensor<4x9xf32>) {
+  // expected-error @+1 {{has diagonals heads 4, but scores heads 8}}
+  %f = attune.mask_scores %e diagonals %d : tensor<4x9xf32> : tensor<1x8x4x6xf32>
+  return
+}
+
+// -----
+
+// M3: as many columns as there are diagonals
+// expected-note @+1 {{diagonals comes from here}}
+func.func @m3_2(%e: tensor<1x8x4x6xf32>, %d: tensor<8x10xf32>) {
+  // expected-error @+1 {{has diagonals columns 10, but 4 queries and 6 keys need 9}}
+  %f = attune.mask_scores %e diagonals %d : tensor<8x10xf32> : tensor<1x8x4x6xf32>
+  return
+}

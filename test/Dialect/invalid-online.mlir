@@ -125,3 +125,17 @@ func.func @z3_2(%a: tensor<1x8x4x64xf32>, %m: tensor<1x8x4xf32>) {
   %y:2 = attune.online_finish %a, %m, %m : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32> -> tensor<1x8x4x64xf32> lse tensor<1x8x2xf32>
   return
 }
+
+// -----
+
+// O7: a row of diagonals for each head
+// expected-note @+1 {{query comes from here}}
+func.func @o7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %d: tensor<2x40xf32>,
+    %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %i: index) {
+  // expected-error @+1 {{has diagonals heads 2, but query heads 8}}
+  %s:3 = attune.online_attention %q, %k, %v scale 0.125 diagonals %d : tensor<2x40xf32> at [%i, %i] of [%i, %i]
+     outs(%acc, %max, %max : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>)
+     : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+     -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  return
+}

@@ -93,3 +93,17 @@ func.func @heads(%qkv: tensor<?x?x2304xf32>, %x: tensor<?x12x?x64xf32>) -> (tens
   %y = attune.merge_heads %x : tensor<?x12x?x64xf32> -> tensor<?x?x768xf32>
   return %k, %y : tensor<?x12x?x64xf32>, tensor<?x?x768xf32>
 }
+
+// CHECK-LABEL: @diagonals(
+func.func @diagonals(%table: tensor<32x8xf32>, %m: index, %n: index, %q: tensor<1x8x?x64xf32>, %k: tensor<1x8x?x64xf32>, %e: tensor<1x8x?x?xf32>)
+    -> (tensor<1x8x?x64xf32>, tensor<1x8x?x?xf32>) {
+  // CHECK: attune.relative_bias %{{.+}} queries %{{.+}} keys %{{.+}} max_distance 128 bidirectional : tensor<32x8xf32> -> tensor<8x?xf32>
+  %d = attune.relative_bias %table queries %m keys %n max_distance 128
+     bidirectional : tensor<32x8xf32> -> tensor<8x?xf32>
+  // CHECK: attune.attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.000000e+00 diagonals %{{.+}} : tensor<8x?xf32> :
+  %y = attune.attention %q, %k, %k scale 1.0 diagonals %d : tensor<8x?xf32>
+     : tensor<1x8x?x64xf32>, tensor<1x8x?x64xf32>, tensor<1x8x?x64xf32> -> tensor<1x8x?x64xf32>
+  // CHECK: attune.mask_scores %{{.+}} diagonals %{{.+}} : tensor<8x?xf32> causal <bottom_right> : tensor<1x8x?x?xf32>
+  %f = attune.mask_scores %e diagonals %d : tensor<8x?xf32> causal <bottom_right> : tensor<1x8x?x?xf32>
+  return %y, %f : tensor<1x8x?x64xf32>, tensor<1x8x?x?xf32>
+}

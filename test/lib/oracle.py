@@ -70,6 +70,29 @@ class Case:
                 [sys.executable, os.path.join(HERE, "compare_safetensors.py"),
                  self.folder, output, *flags], capture_output=True, text=True))
 
+    def test_encoder_decoder(self):
+        names = self.case["inputs"]
+        output = self.forward("teacher forcing",
+                              {name: self.fixtures[name] for name in names})
+        required = self.case["outputs"]
+        self.compare(" and ".join(required), output,
+                     *[f"--require={name}" for name in required])
+        # What the encoder reads: ids as the prompt, or a file.
+        start = self.numbers("greedy.decoder_start_ids")
+        expected = self.numbers("greedy.generated_ids")
+        encoded = {name: self.fixtures["greedy." + name] for name in names
+                   if "greedy." + name in self.fixtures}
+        path = os.path.join(self.work, "encoded.safetensors")
+        tensors.save(path, encoded)
+        flags = ["--greedy", "--ignore-eos"]
+        if "input_ids" in encoded:
+            self.generate("generate greedy", self.numbers("greedy.input_ids"),
+                          expected, *flags)
+        self.generate("generate greedy from a file", start, expected,
+                      f"--inputs={path}", *flags)
+        self.test_uncached("greedy", start, expected, encoded,
+                           "decoder_input_ids")
+
     def test_logits(self):
         inputs = {"input_ids": self.fixtures["input_ids"]}
         states = ("hidden_states.0" in self.fixtures and not self.executable)
@@ -138,11 +161,14 @@ class Case:
             if stem in ("greedy", "prompt1"):
                 self.test_uncached(stem, ids, expected)
 
-    def test_uncached(self, stem, ids, expected):
+    def test_uncached(self, stem, ids, expected, others=None,
+                      name="input_ids"):
         """Every token must be the argmax of the whole sequence's logits."""
         whole = ids + expected[:-1]
-        output = self.forward("uncached " + stem, {"input_ids": (
-            "I64", [1, len(whole)], struct.pack(f"<{len(whole)}q", *whole))})
+        inputs = dict(others or {})
+        inputs[name] = (
+            "I64", [1, len(whole)], struct.pack(f"<{len(whole)}q", *whole))
+        output = self.forward("uncached " + stem, inputs)
         if not output:
             return
         _, shape, raw = tensors.load(output)["logits"]
@@ -170,10 +196,13 @@ def main():
     os.makedirs(work, exist_ok=True)
     case = Case(attune, folder, work, "--executable" in sys.argv,
                 arguments[3:])
-    case.test_logits()
-    case.test_variants()
-    case.test_greedy()
-    case.test_sampled()
+    if case.case.get("task") == "seq2seq":
+        case.test_encoder_decoder()
+    else:
+        case.test_logits()
+        case.test_variants()
+        case.test_greedy()
+        case.test_sampled()
     print("FAILED" if case.failures else "all passed")
     return 1 if case.failures else 0
 

@@ -17,8 +17,8 @@
 namespace attune {
 
 struct ImportOptions {
-  /// Also make `@decode`, one step of generation with a key/value cache, if
-  /// the model is a causal language model (see `canDecode`).
+  /// Also make `@decode`, one step of generation with a key/value cache, and
+  /// for encoder-decoders `@encode`, if the model can generate (`canDecode`).
   bool decode = true;
   /// Keep the output `hidden_states`; without it that output is left out.
   bool taps = true;
@@ -26,15 +26,17 @@ struct ImportOptions {
   std::optional<spec::DType> dtype;
 };
 
-/// Whether `@decode` can be made: one stream that starts from token ids,
-/// attends causally to itself only and ends in a linear head over the
-/// vocabulary, which is an output.
+/// Whether `@decode` can be made: the last stream starts from token ids,
+/// attends to itself causally, to the streams before it (if there are any) and
+/// to nothing else, and ends in a linear head over the vocabulary, which is an
+/// output.
 bool canDecode(const spec::Model &model);
 
 /// The module that a description stands for. It holds the weights' names, one
-/// function per distinct block and the entries `@forward` and `@decode`; its
-/// size does not depend on how often a block repeats. What cannot be expressed
-/// is reported where it stands in the JSON, and null is returned.
+/// function per distinct block and the entries `@forward`, `@encode` and
+/// `@decode`; its size does not depend on how often a block repeats. What
+/// cannot be expressed is reported where it stands in the JSON, and null is
+/// returned.
 mlir::OwningOpRef<mlir::ModuleOp> importSpec(mlir::MLIRContext &context,
                                              const spec::Model &model,
                                              const ImportOptions &options,

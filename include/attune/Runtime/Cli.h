@@ -56,7 +56,10 @@ struct GenerateOptions {
   bool hasPrompt = false, hasPromptIds = false;
   std::string prompt;
   std::vector<int64_t> promptIds;
+  /// A file with what an encoder reads; the prompt is the decoder's then.
+  std::string inputs;
   int64_t maxNewTokens = -1; ///< -1: to the end of the context
+  int64_t beams = 1;         ///< more: beam search
   bool ignoreEos = false;
   bool stats = false;
   Format format = Format::Auto; ///< text if the model has a tokenizer, else ids
@@ -76,9 +79,10 @@ bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
 bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
                      FILE *out, FILE *messages, Error &error);
 
-/// Generates without printing: calls `onToken(context, id)` for each new token
-/// until it returns false. `stoppedBy` becomes "eos", "length", "context" or
-/// "caller".
+/// Generates without printing. An encoder-decoder encodes the prompt and starts
+/// from its own token, unless `options.inputs` says what to encode. Calls
+/// `onToken(context, id)` for each new token until it returns false.
+/// `stoppedBy` becomes "eos", "length", "context" or "caller".
 bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     const GenerateOptions &options,
                     bool (*onToken)(void *context, int64_t id), void *context,

@@ -169,9 +169,16 @@ public:
   static std::unique_ptr<Session> create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, Error &error);
 
+  /// Encoder-decoders: reads what is to be decoded, before the first step, and
+  /// starts over. Inputs that the model does not have are passed over.
+  bool encode(const std::vector<InputTensor> &inputs, Error &error);
+  bool hasEncoder() const { return encoder != nullptr; }
+
   /// Appends `count` ids to each row (`ids` is [batch, count]) and computes the
   /// logits of the last position: a prompt at first, then a token at a time.
   bool step(const int64_t *ids, int64_t count, Error &error);
+  /// Row i goes on from what row `rows[i]` has appended.
+  bool select(const int64_t *rows, Error &error);
   /// [batch, vocabulary], valid until the next step.
   const float *logits() const {
     return reinterpret_cast<const float *>(logitsBuffer.data());
@@ -185,10 +192,29 @@ public:
 private:
   Session(CompiledModel &model, const EntryInfo &entry)
       : invocation(model, entry) {}
+  bool bindMemory(Error &error);
+
+  /// What decoding reads of the other streams: outputs of the encoder and the
+  /// masks it was given.
+  struct Memory {
+    std::string name;
+    DType dtype = DType::F32;
+    std::vector<int64_t> shape;
+    Buffer data;
+  };
   Invocation invocation;
-  std::vector<Buffer> caches;
-  Buffer logitsBuffer;
-  unsigned idsArg = 0, logitsOutput = 0;
+  std::unique_ptr<Invocation> encoder;
+  std::vector<Memory> memory;
+  bool encoded = false;
+  /// A cache is [layers, rows, bytes of one].
+  struct Cache {
+    Buffer data;
+    uint64_t layers = 0, rowBytes = 0;
+  };
+  std::vector<Cache> caches;
+  Buffer logitsBuffer, spare;
+  std::string idsName;
+  unsigned logitsOutput = 0;
   int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;
 };
 

@@ -51,6 +51,13 @@ struct EntryInfo {
   std::string name;
   unsigned index = 0; ///< into the descriptor's entries
   std::vector<ArgInfo> args;
+
+  /// The only input that nothing can stand in for and that holds ids [batch,
+  /// tokens]; null if there is none or more than one.
+  const ArgInfo *findIds() const;
+  /// The least of `limit` and what the inputs that count positions can count
+  /// to; -1: no limit.
+  int64_t countablePositions(int64_t limit) const;
 };
 
 struct ModelInfo {
@@ -60,7 +67,8 @@ struct ModelInfo {
   uint64_t weightsBytes = 0;
   std::vector<int64_t> eos;
   int64_t bos = -1, pad = -1;
-  std::string tokenizerJson; ///< empty: none
+  int64_t decoderStart = -1, forcedBos = -1; ///< encoder-decoders
+  std::string tokenizerJson;                 ///< empty: none
   JsonValue inspect;
 
   const EntryInfo *find(std::string_view entry) const;

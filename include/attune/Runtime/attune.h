@@ -136,6 +136,11 @@ ATTUNE_API attune_session *attune_session_open(attune_instance *instance,
                                                int64_t batch, int64_t capacity);
 ATTUNE_API attune_status attune_session_step(attune_session *session,
                                              const int64_t *ids, int64_t count);
+/* Encoder-decoders: encodes `inputs`, each with the session's batch, for the
+ * steps that follow, which are the decoder's and start over. */
+ATTUNE_API attune_status attune_session_encode(attune_session *session,
+                                               const attune_tensor *inputs,
+                                               uint32_t num_inputs);
 /* [batch, vocabulary] of the last position, valid until the next step. */
 ATTUNE_API const float *attune_session_logits(const attune_session *session);
 ATTUNE_API int64_t attune_session_vocabulary(const attune_session *session);
@@ -159,6 +164,8 @@ typedef struct attune_generate_options {
 /* Called with each new token; return 0 to stop. */
 typedef int (*attune_token_callback)(void *context, int64_t id);
 
+/* Continues the prompt; an encoder-decoder encodes it and starts from its own
+ * first token. */
 ATTUNE_API attune_status attune_generate(attune_instance *instance,
                                          const int64_t *prompt, int64_t count,
                                          const attune_generate_options *options,

@@ -100,6 +100,16 @@ struct Latent {
   SourceLocation location;
 };
 
+/// Learned biases of scores by distance, in buckets (T5, Raffel et al. 2020).
+/// Role "relative_bias.weight" [buckets, heads]; repeats share the table if its
+/// name has no `{i}`.
+struct RelativeBias {
+  int64_t buckets = 32;
+  int64_t maxDistance = 128;  ///< from here on all fall into the last bucket
+  bool bidirectional = false; ///< half of the buckets are for keys ahead
+  SourceLocation location;
+};
+
 enum class Causal { None, BottomRight, TopLeft };
 enum class Fusion { Auto, Required, Off };
 
@@ -112,7 +122,8 @@ struct Attention {
   int64_t headDim = 0, valueDim = 0;
   bool projections = true;
   bool qkvBias = false, outBias = false;
-  double scale = 0; ///< already defaulted to 1/sqrt(head_dim)
+  bool keyBias = true; ///< with qkvBias: keys have one, too
+  double scale = 0;    ///< already defaulted to 1/sqrt(head_dim)
   Causal causal = Causal::None;
   std::optional<int64_t> window;
   std::optional<double> softcap;
@@ -121,6 +132,7 @@ struct Attention {
   /// Relative positions of Transformer-XL (Dai et al. 2019): roles "r.weight"
   /// [heads*head_dim, D], "r.content_bias" and "r.position_bias".
   bool relative = false;
+  std::optional<RelativeBias> relativeBias;
   std::optional<Rope> rope;
   std::optional<Latent> latent;
   std::optional<Norm> qkNorm; ///< per head, over head_dim; roles q_norm/k_norm
@@ -222,6 +234,7 @@ struct Linear {
   int64_t out = 0;
   bool bias = false;
   Activation activation = Activation::Identity;
+  double scale = 1; ///< multiplies the result
   std::string tied;
 };
 
@@ -263,6 +276,9 @@ struct Generation {
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;
   std::optional<int64_t> pad;
+  /// Encoder-decoders: what the decoder starts from (default bos), and what it
+  /// says first whatever its logits (a target language).
+  std::optional<int64_t> decoderStart, forcedBos;
 };
 
 struct Model {

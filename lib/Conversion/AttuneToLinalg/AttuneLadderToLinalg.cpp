@@ -220,7 +220,7 @@ struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
 
     bool causal = op.getCausal() != CausalAlign::None;
     Value shift; // N - M: how far into the keys the first query stands
-    if (causal || op.getWindow() || op.getSlopes())
+    if (causal || op.getWindow() || op.getSlopes() || op.getDiagonals())
       shift = k.make<arith::SubIOp>(
           k.make<tensor::DimOp>(op.getScores(), k.index(3)),
           k.make<tensor::DimOp>(op.getScores(), k.index(2)));
@@ -245,6 +245,16 @@ struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
           Value row = k.make<linalg::IndexOp>(2);
           Value column = k.make<linalg::IndexOp>(3);
           Value diagonal = k.make<arith::AddIOp>(row, shift);
+          if (Value diagonals = op.getDiagonals()) {
+            Value queries = k.make<tensor::DimOp>(op.getScores(), k.index(2));
+            Value last = k.make<arith::SubIOp>(queries, k.index(1));
+            Value number =
+                k.make<arith::AddIOp>(k.make<arith::SubIOp>(column, row), last);
+            Value head = k.make<linalg::IndexOp>(1);
+            Value bias =
+                k.make<tensor::ExtractOp>(diagonals, ValueRange{head, number});
+            score = k.make<arith::AddFOp>(score, bias);
+          }
           if (op.getSlopes()) {
             Value distance = k.make<arith::SIToFPOp>(
                 k.b.getF32Type(),

@@ -183,6 +183,10 @@ private:
     OpFoldResult zero = k.b.getIndexAttr(0), one = k.b.getIndexAttr(1);
     Value q = cut(k, query, with(rowAt, zero), with(rowSizes, width(query)));
     Value slopes = perHead(op.getSlopes()), sinks = perHead(op.getSinks());
+    Value diagonals = op.getDiagonals();
+    if (diagonals)
+      diagonals = cut(k, diagonals, {rowAt[1], zero},
+                      {rowSizes[1], getAsOpFoldResult(k.dim(diagonals, 1))});
     KernelBuilder::Values states = {
         startState(k, with(rowSizes, width(value)), tileQueries, 0.0),
         startState(k, rowSizes, tileQueries, -INFINITY),
@@ -202,9 +206,9 @@ private:
                                 with(rowSizes, keys));
           auto step = OnlineAttentionOp::create(
               k.b, k.loc, carried[0].getType(), carried[1].getType(),
-              carried[2].getType(), q, kBlock, vBlock, mask, bias, slopes,
-              firstQuery, first, numQueries, numKeys, carried[0], carried[1],
-              carried[2], op.getScaleAttr(), op.getCausalAttr(),
+              carried[2].getType(), q, kBlock, vBlock, mask, bias, diagonals,
+              slopes, firstQuery, first, numQueries, numKeys, carried[0],
+              carried[1], carried[2], op.getScaleAttr(), op.getCausalAttr(),
               op.getWindowAttr(), op.getSoftcapAttr());
           return KernelBuilder::Values(step.getResults());
         });

@@ -122,6 +122,16 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
       Value x = k.load(bias, place(k, bias, row, start), lanes, valid);
       score = arith::AddFOp::create(k.b, k.loc, score, x);
     }
+    if (Value diagonals = op.getDiagonals()) {
+      Value head = k.add(k.mul(kvHead, group), row.head);
+      // Of the first lane's key: counted from the last query's first key.
+      Value key = k.add(op.getKeyOffset(), start);
+      Value query = k.add(op.getQueryOffset(), row.query);
+      Value last = k.sub(op.getNumQueries(), k.index(1));
+      Value number = k.add(k.sub(key, query), last);
+      Value x = k.load(diagonals, {head, number}, lanes, valid);
+      score = arith::AddFOp::create(k.b, k.loc, score, x);
+    }
     if (Value slopes = op.getSlopes()) {
       Value head = k.add(k.mul(kvHead, group), row.head);
       Value slope = k.splat(k.loadScalar(slopes, {head}), lanes);

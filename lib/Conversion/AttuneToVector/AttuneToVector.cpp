@@ -36,6 +36,7 @@ struct ConvertAttuneToVector final
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);
+    populateRelativeBiasPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
   }

@@ -29,6 +29,7 @@ void populateEmbeddingPatterns(mlir::RewritePatternSet &,
 void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateRelativeBiasPatterns(mlir::RewritePatternSet &);
 
 /// `activation(x)` on a vector of f32.
 mlir::Value emitActivation(KernelBuilder &k, Activation activation,

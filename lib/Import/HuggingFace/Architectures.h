@@ -34,13 +34,22 @@ struct Architecture {
   /// The first one is meant where "architectures" is absent.
   std::vector<ModelClass> classes;
   std::optional<spec::Model> (*import)(ImportContext &context);
+  /// Has an encoder and a decoder; `import` may set token ids of generation
+  /// that hold where no file names any.
+  bool encoderDecoder = false;
 };
 
 /// In alphabetical order; a new architecture is added to Architectures.cpp.
 const std::vector<Architecture> &architectures();
 
+std::optional<spec::Model> importBart(ImportContext &context);
 std::optional<spec::Model> importGPT2(ImportContext &context);
 std::optional<spec::Model> importLlama(ImportContext &context);
+std::optional<spec::Model> importMarian(ImportContext &context);
+std::optional<spec::Model> importMBart(ImportContext &context);
+std::optional<spec::Model> importMT5(ImportContext &context);
+std::optional<spec::Model> importPegasus(ImportContext &context);
+std::optional<spec::Model> importT5(ImportContext &context);
 
 } // namespace attune::hf
 

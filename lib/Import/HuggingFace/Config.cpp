@@ -121,6 +121,11 @@ std::string Config::text(std::string_view key, const std::string &fallback) {
 
 std::optional<spec::Activation>
 Config::activation(std::string_view key, const std::string &fallback) {
+  return activationNamed(text(key, fallback), key);
+}
+
+std::optional<spec::Activation> Config::activationNamed(const std::string &name,
+                                                        std::string_view key) {
   using spec::Activation;
   // gelu_fast and gelu_accurate are the tanh form with its constants written
   // in another order.
@@ -140,7 +145,6 @@ Config::activation(std::string_view key, const std::string &fallback) {
       {"tanh", Activation::Tanh},
       {"linear", Activation::Identity},
   };
-  std::string name = text(key, fallback);
   std::string known;
   for (const auto &[spelling, activation] : names) {
     if (name == spelling)

@@ -55,6 +55,9 @@ public:
   std::string text(std::string_view key, const std::string &fallback);
   std::optional<spec::Activation> activation(std::string_view key,
                                              const std::string &fallback);
+  /// The activation of this name, which came from `key`.
+  std::optional<spec::Activation> activationNamed(const std::string &name,
+                                                  std::string_view key);
   /// A token id or a list of them.
   std::vector<int64_t> ids(std::string_view key);
 

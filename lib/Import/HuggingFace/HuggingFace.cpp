@@ -123,8 +123,6 @@ static void ignoreCommonKeys(Config &config) {
       // model_type names.
       "auto_map",
   });
-  config.mustBeFalse("is_encoder_decoder",
-                     "encoder-decoder models of this type are not supported");
   if (const Value *pruned = config.get("pruned_heads");
       pruned && !(pruned->members.empty() && pruned->elements.empty()))
     config.error("pruned_heads", "pruned heads are not supported");
@@ -247,7 +245,8 @@ static std::vector<int64_t> readIds(Config &config, std::string_view key,
 /// End, begin and padding ids: generation_config.json where it has them, else
 /// config.json.
 static bool readGeneration(Config &config, const fs::path &folder,
-                           int64_t vocab, spec::Generation &generation,
+                           int64_t vocab, bool encoderDecoder,
+                           spec::Generation &generation,
                            DiagnosticEngine &diags) {
   auto read = [&](Config &from) {
     std::vector<int64_t> eos = readIds(from, "eos_token_id", vocab, diags);
@@ -259,6 +258,15 @@ static bool readGeneration(Config &config, const fs::path &folder,
       generation.bos = bos.front();
     if (!generation.pad && !pad.empty())
       generation.pad = pad.front();
+    auto one = [&](const char *key, std::optional<int64_t> &id) {
+      std::vector<int64_t> ids = readIds(from, key, vocab, diags);
+      if (!id && !ids.empty())
+        id = ids.front();
+    };
+    if (!encoderDecoder)
+      return;
+    one("decoder_start_token_id", generation.decoderStart);
+    one("forced_bos_token_id", generation.forcedBos);
   };
   fs::path path = folder / "generation_config.json";
   if (isThere(path)) {
@@ -283,8 +291,24 @@ static bool readGeneration(Config &config, const fs::path &folder,
   return true;
 }
 
+/// Ids that the architecture's class takes where no file names any.
+static void fillGeneration(const spec::Generation &defaults, int64_t vocab,
+                           spec::Generation &generation) {
+  auto fill = [&](std::optional<int64_t> &id, std::optional<int64_t> fallback) {
+    if (!id && fallback && *fallback < vocab)
+      id = fallback;
+  };
+  if (generation.eos.empty())
+    for (int64_t id : defaults.eos)
+      if (id < vocab)
+        generation.eos.push_back(id);
+  fill(generation.bos, defaults.bos);
+  fill(generation.pad, defaults.pad);
+  fill(generation.decoderStart, defaults.decoderStart);
+}
+
 static int64_t vocabularyOf(const spec::Model &model) {
-  for (const spec::Layer &layer : model.streams.front().layers)
+  for (const spec::Layer &layer : model.streams.back().layers)
     if (const auto *embedding = std::get_if<spec::Embedding>(&layer.op))
       return embedding->vocab;
   return maxSize;
@@ -356,11 +380,17 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   }
 
   ignoreCommonKeys(config);
+  if (architecture->encoderDecoder)
+    config.ignore({"is_encoder_decoder"});
+  else
+    config.mustBeFalse("is_encoder_decoder",
+                       "encoder-decoder models of this type are not supported");
   spec::DType dtype = readDType(config, context.checkpoint);
   spec::Generation generation;
   std::optional<spec::Model> model = architecture->import(context);
   int64_t vocab = model ? vocabularyOf(*model) : maxSize;
-  bool read = readGeneration(config, result.folder, vocab, generation, diags);
+  bool read = readGeneration(config, result.folder, vocab,
+                             architecture->encoderDecoder, generation, diags);
   config.finish(std::string("the architecture '") + architecture->modelType +
                 "'");
   if (!read || !model || reporter.getNumErrors())
@@ -370,6 +400,7 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
     model->name = name;
   model->file = file;
   model->dtype = dtype;
+  fillGeneration(model->generation, vocab, generation);
   model->generation = generation;
   if (model->inputs.empty()) {
     spec::TensorSpec ids;

@@ -102,6 +102,10 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     generation["bos"] = *info.bos;
   if (info.pad)
     generation["pad"] = *info.pad;
+  if (info.decoderStart)
+    generation["decoder_start"] = *info.decoderStart;
+  if (info.forcedBos)
+    generation["forced_bos"] = *info.forcedBos;
   llvm::json::Object metadata{{"name", info.name},
                               {"abi", ATTUNE_ABI_VERSION},
                               {"entries", std::move(entries)},

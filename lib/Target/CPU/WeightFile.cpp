@@ -243,11 +243,15 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
     const runtime::TensorInfo *info = values.checkpoint->find(source.tensor);
     piece.data = info->data;
     piece.dtype = info->dtype;
-    piece.transposed = source.transposed && info->shape.size() > 1;
+    piece.transposed =
+        source.transposed && info->shape.size() > 1 && shape.size() > 1;
     piece.tensorRows =
         info->shape.empty()
             ? 1
             : (piece.transposed ? info->shape.back() : info->shape.front());
+    // A vector may be kept as a row.
+    if (shape.size() == 1 && info->shape.size() == 2)
+      piece.tensorRows = info->shape.back();
     piece.rows =
         (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
     if (piece.transposed)

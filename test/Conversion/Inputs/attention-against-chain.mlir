@@ -2,7 +2,8 @@
 // attention_case.py fills in the words between at signs.
 
 func.func @fused(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@ELEM@>, %v: tensor<?x@HKV@x?x@DV@x@ELEM@>,
-                 %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>)
+                 %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>,
+                 %diagonals: tensor<@HQ@x?xf32>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>) {
   %y, %lse = attune.attention %q, %k, %v scale @SCALE@ @OPERANDS@ @SINKS@ @ATTRIBUTES@
     : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@> -> tensor<?x@HQ@x?x@DV@x@ELEM@> lse tensor<?x@HQ@x?xf32>
@@ -10,7 +11,8 @@ func.func @fused(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@
 }
 
 func.func @chain(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@ELEM@>, %v: tensor<?x@HKV@x?x@DV@x@ELEM@>,
-                 %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>)
+                 %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>,
+                 %diagonals: tensor<@HQ@x?xf32>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>) {
   %e = attune.similarity %q, %k scale @SCALE@ : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@> -> tensor<?x@HQ@x?x?xf32>
   %f = attune.mask_scores %e @OPERANDS@ @ATTRIBUTES@ : tensor<?x@HQ@x?x?xf32>
@@ -127,17 +129,26 @@ func.func @main() {
     %1 = math.absf %0 : f32
     tensor.yield %1 : f32
   } : tensor<@HQ@xf32>
+  %c1 = arith.constant 1 : index
+  %sum = arith.addi %queries, %keys : index
+  %count = arith.subi %sum, %c1 : index
+  %diagonals = tensor.generate %count {
+  ^bb0(%h: index, %n: index):
+    %seed = arith.constant 55 : index
+    %0 = func.call @number(%c0, %h, %n, %c0, %seed) : (index, index, index, index, index) -> f32
+    tensor.yield %0 : f32
+  } : tensor<@HQ@x?xf32>
   %sinks = tensor.generate {
   ^bb0(%h: index):
     %0 = func.call @number(%c0, %h, %c2, %c2, %c2) : (index, index, index, index, index) -> f32
     tensor.yield %0 : f32
   } : tensor<@HQ@xf32>
 
-  %y:2 = call @fused(%q, %k, %v, %mask, %bias, %slopes, %sinks)
-    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>)
+  %y:2 = call @fused(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals)
+    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>)
-  %z:2 = call @chain(%q, %k, %v, %mask, %bias, %slopes, %sinks)
-    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>)
+  %z:2 = call @chain(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals)
+    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>)
 
   %start = arith.constant dense<0.0> : tensor<f32>

@@ -4,7 +4,7 @@ Usage: attention_case.py [key=value]...
 
 Keys are the defaults below. `mask=batch` is one row of keys for each batch,
 `mask=rows` one for each query as well, `mask=heads` one for each head too;
-`with=` lists further operands: bias, slopes, sinks.
+`with=` lists further operands: bias, diagonals, slopes, sinks.
 """
 
 import os
@@ -30,6 +30,8 @@ if case["mask"]:
     operands.append(f"mask %mask : tensor<?x{mask_heads}x{mask_rows}x?xi1>")
 if "bias" in extra:
     operands.append(f"bias %bias : tensor<1x{heads}x?x?xf32>")
+if "diagonals" in extra:
+    operands.append(f"diagonals %diagonals : tensor<{heads}x?xf32>")
 if "slopes" in extra:
     operands.append(f"slopes %slopes : tensor<{heads}xf32>")
 wide = case["type"] == "f32"

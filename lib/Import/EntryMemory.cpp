@@ -1,0 +1,122 @@
+//===- EntryMemory.cpp - What one stream gives another ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EntryImporter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attune;
+
+/// Keys and values of another stream are made of its last layer's result.
+LogicalResult EntryImporter::fillMemory(const spec::Attention &cross,
+                                        LayerScope &scope) {
+  for (const StreamState &other : streams) {
+    if (&other == stream)
+      break;
+    if (other.spec.name != cross.source)
+      continue;
+    if (decode) { // its result was turned into keys and values before
+      scope.memoryMask = other.mask;
+      return success();
+    }
+    if (other.result.shape.size() != 3) {
+      diags.error(cross.location, "attention to stream '" + cross.source +
+                                      "' needs [batch, tokens, width] from it");
+      return failure();
+    }
+    scope.memory = other.result.value;
+    scope.memoryMask = other.mask;
+    return success();
+  }
+  diags.error(cross.location, "attention to stream '" + cross.source +
+                                  "', which does not stand before this one");
+  return failure();
+}
+
+/// The function that puts one repeat's keys and values into the caches. Like a
+/// block it has a frame of its own.
+func::FuncOp EntryImporter::createCross(size_t number, Type keys, Type values) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const spec::Attention &cross = *getCrossAttention(layer);
+  Location at = loc(cross.location);
+  LayerScope scope;
+  if (failed(fillMemory(cross, scope)))
+    return {};
+  SmallVector<Type> types = {builder.getIndexType(), scope.memory.getType(),
+                             keys, values};
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(function);
+  auto callee =
+      func::FuncOp::create(builder, at, stream->symbols[number] + "_encode",
+                           builder.getFunctionType(types, {keys, values}));
+  callee.setPrivate();
+  SmallVector<Location> locs(types.size(), at);
+  Block *body = builder.createBlock(&callee.getBody(), {}, types, locs);
+  scope.index = body->getArgument(0);
+  scope.memory = body->getArgument(1);
+  AttentionOperands operands;
+  if (!LayerImporter(builder, shared.weights, layer, stream->symbols[number],
+                     scope, diags)
+           .crossKeysAndValues(cross, operands))
+    return {};
+  Value zero = arith::ConstantIndexOp::create(builder, at, 0);
+  auto append = [&](Value rows, Value cache) -> Value {
+    return CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
+                                 scope.index, zero);
+  };
+  Value results[] = {append(operands.key, body->getArgument(2)),
+                     append(operands.value, body->getArgument(3))};
+  func::ReturnOp::create(builder, at, results);
+  return callee;
+}
+
+/// Keys and values of every attention to another stream: [repeats, batch,
+/// heads, tokens, width], which is how a step reads a cache.
+LogicalResult EntryImporter::importCrossCaches() {
+  for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
+    const spec::Layer &layer = stream->spec.layers[n];
+    const spec::Attention *cross = getCrossAttention(layer);
+    if (!cross)
+      continue;
+    Location at = loc(cross->location);
+    LayerScope scope;
+    if (failed(fillMemory(*cross, scope)))
+      return failure();
+    auto sizeOf = [&](int64_t dim) -> Value {
+      return tensor::DimOp::create(builder, at, scope.memory, dim);
+    };
+    Value batch = sizeOf(0), tokens = sizeOf(1);
+    auto fresh = [&](int64_t width) -> Value {
+      SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(layer.repeat),
+                                         batch,
+                                         builder.getIndexAttr(cross->kvHeads),
+                                         tokens, builder.getIndexAttr(width)};
+      return tensor::EmptyOp::create(builder, at, sizes, builder.getF32Type());
+    };
+    Value keys = fresh(cross->headDim);
+    Value values = fresh(cross->valueDim ? cross->valueDim : cross->headDim);
+    func::FuncOp callee = createCross(n, keys.getType(), values.getType());
+    if (!callee)
+      return failure();
+    auto loop = scf::ForOp::create(builder, at, index(0), index(layer.repeat),
+                                   index(1), ValueRange{keys, values});
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(loop.getBody());
+      auto next = func::CallOp::create(
+          builder, at, callee,
+          ValueRange{loop.getInductionVar(), scope.memory,
+                     loop.getRegionIterArg(0), loop.getRegionIterArg(1)});
+      scf::YieldOp::create(builder, at, next.getResults());
+    }
+    crossCaches[n] = {loop.getResult(0), loop.getResult(1)};
+  }
+  return success();
+}

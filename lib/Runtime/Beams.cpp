@@ -1,0 +1,215 @@
+//===- Beams.cpp - Beam search --------------------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Beams.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune::runtime {
+
+namespace {
+
+struct Candidate {
+  double score;
+  int64_t beam, id;
+};
+
+/// A text that ended, by its score per token.
+struct Finished {
+  double score;
+  std::vector<int64_t> ids;
+};
+
+class Search {
+public:
+  Search(Session &session, int64_t beams, const std::vector<int64_t> &ends)
+      : session(session), beams(beams), ends(ends), texts(beams),
+        scores(beams, minusInfinity) {
+    scores[0] = 0; // all beams are the same at first
+  }
+
+  /// Takes the logits of all beams a token further. `forced` is an id, or -1.
+  bool extend(int64_t forced, Error &error);
+  /// Whether no open text can become better than what ended.
+  bool isDone() const;
+  std::vector<int64_t> best(bool &ended);
+  /// The last token of each beam.
+  const int64_t *lastIds() {
+    last.clear();
+    for (const std::vector<int64_t> &text : texts)
+      last.push_back(text.back());
+    return last.data();
+  }
+
+private:
+  static constexpr double minusInfinity = -HUGE_VAL;
+  bool isEnd(int64_t id) const {
+    return std::find(ends.begin(), ends.end(), id) != ends.end();
+  }
+  bool collect(int64_t forced, Error &error);
+  void finish(double score, std::vector<int64_t> ids);
+
+  Session &session;
+  const int64_t beams;
+  const std::vector<int64_t> &ends;
+  std::vector<std::vector<int64_t>> texts;
+  std::vector<double> scores;
+  std::vector<Candidate> candidates; ///< best first
+  std::vector<Finished> finished;
+  std::vector<int64_t> last;
+};
+
+bool better(const Candidate &a, const Candidate &b) {
+  if (a.score != b.score)
+    return a.score > b.score;
+  return a.beam != b.beam ? a.beam < b.beam : a.id < b.id;
+}
+
+/// The best continuations: twice as many as beams, as each beam may end.
+bool Search::collect(int64_t forced, Error &error) {
+  int64_t vocabulary = session.vocabulary();
+  auto wanted = static_cast<size_t>(2 * beams);
+  candidates.clear();
+  for (int64_t beam = 0; beam < beams; ++beam) {
+    if (scores[beam] == minusInfinity)
+      continue;
+    if (forced >= 0) {
+      candidates.push_back({scores[beam], beam, forced});
+      continue;
+    }
+    const float *logits = session.logits() + beam * vocabulary;
+    double largest = minusInfinity, sum = 0;
+    for (int64_t id = 0; id < vocabulary; ++id) {
+      if (!(logits[id] < HUGE_VALF))
+        return error.set(ExitInternalError, "a logit is not a number");
+      largest = std::max<double>(largest, logits[id]);
+    }
+    if (largest == minusInfinity)
+      return error.set(ExitInternalError, "all logits are minus infinity");
+    for (int64_t id = 0; id < vocabulary; ++id)
+      sum += std::exp(logits[id] - largest);
+    double shift = scores[beam] - largest - std::log(sum);
+    for (int64_t id = 0; id < vocabulary; ++id) {
+      Candidate candidate = {logits[id] + shift, beam, id};
+      if (candidate.score == minusInfinity)
+        continue;
+      if (candidates.size() == wanted) {
+        if (!better(candidate, candidates.back()))
+          continue;
+        candidates.pop_back();
+      }
+      candidates.insert(std::upper_bound(candidates.begin(), candidates.end(),
+                                         candidate, better),
+                        candidate);
+    }
+  }
+  return true;
+}
+
+void Search::finish(double score, std::vector<int64_t> ids) {
+  Finished text = {score / static_cast<double>(ids.size()), std::move(ids)};
+  auto place = std::find_if(
+      finished.begin(), finished.end(),
+      [&](const Finished &other) { return text.score > other.score; });
+  finished.insert(place, std::move(text));
+  if (static_cast<int64_t>(finished.size()) > beams)
+    finished.pop_back();
+}
+
+bool Search::extend(int64_t forced, Error &error) {
+  if (!collect(forced, error))
+    return false;
+  std::vector<std::vector<int64_t>> next;
+  std::vector<double> nextScores;
+  std::vector<int64_t> rows;
+  int64_t rank = 0;
+  for (const Candidate &candidate : candidates) {
+    std::vector<int64_t> text = texts[candidate.beam];
+    text.push_back(candidate.id);
+    if (isEnd(candidate.id)) {
+      if (rank++ < beams)
+        finish(candidate.score, std::move(text));
+      continue;
+    }
+    ++rank;
+    if (static_cast<int64_t>(next.size()) == beams)
+      break;
+    next.push_back(std::move(text));
+    nextScores.push_back(candidate.score);
+    rows.push_back(candidate.beam);
+  }
+  // Beams without a text of their own follow the first one and never win.
+  while (!next.empty() && static_cast<int64_t>(next.size()) < beams) {
+    next.push_back(next.front());
+    nextScores.push_back(minusInfinity);
+    rows.push_back(rows.front());
+  }
+  if (next.empty()) { // every continuation ended
+    scores.assign(beams, minusInfinity);
+    return true;
+  }
+  texts = std::move(next);
+  scores = std::move(nextScores);
+  return session.select(rows.data(), error);
+}
+
+bool Search::isDone() const {
+  double open = *std::max_element(scores.begin(), scores.end());
+  if (open == minusInfinity)
+    return true;
+  return static_cast<int64_t>(finished.size()) == beams &&
+         finished.back().score >=
+             open / static_cast<double>(texts.front().size());
+}
+
+std::vector<int64_t> Search::best(bool &ended) {
+  std::vector<int64_t> result;
+  double highest = minusInfinity;
+  ended = !finished.empty();
+  if (ended) {
+    highest = finished.front().score;
+    result = finished.front().ids;
+  }
+  if (isDone())
+    return result;
+  for (int64_t beam = 0; beam < beams; ++beam) {
+    double score = scores[beam] / static_cast<double>(texts[beam].size());
+    if (scores[beam] == minusInfinity || score <= highest)
+      continue;
+    highest = score;
+    result = texts[beam];
+    ended = false;
+  }
+  return result;
+}
+
+} // namespace
+
+bool searchBeams(Session &session, const BeamOptions &options,
+                 const std::vector<int64_t> &start, std::vector<int64_t> &best,
+                 bool &ended, Error &error) {
+  auto length = static_cast<int64_t>(start.size());
+  std::vector<int64_t> ids;
+  for (int64_t beam = 0; beam < options.beams; ++beam)
+    ids.insert(ids.end(), start.begin(), start.end());
+  if (!session.step(ids.data(), length, error))
+    return false;
+  Search search(session, options.beams, options.ends);
+  for (int64_t count = 1;; ++count) {
+    if (!search.extend(count == 1 ? options.forced : -1, error))
+      return false;
+    if (count == options.limit || search.isDone())
+      break;
+    if (!session.step(search.lastIds(), 1, error))
+      return false;
+  }
+  best = search.best(ended);
+  return true;
+}
+
+} // namespace attune::runtime
