@@ -98,7 +98,8 @@ void LayerParser::parseLatent(const Object &object, const Object &options,
   if (latent.norm.kind != NormKind::RMSNorm)
     options.error("norm", "compressed rows take an rms_norm");
 
-  for (const char *key : {"source", "relative", "relative_bias", "qk_norm", "alibi"})
+  for (const char *key :
+       {"source", "relative", "relative_bias", "qk_norm", "alibi"})
     if (object.has(key))
       object.error(key, "has no meaning for latent attention");
   if (object.has("kv_heads"))
