@@ -348,10 +348,14 @@ LogicalResult EntryImporter::importBareAttention(size_t number) {
   auto value = [&](const std::string &name) {
     return name.empty() ? Value() : inputs[name].value;
   };
-  AttentionOperands operands = {value(op.queryInput), value(op.keyInput),
-                                value(op.valueInput), value(op.maskInput),
-                                value(op.biasInput),  value(op.slopesInput),
-                                value(op.sinksInput)};
+  AttentionOperands operands;
+  operands.query = value(op.queryInput);
+  operands.key = value(op.keyInput);
+  operands.value = value(op.valueInput);
+  operands.mask = value(op.maskInput);
+  operands.bias = value(op.biasInput);
+  operands.slopes = value(op.slopesInput);
+  operands.sinks = value(op.sinksInput);
   Location at = loc(op.location.line ? op.location : layer.location);
   auto [result, lse] =
       buildAttention(builder, at, op, operands, /*decoding=*/false);
