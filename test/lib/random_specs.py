@@ -60,6 +60,8 @@ class Generator:
         if self.chance(0.4):
             rope["channels"] = self.random.randrange(2, width + 1, 2)
         kind = self.pick("none", "none", "linear", "llama3", "yarn", "dynamic")
+        if kind == "dynamic" and rope.get("channels", width) < 4:
+            kind = "none"  # its exponent is R / (R - 2)
         if kind != "none":
             rope["scaling"] = {"type": kind, "factor": self.pick(2, 4, 8)}
             if kind != "linear":
@@ -83,7 +85,7 @@ class Generator:
             causal = self.pick(False, True, True, "top_left")
             if causal:
                 attention["causal"] = causal
-            if self.chance(0.25):
+            if causal and self.chance(0.35):
                 attention["window"] = self.pick(1, 2, 5, 16, 100)
             positions = self.pick("none", "none", "rope", "rope", "alibi")
             if positions == "rope":
@@ -95,7 +97,8 @@ class Generator:
         if self.chance(0.2):
             attention["softcap"] = self.pick(1.0, 5.0, 30.0)
         if self.chance(0.2):
-            attention["qk_norm"] = self.norm()
+            attention["qk_norm"] = dict(self.norm(), kind="rms_norm")
+            attention["qk_norm"].pop("bias", None)
         if self.chance(0.5):
             attention["bias"] = self.pick(
                 True, {"qkv": True}, {"out": True})
@@ -111,23 +114,28 @@ class Generator:
         return ffn
 
     def block(self, source=None):
+        # Sublayers side by side have no room for a third.
         block = {"placement": self.pick("pre", "pre", "post", "peri",
-                                        "parallel"),
+                                        "pre" if source else "parallel"),
                  "norm": self.norm()}
         if self.chance(0.85):
             block["attention"] = self.attention()
         if source:
             block["cross"] = self.attention(source)
-        if self.chance(0.5) or len(block) == 2:
+        if (self.chance(0.4) or len(block) == 2 or
+                block["placement"] == "parallel"):
             block["ffn"] = self.ffn()
+        if block["placement"] == "parallel":
+            block.setdefault("attention", self.attention())
         return {"block": block}
 
     def layers(self, label, source=None):
-        """One to three layers; the heavier kinds are rarer."""
+        """One layer or two. Attention has the most variants and is the most
+        frequent."""
         layers = []
-        for _ in range(self.pick(1, 1, 1, 2)):
-            kind = self.pick("block", "block", "attention", "ffn", "norm",
-                             "linear")
+        for _ in range(self.pick(1, 1, 1, 1, 2)):
+            kind = self.pick("block", "block", "block", "attention",
+                             "attention", "attention", "ffn", "norm", "linear")
             if source or kind == "block":
                 layer = self.block(source)
                 source = None
