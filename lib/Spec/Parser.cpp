@@ -417,8 +417,10 @@ void ModelParser::checkNames() {
   };
   for (const Entry &entry : entries) {
     const Layer &layer = get(entry);
-    if (clash(entry, layer.name) || layer.name.find("{i}") == std::string::npos)
+    if (layer.name.find("{i}") == std::string::npos) {
+      clash(entry, layer.name);
       continue;
+    }
     for (int64_t i = 0; i < layer.repeat; ++i)
       if (clash(entry, numbered(layer.name, layer.first + i)))
         break;

@@ -43,12 +43,17 @@ struct Architecture {
 const std::vector<Architecture> &architectures();
 
 std::optional<spec::Model> importBart(ImportContext &context);
+std::optional<spec::Model> importDeepSeekV2(ImportContext &context);
+std::optional<spec::Model> importDeepSeekV3(ImportContext &context);
 std::optional<spec::Model> importGPT2(ImportContext &context);
 std::optional<spec::Model> importLlama(ImportContext &context);
 std::optional<spec::Model> importMarian(ImportContext &context);
 std::optional<spec::Model> importMBart(ImportContext &context);
+std::optional<spec::Model> importMixtral(ImportContext &context);
 std::optional<spec::Model> importMT5(ImportContext &context);
 std::optional<spec::Model> importPegasus(ImportContext &context);
+std::optional<spec::Model> importQwen2MoE(ImportContext &context);
+std::optional<spec::Model> importQwen3MoE(ImportContext &context);
 std::optional<spec::Model> importT5(ImportContext &context);
 
 } // namespace attune::hf

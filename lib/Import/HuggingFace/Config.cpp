@@ -97,6 +97,20 @@ double Config::real(std::string_view key, std::optional<double> fallback) {
   return value->real;
 }
 
+int64_t Config::count(std::string_view key, int64_t fallback) {
+  const Value *value = peek(key);
+  if (value && value->isNumber() && value->real == 0) {
+    get(key);
+    return 0;
+  }
+  return integer(key, fallback);
+}
+
+bool Config::isNull(std::string_view key) const {
+  const Value *value = object.find(key);
+  return value && value->kind == Value::Kind::Null;
+}
+
 bool Config::flag(std::string_view key, bool fallback) {
   const Value *value = get(key);
   if (!value)

@@ -49,8 +49,12 @@ public:
   int64_t layers(std::string_view key, int64_t fallback) {
     return integer(key, fallback, maxLayers);
   }
+  /// A whole number from 0 on.
+  int64_t count(std::string_view key, int64_t fallback);
   /// A finite number above zero; an integer will do.
   double real(std::string_view key, std::optional<double> fallback);
+  /// The key is there and null, where that differs from its being absent.
+  bool isNull(std::string_view key) const;
   bool flag(std::string_view key, bool fallback);
   std::string text(std::string_view key, const std::string &fallback);
   std::optional<spec::Activation> activation(std::string_view key,

@@ -1,0 +1,47 @@
+//===- Mixtral.cpp - Mixtral and OLMoE --------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mixtures.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+std::optional<Model> importMixtral(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 14336;
+  defaults.kvHeads = 8;
+  defaults.length = 4096 * 32;
+  defaults.eps = 1e-5;
+  defaults.rope.theta = 1e6;
+  std::optional<LlamaConfig> llama = readLlama(context, "mixtral", defaults);
+  MoE moe;
+  moe.location = config.locate("num_local_experts");
+  moe.experts = config.integer("num_local_experts", 8);
+  moe.active = config.integer("num_experts_per_tok", 2);
+  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
+               moe.experts);
+  ignoreRouterKeys(config);
+  if (llama && config.get("sliding_window"))
+    llama->block.attention->window =
+        config.integer("sliding_window", std::nullopt);
+  if (!llama || config.hasErrors())
+    return std::nullopt;
+  moe.width = llama->block.ffn->width;
+  moe.activation = llama->block.ffn->activation;
+  moe.router.renormalise = true;
+  for (auto [role, tensor] :
+       {std::pair("moe.router", "block_sparse_moe.gate"),
+        std::pair("moe.experts.{e}.gate", "block_sparse_moe.experts.{e}.w1"),
+        std::pair("moe.experts.{e}.up", "block_sparse_moe.experts.{e}.w3"),
+        std::pair("moe.experts.{e}.down", "block_sparse_moe.experts.{e}.w2")})
+    llama->tensors.push_back({role, tensor});
+  return buildMixture(context, *llama, moe, [](int64_t) { return true; });
+}
+
+} // namespace attune::hf

@@ -1,0 +1,75 @@
+//===- Mixtures.cpp - What mixture-of-experts models share ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mixtures.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+void ignoreRouterKeys(Config &config) {
+  config.ignore({"output_router_logits", "router_aux_loss_coef",
+                 "router_jitter_noise", "aux_loss_alpha", "seq_aux",
+                 "pretraining_tp", "ep_size", "ep_group"});
+}
+
+void checkExperts(Config &config, const char *activeKey, int64_t active,
+                  const char *expertsKey, int64_t experts) {
+  if (active > experts)
+    config.error(activeKey, std::to_string(active) + " is more than the " +
+                                std::to_string(experts) + " experts (" +
+                                expertsKey + ")");
+}
+
+TensorNames mixtureTensors(const char *shared) {
+  // Tables keep pointers; the two names of shared experts are known.
+  bool plural = std::string_view(shared) == "shared_experts";
+  return {{"moe.router", "mlp.gate"},
+          {"moe.router.bias", "mlp.gate.e_score_correction_bias"},
+          {"moe.experts.{e}.gate", "mlp.experts.{e}.gate_proj"},
+          {"moe.experts.{e}.up", "mlp.experts.{e}.up_proj"},
+          {"moe.experts.{e}.down", "mlp.experts.{e}.down_proj"},
+          {"moe.shared.gate", plural ? "mlp.shared_experts.gate_proj"
+                                     : "mlp.shared_expert.gate_proj"},
+          {"moe.shared.up",
+           plural ? "mlp.shared_experts.up_proj" : "mlp.shared_expert.up_proj"},
+          {"moe.shared.down", plural ? "mlp.shared_experts.down_proj"
+                                     : "mlp.shared_expert.down_proj"},
+          {"moe.shared_gate", "mlp.shared_expert_gate"}};
+}
+
+Model buildMixture(ImportContext &context, const LlamaConfig &llama,
+                   const MoE &mixture,
+                   const std::function<bool(int64_t)> &isSparse) {
+  Model model;
+  model.name = llama.name;
+  model.context = llama.context;
+  StreamBuilder stream(context.config,
+                       context.prefixFor("model.", "embed_tokens.weight"));
+  stream.embedding("embed_tokens", llama.vocab, llama.width,
+                   llama.embeddingScale);
+  Block sparse = llama.block;
+  sparse.ffn.reset();
+  sparse.moe = mixture;
+  for (int64_t first = 0; first < llama.layers;) {
+    int64_t end = first + 1;
+    while (end < llama.layers && isSparse(end) == isSparse(first))
+      ++end;
+    stream
+        .blocks("layers.{i}", "num_hidden_layers", end - first,
+                isSparse(first) ? sparse : llama.block, llama.tensors)
+        .first = first;
+    first = end;
+  }
+  stream.norm("norm", llama.norm);
+  if (context.languageModel)
+    stream.head("lm_head", llama.vocab, llama.tied ? "embed_tokens" : "");
+  model.streams.push_back(stream.take());
+  return model;
+}
+
+} // namespace attune::hf
