@@ -89,6 +89,17 @@ def Attune_GroupScoreAttr : EnumAttr<Attune_Dialect, Attune_GroupScore,
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attune_PoolKind : Attune_Enum<"PoolKind",
+    "how one vector is made of the tokens of a sequence", [
+      I32EnumCase<"Token", 0, "token">, // the one with a given number
+      I32EnumCase<"Last", 1, "last">,   // the last that is visible
+      I32EnumCase<"Mean", 2, "mean">,   // of the visible ones
+      I32EnumCase<"Max", 3, "max">,
+    ]>;
+def Attune_PoolKindAttr : EnumAttr<Attune_Dialect, Attune_PoolKind, "pool"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
   let mnemonic = "source";
   let summary = "a piece of a weight: rows of one checkpoint tensor";

@@ -24,6 +24,7 @@ void AttuneDialect::initialize() {
   registerFFNOps();
   registerMoEOps();
   registerNormOps();
+  registerTokenOps();
   registerViewOps();
   registerWeightOps();
 }

@@ -36,6 +36,7 @@ def Attune_Dialect : Dialect {
     void registerFFNOps();
     void registerMoEOps();
     void registerNormOps();
+    void registerTokenOps();
     void registerViewOps();
     void registerWeightOps();
   }];

@@ -15,6 +15,7 @@ include "AttuneFFNOps.td"
 include "AttuneMoEOps.td"
 include "AttuneEmbeddingOps.td"
 include "AttuneCacheOps.td"
+include "AttuneTokenOps.td"
 include "AttuneViewOps.td"
 
 #endif // ATTUNE_OPS_TD

@@ -74,6 +74,7 @@ public:
 private:
   double extentOf(const Dim &dim) const;
   Extent extentOf(const Stream &stream) const;
+  void startPlaces(const Stream &stream);
   const TensorSpec *findInput(const std::string &name) const;
 
   void countLayer(const Layer &layer);
@@ -87,6 +88,7 @@ private:
   void countLatent(const std::string &prefix, const Attention &attention,
                    int64_t width);
   void countLinear(const Linear &linear, int64_t width);
+  void countConv(const Conv &conv);
   /// One token after the others, as generation runs the layer.
   void countDecode(const Layer &layer);
 
@@ -106,6 +108,7 @@ private:
   std::set<std::string> counted; ///< weights by where they come from
   LayerStatistics current;
   Extent here;
+  double spatial[2] = {1, 1}; ///< height and width, or the tokens
   DecodeStatistics decode;
 };
 
@@ -325,6 +328,21 @@ void Counter::countLinear(const Linear &linear, int64_t width) {
   alive(tokens() * (channels + out));
 }
 
+void Counter::countConv(const Conv &conv) {
+  double columns = static_cast<double>(conv.channels), places = 1;
+  for (size_t i = 0; i < conv.kernel.size(); ++i) {
+    double room = spatial[i] + 2 * static_cast<double>(conv.padding[i]) -
+                  static_cast<double>(conv.kernel[i]);
+    spatial[i] = std::floor(room / static_cast<double>(conv.stride[i])) + 1;
+    places *= spatial[i];
+    columns *= static_cast<double>(conv.kernel[i]);
+  }
+  here.tokens = places;
+  addFlops("projection",
+           2 * tokens() * columns * static_cast<double>(conv.out));
+  alive(tokens() * (columns + static_cast<double>(conv.out)));
+}
+
 void Counter::countBlock(const Block &block, int64_t width) {
   if (block.attention)
     countAttention("attention.", *block.attention, width);
@@ -337,9 +355,10 @@ void Counter::countBlock(const Block &block, int64_t width) {
 }
 
 static const char *kindOf(const Layer &layer) {
-  static const char *const kinds[] = {"embedding", "positions", "block",
-                                      "attention", "ffn",       "norm",
-                                      "linear",    "moe"};
+  static const char *const kinds[] = {
+      "embedding", "positions",  "block", "attention", "ffn",
+      "norm",      "linear",     "moe",   "pool",      "class_tokens",
+      "conv",      "batch_norm", "add",   "l2_norm",   "similarity"};
   if (const auto *norm = std::get_if<Norm>(&layer.op))
     return stringify(norm->kind);
   return kinds[layer.op.index()];
@@ -361,6 +380,13 @@ void Counter::countLayer(const Layer &layer) {
     countMoE("", *op, width);
   } else if (const auto *op = std::get_if<Linear>(&layer.op)) {
     countLinear(*op, width);
+  } else if (const auto *op = std::get_if<Pool>(&layer.op)) {
+    here.tokens = 1;
+    (void)op;
+  } else if (const auto *op = std::get_if<ClassTokens>(&layer.op)) {
+    here.tokens += static_cast<double>(op->count);
+  } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
+    countConv(*op);
   }
   countWeights(layer); // after the parts are there, in the order they run
   for (const PartStatistics &part : current.parts)
@@ -473,9 +499,25 @@ const TensorSpec *Counter::findInput(const std::string &name) const {
 Extent Counter::extentOf(const Stream &stream) const {
   Extent extent;
   const TensorSpec *input = findInput(stream.input);
+  if (auto earlier = extents.find(stream.input);
+      !input && earlier != extents.end())
+    return earlier->second;
   if (input && input->shape.size() >= 2)
     extent = {extentOf(input->shape[0]), extentOf(input->shape[1])};
   return extent;
+}
+
+/// What the first convolution of a stream goes over.
+void Counter::startPlaces(const Stream &stream) {
+  spatial[0] = here.tokens;
+  const TensorSpec *input = findInput(stream.input);
+  const Conv *conv = stream.layers.empty()
+                         ? nullptr
+                         : std::get_if<Conv>(&stream.layers.front().op);
+  if (!input || !conv)
+    return;
+  for (size_t i = 0; i < conv->kernel.size(); ++i)
+    spatial[i] = extentOf(input->shape[i + (conv->channelsFirst ? 2 : 1)]);
 }
 
 void Counter::run() {
@@ -483,7 +525,7 @@ void Counter::run() {
   double kept = 0; // results of earlier streams, which later ones read
   for (const Stream &stream : model.streams) {
     here = extentOf(stream);
-    extents[stream.name] = here;
+    startPlaces(stream);
     for (const Layer &layer : stream.layers) {
       current = LayerStatistics();
       current.stream = stream.name;
@@ -492,6 +534,9 @@ void Counter::run() {
       current.repeat = layer.repeat;
       current.location = layer.location;
       countLayer(layer);
+      extents.emplace(layer.name, here);
+      if (std::holds_alternative<ClassTokens>(layer.op))
+        spatial[0] = here.tokens;
       if (decodes)
         countDecode(layer);
       result.parameters += current.parameters;
@@ -504,6 +549,7 @@ void Counter::run() {
       result.scoreBytes = std::max(result.scoreBytes, current.scoreBytes);
       result.layers.push_back(std::move(current));
     }
+    extents[stream.name] = here;
     if (!stream.layers.empty())
       kept += tokens() * activationSize *
               static_cast<double>(stream.layers.back().width);

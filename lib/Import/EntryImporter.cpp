@@ -15,11 +15,29 @@
 using namespace mlir;
 using namespace attune;
 
+/// The graph input that a stream starts from, itself or through the streams
+/// whose results it reads.
+static std::string rootInput(const spec::Model &model, size_t number) {
+  const std::string &name = model.streams[number].input;
+  for (const spec::TensorSpec &input : model.inputs)
+    if (input.name == name)
+      return name;
+  for (size_t i = 0; i < number; ++i)
+    if (model.streams[i].name == name)
+      return rootInput(model, i);
+  for (size_t i = 0; i < number; ++i)
+    for (const spec::Layer &layer : model.streams[i].layers)
+      if (layer.name == name)
+        return rootInput(model, i);
+  return name;
+}
+
 EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
     : shared(shared), model(shared.model), diags(shared.diags), kind(kind),
       decode(kind == EntryKind::Decode), builder(shared.module.getContext()) {
   for (size_t i = 0; i < model.streams.size(); ++i) {
-    std::string prefix = model.streams[i].input;
+    std::string prefix = rootInput(model, i);
+    std::string root = prefix;
     StringRef before = prefix;
     if (model.streams.size() == 1)
       prefix = "";
@@ -31,6 +49,7 @@ EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
                        shared.symbols[i],
                        prefix + "attention_mask",
                        prefix + "position_ids",
+                       root,
                        Value(),
                        {},
                        {}});
@@ -55,6 +74,10 @@ Value EntryImporter::index(int64_t number) {
 }
 
 Value EntryImporter::size(int64_t dim) {
+  // After the first layer the tokens need not be those of the input.
+  if (state.value)
+    return builder.createOrFold<tensor::DimOp>(loc(stream->spec.location),
+                                               state.value, index(dim));
   Value &size = stream->sizes[dim];
   if (!size) {
     Value position = index(dim);
@@ -100,11 +123,14 @@ LogicalResult EntryImporter::run() {
 LogicalResult EntryImporter::importStream() {
   const std::vector<spec::Layer> &layers = stream->spec.layers;
   state = {};
-  if (auto start = inputs.find(stream->spec.input);
-      start != inputs.end() &&
-      isa<FloatType>(typeOf(start->second.value).getElementType()))
-    state = start->second;
-  importMask(*stream);
+  if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
+    importMask(*stream);
+    if (isa<FloatType>(typeOf(start->second.value).getElementType()))
+      state = start->second;
+  } else if (const NamedTensor *source = findResult(stream->spec.input)) {
+    state = *source;
+    stream->mask = source->mask;
+  }
   if (decode)
     length = arith::AddIOp::create(builder, loc(stream->spec.location), past,
                                    size(1));
@@ -120,6 +146,7 @@ LogicalResult EntryImporter::importStream() {
   for (size_t n = 0; n < layers.size(); ++n) {
     if (failed(importLayer(n)))
       return failure();
+    state.mask = stream->mask;
     results[layers[n].name] = state;
     if (decode && n == lastMixing)
       takeLastToken(loc(layers[n].location));
@@ -127,6 +154,7 @@ LogicalResult EntryImporter::importStream() {
   stream->result = state;
   if (!decode)
     shared.shapes[stream->spec.name] = state.shape;
+  results[stream->spec.name] = state;
   return success();
 }
 
@@ -203,10 +231,21 @@ Value EntryImporter::storeHiddenState(Location at, Value states, Value value,
 // Layers
 //===----------------------------------------------------------------------===//
 
-/// The hidden states of the last stream, whose result is the model's.
+/// The hidden states of the last stream that has blocks.
 bool EntryImporter::wantsHiddenStates() const {
-  if (kind != EntryKind::Forward || stream != &streams.back())
+  if (kind != EntryKind::Forward)
     return false;
+  auto hasBlock = [](const StreamState &of) {
+    return llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
+      return std::holds_alternative<spec::Block>(layer.op);
+    });
+  };
+  for (const StreamState &of : llvm::reverse(streams))
+    if (hasBlock(of)) {
+      if (&of != stream)
+        return false;
+      break;
+    }
   if (!shared.options.taps && model.outputs.size() > 1)
     return false;
   return llvm::any_of(model.outputs, [](const spec::Output &output) {
@@ -214,10 +253,25 @@ bool EntryImporter::wantsHiddenStates() const {
   });
 }
 
+/// Kinds that EntryVision.cpp builds.
+static bool isVision(const spec::Layer &layer) {
+  return std::holds_alternative<spec::Pool>(layer.op) ||
+         std::holds_alternative<spec::ClassTokens>(layer.op) ||
+         std::holds_alternative<spec::Conv>(layer.op) ||
+         std::holds_alternative<spec::BatchNorm>(layer.op) ||
+         std::holds_alternative<spec::Add>(layer.op) ||
+         std::holds_alternative<spec::L2Norm>(layer.op) ||
+         std::holds_alternative<spec::Similarity>(layer.op);
+}
+
 LogicalResult EntryImporter::importLayer(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto *attention = std::get_if<spec::Attention>(&layer.op);
   bool isBlock = std::holds_alternative<spec::Block>(layer.op);
+  if (std::holds_alternative<spec::BatchNorm>(layer.op) && layer.repeat > 1) {
+    diags.error(layer.location, "a batch_norm cannot be repeated");
+    return failure();
+  }
   bool readsInputs = (attention && !attention->projections) ||
                      std::holds_alternative<spec::Embedding>(layer.op) ||
                      std::holds_alternative<spec::Positions>(layer.op);
@@ -239,6 +293,8 @@ LogicalResult EntryImporter::importLayer(size_t number) {
   }
   if (std::holds_alternative<spec::Positions>(layer.op))
     return importPositions(number);
+  if (isVision(layer))
+    return importVision(number);
 
   if (isBlock && numHidden == 0 && wantsHiddenStates()) {
     if (state.shape.size() != 3) {
@@ -301,14 +357,33 @@ LogicalResult EntryImporter::importEmbedding(size_t number) {
 LogicalResult EntryImporter::importPositions(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Positions>(layer.op);
-  auto found = inputs.find(stream->positionsName);
-  if (found == inputs.end() || state.shape.size() != 3) {
+  Location at = loc(layer.location);
+  Value positions = state.shape.size() == 3 ? countPositions(op, at) : Value();
+  if (!positions) {
     diags.error(layer.location,
                 "positions need a stream of [batch, tokens, width]");
     return failure();
   }
-  Value positions = found->second.value;
-  Location at = loc(layer.location);
+  // Of how many tokens there are is known, the table must have them all.
+  if (op.count == spec::PositionCount::Tokens &&
+      op.kind == spec::PositionKind::Learned) {
+    const spec::Dim &tokens = state.shape[1];
+    if (tokens.size < 0) {
+      diags.error(layer.location, "a table of " + std::to_string(op.length) +
+                                      " positions needs a fixed number of "
+                                      "tokens; give the input's sizes as "
+                                      "numbers");
+      return failure();
+    }
+    if (tokens.size + op.offset > op.length) {
+      diags.error(layer.location, "there are " + std::to_string(tokens.size) +
+                                      " tokens, but the table of positions "
+                                      "has only " +
+                                      std::to_string(op.length - op.offset) +
+                                      " rows for them");
+      return failure();
+    }
+  }
   auto type = typeOf(state.value);
   if (op.kind == spec::PositionKind::Learned) {
     LayerScope scope;
@@ -425,6 +500,16 @@ LogicalResult EntryImporter::importInline(size_t number) {
     return failure();
   state.value = result;
   state.shape.back() = {typeOf(result).getShape().back(), ""};
+  if (head && head->squeeze) {
+    // [..., 1] without its last dimension.
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t i = 0; i + 1 < typeOf(result).getRank(); ++i)
+      groups.push_back({i});
+    groups.back().push_back(typeOf(result).getRank() - 1);
+    state.value = tensor::CollapseShapeOp::create(builder, loc(layer.location),
+                                                  result, groups);
+    state.shape.pop_back();
+  }
   if (scope.keyCache)
     caches[number] = {scope.keyCache, scope.valueCache};
   return success();

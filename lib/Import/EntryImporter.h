@@ -34,6 +34,9 @@ struct ModuleImport {
 struct NamedTensor {
   mlir::Value value;
   std::vector<spec::Dim> shape;
+  mlir::Value mask = {}; ///< of its tokens; null if every one counts
+  /// If its tokens are the places of an image.
+  mlir::Value height = {}, width = {};
 };
 
 /// A stream of the model within one entry.
@@ -44,6 +47,8 @@ struct StreamState {
   /// "decoder_input_ids" these are "decoder_attention_mask" and
   /// "decoder_position_ids", as Hugging Face calls them.
   std::string maskName, positionsName;
+  /// The graph input that it starts from, also through other streams.
+  std::string root;
   mlir::Value mask; ///< [batch, 1, 1, keys], null if every token counts
   std::map<int64_t, mlir::Value> sizes;
   NamedTensor result; ///< after the last layer
@@ -101,6 +106,18 @@ private:
   mlir::LogicalResult importPositions(size_t number);
   mlir::LogicalResult importHead(size_t number);
   mlir::LogicalResult importInline(size_t number);
+  mlir::LogicalResult importVision(size_t number);
+  mlir::LogicalResult importConv(size_t number);
+  mlir::LogicalResult importPool(size_t number);
+  mlir::LogicalResult importAdd(size_t number);
+  mlir::LogicalResult importSimilarity(size_t number);
+  mlir::Value countPositions(const spec::Positions &positions,
+                             mlir::Location loc);
+  /// The result of an earlier stream or layer; null if there is none.
+  const NamedTensor *findResult(const std::string &name) const;
+  mlir::Value scaled(mlir::Value tensor, mlir::Value factor);
+  mlir::Value roleOf(size_t number, llvm::StringRef role, int64_t rows,
+                     int64_t columns);
   mlir::LogicalResult importCalls(size_t number);
   mlir::Value tiedTable(const spec::Linear &head, const spec::Layer &layer);
   mlir::func::FuncOp createBlock(size_t number);

@@ -32,8 +32,9 @@ static const spec::TensorSpec *findInput(const spec::Model &model,
 
 static bool needsPositions(const spec::Stream &stream) {
   for (const spec::Layer &layer : stream.layers) {
-    if (std::holds_alternative<spec::Positions>(layer.op))
-      return true;
+    if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
+      if (positions->count == spec::PositionCount::Input)
+        return true;
     const spec::Attention *attention = getSelfAttention(layer);
     if (attention && attention->rope)
       return true;
@@ -51,6 +52,7 @@ std::optional<int64_t> EntryImporter::idBound(const std::string &input) const {
           limit(op->vocab);
       } else if (const auto *op = std::get_if<spec::Positions>(&layer.op)) {
         if (input == of.positionsName &&
+            op->count == spec::PositionCount::Input &&
             op->kind == spec::PositionKind::Learned)
           limit(op->length - op->offset);
       }
@@ -134,22 +136,30 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
     return;
   if (decode && streams.size() > 1 && !isRead && !isMemory)
     return;
-  Argument argument = {
-      input.name,         "input", "", Type(), input.shape, idBound(input.name),
-      loc(input.location)};
+  Argument argument = {input.name,         "input",
+                       input.fallback,     Type(),
+                       input.shape,        idBound(input.name),
+                       loc(input.location)};
   SmallVector<int64_t> shape(input.shape.size(), ShapedType::kDynamic);
   if (auto bare = bareTypes.find(input.name); bare != bareTypes.end()) {
     argument.type = bare->second;
   } else if (isMask) {
     argument.type = RankedTensorType::get(shape, builder.getI1Type());
-    argument.fallback = "ones";
+    if (argument.fallback.empty())
+      argument.fallback = "ones";
   } else if (isInteger(input.dtype)) {
     argument.type = RankedTensorType::get(shape, builder.getI64Type());
-    if (isPositions)
+    if (isPositions && argument.fallback.empty())
       argument.fallback = "iota";
   } else if (isFloat(input.dtype)) {
-    if (!shape.empty() && input.shape.back().size >= 0)
-      shape.back() = input.shape.back().size;
+    // Channels are known; a convolution has them where it says.
+    size_t channels = shape.size() - 1;
+    for (const spec::Stream &of : model.streams)
+      if (of.input == input.name && !of.layers.empty())
+        if (const auto *conv = std::get_if<spec::Conv>(&of.layers.front().op))
+          channels = conv->channelsFirst ? 1 : shape.size() - 1;
+    if (!shape.empty() && input.shape[channels].size >= 0)
+      shape[channels] = input.shape[channels].size;
     argument.type = RankedTensorType::get(shape, builder.getF32Type());
   } else {
     argument.type = RankedTensorType::get(shape, builder.getI1Type());
@@ -188,17 +198,29 @@ bool EntryImporter::reads(const StreamState &of,
 
 /// Models of tokens understand padding and explicit positions unasked.
 void EntryImporter::addImplicitInputs(const StreamState &of) {
-  const spec::TensorSpec *first = findInput(model, of.spec.input);
-  if (!first || first->shape.size() < 2)
+  const spec::TensorSpec *first = findInput(model, of.root);
+  if (!first || first->shape.size() < 2 || first->shape.size() > 3)
     return;
+  // Streams that start from one another share these inputs.
+  auto isThere = [&](const std::string &name) {
+    return findInput(model, name) ||
+           llvm::any_of(arguments, [&](const Argument &argument) {
+             return argument.name == name;
+           });
+  };
   std::vector<spec::Dim> tokens(first->shape.begin(), first->shape.begin() + 2);
   bool attends = llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
     return getSelfAttention(layer) != nullptr;
   });
-  if (isInteger(first->dtype) && attends && !findInput(model, of.maskName))
-    addInput({of.maskName, spec::DType::Bool, tokens, first->location});
-  if (needsPositions(of.spec) && !findInput(model, of.positionsName))
-    addInput({of.positionsName, spec::DType::I64, tokens, first->location});
+  // No mask has numbers for class tokens and places of a convolution.
+  attends &= llvm::none_of(of.spec.layers, [](const spec::Layer &layer) {
+    return std::holds_alternative<spec::Conv>(layer.op) ||
+           std::holds_alternative<spec::ClassTokens>(layer.op);
+  });
+  if (isInteger(first->dtype) && attends && !isThere(of.maskName))
+    addInput({of.maskName, spec::DType::Bool, tokens, "", first->location});
+  if (needsPositions(of.spec) && !isThere(of.positionsName))
+    addInput({of.positionsName, spec::DType::I64, tokens, "", first->location});
 }
 
 /// How many tokens are cached, and keys and values of each attention layer.

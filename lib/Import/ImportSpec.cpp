@@ -10,6 +10,7 @@
 #include "EntryImporter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Verifier.h"
@@ -51,7 +52,9 @@ bool attune::canDecode(const spec::Model &model) {
 /// without a name are called by their kind and place.
 static std::string makeSymbol(const spec::Layer &layer, size_t number) {
   static const char *const kinds[] = {
-      "embedding", "positions", "block", "attention", "ffn", "norm", "linear"};
+      "embedding", "positions",  "block", "attention", "ffn",
+      "norm",      "linear",     "moe",   "pool",      "class_tokens",
+      "conv",      "batch_norm", "add",   "l2_norm",   "similarity"};
   std::string symbol;
   for (size_t i = 0; i < layer.name.size(); ++i) {
     if (layer.name.compare(i, 3, "{i}") == 0) {
@@ -132,8 +135,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
                                          const spec::Model &model,
                                          const ImportOptions &options,
                                          DiagnosticEngine &diags) {
-  context.loadDialect<AttuneDialect, arith::ArithDialect, func::FuncDialect,
-                      scf::SCFDialect, tensor::TensorDialect>();
+  context
+      .loadDialect<AttuneDialect, arith::ArithDialect, func::FuncDialect,
+                   math::MathDialect, scf::SCFDialect, tensor::TensorDialect>();
   if (model.streams.empty()) {
     diags.error({model.file, 1, 1}, "the model has no layers");
     return {};

@@ -69,6 +69,24 @@ static bool isIgnorable(std::string_view name) {
     if (name.size() >= end.size() &&
         name.substr(name.size() - end.size()) == end)
       return true;
+  // Heads and poolers of encoders, which their classes may leave out, and
+  // copies of tied tables.
+  static constexpr std::string_view starts[] = {
+      "cls.",
+      "lm_head.dense.",
+      "lm_head.layer_norm.",
+      "lm_head.decoder.",
+      "sop_classifier.",
+      "predictions.decoder.",
+      "generator_lm_head.weight",
+      "vocab_projector.weight",
+  };
+  for (std::string_view start : starts)
+    if (name.substr(0, start.size()) == start)
+      return true;
+  for (std::string_view part : {".pooler.", "pooler.dense."})
+    if (name.find(part) != std::string_view::npos)
+      return true;
   return name == "lm_head.weight";
 }
 
@@ -149,6 +167,24 @@ void Checker::note(const NeededWeight &weight) {
     }
 }
 
+/// A tensor as the matrix or vector that is wanted of it: dimensions of 1 in
+/// front count for nothing ([1, 1, D] is a row), and those of a convolution's
+/// kernel are columns.
+static std::vector<int64_t> asWanted(std::vector<int64_t> shape,
+                                     const std::vector<int64_t> &wanted) {
+  while (shape.size() > wanted.size() && shape.front() == 1)
+    shape.erase(shape.begin());
+  while (shape.size() < wanted.size() &&
+         wanted[wanted.size() - shape.size() - 1] == 1)
+    shape.insert(shape.begin(), 1);
+  if (wanted.size() == 2)
+    while (shape.size() > 2) {
+      shape[1] *= shape.back();
+      shape.pop_back();
+    }
+  return shape;
+}
+
 int64_t Checker::checkPiece(const NeededWeight &weight,
                             const spec::WeightSource &source,
                             const Expectation &expected) {
@@ -175,6 +211,8 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
     shape.erase(shape.begin());
   if (source.transposed)
     std::reverse(shape.begin(), shape.end());
+  else
+    shape = asWanted(shape, expected.shape);
   bool fits = shape.size() == expected.shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i)
     fits = i == 0 && !expected.exactRows ? shape[i] >= expected.shape[i]

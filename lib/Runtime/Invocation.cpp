@@ -234,9 +234,11 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
                           " positions, but '" + arg.name +
                           "' must be from 0 to " + std::to_string(arg.max - 1));
   for (uint64_t i = 0; i < count; ++i) {
-    int64_t value = arg.defaultValue == DefaultValue::Ones
-                        ? 1
-                        : past + static_cast<int64_t>(i % width);
+    int64_t value = 0;
+    if (arg.defaultValue == DefaultValue::Ones)
+      value = 1;
+    else if (arg.defaultValue == DefaultValue::Iota)
+      value = past + static_cast<int64_t>(i % width);
     convertElements(DType::I64, &value, arg.dtype, slot.copy.data() + i * step,
                     1);
   }

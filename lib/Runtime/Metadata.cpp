@@ -201,7 +201,9 @@ private:
       return error.set(ExitInternalError, "model metadata: " + where +
                                               ": unknown dtype '" + dtype +
                                               "'");
-    if (filled == "ones")
+    if (filled == "zeros")
+      arg.defaultValue = DefaultValue::Zeros;
+    else if (filled == "ones")
       arg.defaultValue = DefaultValue::Ones;
     else if (filled == "iota")
       arg.defaultValue = DefaultValue::Iota;

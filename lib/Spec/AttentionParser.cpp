@@ -46,7 +46,7 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
                         "value");
   parseSource(object, place, attention);
   bool widthKnown =
-      place == Place::Alone ? needWidth(object) : width && *width != 0;
+      place == Place::Alone ? needTokens(object) : width && *width != 0;
 
   Known heads = object.integer("heads", std::nullopt);
   if (!object.has("heads"))
@@ -156,6 +156,10 @@ void LayerParser::parseSource(const Object &object, Place place,
     names.push_back(earlier.name);
     if (earlier.name != source->text)
       continue;
+    if (!earlier.layers.empty() && earlier.layers.back().pooled)
+      object.error("source", "stream " + quote(earlier.name) +
+                                 " ends in one vector [batch, width], which "
+                                 "has no tokens to attend to");
     attention.sourceWidth =
         earlier.layers.empty() ? 0 : earlier.layers.back().width;
     return;

@@ -13,8 +13,9 @@
 namespace attune::spec {
 
 /// The input that a stream starts from if it does not say: the one called
-/// "input", else the only one of the kind it needs, else none.
-std::string defaultInput(const Model &model, bool needsIds);
+/// "input", else the only one of the kind it needs, else none. Floats are
+/// [batch, tokens, width] or, for a convolution, an `image`.
+std::string defaultInput(const Model &model, bool needsIds, bool image);
 
 } // namespace attune::spec
 

@@ -17,13 +17,10 @@ void LayerParser::parse(const Object &object, size_t index) {
   layer.location = object.getLocation();
   layer.inputWidth = width.value_or(0);
   parseCommon(object, index, layer);
-  bool first = stream.layers.empty();
 
   if (object.isBad()) {
     width = std::nullopt; // of no known kind
   } else if (auto options = object.object("embedding")) {
-    if (!first)
-      options->error("an embedding starts a stream, it cannot follow a layer");
     layer.op = parseEmbedding(*options);
   } else if (auto options = object.object("positions")) {
     layer.op = parsePositions(*options);
@@ -48,14 +45,20 @@ void LayerParser::parse(const Object &object, size_t index) {
     layer.op = parseNorm(*options, NormKind::RMSNorm, NormKind::RMSNorm);
   } else if (auto options = object.object("linear")) {
     layer.op = parseLinear(*options);
-  } else {
+  } else if (!parseVision(object, layer)) {
     width = std::nullopt; // its options are no object
   }
 
   layer.width = width.value_or(0);
+  layer.pooled = pooled;
   if (layer.repeat > 1) {
     bool once = std::holds_alternative<Embedding>(layer.op) ||
-                std::holds_alternative<Positions>(layer.op);
+                std::holds_alternative<Positions>(layer.op) ||
+                std::holds_alternative<Pool>(layer.op) ||
+                std::holds_alternative<ClassTokens>(layer.op) ||
+                std::holds_alternative<Conv>(layer.op) ||
+                std::holds_alternative<Add>(layer.op) ||
+                std::holds_alternative<Similarity>(layer.op);
     const auto *attention = std::get_if<Attention>(&layer.op);
     if (once || (attention && !attention->projections))
       object.error("repeat", "this kind of layer cannot repeat");
@@ -232,12 +235,30 @@ bool LayerParser::needWidth(const Object &object) {
         stream.layers.empty()
             ? "needs a float stream [batch, tokens, width]; start with an "
               "embedding, or give an input of that shape"
-            : "follows a bare attention op, which gives no stream "
-              "[batch, tokens, width]";
+            : "follows a layer that gives no stream [batch, tokens, width]";
     object.error(why);
     width = std::nullopt;
   }
   return width.has_value();
+}
+
+/// The same for layers that work on tokens, which a pooled stream has not.
+bool LayerParser::needTokens(const Object &object) {
+  if (pooled && width) {
+    object.error("follows a pool, which leaves one vector [batch, width] and "
+                 "no tokens");
+    width = std::nullopt;
+  }
+  return needWidth(object);
+}
+
+/// The graph input that the stream starts from; null if it starts from an
+/// earlier stream.
+const TensorSpec *LayerParser::streamInput() const {
+  for (const TensorSpec &input : model.inputs)
+    if (input.name == stream.input)
+      return &input;
+  return nullptr;
 }
 
 const TensorSpec *LayerParser::findInput(const Object &object,
@@ -274,7 +295,17 @@ const Layer *LayerParser::findEmbedding(const std::string &name) const {
 Embedding LayerParser::parseEmbedding(const Object &object) {
   Embedding embedding;
   Known vocab = object.integer("vocab", std::nullopt);
+  Known before = width;
+  bool added = !stream.layers.empty() || before.value_or(0) != 0;
+  if (added)
+    needTokens(object);
   width = object.integer("width", std::nullopt);
+  if (added && before && *before != 0 && width && *width != *before) {
+    object.error("width", "is " + std::to_string(*width) +
+                              ", but it is added to a stream of width " +
+                              std::to_string(*before));
+    width = std::nullopt;
+  }
   embedding.vocab = vocab.value_or(0);
   embedding.width = width.value_or(0);
   embedding.scale = object.number("scale", 1);
@@ -287,9 +318,9 @@ Embedding LayerParser::parseEmbedding(const Object &object) {
       object.error("has no input of ids; give one in 'inputs'");
       return embedding;
     }
-    for (const TensorSpec &input : model.inputs)
-      if (input.name == stream.input)
-        ids = &input;
+    ids = streamInput();
+    if (!ids && findResult(model.streams, stream.input))
+      object.missing("input", "the ids, as the stream starts from a result");
   }
   if (!ids)
     return embedding;
@@ -308,7 +339,22 @@ Positions LayerParser::parsePositions(const Object &object) {
   Known offset = object.integer("offset", 0);
   positions.offset = offset.value_or(0);
   positions.layout = object.choice("layout", SinusoidLayout::Interleaved);
-  bool known = needWidth(object);
+  bool known = needTokens(object);
+  positions.count = object.choice("count", defaultCount());
+  positions.pad = object.integer("pad", 0).value_or(0);
+  bool unpadded = positions.count == PositionCount::Unpadded;
+  if (positions.count != PositionCount::Tokens &&
+      defaultCount() == PositionCount::Tokens && object.get("count"))
+    object.error("count", "the stream does not have one token for each id or "
+                          "frame of its input, so only tokens can count it");
+  const TensorSpec *input = streamInput();
+  if (unpadded && input && input->shape.size() != 2)
+    object.error("count", "input " + quote(input->name) +
+                              " has no ids that could be padding");
+  if (unpadded && !object.has("pad"))
+    object.missing("pad", "the id that is not counted");
+  if (!unpadded && object.get("count") && object.has("pad"))
+    object.error("pad", "belongs to unpadded positions");
   if (positions.kind == PositionKind::Learned) {
     if (!object.has("length"))
       object.missing("length", "rows of the learned table");
@@ -329,6 +375,18 @@ Positions LayerParser::parsePositions(const Object &object) {
       object.error("layout", "tensor2tensor needs a width above 2");
   }
   return positions;
+}
+
+/// Images have no position_ids, and class tokens have none either.
+PositionCount LayerParser::defaultCount() const {
+  const TensorSpec *input = streamInput();
+  if (!input || input->shape.size() > 3)
+    return PositionCount::Tokens;
+  for (const Layer &layer : stream.layers)
+    if (std::holds_alternative<Conv>(layer.op) ||
+        std::holds_alternative<ClassTokens>(layer.op))
+      return PositionCount::Tokens;
+  return PositionCount::Input;
 }
 
 Norm LayerParser::parseNorm(const Object &object, std::optional<NormKind> fixed,
@@ -390,12 +448,19 @@ Linear LayerParser::parseLinear(const Object &object) {
   }
   linear.out = out.value_or(0);
   width = out;
+  linear.squeeze = object.boolean("squeeze", false);
+  if (linear.squeeze) {
+    if (out && *out != 1)
+      object.error("squeeze", "there are " + std::to_string(*out) +
+                                  " channels; only one can be left out");
+    width = 0;
+  }
   return linear;
 }
 
 Block LayerParser::parseBlock(const Object &object) {
   Block block;
-  needWidth(object);
+  needTokens(object);
   block.placement = object.choice("placement", Placement::Pre);
   if (auto norm = object.object("norm"))
     block.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);

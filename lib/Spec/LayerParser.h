@@ -18,11 +18,11 @@ namespace attune::spec {
 class LayerParser {
 public:
   /// `model` has the inputs and the streams before this one. `width` of the
-  /// stream's input: 0 for ids or none.
+  /// stream's input: 0 for ids or none; `pooled` if that is [batch, width].
   LayerParser(Context &context, const Model &model, Stream &stream, Known width,
-              std::string namePrefix)
+              bool pooled, std::string namePrefix)
       : context(context), model(model), stream(stream), width(width),
-        namePrefix(std::move(namePrefix)) {}
+        pooled(pooled), namePrefix(std::move(namePrefix)) {}
 
   /// Appends the layer to the stream.
   void parse(const Object &object, size_t index);
@@ -41,6 +41,8 @@ private:
                      bool experts = false);
 
   bool needWidth(const Object &object);
+  bool needTokens(const Object &object);
+  PositionCount defaultCount() const;
   Embedding parseEmbedding(const Object &object);
   Positions parsePositions(const Object &object);
   Block parseBlock(const Object &object);
@@ -63,14 +65,26 @@ private:
   void parseLatent(const Object &object, const Object &options,
                    Attention &attention);
   Linear parseLinear(const Object &object);
+  bool parseVision(const Object &object, Layer &layer);
+  Pool parsePool(const Object &object);
+  ClassTokens parseClassTokens(const Object &object);
+  Conv parseConv(const Object &object);
+  std::vector<int64_t> parseSizes(const Object &object, const char *key,
+                                  size_t dims, int64_t fallback);
+  Add parseAdd(const Object &object);
+  Similarity parseSimilarity(const Object &object);
 
   const TensorSpec *findInput(const Object &object, const char *key);
   const Layer *findEmbedding(const std::string &name) const;
+  const Layer *findSource(const Object &object);
+  const TensorSpec *streamInput() const;
 
   Context &context;
   const Model &model;
   Stream &stream;
   Known width; ///< channels now; 0 without a [batch, tokens, width] stream
+  bool pooled; ///< the stream is [batch, width] now
+  bool grid = false; ///< the tokens are the places of an image
   std::string namePrefix;
   bool exact = true; ///< no error so far in the layer being read
 };

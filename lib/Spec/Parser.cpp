@@ -34,7 +34,7 @@ private:
   void parseStreams();
   void parseStream(const Object &object, Stream stream,
                    const std::string &prefix);
-  Known inputWidth(const Object &object, const Stream &stream);
+  Known inputWidth(const Object &object, const Stream &stream, bool &pooled);
   void parseOutputs();
   bool isOutput(const std::string &target, const Value &value,
                 const std::string &pointer);
@@ -88,6 +88,7 @@ TensorSpec ModelParser::parseInput(const std::string &name,
   tensor.name = name;
   tensor.location = object.getLocation();
   tensor.dtype = object.choice("dtype", DType::F32);
+  tensor.fallback = object.string("default");
   const Value *shape = object.get("shape");
   if (!shape)
     return tensor;
@@ -106,6 +107,10 @@ TensorSpec ModelParser::parseInput(const std::string &name,
       elements *= static_cast<double>(dim.size);
     tensor.shape.push_back(std::move(dim));
   }
+  if (tensor.fallback == "iota" &&
+      (tensor.shape.empty() ||
+       (tensor.dtype != DType::I64 && tensor.dtype != DType::I32)))
+    object.error("default", "iota numbers the elements of i64 or i32 tensors");
   if (shape->elements.size() > 8)
     object.error("shape", "has more than 8 dimensions");
   else if (elements > maxTensorElements)
@@ -133,7 +138,7 @@ void ModelParser::parseInputs() {
   model.inputs.push_back(std::move(ids));
 }
 
-std::string defaultInput(const Model &model, bool needsIds) {
+std::string defaultInput(const Model &model, bool needsIds, bool image) {
   std::vector<std::string> fitting;
   for (const TensorSpec &input : model.inputs) {
     if (input.name == "input")
@@ -142,7 +147,8 @@ std::string defaultInput(const Model &model, bool needsIds) {
     bool isFloat = input.dtype == DType::F32 || input.dtype == DType::F16 ||
                    input.dtype == DType::BF16;
     if (needsIds ? isId && input.shape.size() == 2
-                 : isFloat && input.shape.size() == 3)
+                 : isFloat && (input.shape.size() == 3 ||
+                               (image && input.shape.size() == 4)))
       fitting.push_back(input.name);
   }
   return fitting.size() == 1 ? fitting.front() : "";
@@ -153,7 +159,8 @@ std::string defaultInput(const Model &model, bool needsIds) {
 //===----------------------------------------------------------------------===//
 
 /// Channels of a stream's input: 0 for ids or none, unknown after an error.
-Known ModelParser::inputWidth(const Object &object, const Stream &stream) {
+Known ModelParser::inputWidth(const Object &object, const Stream &stream,
+                              bool &pooled) {
   const TensorSpec *input = nullptr;
   std::vector<std::string> names;
   for (const TensorSpec &candidate : model.inputs) {
@@ -164,16 +171,33 @@ Known ModelParser::inputWidth(const Object &object, const Stream &stream) {
   if (!input) {
     if (stream.input.empty())
       return 0;
+    if (const Layer *source = findResult(model.streams, stream.input)) {
+      pooled = source->pooled;
+      if (source->width == 0 && context.reporter.getNumErrors() == 0)
+        object.error("input", quote(stream.input) +
+                                  " gives nothing that a stream could start "
+                                  "from, [batch, tokens, width] or [batch, "
+                                  "width]");
+      return source->width ? Known(source->width) : std::nullopt;
+    }
+    for (const Stream &earlier : model.streams) {
+      names.push_back(earlier.name);
+      for (const Layer &layer : earlier.layers)
+        names.push_back(layer.name);
+    }
     std::string near = nearest(stream.input, names);
     object.error("input",
                  "unknown input " + quote(stream.input) +
-                     (near.empty() ? "; name it in 'inputs'"
+                     (near.empty() ? "; name it in 'inputs', or name an "
+                                     "earlier stream or layer"
                                    : "; did you mean '" + near + "'?"));
     return std::nullopt;
   }
   std::vector<Object> layers = object.objects("layers");
   if (!layers.empty() && layers.front().has("embedding"))
     return 0; // ids, which the embedding checks
+  if (!layers.empty() && layers.front().has("conv"))
+    return 0; // which knows what it needs
   if (!layers.empty() && layers.front().isBad())
     return std::nullopt;
   bool isFloat = input->dtype == DType::F32 || input->dtype == DType::F16 ||
@@ -181,7 +205,10 @@ Known ModelParser::inputWidth(const Object &object, const Stream &stream) {
   if (!isFloat || input->shape.size() != 3 || input->shape[2].size < 0) {
     object.error("input", "input " + quote(input->name) +
                               " cannot start a stream; expected float "
-                              "[batch, tokens, width] with a fixed width");
+                              "[batch, tokens, width] with a fixed width" +
+                              (isFloat && input->shape.size() == 4
+                                   ? ", or a conv as the first layer"
+                                   : ""));
     return std::nullopt;
   }
   return input->shape[2].size;
@@ -206,11 +233,13 @@ void ModelParser::parseStream(const Object &object, Stream stream,
   }
   bool startsBare = !layers.empty() && isBareAttention(layers.front());
   if (stream.input.empty() && !startsBare)
-    stream.input = defaultInput(model, startsWithIds);
+    stream.input = defaultInput(model, startsWithIds,
+                                !layers.empty() && layers.front().has("conv"));
   stream.location = object.getLocation();
 
-  Known width = inputWidth(object, stream);
-  LayerParser parser(context, model, stream, width, prefix);
+  bool pooled = false;
+  Known width = inputWidth(object, stream, pooled);
+  LayerParser parser(context, model, stream, width, pooled, prefix);
   for (size_t i = 0; i < layers.size(); ++i) {
     parser.parse(layers[i], i);
     entries.push_back({model.streams.size(), i, layers[i]});
@@ -265,11 +294,11 @@ bool ModelParser::isOutput(const std::string &target, const Value &value,
                 "'lse' does");
   }
   if (target == "hidden_states") {
-    for (const Layer &layer : model.streams.back().layers)
-      if (std::holds_alternative<Block>(layer.op))
-        return true;
-    return fail("hidden_states are what blocks give, and stream " +
-                quote(model.streams.back().name) + " has none");
+    for (const Stream &stream : model.streams)
+      for (const Layer &layer : stream.layers)
+        if (std::holds_alternative<Block>(layer.op))
+          return true;
+    return fail("hidden_states are what blocks give, and the model has none");
   }
   std::string near = nearest(target, names);
   return fail("there is no layer " + quote(target) +
@@ -331,7 +360,11 @@ void ModelParser::parseContext() {
     if (!positions || positions->kind != PositionKind::Learned ||
         positions->length <= positions->offset)
       continue;
-    int64_t rows = positions->length - positions->offset;
+    if (positions->count == PositionCount::Tokens)
+      continue; // the number of tokens is not that of the input's
+    // Positions without padding start at 1.
+    bool unpadded = positions->count == PositionCount::Unpadded;
+    int64_t rows = positions->length - positions->offset - unpadded;
     if (!root.has("context"))
       model.context = model.context ? std::min(model.context, rows) : rows;
     else if (model.context > rows)

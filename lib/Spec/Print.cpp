@@ -222,6 +222,10 @@ static Json print(const Positions &positions) {
   json["kind"] = stringify(positions.kind);
   if (positions.kind == PositionKind::Learned)
     json["length"] = positions.length;
+  if (positions.count != PositionCount::Input)
+    json["count"] = stringify(positions.count);
+  if (positions.count == PositionCount::Unpadded)
+    json["pad"] = positions.pad;
   if (positions.offset != 0)
     json["offset"] = positions.offset;
   if (positions.kind == PositionKind::Sinusoidal)
@@ -241,6 +245,61 @@ static Json print(const Linear &linear) {
     json["scale"] = linear.scale;
   if (!linear.tied.empty())
     json["tied"] = linear.tied;
+  if (linear.squeeze)
+    json["squeeze"] = true;
+  return json;
+}
+
+static Json print(const Pool &pool) {
+  Json json = Json::object();
+  json["kind"] = stringify(pool.kind);
+  if (pool.kind == PoolKind::Token)
+    json["index"] = pool.index;
+  if (pool.kind == PoolKind::Id)
+    json["id"] = pool.id;
+  return json;
+}
+
+static Json print(const ClassTokens &tokens) {
+  Json json = Json::object();
+  json["count"] = tokens.count;
+  return json;
+}
+
+static Json print(const Conv &conv) {
+  Json json = Json::object();
+  auto sizes = [&](const char *key, const std::vector<int64_t> &values) {
+    if (values.front() == values.back())
+      json[key] = values.front();
+    else
+      json[key] = values;
+  };
+  json["dims"] = conv.kernel.size();
+  json["out"] = conv.out;
+  sizes("kernel", conv.kernel);
+  sizes("stride", conv.stride);
+  sizes("padding", conv.padding);
+  json["layout"] = conv.channelsFirst ? "channels_first" : "channels_last";
+  if (!conv.bias)
+    json["bias"] = false;
+  if (conv.activation != Activation::Identity)
+    json["activation"] = stringify(conv.activation);
+  return json;
+}
+
+static Json print(const Add &add) {
+  Json json = Json::object();
+  json["source"] = add.source;
+  if (add.scale != 1)
+    json["scale"] = add.scale;
+  return json;
+}
+
+static Json print(const Similarity &similarity) {
+  Json json = Json::object();
+  json["source"] = similarity.source;
+  if (similarity.temperature)
+    json["temperature"] = true;
   return json;
 }
 
@@ -275,6 +334,20 @@ static Json print(const Layer &layer) {
     json[stringify(op->kind)] = print(*op, /*withKind=*/false);
   else if (const auto *op = std::get_if<Linear>(&layer.op))
     json["linear"] = print(*op);
+  else if (const auto *op = std::get_if<Pool>(&layer.op))
+    json["pool"] = print(*op);
+  else if (const auto *op = std::get_if<ClassTokens>(&layer.op))
+    json["class_tokens"] = print(*op);
+  else if (const auto *op = std::get_if<Conv>(&layer.op))
+    json["conv"] = print(*op);
+  else if (const auto *op = std::get_if<BatchNorm>(&layer.op))
+    json["batch_norm"] = {{"eps", op->eps}};
+  else if (const auto *op = std::get_if<Add>(&layer.op))
+    json["add"] = print(*op);
+  else if (std::holds_alternative<L2Norm>(layer.op))
+    json["l2_norm"] = Json::object();
+  else if (const auto *op = std::get_if<Similarity>(&layer.op))
+    json["similarity"] = print(*op);
   json["name"] = layer.name;
   if (layer.repeat != 1)
     json["repeat"] = layer.repeat;
@@ -314,6 +387,8 @@ static Json print(const TensorSpec &tensor) {
     else
       json["shape"].push_back(dim.size);
   }
+  if (!tensor.fallback.empty())
+    json["default"] = tensor.fallback;
   return json;
 }
 
@@ -328,7 +403,9 @@ static bool hasDefaultInput(const Model &model, const Stream &stream) {
                             : std::get_if<Embedding>(&stream.layers.front().op);
   if (table && !table->input.empty())
     return table->input == stream.input;
-  return defaultInput(model, table != nullptr) == stream.input;
+  bool image = !stream.layers.empty() &&
+               std::holds_alternative<Conv>(stream.layers.front().op);
+  return defaultInput(model, table != nullptr, image) == stream.input;
 }
 
 static void printStreams(const Model &model, Json &json) {

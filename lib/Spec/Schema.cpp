@@ -258,6 +258,12 @@ static const ObjectType &positionsType() {
       "Adds a vector for each position.",
       {
           {"kind", choice({"learned", "sinusoidal"}), "default learned"},
+          {"count", choice({"input", "tokens", "unpadded"}),
+           "what numbers the tokens: the input position_ids, by default 0, 1, "
+           "...; their place in the stream; or how many ids up to them are not "
+           "'pad', which itself is at 0; default input or, where the stream "
+           "is not one token for each id or frame, tokens"},
+          {"pad", integer(0), "unpadded: the id that is not counted"},
           {"length", integer(1), "learned: rows of the table"},
           {"offset", integer(0), "row of position 0; default 0"},
           {"layout", choice({"interleaved", "blocks", "tensor2tensor"}),
@@ -280,6 +286,9 @@ static const ObjectType &linearType() {
           {"scale", number(), "multiplies the result; default 1"},
           {"tied", string(),
            "the embedding layer whose table is used as W: a vocabulary head"},
+          {"squeeze", boolean(),
+           "leave the result's last dimension out, which is 1; default "
+           "false"},
       },
       {},
       {}};
@@ -318,6 +327,14 @@ static const ObjectType &layerType() {
           {"layer_norm", object(layerNormType()), "layer norm"},
           {"rms_norm", object(rmsNormType()), "RMS norm"},
           {"linear", object(linearType()), "projection"},
+          {"pool", object(poolType()), "one vector for each sequence"},
+          {"class_tokens", object(classTokensType()),
+           "learned tokens before the others"},
+          {"conv", object(convType()), "convolution"},
+          {"batch_norm", object(batchNormType()), "batch norm"},
+          {"add", object(addType()), "sum with another result"},
+          {"l2_norm", object(l2NormType()), "vectors of length 1"},
+          {"similarity", object(similarityType()), "scalar products"},
           {"name", string(),
            "prefix of its weights; {i} is the number of the repeat; default "
            "layers.<index>"},
@@ -330,7 +347,8 @@ static const ObjectType &layerType() {
            "concatenated along the output dimension"},
       },
       {"embedding", "positions", "block", "attention", "ffn", "moe", "norm",
-       "layer_norm", "rms_norm", "linear"},
+       "layer_norm", "rms_norm", "linear", "pool", "class_tokens", "conv",
+       "batch_norm", "add", "l2_norm", "similarity"},
       "kind"};
   return type;
 }
@@ -344,6 +362,9 @@ static const ObjectType &inputType() {
            "element type", true},
           {"shape", array(dimension()),
            "sizes, or symbols such as \"batch\" and \"seq\"", true},
+          {"default", choice({"zeros", "ones", "iota"}),
+           "what it holds if it is left out; iota is 0, 1, ... along the last "
+           "dimension; default it must be given"},
       },
       {},
       {}};
@@ -356,8 +377,9 @@ static const ObjectType &streamType() {
       "Layers in order.",
       {
           {"input", string(),
-           "the input it starts from; default the one called input, else the "
-           "only one that fits"},
+           "the input it starts from, or an earlier stream or layer whose "
+           "result it reads; default the one called input, else the only one "
+           "that fits"},
           {"layers", array(object(layerType())), "what it does", true},
       },
       {},
@@ -423,7 +445,10 @@ const std::vector<const ObjectType *> &objectTypes() {
       &relativeBiasType(), &attentionType(), &ffnType(),
       &blockType(),        &embeddingType(), &positionsType(),
       &linearType(),       &moeType(),       &routerType(),
-      &sharedExpertType(), &latentType(),    &weightSourceType(),
+      &sharedExpertType(), &latentType(),    &poolType(),
+      &classTokensType(),  &convType(),      &batchNormType(),
+      &addType(),          &l2NormType(),    &similarityType(),
+      &weightSourceType(),
       &layerType(),        &inputType(),     &streamType(),
       &generationType()};
   return types;

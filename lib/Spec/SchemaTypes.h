@@ -71,6 +71,14 @@ const ObjectType &moeType();
 const ObjectType &routerType();
 const ObjectType &sharedExpertType();
 const ObjectType &latentType();
+/// Tables of layers that make and pick tokens (VisionSchema.cpp).
+const ObjectType &poolType();
+const ObjectType &classTokensType();
+const ObjectType &convType();
+const ObjectType &batchNormType();
+const ObjectType &addType();
+const ObjectType &l2NormType();
+const ObjectType &similarityType();
 
 } // namespace attune::spec
 

@@ -151,8 +151,33 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
       list.roles.push_back({"weight", op->out, width});
     if (op->bias)
       list.roles.push_back({"bias", op->out, 0});
+  } else if (const auto *op = std::get_if<ClassTokens>(&layer.op)) {
+    list.roles.push_back({"weight", op->count, width});
+  } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
+    int64_t columns = op->channels;
+    for (int64_t size : op->kernel)
+      columns *= size;
+    list.projection("", op->out, columns, op->bias);
+  } else if (std::holds_alternative<BatchNorm>(layer.op)) {
+    for (const char *role : {"weight", "bias", "mean", "variance"})
+      list.roles.push_back({role, width, 0});
+  } else if (const auto *op = std::get_if<Similarity>(&layer.op)) {
+    if (op->temperature)
+      list.roles.push_back({"scale", 1, 0});
   }
   return list.roles;
+}
+
+const Layer *findResult(const std::vector<Stream> &streams,
+                        const std::string &name) {
+  for (const Stream &stream : streams)
+    if (stream.name == name && !stream.layers.empty())
+      return &stream.layers.back();
+  for (const Stream &stream : streams)
+    for (const Layer &layer : stream.layers)
+      if (layer.name == name)
+        return &layer;
+  return nullptr;
 }
 
 std::vector<WeightSource> resolveWeight(const Layer &layer,

@@ -143,4 +143,36 @@ const char *stringify(SinusoidLayout layout) {
   return "";
 }
 
+const char *stringify(PositionCount count) {
+  switch (count) {
+  case PositionCount::Input:
+    return "input";
+  case PositionCount::Tokens:
+    return "tokens";
+  case PositionCount::Unpadded:
+    return "unpadded";
+  }
+  return "";
+}
+
+const char *stringify(PoolKind kind) {
+  switch (kind) {
+  case PoolKind::First:
+    return "first";
+  case PoolKind::Last:
+    return "last";
+  case PoolKind::Mean:
+    return "mean";
+  case PoolKind::Max:
+    return "max";
+  case PoolKind::Token:
+    return "token";
+  case PoolKind::Id:
+    return "id";
+  case PoolKind::LargestId:
+    return "largest_id";
+  }
+  return "";
+}
+
 } // namespace attune::spec

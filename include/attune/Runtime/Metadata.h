@@ -33,7 +33,7 @@ struct DimInfo {
 enum class ArgKind : uint8_t { Weights, Input, Past, Cache, Output };
 
 /// What an input that is not given is filled with.
-enum class DefaultValue : uint8_t { None, Ones, Iota };
+enum class DefaultValue : uint8_t { None, Zeros, Ones, Iota };
 
 struct ArgInfo {
   ArgKind kind = ArgKind::Input;

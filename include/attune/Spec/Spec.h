@@ -35,6 +35,9 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::F32;
   std::vector<Dim> shape;
+  /// What it holds if the caller leaves it out: "zeros", "ones", "iota" (0, 1,
+  /// ... along the last dimension), or "" if it must be given.
+  std::string fallback;
   SourceLocation location;
 };
 
@@ -221,9 +224,14 @@ struct Embedding {
 };
 enum class PositionKind { Learned, Sinusoidal };
 enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
+/// What numbers the tokens: an input (position_ids), their place in the stream,
+/// or how many ids up to them are not `pad`, which itself is at 0 (RoBERTa).
+enum class PositionCount { Input, Tokens, Unpadded };
 /// Added positions. Learned: role "weight" [length, width].
 struct Positions {
   PositionKind kind = PositionKind::Learned;
+  PositionCount count = PositionCount::Input;
+  int64_t pad = 0; ///< unpadded
   int64_t length = 0;
   int64_t offset = 0; ///< row of position 0
   SinusoidLayout layout = SinusoidLayout::Interleaved;
@@ -236,6 +244,49 @@ struct Linear {
   Activation activation = Activation::Identity;
   double scale = 1; ///< multiplies the result
   std::string tied;
+  bool squeeze = false; ///< `out` is 1 and its dimension left out
+};
+
+enum class PoolKind { First, Last, Mean, Max, Token, Id, LargestId };
+/// One vector [batch, width] for each sequence. Padding that an attention mask
+/// hides is not counted by last, mean and max.
+struct Pool {
+  PoolKind kind = PoolKind::First;
+  int64_t index = 0; ///< token: which
+  int64_t id = 0;    ///< id: the token where this id stands first
+};
+/// Learned tokens before the others, role "weight" [count, width].
+struct ClassTokens {
+  int64_t count = 1;
+};
+/// A convolution whose result is tokens [batch, places, out], row by row. Roles
+/// "weight" [out, channels * kernel] in the order of PyTorch, and "bias".
+struct Conv {
+  int64_t out = 0;
+  int64_t channels = 0;
+  /// One number per dimension.
+  std::vector<int64_t> kernel, stride, padding;
+  bool channelsFirst = false; ///< the input is [batch, channels, ...]
+  bool bias = true;
+  Activation activation = Activation::Identity;
+};
+/// (x - mean) / sqrt(variance + eps) * weight + bias with the statistics of
+/// training, roles "weight", "bias", "mean" and "variance".
+struct BatchNorm {
+  double eps = 1e-5;
+};
+/// scale * (x + the result of `source`, a stream or layer).
+struct Add {
+  std::string source;
+  double scale = 1;
+};
+/// x / |x| of each vector.
+struct L2Norm {};
+/// Scalar products [batch, other batch] of pooled vectors with those of
+/// `source`, times exp of the role "scale" [1] if `temperature`.
+struct Similarity {
+  std::string source;
+  bool temperature = false;
 };
 
 /// One entry of "layers". `{i}` in `name` and in the tensors of `weights` is
@@ -247,17 +298,20 @@ struct Layer {
   std::string name;
   int64_t repeat = 1;
   int64_t first = 0; ///< number of the first repeat
-  std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE>
+  std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
+               Pool, ClassTokens, Conv, BatchNorm, Add, L2Norm, Similarity>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
-  int64_t width = 0;      ///< channels after this layer (0: bare op)
+  int64_t width = 0;      ///< channels after this layer (0: no tokens)
+  bool pooled = false;    ///< gives [batch, width]
   WeightMap weights;      ///< may list any role that weightRoles() gives
   SourceLocation location;
 };
 
 struct Stream {
   std::string name;  ///< "main" when the file has plain "layers"
-  std::string input; ///< graph input it starts from
+  std::string input; ///< what it starts from: an input, else the result of an
+                     ///< earlier stream or of a layer of one
   std::vector<Layer> layers;
   SourceLocation location;
 };
@@ -312,6 +366,11 @@ std::vector<WeightRole> weightRoles(const Layer &layer);
 std::vector<WeightSource> resolveWeight(const Layer &layer,
                                         const std::string &role);
 
+/// The layer whose result `name` stands for: the last of a stream, or one by
+/// its own name. Null if there is none.
+const Layer *findResult(const std::vector<Stream> &streams,
+                        const std::string &name);
+
 /// Parses and validates a description. Reports every error it can find with
 /// file, line, column and JSON pointer; returns nothing if there was one.
 std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
@@ -335,6 +394,8 @@ const char *stringify(GroupScore score);
 const char *stringify(Placement placement);
 const char *stringify(PositionKind kind);
 const char *stringify(SinusoidLayout layout);
+const char *stringify(PositionCount count);
+const char *stringify(PoolKind kind);
 
 } // namespace attune::spec
 

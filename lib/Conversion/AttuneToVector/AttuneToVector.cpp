@@ -37,6 +37,7 @@ struct ConvertAttuneToVector final
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);
     populateRelativeBiasPatterns(patterns);
+    populateTokenPatterns(patterns, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
   }

@@ -30,6 +30,7 @@ void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateRelativeBiasPatterns(mlir::RewritePatternSet &);
+void populateTokenPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 
 /// `activation(x)` on a vector of f32.
 mlir::Value emitActivation(KernelBuilder &k, Activation activation,

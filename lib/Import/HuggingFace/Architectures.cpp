@@ -7,7 +7,23 @@
 
 #include "Architectures.h"
 
+#include <deque>
+#include <string>
+
 namespace attune::hf {
+
+/// RoBERTa under its several names; `name` is that of its classes.
+static std::vector<ModelClass> robertaClasses(const char *name) {
+  static std::deque<std::string> names; // classes keep pointers to them
+  std::vector<ModelClass> classes;
+  for (const char *kind : {"Model", "ForMaskedLM", "ForSequenceClassification",
+                           "ForTokenClassification", "ForQuestionAnswering"}) {
+    names.push_back(std::string(name) + kind);
+    classes.push_back(
+        {names.back().c_str(), classes.empty() ? Head::None : Head::Other});
+  }
+  return classes;
+}
 
 const std::vector<Architecture> &architectures() {
   static const std::vector<Architecture> all = {
@@ -69,6 +85,58 @@ const std::vector<Architecture> &architectures() {
         {"T5EncoderModel", Head::None}},
        importT5,
        /*encoderDecoder=*/true},
+      {"bert",
+       {{"BertModel", Head::None},
+        {"BertForPreTraining", Head::Other},
+        {"BertForMaskedLM", Head::Other},
+        {"BertForNextSentencePrediction", Head::Other},
+        {"BertForSequenceClassification", Head::Other},
+        {"BertForTokenClassification", Head::Other},
+        {"BertForQuestionAnswering", Head::Other}},
+       importBert},
+      {"roberta", robertaClasses("Roberta"), importRoberta},
+      {"xlm-roberta", robertaClasses("XLMRoberta"), importRoberta},
+      {"camembert", robertaClasses("Camembert"), importRoberta},
+      {"electra",
+       {{"ElectraModel", Head::None},
+        {"ElectraForPreTraining", Head::Other},
+        {"ElectraForMaskedLM", Head::Other},
+        {"ElectraForSequenceClassification", Head::Other},
+        {"ElectraForTokenClassification", Head::Other},
+        {"ElectraForQuestionAnswering", Head::Other}},
+       importElectra},
+      {"distilbert",
+       {{"DistilBertModel", Head::None},
+        {"DistilBertForMaskedLM", Head::Other},
+        {"DistilBertForSequenceClassification", Head::Other},
+        {"DistilBertForTokenClassification", Head::Other},
+        {"DistilBertForQuestionAnswering", Head::Other}},
+       importDistilBert},
+      {"albert",
+       {{"AlbertModel", Head::None},
+        {"AlbertForPreTraining", Head::Other},
+        {"AlbertForMaskedLM", Head::Other},
+        {"AlbertForSequenceClassification", Head::Other},
+        {"AlbertForTokenClassification", Head::Other},
+        {"AlbertForQuestionAnswering", Head::Other}},
+       importAlbert},
+      {"vit",
+       {{"ViTModel", Head::None}, {"ViTForImageClassification", Head::Other}},
+       importViT},
+      {"deit",
+       {{"DeiTModel", Head::None},
+        {"DeiTForImageClassification", Head::Other},
+        {"DeiTForImageClassificationWithTeacher", Head::Other}},
+       importDeiT},
+      {"clip", {{"CLIPModel", Head::None}}, importClip},
+      {"clip_text_model",
+       {{"CLIPTextModel", Head::None},
+        {"CLIPTextModelWithProjection", Head::Other}},
+       importClip},
+      {"clip_vision_model",
+       {{"CLIPVisionModel", Head::None},
+        {"CLIPVisionModelWithProjection", Head::Other}},
+       importClip},
   };
   return all;
 }

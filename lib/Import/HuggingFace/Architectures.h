@@ -16,6 +16,7 @@ namespace attune::hf {
 enum class Head {
   None,          ///< the bare network
   LanguageModel, ///< scores over the vocabulary
+  Other,         ///< another one, which the importer knows by the class's name
 };
 
 /// A class name that "architectures" may hold.
@@ -55,6 +56,14 @@ std::optional<spec::Model> importPegasus(ImportContext &context);
 std::optional<spec::Model> importQwen2MoE(ImportContext &context);
 std::optional<spec::Model> importQwen3MoE(ImportContext &context);
 std::optional<spec::Model> importT5(ImportContext &context);
+std::optional<spec::Model> importBert(ImportContext &context);
+std::optional<spec::Model> importRoberta(ImportContext &context);
+std::optional<spec::Model> importElectra(ImportContext &context);
+std::optional<spec::Model> importDistilBert(ImportContext &context);
+std::optional<spec::Model> importAlbert(ImportContext &context);
+std::optional<spec::Model> importViT(ImportContext &context);
+std::optional<spec::Model> importDeiT(ImportContext &context);
+std::optional<spec::Model> importClip(ImportContext &context);
 
 } // namespace attune::hf
 

@@ -245,13 +245,13 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
     piece.dtype = info->dtype;
     piece.transposed =
         source.transposed && info->shape.size() > 1 && shape.size() > 1;
-    piece.tensorRows =
-        info->shape.empty()
-            ? 1
-            : (piece.transposed ? info->shape.back() : info->shape.front());
-    // A vector may be kept as a row.
-    if (shape.size() == 1 && info->shape.size() == 2)
-      piece.tensorRows = info->shape.back();
+    // What is in front of the rows is 1, what is behind them are columns.
+    int64_t elements = 1;
+    for (int64_t size : info->shape)
+      elements *= size;
+    piece.tensorRows = piece.transposed
+                           ? info->shape.back()
+                           : elements / std::max<int64_t>(matrix->columns, 1);
     piece.rows =
         (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
     if (piece.transposed)

@@ -165,7 +165,7 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "'linear'\n"
       "8:3 error: /layers/3: has no kind; expected one of embedding, "
       "positions, block, attention, ffn, moe, norm, layer_norm, rms_norm, "
-      "linear\n");
+      "linear, pool, class_tokens, conv, batch_norm, add, l2_norm, similarity\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
@@ -369,8 +369,8 @@ TEST(LayerErrors, Kinds) {
   EXPECT_EQ(layerErrors(R"({"ffn": {"width": 4}},
                            {"embedding": {"vocab": 4, "width": 4,
                             "input": "x"}})"),
-            "/layers/1/embedding: an embedding starts a stream, it cannot "
-            "follow a layer\n"
+            "/layers/1/embedding/width: is 4, but it is added to a stream of "
+            "width 64\n"
             "/layers/1/embedding/input: input 'x' cannot serve as ids; "
             "expected i64 [batch, tokens]");
 }
@@ -450,8 +450,8 @@ TEST(ModelErrors, Outputs) {
             "/outputs/y: layer 'mlp' gives no log-sum-exp; only the bare "
             "attention op with 'lse' does");
   EXPECT_EQ(outputs(R"({"y": "hidden_states"})"),
-            "/outputs/y: hidden_states are what blocks give, and stream 'main' "
-            "has none");
+            "/outputs/y: hidden_states are what blocks give, and the model has "
+            "none");
   EXPECT_EQ(outputs("{}"), "/outputs: names no output");
 }
 
@@ -483,7 +483,7 @@ TEST(ModelErrors, Inputs) {
                      "{\"input\": \"y\", \"layers\": [{\"embedding\": "
                      "{\"vocab\": 4, \"width\": 4}}]}}}"),
             "2:28 error: /streams/s/input: unknown input 'y'; name it in "
-            "'inputs'\n");
+            "'inputs', or name an earlier stream or layer\n");
 }
 
 TEST(ModelErrors, AbsurdSizes) {

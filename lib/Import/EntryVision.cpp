@@ -1,0 +1,353 @@
+//===- EntryVision.cpp - Layers that make and pick tokens -------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EntryImporter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace attune;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static int64_t widthOf(Value value) { return typeOf(value).getShape().back(); }
+
+const NamedTensor *EntryImporter::findResult(const std::string &name) const {
+  auto found = results.find(name);
+  return found == results.end() ? nullptr : &found->second;
+}
+
+Value EntryImporter::roleOf(size_t number, StringRef role, int64_t rows,
+                            int64_t columns) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  LayerScope scope;
+  return LayerImporter(builder, shared.weights, layer, stream->symbols[number],
+                       scope, diags)
+      .weight(loc(layer.location), role, rows, columns);
+}
+
+/// Every element times a scalar.
+Value EntryImporter::scaled(Value tensor, Value factor) {
+  Location at = tensor.getLoc();
+  auto type = typeOf(tensor);
+  SmallVector<Value> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(builder.createOrFold<tensor::DimOp>(at, tensor, dim));
+  Value all = tensor::SplatOp::create(builder, at, factor, type, sizes);
+  return arith::MulFOp::create(builder, at, tensor, all);
+}
+
+/// What numbers the tokens of the stream; null if nothing does.
+Value EntryImporter::countPositions(const spec::Positions &positions,
+                                    Location at) {
+  auto type = RankedTensorType::get(
+      {ShapedType::kDynamic, ShapedType::kDynamic}, builder.getI64Type());
+  IntegerAttr pad;
+  Value counted = state.value;
+  switch (positions.count) {
+  case spec::PositionCount::Input: {
+    auto found = inputs.find(stream->positionsName);
+    return found == inputs.end() ? Value() : found->second.value;
+  }
+  case spec::PositionCount::Tokens:
+    break;
+  case spec::PositionCount::Unpadded: {
+    auto ids = inputs.find(stream->root);
+    if (ids == inputs.end() || ids->second.shape.size() != 2)
+      return {};
+    counted = ids->second.value;
+    pad = builder.getI64IntegerAttr(positions.pad);
+    break;
+  }
+  }
+  return TokenPositionsOp::create(builder, at, type, counted, pad);
+}
+
+LogicalResult EntryImporter::importVision(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  Location at = loc(layer.location);
+  int64_t width = widthOf(state.value);
+  if (std::holds_alternative<spec::Conv>(layer.op))
+    return importConv(number);
+  if (std::holds_alternative<spec::Pool>(layer.op))
+    return importPool(number);
+  if (std::holds_alternative<spec::Add>(layer.op))
+    return importAdd(number);
+  if (std::holds_alternative<spec::Similarity>(layer.op))
+    return importSimilarity(number);
+  if (const auto *op = std::get_if<spec::BatchNorm>(&layer.op)) {
+    Value gamma = roleOf(number, "weight", width, 0);
+    Value beta = roleOf(number, "bias", width, 0);
+    Value mean = roleOf(number, "mean", width, 0);
+    Value variance = roleOf(number, "variance", width, 0);
+    if (!gamma || !beta || !mean || !variance)
+      return failure();
+    state.value = BatchNormOp::create(builder, at, state.value.getType(),
+                                      state.value, gamma, beta, mean, variance,
+                                      builder.getF32FloatAttr(float(op->eps)));
+    return success();
+  }
+  if (std::holds_alternative<spec::L2Norm>(layer.op)) {
+    // The root of the mean square is |x| / sqrt(width).
+    Value norm =
+        RMSNormOp::create(builder, at, state.value.getType(), state.value,
+                          /*gamma=*/Value(), builder.getF32FloatAttr(1e-30f),
+                          builder.getF32FloatAttr(0));
+    state.value = scaled(
+        norm, arith::ConstantOp::create(builder, at,
+                                        builder.getF32FloatAttr(float(
+                                            1 / std::sqrt(double(width))))));
+    return success();
+  }
+  const auto &tokens = std::get<spec::ClassTokens>(layer.op);
+  if (stream->mask) {
+    diags.error(layer.location, "class tokens are in no attention mask");
+    return failure();
+  }
+  Value table = roleOf(number, "weight", tokens.count, width);
+  if (!table)
+    return failure();
+  state.value = PrependTokensOp::create(builder, at, state.value.getType(),
+                                        table, state.value);
+  spec::Dim &count = state.shape[1];
+  if (count.size >= 0)
+    count.size += tokens.count;
+  else
+    count.symbol += "_and_" + std::to_string(tokens.count);
+  state.height = state.width = Value();
+  return success();
+}
+
+LogicalResult EntryImporter::importConv(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Conv>(layer.op);
+  Location at = loc(layer.location);
+  size_t dims = op.kernel.size();
+  if (stream->mask) {
+    diags.error(layer.location, "a convolution's places are in no attention "
+                                "mask");
+    return failure();
+  }
+  Value input = state.value;
+  auto type = typeOf(input);
+  // [batch, places, channels] of an image is [batch, height, width, channels].
+  if (dims == 2 && type.getRank() == 3) {
+    if (!state.height || !state.width) {
+      diags.error(layer.location, "the tokens are not the places of an image");
+      return failure();
+    }
+    const int64_t dynamic = ShapedType::kDynamic;
+    auto image = RankedTensorType::get(
+        {type.getDimSize(0), dynamic, dynamic, type.getDimSize(2)},
+        type.getElementType());
+    SmallVector<OpFoldResult> sizes = {
+        getAsOpFoldResult(size(0)), state.height, state.width,
+        builder.getIndexAttr(type.getDimSize(2))};
+    input = tensor::ExpandShapeOp::create(
+        builder, at, image, input,
+        ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}}, sizes);
+  }
+  int64_t columns = op.channels;
+  for (int64_t size : op.kernel)
+    columns *= size;
+  Value matrix = roleOf(number, "weight", op.out, columns), bias;
+  if (op.bias)
+    bias = roleOf(number, "bias", op.out, 0);
+  if (!matrix || (op.bias && !bias))
+    return failure();
+
+  auto tokens = [&](int64_t width) {
+    return RankedTensorType::get(
+        {ShapedType::kDynamic, ShapedType::kDynamic, width},
+        builder.getF32Type());
+  };
+  auto patches = PatchesOp::create(builder, at, tokens(columns), input,
+                                   builder.getDenseI64ArrayAttr(op.kernel),
+                                   builder.getDenseI64ArrayAttr(op.stride),
+                                   builder.getDenseI64ArrayAttr(op.padding),
+                                   !op.channelsFirst);
+
+  // How many places there are, as numbers where the input's sizes are.
+  spec::Dim count = {1, ""};
+  SmallVector<Value> places;
+  for (size_t i = 0; i < dims; ++i) {
+    spec::Dim before = state.shape.size() == dims + 2
+                           ? state.shape[i + (op.channelsFirst ? 2 : 1)]
+                           : spec::Dim{-1, layer.name};
+    Value length = builder.createOrFold<tensor::DimOp>(
+        at, input, index(i + (op.channelsFirst ? 2 : 1)));
+    Value room = arith::AddIOp::create(builder, at, length,
+                                       index(2 * op.padding[i] - op.kernel[i]));
+    Value steps =
+        arith::DivSIOp::create(builder, at, room, index(op.stride[i]));
+    places.push_back(arith::AddIOp::create(builder, at, steps, index(1)));
+    bool same = op.stride[i] == 1 && op.kernel[i] == 2 * op.padding[i] + 1;
+    if (before.size >= 0)
+      before.size =
+          (before.size + 2 * op.padding[i] - op.kernel[i]) / op.stride[i] + 1;
+    else if (!same)
+      before.symbol = layer.name + "." + std::to_string(i);
+    if (dims == 1 || before.size < 0 || count.size < 0)
+      count = dims == 1 ? before : spec::Dim{-1, layer.name + ".places"};
+    else
+      count.size *= before.size;
+  }
+  state.height = dims == 2 ? places[0] : Value();
+  state.width = dims == 2 ? places[1] : Value();
+
+  LayerScope scope;
+  spec::Linear linear;
+  linear.out = op.out;
+  linear.bias = op.bias;
+  linear.activation = op.activation;
+  Value result = LayerImporter(builder, shared.weights, layer,
+                               stream->symbols[number], scope, diags)
+                     .linear(linear, patches, matrix);
+  if (!result)
+    return failure();
+  state.value = result;
+  state.shape = {state.shape[0], count, {op.out, ""}};
+  return success();
+}
+
+LogicalResult EntryImporter::importPool(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Pool>(layer.op);
+  Location at = loc(layer.location);
+  auto type = typeOf(state.value);
+  attune::PoolKind kind = attune::PoolKind::Token;
+  Value found;
+  switch (op.kind) {
+  case spec::PoolKind::First:
+  case spec::PoolKind::Token:
+    if (const spec::Dim &tokens = state.shape[1];
+        tokens.size >= 0 && op.index >= tokens.size) {
+      diags.error(layer.location, "there is no token " +
+                                      std::to_string(op.index) + " among " +
+                                      std::to_string(tokens.size));
+      return failure();
+    }
+    break;
+  case spec::PoolKind::Last:
+    kind = attune::PoolKind::Last;
+    break;
+  case spec::PoolKind::Mean:
+    kind = attune::PoolKind::Mean;
+    break;
+  case spec::PoolKind::Max:
+    kind = attune::PoolKind::Max;
+    break;
+  case spec::PoolKind::Id:
+  case spec::PoolKind::LargestId: {
+    auto ids = inputs.find(stream->root);
+    if (ids == inputs.end() ||
+        !typeOf(ids->second.value).getElementType().isInteger(64)) {
+      diags.error(layer.location, "the stream does not start from ids, among "
+                                  "which the token could be found");
+      return failure();
+    }
+    IntegerAttr id;
+    if (op.kind == spec::PoolKind::Id)
+      id = builder.getI64IntegerAttr(op.id);
+    auto places =
+        RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
+    found = FindTokenOp::create(builder, at, places, ids->second.value, id);
+    break;
+  }
+  }
+  Value mask = kind == attune::PoolKind::Token ? Value() : stream->mask;
+  auto result = RankedTensorType::get({type.getDimSize(0), type.getDimSize(2)},
+                                      type.getElementType());
+  state.value = PoolOp::create(
+      builder, at, result, PoolKindAttr::get(builder.getContext(), kind),
+      state.value, mask, found, builder.getI64IntegerAttr(op.index));
+  state.shape.erase(state.shape.begin() + 1);
+  state.height = state.width = Value();
+  stream->mask = Value();
+  return success();
+}
+
+LogicalResult EntryImporter::importAdd(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Add>(layer.op);
+  Location at = loc(layer.location);
+  const NamedTensor *source = findResult(op.source);
+  if (!source || source->value.getType() != state.value.getType()) {
+    diags.error(layer.location, "the result of '" + op.source +
+                                    "' cannot be added to the stream");
+    return failure();
+  }
+  for (auto [mine, other] : llvm::zip(state.shape, source->shape))
+    if (mine.size != other.size || mine.symbol != other.symbol) {
+      diags.error(layer.location, "the result of '" + op.source +
+                                      "' may have other sizes than the "
+                                      "stream");
+      return failure();
+    }
+  state.value = arith::AddFOp::create(builder, at, state.value, source->value);
+  if (op.scale != 1)
+    state.value =
+        scaled(state.value,
+               arith::ConstantOp::create(
+                   builder, at, builder.getF32FloatAttr(float(op.scale))));
+  return success();
+}
+
+/// Scalar products are the scores of attention with one head and one batch.
+LogicalResult EntryImporter::importSimilarity(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Similarity>(layer.op);
+  Location at = loc(layer.location);
+  const NamedTensor *source = findResult(op.source);
+  if (!source || typeOf(source->value).getRank() != 2 ||
+      typeOf(state.value).getRank() != 2) {
+    diags.error(layer.location, "similarity is between pooled vectors "
+                                "[batch, width]");
+    return failure();
+  }
+  const int64_t dynamic = ShapedType::kDynamic;
+  auto heads = [&](Value vectors) -> Value {
+    int64_t width = widthOf(vectors);
+    auto type = RankedTensorType::get({1, 1, dynamic, width},
+                                      typeOf(vectors).getElementType());
+    OpFoldResult rows = builder.createOrFold<tensor::DimOp>(at, vectors, 0);
+    SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(1),
+                                       builder.getIndexAttr(1), rows,
+                                       builder.getIndexAttr(width)};
+    return tensor::ExpandShapeOp::create(
+        builder, at, type, vectors,
+        ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}}, sizes);
+  };
+  auto type =
+      RankedTensorType::get({1, 1, dynamic, dynamic}, builder.getF32Type());
+  Value scores =
+      SimilarityOp::create(builder, at, type, heads(state.value),
+                           heads(source->value), builder.getF32FloatAttr(1));
+  auto flat = RankedTensorType::get({dynamic, dynamic}, builder.getF32Type());
+  state.value = tensor::CollapseShapeOp::create(
+      builder, at, flat, scores,
+      ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
+  state.shape = {state.shape[0], source->shape[0]};
+  if (op.temperature) {
+    Value logarithm = roleOf(number, "scale", 1, 0);
+    if (!logarithm)
+      return failure();
+    Value x =
+        tensor::ExtractOp::create(builder, at, logarithm, ValueRange{index(0)});
+    if (!x.getType().isF32())
+      x = arith::ExtFOp::create(builder, at, builder.getF32Type(), x);
+    state.value = scaled(state.value, math::ExpOp::create(builder, at, x));
+  }
+  return success();
+}

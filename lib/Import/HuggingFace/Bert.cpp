@@ -1,0 +1,219 @@
+//===- Bert.cpp - config.json of BERT, RoBERTa and ELECTRA ----------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EncoderBuilder.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+static const TensorNames blockTensors = {
+    {"attention.q", "attention.self.query"},
+    {"attention.k", "attention.self.key"},
+    {"attention.v", "attention.self.value"},
+    {"attention.o", "attention.output.dense"},
+    {"norm1", "attention.output.LayerNorm"},
+    {"ffn.up", "intermediate.dense"},
+    {"ffn.down", "output.dense"},
+    {"norm2", "output.LayerNorm"},
+};
+
+namespace {
+/// What the family has in common.
+struct Bert {
+  Bert(ImportContext &context, const char *name, const char *ownPrefix,
+       const EncoderSizes &defaults)
+      : builder(context, name), config(context.config) {
+    sizes = readEncoderSizes(config, defaults, "gelu");
+    prefix = context.prefixFor(ownPrefix, "embeddings.word_embeddings.weight");
+    if (config.text("position_embedding_type", "absolute") != "absolute")
+      config.error("position_embedding_type",
+                   "only \"absolute\" positions are supported");
+    config.mustBeFalse("is_decoder", "decoders of this type are not supported");
+    config.mustBeFalse("add_cross_attention",
+                       "cross-attention in this type is not supported");
+    tied = config.flag("tie_word_embeddings", true);
+    // Dropout acts in training only; the other keys repeat in old files what
+    // the classes say.
+    config.ignore({"attention_probs_dropout_prob", "hidden_dropout_prob",
+                   "classifier_dropout", "directionality", "pooler_fc_size",
+                   "pooler_num_attention_heads", "pooler_num_fc_layers",
+                   "pooler_size_per_head", "pooler_type", "output_past",
+                   "summary_type", "summary_use_proj", "summary_activation",
+                   "summary_last_dropout", "summary_first_dropout"});
+    norm.eps = sizes.eps;
+    norm.location = config.locate("layer_norm_eps");
+  }
+
+  void encoder(int64_t vocabDefault, int64_t widthOfTables,
+               std::optional<int64_t> pad, int64_t defaultLength = 512) {
+    vocab = config.integer("vocab_size", vocabDefault);
+    int64_t length = config.integer("max_position_embeddings", defaultLength);
+    int64_t types = config.integer("type_vocab_size", 2);
+    if (config.hasErrors())
+      return;
+    builder.idsInput("input_ids");
+    builder.idsInput("token_type_ids", "batch", "zeros");
+    StreamBuilder stream(config, prefix);
+    stream.embedding("embeddings.word_embeddings", vocab, widthOfTables);
+    Embedding typeTable{types, widthOfTables, 1, "token_type_ids"};
+    stream.add("embeddings.token_type_embeddings", "type_vocab_size",
+               typeTable);
+    Positions positions;
+    positions.length = length;
+    if (pad) {
+      positions.count = PositionCount::Unpadded;
+      positions.pad = positions.offset = *pad;
+    }
+    stream.add("embeddings.position_embeddings", "max_position_embeddings",
+               positions);
+    builder.model.context = length - (pad ? *pad + 1 : 0);
+    stream.norm("embeddings.LayerNorm", norm);
+    if (widthOfTables != sizes.width)
+      EncoderBuilder::dense(stream, "embeddings_project", sizes.width);
+    std::string last = prefix + "encoder.layer.{i}";
+    stream.blocks("encoder.layer.{i}", "num_hidden_layers", sizes.layers,
+                  encoderBlock(sizes, Placement::Post), blockTensors);
+    builder.finish("encoder", "input_ids", std::move(stream));
+    builder.output("last_hidden_state", last);
+  }
+
+  /// Dense, activation, norm and the table of embeddings with a bias of its
+  /// own, as four tensors' names.
+  void maskedHead(const std::string &dense, const std::string &normName,
+                  const std::string &decoder, const std::string &bias,
+                  int64_t width, Activation activation,
+                  const char *output = "logits") {
+    StreamBuilder head(config, "", sizes.width);
+    EncoderBuilder::dense(head, dense, width, activation);
+    head.norm(normName, norm);
+    Linear &linear = EncoderBuilder::dense(head, decoder, vocab);
+    if (tied)
+      linear.tied = prefix + "embeddings.word_embeddings";
+    Stream stream = head.take();
+    stream.layers.back().weights["bias"] = {{bias, false, 0, -1}};
+    stream.name = "masked";
+    stream.input = "encoder";
+    stream.location = config.locate();
+    builder.model.streams.push_back(std::move(stream));
+    builder.output(output, decoder);
+  }
+
+  /// The first token through a dense layer and a projection.
+  void sequenceHead(Activation activation) {
+    StreamBuilder head(config, "", sizes.width);
+    EncoderBuilder::pool(head, "classifier.first");
+    EncoderBuilder::dense(head, "classifier.dense", sizes.width, activation);
+    EncoderBuilder::dense(head, "classifier.out_proj", builder.labels());
+    builder.finish("classifier", "encoder", std::move(head));
+    builder.output("logits", "classifier.out_proj");
+  }
+
+  EncoderBuilder builder;
+  Config &config;
+  EncoderSizes sizes;
+  std::string prefix;
+  Norm norm;
+  bool tied = true;
+  int64_t vocab = 0;
+};
+} // namespace
+
+static const EncoderSizes base = {768, 12, 12, 3072, 1e-12, Activation::Gelu};
+
+std::optional<Model> importBert(ImportContext &context) {
+  Bert bert(context, "bert", "bert.", base);
+  EncoderBuilder &builder = bert.builder;
+  bert.encoder(30522, bert.sizes.width, std::nullopt);
+  if (bert.config.hasErrors())
+    return std::nullopt;
+  std::string pooler = bert.prefix + "pooler.dense";
+  bool pretraining = builder.is("ForPreTraining");
+  if (pretraining || builder.is("ForMaskedLM"))
+    bert.maskedHead("cls.predictions.transform.dense",
+                    "cls.predictions.transform.LayerNorm",
+                    "cls.predictions.decoder", "cls.predictions.bias",
+                    bert.sizes.width, bert.sizes.activation,
+                    pretraining ? "prediction_logits" : "logits");
+  if (pretraining || builder.is("BertModel") ||
+      builder.is("ForNextSentencePrediction") ||
+      builder.is("ForSequenceClassification"))
+    builder.pooler(pooler, bert.sizes.width,
+                   pretraining || builder.is("BertModel"));
+  if (pretraining || builder.is("ForNextSentencePrediction")) {
+    StreamBuilder head(bert.config, "", bert.sizes.width);
+    EncoderBuilder::dense(head, "cls.seq_relationship", 2);
+    builder.finish("next_sentence", "pooler", std::move(head));
+    builder.output(pretraining ? "seq_relationship_logits" : "logits",
+                   "cls.seq_relationship");
+  }
+  if (builder.is("ForSequenceClassification"))
+    builder.classifier("pooler", "classifier", bert.sizes.width);
+  if (builder.is("ForTokenClassification"))
+    builder.classifier("encoder", "classifier", bert.sizes.width);
+  if (builder.is("ForQuestionAnswering"))
+    builder.questionAnswering(bert.sizes.width);
+  return builder.take();
+}
+
+std::optional<Model> importRoberta(ImportContext &context) {
+  Bert bert(context, "roberta", "roberta.", base);
+  EncoderBuilder &builder = bert.builder;
+  std::vector<int64_t> pads = bert.config.ids("pad_token_id");
+  bert.encoder(50265, bert.sizes.width, pads.empty() ? 1 : pads.front());
+  if (bert.config.hasErrors())
+    return std::nullopt;
+  if (builder.is("ForMaskedLM"))
+    bert.maskedHead("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder",
+                    "lm_head.bias", bert.sizes.width, Activation::Gelu);
+  else if (builder.is("ForSequenceClassification"))
+    bert.sequenceHead(Activation::Tanh);
+  else if (builder.is("ForTokenClassification"))
+    builder.classifier("encoder", "classifier", bert.sizes.width);
+  else if (builder.is("ForQuestionAnswering"))
+    builder.questionAnswering(bert.sizes.width);
+  else
+    builder.pooler(bert.prefix + "pooler.dense", bert.sizes.width, true);
+  return builder.take();
+}
+
+std::optional<Model> importElectra(ImportContext &context) {
+  Bert bert(context, "electra", "electra.",
+            {256, 4, 12, 1024, 1e-12, Activation::Gelu});
+  EncoderBuilder &builder = bert.builder;
+  int64_t tables = bert.config.integer("embedding_size", 128);
+  bert.encoder(30522, tables, std::nullopt);
+  if (bert.config.hasErrors())
+    return std::nullopt;
+  if (builder.is("ForPreTraining")) {
+    StreamBuilder head(bert.config, "", bert.sizes.width);
+    EncoderBuilder::dense(head, "discriminator_predictions.dense",
+                          bert.sizes.width, bert.sizes.activation);
+    EncoderBuilder::dense(head, "discriminator_predictions.dense_prediction", 1)
+        .squeeze = true;
+    Stream stream = head.take();
+    stream.layers.back().width = 0;
+    stream.name = "discriminator";
+    stream.input = "encoder";
+    stream.location = bert.config.locate();
+    builder.model.streams.push_back(std::move(stream));
+    builder.output("logits", "discriminator_predictions.dense_prediction");
+  } else if (builder.is("ForMaskedLM")) {
+    bert.maskedHead("generator_predictions.dense",
+                    "generator_predictions.LayerNorm", "generator_lm_head",
+                    "generator_lm_head.bias", tables, Activation::Gelu);
+  } else if (builder.is("ForSequenceClassification")) {
+    bert.sequenceHead(Activation::Gelu);
+  } else if (builder.is("ForTokenClassification")) {
+    builder.classifier("encoder", "classifier", bert.sizes.width);
+  } else if (builder.is("ForQuestionAnswering")) {
+    builder.questionAnswering(bert.sizes.width);
+  }
+  return builder.take();
+}
+
+} // namespace attune::hf

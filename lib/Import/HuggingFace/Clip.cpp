@@ -1,0 +1,278 @@
+//===- Clip.cpp - config.json of CLIP and its two towers ------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EncoderBuilder.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+static const TensorNames blockTensors = {
+    {"norm1", "layer_norm1"},
+    {"attention.q", "self_attn.q_proj"},
+    {"attention.k", "self_attn.k_proj"},
+    {"attention.v", "self_attn.v_proj"},
+    {"attention.o", "self_attn.out_proj"},
+    {"norm2", "layer_norm2"},
+    {"ffn.up", "mlp.fc1"},
+    {"ffn.down", "mlp.fc2"},
+};
+
+/// Keys of a tower that change nothing. A tower inside of a CLIP has every key
+/// of a configuration.
+static void ignoreCommon(Config &config) {
+  config.ignore({"attention_dropout",
+                 "dropout",
+                 "hidden_dropout",
+                 "initializer_factor",
+                 "initializer_range",
+                 "gradient_checkpointing",
+                 "model_type",
+                 "projection_dim",
+                 "transformers_version",
+                 "_name_or_path",
+                 "architectures",
+                 "torch_dtype",
+                 "dtype",
+                 "id2label",
+                 "label2id",
+                 "num_labels",
+                 "output_attentions",
+                 "output_hidden_states",
+                 "return_dict",
+                 "use_cache",
+                 "torchscript",
+                 "use_bfloat16",
+                 "is_decoder",
+                 "is_encoder_decoder",
+                 "add_cross_attention",
+                 "tie_word_embeddings",
+                 "tie_encoder_decoder",
+                 "pruned_heads",
+                 "chunk_size_feed_forward",
+                 "cross_attention_hidden_size",
+                 "decoder_start_token_id",
+                 "finetuning_task",
+                 "prefix",
+                 "problem_type",
+                 "sep_token_id",
+                 "task_specific_params",
+                 "tf_legacy_loss",
+                 "tokenizer_class",
+                 "bos_token_id",
+                 "eos_token_id",
+                 "pad_token_id",
+                 "max_length",
+                 "min_length",
+                 "do_sample",
+                 "early_stopping",
+                 "num_beams",
+                 "num_beam_groups",
+                 "diversity_penalty",
+                 "temperature",
+                 "top_k",
+                 "top_p",
+                 "typical_p",
+                 "repetition_penalty",
+                 "length_penalty",
+                 "no_repeat_ngram_size",
+                 "encoder_no_repeat_ngram_size",
+                 "bad_words_ids",
+                 "num_return_sequences",
+                 "output_scores",
+                 "return_dict_in_generate",
+                 "forced_bos_token_id",
+                 "forced_eos_token_id",
+                 "remove_invalid_values",
+                 "exponential_decay_length_penalty",
+                 "suppress_tokens",
+                 "begin_suppress_tokens",
+                 "dropout_rate"});
+}
+
+namespace {
+/// Both towers, of which a model may have one.
+class Clip {
+public:
+  explicit Clip(ImportContext &context)
+      : builder(context, "clip"), context(context) {}
+
+  /// The streams "text" (normed) and "text_pooled"; gives the width.
+  int64_t text(Config &config, const std::string &batch) {
+    EncoderSizes sizes = readEncoderSizes(
+        config, {512, 8, 12, 2048, 1e-5, Activation::QuickGelu}, "quick_gelu");
+    int64_t vocab = config.integer("vocab_size", 49408);
+    int64_t length = config.integer("max_position_embeddings", 77);
+    std::vector<int64_t> ends = config.ids("eos_token_id");
+    ignoreCommon(config);
+    if (config.hasErrors())
+      return 0;
+    std::string prefix = "text_model.";
+    builder.idsInput("input_ids", batch);
+    builder.model.context = length;
+    StreamBuilder stream(config, prefix);
+    stream.embedding("embeddings.token_embedding", vocab, sizes.width);
+    stream.learnedPositions("embeddings.position_embedding", length, 0,
+                            "max_position_embeddings");
+    Block block = encoderBlock(sizes, Placement::Pre);
+    block.attention->causal = Causal::BottomRight;
+    stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
+                  block, blockTensors);
+    builder.finish("text_blocks", "input_ids", std::move(stream));
+    StreamBuilder normed(config, prefix, sizes.width);
+    normed.norm("final_layer_norm", block.norm);
+    builder.finish("text", "text_blocks", std::move(normed));
+    // Checkpoints whose configuration says 2 were trained with the largest id
+    // at the end.
+    StreamBuilder pooled(config, prefix, sizes.width);
+    Pool pool;
+    pool.id = ends.empty() ? 49407 : ends.front();
+    pool.kind = pool.id == 2 ? PoolKind::LargestId : PoolKind::Id;
+    pooled.add("pooled", "eos_token_id", pool).pooled = true;
+    builder.finish("text_pooled", "text", std::move(pooled));
+    return sizes.width;
+  }
+
+  /// The streams "vision" (not normed) and "vision_pooled"; gives the width.
+  int64_t vision(Config &config, const std::string &batch) {
+    EncoderSizes sizes = readEncoderSizes(
+        config, {768, 12, 12, 3072, 1e-5, Activation::QuickGelu}, "quick_gelu");
+    int64_t image = config.integer("image_size", 224);
+    int64_t patch = config.integer("patch_size", 32);
+    int64_t channels = config.integer("num_channels", 3);
+    ignoreCommon(config);
+    if (patch > image)
+      config.error("patch_size", "is larger than the image");
+    if (config.hasErrors())
+      return 0;
+    std::string prefix = "vision_model.";
+    builder.imageInput(channels, image, image, batch,
+                       config.locate("image_size"));
+    StreamBuilder stream(config, prefix, channels);
+    Conv conv;
+    conv.out = sizes.width;
+    conv.channels = channels;
+    conv.kernel = conv.stride = {patch, patch};
+    conv.padding = {0, 0};
+    conv.channelsFirst = true;
+    conv.bias = false;
+    stream.add("embeddings.patch_embedding", "patch_size", conv, sizes.width);
+    stream.add("embeddings.class_tokens", "hidden_size", ClassTokens{1})
+        .weights["weight"] = {
+        {prefix + "embeddings.class_embedding", false, 0, -1}};
+    Positions positions;
+    positions.count = PositionCount::Tokens;
+    positions.length = (image / patch) * (image / patch) + 1;
+    stream.add("embeddings.position_embedding", "image_size", positions);
+    Block block = encoderBlock(sizes, Placement::Pre);
+    stream.norm("pre_layrnorm", block.norm);
+    stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
+                  block, blockTensors);
+    builder.finish("vision", "pixel_values", std::move(stream));
+    StreamBuilder pooled(config, prefix, sizes.width);
+    EncoderBuilder::pool(pooled, "pooled");
+    pooled.add("post_layernorm", "", block.norm).pooled = true;
+    builder.finish("vision_pooled", "vision", std::move(pooled));
+    return sizes.width;
+  }
+
+  /// The stream's vector in the space that both towers share.
+  void project(const char *name, const char *from, const char *tensor,
+               int64_t width, int64_t out, bool normed) {
+    Config &config = context.config;
+    StreamBuilder stream(config, "", width);
+    Linear linear;
+    linear.out = out;
+    stream.add(tensor, "projection_dim", linear, out).pooled = true;
+    if (normed)
+      stream.add(std::string(name) + ".normed", "", L2Norm{}).pooled = true;
+    builder.finish(name, from, std::move(stream));
+    builder.output(name, normed ? std::string(name) + ".normed" : tensor);
+  }
+
+  void similarity(const char *name, const char *from, const char *to,
+                  int64_t width) {
+    StreamBuilder stream(context.config, "", width);
+    stream.add(name, "logit_scale_init_value", Similarity{to, true}, 0)
+        .weights["scale"] = {{"logit_scale", false, 0, -1}};
+    builder.finish(std::string("by_") + from, from, std::move(stream));
+    builder.output(name, name);
+  }
+
+  EncoderBuilder builder;
+
+private:
+  ImportContext &context;
+};
+} // namespace
+
+std::optional<Model> importClip(ImportContext &context) {
+  Config &config = context.config;
+  Clip clip(context);
+  EncoderBuilder &builder = clip.builder;
+  bool projects = builder.is("WithProjection");
+  if (builder.is("CLIPModel")) {
+    int64_t space = config.integer("projection_dim", 512);
+    config.ignore({"logit_scale_init_value", "initializer_factor"});
+    auto tower = [&](const char *key) -> const Value * {
+      const Value *object = config.get(key);
+      if (object && !object->isObject()) {
+        config.error(key, "expected an object");
+        object = nullptr;
+      }
+      // Old files say the same twice.
+      std::string copy = std::string(key) + "_dict";
+      if (const Value *old = config.get(copy); old && !object)
+        object = old;
+      return object;
+    };
+    const Value *textKeys = tower("text_config");
+    const Value *visionKeys = tower("vision_config");
+    if (!textKeys || !visionKeys) {
+      config.error("", "a CLIP needs text_config and vision_config");
+      return std::nullopt;
+    }
+    Config textConfig(*textKeys, "/text_config", config.getReporter());
+    int64_t textWidth = clip.text(textConfig, "text_batch");
+    textConfig.finish("the text tower of CLIP");
+    Config visionConfig(*visionKeys, "/vision_config", config.getReporter());
+    int64_t visionWidth = clip.vision(visionConfig, "image_batch");
+    visionConfig.finish("the vision tower of CLIP");
+    if (config.hasErrors())
+      return std::nullopt;
+    clip.project("text_embeds", "text_pooled", "text_projection", textWidth,
+                 space, true);
+    clip.project("image_embeds", "vision_pooled", "visual_projection",
+                 visionWidth, space, true);
+    clip.similarity("logits_per_image", "image_embeds", "text_embeds", space);
+    clip.similarity("logits_per_text", "text_embeds", "image_embeds", space);
+    return builder.take();
+  }
+  int64_t space = config.integer("projection_dim", 512);
+  bool isText =
+      builder.is("CLIPTextModel") || builder.is("CLIPTextModelWithProjection");
+  int64_t width =
+      isText ? clip.text(config, "batch") : clip.vision(config, "batch");
+  if (config.hasErrors())
+    return std::nullopt;
+  if (isText)
+    builder.output("last_hidden_state", "text_model.final_layer_norm");
+  else
+    builder.output("last_hidden_state", "vision_model.encoder.layers.{i}");
+  if (!projects)
+    builder.output("pooler_output", isText ? "text_model.pooled"
+                                           : "vision_model.post_layernorm");
+  else if (isText)
+    clip.project("text_embeds", "text_pooled", "text_projection", width, space,
+                 false);
+  else
+    clip.project("image_embeds", "vision_pooled", "visual_projection", width,
+                 space, false);
+  return builder.take();
+}
+
+} // namespace attune::hf

@@ -1,0 +1,214 @@
+//===- VisionParser.cpp - Layers that make and pick tokens ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerParser.h"
+
+namespace attune::spec {
+
+/// False if `object` has no layer of these kinds whose options are readable.
+bool LayerParser::parseVision(const Object &object, Layer &layer) {
+  if (auto options = object.object("pool")) {
+    layer.op = parsePool(*options);
+  } else if (auto options = object.object("class_tokens")) {
+    layer.op = parseClassTokens(*options);
+  } else if (auto options = object.object("conv")) {
+    layer.op = parseConv(*options);
+    if (stream.layers.empty())
+      layer.inputWidth = std::get<Conv>(layer.op).channels;
+  } else if (auto options = object.object("batch_norm")) {
+    needWidth(*options);
+    layer.op = BatchNorm{options->number("eps", 1e-5)};
+  } else if (auto options = object.object("add")) {
+    layer.op = parseAdd(*options);
+  } else if (auto options = object.object("l2_norm")) {
+    needWidth(*options);
+    layer.op = L2Norm{};
+  } else if (auto options = object.object("similarity")) {
+    layer.op = parseSimilarity(*options);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Pool LayerParser::parsePool(const Object &object) {
+  Pool pool;
+  needTokens(object);
+  pool.kind = object.choice("kind", PoolKind::First);
+  pool.index = object.integer("index", 0).value_or(0);
+  pool.id = object.integer("id", 0).value_or(0);
+  if (object.get("kind")) {
+    if (pool.kind == PoolKind::Token && !object.has("index"))
+      object.missing("index", "which token");
+    if (pool.kind != PoolKind::Token && object.has("index"))
+      object.error("index", "belongs to the kind token");
+    if (pool.kind == PoolKind::Id && !object.has("id"))
+      object.missing("id", "the id of the token");
+    if (pool.kind != PoolKind::Id && object.has("id"))
+      object.error("id", "belongs to the kind id");
+  }
+  pooled = true;
+  return pool;
+}
+
+ClassTokens LayerParser::parseClassTokens(const Object &object) {
+  ClassTokens tokens;
+  needTokens(object);
+  tokens.count = object.integer("count", 1).value_or(1);
+  grid = false;
+  return tokens;
+}
+
+std::vector<int64_t> LayerParser::parseSizes(const Object &object,
+                                             const char *key, size_t dims,
+                                             int64_t fallback) {
+  const Value *value = object.get(key);
+  if (!value || !value->isArray())
+    return std::vector<int64_t>(
+        dims, object.integer(key, fallback).value_or(fallback));
+  if (dims != value->elements.size())
+    object.error(key, "has " + std::to_string(value->elements.size()) +
+                          " numbers, but the convolution " +
+                          std::to_string(dims) +
+                          (dims == 1 ? " dimension" : " dimensions"));
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < value->elements.size(); ++i)
+    sizes.push_back(context.dims
+                        .evaluate(value->elements[i],
+                                  child(child(object.getPointer(), key), i),
+                                  fallback, maxInteger)
+                        .value_or(fallback));
+  sizes.resize(dims, fallback);
+  return sizes;
+}
+
+/// Reads an input [batch, channels, ...] if it starts the stream, else tokens:
+/// any of them in one dimension, those of an image in two.
+Conv LayerParser::parseConv(const Object &object) {
+  Conv conv;
+  size_t dims = object.integer("dims", 2).value_or(2);
+  conv.kernel = parseSizes(object, "kernel", dims, 1);
+  conv.stride = parseSizes(object, "stride", dims, 1);
+  conv.padding = parseSizes(object, "padding", dims, 0);
+  conv.bias = object.boolean("bias", true);
+  conv.activation = object.choice("activation", Activation::Identity);
+  Known out = object.integer("out", std::nullopt);
+  conv.out = out.value_or(0);
+  for (size_t i = 0; i < dims; ++i)
+    if (conv.padding[i] >= conv.kernel[i])
+      object.error("padding", std::to_string(conv.padding[i]) +
+                                  " is not less than the kernel's " +
+                                  std::to_string(conv.kernel[i]));
+
+  const TensorSpec *input = streamInput();
+  bool starts = stream.layers.empty() && input;
+  bool last = object.string("layout") == "channels_last";
+  conv.channelsFirst = starts && !last;
+  if (starts) {
+    bool isFloat = input->dtype == DType::F32 || input->dtype == DType::F16 ||
+                   input->dtype == DType::BF16;
+    size_t at = conv.channelsFirst ? 1 : dims + 1;
+    if (!isFloat || input->shape.size() != dims + 2 ||
+        input->shape[at].size < 0) {
+      std::string places = dims == 1 ? "frames" : "height, width";
+      object.error(
+          "input " + quote(input->name) +
+          " cannot be convolved; expected float [batch, " +
+          (conv.channelsFirst ? "channels, " + places : places + ", channels") +
+          "] with a fixed number of channels");
+    } else {
+      conv.channels = input->shape[at].size;
+    }
+    for (size_t i = 0; i < dims && i + 2 < input->shape.size(); ++i) {
+      int64_t size = input->shape[i + (conv.channelsFirst ? 2 : 1)].size;
+      if (size >= 0 && size + 2 * conv.padding[i] < conv.kernel[i]) {
+        object.error("kernel", "is " + std::to_string(conv.kernel[i]) +
+                                   " long, more than the input's " +
+                                   std::to_string(size));
+        break; // one message, though both dimensions may be too short
+      }
+    }
+  } else {
+    if (object.get("layout") && !last)
+      object.error("layout", "tokens are channels_last");
+    if (dims == 2 && !grid && needTokens(object))
+      object.error("dims", "the tokens before it are not the places of an "
+                           "image, which a 2-D convolution needs");
+    needTokens(object);
+    conv.channels = width.value_or(0);
+  }
+  width = out;
+  grid = dims == 2;
+  return conv;
+}
+
+/// The earlier stream or layer called `source`; reports if there is none.
+const Layer *LayerParser::findSource(const Object &object) {
+  const Value *name = object.get("source");
+  if (!name)
+    return nullptr;
+  if (const Layer *found = findResult(model.streams, name->text))
+    return found;
+  std::vector<std::string> names;
+  for (const Layer &layer : stream.layers) {
+    if (layer.name == name->text)
+      return &layer;
+    names.push_back(layer.name);
+  }
+  for (const Stream &earlier : model.streams) {
+    names.push_back(earlier.name);
+    for (const Layer &layer : earlier.layers)
+      names.push_back(layer.name);
+  }
+  std::string near = nearest(name->text, names);
+  object.error("source",
+               "there is no stream or layer " + quote(name->text) +
+                   " before this one" +
+                   (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  return nullptr;
+}
+
+Add LayerParser::parseAdd(const Object &object) {
+  Add add;
+  add.source = object.string("source");
+  add.scale = object.number("scale", 1);
+  bool known = needWidth(object);
+  const Layer *source = findSource(object);
+  if (!known || !source)
+    return add;
+  if (source->pooled != pooled)
+    object.error("source", std::string("gives ") +
+                               (source->pooled ? "[batch, width]" : "tokens") +
+                               ", but the stream is " +
+                               (pooled ? "[batch, width]" : "tokens"));
+  else if (source->width && source->width != *width)
+    object.error("source", "has " + std::to_string(source->width) +
+                               " channels, but the stream " +
+                               std::to_string(*width));
+  return add;
+}
+
+Similarity LayerParser::parseSimilarity(const Object &object) {
+  Similarity similarity;
+  similarity.source = object.string("source");
+  similarity.temperature = object.boolean("temperature", false);
+  bool known = needWidth(object);
+  const Layer *source = findSource(object);
+  if (known && source) {
+    if (!pooled || !source->pooled)
+      object.error(pooled ? "source" : "",
+                   "similarity is between pooled vectors [batch, width]");
+    else if (source->width != *width)
+      object.error("source", "has " + std::to_string(source->width) +
+                                 " channels, but the stream " +
+                                 std::to_string(*width));
+  }
+  width = 0; // [batch, other batch]
+  return similarity;
+}
+
+} // namespace attune::spec

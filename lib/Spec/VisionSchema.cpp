@@ -1,0 +1,112 @@
+//===- VisionSchema.cpp - Tables of layers that make and pick tokens ------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchemaTypes.h"
+
+namespace attune::spec {
+
+const ObjectType &poolType() {
+  static const ObjectType type{
+      "pool",
+      "One vector for each sequence. Tokens that an attention mask hides are "
+      "not counted by last, mean and max.",
+      {
+          {"kind",
+           choice(
+               {"first", "last", "mean", "max", "token", "id", "largest_id"}),
+           "the first or last token, the mean or maximum of all, the token "
+           "number 'index', the first token whose id is 'id', or the first "
+           "with the largest id",
+           true},
+          {"index", integer(0), "token: which, counted from 0"},
+          {"id", integer(0), "id: which; a sequence without it gives token 0"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &classTokensType() {
+  static const ObjectType type{"class_tokens",
+                               "Learned tokens put before those of the stream.",
+                               {{"count", integer(1), "how many; default 1"}},
+                               {},
+                               {}};
+  return type;
+}
+
+const ObjectType &convType() {
+  static const ObjectType type{
+      "conv",
+      "A convolution, whose places become tokens row by row.",
+      {
+          {"dims", integer(1, 2),
+           "over frames [batch, channels, frames] or over images [batch, "
+           "channels, height, width]; default 2"},
+          {"out", integer(1), "channels of the result", true},
+          {"kernel", either({integer(1), array(integer(1), 2)}),
+           "size, or height and width", true},
+          {"stride", either({integer(1), array(integer(1), 2)}), "default 1"},
+          {"padding", either({integer(0), array(integer(0), 2)}),
+           "zeros on each side; default 0"},
+          {"layout", choice({"channels_first", "channels_last"}),
+           "of the input; default channels_first, but on tokens "
+           "channels_last"},
+          {"bias", boolean(), "default true"},
+          {"activation", activation(), "default identity"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &batchNormType() {
+  static const ObjectType type{
+      "batch_norm",
+      "(x - mean) / sqrt(variance + eps) * weight + bias, with the mean and "
+      "variance of training.",
+      {{"eps", positive(), "default 1e-5"}},
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &addType() {
+  static const ObjectType type{
+      "add",
+      "scale * (x + y).",
+      {
+          {"source", string(), "y: an earlier stream or layer", true},
+          {"scale", number(), "default 1; 0.5 gives the mean"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &l2NormType() {
+  static const ObjectType type{
+      "l2_norm", "x / |x| of each vector.", {}, {}, {}};
+  return type;
+}
+
+const ObjectType &similarityType() {
+  static const ObjectType type{
+      "similarity",
+      "Scalar products of the pooled vectors of two streams, [batch, other "
+      "batch].",
+      {
+          {"source", string(), "the other: an earlier stream or layer", true},
+          {"temperature", boolean(),
+           "multiply by exp of the weight scale; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+} // namespace attune::spec
