@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Small RoBERTa, ALBERT and CLIP folders with random weights, run by the
+compiler and compared with their formulas in f64.
+
+  encoders.py ATTUNE WORK [FLAG]...
+"""
+import array
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+
+import tensors
+
+RNG = random.Random(7)
+D, HEADS, INNER, V, T = 16, 2, 24, 30, 6
+
+
+class Weights:
+    def __init__(self):
+        self.values = {}
+
+    def new(self, name, *shape, scale=0.4):
+        count = math.prod(shape)
+        raw = array.array("f", [RNG.uniform(-scale, scale)
+                                for _ in range(count)])
+        self.values[name] = (list(shape), raw)
+
+    def linear(self, name, out, inner, bias=True):
+        self.new(name + ".weight", out, inner)
+        if bias:
+            self.new(name + ".bias", out)
+
+    def norm(self, name, width):
+        self.new(name + ".weight", width, scale=1.5)
+        self.new(name + ".bias", width)
+
+    def rows(self, name):
+        shape, raw = self.values[name]
+        width = math.prod(shape[1:])
+        return [list(raw[i * width:(i + 1) * width]) for i in range(shape[0])]
+
+    def vector(self, name):
+        return list(self.values[name][1])
+
+    def save(self, folder, config):
+        os.makedirs(folder, exist_ok=True)
+        tensors.save(os.path.join(folder, "model.safetensors"),
+                     {name: ("F32", shape, raw.tobytes())
+                      for name, (shape, raw) in self.values.items()})
+        with open(os.path.join(folder, "config.json"), "w",
+                  encoding="utf-8") as file:
+            json.dump(config, file)
+
+    # --- Formulas, on lists of rows
+
+    def apply(self, name, rows, act=lambda x: x):
+        matrix = self.rows(name + ".weight")
+        bias = (self.vector(name + ".bias") if name + ".bias" in self.values
+                else [0.0] * len(matrix))
+        return [[act(sum(a * b for a, b in zip(x, w)) + c)
+                 for w, c in zip(matrix, bias)] for x in rows]
+
+    def layer_norm(self, name, rows, eps):
+        gamma = self.vector(name + ".weight")
+        beta = self.vector(name + ".bias")
+        result = []
+        for x in rows:
+            mean = sum(x) / len(x)
+            variance = sum((v - mean) ** 2 for v in x) / len(x)
+            scale = 1 / math.sqrt(variance + eps)
+            result.append([(v - mean) * scale * g + b
+                           for v, g, b in zip(x, gamma, beta)])
+        return result
+
+    def attention(self, names, rows, mask, causal=False):
+        q, k, v = (self.apply(name, rows) for name in names[:3])
+        size = D // HEADS
+        merged = [[] for _ in rows]
+        for head in range(HEADS):
+            part = slice(head * size, (head + 1) * size)
+            for i, x in enumerate(q):
+                seen = [j for j in range(len(rows))
+                        if mask[j] and (not causal or j <= i)]
+                scores = [sum(a * b for a, b in zip(x[part], k[j][part]))
+                          / math.sqrt(size) for j in seen]
+                top = max(scores)
+                powers = [math.exp(s - top) for s in scores]
+                merged[i] += [sum(p * v[j][part][c]
+                                  for p, j in zip(powers, seen)) / sum(powers)
+                              for c in range(size)]
+        return self.apply(names[3], merged)
+
+
+def add(*parts):
+    return [[sum(values) for values in zip(*rows)] for rows in zip(*parts)]
+
+
+def gelu(x):
+    return x / 2 * (1 + math.erf(x / math.sqrt(2)))
+
+
+def gelu_tanh(x):
+    return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi)
+                                  * (x + 0.044715 * x ** 3)))
+
+
+def quick_gelu(x):
+    return x / (1 + math.exp(-1.702 * x))
+
+
+def unit(x):
+    length = math.sqrt(sum(v * v for v in x))
+    return [v / length for v in x]
+
+
+def integers(rows):
+    flat = [v for row in rows for v in row]
+    return "I64", [len(rows), len(rows[0])], array.array("q", flat).tobytes()
+
+
+class Runner:
+    def __init__(self, attune, work, flags):
+        self.attune, self.work, self.flags = attune, work, flags
+        self.failures = 0
+
+    def compare(self, name, folder, inputs, expected, keep=None):
+        path = os.path.join(self.work, name)
+        tensors.save(path + ".in.safetensors", inputs)
+        subprocess.run([self.attune, "run", folder, "--inputs",
+                        path + ".in.safetensors", "--outputs",
+                        path + ".out.safetensors"] + self.flags, check=True)
+        found = tensors.load(path + ".out.safetensors")
+        for output, want in expected.items():
+            got = array.array("f", found[output][2]) if output in found else []
+            flat = flatten(want)
+            counts = [True] * len(flat)
+            if keep and len(flat) % len(keep) == 0 and len(keep) > 2 and (
+                    isinstance(want[0][0], list)):
+                step = len(flat) // len(keep)
+                counts = [keep[i // step] for i in range(len(flat))]
+            worst = max((abs(a - b) for a, b, c in zip(got, flat, counts)
+                         if c), default=math.inf)
+            good = len(got) == len(flat) and worst < 2e-5
+            print(f"{'PASS' if good else 'FAIL'} {name} {output} {worst:.2g}")
+            self.failures += not good
+
+
+def flatten(value):
+    if isinstance(value, list):
+        return [v for part in value for v in flatten(part)]
+    return [value]
+
+
+def roberta(run):
+    w = Weights()
+    w.new("roberta.embeddings.word_embeddings.weight", V, D)
+    w.new("roberta.embeddings.position_embeddings.weight", 12, D)
+    w.new("roberta.embeddings.token_type_embeddings.weight", 1, D)
+    w.norm("roberta.embeddings.LayerNorm", D)
+    block = "roberta.encoder.layer.0."
+    heads = [block + "attention." + n for n in (
+        "self.query", "self.key", "self.value", "output.dense")]
+    for name in heads:
+        w.linear(name, D, D)
+    w.norm(block + "attention.output.LayerNorm", D)
+    w.linear(block + "intermediate.dense", INNER, D)
+    w.linear(block + "output.dense", D, INNER)
+    w.norm(block + "output.LayerNorm", D)
+    w.linear("lm_head.dense", D, D)
+    w.norm("lm_head.layer_norm", D)
+    w.new("lm_head.bias", V)
+    folder = os.path.join(run.work, "roberta")
+    w.save(folder, {
+        "model_type": "roberta", "architectures": ["RobertaForMaskedLM"],
+        "vocab_size": V, "hidden_size": D, "num_attention_heads": HEADS,
+        "num_hidden_layers": 1, "intermediate_size": INNER,
+        "max_position_embeddings": 12, "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5})
+    ids = [[0, 5, 9, 4, 2, 1], [0, 7, 2, 1, 1, 1]]
+    masks = [[int(i != 1) for i in row] for row in ids]
+    words = w.rows("roberta.embeddings.word_embeddings.weight")
+    places = w.rows("roberta.embeddings.position_embeddings.weight")
+    kind = w.rows("roberta.embeddings.token_type_embeddings.weight")[0]
+    logits, states = [], []
+    for row, mask in zip(ids, masks):
+        count, x = 0, []
+        for i in row:
+            count += i != 1
+            place = 1 + (count if i != 1 else 0)
+            x.append([a + b + c for a, b, c in zip(words[i], kind,
+                                                   places[place])])
+        x = w.layer_norm("roberta.embeddings.LayerNorm", x, 1e-5)
+        x = w.layer_norm(block + "attention.output.LayerNorm",
+                         add(x, w.attention(heads, x, mask)), 1e-5)
+        y = w.apply(block + "output.dense",
+                    w.apply(block + "intermediate.dense", x, gelu))
+        x = w.layer_norm(block + "output.LayerNorm", add(x, y), 1e-5)
+        states.append(x)
+        h = w.layer_norm("lm_head.layer_norm",
+                         w.apply("lm_head.dense", x, gelu), 1e-5)
+        bias = w.vector("lm_head.bias")
+        logits.append([[sum(a * b for a, b in zip(r, word)) + c
+                        for word, c in zip(words, bias)] for r in h])
+    run.compare("roberta", folder,
+                {"input_ids": integers(ids),
+                 "attention_mask": integers(masks)},
+                {"logits": logits, "last_hidden_state": states},
+                [m for mask in masks for m in mask])
+
+
+def albert(run):
+    w, tables = Weights(), 10
+    for name, rows in (("word", V), ("position", 8), ("token_type", 2)):
+        w.new(f"albert.embeddings.{name}_embeddings.weight", rows, tables)
+    w.norm("albert.embeddings.LayerNorm", tables)
+    w.linear("albert.encoder.embedding_hidden_mapping_in", D, tables)
+    groups = []
+    for group in range(2):
+        g = f"albert.encoder.albert_layer_groups.{group}.albert_layers.0."
+        groups.append(g)
+        for n in ("query", "key", "value", "dense"):
+            w.linear(g + "attention." + n, D, D)
+        w.norm(g + "attention.LayerNorm", D)
+        w.linear(g + "ffn", INNER, D)
+        w.linear(g + "ffn_output", D, INNER)
+        w.norm(g + "full_layer_layer_norm", D)
+    w.linear("albert.pooler", D, D)
+    w.linear("classifier", 3, D)
+    folder = os.path.join(run.work, "albert")
+    w.save(folder, {
+        "model_type": "albert",
+        "architectures": ["AlbertForSequenceClassification"],
+        "vocab_size": V, "embedding_size": tables, "hidden_size": D,
+        "num_attention_heads": HEADS, "num_hidden_layers": 5,
+        "num_hidden_groups": 2, "intermediate_size": INNER,
+        "max_position_embeddings": 8, "type_vocab_size": 2,
+        "id2label": {"0": "a", "1": "b", "2": "c"}})
+    ids, kinds = [[2, 5, 9, 4, 3, 8]], [[0, 0, 0, 1, 1, 1]]
+    table = [w.rows(f"albert.embeddings.{n}_embeddings.weight")
+             for n in ("word", "token_type", "position")]
+    x = [[sum(v) for v in zip(table[0][i], table[1][k], table[2][t])]
+         for t, (i, k) in enumerate(zip(ids[0], kinds[0]))]
+    x = w.layer_norm("albert.embeddings.LayerNorm", x, 1e-12)
+    x = w.apply("albert.encoder.embedding_hidden_mapping_in", x)
+    for layer in range(5):
+        g = groups[int(layer / (5 / 2))]
+        heads = [g + "attention." + n
+                 for n in ("query", "key", "value", "dense")]
+        x = w.layer_norm(g + "attention.LayerNorm",
+                         add(x, w.attention(heads, x, [1] * T)), 1e-12)
+        y = w.apply(g + "ffn_output", w.apply(g + "ffn", x, gelu_tanh))
+        x = w.layer_norm(g + "full_layer_layer_norm", add(x, y), 1e-12)
+    pooled = w.apply("albert.pooler", x[:1], math.tanh)
+    run.compare("albert", folder,
+                {"input_ids": integers(ids),
+                 "token_type_ids": integers(kinds)},
+                {"last_hidden_state": [x],
+                 "logits": w.apply("classifier", pooled)})
+
+
+def clip(run, end):
+    w, image, patch, space = Weights(), 8, 4, 12
+
+    def block(prefix):
+        for n in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            w.linear(prefix + "self_attn." + n, D, D)
+        w.norm(prefix + "layer_norm1", D)
+        w.norm(prefix + "layer_norm2", D)
+        w.linear(prefix + "mlp.fc1", INNER, D)
+        w.linear(prefix + "mlp.fc2", D, INNER)
+
+    def run_block(prefix, x, causal):
+        h = w.layer_norm(prefix + "layer_norm1", x, 1e-5)
+        x = add(x, w.attention(
+            [prefix + "self_attn." + n
+             for n in ("q_proj", "k_proj", "v_proj", "out_proj")],
+            h, [1] * len(x), causal))
+        h = w.layer_norm(prefix + "layer_norm2", x, 1e-5)
+        return add(x, w.apply(prefix + "mlp.fc2",
+                              w.apply(prefix + "mlp.fc1", h, quick_gelu)))
+
+    w.new("text_model.embeddings.token_embedding.weight", V, D)
+    w.new("text_model.embeddings.position_embedding.weight", 9, D)
+    block("text_model.encoder.layers.0.")
+    w.norm("text_model.final_layer_norm", D)
+    w.new("vision_model.embeddings.class_embedding", D)
+    w.new("vision_model.embeddings.patch_embedding.weight", D, 3, patch, patch)
+    w.new("vision_model.embeddings.position_embedding.weight", 5, D)
+    w.norm("vision_model.pre_layrnorm", D)
+    block("vision_model.encoder.layers.0.")
+    w.norm("vision_model.post_layernorm", D)
+    w.linear("text_projection", space, D, bias=False)
+    w.linear("visual_projection", space, D, bias=False)
+    w.values["logit_scale"] = ([], array.array("f", [1.25]))
+    name = f"clip{end}"
+    folder = os.path.join(run.work, name)
+    sizes = {"hidden_size": D, "intermediate_size": INNER,
+             "num_attention_heads": HEADS, "num_hidden_layers": 1}
+    w.save(folder, {
+        "model_type": "clip", "architectures": ["CLIPModel"],
+        "projection_dim": space, "logit_scale_init_value": 2.6592,
+        "text_config": dict(sizes, vocab_size=V, eos_token_id=end,
+                            max_position_embeddings=9,
+                            model_type="clip_text_model"),
+        "vision_config": dict(sizes, image_size=image, patch_size=patch,
+                              model_type="clip_vision_model")})
+    ids = [[3, 5, 29, 7, 29, 1], [4, 8, 9, 10, 29, 12], [3, 29, 5, 5, 6, 7]]
+    words = w.rows("text_model.embeddings.token_embedding.weight")
+    places = w.rows("text_model.embeddings.position_embedding.weight")
+    text = []
+    for row in ids:
+        x = [[a + b for a, b in zip(words[i], places[t])]
+             for t, i in enumerate(row)]
+        x = run_block("text_model.encoder.layers.0.", x, True)
+        x = w.layer_norm("text_model.final_layer_norm", x, 1e-5)
+        at = row.index(max(row) if end == 2 else end)
+        text.append(unit(w.apply("text_projection", [x[at]])[0]))
+    pixels = [[[[RNG.uniform(-1, 1) for _ in range(image)]
+                for _ in range(image)] for _ in range(3)] for _ in range(2)]
+    raw = array.array("f", flatten(pixels))
+    kernel = w.rows("vision_model.embeddings.patch_embedding.weight")
+    places = w.rows("vision_model.embeddings.position_embedding.weight")
+    vision = []
+    for sample in range(2):
+        x = [w.vector("vision_model.embeddings.class_embedding")]
+        for top in range(0, image, patch):
+            for left in range(0, image, patch):
+                seen = [raw[((sample * 3 + c) * image + top + i) * image
+                            + left + j]
+                        for c in range(3) for i in range(patch)
+                        for j in range(patch)]
+                x.append([sum(a * b for a, b in zip(seen, k))
+                          for k in kernel])
+        x = w.layer_norm("vision_model.pre_layrnorm", add(x, places), 1e-5)
+        x = run_block("vision_model.encoder.layers.0.", x, False)
+        pooled = w.layer_norm("vision_model.post_layernorm", x[:1], 1e-5)
+        vision.append(unit(w.apply("visual_projection", pooled)[0]))
+    scale = math.exp(1.25)
+    scores = [[scale * sum(a * b for a, b in zip(t, v)) for v in vision]
+              for t in text]
+    run.compare(name, folder,
+                {"input_ids": integers(ids),
+                 "pixel_values": ("F32", [2, 3, image, image],
+                                  raw.tobytes())},
+                {"text_embeds": text, "image_embeds": vision,
+                 "logits_per_text": scores,
+                 "logits_per_image": [list(c) for c in zip(*scores)]})
+
+
+def main():
+    attune, work = sys.argv[1:3]
+    os.makedirs(work, exist_ok=True)
+    run = Runner(attune, work, sys.argv[3:])
+    roberta(run)
+    albert(run)
+    clip(run, end=29)
+    clip(run, end=2)
+    print("all passed" if run.failures == 0 else f"{run.failures} failed")
+    return 1 if run.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
