@@ -24,16 +24,21 @@ void AttuneDialect::registerAttributes() {
       >();
 }
 
-// <"name" (, transposed)? (, rows = begin to end)? (, step = rows)?>
+// <"name" (, transposed)? (, rows = begin to end)? (, every n times n)?
+// (, step = rows)?>
 Attribute WeightSourceAttr::parse(AsmParser &parser, Type) {
   std::string tensor;
   bool transposed = false;
-  int64_t begin = 0, end = -1, step = 0;
+  int64_t begin = 0, end = -1, stride = 0, count = 1, step = 0;
   if (parser.parseLess() || parser.parseString(&tensor))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     if (succeeded(parser.parseOptionalKeyword("transposed"))) {
       transposed = true;
+    } else if (succeeded(parser.parseOptionalKeyword("every"))) {
+      if (parser.parseInteger(stride) || parser.parseKeyword("times") ||
+          parser.parseInteger(count))
+        return {};
     } else if (succeeded(parser.parseOptionalKeyword("step"))) {
       if (parser.parseEqual() || parser.parseInteger(step))
         return {};
@@ -45,7 +50,8 @@ Attribute WeightSourceAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), tensor, transposed, begin, end, step);
+  return get(parser.getContext(), tensor, transposed, begin, end, stride, count,
+             step);
 }
 
 void WeightSourceAttr::print(AsmPrinter &printer) const {
@@ -55,6 +61,8 @@ void WeightSourceAttr::print(AsmPrinter &printer) const {
     printer << ", transposed";
   if (getBegin() != 0 || getEnd() != -1)
     printer << ", rows = " << getBegin() << " to " << getEnd();
+  if (getCount() != 1)
+    printer << ", every " << getStride() << " times " << getCount();
   if (getStep() != 0)
     printer << ", step = " << getStep();
   printer << ">";

@@ -108,7 +108,9 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
     number of a stacked weight. `transposed` says that the file holds
     [in, out] (GPT-2's Conv1D) where the op wants [out, in]; it applies before
     rows are cut. Rows `begin` to `end` (of the tensor as the op wants it) are
-    taken; `end = -1` means all.
+    taken; `end = -1` means all. With `count` so many such ranges are taken, the
+    next one `stride` rows further: heads of one kind out of a tensor that holds
+    several kinds side by side.
 
     Of a weight in parts, `{e}` in the name stands for the number of the part:
     each has a tensor of its own. Or all share one tensor, and part `p` begins
@@ -117,6 +119,7 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
 
     ```mlir
     #attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>
+    #attune.source<"h.{i}.qkv.weight", rows = 64 to 128, every 192 times 12>
     ```
     ```mlir
     #attune.source<"kv_b", rows = 12 to 28, step = 28>
@@ -126,6 +129,8 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
                         DefaultValuedParameter<"bool", "false">:$transposed,
                         DefaultValuedParameter<"int64_t", "0">:$begin,
                         DefaultValuedParameter<"int64_t", "-1">:$end,
+                        DefaultValuedParameter<"int64_t", "0">:$stride,
+                        DefaultValuedParameter<"int64_t", "1">:$count,
                         DefaultValuedParameter<"int64_t", "0">:$step);
   let hasCustomAssemblyFormat = 1;
 }

@@ -105,6 +105,18 @@ LogicalResult RotaryTableOp::verify() {
     if (!std::isfinite(frequency))
       return emitOpError("has frequency ")
              << frequency << " at " << i << ", which is not finite";
+  // R4
+  std::optional<ArrayRef<double>> longOnes = getLongFrequencies();
+  if (longOnes.has_value() != getLongFrom().has_value())
+    return emitOpError("has ")
+           << (longOnes ? "long frequencies" : "a length") << " without "
+           << (longOnes ? "the length" : "the frequencies")
+           << " from which on they count";
+  if (longOnes && int64_t(longOnes->size()) != pairs)
+    return emitOpError("has ") << longOnes->size() << " long frequencies for "
+                               << pairs << " pairs of channels";
+  if (longOnes && getDynamic())
+    return emitOpError("has both dynamic scaling and long frequencies");
   // R3
   std::optional<ArrayRef<double>> dynamic = getDynamic();
   if (!dynamic)

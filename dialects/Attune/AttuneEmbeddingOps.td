@@ -83,10 +83,15 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
     `s = (scaling * n / max_length - scaling + 1)`; then pair i turns by
     `w_i * s^(-2 i / (R - 2))` (R = 2 * number of pairs).
 
+    `long w' from n0` is LongRoPE (Ding et al. 2024): with n as above, but
+    without `max_length`, w' takes the place of w if n > n0.
+
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - R1: results are [B, T, pairs].
     - R2: factor and frequencies are finite and there is at least one.
     - R3: dynamic is [max_length >= 1, scaling > 0, 2 * pairs].
+    - R4: long frequencies are as many as the others, come with `from`, and not
+      with dynamic scaling.
 
     ```mlir
     %cos, %sin = attune.rotary_table %pos frequencies [1.000000e+00, 1.000000e-02]
@@ -95,12 +100,16 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
   }];
   let arguments = (ins Attune_Ids:$positions, DenseF64ArrayAttr:$frequencies,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
-                       OptionalAttr<DenseF64ArrayAttr>:$dynamic);
+                       OptionalAttr<DenseF64ArrayAttr>:$dynamic,
+                       OptionalAttr<DenseF64ArrayAttr>:$long_frequencies,
+                       OptionalAttr<I64Attr>:$long_from);
   let results = (outs RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$cos,
                       RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$sin);
   let assemblyFormat = [{
     $positions `frequencies` custom<ExactDoubles>($frequencies)
-    (`factor` $factor^)? (`dynamic` custom<ExactDoubles>($dynamic)^)? attr-dict
+    (`factor` $factor^)? (`dynamic` custom<ExactDoubles>($dynamic)^)?
+    (`long` custom<ExactDoubles>($long_frequencies)^)? (`from` $long_from^)?
+    attr-dict
     `:` type($positions) `->` type($cos) `,` type($sin)
   }];
   let hasVerifier = 1;

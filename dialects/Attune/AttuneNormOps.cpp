@@ -26,10 +26,20 @@ static LogicalResult verifyNorm(Operation *op, Value input, Value gamma,
                                 Value beta, APFloat eps) {
   int64_t last = cast<RankedTensorType>(input.getType()).getRank() - 1;
   for (auto [value, owner] :
-       {std::pair(gamma, "gamma"), std::pair(beta, "beta")})
-    if (value && failed(sameSize(op, {input, last, "input", "width"},
-                                 {value, 0, owner, "width"})))
+       {std::pair(gamma, "gamma"), std::pair(beta, "beta")}) {
+    if (!value)
+      continue;
+    int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+    if (rank == 2 && last != 3)
+      return op->emitOpError("has a ")
+             << owner << " per head, but its input has no heads";
+    if (failed(sameSize(op, {input, last, "input", "width"},
+                        {value, rank - 1, owner, "width"})))
       return failure();
+    if (rank == 2 && failed(sameSize(op, {input, 1, "input", "number of heads"},
+                                     {value, 0, owner, "number of heads"})))
+      return failure();
+  }
   if (!eps.isFinite() || (eps.isNegative() && !eps.isZero()))
     return op->emitOpError("has eps ")
            << eps.convertToDouble() << ", which is not a number from 0 on";

@@ -17,10 +17,11 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
   let description = [{
     Ba, Kiros and Hinton (2016). `mu = mean x`, `var = mean (x - mu)^2` (two
     passes, f32), `y = (x - mu) / sqrt(var + eps) * gamma + beta`; gamma
-    defaults to 1, beta to 0. `eps` in f32.
+    defaults to 1, beta to 0. `eps` in f32. Heads [B, H, T, Dh] may have a gamma
+    and beta each: [H, Dh].
 
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
-    - N1: gamma and beta have the input's last dimension.
+    - N1: gamma and beta have the input's last dimension, or heads and last.
     - N2: eps >= 0.
 
     ```mlir
@@ -29,8 +30,8 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
     ```
   }];
   let arguments = (ins Attune_Activations:$input,
-                       Optional<Attune_Channel>:$gamma,
-                       Optional<Attune_Channel>:$beta, F32Attr:$eps);
+                       Optional<Attune_HeadChannel>:$gamma,
+                       Optional<Attune_HeadChannel>:$beta, F32Attr:$eps);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
     $input (`gamma` $gamma^ `:` type($gamma))? (`beta` $beta^ `:` type($beta))?
@@ -45,10 +46,10 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm",
   let description = [{
     Zhang and Sennrich (2019). `y = x / sqrt(mean x^2 + eps) * (offset + gamma)`
     with statistics in f32; `offset` is 0, or 1 for the Gemma form. Without
-    gamma the factor is 1.
+    gamma the factor is 1. Heads [B, H, T, Dh] may have a gamma each: [H, Dh].
 
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
-    - N1: gamma has the input's last dimension.
+    - N1: gamma has the input's last dimension, or heads and last.
     - N2: eps >= 0.
 
     ```mlir
@@ -57,7 +58,7 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm",
     ```
   }];
   let arguments = (ins Attune_Activations:$input,
-                       Optional<Attune_Channel>:$gamma, F32Attr:$eps,
+                       Optional<Attune_HeadChannel>:$gamma, F32Attr:$eps,
                        DefaultValuedAttr<F32Attr, "0.0f">:$offset);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{

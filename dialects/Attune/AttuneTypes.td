@@ -38,6 +38,9 @@ def Attune_Activations : RankedTensorOf<[F32, F16, BF16],
     [HasRankGreaterOrEqualPred<1>], "[..., width] tensor">;
 def Attune_Channel : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[1]>],
                                     "[width] tensor">;
+// [width], or [heads, width]
+def Attune_HeadChannel : RankedTensorOf<[F32, F16, BF16],
+    [HasAnyRankOfPred<[1, 2]>], "[width] or [heads, width] tensor">;
 
 // [N, K] rows are outputs (torch.nn.Linear), or packed panels [N/R, K, R].
 def Attune_Matrix : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2, 3]>],

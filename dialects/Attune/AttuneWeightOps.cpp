@@ -55,6 +55,14 @@ LogicalResult WeightOp::verify() {
       return emitOpError("takes rows ")
              << source.getBegin() << " to " << source.getEnd() << " of '"
              << source.getTensor() << "', which is no range of rows";
+    else if (source.getCount() < 1 ||
+             (source.getCount() > 1 &&
+              (source.getEnd() < 0 ||
+               source.getStride() < source.getEnd() - source.getBegin())))
+      return emitOpError("takes ")
+             << source.getCount() << " ranges of rows of '"
+             << source.getTensor() << "', one every " << source.getStride()
+             << " rows, which overlap";
   // W6
   if (getParts() &&
       (*getParts() < 1 || getLayerType().getDimSize(0) != *getParts()))

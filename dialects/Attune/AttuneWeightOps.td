@@ -38,7 +38,8 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
       that start at N) in every source.
     - W3: at least one source.
     - W4: panels are as wide as the last dimension of the type.
-    - W5: rows of a source begin at 0 or later and end after they begin.
+    - W5: rows of a source begin at 0 or later and end after they begin; ranges
+      of rows that repeat do not overlap.
     - W6: parts are as many as the type has, and sources tell them apart with
       `{e}` or a step if there are several; only a weight in parts has these.
 

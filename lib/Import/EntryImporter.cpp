@@ -522,7 +522,8 @@ LogicalResult EntryImporter::importInline(size_t number) {
 LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
                                           LayerScope &scope) {
   const spec::RopeScaling &s = rope.scaling;
-  if (s.type == "dynamic" || s.type == "llama3" || s.type == "yarn")
+  if (s.type == "dynamic" || s.type == "llama3" || s.type == "yarn" ||
+      s.type == "longrope")
     if (s.originalLength == 0 && model.context == 0) {
       diags.error(rope.location,
                   "rope scaling '" + s.type +
@@ -534,6 +535,8 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
   key.push_back(plan.factor);
   if (plan.dynamic)
     key.insert(key.end(), plan.dynamic->begin(), plan.dynamic->end());
+  key.insert(key.end(), plan.longFrequencies.begin(),
+             plan.longFrequencies.end());
   auto &[cos, sin] = tables[{stream->positionsName, key}];
   if (!cos) {
     auto type =
@@ -543,11 +546,18 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
     DenseF64ArrayAttr dynamic;
     if (plan.dynamic)
       dynamic = builder.getDenseF64ArrayAttr(*plan.dynamic);
+    DenseF64ArrayAttr longFrequencies;
+    IntegerAttr longFrom;
+    if (!plan.longFrequencies.empty()) {
+      longFrequencies = builder.getDenseF64ArrayAttr(plan.longFrequencies);
+      longFrom = builder.getI64IntegerAttr(plan.longFrom);
+    }
     auto op =
         RotaryTableOp::create(builder, loc(rope.location), type, type,
                               inputs[stream->positionsName].value,
                               builder.getDenseF64ArrayAttr(plan.frequencies),
-                              builder.getF64FloatAttr(plan.factor), dynamic);
+                              builder.getF64FloatAttr(plan.factor), dynamic,
+                              longFrequencies, longFrom);
     cos = op.getCos();
     sin = op.getSin();
   }
@@ -616,8 +626,8 @@ static SmallVector<Value *> passed(LayerScope &scope) {
 }
 
 /// The function of one layer, ahead of this entry.
-func::FuncOp EntryImporter::createBlock(size_t number) {
-  const spec::Layer &layer = stream->spec.layers[number];
+func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
+                                        size_t variant) {
   Location at = loc(layer.location);
   LayerScope outer;
   if (failed(fillScope(layer, outer)))
@@ -640,6 +650,8 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
   std::string name = stream->symbols[number] + "_" + what.str();
   if (streams.size() == 1) // otherwise the symbol has the stream's name
     name.insert(0, stream->spec.name + ".");
+  if (variant)
+    name += std::to_string(variant);
   if (decode)
     name += "_decode";
   // What encodes calls the functions of the whole model.
@@ -679,12 +691,37 @@ func::FuncOp EntryImporter::createBlock(size_t number) {
   return callee;
 }
 
-/// A loop that calls the layer's function for each repeat.
+/// The blocks of a layer, one for each turn of its cycle. Equal ones share a
+/// function.
+LogicalResult EntryImporter::createTurns(size_t number,
+                                         SmallVectorImpl<Turn> &turns) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  std::map<std::string, func::FuncOp> functions;
+  for (size_t i = 0; i < std::max<size_t>(layer.cycle.size(), 1); ++i) {
+    spec::Layer own = layer;
+    own.cycle.clear();
+    std::string text;
+    if (!layer.cycle.empty()) {
+      own.op = layer.cycle[i];
+      text = spec::print(layer.cycle[i], layer.inputWidth);
+    }
+    func::FuncOp &callee = functions[text];
+    if (!callee)
+      callee = createBlock(number, own, functions.size() - 1);
+    Turn &turn = turns.emplace_back();
+    turn.callee = callee;
+    if (!callee || failed(fillScope(own, turn.scope)))
+      return failure();
+  }
+  return success();
+}
+
+/// A loop that calls the layer's functions for each repeat.
 LogicalResult EntryImporter::importCalls(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
-  func::FuncOp callee = createBlock(number);
-  if (!callee)
+  SmallVector<Turn> turns;
+  if (failed(createTurns(number, turns)))
     return failure();
 
   bool tapped = hiddenStates && std::holds_alternative<spec::Block>(layer.op);
@@ -694,27 +731,27 @@ LogicalResult EntryImporter::importCalls(size_t number) {
                 "hidden_states needs blocks of equal width throughout");
     return failure();
   }
-  LayerScope scope;
-  if (failed(fillScope(layer, scope)))
-    return failure();
   if (auto cross = crossCaches.find(number); cross != crossCaches.end())
-    std::tie(scope.crossKeys, scope.crossValues) = cross->second;
+    for (Turn &turn : turns)
+      std::tie(turn.scope.crossKeys, turn.scope.crossValues) = cross->second;
   auto cache = caches.find(number);
-  if (cache != caches.end())
-    std::tie(scope.keyCache, scope.valueCache) = cache->second;
+  bool cached = cache != caches.end();
 
   // Calls repeat `position` with the values carried so far and replaces them:
   // the stream, the hidden states, the caches.
-  auto call = [&](Value position, SmallVector<Value> carried) {
-    LayerScope inner = scope;
+  auto call = [&](const Turn &turn, Value position,
+                  SmallVector<Value> carried) {
+    LayerScope inner = turn.scope;
     size_t next = tapped ? 2 : 1;
-    for (Value *cache : {&inner.keyCache, &inner.valueCache})
-      if (*cache)
-        *cache = carried[next++];
+    if (cached)
+      std::tie(inner.keyCache, inner.valueCache) = cache->second;
+    for (Value *value : {&inner.keyCache, &inner.valueCache})
+      if (*value)
+        *value = carried[next++];
     SmallVector<Value> operands = {position, carried[0]};
     for (Value *value : passed(inner))
       operands.push_back(*value);
-    auto op = func::CallOp::create(builder, at, callee, operands);
+    auto op = func::CallOp::create(builder, at, turn.callee, operands);
     SmallVector<Value> results = {op.getResult(0)};
     if (tapped) {
       Value first = index(numHidden);
@@ -729,29 +766,38 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   SmallVector<Value> carried = {state.value};
   if (tapped)
     carried.push_back(hiddenStates);
-  for (Value cache : {scope.keyCache, scope.valueCache})
-    if (cache)
-      carried.push_back(cache);
-  if (layer.repeat == 1) {
-    carried = call(index(0), carried);
-  } else {
-    auto loop = scf::ForOp::create(builder, at, index(0), index(layer.repeat),
-                                   index(1), carried);
+  if (cached)
+    for (Value value : {cache->second.first, cache->second.second})
+      if (value)
+        carried.push_back(value);
+  int64_t each = turns.size(), looped = layer.repeat - layer.repeat % each;
+  if (looped > each) {
+    auto loop = scf::ForOp::create(builder, at, index(0), index(looped),
+                                   index(each), carried);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(loop.getBody());
     SmallVector<Value> next =
-        call(loop.getInductionVar(),
-             llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
+        llvm::to_vector_of<Value>(loop.getRegionIterArgs());
+    for (int64_t i = 0; i < each; ++i) {
+      Value position = loop.getInductionVar();
+      if (i)
+        position = arith::AddIOp::create(builder, at, position, index(i));
+      next = call(turns[i], position, next);
+    }
     scf::YieldOp::create(builder, at, next);
     carried = llvm::to_vector_of<Value>(loop.getResults());
+  } else {
+    looped = 0;
   }
+  for (int64_t i = looped; i < layer.repeat; ++i)
+    carried = call(turns[i % each], index(i), carried);
 
   state.value = carried[0];
   if (tapped) {
     hiddenStates = carried[1];
     numHidden += layer.repeat;
   }
-  if (cache != caches.end()) {
+  if (cached) {
     size_t next = tapped ? 2 : 1;
     for (Value *value : {&cache->second.first, &cache->second.second})
       if (*value)

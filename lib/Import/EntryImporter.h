@@ -82,6 +82,7 @@ private:
   // Signature.
   mlir::LogicalResult collectArguments();
   void addInput(const spec::TensorSpec &input);
+  bool skipsPadding(const std::string &positionsName) const;
   void addImplicitInputs(const StreamState &of);
   void addCaches();
   void addCrossCaches();
@@ -120,7 +121,17 @@ private:
                      int64_t columns);
   mlir::LogicalResult importCalls(size_t number);
   mlir::Value tiedTable(const spec::Linear &head, const spec::Layer &layer);
-  mlir::func::FuncOp createBlock(size_t number);
+  /// The function of one repeat of layer `number`; `variant` counts the
+  /// different blocks of a cycle.
+  mlir::func::FuncOp createBlock(size_t number, const spec::Layer &layer,
+                                 size_t variant);
+  /// A block that a repeat calls, and what it reads.
+  struct Turn {
+    mlir::func::FuncOp callee;
+    LayerScope scope;
+  };
+  mlir::LogicalResult createTurns(size_t number,
+                                  llvm::SmallVectorImpl<Turn> &turns);
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
   mlir::LogicalResult fillMemory(const spec::Attention &cross,
                                  LayerScope &scope);

@@ -38,6 +38,9 @@ static bool needsPositions(const spec::Stream &stream) {
     const spec::Attention *attention = getSelfAttention(layer);
     if (attention && attention->rope)
       return true;
+    for (const spec::Block &block : layer.cycle)
+      if (block.attention && block.attention->rope)
+        return true;
   }
   return false;
 }
@@ -119,6 +122,16 @@ LogicalResult EntryImporter::collectBareInputs() {
   return success();
 }
 
+/// Whether positions that the caller does not give count the mask's tokens.
+bool EntryImporter::skipsPadding(const std::string &positionsName) const {
+  for (const StreamState &of : streams)
+    for (const spec::Layer &layer : of.spec.layers)
+      if (const auto *op = std::get_if<spec::Positions>(&layer.op))
+        if (op->skipPadding && of.positionsName == positionsName)
+          return true;
+  return false;
+}
+
 /// Token and sample counts stay dynamic even where the description pins them:
 /// the pin is in `attune.shape`, which the runtime checks.
 void EntryImporter::addInput(const spec::TensorSpec &input) {
@@ -150,7 +163,7 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
   } else if (isInteger(input.dtype)) {
     argument.type = RankedTensorType::get(shape, builder.getI64Type());
     if (isPositions && argument.fallback.empty())
-      argument.fallback = "iota";
+      argument.fallback = skipsPadding(input.name) ? "count_mask" : "iota";
   } else if (isFloat(input.dtype)) {
     // Channels are known; a convolution has them where it says.
     size_t channels = shape.size() - 1;

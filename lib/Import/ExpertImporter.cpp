@@ -39,10 +39,14 @@ upRoles(const spec::MoE &moe, const std::string &expert, int64_t width) {
 }
 
 Value LayerImporter::feedForward(const spec::Block &block, Value input,
-                                 int64_t width, Value residual) {
-  if (block.moe)
+                                 int64_t width, Value residual, double scale) {
+  if (!block.moe)
+    return ffn(*block.ffn, "ffn.", input, width, residual, scale);
+  if (scale == 1)
     return moe(*block.moe, "moe.", input, width, residual);
-  return ffn(*block.ffn, "ffn.", input, width, residual);
+  Value result = moe(*block.moe, "moe.", input, width, /*residual=*/Value());
+  return result ? addScaled(loc(block.moe->location), residual, result, scale)
+                : Value();
 }
 
 /// A shared expert with a gate is a mixture of one, whose router scores it with

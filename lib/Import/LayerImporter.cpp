@@ -9,6 +9,7 @@
 
 #include "attune/Import/PositionMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -120,13 +121,40 @@ Value LayerImporter::stack(Location loc, StringRef name,
 // Norms and feed-forward layers
 //===----------------------------------------------------------------------===//
 
-Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix,
-                          Value input) {
+Value LayerImporter::splatLike(Location loc, Value like, double number) {
+  auto type = typeOf(like);
+  Value scalar = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(type.getElementType(), number));
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(i))
+      sizes.push_back(tensor::DimOp::create(builder, loc, like, i));
+  return tensor::SplatOp::create(builder, loc, scalar, type, sizes);
+}
+
+Value LayerImporter::addScaled(Location loc, Value x, Value y, double scale) {
+  if (scale != 1)
+    y = arith::MulFOp::create(builder, loc, y, splatLike(loc, y, scale));
+  return x ? arith::AddFOp::create(builder, loc, x, y).getResult() : y;
+}
+
+Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix, Value input,
+                          int64_t heads) {
   Location at = loc(norm.location);
   int64_t width = widthOf(input);
+  auto vector = [&](StringRef name) -> Value {
+    Value all =
+        weight(at, (prefix + name).str(), heads ? heads * width : width, 0);
+    if (!all || !heads)
+      return all;
+    auto type =
+        RankedTensorType::get({heads, width}, typeOf(all).getElementType());
+    return tensor::ExpandShapeOp::create(
+        builder, at, type, all, ArrayRef<ReassociationIndices>{{0, 1}});
+  };
   Value gamma, beta;
   if (norm.scale) {
-    gamma = weight(at, (prefix + "weight").str(), width, 0);
+    gamma = vector("weight");
     if (!gamma)
       return {};
   }
@@ -141,7 +169,7 @@ Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix,
     return {};
   }
   if (norm.bias) {
-    beta = weight(at, (prefix + "bias").str(), width, 0);
+    beta = vector("bias");
     if (!beta)
       return {};
   }
@@ -150,8 +178,12 @@ Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix,
 }
 
 Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
-                         int64_t width, Value residual) {
+                         int64_t width, Value residual, double scale) {
   Location at = loc(ffn.location);
+  if (scale != 1) {
+    Value result = this->ffn(ffn, prefix, input, width, /*residual=*/Value());
+    return result ? addScaled(at, residual, result, scale) : Value();
+  }
   int64_t inner = ffn.width, outer = widthOf(input);
   std::string role = prefix.str();
   Value up, upBias, downBias;
@@ -192,11 +224,16 @@ Value LayerImporter::linear(const spec::Linear &linear, Value input,
     bias = weight(at, "bias", linear.out, 0);
   if (!matrix || (linear.bias && !bias))
     return {};
-  return LinearOp::create(
+  // c tanh(y / c), with the division folded into the scale.
+  double scale = linear.scale / linear.softcap.value_or(1);
+  Value result = LinearOp::create(
       builder, at, withWidth(input, linear.out), input, matrix, bias,
       /*residual=*/Value(), toActivation(linear.activation), /*gated=*/false,
-      linear.scale == 1 ? FloatAttr()
-                        : builder.getF32FloatAttr(float(linear.scale)));
+      scale == 1 ? FloatAttr() : builder.getF32FloatAttr(float(scale)));
+  if (!linear.softcap)
+    return result;
+  Value bent = math::TanhOp::create(builder, at, result);
+  return addScaled(at, /*x=*/Value(), bent, *linear.softcap);
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,6 +249,9 @@ attune::buildAttention(OpBuilder &builder, Location loc,
   Value slopes = operands.slopes;
   if (attention.alibi && !slopes) {
     std::vector<float> numbers = alibiSlopes(attention.heads);
+    if (attention.alibiFalcon)
+      for (float &slope : numbers)
+        slope = roundToBF16(slope) * float(attention.scale);
     auto type = RankedTensorType::get({attention.heads}, builder.getF32Type());
     slopes = arith::ConstantOp::create(
         builder, loc, DenseElementsAttr::get(type, ArrayRef<float>(numbers)));
@@ -310,9 +350,11 @@ std::string LayerImporter::prefixOf(const spec::Attention &attention) const {
 }
 
 bool LayerImporter::normHeads(const spec::Attention &attention, StringRef role,
-                              Value &heads) {
-  if (attention.qkNorm)
-    heads = norm(*attention.qkNorm, role, heads);
+                              Value &heads, int64_t count) {
+  if (!attention.qkNorm || attention.qkNormScope == spec::NormScope::Projection)
+    return bool(heads);
+  bool each = attention.qkNormScope == spec::NormScope::Heads;
+  heads = norm(*attention.qkNorm, role, heads, each ? count : 0);
   return bool(heads);
 }
 
@@ -331,9 +373,19 @@ Value LayerImporter::relativeBias(const spec::Attention &attention,
                                 bias.bidirectional);
 }
 
-bool LayerImporter::selfOperands(const spec::Attention &attention,
-                                 StringRef prefix, Value input,
-                                 AttentionOperands &operands) {
+Value LayerImporter::clip(const spec::Attention &attention, Value input) {
+  if (!attention.clip || !input)
+    return input;
+  Location at = loc(attention.location);
+  Value low = arith::MaximumFOp::create(builder, at, input,
+                                        splatLike(at, input, -*attention.clip));
+  return arith::MinimumFOp::create(builder, at, low,
+                                   splatLike(at, input, *attention.clip));
+}
+
+bool LayerImporter::projections(const spec::Attention &attention,
+                                StringRef prefix, Value input,
+                                AttentionOperands &operands) {
   Location at = loc(attention.location);
   int64_t headDim = attention.headDim, valueDim = valueDimOf(attention);
   int64_t queryRows = attention.heads * headDim;
@@ -341,21 +393,29 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   std::pair<std::string, int64_t> projections[] = {
       {"q", queryRows}, {"k", keyRows}, {"v", attention.kvHeads * valueDim}};
   Value *heads[] = {&operands.query, &operands.key, &operands.value};
-  bool together = !attention.qkvBias || attention.keyBias;
+  bool wholeNorm = attention.qkNorm && attention.qkNormScope ==
+                                           spec::NormScope::Projection;
+  // One matmul if all three have a bias or none has.
+  bool together = !wholeNorm && (!attention.qkvBias || attention.keyBias);
   Value all;
   if (together) {
-    all = project(attention, prefix, "qkv", projections, input,
-                  attention.qkvBias);
+    all = clip(attention, project(attention, prefix, "qkv", projections, input,
+                                  attention.qkvBias));
     if (!all)
       return false;
   }
   int64_t column = 0;
   for (auto [i, projection] : llvm::enumerate(projections)) {
-    // One matmul if all three have a bias or none has.
     Value columns = all;
     if (!together) {
       columns = project(attention, prefix, projection.first, projection, input,
-                        attention.qkvBias && projection.first != "k");
+                        attention.qkvBias &&
+                            (projection.first != "k" || attention.keyBias));
+      // Each is normalised over its own width before it is cut into heads.
+      if (columns && wholeNorm && i < 2)
+        columns = norm(*attention.qkNorm,
+                       (prefix + projection.first + "_norm.").str(), columns);
+      columns = clip(attention, columns);
       column = 0;
     }
     if (!columns)
@@ -365,9 +425,20 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
                            i == 2 ? valueDim : headDim, column);
     column += projection.second;
   }
+  return true;
+}
+
+bool LayerImporter::selfOperands(const spec::Attention &attention,
+                                 StringRef prefix, Value input,
+                                 AttentionOperands &operands) {
+  Location at = loc(attention.location);
+  if (!projections(attention, prefix, input, operands))
+    return false;
   operands.mask = scope.mask;
-  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query) ||
-      !normHeads(attention, (prefix + "k_norm.").str(), operands.key))
+  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query,
+                 attention.heads) ||
+      !normHeads(attention, (prefix + "k_norm.").str(), operands.key,
+                 attention.kvHeads))
     return false;
   if (attention.rope) {
     Location ropeAt = loc(attention.rope->location);
@@ -432,7 +503,8 @@ bool LayerImporter::crossKeysAndValues(const spec::Attention &attention,
       splitHeads(builder, at, keyColumns, attention.kvHeads, headDim, 0);
   operands.value = splitHeads(builder, at, valueColumns, attention.kvHeads,
                               valueDim, firstValue);
-  return normHeads(attention, prefix + "k_norm.", operands.key);
+  return normHeads(attention, prefix + "k_norm.", operands.key,
+                   attention.kvHeads);
 }
 
 bool LayerImporter::crossOperands(const spec::Attention &attention,
@@ -447,7 +519,8 @@ bool LayerImporter::crossOperands(const spec::Attention &attention,
   operands.query =
       splitHeads(builder, at, query, attention.heads, attention.headDim, 0);
   operands.mask = scope.memoryMask;
-  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query))
+  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query,
+                 attention.heads))
     return false;
   if (!scope.crossKeys)
     return crossKeysAndValues(attention, operands);
@@ -464,15 +537,19 @@ bool LayerImporter::crossOperands(const spec::Attention &attention,
 
 Value LayerImporter::attention(const spec::Attention &attention,
                                StringRef prefix, Value input, int64_t width,
-                               Value residual) {
+                               Value residual, double scale) {
   Location at = loc(attention.location);
   if (typeOf(input).getRank() != 3) {
     diags.error(attention.location,
                 "attention needs an input of shape [batch, tokens, width]");
     return {};
   }
-  if (attention.latent)
+  if (attention.latent && scale == 1)
     return latentAttention(attention, prefix, input, width, residual);
+  if (attention.latent) {
+    Value result = latentAttention(attention, prefix, input, width, Value());
+    return result ? addScaled(at, residual, result, scale) : Value();
+  }
   AttentionOperands operands;
   bool cross = !attention.source.empty();
   if (!(cross ? crossOperands(attention, prefix, input, operands)
@@ -493,7 +570,9 @@ Value LayerImporter::attention(const spec::Attention &attention,
     return {};
   return LinearOp::create(builder, at, withWidth(input, width), joined, matrix,
                           bias, residual, attune::Activation::Identity,
-                          /*gated=*/false, /*scale=*/nullptr);
+                          /*gated=*/false,
+                          scale == 1 ? FloatAttr()
+                                     : builder.getF32FloatAttr(float(scale)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -537,46 +616,59 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     }
     Value sum = input;
     if (attended)
-      sum = attention(*block.attention, "attention.", attended, width, sum);
+      sum = attention(*block.attention, "attention.", attended, width, sum,
+                      block.residualScale);
     if (sum && crossed)
-      sum = attention(*block.cross, "cross.", crossed, width, sum);
+      sum = attention(*block.cross, "cross.", crossed, width, sum,
+                      block.residualScale);
     if (sum && fed)
-      sum = feedForward(block, fed, width, sum);
+      sum = feedForward(block, fed, width, sum, block.residualScale);
     return sum;
   }
 
-  // x + f(norm(x)), norm(x + f(x)) or x + norm(f(norm(x))).
-  auto around = [&](Value x, StringRef role,
-                    llvm::function_ref<Value(Value, Value)> sublayer) -> Value {
-    bool before = block.placement != Placement::Post;
-    Value read = before ? norm(block.norm, (role + ".").str(), x) : x;
-    if (!read)
-      return {};
-    bool peri = block.placement == Placement::Peri;
-    Value result = sublayer(read, peri ? Value() : x);
-    if (!result)
-      return {};
-    if (block.placement == Placement::Post)
-      return norm(block.norm, (role + ".").str(), result);
-    if (!peri)
-      return result;
-    Value normed = norm(block.norm, (role + "_post.").str(), result);
-    if (!normed)
-      return {};
-    return arith::AddFOp::create(builder, loc(layer.location), x, normed);
+  // x + f(n(x)), n(x + f(x)), x + n'(f(n(x))) or x + n(f(x)).
+  auto around =
+      [&](Value x, StringRef role,
+          llvm::function_ref<Value(Value, Value, double)> sublayer) -> Value {
+    std::string first = (role + ".").str(), second = (role + "_post.").str();
+    switch (block.placement) {
+    case Placement::Post: {
+      Value sum = sublayer(x, x, block.residualScale);
+      return sum ? norm(block.norm, first, sum) : Value();
+    }
+    case Placement::Peri:
+    case Placement::Branch: {
+      bool peri = block.placement == Placement::Peri;
+      Value read = peri ? norm(block.norm, first, x) : x;
+      Value result = read ? sublayer(read, Value(), 1) : Value();
+      if (result)
+        result = norm(block.norm, peri ? second : first, result);
+      return result ? addScaled(loc(layer.location), x, result,
+                                block.residualScale)
+                    : Value();
+    }
+    case Placement::Pre:
+    case Placement::Parallel:
+      break;
+    }
+    Value read = norm(block.norm, first, x);
+    return read ? sublayer(read, block.residualOfNorm ? read : x,
+                           block.residualScale)
+                : Value();
   };
   Value x = input;
   if (block.attention)
-    x = around(x, "norm1", [&](Value read, Value residual) {
-      return attention(*block.attention, "attention.", read, width, residual);
+    x = around(x, "norm1", [&](Value read, Value residual, double scale) {
+      return attention(*block.attention, "attention.", read, width, residual,
+                       scale);
     });
   if (x && block.cross)
-    x = around(x, "norm_cross", [&](Value read, Value residual) {
-      return attention(*block.cross, "cross.", read, width, residual);
+    x = around(x, "norm_cross", [&](Value read, Value residual, double scale) {
+      return attention(*block.cross, "cross.", read, width, residual, scale);
     });
   if (x && (block.ffn || block.moe))
-    x = around(x, "norm2", [&](Value read, Value residual) {
-      return feedForward(block, read, width, residual);
+    x = around(x, "norm2", [&](Value read, Value residual, double scale) {
+      return feedForward(block, read, width, residual, scale);
     });
   return x;
 }

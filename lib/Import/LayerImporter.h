@@ -91,10 +91,16 @@ private:
   /// Queries from the input, keys and values from the other stream.
   bool crossOperands(const spec::Attention &attention, llvm::StringRef prefix,
                      mlir::Value input, AttentionOperands &operands);
+  /// Queries or keys normed head by head, if the attention does.
   bool normHeads(const spec::Attention &attention, llvm::StringRef role,
-                 mlir::Value &heads);
+                 mlir::Value &heads, int64_t count);
   /// The roles of self- or cross-attention begin with this.
   std::string prefixOf(const spec::Attention &attention) const;
+  /// Queries, keys and values as heads, before rotary positions.
+  bool projections(const spec::Attention &attention, llvm::StringRef prefix,
+                   mlir::Value input, AttentionOperands &operands);
+  /// Limits projections to [-clip, clip], if the attention does.
+  mlir::Value clip(const spec::Attention &attention, mlir::Value input);
   /// Weights and biases of the named projections as one linear layer.
   mlir::Value
   project(const spec::Attention &attention, llvm::StringRef prefix,
@@ -102,13 +108,21 @@ private:
           llvm::ArrayRef<std::pair<std::string, int64_t>> projections,
           mlir::Value input, bool bias);
   mlir::Value block(const spec::Block &block, mlir::Value input);
+  /// The result times `scale`, plus the residual if there is one.
   mlir::Value attention(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,
-                        int64_t width, mlir::Value residual);
+                        int64_t width, mlir::Value residual, double scale = 1);
   mlir::Value ffn(const spec::FFN &ffn, llvm::StringRef prefix,
-                  mlir::Value input, int64_t width, mlir::Value residual);
+                  mlir::Value input, int64_t width, mlir::Value residual,
+                  double scale = 1);
+  /// With `heads` the norm has a gamma (and beta) for each of them.
   mlir::Value norm(const spec::Norm &norm, llvm::StringRef prefix,
-                   mlir::Value input);
+                   mlir::Value input, int64_t heads = 0);
+  /// `x + scale * y`, or without x the product alone.
+  mlir::Value addScaled(mlir::Location loc, mlir::Value x, mlir::Value y,
+                        double scale);
+  /// A tensor like `like` of one number.
+  mlir::Value splatLike(mlir::Location loc, mlir::Value like, double number);
   mlir::Value moe(const spec::MoE &moe, llvm::StringRef prefix,
                   mlir::Value input, int64_t width, mlir::Value residual);
   mlir::Value sharedExpert(const spec::MoE &moe, const std::string &prefix,
@@ -116,7 +130,8 @@ private:
                            mlir::Value residual);
   /// A feed-forward layer or a mixture of experts, whichever the block has.
   mlir::Value feedForward(const spec::Block &block, mlir::Value input,
-                          int64_t width, mlir::Value residual);
+                          int64_t width, mlir::Value residual,
+                          double scale = 1);
   mlir::Value latentAttention(const spec::Attention &attention,
                               llvm::StringRef prefix, mlir::Value input,
                               int64_t width, mlir::Value residual);

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 using namespace attune;
 
@@ -77,6 +79,14 @@ RotaryPlan attune::planRotary(const spec::Rope &rope, int64_t context) {
     scaleYarn(plan.frequencies, rope, length);
     double mscale = scaling.factor > 1 ? 0.1 * std::log(scaling.factor) + 1 : 1;
     plan.factor = scaling.attentionFactor.value_or(mscale);
+  } else if (scaling.type == "longrope") {
+    plan.longFrequencies = plan.frequencies;
+    for (size_t i = 0; i < plan.frequencies.size(); ++i) {
+      plan.frequencies[i] /= scaling.shortFactors[i];
+      plan.longFrequencies[i] /= scaling.longFactors[i];
+    }
+    plan.longFrom = static_cast<int64_t>(length);
+    plan.factor = scaling.attentionFactor.value_or(1);
   } else if (scaling.type == "dynamic") {
     plan.dynamic = {length, scaling.factor, double(rope.channels)};
   }
@@ -93,4 +103,13 @@ std::vector<float> attune::alibiSlopes(int64_t heads) {
   for (int64_t h = 0; h < heads - power; ++h)
     slopes.push_back(float(std::exp2(-8.0 * (2 * h + 1) / (2 * power))));
   return slopes;
+}
+
+float attune::roundToBF16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  bits += 0x7fff + ((bits >> 16) & 1);
+  bits &= 0xffff0000u;
+  std::memcpy(&value, &bits, sizeof(bits));
+  return value;
 }

@@ -52,12 +52,14 @@ static bool isReadable(runtime::DType dtype) {
 }
 
 /// Buffers that old checkpoints carry and that hold nothing of the model:
-/// causal masks of GPT-2, rotary frequencies, position numbers, and the output
-/// head where the model has none of its own.
+/// causal masks of GPT-2 and GPT-NeoX, rotary frequencies, position numbers,
+/// and the output head where the model has none of its own.
 static bool isIgnorable(std::string_view name) {
   static constexpr std::string_view ends[] = {
       ".attn.bias",
       ".attn.masked_bias",
+      ".attention.bias",
+      ".attention.masked_bias",
       "rotary_emb.inv_freq",
       "embeddings.position_ids",
       // Copies of a shared table, and a table that T5 never uses.
@@ -87,7 +89,7 @@ static bool isIgnorable(std::string_view name) {
   for (std::string_view part : {".pooler.", "pooler.dense."})
     if (name.find(part) != std::string_view::npos)
       return true;
-  return name == "lm_head.weight";
+  return name == "lm_head.weight" || name == "embed_out.weight";
 }
 
 namespace {
@@ -206,9 +208,13 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
     return -1;
   }
   std::vector<int64_t> shape = info->shape;
-  // A vector may be kept as a row.
-  if (expected.shape.size() == 1 && shape.size() == 2 && shape[0] == 1)
-    shape.erase(shape.begin());
+  // A vector may be laid out in several dimensions, as [heads, width].
+  if (expected.shape.size() == 1 && shape.size() > 1) {
+    int64_t elements = 1;
+    for (int64_t size : shape)
+      elements *= size;
+    shape = {elements};
+  }
   if (source.transposed)
     std::reverse(shape.begin(), shape.end());
   else
@@ -321,7 +327,8 @@ bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
           weight.shape = {role.rows};
           if (role.columns)
             weight.shape.push_back(role.columns);
-          weight.sources = spec::resolveWeight(layer, role.role);
+          weight.sources =
+              spec::expandRanges(spec::resolveWeight(layer, role.role));
           for (spec::WeightSource &source : weight.sources)
             source.tensor = substitutePart(
                 substituteLayer(source.tensor, layer.first + i), part);

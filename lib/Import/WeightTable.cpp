@@ -33,7 +33,8 @@ static void append(std::vector<spec::WeightSource> &sources,
   if (!sources.empty()) {
     spec::WeightSource &last = sources.back();
     if (last.tensor == next.tensor && last.transposed == next.transposed &&
-        last.end >= 0 && last.end == next.begin) {
+        last.count == 1 && next.count == 1 && last.end >= 0 &&
+        last.end == next.begin) {
       last.end = next.end;
       return;
     }
@@ -51,7 +52,7 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
     bool known = true;
     for (const spec::WeightSource &source : piece.sources) {
       append(sources, source);
-      named += source.end - source.begin;
+      named += (source.end - source.begin) * source.count;
       known &= source.end >= 0;
     }
     if (known && named != piece.rows) {
@@ -82,7 +83,7 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
   for (const spec::WeightSource &source : sources)
     attributes.push_back(WeightSourceAttr::get(
         context, numbered(source.tensor, layer, stacked), source.transposed,
-        source.begin, source.end, source.step));
+        source.begin, source.end, source.stride, source.count, source.step));
   SmallVector<int64_t> shape;
   if (stacked)
     shape.push_back(layer.repeat);

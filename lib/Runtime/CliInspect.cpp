@@ -164,6 +164,8 @@ std::string formatInspection(const ModelInfo &info, bool json) {
         out += ", all ones if absent";
       if (arg.defaultValue == DefaultValue::Iota)
         out += ", counted if absent";
+      if (arg.defaultValue == DefaultValue::CountMask)
+        out += ", counted along the mask if absent";
       out += "\n";
     }
   }

@@ -211,6 +211,24 @@ void Invocation::describe(Slot &slot, void *data) {
   }
 }
 
+/// The mask that hides tokens of the stream whose positions `arg` holds:
+/// "attention_mask" of "position_ids", with the same prefix. Null if every
+/// token is shown.
+const uint8_t *Invocation::maskBeside(const ArgInfo &arg,
+                                      const Slot &slot) const {
+  std::string name = arg.name;
+  size_t at = name.rfind("position_ids");
+  if (at == std::string::npos)
+    return nullptr;
+  name.replace(at, std::string::npos, "attention_mask");
+  for (size_t i = 0; i < info.args.size(); ++i)
+    if (info.args[i].name == name && info.args[i].kind == ArgKind::Input &&
+        info.args[i].dtype == DType::Bool && slots[i].bound &&
+        slots[i].shape == slot.shape)
+      return reinterpret_cast<const uint8_t *>(slots[i].words[1]);
+  return nullptr;
+}
+
 bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
                              Error &error) {
   std::string unknown;
@@ -233,12 +251,23 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
     return error.badInput("the sequence has " + std::to_string(past + width) +
                           " positions, but '" + arg.name +
                           "' must be from 0 to " + std::to_string(arg.max - 1));
+  const uint8_t *mask = arg.defaultValue == DefaultValue::CountMask
+                            ? maskBeside(arg, slot)
+                            : nullptr;
+  int64_t seen = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    int64_t value = 0;
-    if (arg.defaultValue == DefaultValue::Ones)
+    int64_t value = past + static_cast<int64_t>(i % width);
+    if (arg.defaultValue == DefaultValue::Zeros)
+      value = 0;
+    else if (arg.defaultValue == DefaultValue::Ones)
       value = 1;
-    else if (arg.defaultValue == DefaultValue::Iota)
-      value = past + static_cast<int64_t>(i % width);
+    if (mask) {
+      // Hidden tokens before the first shown one stand where that one does.
+      if (i % width == 0)
+        seen = 0;
+      seen += mask[i] != 0;
+      value = past + (seen ? seen - 1 : 0);
+    }
     convertElements(DType::I64, &value, arg.dtype, slot.copy.data() + i * step,
                     1);
   }
@@ -255,9 +284,11 @@ bool Invocation::checkContext(int64_t past, Error &error) const {
     return true;
   for (size_t i = 0; i < info.args.size(); ++i) {
     const ArgInfo &arg = info.args[i];
-    bool sequence = arg.kind == ArgKind::Input && !arg.shape.empty() &&
-                    (arg.defaultValue == DefaultValue::Iota || arg.max >= 0) &&
-                    !arg.shape.back().symbol.empty();
+    bool sequence =
+        arg.kind == ArgKind::Input && !arg.shape.empty() &&
+        (arg.defaultValue == DefaultValue::Iota ||
+         arg.defaultValue == DefaultValue::CountMask || arg.max >= 0) &&
+        !arg.shape.back().symbol.empty();
     if (!sequence || !slots[i].bound)
       continue;
     int64_t length = slots[i].shape.back();

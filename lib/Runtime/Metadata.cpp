@@ -207,6 +207,8 @@ private:
       arg.defaultValue = DefaultValue::Ones;
     else if (filled == "iota")
       arg.defaultValue = DefaultValue::Iota;
+    else if (filled == "count_mask")
+      arg.defaultValue = DefaultValue::CountMask;
     else if (!filled.empty())
       return error.set(ExitInternalError, "model metadata: " + where +
                                               ": unknown default '" + filled +

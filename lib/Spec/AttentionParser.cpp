@@ -14,7 +14,8 @@ namespace attune::spec {
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "sinks", "lse"};
 static const char *const projectionKeys[] = {
-    "rope", "relative", "relative_bias", "qk_norm", "bias", "source", "latent"};
+    "rope", "relative", "relative_bias", "qk_norm", "bias",
+    "source", "latent",  "clip"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -94,8 +95,12 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
     attention.rope = parseRope(*rope, headDim);
   if (auto latent = object.object("latent"))
     parseLatent(object, *latent, attention);
-  if (auto norm = object.object("qk_norm"))
+  if (auto norm = object.object("qk_norm")) {
     attention.qkNorm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
+    attention.qkNormScope = norm->choice("scope", NormScope::Head);
+  }
+  if (object.get("clip"))
+    attention.clip = object.number("clip", 1);
   return attention;
 }
 
@@ -133,7 +138,10 @@ void LayerParser::parseMasking(const Object &object, Attention &attention) {
   }
   if (object.get("softcap"))
     attention.softcap = object.number("softcap", 0);
-  attention.alibi = object.boolean("alibi", false);
+  if (const Value *alibi = object.get("alibi")) {
+    attention.alibiFalcon = alibi->isString();
+    attention.alibi = alibi->isString() || alibi->boolean;
+  }
   if (attention.alibi && object.has("slopes"))
     object.error("slopes", "are what 'alibi' already gives");
 }
@@ -309,6 +317,13 @@ Rope LayerParser::parseRope(const Object &object, Known headDim) {
   auto scaling = object.object("scaling");
   if (!scaling)
     return rope;
+  parseRopeScaling(*scaling, channels, rope);
+  return rope;
+}
+
+void LayerParser::parseRopeScaling(const Object &object, Known channels,
+                                   Rope &rope) {
+  const Object *scaling = &object;
   RopeScaling &result = rope.scaling;
   result.type = scaling->string("type", "none");
   result.factor = scaling->number("factor", 1);
@@ -323,7 +338,24 @@ Rope LayerParser::parseRope(const Object &object, Known headDim) {
 
   bool known = scaling->get("type");
   bool llama3 = result.type == "llama3", yarn = result.type == "yarn";
-  bool needsLength = llama3 || yarn || result.type == "dynamic";
+  bool longrope = result.type == "longrope";
+  bool needsLength = llama3 || yarn || longrope || result.type == "dynamic";
+  for (auto [key, factors] : {std::pair("short_factors", &result.shortFactors),
+                              std::pair("long_factors", &result.longFactors)}) {
+    const Value *list = scaling->get(key);
+    if (longrope && !scaling->has(key))
+      scaling->missing(key, "divisors of the frequencies");
+    if (!list)
+      continue;
+    for (const Value &value : list->elements)
+      factors->push_back(value.real);
+    if (longrope && channels &&
+        static_cast<int64_t>(factors->size()) != *channels / 2)
+      scaling->error(key, "has " + std::to_string(factors->size()) +
+                              " factors, expected one for each of the " +
+                              std::to_string(*channels / 2) +
+                              " pairs of channels");
+  }
   if (known && needsLength && !scaling->has("original_length"))
     scaling->missing("original_length", "the length the model was trained at, "
                                         "which " +
@@ -336,12 +368,15 @@ Rope LayerParser::parseRope(const Object &object, Known headDim) {
   only("high_freq_factor", llama3, "llama3");
   only("beta_fast", yarn, "yarn");
   only("beta_slow", yarn, "yarn");
-  only("attention_factor", yarn, "yarn");
+  only("attention_factor", yarn || longrope, "yarn and longrope");
+  only("short_factors", longrope, "longrope");
+  only("long_factors", longrope, "longrope");
+  if (known && longrope && scaling->has("factor"))
+    scaling->error("factor", "is not a key of longrope scaling");
   only("truncate", yarn, "yarn");
-  only("original_length", needsLength, "dynamic, llama3 and yarn");
+  only("original_length", needsLength, "dynamic, llama3, yarn and longrope");
   if (llama3 && !(result.highFreqFactor > result.lowFreqFactor))
     scaling->error("high_freq_factor", "must be more than low_freq_factor");
-  return rope;
 }
 
 } // namespace attune::spec

@@ -26,6 +26,8 @@ void LayerParser::parse(const Object &object, size_t index) {
     layer.op = parsePositions(*options);
   } else if (auto options = object.object("block")) {
     layer.op = parseBlock(*options);
+  } else if (object.has("cycle")) {
+    parseCycle(object, layer);
   } else if (auto options = object.object("attention")) {
     layer.op = parseAttention(*options, Place::Alone);
   } else if (auto options = object.object("ffn")) {
@@ -153,6 +155,19 @@ std::optional<WeightSource> LayerParser::parseSource(const Value &value,
     source.begin = *begin;
     source.end = *end;
   }
+  source.count = object.integer("count", 1).value_or(1);
+  source.stride = object.integer("every", 0).value_or(0);
+  if (object.has("count") != object.has("every"))
+    object.error(object.has("count") ? "count" : "every",
+                 "belongs together with the other of 'every' and 'count'");
+  else if (object.has("every") && !object.has("rows"))
+    object.missing("rows", "the first of the ranges");
+  else if (object.has("every") && !object.isBad() &&
+           source.stride < source.end - source.begin)
+    object.error("every", "ranges of " +
+                              std::to_string(source.end - source.begin) +
+                              " rows overlap when they begin every " +
+                              std::to_string(source.stride) + " rows");
   return source;
 }
 
@@ -196,7 +211,8 @@ void LayerParser::parseWeights(const Object &object, Layer &layer) {
           parseSource(value, object, where, perExpert);
       sized &= source && source->end >= 0;
       if (source && source->end >= 0)
-        rows += static_cast<double>(source->end - source->begin);
+        rows += static_cast<double>(source->end - source->begin) *
+                static_cast<double>(source->count);
       if (source && role && role->parts > 1 &&
           source->tensor.find("{e}") == std::string::npos)
         context.reporter.error(value.offset, where,
@@ -338,6 +354,7 @@ Positions LayerParser::parsePositions(const Object &object) {
   positions.length = object.integer("length", 0).value_or(0);
   Known offset = object.integer("offset", 0);
   positions.offset = offset.value_or(0);
+  positions.skipPadding = object.boolean("skip_padding", false);
   positions.layout = object.choice("layout", SinusoidLayout::Interleaved);
   bool known = needTokens(object);
   positions.count = object.choice("count", defaultCount());
@@ -425,6 +442,9 @@ Linear LayerParser::parseLinear(const Object &object) {
   linear.activation = object.choice("activation", Activation::Identity);
   linear.scale = object.number("scale", 1);
   linear.tied = object.string("tied");
+  linear.scale = object.number("scale", 1);
+  if (object.get("softcap"))
+    linear.softcap = object.number("softcap", 1);
   if (object.get("tied")) {
     const Layer *embedding = findEmbedding(linear.tied);
     if (!embedding) {
@@ -458,10 +478,55 @@ Linear LayerParser::parseLinear(const Object &object) {
   return linear;
 }
 
+/// Blocks that differ in what they see or in their positions, not in their
+/// weights: the loop over the repeats then has one stack of weights and one
+/// cache.
+void LayerParser::parseCycle(const Object &object, Layer &layer) {
+  std::vector<Object> blocks = object.objects("cycle");
+  if (object.get("cycle") && blocks.empty())
+    object.error("cycle", "has no block");
+  Layer first = layer;
+  for (const Object &options : blocks) {
+    Known before = width;
+    unsigned errors = context.reporter.getNumErrors();
+    layer.cycle.push_back(parseBlock(options));
+    if (layer.cycle.size() == 1)
+      first.op = layer.cycle.front();
+    if (!before || context.reporter.getNumErrors() != errors)
+      continue;
+    Layer other = first;
+    other.op = layer.cycle.back();
+    std::vector<WeightRole> expected = weightRoles(first);
+    std::vector<WeightRole> found = weightRoles(other);
+    bool same = expected.size() == found.size();
+    for (size_t i = 0; same && i < found.size(); ++i)
+      same = expected[i].role == found[i].role &&
+             expected[i].rows == found[i].rows &&
+             expected[i].columns == found[i].columns;
+    if (!same)
+      options.error("has other weights than the first block of the cycle");
+  }
+  if (layer.cycle.empty()) {
+    width = std::nullopt;
+    return;
+  }
+  layer.op = layer.cycle.front();
+  if (static_cast<int64_t>(layer.cycle.size()) > layer.repeat)
+    object.error("cycle", "has " + std::to_string(layer.cycle.size()) +
+                              " blocks, but the layer repeats only " +
+                              std::to_string(layer.repeat) + " times");
+}
+
 Block LayerParser::parseBlock(const Object &object) {
   Block block;
   needTokens(object);
   block.placement = object.choice("placement", Placement::Pre);
+  block.residualScale = object.number("residual_scale", 1);
+  if (const Value *residual = object.get("residual"))
+    block.residualOfNorm = residual->text == "norm";
+  if (block.residualOfNorm && object.get("placement") &&
+      block.placement != Placement::Pre)
+    object.error("residual", "only a pre-norm block has a norm to add to");
   if (auto norm = object.object("norm"))
     block.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
   else

@@ -46,6 +46,7 @@ private:
   Embedding parseEmbedding(const Object &object);
   Positions parsePositions(const Object &object);
   Block parseBlock(const Object &object);
+  void parseCycle(const Object &object, Layer &layer);
   Attention parseAttention(const Object &object, Place place);
   void parseBare(const Object &object, Attention &attention);
   void parseHeads(const Object &object, Attention &attention, Known heads,
@@ -55,6 +56,7 @@ private:
   RelativeBias parseRelativeBias(const Object &object,
                                  const Attention &attention);
   Rope parseRope(const Object &object, Known headDim);
+  void parseRopeScaling(const Object &object, Known channels, Rope &rope);
   Norm parseNorm(const Object &object, std::optional<NormKind> fixed,
                  NormKind fallback);
   FFN parseFFN(const Object &object);

@@ -31,8 +31,10 @@ static Json print(const Norm &norm, bool withKind) {
 static Json print(const RopeScaling &scaling) {
   Json json = Json::object();
   bool llama3 = scaling.type == "llama3", yarn = scaling.type == "yarn";
+  bool longrope = scaling.type == "longrope";
   json["type"] = scaling.type;
-  json["factor"] = scaling.factor;
+  if (!longrope)
+    json["factor"] = scaling.factor;
   if (llama3) {
     json["low_freq_factor"] = scaling.lowFreqFactor;
     json["high_freq_factor"] = scaling.highFreqFactor;
@@ -45,7 +47,13 @@ static Json print(const RopeScaling &scaling) {
     if (!scaling.truncate)
       json["truncate"] = false;
   }
-  if (llama3 || yarn || scaling.type == "dynamic")
+  if (longrope) {
+    json["short_factors"] = scaling.shortFactors;
+    json["long_factors"] = scaling.longFactors;
+    if (scaling.attentionFactor)
+      json["attention_factor"] = *scaling.attentionFactor;
+  }
+  if (llama3 || yarn || longrope || scaling.type == "dynamic")
     json["original_length"] = scaling.originalLength;
   return json;
 }
@@ -96,7 +104,9 @@ static Json print(const Attention &attention, int64_t width) {
     json["window"] = *attention.window;
   if (attention.softcap)
     json["softcap"] = *attention.softcap;
-  if (attention.alibi)
+  if (attention.alibiFalcon)
+    json["alibi"] = "falcon";
+  else if (attention.alibi)
     json["alibi"] = true;
   if (attention.relative)
     json["relative"] = true;
@@ -111,8 +121,13 @@ static Json print(const Attention &attention, int64_t width) {
     json["rope"] = print(*attention.rope, attention.headDim);
   if (attention.latent)
     json["latent"] = print(*attention.latent);
-  if (attention.qkNorm)
+  if (attention.qkNorm) {
     json["qk_norm"] = print(*attention.qkNorm, /*withKind=*/true);
+    if (attention.qkNormScope != NormScope::Head)
+      json["qk_norm"]["scope"] = stringify(attention.qkNormScope);
+  }
+  if (attention.clip)
+    json["clip"] = *attention.clip;
   bool lacksKey = attention.qkvBias && !attention.keyBias;
   if (attention.qkvBias && attention.outBias && !lacksKey) {
     json["bias"] = true;
@@ -191,9 +206,13 @@ static Json print(const MoE &moe) {
   return json;
 }
 
-static Json print(const Block &block, int64_t width) {
+static Json toJson(const Block &block, int64_t width) {
   Json json = Json::object();
   json["placement"] = stringify(block.placement);
+  if (block.residualScale != 1)
+    json["residual_scale"] = block.residualScale;
+  if (block.residualOfNorm)
+    json["residual"] = "norm";
   json["norm"] = print(block.norm, /*withKind=*/true);
   if (block.attention)
     json["attention"] = print(*block.attention, width);
@@ -228,6 +247,8 @@ static Json print(const Positions &positions) {
     json["pad"] = positions.pad;
   if (positions.offset != 0)
     json["offset"] = positions.offset;
+  if (positions.skipPadding)
+    json["skip_padding"] = true;
   if (positions.kind == PositionKind::Sinusoidal)
     json["layout"] = stringify(positions.layout);
   return json;
@@ -245,6 +266,8 @@ static Json print(const Linear &linear) {
     json["scale"] = linear.scale;
   if (!linear.tied.empty())
     json["tied"] = linear.tied;
+  if (linear.softcap)
+    json["softcap"] = *linear.softcap;
   if (linear.squeeze)
     json["squeeze"] = true;
   return json;
@@ -313,6 +336,10 @@ static Json print(const WeightSource &source) {
     json["transposed"] = true;
   if (!all)
     json["rows"] = {source.begin, source.end};
+  if (source.count != 1) {
+    json["every"] = source.stride;
+    json["count"] = source.count;
+  }
   return json;
 }
 
@@ -322,8 +349,11 @@ static Json print(const Layer &layer) {
     json["embedding"] = print(*op);
   else if (const auto *op = std::get_if<Positions>(&layer.op))
     json["positions"] = print(*op);
+  else if (!layer.cycle.empty())
+    for (const Block &block : layer.cycle)
+      json["cycle"].push_back(toJson(block, layer.inputWidth));
   else if (const auto *op = std::get_if<Block>(&layer.op))
-    json["block"] = print(*op, layer.inputWidth);
+    json["block"] = toJson(*op, layer.inputWidth);
   else if (const auto *op = std::get_if<Attention>(&layer.op))
     json["attention"] = print(*op, layer.inputWidth);
   else if (const auto *op = std::get_if<FFN>(&layer.op))
@@ -439,6 +469,10 @@ static Json print(const Generation &generation) {
   if (generation.forcedBos)
     json["forced_bos"] = *generation.forcedBos;
   return json;
+}
+
+std::string print(const Block &block, int64_t width) {
+  return writeJson(toJson(block, width));
 }
 
 std::string print(const Model &model) {

@@ -56,6 +56,21 @@ const ObjectType &normType() {
       "norm", "Normalisation of each token.", normKeys(true, true), {}, {}};
   return type;
 }
+static const ObjectType &qkNormType() {
+  static const ObjectType type = [] {
+    std::vector<Key> keys = normKeys(true, true);
+    keys.push_back({"scope", choice({"head", "heads", "projection"}),
+                    "over each head with one gamma for all heads, over each "
+                    "head with one for each, or over all heads together; "
+                    "default head"});
+    return ObjectType{"qk_norm",
+                      "Normalisation of queries and keys.",
+                      std::move(keys),
+                      {},
+                      {}};
+  }();
+  return type;
+}
 static const ObjectType &layerNormType() {
   static const ObjectType type{
       "layer_norm",
@@ -80,7 +95,8 @@ static const ObjectType &ropeScalingType() {
       "rope_scaling",
       "Stretches a rotary embedding over longer sequences.",
       {
-          {"type", choice({"none", "linear", "dynamic", "llama3", "yarn"}),
+          {"type",
+           choice({"none", "linear", "dynamic", "llama3", "yarn", "longrope"}),
            "how", true},
           {"factor", positive(), "by how much; default 1"},
           {"low_freq_factor", positive(), "llama3; default 1"},
@@ -88,9 +104,15 @@ static const ObjectType &ropeScalingType() {
           {"beta_fast", positive(), "yarn; default 32"},
           {"beta_slow", positive(), "yarn; default 1"},
           {"attention_factor", positive(),
-           "yarn: multiplies cos and sin; default 0.1 ln(factor) + 1"},
+           "multiplies cos and sin; default 0.1 ln(factor) + 1 for yarn, 1 "
+           "for longrope"},
           {"original_length", integer(1),
-           "dynamic, llama3, yarn: the length the model was trained at"},
+           "dynamic, llama3, yarn, longrope: the length the model was trained "
+           "at"},
+          {"short_factors", array(positive()),
+           "longrope: divisors of the frequencies, one for each pair of "
+           "channels, up to original_length tokens"},
+          {"long_factors", array(positive()), "longrope: the same beyond"},
           {"truncate", boolean(),
            "yarn: round the ends of the ramp to whole channels; default true"},
       },
@@ -168,7 +190,9 @@ static const ObjectType &attentionType() {
           {"window", integer(1),
            "see only this many last keys, the query's own among them"},
           {"softcap", positive(), "scores become c tanh(score / c)"},
-          {"alibi", boolean(), "linear biases by distance; default false"},
+          {"alibi", either({boolean(), choice({"falcon"})}),
+           "linear biases by distance, or Falcon's form of them, which is "
+           "scaled with the scores and rounded to bf16; default false"},
           {"relative", boolean(),
            "relative positions of Transformer-XL: scores are (q + u) k + "
            "(q + v) W_r r(distance); default false"},
@@ -177,7 +201,9 @@ static const ObjectType &attentionType() {
           {"rope", object(ropeType()), "rotary positions"},
           {"latent", object(latentType()),
            "keys and values of one compressed row per token"},
-          {"qk_norm", object(normType()), "normalise each query and key head"},
+          {"qk_norm", object(qkNormType()), "normalise queries and keys"},
+          {"clip", positive(),
+           "limit queries, keys and values to [-clip, clip]"},
           {"bias", either({boolean(), object(biasType())}),
            "biases of the projections; default false"},
           {"fusion", choice({"auto", "required", "off"}),
@@ -221,10 +247,15 @@ static const ObjectType &blockType() {
       "Sublayers with norms and residual connections: attention, then "
       "cross-attention, then ffn or moe, each if given.",
       {
-          {"placement", choice({"pre", "post", "peri", "parallel"}),
+          {"placement", choice({"pre", "post", "peri", "parallel", "branch"}),
            "norms before each sublayer, after each residual sum, before and "
-           "after each sublayer, or before sublayers that run side by side; "
-           "default pre"},
+           "after each sublayer, before sublayers that run side by side, or "
+           "after each sublayer; default pre"},
+          {"residual_scale", number(),
+           "multiplies what each sublayer adds; default 1"},
+          {"residual", choice({"input", "norm"}),
+           "what a sublayer of a pre-norm block adds to: the block's stream, "
+           "or its norm; default input"},
           {"norm", object(normType()), "default a layer_norm"},
           {"attention", object(attentionType()), "self-attention"},
           {"cross", object(attentionType()),
@@ -266,6 +297,9 @@ static const ObjectType &positionsType() {
           {"pad", integer(0), "unpadded: the id that is not counted"},
           {"length", integer(1), "learned: rows of the table"},
           {"offset", integer(0), "row of position 0; default 0"},
+          {"skip_padding", boolean(),
+           "position_ids that are not given count only the tokens that "
+           "attention_mask shows; default false"},
           {"layout", choice({"interleaved", "blocks", "tensor2tensor"}),
            "sinusoidal: sin and cos channel by channel, as two blocks, or as "
            "two blocks with tensor2tensor's wavelengths; default interleaved"},
@@ -286,6 +320,8 @@ static const ObjectType &linearType() {
           {"scale", number(), "multiplies the result; default 1"},
           {"tied", string(),
            "the embedding layer whose table is used as W: a vocabulary head"},
+          {"softcap", positive(),
+           "the (scaled) result y becomes c tanh(y / c)"},
           {"squeeze", boolean(),
            "leave the result's last dimension out, which is 1; default "
            "false"},
@@ -305,6 +341,8 @@ static const ObjectType &weightSourceType() {
           {"transposed", boolean(), "the file holds [in, out]; default false"},
           {"rows", array(integer(0), 2),
            "[begin, end) of the tensor as the layer wants it; default all"},
+          {"every", integer(1), "rows from one range to the next of 'count'"},
+          {"count", integer(1), "how often the range is taken; default 1"},
       },
       {},
       {}};
@@ -320,6 +358,9 @@ static const ObjectType &layerType() {
           {"embedding", object(embeddingType()), "token embedding"},
           {"positions", object(positionsType()), "position embedding"},
           {"block", object(blockType()), "transformer block"},
+          {"cycle", array(object(blockType())),
+           "blocks with weights of the same shapes that take turns over the "
+           "repeats"},
           {"attention", object(attentionType()), "attention alone"},
           {"ffn", object(ffnType()), "feed-forward alone"},
           {"moe", object(moeType()), "mixture of experts alone"},
@@ -346,7 +387,7 @@ static const ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding", "positions", "block", "attention", "ffn", "moe", "norm",
+      {"embedding", "positions", "block", "cycle", "attention", "ffn", "moe", "norm",
        "layer_norm", "rms_norm", "linear", "pool", "class_tokens", "conv",
        "batch_norm", "add", "l2_norm", "similarity"},
       "kind"};
@@ -440,7 +481,7 @@ const ObjectType &modelType() {
 
 const std::vector<const ObjectType *> &objectTypes() {
   static const std::vector<const ObjectType *> types{
-      &normType(),         &layerNormType(), &rmsNormType(),
+      &normType(),         &qkNormType(), &layerNormType(), &rmsNormType(),
       &ropeScalingType(),  &ropeType(),      &biasType(),
       &relativeBiasType(), &attentionType(), &ffnType(),
       &blockType(),        &embeddingType(), &positionsType(),

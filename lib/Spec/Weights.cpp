@@ -51,8 +51,10 @@ public:
       roles.push_back({prefix + "relative_bias.weight",
                        op.relativeBias->buckets, op.heads});
     if (op.qkNorm) {
-      norm(prefix + "q_norm.", *op.qkNorm, op.headDim);
-      norm(prefix + "k_norm.", *op.qkNorm, op.headDim);
+      bool shared = op.qkNormScope == NormScope::Head;
+      int64_t queries = shared ? 1 : op.heads, keys = shared ? 1 : op.kvHeads;
+      norm(prefix + "q_norm.", *op.qkNorm, queries * op.headDim);
+      norm(prefix + "k_norm.", *op.qkNorm, keys * op.headDim);
     }
     projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
   }
@@ -178,6 +180,21 @@ const Layer *findResult(const std::vector<Stream> &streams,
       if (layer.name == name)
         return &layer;
   return nullptr;
+}
+
+std::vector<WeightSource> expandRanges(const std::vector<WeightSource> &from) {
+  std::vector<WeightSource> result;
+  for (const WeightSource &source : from)
+    for (int64_t i = 0; i < source.count; ++i) {
+      WeightSource &range = result.emplace_back(source);
+      range.stride = 0;
+      range.count = 1;
+      if (source.count == 1)
+        continue;
+      range.begin += i * source.stride;
+      range.end += i * source.stride;
+    }
+  return result;
 }
 
 std::vector<WeightSource> resolveWeight(const Layer &layer,

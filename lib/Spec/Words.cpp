@@ -63,6 +63,18 @@ const char *stringify(Fusion fusion) {
   return "";
 }
 
+const char *stringify(NormScope scope) {
+  switch (scope) {
+  case NormScope::Head:
+    return "head";
+  case NormScope::Heads:
+    return "heads";
+  case NormScope::Projection:
+    return "projection";
+  }
+  return "";
+}
+
 const char *stringify(Activation activation) {
   switch (activation) {
   case Activation::Identity:
@@ -117,6 +129,8 @@ const char *stringify(Placement placement) {
     return "peri";
   case Placement::Parallel:
     return "parallel";
+  case Placement::Branch:
+    return "branch";
   }
   return "";
 }

@@ -114,6 +114,33 @@ func.func @r2_3(%ids: tensor<2x5xi64>) {
 
 // -----
 
+// R4: long frequencies say from where on
+func.func @r4(%ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{has long frequencies without the length from which on they count}}
+  %c, %s = attune.rotary_table %ids frequencies [1.0, 0.5] long [1.0, 0.25] : tensor<2x5xi64> -> tensor<2x5x2xf32>, tensor<2x5x2xf32>
+  return
+}
+
+// -----
+
+// R4: as many as the others
+func.func @r4_2(%ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{has 1 long frequencies for 2 pairs of channels}}
+  %c, %s = attune.rotary_table %ids frequencies [1.0, 0.5] long [1.0] from 64 : tensor<2x5xi64> -> tensor<2x5x2xf32>, tensor<2x5x2xf32>
+  return
+}
+
+// -----
+
+// R4: not with dynamic scaling
+func.func @r4_3(%ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{has both dynamic scaling and long frequencies}}
+  %c, %s = attune.rotary_table %ids frequencies [1.0, 0.5] dynamic [512.0, 2.0, 4.0] long [1.0, 0.5] from 64 : tensor<2x5xi64> -> tensor<2x5x2xf32>, tensor<2x5x2xf32>
+  return
+}
+
+// -----
+
 // R3: three numbers of dynamic scaling
 func.func @r3(%ids: tensor<2x5xi64>) {
   // expected-error @+1 {{has 2 numbers of dynamic scaling, not 3}}

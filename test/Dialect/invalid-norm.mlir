@@ -30,6 +30,25 @@ func.func @n1_3(%x: tensor<2x64xf32>, %g: tensor<32xf32>) {
 
 // -----
 
+// N1: a gamma for each head needs heads
+func.func @n1_5(%x: tensor<2x3x64xf32>, %g: tensor<3x64xf32>) {
+  // expected-error @+1 {{has a gamma per head, but its input has no heads}}
+  %y = attune.layer_norm %x gamma %g : tensor<3x64xf32> eps 1.0e-5 : tensor<2x3x64xf32>
+  return
+}
+
+// -----
+
+// N1: as many as the input has
+// expected-note @+1 {{gamma comes from here}}
+func.func @n1_6(%x: tensor<2x4x5x64xf32>, %g: tensor<3x64xf32>) {
+  // expected-error @+1 {{has input number of heads 4, but gamma number of heads 3}}
+  %y = attune.rms_norm %x gamma %g : tensor<3x64xf32> eps 1.0e-5 : tensor<2x4x5x64xf32>
+  return
+}
+
+// -----
+
 // N1: there is a last dimension
 func.func @n1_4(%x: tensor<f32>) {
   // expected-error @+1 {{operand #0 must be [..., width] tensor}}

@@ -48,6 +48,12 @@ attune.weight @w : tensor<4xf32> from [#attune.source<"w", rows = 4 to 2>]
 
 // -----
 
+// W5: ranges do not overlap
+// expected-error @+1 {{takes 3 ranges of rows of 'w', one every 2 rows, which overlap}}
+attune.weight @w : tensor<12xf32> from [#attune.source<"w", rows = 0 to 4, every 2 times 3>]
+
+// -----
+
 // G1: the symbol is an attune.weight
 func.func @w() {
   // expected-error @+1 {{'attune.weight_get' op names @w, which is no attune.weight}}

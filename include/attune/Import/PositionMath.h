@@ -22,6 +22,9 @@ struct RotaryPlan {
   double factor = 1;               ///< of both cosine and sine
   /// Dynamic NTK: trained length, scaling factor, turned channels.
   std::optional<std::array<double, 3>> dynamic;
+  /// LongRoPE: frequencies of calls that reach beyond `longFrom` tokens.
+  std::vector<double> longFrequencies;
+  int64_t longFrom = 0;
 };
 
 /// Inverse frequencies with every static scaling folded in, in f64. `context`
@@ -31,6 +34,9 @@ RotaryPlan planRotary(const spec::Rope &rope, int64_t context);
 /// Press et al. (2022): 2^(-8(h+1)/H) for H a power of two. Otherwise the
 /// slopes of the next smaller power P, then every second one of 2P.
 std::vector<float> alibiSlopes(int64_t heads);
+
+/// The nearest bf16, ties to even.
+float roundToBF16(float value);
 
 } // namespace attune
 

@@ -148,6 +148,7 @@ private:
   bool shapeOf(const ArgInfo &arg, std::vector<int64_t> &shape,
                std::string &unknown) const;
   bool checkIds(const ArgInfo &arg, const Slot &slot, Error &error) const;
+  const uint8_t *maskBeside(const ArgInfo &arg, const Slot &slot) const;
   bool fillDefault(const ArgInfo &arg, Slot &slot, int64_t past, Error &error);
   bool checkContext(int64_t past, Error &error) const;
   void describe(Slot &slot, void *data);

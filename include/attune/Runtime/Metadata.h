@@ -32,8 +32,9 @@ struct DimInfo {
 
 enum class ArgKind : uint8_t { Weights, Input, Past, Cache, Output };
 
-/// What an input that is not given is filled with.
-enum class DefaultValue : uint8_t { None, Zeros, Ones, Iota };
+/// What an input that is not given is filled with: zeros, ones, the token's
+/// number, or its number among those that the mask shows.
+enum class DefaultValue : uint8_t { None, Zeros, Ones, Iota, CountMask };
 
 struct ArgInfo {
   ArgKind kind = ArgKind::Input;

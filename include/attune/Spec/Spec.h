@@ -49,10 +49,15 @@ struct WeightSource {
   bool transposed = false; ///< file holds [in, out]
   int64_t begin = 0;       ///< rows of the (transposed) tensor
   int64_t end = -1;        ///< -1: all
+  /// `count` such ranges, each `stride` rows after the one before: the queries
+  /// of a tensor that holds queries, keys and values head by head.
+  int64_t stride = 0, count = 1;
   /// Part p of a weight in parts begins so many rows (of a transposed tensor:
   /// columns) times p further. Not part of a description.
   int64_t step = 0;
 };
+/// The same as sources of one range each.
+std::vector<WeightSource> expandRanges(const std::vector<WeightSource> &from);
 /// Role ("q.weight", "up.bias", ...) to sources. A role that is not listed is
 /// read from "<layer name>.<role>".
 using WeightMap = std::map<std::string, std::vector<WeightSource>>;
@@ -68,15 +73,20 @@ struct Norm {
   SourceLocation location;
 };
 
-/// Rotary embedding. `type` of scaling: none, linear, dynamic, llama3, yarn.
+/// Rotary embedding. `type` of scaling: none, linear, dynamic, llama3, yarn,
+/// longrope.
 struct RopeScaling {
   std::string type = "none";
   double factor = 1;
   double lowFreqFactor = 1, highFreqFactor = 4; ///< llama3
   double betaFast = 32, betaSlow = 1;           ///< yarn
-  std::optional<double> attentionFactor;        ///< yarn; default 0.1 ln f + 1
-  int64_t originalLength = 0; ///< llama3, yarn, dynamic: trained length
+  /// yarn: default 0.1 ln(factor) + 1; longrope: default 1.
+  std::optional<double> attentionFactor;
+  int64_t originalLength = 0; ///< all but linear: trained length
   bool truncate = true;       ///< yarn: floor/ceil of the ramp's ends
+  /// longrope: divisors of each pair's frequency, up to `originalLength` tokens
+  /// and beyond.
+  std::vector<double> shortFactors, longFactors;
 };
 struct Rope {
   double theta = 10000;
@@ -115,6 +125,9 @@ struct RelativeBias {
 
 enum class Causal { None, BottomRight, TopLeft };
 enum class Fusion { Auto, Required, Off };
+/// What a norm of queries and keys goes over, and what has a gamma: each head
+/// and one for all heads, each head and one for each, or all heads together.
+enum class NormScope { Head, Heads, Projection };
 
 /// Self- or cross-attention with its projections, or (`projections` false) the
 /// bare op on three inputs of shape [batch, heads, tokens, width].
@@ -132,13 +145,18 @@ struct Attention {
   std::optional<double> softcap;
   bool alibi = false; ///< with slopes 2^(-8h/H), interleaved if H is no power
                       ///< of two (Press et al.)
+  /// ALiBi as Falcon computes it: slopes and biases rounded to bf16, and both
+  /// biases and products of queries and keys scaled.
+  bool alibiFalcon = false;
   /// Relative positions of Transformer-XL (Dai et al. 2019): roles "r.weight"
   /// [heads*head_dim, D], "r.content_bias" and "r.position_bias".
   bool relative = false;
   std::optional<RelativeBias> relativeBias;
   std::optional<Rope> rope;
   std::optional<Latent> latent;
-  std::optional<Norm> qkNorm; ///< per head, over head_dim; roles q_norm/k_norm
+  std::optional<double> clip; ///< of queries, keys and values to [-c, c]
+  std::optional<Norm> qkNorm; ///< before rotary; roles q_norm, k_norm
+  NormScope qkNormScope = NormScope::Head;
   Fusion fusion = Fusion::Auto;
   std::string source; ///< cross-attention: the stream that gives keys, values
   /// Bare op: names of graph inputs; optional ones may be empty.
@@ -201,7 +219,8 @@ struct MoE {
   SourceLocation location;
 };
 
-enum class Placement { Pre, Post, Peri, Parallel };
+/// Branch: x + norm(f(x)), a norm of the result alone.
+enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
 /// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*"; peri
 /// placement adds "norm1_post.*", "norm2_post.*", "norm_cross_post.*". Only the
@@ -209,6 +228,9 @@ enum class Placement { Pre, Post, Peri, Parallel };
 /// "attention.", "cross.", "ffn.", "moe."; a block has an FFN or a mixture.
 struct Block {
   Placement placement = Placement::Pre;
+  double residualScale = 1; ///< of what sublayers add to x
+  /// Pre-norm: sublayers add to norm(x) instead of x.
+  bool residualOfNorm = false;
   Norm norm;
   std::optional<Attention> attention;
   std::optional<Attention> cross;
@@ -234,16 +256,19 @@ struct Positions {
   int64_t pad = 0; ///< unpadded
   int64_t length = 0;
   int64_t offset = 0; ///< row of position 0
+  /// Position ids that are not given count only what attention_mask shows.
+  bool skipPadding = false;
   SinusoidLayout layout = SinusoidLayout::Interleaved;
 };
 /// Role "weight" [out, D], "bias" [out]. `tied` names the embedding layer whose
-/// table is used instead.
+/// table is used instead. Gives softcap(scale * act(x W + b)).
 struct Linear {
   int64_t out = 0;
   bool bias = false;
   Activation activation = Activation::Identity;
   double scale = 1; ///< multiplies the result
   std::string tied;
+  std::optional<double> softcap; ///< y becomes c tanh(y / c)
   bool squeeze = false; ///< `out` is 1 and its dimension left out
 };
 
@@ -304,6 +329,9 @@ struct Layer {
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
   bool pooled = false;    ///< gives [batch, width]
+  /// Blocks that take turns over the repeats; `op` is the first. All have the
+  /// same weights. Empty: all repeats are `op`.
+  std::vector<Block> cycle;
   WeightMap weights;      ///< may list any role that weightRoles() gives
   SourceLocation location;
 };
@@ -379,6 +407,9 @@ std::optional<Model> parse(std::shared_ptr<const SourceFile> file,
 /// The description as canonical JSON; parse(print(m)) gives m again.
 std::string print(const Model &model);
 
+/// A block as canonical JSON, of a stream of `width` channels.
+std::string print(const Block &block, int64_t width);
+
 /// The text of the JSON Schema that the parser holds files to
 /// (attune-spec-v1.schema.json).
 std::string jsonSchema();
@@ -388,6 +419,7 @@ const char *stringify(DType dtype);
 const char *stringify(NormKind kind);
 const char *stringify(Causal causal);
 const char *stringify(Fusion fusion);
+const char *stringify(NormScope scope);
 const char *stringify(Activation activation);
 const char *stringify(RouterScores scores);
 const char *stringify(GroupScore score);

@@ -201,7 +201,13 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
     KernelBuilder k(rewriter, op.getLoc());
     int64_t pairs = op.getFrequencies().size();
     Value table = constantRow(k, op.getFrequencies());
-    Value exponents, logScale;
+    Value exponents, logScale, longTable, beyond;
+    if (op.getLongFrequencies()) {
+      longTable = constantRow(k, *op.getLongFrequencies());
+      beyond = arith::CmpIOp::create(
+          k.b, k.loc, arith::CmpIPredicate::sge, longestPosition(op, k, 0),
+          arith::ConstantIntOp::create(k.b, k.loc, *op.getLongFrom(), 64));
+    }
     if (op.getDynamic()) {
       SmallVector<double> powers;
       for (int64_t i = 0; i < pairs; ++i)
@@ -209,21 +215,34 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
       exponents = constantRow(k, powers);
       logScale = dynamicScale(op, k);
     }
-    Value cos = fill(op, k, table, exponents, logScale, pairs, /*cosine=*/true);
-    Value sin =
-        fill(op, k, table, exponents, logScale, pairs, /*cosine=*/false);
+    auto frequencyAt = [&](KernelBuilder &k, Value pair, int64_t width) {
+      Value frequency = k.load(table, {pair}, width);
+      if (longTable)
+        frequency = arith::SelectOp::create(
+            k.b, k.loc, beyond, k.load(longTable, {pair}, width), frequency);
+      if (!exponents)
+        return frequency;
+      Value power =
+          arith::MulFOp::create(k.b, k.loc, k.load(exponents, {pair}, width),
+                                k.splat(logScale, width));
+      return arith::MulFOp::create(
+                 k.b, k.loc, frequency,
+                 math::ExpOp::create(k.b, k.loc, power).getResult())
+          .getResult();
+    };
+    Value cos = fill(op, k, frequencyAt, pairs, /*cosine=*/true);
+    Value sin = fill(op, k, frequencyAt, pairs, /*cosine=*/false);
     rewriter.replaceOp(op, {cos, sin});
     return success();
   }
 
-  /// log s of dynamic NTK scaling, from the longest position of the call.
-  static Value dynamicScale(RotaryTableOp op, KernelBuilder &k) {
-    double length = (*op.getDynamic())[0], factor = (*op.getDynamic())[1];
+  /// The highest position of the call, or `start` if that is higher.
+  static Value longestPosition(RotaryTableOp op, KernelBuilder &k,
+                               int64_t atLeast) {
     Value positions = op.getPositions();
     Value zero = k.index(0);
-    Value start = arith::ConstantIntOp::create(
-        k.b, k.loc, static_cast<int64_t>(length) - 1, 64);
-    Value longest = k.forLoop(
+    Value start = arith::ConstantIntOp::create(k.b, k.loc, atLeast, 64);
+    return k.forLoop(
         zero, k.dim(positions, 0), 1, start,
         [&](KernelBuilder &k, Value b, ValueRange outer) {
           return k.forLoop(
@@ -235,6 +254,12 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
                     arith::MaxSIOp::create(k.b, k.loc, p, carried[0])};
               });
         })[0];
+  }
+
+  /// log s of dynamic NTK scaling, from the longest position of the call.
+  static Value dynamicScale(RotaryTableOp op, KernelBuilder &k) {
+    double length = (*op.getDynamic())[0], factor = (*op.getDynamic())[1];
+    Value longest = longestPosition(op, k, static_cast<int64_t>(length) - 1);
     Value n = arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), longest);
     n = arith::AddFOp::create(k.b, k.loc, n, k.f32(1.0));
     Value s = arith::MulFOp::create(k.b, k.loc, n, k.f32(factor / length));
@@ -242,8 +267,9 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
     return math::LogOp::create(k.b, k.loc, s);
   }
 
-  Value fill(RotaryTableOp op, KernelBuilder &k, Value table, Value exponents,
-             Value logScale, int64_t pairs, bool cosine) const {
+  Value fill(RotaryTableOp op, KernelBuilder &k,
+             function_ref<Value(KernelBuilder &, Value, int64_t)> frequencyAt,
+             int64_t pairs, bool cosine) const {
     Value positions = op.getPositions();
     Value dest = emptyTokens(k, positions, pairs, k.b.getF32Type());
     int64_t width = dividing(pairs, lanes);
@@ -254,17 +280,8 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
           return k.forLoop(
               k.index(0), k.index(pairs), width, tile,
               [&](KernelBuilder &k, Value pair, ValueRange carried) {
-                Value frequency = k.load(table, {pair}, width);
-                if (exponents) {
-                  Value power = arith::MulFOp::create(
-                      k.b, k.loc, k.load(exponents, {pair}, width),
-                      k.splat(logScale, width));
-                  frequency = arith::MulFOp::create(
-                      k.b, k.loc, frequency,
-                      math::ExpOp::create(k.b, k.loc, power).getResult());
-                }
-                Value angle =
-                    arith::MulFOp::create(k.b, k.loc, position, frequency);
+                Value angle = arith::MulFOp::create(
+                    k.b, k.loc, position, frequencyAt(k, pair, width));
                 auto [sin, cos] = emitSinCos(k, angle);
                 Value value = arith::MulFOp::create(
                     k.b, k.loc, cosine ? cos : sin, k.splat(factor, width));

@@ -45,6 +45,101 @@ Value inverseDeviation(KernelBuilder &k, Value sum, int64_t width, double eps,
   return k.splat(arith::DivFOp::create(k.b, k.loc, k.f32(1.0), root), lanes);
 }
 
+/// A norm of queries or keys [B, H, T, Dh], head by head, in place.
+struct HeadNorm {
+  Value input, gamma, beta;
+  bool centred; ///< subtracts the mean
+  double eps, offset;
+};
+
+Value lowerHeadNorm(KernelBuilder &k, const HeadNorm &norm, int64_t lanes) {
+  Value input = norm.input, zero = k.index(0);
+  int64_t width = cast<RankedTensorType>(input.getType()).getDimSize(3);
+  auto size = [&](int64_t i) { return getAsOpFoldResult(k.dim(input, i)); };
+  OpFoldResult one = k.b.getIndexAttr(1), channels = k.b.getIndexAttr(width);
+  Value tokens = k.dim(input, 2);
+
+  auto row = [&](KernelBuilder &k, Value head, Value t, Value tile) {
+    auto load = [&](KernelBuilder &k, Value from, Value column, Value valid) {
+      return k.load(from, {zero, zero, t, column}, lanes, valid);
+    };
+    auto sum = [&](function_ref<Value(KernelBuilder &, Value)> term) -> Value {
+      Value total = forColumns(
+          k, width, lanes, k.splat(0.0, lanes),
+          [&](KernelBuilder &k, Value column, Value valid, ValueRange sums) {
+            Value x = term(k, load(k, tile, column, valid));
+            if (valid) {
+              Value mask = vector::CreateMaskOp::create(
+                  k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), valid);
+              x = arith::SelectOp::create(k.b, k.loc, mask, x,
+                                          k.splat(0.0, lanes));
+            }
+            return KernelBuilder::Values{
+                arith::AddFOp::create(k.b, k.loc, sums[0], x)};
+          })[0];
+      return vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::ADD,
+                                         total);
+    };
+    Value mean;
+    if (norm.centred)
+      mean = k.splat(
+          arith::DivFOp::create(k.b, k.loc,
+                                sum([](KernelBuilder &, Value x) { return x; }),
+                                k.f32(width)),
+          lanes);
+    auto centre = [&](KernelBuilder &k, Value x) -> Value {
+      return mean ? arith::SubFOp::create(k.b, k.loc, x, mean).getResult() : x;
+    };
+    Value squares = sum([&](KernelBuilder &k, Value x) -> Value {
+      Value d = centre(k, x);
+      return arith::MulFOp::create(k.b, k.loc, d, d);
+    });
+    Value scale = inverseDeviation(k, squares, width, norm.eps, lanes);
+    auto channel = [&](KernelBuilder &k, Value from, Value column,
+                       Value valid) {
+      SmallVector<Value> at;
+      if (cast<RankedTensorType>(from.getType()).getRank() == 2)
+        at.push_back(head);
+      at.push_back(column);
+      return k.load(from, at, lanes, valid);
+    };
+    // Each column is read before it is written, in the same tile.
+    return forColumns(
+        k, width, lanes, tile,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value x = centre(k, load(k, carried[0], column, valid));
+          x = arith::MulFOp::create(k.b, k.loc, x, scale);
+          if (norm.gamma) {
+            Value gamma = channel(k, norm.gamma, column, valid);
+            if (norm.offset != 0)
+              gamma = arith::AddFOp::create(k.b, k.loc, gamma,
+                                            k.splat(norm.offset, lanes));
+            x = arith::MulFOp::create(k.b, k.loc, x, gamma);
+          }
+          if (norm.beta)
+            x = arith::AddFOp::create(k.b, k.loc, x,
+                                      channel(k, norm.beta, column, valid));
+          return KernelBuilder::Values{
+              k.store(x, carried[0], {zero, zero, t, column}, valid)};
+        })[0];
+  };
+  return k.forallTiles(
+      {size(0), size(1)}, input,
+      [&](KernelBuilder &k, ValueRange ivs) {
+        return KernelBuilder::Tile{
+            {ivs[0], ivs[1], k.index(0), k.index(0)},
+            {one, one, getAsOpFoldResult(tokens), channels}};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        Value head = ivs[1];
+        return k.forLoop(zero, tokens, 1, tile,
+                         [&](KernelBuilder &k, Value t, ValueRange carried) {
+                           return KernelBuilder::Values{
+                               row(k, head, t, carried[0])};
+                         })[0];
+      });
+}
+
 struct LowerLayerNorm final : OpRewritePattern<LayerNormOp> {
   LowerLayerNorm(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lanes(lowering.lanes) {}
@@ -52,10 +147,18 @@ struct LowerLayerNorm final : OpRewritePattern<LayerNormOp> {
   LogicalResult matchAndRewrite(LayerNormOp op,
                                 PatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
-    if (type.getRank() < 2 || type.getRank() > 3)
-      return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
+    if (type.getRank() < 2 || type.getRank() > 4)
+      return rewriter.notifyMatchFailure(op, "rank 2 to 4 only");
     int64_t width = type.getShape().back();
     KernelBuilder k(rewriter, op.getLoc());
+    if (type.getRank() == 4) {
+      HeadNorm norm = {op.getInput(),    op.getGamma(),
+                       op.getBeta(),
+                       /*centred=*/true, op.getEps().convertToDouble(),
+                       /*offset=*/0};
+      rewriter.replaceOp(op, lowerHeadNorm(k, norm, lanes));
+      return success();
+    }
     Value input = asRows(k, op.getInput());
     Value dest = emptyRows(k, op.getInput(), width, type.getElementType());
     Value rows =
@@ -110,8 +213,16 @@ struct LowerRMSNorm final : OpRewritePattern<RMSNormOp> {
     if (rank < 2 || rank > 4)
       return rewriter.notifyMatchFailure(op, "rank 2 to 4 only");
     KernelBuilder k(rewriter, op.getLoc());
-    if (rank == 4)
-      return perHead(op, k, rewriter);
+    if (rank == 4) {
+      HeadNorm norm = {op.getInput(),
+                       op.getGamma(),
+                       /*beta=*/Value(),
+                       /*centred=*/false,
+                       op.getEps().convertToDouble(),
+                       op.getOffset().convertToDouble()};
+      rewriter.replaceOp(op, lowerHeadNorm(k, norm, lanes));
+      return success();
+    }
     Value input = asRows(k, op.getInput());
     Value dest = emptyRows(k, op.getInput(), width, type.getElementType());
     Value rows =
@@ -156,50 +267,6 @@ struct LowerRMSNorm final : OpRewritePattern<RMSNormOp> {
         })[0];
   }
 
-  /// [B, H, T, Dh]: the norm of queries and keys, head by head, in place.
-  LogicalResult perHead(RMSNormOp op, KernelBuilder &k,
-                        PatternRewriter &rewriter) const {
-    auto type = cast<RankedTensorType>(op.getType());
-    int64_t width = type.getDimSize(3);
-    Value input = op.getInput();
-    auto size = [&](int64_t i) { return getAsOpFoldResult(k.dim(input, i)); };
-    OpFoldResult one = k.b.getIndexAttr(1), channels = k.b.getIndexAttr(width);
-    Value tokens = k.dim(input, 2);
-    Value result = k.forallTiles(
-        {size(0), size(1)}, input,
-        [&](KernelBuilder &k, ValueRange ivs) {
-          return KernelBuilder::Tile{
-              {ivs[0], ivs[1], k.index(0), k.index(0)},
-              {one, one, getAsOpFoldResult(tokens), channels}};
-        },
-        [&](KernelBuilder &k, ValueRange, Value tile) {
-          Value zero = k.index(0);
-          return k.forLoop(
-              zero, tokens, 1, tile,
-              [&](KernelBuilder &k, Value t, ValueRange carried) {
-                Value rowTile = carried[0];
-                Value total = forColumns(
-                    k, width, lanes, k.splat(0.0, lanes),
-                    [&](KernelBuilder &k, Value column, Value valid,
-                        ValueRange sums) {
-                      Value x = k.load(rowTile, {zero, zero, t, column}, lanes,
-                                       valid);
-                      return KernelBuilder::Values{k.fma(x, x, sums[0])};
-                    })[0];
-                Value squares = vector::ReductionOp::create(
-                    k.b, k.loc, vector::CombiningKind::ADD, total);
-                // Each column is read before it is written, in the same tile.
-                auto load = [&](KernelBuilder &k, Value current, Value column,
-                                Value valid) {
-                  return k.load(current, {zero, zero, t, column}, lanes, valid);
-                };
-                return KernelBuilder::Values{scaleRow(
-                    op, k, squares, width, load, rowTile, {zero, zero, t})};
-              })[0];
-        });
-    rewriter.replaceOp(op, result);
-    return success();
-  }
   int64_t lanes;
 };
 

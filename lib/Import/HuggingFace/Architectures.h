@@ -46,7 +46,17 @@ const std::vector<Architecture> &architectures();
 std::optional<spec::Model> importBart(ImportContext &context);
 std::optional<spec::Model> importDeepSeekV2(ImportContext &context);
 std::optional<spec::Model> importDeepSeekV3(ImportContext &context);
+std::optional<spec::Model> importBloom(ImportContext &context);
+std::optional<spec::Model> importCohere(ImportContext &context);
+std::optional<spec::Model> importFalcon(ImportContext &context);
 std::optional<spec::Model> importGPT2(ImportContext &context);
+std::optional<spec::Model> importGPTBigCode(ImportContext &context);
+std::optional<spec::Model> importGPTJ(ImportContext &context);
+std::optional<spec::Model> importGPTNeoX(ImportContext &context);
+std::optional<spec::Model> importGemma(ImportContext &context);
+std::optional<spec::Model> importGemma2(ImportContext &context);
+std::optional<spec::Model> importGemma3(ImportContext &context);
+std::optional<spec::Model> importGranite(ImportContext &context);
 std::optional<spec::Model> importLlama(ImportContext &context);
 std::optional<spec::Model> importMarian(ImportContext &context);
 std::optional<spec::Model> importMBart(ImportContext &context);
@@ -64,6 +74,16 @@ std::optional<spec::Model> importAlbert(ImportContext &context);
 std::optional<spec::Model> importViT(ImportContext &context);
 std::optional<spec::Model> importDeiT(ImportContext &context);
 std::optional<spec::Model> importClip(ImportContext &context);
+std::optional<spec::Model> importMPT(ImportContext &context);
+std::optional<spec::Model> importMistral(ImportContext &context);
+std::optional<spec::Model> importOPT(ImportContext &context);
+std::optional<spec::Model> importOlmo2(ImportContext &context);
+std::optional<spec::Model> importPhi(ImportContext &context);
+std::optional<spec::Model> importPhi3(ImportContext &context);
+std::optional<spec::Model> importQwen2(ImportContext &context);
+std::optional<spec::Model> importQwen3(ImportContext &context);
+std::optional<spec::Model> importStableLM(ImportContext &context);
+std::optional<spec::Model> importStarcoder2(ImportContext &context);
 
 } // namespace attune::hf
 

@@ -111,6 +111,13 @@ bool Config::isNull(std::string_view key) const {
   return value && value->kind == Value::Kind::Null;
 }
 
+std::optional<double> Config::cap(std::string_view key,
+                                  std::optional<double> fallback) {
+  if (!get(key) && (!fallback || isNull(key)))
+    return std::nullopt;
+  return real(key, fallback);
+}
+
 bool Config::flag(std::string_view key, bool fallback) {
   const Value *value = get(key);
   if (!value)

@@ -53,6 +53,9 @@ public:
   int64_t count(std::string_view key, int64_t fallback);
   /// A finite number above zero; an integer will do.
   double real(std::string_view key, std::optional<double> fallback);
+  /// A number above zero; null says that there is none.
+  std::optional<double> cap(std::string_view key,
+                            std::optional<double> fallback);
   /// The key is there and null, where that differs from its being absent.
   bool isNull(std::string_view key) const;
   bool flag(std::string_view key, bool fallback);
@@ -103,6 +106,7 @@ struct ImportContext {
   /// vocabulary.
   const ModelClass *modelClass = nullptr;
   bool languageModel = true;
+  spec::DType dtype = spec::DType::F32; ///< that the model runs in
 
   /// The prefix of the checkpoint's names: `prefix` if it holds
   /// `prefix + probe`, none if it holds `probe`, `prefix` if there is no
@@ -110,6 +114,10 @@ struct ImportContext {
   std::string prefixFor(const std::string &prefix,
                         const std::string &probe) const;
 };
+
+/// Keys that every configuration may have and that change no number of a
+/// forward pass: bookkeeping, training, and defaults of text generation.
+void ignoreCommonKeys(Config &config);
 
 } // namespace attune::hf
 

@@ -58,9 +58,7 @@ bool isHuggingFacePath(const std::string &path) {
          (root->find("model_type") || root->find("architectures"));
 }
 
-/// Keys that every configuration may have and that change no number of a
-/// forward pass: bookkeeping, training, and defaults of text generation.
-static void ignoreCommonKeys(Config &config) {
+void hf::ignoreCommonKeys(Config &config) {
   config.ignore({
       "_name_or_path",
       "_commit_hash",
@@ -386,6 +384,7 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
     config.mustBeFalse("is_encoder_decoder",
                        "encoder-decoder models of this type are not supported");
   spec::DType dtype = readDType(config, context.checkpoint);
+  context.dtype = dtype;
   spec::Generation generation;
   std::optional<spec::Model> model = architecture->import(context);
   int64_t vocab = model ? vocabularyOf(*model) : maxSize;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace attune::hf {
 
@@ -49,6 +50,48 @@ std::vector<std::string> readLayerTypes(Config &config, int64_t layers,
   return kinds;
 }
 
+std::optional<int64_t> readWindow(Config &config,
+                                  std::optional<int64_t> fallback) {
+  if (config.isNull("sliding_window"))
+    fallback = std::nullopt;
+  if (!config.peek("sliding_window") && !fallback) {
+    config.ignore({"sliding_window"});
+    return std::nullopt;
+  }
+  return config.integer("sliding_window", fallback);
+}
+
+void slideLayers(Config &config, LlamaConfig &llama,
+                 std::optional<int64_t> window, std::vector<std::string> types,
+                 const char *model) {
+  bool given = config.peek("layer_types");
+  std::vector<std::string> read = readLayerTypes(
+      config, llama.layers, {"full_attention", "sliding_attention"}, model);
+  if (given)
+    types = std::move(read);
+  types.resize(llama.layers, "full_attention");
+  if (!window && given)
+    for (const std::string &type : types)
+      if (type == "sliding_attention") {
+        config.error("layer_types", "has sliding layers, but sliding_window "
+                                    "gives no window");
+        break;
+      }
+  // Two kinds, in the order of their first layer.
+  Block sliding = llama.block;
+  sliding.attention->window = window;
+  std::map<std::string, size_t> numbers;
+  llama.kinds.clear();
+  llama.kindOf.clear();
+  for (const std::string &type : types) {
+    std::string kind = window ? type : "full_attention";
+    auto [entry, isNew] = numbers.emplace(kind, llama.kinds.size());
+    if (isNew)
+      llama.kinds.push_back(kind == "full_attention" ? llama.block : sliding);
+    llama.kindOf.push_back(entry->second);
+  }
+}
+
 std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
                                      const LlamaDefaults &defaults) {
   Config &config = context.config;
@@ -58,8 +101,11 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
   int64_t inner = config.integer("intermediate_size", defaults.inner);
   llama.layers = config.layers("num_hidden_layers", defaults.layers);
   int64_t heads = config.integer("num_attention_heads", defaults.heads);
-  int64_t kvHeads =
-      config.integer("num_key_value_heads", defaults.kvHeads.value_or(heads));
+  // Null stands for as many as query heads; an absent key for the default.
+  int64_t kvHeads = config.integer("num_key_value_heads",
+                                   config.isNull("num_key_value_heads")
+                                       ? heads
+                                       : defaults.kvHeads.value_or(heads));
   llama.vocab = config.integer("vocab_size", defaults.vocab);
   int64_t length = config.integer("max_position_embeddings", defaults.length);
   llama.norm.kind = NormKind::RMSNorm;
@@ -127,11 +173,22 @@ Model buildLlama(ImportContext &context, const LlamaConfig &llama) {
                        context.prefixFor("model.", "embed_tokens.weight"));
   stream.embedding("embed_tokens", llama.vocab, llama.width,
                    llama.embeddingScale);
-  stream.blocks("layers.{i}", "num_hidden_layers", llama.layers, llama.block,
-                llama.tensors);
-  stream.norm("norm", llama.norm);
-  if (context.languageModel)
-    stream.head("lm_head", llama.vocab, llama.tied ? "embed_tokens" : "");
+  std::vector<Block> kinds = llama.kinds;
+  std::vector<size_t> kindOf = llama.kindOf;
+  if (kinds.empty()) {
+    kinds = {llama.block};
+    kindOf.assign(llama.layers, 0);
+  }
+  stream.blocks("layers.{i}", "num_hidden_layers", kinds, kindOf, llama.tensors,
+                llama.weights);
+  stream.norm(llama.lastNorm, llama.norm);
+  if (context.languageModel) {
+    Linear &head =
+        stream.head("lm_head", llama.vocab, llama.tied ? "embed_tokens" : "");
+    head.bias = llama.headBias;
+    head.scale = llama.logitScale;
+    head.softcap = llama.logitCap;
+  }
   model.streams.push_back(stream.take());
   return model;
 }

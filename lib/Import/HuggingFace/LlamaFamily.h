@@ -41,6 +41,12 @@ struct LlamaConfig {
   /// Where blocks differ: every kind of block, and which one each layer is.
   std::vector<spec::Block> kinds;
   std::vector<size_t> kindOf;
+  /// Weights of a block that the table cannot say; tensors without the prefix.
+  spec::WeightMap weights;
+  const char *lastNorm = "norm";
+  double logitScale = 1;
+  std::optional<double> logitCap;
+  bool headBias = false;
 };
 
 /// Reads the keys that all of the family have. Nothing after an error.
@@ -49,6 +55,17 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
 
 /// embed_tokens, layers, norm, lm_head.
 spec::Model buildLlama(ImportContext &context, const LlamaConfig &llama);
+
+/// "sliding_window": null says that there is none, `fallback` is for an absent
+/// key.
+std::optional<int64_t> readWindow(Config &config,
+                                  std::optional<int64_t> fallback);
+
+/// Gives a window to the layers that "layer_types", or else `types`, calls
+/// "sliding_attention". Call it when `block` is complete.
+void slideLayers(Config &config, LlamaConfig &llama,
+                 std::optional<int64_t> window, std::vector<std::string> types,
+                 const char *model);
 
 /// Reports if "layer_types" is there and has other layers than `allowed`
 /// (none: any). Gives the kinds, or nothing if the key is absent.

@@ -56,9 +56,54 @@ static void readYarn(Config &scaling, RopeScaling &out, int64_t length,
   scaling.ignore({"attention_factor"});
 }
 
+static std::vector<double> readFactors(Config &scaling, std::string_view key,
+                                       int64_t pairs) {
+  std::vector<double> factors;
+  const Value *list = scaling.get(key);
+  if (!list || !list->isArray()) {
+    scaling.error(key, "expected an array of numbers");
+    return {};
+  }
+  for (const Value &factor : list->elements) {
+    if (!factor.isNumber() || !(factor.real > 0)) {
+      scaling.error(key, "expected numbers above 0");
+      return {};
+    }
+    factors.push_back(factor.real);
+  }
+  if (static_cast<int64_t>(factors.size()) != pairs)
+    scaling.error(key, "has " + std::to_string(factors.size()) +
+                           " factors, expected one for each of the " +
+                           std::to_string(pairs) + " turned pairs of channels");
+  return factors;
+}
+
+/// Ding et al. (2024), as Phi-3 writes it. The trained length stands in the
+/// configuration, beside the object, or (version 5) within it.
+static void readLongRope(Config &config, Config &scaling, Rope &rope,
+                         int64_t length) {
+  RopeScaling &out = rope.scaling;
+  out.shortFactors = readFactors(scaling, "short_factor", rope.channels / 2);
+  out.longFactors = readFactors(scaling, "long_factor", rope.channels / 2);
+  bool within = scaling.peek("original_max_position_embeddings");
+  out.originalLength = (within ? scaling : config)
+                           .integer("original_max_position_embeddings", length);
+  // A stated factor counts only where the trained length is not stated.
+  double factor = scaling.real("factor", 1);
+  double stretched = within || config.peek("original_max_position_embeddings")
+                         ? double(length) / double(out.originalLength)
+                         : factor;
+  out.attentionFactor =
+      stretched <= 1 ? 1
+                     : std::sqrt(1 + std::log(stretched) /
+                                         std::log(double(out.originalLength)));
+  if (scaling.peek("attention_factor"))
+    out.attentionFactor = scaling.real("attention_factor", 1);
+}
+
 /// The members of "rope_scaling" or "rope_parameters".
-static void readScaling(Config &scaling, Rope &rope, int64_t length,
-                        int64_t &context) {
+static void readScaling(Config &config, Config &scaling, Rope &rope,
+                        int64_t length, int64_t &context) {
   std::string_view key = scaling.oneOf({"rope_type", "type"});
   std::string type = scaling.text(key, "");
   RopeScaling &out = rope.scaling;
@@ -90,14 +135,31 @@ static void readScaling(Config &scaling, Rope &rope, int64_t length,
   } else if (type == "yarn") {
     out.type = type;
     readYarn(scaling, out, length, context);
+  } else if (type == "longrope" || type == "su") {
+    out.type = "longrope";
+    readLongRope(config, scaling, rope, length);
   } else {
-    scaling.error(key, (type.empty() ? std::string("expected")
-                                     : quote(type) + " is not supported; "
-                                                     "expected") +
-                           " one of default, linear, dynamic, llama3, yarn");
+    scaling.error(
+        key, (type.empty() ? std::string("expected")
+                           : quote(type) + " is not supported; "
+                                           "expected") +
+                 " one of default, linear, dynamic, llama3, yarn, longrope");
     return;
   }
   scaling.finish("a rotary embedding of type '" + type + "'");
+}
+
+/// `rope_parameters` may have an entry for each kind of layer.
+static const Value *pickKind(const Value &object, const char *kind,
+                             std::string &name) {
+  const Value *own = object.find(kind);
+  if (!own || !own->isObject())
+    return &object;
+  for (const Value::Member &member : object.members)
+    if (member.key != "full_attention" && member.key != "sliding_attention")
+      return &object;
+  name += std::string("/") + kind;
+  return own;
 }
 
 std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
@@ -107,9 +169,9 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
   settings.context = length;
   Rope &rope = settings.rope;
   // GPT-NeoX has an older name for each of the two; new files write both.
-  std::string_view thetaKey = config.oneOf({"rope_theta", defaults.thetaKey});
+  std::string_view thetaKey = config.oneOf({defaults.thetaKey, "rope_theta"});
   std::string_view partialKey =
-      config.oneOf({"partial_rotary_factor", defaults.partialKey});
+      config.oneOf({defaults.partialKey, "partial_rotary_factor"});
 
   // Version 5 renamed rope_scaling and moved rope_theta into it.
   const Value *parameters = config.get("rope_parameters");
@@ -124,23 +186,15 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
                            describe(object->kind));
     return std::nullopt;
   }
-  if (object) {
-    // One entry per kind of layer; these models have but one kind.
-    if (const Value *full = object->find("full_attention");
-        full && full->isObject() && object->members.size() == 1) {
-      object = full;
-      name += "/full_attention";
-    }
-    Config members(*object, "/" + name, config.getReporter());
-    rope.theta = members.real("rope_theta", rope.theta);
-    if (members.peek("partial_rotary_factor"))
-      partial = members.real("partial_rotary_factor", 1);
-    // An object without a type is the plain embedding of version 5.
-    if (!members.peek("rope_type") && !members.peek("type") && parameters)
-      members.finish("a plain rotary embedding");
-    else
-      readScaling(members, rope, length, settings.context);
-  }
+  if (object)
+    object = pickKind(*object, defaults.kind, name);
+  std::optional<Config> members;
+  if (object)
+    members.emplace(*object, "/" + name, config.getReporter());
+  if (members && members->peek("partial_rotary_factor"))
+    partial = members->real("partial_rotary_factor", 1);
+  if (members)
+    members->ignore({"partial_rotary_factor"});
   if (partial != 1 && !defaults.partial)
     config.error(partialKey, "this architecture turns whole heads, expected 1");
   else if (partial > 1)
@@ -152,7 +206,54 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
                                            : "hidden_size",
                  "rotary embedding turns pairs of channels, but heads have " +
                      std::to_string(rope.channels));
+  if (members) {
+    rope.theta = members->real("rope_theta", rope.theta);
+    // An object without a type is the plain embedding of version 5.
+    if (!members->peek("rope_type") && !members->peek("type") && parameters)
+      members->finish("a plain rotary embedding");
+    else
+      readScaling(config, *members, rope, length, settings.context);
+  }
   return settings;
+}
+
+std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,
+                                          const RopeDefaults &defaults) {
+  RopeSettings settings;
+  Rope &rope = settings.rope;
+  rope.theta = defaults.theta;
+  rope.channels = headDim;
+  rope.location = config.locate("rope_local_base_freq");
+  const Value *parameters = config.get("rope_parameters");
+  const Value *own = parameters && parameters->isObject()
+                         ? parameters->find(defaults.kind)
+                         : nullptr;
+  if (!own || !own->isObject())
+    return settings;
+  rope.location = config.locate("rope_parameters");
+  Config members(*own, std::string("/rope_parameters/") + defaults.kind,
+                 config.getReporter());
+  rope.theta = members.real("rope_theta", rope.theta);
+  if (!members.peek("rope_type"))
+    members.finish("a plain rotary embedding");
+  else
+    readScaling(config, members, rope, headDim, settings.context);
+  return settings;
+}
+
+double roundTo(DType dtype, double value) {
+  if (dtype == DType::BF16) {
+    // Eight bits of mantissa, the leading one counted; ties to even.
+    int exponent;
+    double mantissa = std::frexp(value, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
+  }
+  if (dtype == DType::F16) {
+    int exponent;
+    double mantissa = std::frexp(value, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(mantissa, 11)), exponent - 11);
+  }
+  return value;
 }
 
 } // namespace attune::hf

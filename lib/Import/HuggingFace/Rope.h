@@ -24,6 +24,8 @@ struct RopeDefaults {
   /// Part of each head that turns; none where only whole heads do.
   std::optional<double> partial;
   const char *partialKey = "partial_rotary_factor";
+  /// Which entry counts where `rope_parameters` has one per kind of layer.
+  const char *kind = "full_attention";
 };
 
 /// Reads `rope_theta` + `rope_scaling` or, from version 5 of transformers on,
@@ -32,6 +34,14 @@ struct RopeDefaults {
 std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
                                      int64_t length,
                                      const RopeDefaults &defaults = {});
+
+/// The embedding of the layers with a window, where they have one of their own:
+/// the entry `defaults.kind` of `rope_parameters`, or a plain embedding.
+std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,
+                                          const RopeDefaults &defaults);
+
+/// `value` in the type that a model runs in.
+double roundTo(spec::DType dtype, double value);
 
 } // namespace attune::hf
 

@@ -70,12 +70,12 @@ void nameTensors(Layer &layer, const std::string &prefix,
       int64_t offset = 0;
       for (const std::string &role : roles) {
         int64_t rows = rowsOf[role + end] / groups;
-        std::vector<WeightSource> &sources = layer.weights[role + end];
-        sources.clear();
-        for (int64_t g = 0; g < groups; ++g) {
-          int64_t begin = g * stride + offset;
-          sources.push_back({tensor + end, turned, begin, begin + rows});
+        WeightSource source = {tensor + end, turned, offset, offset + rows};
+        if (groups > 1) {
+          source.stride = stride;
+          source.count = groups;
         }
+        layer.weights[role + end] = {source};
         offset += rows;
       }
     }
@@ -105,10 +105,12 @@ void StreamBuilder::embedding(const std::string &name, int64_t vocab,
 }
 
 void StreamBuilder::learnedPositions(const std::string &name, int64_t length,
-                                     int64_t offset, const char *key) {
+                                     int64_t offset, const char *key,
+                                     bool skipPadding) {
   Positions positions;
   positions.length = length;
   positions.offset = offset;
+  positions.skipPadding = skipPadding;
   add(name, key, positions);
 }
 
@@ -121,6 +123,51 @@ Layer &StreamBuilder::blocks(const std::string &name, const char *key,
   layer.repeat = count;
   nameTensors(layer, layer.name + ".", tensors);
   return layer;
+}
+
+/// The shortest turn that the kinds repeat at least twice, or 0.
+static size_t findCycle(const std::vector<size_t> &kindOf) {
+  for (size_t length = 1; 2 * length <= kindOf.size(); ++length) {
+    bool repeats = true;
+    for (size_t i = length; repeats && i < kindOf.size(); ++i)
+      repeats = kindOf[i] == kindOf[i - length];
+    if (repeats)
+      return length;
+  }
+  return kindOf.size() == 1 ? 1 : 0;
+}
+
+void StreamBuilder::blocks(const std::string &name, const char *key,
+                           const std::vector<Block> &kinds,
+                           const std::vector<size_t> &kindOf,
+                           const TensorNames &tensors,
+                           const WeightMap &weights) {
+  auto addRun = [&](size_t first, size_t count) -> Layer & {
+    Layer &layer = blocks(name, key, count, kinds[kindOf[first]], tensors);
+    layer.first = first;
+    for (const auto &[role, sources] : weights) {
+      std::vector<WeightSource> &named = layer.weights[role] = sources;
+      for (WeightSource &source : named)
+        source.tensor.insert(0, layer.name + ".");
+    }
+    return layer;
+  };
+  size_t cycle = findCycle(kindOf);
+  if (cycle) {
+    Layer &layer = addRun(0, kindOf.size());
+    for (size_t i = 0; cycle > 1 && i < cycle; ++i) {
+      layer.cycle.push_back(kinds[kindOf[i]]);
+      layer.cycle.back().attention->sourceWidth = width;
+    }
+    return;
+  }
+  for (size_t i = 0; i < kindOf.size();) {
+    size_t end = i;
+    while (end < kindOf.size() && kindOf[end] == kindOf[i])
+      ++end;
+    addRun(i, end - i);
+    i = end;
+  }
 }
 
 void StreamBuilder::norm(const std::string &name, const Norm &norm) {

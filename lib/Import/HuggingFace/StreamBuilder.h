@@ -58,11 +58,18 @@ public:
   void embedding(const std::string &name, int64_t vocab, int64_t channels,
                  double scale = 1, const char *key = "vocab_size");
   void learnedPositions(const std::string &name, int64_t length, int64_t offset,
-                        const char *key);
+                        const char *key, bool skipPadding = false);
   /// `count` blocks of one kind. `name` has the {i}; tensors are called
   /// "<prefix><name>.<tensor>". Norm widths and `sourceWidth` are filled in.
   spec::Layer &blocks(const std::string &name, const char *key, int64_t count,
                       spec::Block body, const TensorNames &tensors);
+  /// A block for each number in `kindOf`, of one of `kinds`: one layer if all
+  /// are alike or take turns, else one for each run of equal ones. `weights`
+  /// has roles that no table can say; their tensors get the layer's prefix.
+  void blocks(const std::string &name, const char *key,
+              const std::vector<spec::Block> &kinds,
+              const std::vector<size_t> &kindOf, const TensorNames &tensors,
+              const spec::WeightMap &weights = {});
   void norm(const std::string &name, const spec::Norm &norm);
   /// The head over the vocabulary, without the prefix. `tied` names an
   /// embedding of this builder (without prefix), or is empty.

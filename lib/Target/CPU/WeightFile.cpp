@@ -79,8 +79,9 @@ static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
   for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
     result.push_back(
         {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
-         source.getTransposed(), source.getBegin(), source.getEnd()});
-  return result;
+         source.getTransposed(), source.getBegin(), source.getEnd(),
+         source.getStride(), source.getCount()});
+  return spec::expandRanges(result);
 }
 
 static bool partsShareTensors(WeightOp weight) {

@@ -1,0 +1,677 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Small decoders of many architectures against float64 arithmetic done here.
+
+  decoders.py ATTUNE WORK [CASE]...
+
+Each case is a configuration, as its model would have it, with random weights
+under the names of its checkpoints. The compiled model's logits must be those
+that plain loops in float64 give, which say in a few lines what is special about
+the architecture. Exit status 0: all passed.
+"""
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import tensors
+
+TOKENS, VOCAB, WIDTH, HEADS, DIM, INNER = 11, 40, 32, 4, 8, 48
+
+
+class Weights:
+    """Random tensors by name; each is made when it is first asked for."""
+
+    def __init__(self, seed):
+        self.random, self.made = random.Random(seed), {}
+
+    def vector(self, name, size, center=0.0):
+        if name not in self.made:
+            raw = struct.pack(f"<{size}f", *(
+                center + self.random.uniform(-0.5, 0.5) for _ in range(size)))
+            self.made[name] = ([size], raw)
+        return list(struct.unpack(f"<{size}f", self.made[name][1]))
+
+    def matrix(self, name, rows, columns):
+        flat = self.vector(name, rows * columns)
+        self.made[name] = ([rows, columns], self.made[name][1])
+        return [flat[i * columns:(i + 1) * columns] for i in range(rows)]
+
+    def save(self, path):
+        tensors.save(path, {name: ("F32", shape, raw)
+                            for name, (shape, raw) in self.made.items()})
+
+
+def dot(a, b):
+    return math.fsum(x * y for x, y in zip(a, b))
+
+
+def add(*vectors):
+    return [sum(values) for values in zip(*vectors)]
+
+
+def scaled(vector, factor):
+    return [x * factor for x in vector]
+
+
+def linear(w, name, x, rows, bias=False):
+    matrix = w.matrix(name + ".weight", rows, len(x[0]))
+    offset = w.vector(name + ".bias", rows) if bias else [0.0] * rows
+    return [[dot(row, v) + b for row, b in zip(matrix, offset)] for v in x]
+
+
+def layer_norm(w, name, x, eps=1e-5, bias=True, affine=True):
+    size = len(x[0])
+    gamma = w.vector(name + ".weight", size, 1.0) if affine else [1.0] * size
+    beta = w.vector(name + ".bias", size) if bias and affine else [0.0] * size
+    result = []
+    for v in x:
+        mean = math.fsum(v) / size
+        scale = 1 / math.sqrt(math.fsum((a - mean) ** 2 for a in v) / size + eps)
+        result.append([(a - mean) * scale * g + b
+                       for a, g, b in zip(v, gamma, beta)])
+    return result
+
+
+def rms_norm(w, name, x, eps=1e-6, offset=0.0):
+    size = len(x[0])
+    gamma = w.vector(name + ".weight", size, 1.0 - offset)
+    result = []
+    for v in x:
+        scale = 1 / math.sqrt(dot(v, v) / size + eps)
+        result.append([a * scale * (offset + g) for a, g in zip(v, gamma)])
+    return result
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi)
+                                    * (x + 0.044715 * x ** 3)))
+
+
+def gelu(x):
+    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+
+
+def silu(x):
+    return x / (1 + math.exp(-x))
+
+
+def relu(x):
+    return max(x, 0.0)
+
+
+def split(x, heads):
+    """Rows to heads of rows."""
+    size = len(x[0]) // heads
+    return [[v[h * size:(h + 1) * size] for v in x] for h in range(heads)]
+
+
+def turn(heads, theta=10000.0, channels=None, interleaved=False,
+         frequencies=None, factor=1.0):
+    channels = channels or len(heads[0][0])
+    half = channels // 2
+    frequencies = frequencies or [theta ** (-2.0 * i / channels)
+                                  for i in range(half)]
+    result = []
+    for rows in heads:
+        turned = []
+        for t, v in enumerate(rows):
+            v = list(v)
+            for i, frequency in enumerate(frequencies):
+                a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
+                c = factor * math.cos(t * frequency)
+                s = factor * math.sin(t * frequency)
+                v[a], v[b] = v[a] * c - v[b] * s, v[b] * c + v[a] * s
+            turned.append(v)
+        result.append(turned)
+    return result
+
+
+def attend(q, k, v, scale=None, window=None, cap=None, bias=None):
+    """Causal; `bias(head, query, key)` is added to the scaled scores."""
+    scale = scale or 1 / math.sqrt(len(q[0][0]))
+    group = len(q) // len(k)
+    joined = [[] for _ in q[0]]
+    for h, rows in enumerate(q):
+        for m, query in enumerate(rows):
+            first = max(0, m - window + 1) if window else 0
+            scores = []
+            for n in range(first, m + 1):
+                score = scale * dot(query, k[h // group][n])
+                score = cap * math.tanh(score / cap) if cap else score
+                scores.append(score + (bias(h, m, n) if bias else 0.0))
+            top = max(scores)
+            weights = [math.exp(s - top) for s in scores]
+            total = math.fsum(weights)
+            joined[m] += [math.fsum(a * v[h // group][first + i][c]
+                                    for i, a in enumerate(weights)) / total
+                          for c in range(len(v[0][0]))]
+    return joined
+
+
+def gated(w, name, x, function):
+    gate = linear(w, name + "gate_proj", x, INNER)
+    up = linear(w, name + "up_proj", x, INNER)
+    inner = [[function(g) * u for g, u in zip(a, b)] for a, b in zip(gate, up)]
+    return linear(w, name + "down_proj", inner, WIDTH)
+
+
+def plain(w, up, down, x, function, bias=True, inner=INNER):
+    hidden = linear(w, up, x, inner, bias)
+    hidden = [[function(a) for a in v] for v in hidden]
+    return linear(w, down, hidden, WIDTH, bias)
+
+
+def embed(w, name, ids, factor=1.0, width=WIDTH):
+    table = w.matrix(name, VOCAB, width)
+    return [scaled(table[i], factor) for i in ids]
+
+
+def head(w, name, x):
+    return linear(w, name, x, VOCAB)
+
+
+def tied(w, name, x):
+    table = w.matrix(name, VOCAB, len(x[0]))
+    return [[dot(row, v) for row in table] for v in x]
+
+
+def plus(x, y):
+    return [add(a, b) for a, b in zip(x, y)]
+
+
+def norm_each(w, name, heads, function):
+    """One gamma for all heads."""
+    return [function(w, name, rows) for rows in heads]
+
+
+def projections(w, at, x, kv, dim=DIM, bias=False):
+    return [split(linear(w, at + n, x, heads * dim, bias), heads)
+            for n, heads in (("q_proj", HEADS), ("k_proj", kv), ("v_proj", kv))]
+
+
+BASE = {"vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": INNER,
+        "num_attention_heads": HEADS, "num_hidden_layers": 2,
+        "max_position_embeddings": 64}
+
+
+def llama_like(w, ids, layers, self_attention, offset=0.0, factor=1.0,
+               function=silu, untied=True, eps=1e-6):
+    x = embed(w, "model.embed_tokens.weight", ids, factor)
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x, eps, offset)
+        x = plus(x, self_attention(w, at + "self_attn.", normed, i))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, eps, offset)
+        x = plus(x, gated(w, at + "mlp.", normed, function))
+    x = rms_norm(w, "model.norm", x, eps, offset)
+    return head(w, "lm_head", x) if untied else tied(
+        w, "model.embed_tokens.weight", x)
+
+
+def mistral(w, ids):
+    config = {**BASE, "model_type": "mistral", "num_key_value_heads": 2,
+              "sliding_window": 4, "head_dim": 12}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2, 12)
+        return linear(w, at + "o_proj", attend(turn(q), turn(k), v, window=4),
+                      WIDTH)
+    return config, llama_like(w, ids, 2, attention)
+
+
+def qwen2_window(w, ids):
+    config = {**BASE, "model_type": "qwen2", "num_key_value_heads": 2,
+              "num_hidden_layers": 3, "sliding_window": 3,
+              "use_sliding_window": True, "max_window_layers": 1}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2, bias=True)
+        return linear(w, at + "o_proj",
+                      attend(turn(q), turn(k), v, window=3 if i >= 1 else None),
+                      WIDTH)
+    return config, llama_like(w, ids, 3, attention)
+
+
+def qwen3(w, ids):
+    config = {**BASE, "model_type": "qwen3", "num_key_value_heads": 2,
+              "head_dim": 16, "rope_theta": 1e6}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2, 16)
+        q = norm_each(w, at + "q_norm", q, rms_norm)
+        k = norm_each(w, at + "k_norm", k, rms_norm)
+        return linear(w, at + "o_proj",
+                      attend(turn(q, 1e6), turn(k, 1e6), v), WIDTH)
+    return config, llama_like(w, ids, 2, attention)
+
+
+def gemma_like(w, ids, layers, attention, cap):
+    x = embed(w, "model.embed_tokens.weight", ids, math.sqrt(WIDTH))
+    for i in range(layers):
+        at = f"model.layers.{i}."
+
+        def norm(name, rows):
+            return rms_norm(w, at + name, rows, offset=1.0)
+        y = attention(w, at + "self_attn.", norm("input_layernorm", x), i)
+        x = plus(x, norm("post_attention_layernorm", y))
+        y = gated(w, at + "mlp.", norm("pre_feedforward_layernorm", x),
+                  gelu_tanh)
+        x = plus(x, norm("post_feedforward_layernorm", y))
+    x = rms_norm(w, "model.norm", x, offset=1.0)
+    logits = tied(w, "model.embed_tokens.weight", x)
+    return [[cap * math.tanh(a / cap) for a in v] for v in logits] \
+        if cap else logits
+
+
+def gemma2(w, ids):
+    config = {**BASE, "model_type": "gemma2", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 3,
+              "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
+              "final_logit_softcapping": 3.0}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2)
+        return linear(w, at + "o_proj", attend(
+            turn(q), turn(k), v, scale=20 ** -0.5, cap=2.0,
+            window=None if i % 2 else 3), WIDTH)
+    return config, gemma_like(w, ids, 5, attention, 3.0)
+
+
+def gemma3(w, ids):
+    config = {**BASE, "model_type": "gemma3_text", "num_key_value_heads": 1,
+              "num_hidden_layers": 8, "head_dim": 8, "sliding_window": 3,
+              "sliding_window_pattern": 3, "query_pre_attn_scalar": 8,
+              "rope_theta": 1e6, "rope_local_base_freq": 500.0,
+              "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 1)
+        q = [rms_norm(w, at + "q_norm", rows, offset=1.0) for rows in q]
+        k = [rms_norm(w, at + "k_norm", rows, offset=1.0) for rows in k]
+        local = (i + 1) % 3 != 0
+        frequencies = [500.0 ** (-j / 4) if local else 1e6 ** (-j / 4) / 4
+                       for j in range(4)]
+        q, k = (turn(h, frequencies=frequencies) for h in (q, k))
+        return linear(w, at + "o_proj",
+                      attend(q, k, v, window=3 if local else None), WIDTH)
+    return config, gemma_like(w, ids, 8, attention, None)
+
+
+def olmo2(w, ids):
+    config = {**BASE, "model_type": "olmo2", "num_key_value_heads": 2}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        q, k, v = (linear(w, at + f"self_attn.{n}_proj", x, heads * DIM)
+                   for n, heads in (("q", 4), ("k", 2), ("v", 2)))
+        q = rms_norm(w, at + "self_attn.q_norm", q, 1e-5)
+        k = rms_norm(w, at + "self_attn.k_norm", k, 1e-5)
+        y = linear(w, at + "self_attn.o_proj",
+                   attend(turn(split(q, 4)), turn(split(k, 2)), split(v, 2)),
+                   WIDTH)
+        x = plus(x, rms_norm(w, at + "post_attention_layernorm", y, 1e-5))
+        y = gated(w, at + "mlp.", x, silu)
+        x = plus(x, rms_norm(w, at + "post_feedforward_layernorm", y, 1e-5))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def cohere(w, ids):
+    config = {**BASE, "model_type": "cohere", "num_key_value_heads": 2,
+              "logit_scale": 0.25, "use_qk_norm": True}
+
+    def each(name, heads):
+        gammas = w.matrix(name + ".weight", len(heads), DIM)
+        return [[[a * g for a, g in zip(v, gamma)] for v in layer_norm(
+            w, "", rows, affine=False)] for rows, gamma in zip(heads, gammas)]
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x, bias=False)
+        q, k, v = projections(w, at + "self_attn.", normed, 2)
+        q = turn(each(at + "self_attn.q_norm", q), interleaved=True)
+        k = turn(each(at + "self_attn.k_norm", k), interleaved=True)
+        x = plus(plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v),
+                                WIDTH)),
+                 gated(w, at + "mlp.", normed, silu))
+    x = layer_norm(w, "model.norm", x, bias=False)
+    return config, [scaled(v, 0.25)
+                    for v in tied(w, "model.embed_tokens.weight", x)]
+
+
+def stablelm(w, ids):
+    config = {**BASE, "model_type": "stablelm", "num_key_value_heads": 2,
+              "use_parallel_residual": True, "qk_layernorm": True,
+              "partial_rotary_factor": 0.5, "use_qkv_bias": True}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x)
+        q, k, v = projections(w, at + "self_attn.", normed, 2, bias=True)
+        q, k = ([layer_norm(w, at + f"self_attn.{n}_layernorm.norms.{h}", rows,
+                            bias=False) for h, rows in enumerate(heads)]
+                for n, heads in (("q", q), ("k", k)))
+        q, k = turn(q, channels=4), turn(k, channels=4)
+        x = plus(plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v),
+                                WIDTH)),
+                 gated(w, at + "mlp.", normed, silu))
+    return config, head(w, "lm_head", layer_norm(w, "model.norm", x))
+
+
+def phi(w, ids):
+    config = {**BASE, "model_type": "phi", "qk_layernorm": True,
+              "partial_rotary_factor": 0.5}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x)
+        q, k, v = projections(w, at + "self_attn.", normed, 4, bias=True)
+        q = norm_each(w, at + "self_attn.q_layernorm", q, layer_norm)
+        k = norm_each(w, at + "self_attn.k_layernorm", k, layer_norm)
+        y = attend(turn(q, channels=4), turn(k, channels=4), v)
+        x = plus(plus(x, linear(w, at + "self_attn.dense", y, WIDTH, True)),
+                 plain(w, at + "mlp.fc1", at + "mlp.fc2", normed, gelu_tanh))
+    x = layer_norm(w, "model.final_layernorm", x)
+    return config, linear(w, "lm_head", x, VOCAB, True)
+
+
+def phi3_longrope(w, ids):
+    short, long = [1.0, 1.5, 2.0], [2.0, 3.0, 5.0]
+    trained = 8 if len(ids) > 8 else 32
+    config = {**BASE, "model_type": "phi3", "num_key_value_heads": 2,
+              "original_max_position_embeddings": trained,
+              "partial_rotary_factor": 0.75,
+              "rope_scaling": {"type": "longrope", "short_factor": short,
+                               "long_factor": long}}
+    factors = long if len(ids) > trained else short
+    factor = math.sqrt(1 + math.log(64 / trained) / math.log(trained))
+    frequencies = [10000.0 ** (-j / 3) / f for j, f in enumerate(factors)]
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x, 1e-5)
+        qkv = linear(w, at + "self_attn.qkv_proj", normed, 64)
+        q, k, v = (split([r[a:b] for r in qkv], n) for a, b, n in
+                   ((0, 32, 4), (32, 48, 2), (48, 64, 2)))
+        q, k = (turn(h, channels=6, frequencies=frequencies, factor=factor)
+                for h in (q, k))
+        x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        both = linear(w, at + "mlp.gate_up_proj", normed, 2 * INNER)
+        x = plus(x, linear(w, at + "mlp.down_proj", [
+            [silu(g) * u for g, u in zip(r[:INNER], r[INNER:])] for r in both],
+            WIDTH))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def grouped_rows(qkv, groups, each):
+    """Rows of [groups, each queries + key + value]."""
+    q, k, v = [], [], []
+    for g in range(groups):
+        start = g * (each + 2) * DIM
+        parts = [[r[start + j * DIM:start + (j + 1) * DIM] for r in qkv]
+                 for j in range(each + 2)]
+        q += parts[:-2]
+        k.append(parts[-2])
+        v.append(parts[-1])
+    return q, k, v
+
+
+def bfloat16(x):
+    bits = struct.unpack("<I", struct.pack("<f", x))[0]
+    bits += 0x7fff + ((bits >> 16) & 1)
+    return struct.unpack("<f", struct.pack("<I", bits & 0xffff0000))[0]
+
+
+def slopes(heads):
+    power = 1 << (heads.bit_length() - 1)
+    return ([2.0 ** (-8.0 * (h + 1) / power) for h in range(power)] +
+            [2.0 ** (-4.0 * (2 * h + 1) / power) for h in range(heads - power)])
+
+
+def falcon(w, ids, multi, alibi, parallel, bias, groups=None, norms=None):
+    config = {"model_type": "falcon", "vocab_size": VOCAB, "hidden_size": WIDTH,
+              "num_hidden_layers": 2, "num_attention_heads": HEADS,
+              "ffn_hidden_size": INNER, "multi_query": multi, "alibi": alibi,
+              "parallel_attn": parallel, "bias": bias,
+              "new_decoder_architecture": bool(groups),
+              "num_kv_heads": groups, "num_ln_in_parallel_attn": norms}
+    kv = groups or (1 if multi else HEADS)
+    slope = slopes(HEADS)
+    extra = (lambda h, m, n: bfloat16(bfloat16(slope[h]) * n)
+             / math.sqrt(DIM)) if alibi else None
+    x = embed(w, "transformer.word_embeddings.weight", ids)
+    for i in range(2):
+        at = f"transformer.h.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x)
+        qkv = linear(w, at + "self_attention.query_key_value", normed,
+                     (HEADS + 2 * kv) * DIM, bias)
+        q, k, v = grouped_rows(qkv, kv, HEADS // kv)
+        if not alibi:
+            q, k = turn(q), turn(k)
+        y = linear(w, at + "self_attention.dense", attend(q, k, v, bias=extra),
+                   WIDTH, bias)
+        x = plus(x, y)
+        if not parallel:
+            normed = layer_norm(w, at + "post_attention_layernorm", x)
+        x = plus(x, plain(w, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h",
+                          normed, gelu, bias))
+    return config, tied(w, "transformer.word_embeddings.weight",
+                        layer_norm(w, "transformer.ln_f", x))
+
+
+def falcon_7b(w, ids):
+    return falcon(w, ids, True, False, True, False)
+
+
+def falcon_11b(w, ids):
+    return falcon(w, ids, True, False, True, False, groups=2, norms=1)
+
+
+def falcon_rw(w, ids):
+    return falcon(w, ids, False, True, False, True)
+
+
+def bigcode(w, ids, multi):
+    config = {"model_type": "gpt_bigcode", "vocab_size": VOCAB, "n_embd": WIDTH,
+              "n_head": HEADS, "n_layer": 2, "n_positions": 32,
+              "multi_query": multi}
+    places = w.matrix("transformer.wpe.weight", 32, WIDTH)
+    x = plus(embed(w, "transformer.wte.weight", ids), places)
+    kv = 1 if multi else HEADS
+    for i in range(2):
+        at = f"transformer.h.{i}."
+        normed = layer_norm(w, at + "ln_1", x)
+        qkv = linear(w, at + "attn.c_attn", normed, (HEADS + 2 * kv) * DIM, True)
+        q, k, v = grouped_rows(qkv, kv, HEADS // kv)
+        x = plus(x, linear(w, at + "attn.c_proj", attend(q, k, v), WIDTH, True))
+        x = plus(x, plain(w, at + "mlp.c_fc", at + "mlp.c_proj",
+                          layer_norm(w, at + "ln_2", x), gelu_tanh,
+                          inner=4 * WIDTH))
+    return config, tied(w, "transformer.wte.weight",
+                        layer_norm(w, "transformer.ln_f", x))
+
+
+def bigcode_mqa(w, ids):
+    return bigcode(w, ids, True)
+
+
+def bigcode_mha(w, ids):
+    return bigcode(w, ids, False)
+
+
+def gpt_neox(w, ids):
+    config = {**BASE, "model_type": "gpt_neox", "rotary_pct": 0.5}
+    x = embed(w, "gpt_neox.embed_in.weight", ids)
+    for i in range(2):
+        at = f"gpt_neox.layers.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x)
+        q, k, v = grouped_rows(linear(
+            w, at + "attention.query_key_value", normed, 3 * WIDTH, True),
+            HEADS, 1)
+        y = attend(turn(q, channels=4), turn(k, channels=4), v)
+        x = plus(plus(x, linear(w, at + "attention.dense", y, WIDTH, True)),
+                 plain(w, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h",
+                       layer_norm(w, at + "post_attention_layernorm", x), gelu))
+    x = layer_norm(w, "gpt_neox.final_layer_norm", x)
+    return config, head(w, "embed_out", x)
+
+
+def opt_350m(w, ids):
+    config = {**BASE, "model_type": "opt", "ffn_dim": INNER,
+              "word_embed_proj_dim": 16, "do_layer_norm_before": False,
+              "max_position_embeddings": 30}
+    del config["intermediate_size"]
+    d = "model.decoder."
+    places = w.matrix(d + "embed_positions.weight", 32, WIDTH)[2:]
+    x = embed(w, d + "embed_tokens.weight", ids, width=16)
+    x = plus(linear(w, d + "project_in", x, WIDTH), places)
+    for i in range(2):
+        at = f"{d}layers.{i}."
+        q, k, v = projections(w, at + "self_attn.", x, 4, bias=True)
+        y = linear(w, at + "self_attn.out_proj", attend(q, k, v), WIDTH, True)
+        x = layer_norm(w, at + "self_attn_layer_norm", plus(x, y))
+        x = layer_norm(w, at + "final_layer_norm", plus(
+            x, plain(w, at + "fc1", at + "fc2", x, relu)))
+    x = linear(w, d + "project_out", x, 16)
+    return config, tied(w, d + "embed_tokens.weight", x)
+
+
+def opt_plain_norms(w, ids):
+    config = {**BASE, "model_type": "opt", "ffn_dim": INNER,
+              "enable_bias": False, "layer_norm_elementwise_affine": False,
+              "max_position_embeddings": 30}
+    del config["intermediate_size"]
+    d = "model.decoder."
+    places = w.matrix(d + "embed_positions.weight", 32, WIDTH)[2:]
+    x = plus(embed(w, d + "embed_tokens.weight", ids), places)
+    for i in range(2):
+        at = f"{d}layers.{i}."
+        q, k, v = projections(w, at + "self_attn.",
+                              layer_norm(w, "", x, affine=False), 4)
+        x = plus(x, linear(w, at + "self_attn.out_proj", attend(q, k, v), WIDTH))
+        x = plus(x, plain(w, at + "fc1", at + "fc2",
+                          layer_norm(w, "", x, affine=False), relu, False))
+    return config, tied(w, d + "embed_tokens.weight",
+                        layer_norm(w, "", x, affine=False))
+
+
+def bloom_residual(w, ids, heads=4):
+    config = {"model_type": "bloom", "vocab_size": VOCAB, "hidden_size": WIDTH,
+              "n_head": HEADS, "n_layer": 2,
+              "apply_residual_connection_post_layernorm": True}
+    slope = slopes(HEADS)
+    x = layer_norm(w, "transformer.word_embeddings_layernorm",
+                   embed(w, "transformer.word_embeddings.weight", ids))
+    for i in range(2):
+        at = f"transformer.h.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x)
+        q, k, v = grouped_rows(linear(
+            w, at + "self_attention.query_key_value", normed, 3 * WIDTH, True),
+            HEADS, 1)
+        y = attend(q, k, v, bias=lambda h, m, n: slope[h] * n)
+        x = plus(normed, linear(w, at + "self_attention.dense", y, WIDTH, True))
+        normed = layer_norm(w, at + "post_attention_layernorm", x)
+        x = plus(normed, plain(w, at + "mlp.dense_h_to_4h",
+                               at + "mlp.dense_4h_to_h", normed, gelu_tanh,
+                               inner=4 * WIDTH))
+    return config, tied(w, "transformer.word_embeddings.weight",
+                        layer_norm(w, "transformer.ln_f", x))
+
+
+def mpt_clip(w, ids):
+    config = {"model_type": "mpt", "vocab_size": VOCAB, "d_model": WIDTH,
+              "n_heads": HEADS, "n_layers": 2, "max_seq_len": 64,
+              "attn_config": {"clip_qkv": 0.5, "softmax_scale": 0.7}}
+    slope = slopes(HEADS)
+    x = embed(w, "transformer.wte.weight", ids)
+    for i in range(2):
+        at = f"transformer.blocks.{i}."
+        qkv = linear(w, at + "attn.Wqkv",
+                     layer_norm(w, at + "norm_1", x, bias=False), 3 * WIDTH)
+        qkv = [[min(max(a, -0.5), 0.5) for a in v] for v in qkv]
+        q, k, v = (split([r[j * WIDTH:(j + 1) * WIDTH] for r in qkv], HEADS)
+                   for j in range(3))
+        y = attend(q, k, v, scale=0.7, bias=lambda h, m, n: slope[h] * n)
+        x = plus(x, linear(w, at + "attn.out_proj", y, WIDTH))
+        x = plus(x, plain(w, at + "ffn.up_proj", at + "ffn.down_proj",
+                          layer_norm(w, at + "norm_2", x, bias=False), gelu,
+                          False, inner=4 * WIDTH))
+    return config, tied(w, "transformer.wte.weight",
+                        layer_norm(w, "transformer.norm_f", x, bias=False))
+
+
+CASES = {function.__name__: function for function in (
+    mistral, qwen2_window, qwen3, gemma2, gemma3, olmo2, cohere, stablelm, phi,
+    phi3_longrope, falcon_7b, falcon_11b, falcon_rw, bigcode_mqa, bigcode_mha,
+    gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
+
+
+def run(attune, folder, ids, expected):
+    tensors.save(os.path.join(folder, "in.safetensors"), {"input_ids": (
+        "I64", [1, len(ids)], struct.pack(f"<{len(ids)}q", *ids))})
+    out = os.path.join(folder, "out.safetensors")
+    result = subprocess.run(
+        [attune, "run", folder, "--inputs",
+         os.path.join(folder, "in.safetensors"), "--outputs", out],
+        capture_output=True, text=True)
+    if result.returncode:
+        return result.stderr
+    _, shape, raw = tensors.load(out)["logits"]
+    got = struct.unpack(f"<{len(raw) // 4}f", raw)
+    flat = [a for v in expected for a in v]
+    if shape != [1, len(ids), VOCAB]:
+        return f"logits of shape {shape}"
+    limit = 2e-5 * max(1.0, max(map(abs, flat)))
+    worst = max(abs(a - b) for a, b in zip(got, flat))
+    print(f"  {worst:.2e} of {limit:.2e}, {len(ids)} tokens")
+    return "" if worst <= limit else f"differs by {worst}"
+
+
+def generate(attune, folder, prompt, count):
+    result = subprocess.run(
+        [attune, "generate", folder, "--prompt-ids", ",".join(map(str, prompt)),
+         "--max-new-tokens", str(count), "--greedy", "--ignore-eos",
+         "--format=ids"], capture_output=True, text=True)
+    return result.stdout.strip() or result.stderr
+
+
+def main():
+    attune, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    failures = 0
+    for name in names or CASES:
+        print(name)
+        folder = os.path.join(work, name)
+        os.makedirs(folder, exist_ok=True)
+        draw = random.Random(name)
+        for length in (TOKENS, 5):
+            ids = [draw.randrange(VOCAB) for _ in range(length)]
+            weights = Weights(name)
+            config, expected = CASES[name](weights, ids)
+            weights.save(os.path.join(folder, "model.safetensors"))
+            config = {key: value for key, value in config.items()
+                      if value is not None}
+            with open(os.path.join(folder, "config.json"), "w") as file:
+                json.dump(config, file)
+            error = run(attune, folder, ids, expected)
+            # With the cache: token by token what the loops say.
+            if not error and length == 5:
+                told = list(ids)
+                for _ in range(4):
+                    logits = CASES[name](weights, told)[1][-1]
+                    told.append(logits.index(max(logits)))
+                wanted = ",".join(map(str, told[5:]))
+                got = generate(attune, folder, ids, 4)
+                error = "" if got == wanted else f"told {got}, not {wanted}"
+            print(("FAIL " if error else "PASS ") + name + " " + error)
+            failures += bool(error)
+    print(f"{len(names or CASES)} architectures, {failures} failures")
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
