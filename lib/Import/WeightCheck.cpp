@@ -89,7 +89,8 @@ static bool isIgnorable(std::string_view name) {
   for (std::string_view part : {".pooler.", "pooler.dense."})
     if (name.find(part) != std::string_view::npos)
       return true;
-  return name == "lm_head.weight" || name == "embed_out.weight";
+  return name == "lm_head.weight" || name == "embed_out.weight" ||
+         name == "proj_out.weight";
 }
 
 namespace {

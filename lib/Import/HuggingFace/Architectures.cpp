@@ -207,6 +207,11 @@ const std::vector<Architecture> &architectures() {
        {{"Starcoder2ForCausalLM", Head::LanguageModel},
         {"Starcoder2Model", Head::None}},
        importStarcoder2},
+      {"whisper",
+       {{"WhisperForConditionalGeneration", Head::LanguageModel},
+        {"WhisperModel", Head::None}},
+       importWhisper,
+       /*encoderDecoder=*/true},
   };
   return all;
 }

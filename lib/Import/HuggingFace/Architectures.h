@@ -66,6 +66,7 @@ std::optional<spec::Model> importPegasus(ImportContext &context);
 std::optional<spec::Model> importQwen2MoE(ImportContext &context);
 std::optional<spec::Model> importQwen3MoE(ImportContext &context);
 std::optional<spec::Model> importT5(ImportContext &context);
+std::optional<spec::Model> importWhisper(ImportContext &context);
 std::optional<spec::Model> importBert(ImportContext &context);
 std::optional<spec::Model> importRoberta(ImportContext &context);
 std::optional<spec::Model> importElectra(ImportContext &context);
