@@ -119,7 +119,6 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
 
     ```mlir
     #attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>
-    #attune.source<"h.{i}.qkv.weight", rows = 64 to 128, every 192 times 12>
     ```
     ```mlir
     #attune.source<"kv_b", rows = 12 to 28, step = 28>

@@ -120,3 +120,31 @@ LogicalResult EntryImporter::importCrossCaches() {
   }
   return success();
 }
+
+/// Biases that all repeats of a layer share are looked up once, ahead of them.
+LogicalResult EntryImporter::sharedDiagonals(const spec::Layer &layer,
+                                             LayerScope &scope) {
+  const spec::Attention &attention = *getSelfAttention(layer);
+  bool block = std::holds_alternative<spec::Block>(layer.op);
+  std::string role =
+      block ? "attention.relative_bias.weight" : "relative_bias.weight";
+  for (const spec::WeightSource &source : spec::resolveWeight(layer, role))
+    if (layer.repeat > 1 && source.tensor.find("{i}") != std::string::npos)
+      return success(); // each repeat has its own
+  // The layer may be a copy, with one block of a cycle.
+  const std::vector<spec::Layer> &layers = stream->spec.layers;
+  size_t number = 0;
+  while (layers[number].name != layer.name ||
+         layers[number].first != layer.first)
+    ++number;
+  Value &biases = diagonals[&layers[number]];
+  if (!biases) {
+    Location at = loc(attention.relativeBias->location);
+    Value queries = tensor::DimOp::create(builder, at, state.value, 1);
+    biases = LayerImporter(builder, shared.weights, layer,
+                           stream->symbols[number], scope, diags)
+                 .relativeBias(attention, queries, decode ? length : queries);
+  }
+  scope.diagonals = biases;
+  return success(bool(biases));
+}

@@ -393,8 +393,8 @@ bool LayerImporter::projections(const spec::Attention &attention,
   std::pair<std::string, int64_t> projections[] = {
       {"q", queryRows}, {"k", keyRows}, {"v", attention.kvHeads * valueDim}};
   Value *heads[] = {&operands.query, &operands.key, &operands.value};
-  bool wholeNorm = attention.qkNorm && attention.qkNormScope ==
-                                           spec::NormScope::Projection;
+  bool wholeNorm =
+      attention.qkNorm && attention.qkNormScope == spec::NormScope::Projection;
   // One matmul if all three have a bias or none has.
   bool together = !wholeNorm && (!attention.qkvBias || attention.keyBias);
   Value all;

@@ -14,8 +14,8 @@ namespace attune::spec {
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "sinks", "lse"};
 static const char *const projectionKeys[] = {
-    "rope", "relative", "relative_bias", "qk_norm", "bias",
-    "source", "latent",  "clip"};
+    "rope", "relative", "relative_bias", "qk_norm",
+    "bias", "source",   "latent",        "clip"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;

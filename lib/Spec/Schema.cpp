@@ -387,9 +387,9 @@ static const ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding", "positions", "block", "cycle", "attention", "ffn", "moe", "norm",
-       "layer_norm", "rms_norm", "linear", "pool", "class_tokens", "conv",
-       "batch_norm", "add", "l2_norm", "similarity"},
+      {"embedding", "positions", "block", "cycle", "attention", "ffn", "moe",
+       "norm", "layer_norm", "rms_norm", "linear", "pool", "class_tokens",
+       "conv", "batch_norm", "add", "l2_norm", "similarity"},
       "kind"};
   return type;
 }
@@ -481,17 +481,16 @@ const ObjectType &modelType() {
 
 const std::vector<const ObjectType *> &objectTypes() {
   static const std::vector<const ObjectType *> types{
-      &normType(),         &qkNormType(), &layerNormType(), &rmsNormType(),
-      &ropeScalingType(),  &ropeType(),      &biasType(),
-      &relativeBiasType(), &attentionType(), &ffnType(),
-      &blockType(),        &embeddingType(), &positionsType(),
-      &linearType(),       &moeType(),       &routerType(),
-      &sharedExpertType(), &latentType(),    &poolType(),
-      &classTokensType(),  &convType(),      &batchNormType(),
-      &addType(),          &l2NormType(),    &similarityType(),
-      &weightSourceType(),
-      &layerType(),        &inputType(),     &streamType(),
-      &generationType()};
+      &normType(),       &qkNormType(),       &layerNormType(),
+      &rmsNormType(),    &ropeScalingType(),  &ropeType(),
+      &biasType(),       &relativeBiasType(), &attentionType(),
+      &ffnType(),        &blockType(),        &embeddingType(),
+      &positionsType(),  &linearType(),       &moeType(),
+      &routerType(),     &sharedExpertType(), &latentType(),
+      &poolType(),       &classTokensType(),  &convType(),
+      &batchNormType(),  &addType(),          &l2NormType(),
+      &similarityType(), &weightSourceType(), &layerType(),
+      &inputType(),      &streamType(),       &generationType()};
   return types;
 }
 

@@ -269,7 +269,7 @@ struct Linear {
   double scale = 1; ///< multiplies the result
   std::string tied;
   std::optional<double> softcap; ///< y becomes c tanh(y / c)
-  bool squeeze = false; ///< `out` is 1 and its dimension left out
+  bool squeeze = false;          ///< `out` is 1 and its dimension left out
 };
 
 enum class PoolKind { First, Last, Mean, Max, Token, Id, LargestId };
@@ -332,7 +332,7 @@ struct Layer {
   /// Blocks that take turns over the repeats; `op` is the first. All have the
   /// same weights. Empty: all repeats are `op`.
   std::vector<Block> cycle;
-  WeightMap weights;      ///< may list any role that weightRoles() gives
+  WeightMap weights; ///< may list any role that weightRoles() gives
   SourceLocation location;
 };
 

@@ -80,7 +80,7 @@ static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
     result.push_back(
         {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
          source.getTransposed(), source.getBegin(), source.getEnd(),
-         source.getStride(), source.getCount()});
+         source.getStride(), source.getCount(), source.getStep()});
   return spec::expandRanges(result);
 }
 
@@ -229,10 +229,8 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
                shape.size() < 2, matrix->columns, values.seed);
 
   bool open = false;
-  auto attributes = weight.getSources().getAsRange<WeightSourceAttr>();
-  for (auto [source, attribute] :
-       llvm::zip(sourcesOf(weight, layer, part), attributes)) {
-    int64_t shift = part * attribute.getStep();
+  for (const spec::WeightSource &source : sourcesOf(weight, layer, part)) {
+    int64_t shift = part * source.step;
     PackPiece &piece = matrix->pieces.emplace_back();
     piece.overflow = overflows.back().second.get();
     piece.begin = source.begin;

@@ -164,8 +164,9 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "7:28 error: /layers/2/rms_norm: is a second kind beside "
       "'linear'\n"
       "8:3 error: /layers/3: has no kind; expected one of embedding, "
-      "positions, block, attention, ffn, moe, norm, layer_norm, rms_norm, "
-      "linear, pool, class_tokens, conv, batch_norm, add, l2_norm, similarity\n");
+      "positions, block, cycle, attention, ffn, moe, norm, layer_norm, "
+      "rms_norm, linear, pool, class_tokens, conv, batch_norm, add, l2_norm, "
+      "similarity\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
