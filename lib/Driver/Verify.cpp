@@ -174,7 +174,8 @@ ExitCode Verifier::runCase(const VerifyCase &check) {
 ExitCode Verifier::runDecode() {
   const runtime::EntryInfo *forward = reference.getModel().entry("forward");
   const runtime::EntryInfo *decode = fused.getModel().entry("decode");
-  if (!forward || !decode)
+  // What an encoder-decoder decodes must be encoded first.
+  if (!forward || !decode || fused.getModel().entry("encode"))
     return ExitCode::Success;
   int64_t length = 9, prefill = 5;
   int64_t context = fused.getModel().info().context;
