@@ -1,5 +1,36 @@
 # How a room (one library per folder of lib/ or dialects/) is declared.
 
+# MLIR's headers are most of what compiling a file costs; they are parsed once
+# here. Files still include what they use: CMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+# builds without this. Attune's own headers stay out, so that changing one
+# recompiles only its users.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/AttunePrecompiled.cpp CONTENT "")
+add_library(AttunePrecompiled OBJECT ${CMAKE_BINARY_DIR}/AttunePrecompiled.cpp)
+if(NOT LLVM_ENABLE_RTTI)
+  target_compile_options(AttunePrecompiled PRIVATE -fno-rtti)
+endif()
+target_compile_options(AttunePrecompiled PRIVATE
+  -Wall -Wextra -Wno-unused-parameter)
+target_precompile_headers(AttunePrecompiled PRIVATE
+  <mlir/Conversion/LLVMCommon/Pattern.h>
+  <mlir/Dialect/Arith/IR/Arith.h>
+  <mlir/Dialect/Bufferization/IR/Bufferization.h>
+  <mlir/Dialect/ControlFlow/IR/ControlFlowOps.h>
+  <mlir/Dialect/Func/IR/FuncOps.h>
+  <mlir/Dialect/LLVMIR/LLVMDialect.h>
+  <mlir/Dialect/Linalg/IR/Linalg.h>
+  <mlir/Dialect/Math/IR/Math.h>
+  <mlir/Dialect/MemRef/IR/MemRef.h>
+  <mlir/Dialect/SCF/IR/SCF.h>
+  <mlir/Dialect/Tensor/IR/Tensor.h>
+  <mlir/Dialect/Vector/IR/VectorOps.h>
+  <mlir/IR/BuiltinOps.h>
+  <mlir/Pass/PassManager.h>
+  <mlir/Transforms/DialectConversion.h>
+  <mlir/Transforms/GreedyPatternRewriteDriver.h>
+  <llvm/Support/FormatVariadic.h>
+  <llvm/Support/JSON.h>)
+
 # attune_room(AttuneName source... LINK AttuneOther...) builds one static
 # library against the LLVM and MLIR shared libraries. Sources are relative to
 # the calling folder. Rooms without MLIR inside pass NO_MLIR.
@@ -15,6 +46,7 @@ function(attune_room name)
   target_link_libraries(${name} PUBLIC ${ROOM_LINK})
   if(NOT ROOM_NO_MLIR)
     target_link_libraries(${name} PUBLIC MLIR LLVM)
+    target_precompile_headers(${name} REUSE_FROM AttunePrecompiled)
     add_dependencies(${name} AttuneHeaders)
   endif()
   if(ROOM_DEPENDS)

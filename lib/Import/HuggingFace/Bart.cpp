@@ -127,19 +127,7 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
   if (kind.embeddingNorm)
     stream.norm(name + ".layernorm_embedding", body.norm);
   Layer &blocks = stream.blocks(name + ".layers.{i}", "d_model", layers, body,
-                                {{"norm1", "self_attn_layer_norm"},
-                                 {"attention.q", "self_attn.q_proj"},
-                                 {"attention.k", "self_attn.k_proj"},
-                                 {"attention.v", "self_attn.v_proj"},
-                                 {"attention.o", "self_attn.out_proj"},
-                                 {"norm_cross", "encoder_attn_layer_norm"},
-                                 {"cross.q", "encoder_attn.q_proj"},
-                                 {"cross.k", "encoder_attn.k_proj"},
-                                 {"cross.v", "encoder_attn.v_proj"},
-                                 {"cross.o", "encoder_attn.out_proj"},
-                                 {"norm2", "final_layer_norm"},
-                                 {"ffn.up", "fc1"},
-                                 {"ffn.down", "fc2"}});
+                                bartBlockTensors());
   blocks.location = config.locate(key("layers"));
   if (kind.preNorm)
     stream.norm(name + ".layer_norm", body.norm);

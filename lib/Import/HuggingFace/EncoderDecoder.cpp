@@ -39,4 +39,23 @@ void declareTextInputs(ImportContext &context, Model &model) {
   output("encoder_last_hidden_state", encoder);
 }
 
+const TensorNames &bartBlockTensors() {
+  static const TensorNames names = {
+      {"norm1", "self_attn_layer_norm"},
+      {"attention.q", "self_attn.q_proj"},
+      {"attention.k", "self_attn.k_proj"},
+      {"attention.v", "self_attn.v_proj"},
+      {"attention.o", "self_attn.out_proj"},
+      {"norm_cross", "encoder_attn_layer_norm"},
+      {"cross.q", "encoder_attn.q_proj"},
+      {"cross.k", "encoder_attn.k_proj"},
+      {"cross.v", "encoder_attn.v_proj"},
+      {"cross.o", "encoder_attn.out_proj"},
+      {"norm2", "final_layer_norm"},
+      {"ffn.up", "fc1"},
+      {"ffn.down", "fc2"},
+  };
+  return names;
+}
+
 } // namespace attune::hf

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERDECODER_H
 #define ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERDECODER_H
 
-#include "Config.h"
+#include "StreamBuilder.h"
 
 namespace attune::hf {
 
@@ -17,6 +17,9 @@ namespace attune::hf {
 /// `decoder_input_ids`; `logits` or `last_hidden_state`, and
 /// `encoder_last_hidden_state`. An encoder that has its input already keeps it.
 void declareTextInputs(ImportContext &context, spec::Model &model);
+
+/// Tensor names of a block of BART and its relatives, Whisper among them.
+const TensorNames &bartBlockTensors();
 
 } // namespace attune::hf
 

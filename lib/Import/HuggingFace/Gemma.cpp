@@ -19,6 +19,13 @@ static std::optional<LlamaConfig>
 readGemma(ImportContext &context, const char *name, LlamaDefaults defaults) {
   Config &config = context.config;
   defaults.tied = true;
+  // The first files say "gelu" in hidden_act, which meant the tanh form; what
+  // counts is hidden_activation.
+  defaults.activationKey = "hidden_activation";
+  defaults.activation = "gelu_pytorch_tanh";
+  config.ignore({"hidden_act"});
+  config.mustBeFalse("use_bidirectional_attention",
+                     "attention to later tokens is not supported");
   std::optional<LlamaConfig> gemma = readLlama(context, name, defaults);
   bool bias = config.flag("attention_bias", false);
   if (!gemma)
@@ -42,14 +49,7 @@ std::optional<Model> importGemma(ImportContext &context) {
   defaults.headDim = 256;
   defaults.vocab = 256000;
   defaults.length = 8192;
-  // The first files say "gelu" in hidden_act, which meant the tanh form; what
-  // counts is hidden_activation.
-  defaults.activationKey = "hidden_activation";
-  defaults.activation = "gelu_pytorch_tanh";
   std::optional<LlamaConfig> gemma = readGemma(context, "gemma", defaults);
-  config.ignore({"hidden_act"});
-  config.mustBeFalse("use_bidirectional_attention",
-                     "attention to later tokens is not supported");
   if (!gemma || config.hasErrors())
     return std::nullopt;
   return buildLlama(context, *gemma);
@@ -78,12 +78,8 @@ std::optional<Model> importGemma2(ImportContext &context) {
   defaults.headDim = 256;
   defaults.vocab = 256000;
   defaults.length = 8192;
-  defaults.activationKey = "hidden_activation";
-  defaults.activation = "gelu_pytorch_tanh";
   std::optional<LlamaConfig> gemma = readGemma(context, "gemma2", defaults);
-  config.ignore({"hidden_act", "cache_implementation"});
-  config.mustBeFalse("use_bidirectional_attention",
-                     "attention to later tokens is not supported");
+  config.ignore({"cache_implementation"});
   double scalar = config.real("query_pre_attn_scalar", 256);
   std::optional<int64_t> window = readWindow(config, 4096);
   std::optional<double> scoreCap = config.cap("attn_logit_softcapping", 50);
@@ -113,8 +109,6 @@ std::optional<Model> importGemma3(ImportContext &context) {
   defaults.headDim = 256;
   defaults.vocab = 262208;
   defaults.length = 131072;
-  defaults.activationKey = "hidden_activation";
-  defaults.activation = "gelu_pytorch_tanh";
   defaults.rope.theta = 1000000;
   defaults.rope.kind = "full_attention";
   // Layers with a window have a rotary embedding of their own, which no scaling
@@ -122,9 +116,7 @@ std::optional<Model> importGemma3(ImportContext &context) {
   double localTheta = config.real("rope_local_base_freq", 10000);
   std::optional<LlamaConfig> gemma =
       readGemma(context, "gemma3_text", defaults);
-  config.ignore({"hidden_act", "cache_implementation"});
-  config.mustBeFalse("use_bidirectional_attention",
-                     "attention to later tokens is not supported");
+  config.ignore({"cache_implementation"});
   double scalar = config.real("query_pre_attn_scalar", 256);
   std::optional<int64_t> window = readWindow(config, 4096);
   int64_t pattern =

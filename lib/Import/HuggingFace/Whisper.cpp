@@ -86,19 +86,6 @@ std::optional<Model> importWhisper(ImportContext &context) {
   decoderBody.cross->source = "encoder";
   decoderBody.attention->causal = Causal::BottomRight;
   std::string prefix = context.prefixFor("model.", "encoder.conv1.weight");
-  TensorNames names = {{"norm1", "self_attn_layer_norm"},
-                       {"attention.q", "self_attn.q_proj"},
-                       {"attention.k", "self_attn.k_proj"},
-                       {"attention.v", "self_attn.v_proj"},
-                       {"attention.o", "self_attn.out_proj"},
-                       {"norm_cross", "encoder_attn_layer_norm"},
-                       {"cross.q", "encoder_attn.q_proj"},
-                       {"cross.k", "encoder_attn.k_proj"},
-                       {"cross.v", "encoder_attn.v_proj"},
-                       {"cross.o", "encoder_attn.out_proj"},
-                       {"norm2", "final_layer_norm"},
-                       {"ffn.up", "fc1"},
-                       {"ffn.down", "fc2"}};
 
   Model model;
   model.name = "whisper";
@@ -128,7 +115,7 @@ std::optional<Model> importWhisper(ImportContext &context) {
   positions.count = PositionCount::Tokens;
   encoder.add("encoder.embed_positions", "max_source_positions", positions);
   encoder.blocks("encoder.layers.{i}", "encoder_layers", encoderLayers,
-                 encoderBody, names);
+                 encoderBody, bartBlockTensors());
   encoder.norm("encoder.layer_norm", encoderBody.norm);
   Stream &first = model.streams.emplace_back(encoder.take());
   first.name = "encoder";
@@ -139,7 +126,7 @@ std::optional<Model> importWhisper(ImportContext &context) {
   decoder.learnedPositions("decoder.embed_positions", length, /*offset=*/0,
                            "max_target_positions");
   decoder.blocks("decoder.layers.{i}", "decoder_layers", decoderLayers,
-                 decoderBody, names);
+                 decoderBody, bartBlockTensors());
   decoder.norm("decoder.layer_norm", decoderBody.norm);
   if (context.languageModel)
     decoder.head("proj_out", vocab, tied ? "decoder.embed_tokens" : "");
