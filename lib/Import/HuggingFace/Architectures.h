@@ -71,6 +71,7 @@ std::optional<spec::Model> importMixtral(ImportContext &context);
 std::optional<spec::Model> importMPT(ImportContext &context);
 std::optional<spec::Model> importMT5(ImportContext &context);
 std::optional<spec::Model> importOlmo2(ImportContext &context);
+std::optional<spec::Model> importOLMoE(ImportContext &context);
 std::optional<spec::Model> importOPT(ImportContext &context);
 std::optional<spec::Model> importPegasus(ImportContext &context);
 std::optional<spec::Model> importPhi(ImportContext &context);
