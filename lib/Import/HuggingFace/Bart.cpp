@@ -79,10 +79,7 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
   int64_t layers = config.layers(key("layers"), 12);
   int64_t inner = config.integer(key("ffn_dim"), 4096);
   config.get(key("layerdrop"));
-  if (width % heads)
-    config.error(key("attention_heads"),
-                 std::to_string(heads) + " heads cannot share a width of " +
-                     std::to_string(width) + " (d_model) evenly");
+  config.mustShare(key("attention_heads"), heads, "d_model", width);
   if (config.hasErrors())
     return {};
 

@@ -16,7 +16,8 @@ using namespace spec;
 
 std::optional<Model> importBloom(ImportContext &context) {
   Config &config = context.config;
-  int64_t width = config.integer(config.oneOf({"hidden_size", "n_embed"}), 64);
+  std::string_view widthKey = config.oneOf({"hidden_size", "n_embed"});
+  int64_t width = config.integer(widthKey, 64);
   int64_t layers =
       config.layers(config.oneOf({"n_layer", "num_hidden_layers"}), 2);
   std::string_view headsKey = config.oneOf({"n_head", "num_attention_heads"});
@@ -37,10 +38,7 @@ std::optional<Model> importBloom(ImportContext &context) {
                  "masked_softmax_fusion", "bias_dropout_fusion",
                  "attention_softmax_in_fp32", "offset_alibi", "skip_bias_add",
                  "skip_bias_add_qkv"});
-  if (width % heads)
-    config.error(headsKey, std::to_string(heads) +
-                               " heads cannot share a width of " +
-                               std::to_string(width) + " evenly");
+  config.mustShare(headsKey, heads, widthKey, width);
   if (config.hasErrors())
     return std::nullopt;
 

@@ -214,6 +214,14 @@ void Config::mustBeTrue(std::string_view key, const std::string &why) {
     error(key, why);
 }
 
+void Config::mustShare(std::string_view headsKey, int64_t heads,
+                       std::string_view widthKey, int64_t width) {
+  if (width % heads)
+    error(headsKey, std::to_string(heads) + " heads cannot share a width of " +
+                        std::to_string(width) + " (" + std::string(widthKey) +
+                        ") evenly");
+}
+
 void Config::finish(const std::string &architecture) {
   for (const Value::Member &member : object.members) {
     if (member.value.kind == Value::Kind::Null || seen.count(member.key))

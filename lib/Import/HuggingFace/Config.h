@@ -73,6 +73,9 @@ public:
   /// A key that only has an effect when true, one that is not supported.
   void mustBeFalse(std::string_view key, const std::string &why);
   void mustBeTrue(std::string_view key, const std::string &why);
+  /// Reports if heads of one size cannot make up the width.
+  void mustShare(std::string_view headsKey, int64_t heads,
+                 std::string_view widthKey, int64_t width);
 
   /// Reports an error at the key's value, or at the object if it is absent or
   /// the key is empty.

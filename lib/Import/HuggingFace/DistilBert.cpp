@@ -25,10 +25,7 @@ std::optional<Model> importDistilBert(ImportContext &context) {
   int64_t vocab = config.integer("vocab_size", 30522);
   int64_t length = config.integer("max_position_embeddings", 512);
   bool tied = config.flag("tie_word_embeddings", true);
-  if (sizes.width % sizes.heads)
-    config.error("n_heads", std::to_string(sizes.heads) +
-                                " heads cannot share a width of " +
-                                std::to_string(sizes.width) + " (dim) evenly");
+  config.mustShare("n_heads", sizes.heads, "dim", sizes.width);
   // Sinusoidal positions stand in the file as a table; tie_weights_ is in
   // files of old versions.
   config.ignore({"sinusoidal_pos_embds", "dropout", "attention_dropout",

@@ -164,11 +164,8 @@ EncoderSizes readEncoderSizes(Config &config, const EncoderSizes &defaults,
   sizes.eps = config.real("layer_norm_eps", defaults.eps);
   sizes.activation =
       config.activation("hidden_act", activation).value_or(Activation::Gelu);
-  if (sizes.width % sizes.heads)
-    config.error("num_attention_heads", std::to_string(sizes.heads) +
-                                            " heads cannot share a width of " +
-                                            std::to_string(sizes.width) +
-                                            " (hidden_size) evenly");
+  config.mustShare("num_attention_heads", sizes.heads, "hidden_size",
+                   sizes.width);
   return sizes;
 }
 

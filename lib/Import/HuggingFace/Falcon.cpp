@@ -17,8 +17,8 @@ using namespace spec;
 
 std::optional<Model> importFalcon(ImportContext &context) {
   Config &config = context.config;
-  int64_t width =
-      config.integer(config.oneOf({"hidden_size", "n_embed"}), 4544);
+  std::string_view widthKey = config.oneOf({"hidden_size", "n_embed"});
+  int64_t width = config.integer(widthKey, 4544);
   int64_t layers =
       config.layers(config.oneOf({"num_hidden_layers", "n_layer"}), 32);
   std::string_view headsKey = config.oneOf({"num_attention_heads", "n_head"});
@@ -44,10 +44,7 @@ std::optional<Model> importFalcon(ImportContext &context) {
   config.ignore({"attention_dropout", "hidden_dropout"});
   if (!grouped)
     kvHeads = multiQuery ? 1 : heads;
-  if (width % heads)
-    config.error(headsKey, std::to_string(heads) +
-                               " heads cannot share a width of " +
-                               std::to_string(width) + " evenly");
+  config.mustShare(headsKey, heads, widthKey, width);
   if (heads % kvHeads)
     config.error(kvKey, std::to_string(kvHeads) + " does not divide the " +
                             std::to_string(heads) + " query heads");

@@ -39,10 +39,7 @@ std::optional<Model> importGPT2(ImportContext &context) {
                  "summary_activation", "summary_first_dropout",
                  "summary_proj_to_labels", "summary_type", "summary_use_proj",
                  "n_ctx", "reorder_and_upcast_attn"});
-  if (width % heads)
-    config.error("n_head", std::to_string(heads) +
-                               " heads cannot share a width of " +
-                               std::to_string(width) + " (n_embd) evenly");
+  config.mustShare("n_head", heads, "n_embd", width);
   if (config.hasErrors())
     return std::nullopt;
 

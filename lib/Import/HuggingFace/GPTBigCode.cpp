@@ -41,10 +41,7 @@ std::optional<Model> importGPTBigCode(ImportContext &context) {
                  "n_ctx", "inference_runner", "validate_runner_input",
                  "pre_allocate_kv_cache", "max_sequence_length",
                  "max_batch_size", "pad_key_length"});
-  if (width % heads)
-    config.error("n_head", std::to_string(heads) +
-                               " heads cannot share a width of " +
-                               std::to_string(width) + " (n_embd) evenly");
+  config.mustShare("n_head", heads, "n_embd", width);
   if (config.hasErrors())
     return std::nullopt;
 

@@ -35,11 +35,8 @@ std::optional<Model> importGPTJ(ImportContext &context) {
                  "summary_activation", "summary_first_dropout",
                  "summary_proj_to_labels", "summary_type", "summary_use_proj",
                  "scale_attn_weights"});
-  if (width % heads)
-    config.error("n_head", std::to_string(heads) +
-                               " heads cannot share a width of " +
-                               std::to_string(width) + " (n_embd) evenly");
-  else if (turned % 2 || turned > width / heads)
+  config.mustShare("n_head", heads, "n_embd", width);
+  if (turned % 2 || turned > width / heads)
     config.error("rotary_dim", "expected an even number of channels up to the "
                                "head's " +
                                    std::to_string(width / heads) + ", found " +

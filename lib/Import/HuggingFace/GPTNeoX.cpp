@@ -33,10 +33,7 @@ std::optional<Model> importGPTNeoX(ImportContext &context) {
   body.norm.location = config.locate("layer_norm_eps");
   // Dropout acts in training only.
   config.ignore({"attention_dropout", "hidden_dropout", "classifier_dropout"});
-  if (width % heads)
-    config.error("num_attention_heads",
-                 std::to_string(heads) + " heads cannot share a width of " +
-                     std::to_string(width) + " (hidden_size) evenly");
+  config.mustShare("num_attention_heads", heads, "hidden_size", width);
   RopeDefaults defaults;
   defaults.thetaKey = "rotary_emb_base";
   defaults.partialKey = "rotary_pct";

@@ -121,10 +121,8 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
       defaults.headDim.value_or(std::max<int64_t>(llama.width / heads, 1)));
   // Acts in training only.
   config.ignore({"attention_dropout"});
-  if (!explicitDim && llama.width % heads)
-    config.error("num_attention_heads",
-                 std::to_string(heads) + " heads cannot share a width of " +
-                     std::to_string(llama.width) + " (hidden_size) evenly");
+  if (!explicitDim)
+    config.mustShare("num_attention_heads", heads, "hidden_size", llama.width);
   if (heads % kvHeads)
     config.error("num_key_value_heads",
                  std::to_string(kvHeads) + " does not divide the " +

@@ -74,10 +74,7 @@ std::optional<Model> importMPT(ImportContext &context) {
   config.ignore({"learned_pos_emb", "no_bias", "expansion_ratio",
                  "embedding_fraction", "emb_pdrop", "resid_pdrop",
                  "init_device", "verbose", "init_config"});
-  if (width % heads)
-    config.error("n_heads", std::to_string(heads) +
-                                " heads cannot share a width of " +
-                                std::to_string(width) + " (d_model) evenly");
+  config.mustShare("n_heads", heads, "d_model", width);
   if (config.hasErrors())
     return std::nullopt;
 

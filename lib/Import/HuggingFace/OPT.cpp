@@ -33,10 +33,7 @@ std::optional<Model> importOPT(ImportContext &context) {
   // These act in training only.
   config.ignore({"attention_dropout", "dropout", "activation_dropout",
                  "layerdrop", "init_std"});
-  if (width % heads)
-    config.error("num_attention_heads",
-                 std::to_string(heads) + " heads cannot share a width of " +
-                     std::to_string(width) + " (hidden_size) evenly");
+  config.mustShare("num_attention_heads", heads, "hidden_size", width);
   if (config.hasErrors())
     return std::nullopt;
 

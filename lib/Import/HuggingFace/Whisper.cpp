@@ -19,10 +19,7 @@ using namespace spec;
 static Block makeBlock(Config &config, const std::string &side, int64_t width,
                        Activation activation) {
   int64_t heads = config.integer(side + "_attention_heads", 6);
-  if (width % heads)
-    config.error(side + "_attention_heads",
-                 std::to_string(heads) + " heads cannot share a width of " +
-                     std::to_string(width) + " (d_model) evenly");
+  config.mustShare(side + "_attention_heads", heads, "d_model", width);
   Block body;
   body.norm.location = config.locate("d_model");
   Attention &attention = body.attention.emplace();
