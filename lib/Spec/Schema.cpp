@@ -625,6 +625,7 @@ void FormChecker::checkObject(const Value &value, const ObjectType &type,
     if (!key) {
       bad.insert(&member.value);
       std::string near = nearest(member.key, names);
+      misspelt |= near.empty();
       for (const std::string &name : type.exactlyOne)
         misspelt |= name == near;
       reporter.error(member.keyOffset, at,

@@ -114,7 +114,8 @@ std::optional<Model> importAlbert(ImportContext &context) {
     builder.pooler(prefix + "pooler", sizes.width, pretraining || bare);
   if (pretraining) {
     StreamBuilder head(config, "", sizes.width);
-    EncoderBuilder::dense(head, "sop_classifier.classifier", builder.labels());
+    EncoderBuilder::dense(head, "sop_classifier.classifier",
+                          builder.config.labels());
     builder.finish("sentence_order", "pooler", std::move(head));
     builder.output("sop_logits", "sop_classifier.classifier");
   }

@@ -16,6 +16,7 @@ namespace attune::hf {
 enum class Head {
   None,          ///< the bare network
   LanguageModel, ///< scores over the vocabulary
+  Score,         ///< scores of labels, by the last token of a decoder
   Other,         ///< another one, which the importer knows by the class's name
 };
 

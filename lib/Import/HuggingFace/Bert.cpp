@@ -108,7 +108,7 @@ struct Bert {
     StreamBuilder head(config, "", sizes.width);
     EncoderBuilder::pool(head, "classifier.first");
     EncoderBuilder::dense(head, "classifier.dense", sizes.width, activation);
-    EncoderBuilder::dense(head, "classifier.out_proj", builder.labels());
+    EncoderBuilder::dense(head, "classifier.out_proj", builder.config.labels());
     builder.finish("classifier", "encoder", std::move(head));
     builder.output("logits", "classifier.out_proj");
   }

@@ -222,6 +222,12 @@ void Config::mustShare(std::string_view headsKey, int64_t heads,
                         ") evenly");
 }
 
+int64_t Config::labels() {
+  if (const Value *names = get("id2label"); names && names->isObject())
+    return std::max<int64_t>(1, static_cast<int64_t>(names->members.size()));
+  return integer("num_labels", 2);
+}
+
 void Config::finish(const std::string &architecture) {
   for (const Value::Member &member : object.members) {
     if (member.value.kind == Value::Kind::Null || seen.count(member.key))

@@ -76,6 +76,8 @@ public:
   /// Reports if heads of one size cannot make up the width.
   void mustShare(std::string_view headsKey, int64_t heads,
                  std::string_view widthKey, int64_t width);
+  /// Labels of a head: as many as `id2label` has, else `num_labels`, else 2.
+  int64_t labels();
 
   /// Reports an error at the key's value, or at the object if it is absent or
   /// the key is empty.

@@ -72,7 +72,7 @@ std::optional<Model> importDistilBert(ImportContext &context) {
     EncoderBuilder::pool(head, "first");
     EncoderBuilder::dense(head, "pre_classifier", sizes.width,
                           Activation::Relu);
-    EncoderBuilder::dense(head, "classifier", builder.labels());
+    EncoderBuilder::dense(head, "classifier", builder.config.labels());
     builder.finish("classifier", "encoder", std::move(head));
     builder.output("logits", "classifier");
   } else if (builder.is("ForTokenClassification")) {

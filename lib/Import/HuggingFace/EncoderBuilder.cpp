@@ -24,12 +24,6 @@ bool EncoderBuilder::is(std::string_view kind) const {
          name.substr(name.size() - kind.size()) == kind;
 }
 
-int64_t EncoderBuilder::labels() {
-  if (const Value *names = config.get("id2label"); names && names->isObject())
-    return std::max<int64_t>(1, static_cast<int64_t>(names->members.size()));
-  return config.integer("num_labels", 2);
-}
-
 void EncoderBuilder::idsInput(const std::string &name, const std::string &batch,
                               const std::string &fallback) {
   TensorSpec &input = model.inputs.emplace_back();
@@ -84,7 +78,7 @@ void EncoderBuilder::classifier(const std::string &from,
                                 const std::string &name, int64_t width,
                                 const char *outputName) {
   StreamBuilder head(config, "", width);
-  dense(head, name, labels());
+  dense(head, name, config.labels());
   finish("classifier", from, std::move(head));
   output(outputName, name);
 }

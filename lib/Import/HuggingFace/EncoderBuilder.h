@@ -20,8 +20,6 @@ public:
 
   /// Whether the class's name ends with `kind`: "ForMaskedLM".
   bool is(std::string_view kind) const;
-  /// Heads have as many labels as `id2label`, else `num_labels`, else 2.
-  int64_t labels();
 
   void idsInput(const std::string &name, const std::string &batch = "batch",
                 const std::string &fallback = "");

@@ -8,6 +8,7 @@
 #include "attune/Import/HuggingFace.h"
 
 #include "Architectures.h"
+#include "StreamBuilder.h"
 
 #include <filesystem>
 
@@ -130,12 +131,28 @@ void hf::ignoreCommonKeys(Config &config) {
                  "or BF16");
 }
 
+/// The class of a decoder that scores labels; none of other architectures.
+static std::string classifierOf(const Architecture &architecture) {
+  std::string base;
+  bool decoder = false;
+  for (const ModelClass &candidate : architecture.classes) {
+    decoder |= candidate.head == Head::LanguageModel;
+    if (candidate.head == Head::None)
+      base = candidate.name;
+  }
+  if (!decoder || architecture.encoderDecoder)
+    return {};
+  return base.substr(0, base.rfind("Model")) + "ForSequenceClassification";
+}
+
 static const ModelClass *findClass(const Architecture &architecture,
                                    const std::string &name) {
   for (const ModelClass &candidate : architecture.classes)
     if (name == candidate.name)
       return &candidate;
-  return nullptr;
+  static const ModelClass classifier = {"ForSequenceClassification",
+                                        Head::Score};
+  return name == classifierOf(architecture) ? &classifier : nullptr;
 }
 
 /// Which importer, and which of its classes. Reports an unknown one.
@@ -180,12 +197,17 @@ static const Architecture *chooseArchitecture(Config &config,
         chosenClass = found;
   if (chosenClass)
     return chosen;
+  std::vector<std::string> names;
+  for (const ModelClass &candidate : chosen->classes)
+    names.push_back(candidate.name);
+  if (std::string name = classifierOf(*chosen); !name.empty())
+    names.push_back(name);
   std::string expected;
-  for (size_t i = 0; i < chosen->classes.size(); ++i)
-    expected += (i == 0                            ? ""
-                 : i + 1 == chosen->classes.size() ? " or "
-                                                   : ", ") +
-                std::string(chosen->classes[i].name);
+  for (size_t i = 0; i < names.size(); ++i)
+    expected += (i == 0                  ? ""
+                 : i + 1 == names.size() ? " or "
+                                         : ", ") +
+                names[i];
   config.error("architectures",
                "expected " + expected + ", found " + spec::quote(classes[0]));
   return nullptr;
@@ -331,6 +353,20 @@ static bool checkDescription(const spec::Model &model, Config &config) {
   return valid;
 }
 
+/// What a decoder ends with to score labels: the last token that is no padding,
+/// and a linear layer.
+static void addScore(Config &config, spec::Stream &stream) {
+  StreamBuilder head(config, "", stream.layers.back().width);
+  spec::Pool pool;
+  pool.kind = spec::PoolKind::Last;
+  head.add("last_token", "architectures", pool).pooled = true;
+  spec::Linear score;
+  score.out = config.labels();
+  head.add("score", "architectures", score, score.out).pooled = true;
+  for (spec::Layer &layer : head.take().layers)
+    stream.layers.push_back(std::move(layer));
+}
+
 static std::string nameOf(const fs::path &folder) {
   std::error_code ignored;
   fs::path whole = fs::weakly_canonical(folder, ignored);
@@ -387,6 +423,9 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   context.dtype = dtype;
   spec::Generation generation;
   std::optional<spec::Model> model = architecture->import(context);
+  bool scores = context.modelClass->head == Head::Score;
+  if (model && scores)
+    addScore(config, model->streams.back());
   int64_t vocab = model ? vocabularyOf(*model) : maxSize;
   bool read = readGeneration(config, result.folder, vocab,
                              architecture->encoderDecoder, generation, diags);
@@ -419,8 +458,9 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   }
   const spec::Layer &last = model->streams.back().layers.back();
   if (model->outputs.empty())
-    model->outputs = {{context.languageModel ? "logits" : "last_hidden_state",
-                       last.name, last.location}};
+    model->outputs = {
+        {context.languageModel || scores ? "logits" : "last_hidden_state",
+         last.name, last.location}};
   if (!checkDescription(*model, config))
     return std::nullopt;
   if (fs::path tokenizer = fs::path(result.folder) / "tokenizer.json";

@@ -103,7 +103,7 @@ static std::optional<Model> import(ImportContext &context, const char *name,
                   const char *output) {
     StreamBuilder head(config, "", sizes.width);
     EncoderBuilder::pool(head, std::string(streamName) + ".token", token);
-    EncoderBuilder::dense(head, layer, builder.labels());
+    EncoderBuilder::dense(head, layer, builder.config.labels());
     builder.finish(streamName, "encoder", std::move(head));
     if (output)
       builder.output(output, layer);
@@ -111,7 +111,7 @@ static std::optional<Model> import(ImportContext &context, const char *name,
   if (builder.is("WithTeacher")) {
     head("cls", 0, "cls_classifier", "cls_logits");
     head("distillation", 1, "distillation_classifier", "distillation_logits");
-    StreamBuilder mean(config, "", builder.labels());
+    StreamBuilder mean(config, "", builder.config.labels());
     Add add{"cls", 0.5};
     mean.add("mean", "architectures", add).pooled = true;
     builder.finish("mean", "distillation", std::move(mean));

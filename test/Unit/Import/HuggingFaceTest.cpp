@@ -315,9 +315,11 @@ TEST_F(HuggingFace, Architectures) {
                          "llama, ", "description"}))
       << diags.all();
   EXPECT_FALSE(import("{}"));
-  EXPECT_FALSE(llama(R"("architectures": ["LlamaForSequenceClassification"])"));
-  EXPECT_TRUE(diags.saw({"/architectures: expected LlamaForCausalLM or "
-                         "LlamaModel, found 'LlamaForSequenceClassification'"}))
+  EXPECT_FALSE(llama(R"("architectures": ["LlamaForTokenClassification"])"));
+  EXPECT_TRUE(
+      diags.saw({"/architectures: expected LlamaForCausalLM, LlamaModel "
+                 "or LlamaForSequenceClassification, found "
+                 "'LlamaForTokenClassification'"}))
       << diags.all();
 
   auto imported = llama(R"("architectures": ["LlamaModel"])");
