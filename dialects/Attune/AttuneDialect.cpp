@@ -23,6 +23,7 @@ void AttuneDialect::initialize() {
   registerEmbeddingOps();
   registerFFNOps();
   registerMoEOps();
+  registerLossOps();
   registerNormOps();
   registerTokenOps();
   registerViewOps();

@@ -35,6 +35,7 @@ def Attune_Dialect : Dialect {
     void registerEmbeddingOps();
     void registerFFNOps();
     void registerMoEOps();
+    void registerLossOps();
     void registerNormOps();
     void registerTokenOps();
     void registerViewOps();

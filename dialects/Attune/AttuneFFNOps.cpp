@@ -187,3 +187,14 @@ GatedFFNOp::reifyResultShapes(OpBuilder &builder,
   return reifyProjection(builder, getInput(), getResult(), rowsOf(getDown()),
                          shapes);
 }
+
+/// The identity is its input.
+OpFoldResult ActivationOp::fold(FoldAdaptor) {
+  return getFunction() == Activation::Identity ? getInput() : Value();
+}
+
+LogicalResult
+ActivationOp::reifyResultShapes(OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAs(builder, getLoc(), getResult(), getInput(), shapes);
+}

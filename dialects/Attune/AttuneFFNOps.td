@@ -121,4 +121,23 @@ def Attune_GatedFFNOp : Attune_Op<"gated_ffn",
   let hasVerifier = 1;
 }
 
+def Attune_ActivationOp : Attune_Op<"activation",
+    [Pure, Attune_Reify, AllTypesMatch<["input", "result"]>]> {
+  let summary = "An activation function of every element";
+  let description = [{
+    `Y = act(X)`, in f32 and rounded once. Between matmuls the function belongs
+    to the linear op before it; this one stands where there is none.
+
+    ```mlir
+    %y = attune.activation %x function <gelu> : tensor<?x?x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Activations:$input, Attune_ActivationAttr:$function);
+  let results = (outs Attune_Activations:$result);
+  let assemblyFormat = [{
+    $input `function` $function attr-dict `:` type($input)
+  }];
+  let hasFolder = 1;
+}
+
 #endif // ATTUNE_FFN_OPS_TD

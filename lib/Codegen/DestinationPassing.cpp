@@ -48,6 +48,18 @@ BlockArgument updatedArgument(Value value) {
              : BlockArgument();
 }
 
+/// Whether `op`, or anything after it, reads `value` or a view of it.
+bool isReadFrom(Operation *op, Value value) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (isa<FlattenTokensOp, UnflattenTokensOp, tensor::CastOp,
+            tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+            tensor::CollapseShapeOp>(user))
+      return isReadFrom(op, user->getResult(0));
+    Operation *there = op->getBlock()->findAncestorOpInBlock(*user);
+    return !there || !there->isBeforeInBlock(op);
+  });
+}
+
 struct DestinationPassing final
     : impl::DestinationPassingBase<DestinationPassing> {
   using Base::Base;
@@ -72,7 +84,9 @@ struct DestinationPassing final
     return linalg::CopyOp::create(b, value.getLoc(), value, dest).getResult(0);
   }
 
-  /// Redirects the uninitialised destination that `value` is written to.
+  /// Redirects the uninitialised destination that `value` is written to. What
+  /// reads the old contents of `dest` must be done by then: a layer that is
+  /// repeated on its own reads the very argument that its result replaces.
   Value place(OpBuilder &b, Value value, Value dest) {
     if (auto view = value.getDefiningOp<UnflattenTokensOp>()) {
       OpBuilder::InsertionGuard guard(b);
@@ -92,6 +106,9 @@ struct DestinationPassing final
         forall.getOutputsMutable()[cast<OpResult>(value).getResultNumber()];
     if (!init.get().getDefiningOp<tensor::EmptyOp>() ||
         init.get().getType() != dest.getType())
+      return {};
+    auto view = dest.getDefiningOp<FlattenTokensOp>();
+    if (isReadFrom(forall, view ? view.getInput() : dest))
       return {};
     init.set(dest);
     return value;

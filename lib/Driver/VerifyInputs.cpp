@@ -129,6 +129,8 @@ static std::vector<uint8_t> fill(const runtime::ArgInfo &arg,
       bytes[i] = isMask(arg) ? column >= padding : random.below(4) != 0;
     } else {
       int64_t value = random.below(arg.max > 0 ? arg.max : 2);
+      if (arg.ignored && random.below(4) == 0)
+        value = *arg.ignored;
       std::memcpy(&bytes[i * 8], &value, 8);
     }
   }

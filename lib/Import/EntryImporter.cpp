@@ -95,7 +95,7 @@ static RankedTensorType typeOf(Value value) {
 
 /// Everything after this layer treats each token on its own.
 static bool mixesTokens(const spec::Layer &layer) {
-  return getSelfAttention(layer) ||
+  return getSelfAttention(layer) || getRope(layer) ||
          std::holds_alternative<spec::Embedding>(layer.op) ||
          std::holds_alternative<spec::Positions>(layer.op);
 }
@@ -295,6 +295,8 @@ LogicalResult EntryImporter::importLayer(size_t number) {
     return importPositions(number);
   if (isVision(layer))
     return importVision(number);
+  if (std::holds_alternative<spec::CrossEntropy>(layer.op))
+    return importCrossEntropy(number);
 
   if (isBlock && numHidden == 0 && wantsHiddenStates()) {
     if (state.shape.size() != 3) {
@@ -571,22 +573,23 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();
-  const spec::Attention *attention = getSelfAttention(layer);
-  if (!attention)
-    return success();
-  scope.mask = stream->mask;
-  if (decode) {
-    scope.past = past;
-    scope.length = length;
+  if (getSelfAttention(layer)) {
+    scope.mask = stream->mask;
+    if (decode) {
+      scope.past = past;
+      scope.length = length;
+    }
   }
-  if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
-    return failure();
-  if (attention->rope && !inputs.count(stream->positionsName)) {
-    diags.error(attention->rope->location,
+  if (const spec::Attention *attention = getSelfAttention(layer))
+    if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
+      return failure();
+  const spec::Rope *rope = getRope(layer);
+  if (rope && !inputs.count(stream->positionsName)) {
+    diags.error(rope->location,
                 "rotary positions need a stream of [batch, tokens, width]");
     return failure();
   }
-  return attention->rope ? rotaryTables(*attention->rope, scope) : success();
+  return rope ? rotaryTables(*rope, scope) : success();
 }
 
 /// The values of a scope that a block's function takes after its number and

@@ -37,6 +37,7 @@ struct NamedTensor {
   mlir::Value mask = {}; ///< of its tokens; null if every one counts
   /// If its tokens are the places of an image.
   mlir::Value height = {}, width = {};
+  std::vector<spec::Dim> places = {}; ///< the same as a description has them
 };
 
 /// A stream of the model within one entry.
@@ -77,6 +78,7 @@ private:
     std::vector<spec::Dim> shape;
     std::optional<int64_t> max;
     mlir::Location loc;
+    std::optional<int64_t> ignored = {};
   };
 
   // Signature.
@@ -89,6 +91,7 @@ private:
   bool reads(const StreamState &of, const std::string &input) const;
   mlir::LogicalResult collectBareInputs();
   std::optional<int64_t> idBound(const std::string &input) const;
+  std::optional<int64_t> ignoredId(const std::string &input) const;
   mlir::LogicalResult createFunction();
   mlir::NamedAttrList attributes(llvm::StringRef kind, llvm::StringRef name,
                                  llvm::ArrayRef<spec::Dim> shape) const;
@@ -112,6 +115,7 @@ private:
   mlir::LogicalResult importPool(size_t number);
   mlir::LogicalResult importAdd(size_t number);
   mlir::LogicalResult importSimilarity(size_t number);
+  mlir::LogicalResult importCrossEntropy(size_t number);
   mlir::Value countPositions(const spec::Positions &positions,
                              mlir::Location loc);
   /// The result of an earlier stream or layer; null if there is none.

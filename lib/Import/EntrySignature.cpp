@@ -35,8 +35,7 @@ static bool needsPositions(const spec::Stream &stream) {
     if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
       if (positions->count == spec::PositionCount::Input)
         return true;
-    const spec::Attention *attention = getSelfAttention(layer);
-    if (attention && attention->rope)
+    if (getRope(layer))
       return true;
     for (const spec::Block &block : layer.cycle)
       if (block.attention && block.attention->rope)
@@ -58,9 +57,31 @@ std::optional<int64_t> EntryImporter::idBound(const std::string &input) const {
             op->count == spec::PositionCount::Input &&
             op->kind == spec::PositionKind::Learned)
           limit(op->length - op->offset);
+      } else if (const auto *op = std::get_if<spec::CrossEntropy>(&layer.op)) {
+        if (op->targets == input)
+          limit(layer.inputWidth);
       }
     }
   return bound;
+}
+
+/// The value of targets that do not count. Ids of an embedding have none.
+std::optional<int64_t>
+EntryImporter::ignoredId(const std::string &input) const {
+  std::optional<int64_t> ignored;
+  for (const StreamState &of : streams)
+    for (const spec::Layer &layer : of.spec.layers) {
+      if (const auto *op = std::get_if<spec::Embedding>(&layer.op)) {
+        if ((op->input.empty() ? of.spec.input : op->input) == input)
+          return std::nullopt;
+      } else if (const auto *op = std::get_if<spec::CrossEntropy>(&layer.op)) {
+        if (op->targets == input && ignored.value_or(op->ignore) != op->ignore)
+          return std::nullopt;
+        if (op->targets == input)
+          ignored = op->ignore;
+      }
+    }
+  return ignored;
 }
 
 /// Queries, keys and values are [batch, heads, tokens, width] with fixed heads
@@ -149,10 +170,10 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
     return;
   if (decode && streams.size() > 1 && !isRead && !isMemory)
     return;
-  Argument argument = {input.name,         "input",
-                       input.fallback,     Type(),
-                       input.shape,        idBound(input.name),
-                       loc(input.location)};
+  Argument argument = {input.name,          "input",
+                       input.fallback,      Type(),
+                       input.shape,         idBound(input.name),
+                       loc(input.location), ignoredId(input.name)};
   SmallVector<int64_t> shape(input.shape.size(), ShapedType::kDynamic);
   if (auto bare = bareTypes.find(input.name); bare != bareTypes.end()) {
     argument.type = bare->second;
@@ -338,6 +359,8 @@ LogicalResult EntryImporter::createFunction() {
       list.set("attune.default", builder.getStringAttr(argument.fallback));
     if (argument.max)
       list.set("attune.max", builder.getI64IntegerAttr(*argument.max));
+    if (argument.ignored)
+      list.set("attune.ignored", builder.getI64IntegerAttr(*argument.ignored));
     types.push_back(argument.type);
     attrs.push_back(list.getDictionary(builder.getContext()));
     locs.push_back(argument.loc);

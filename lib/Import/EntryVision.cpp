@@ -181,10 +181,11 @@ LogicalResult EntryImporter::importConv(size_t number) {
   // How many places there are, as numbers where the input's sizes are.
   spec::Dim count = {1, ""};
   SmallVector<Value> places;
+  std::vector<spec::Dim> sizes;
   for (size_t i = 0; i < dims; ++i) {
     spec::Dim before = state.shape.size() == dims + 2
                            ? state.shape[i + (op.channelsFirst ? 2 : 1)]
-                           : spec::Dim{-1, layer.name};
+                           : state.places[i];
     Value length = builder.createOrFold<tensor::DimOp>(
         at, input, index(i + (op.channelsFirst ? 2 : 1)));
     Value room = arith::AddIOp::create(builder, at, length,
@@ -198,6 +199,7 @@ LogicalResult EntryImporter::importConv(size_t number) {
           (before.size + 2 * op.padding[i] - op.kernel[i]) / op.stride[i] + 1;
     else if (!same)
       before.symbol = layer.name + "." + std::to_string(i);
+    sizes.push_back(before);
     if (dims == 1 || before.size < 0 || count.size < 0)
       count = dims == 1 ? before : spec::Dim{-1, layer.name + ".places"};
     else
@@ -205,6 +207,7 @@ LogicalResult EntryImporter::importConv(size_t number) {
   }
   state.height = dims == 2 ? places[0] : Value();
   state.width = dims == 2 ? places[1] : Value();
+  state.places = sizes;
 
   LayerScope scope;
   spec::Linear linear;

@@ -38,6 +38,13 @@ const spec::Attention *attune::getCrossAttention(const spec::Layer &layer) {
   return attention && !attention->source.empty() ? attention : nullptr;
 }
 
+const spec::Rope *attune::getRope(const spec::Layer &layer) {
+  if (const auto *function = std::get_if<spec::Function>(&layer.op))
+    return function->rope ? &*function->rope : nullptr;
+  const spec::Attention *attention = getSelfAttention(layer);
+  return attention && attention->rope ? &*attention->rope : nullptr;
+}
+
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -680,6 +687,8 @@ Value LayerImporter::build(Value input) {
     return norm(*op, "", input);
   if (const auto *op = std::get_if<spec::Linear>(&layer.op))
     return linear(*op, input, /*matrix=*/Value());
+  if (const auto *op = std::get_if<spec::Function>(&layer.op))
+    return function(*op, input);
   int64_t width = layer.width ? layer.width : widthOf(input);
   if (const auto *op = std::get_if<spec::FFN>(&layer.op))
     return ffn(*op, "", input, width, /*residual=*/Value());

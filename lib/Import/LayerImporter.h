@@ -22,6 +22,9 @@ const spec::Attention *getSelfAttention(const spec::Layer &layer);
 /// The attention of a layer to another stream, if it has one.
 const spec::Attention *getCrossAttention(const spec::Layer &layer);
 
+/// The rotary positions of a layer, of its attention or standing alone.
+const spec::Rope *getRope(const spec::Layer &layer);
+
 /// What the ops of a layer read besides the activations, as values of the
 /// function they are made in. Null where the layer has no use for it.
 struct LayerScope {
@@ -142,6 +145,9 @@ private:
   /// One matrix per head out of "kv_b.weight".
   mlir::Value perHead(const spec::Attention &attention,
                       const std::string &prefix, bool values);
+
+  mlir::Value function(const spec::Function &function, mlir::Value input);
+  mlir::Value rotary(const spec::Function &function, mlir::Value input);
 
   /// One weight made of several roles below each other.
   mlir::Value stack(mlir::Location loc, llvm::StringRef name,

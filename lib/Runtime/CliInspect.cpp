@@ -158,6 +158,8 @@ std::string formatInspection(const ModelInfo &info, bool json) {
              dtypeLowerName(arg.dtype) + " " + arg.formatShape();
       if (arg.max >= 0)
         out += ", values from 0 to " + std::to_string(arg.max - 1);
+      if (arg.ignored)
+        out += " or " + std::to_string(*arg.ignored);
       if (arg.defaultValue == DefaultValue::Zeros)
         out += ", all zeros if absent";
       if (arg.defaultValue == DefaultValue::Ones)

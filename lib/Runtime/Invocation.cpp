@@ -153,7 +153,7 @@ bool Invocation::checkIds(const ArgInfo &arg, const Slot &slot,
   for (uint64_t i = 0; i < bytes / step; ++i) {
     int64_t id;
     convertElements(arg.dtype, ids + i * step, DType::I64, &id, 1);
-    if (id >= 0 && id < arg.max)
+    if ((id >= 0 && id < arg.max) || id == arg.ignored)
       continue;
     std::string index;
     uint64_t rest = i;
@@ -162,10 +162,11 @@ bool Invocation::checkIds(const ArgInfo &arg, const Slot &slot,
               (index.empty() ? "" : ", ") + index;
       rest /= slot.shape[d];
     }
-    return error.badInput("input '" + arg.name + "' holds " +
-                          std::to_string(id) + " at [" + index +
-                          "], but its values must be from 0 to " +
-                          std::to_string(arg.max - 1));
+    return error.badInput(
+        "input '" + arg.name + "' holds " + std::to_string(id) + " at [" +
+        index + "], but its values must be from 0 to " +
+        std::to_string(arg.max - 1) +
+        (arg.ignored ? ", or " + std::to_string(*arg.ignored) : ""));
   }
   return true;
 }

@@ -24,7 +24,8 @@ const ArgInfo *EntryInfo::findIds() const {
   const ArgInfo *found = nullptr;
   for (const ArgInfo &arg : args) {
     if (arg.kind != ArgKind::Input || arg.dtype != DType::I64 ||
-        arg.shape.size() != 2 || arg.defaultValue != DefaultValue::None)
+        arg.shape.size() != 2 || arg.defaultValue != DefaultValue::None ||
+        arg.ignored)
       continue;
     if (found)
       return nullptr;
@@ -180,6 +181,11 @@ private:
         !text(value, "dtype", dtype) || !text(value, "default", filled) ||
         !integer(value, "max", arg.max, false))
       return false;
+    if (const JsonValue *ignored = value.find("ignored")) {
+      if (!ignored->isInt())
+        return fail(where + ".ignored", "a number", *ignored);
+      arg.ignored = ignored->integer;
+    }
     if (kind == "weights")
       arg.kind = ArgKind::Weights;
     else if (kind == "input")

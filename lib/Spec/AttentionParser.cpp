@@ -375,6 +375,9 @@ void LayerParser::parseRopeScaling(const Object &object, Known channels,
     scaling->error("factor", "is not a key of longrope scaling");
   only("truncate", yarn, "yarn");
   only("original_length", needsLength, "dynamic, llama3, yarn and longrope");
+  if (result.type == "dynamic" && channels && *channels == 2)
+    scaling->error("type", "dynamic scaling needs more than the 2 channels "
+                           "that turn");
   if (llama3 && !(result.highFreqFactor > result.lowFreqFactor))
     scaling->error("high_freq_factor", "must be more than low_freq_factor");
 }

@@ -47,7 +47,7 @@ void LayerParser::parse(const Object &object, size_t index) {
     layer.op = parseNorm(*options, NormKind::RMSNorm, NormKind::RMSNorm);
   } else if (auto options = object.object("linear")) {
     layer.op = parseLinear(*options);
-  } else if (!parseVision(object, layer)) {
+  } else if (!parseVision(object, layer) && !parseFunction(object, layer)) {
     width = std::nullopt; // its options are no object
   }
 
@@ -60,7 +60,8 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<ClassTokens>(layer.op) ||
                 std::holds_alternative<Conv>(layer.op) ||
                 std::holds_alternative<Add>(layer.op) ||
-                std::holds_alternative<Similarity>(layer.op);
+                std::holds_alternative<Similarity>(layer.op) ||
+                std::holds_alternative<CrossEntropy>(layer.op);
     const auto *attention = std::get_if<Attention>(&layer.op);
     if (once || (attention && !attention->projections))
       object.error("repeat", "this kind of layer cannot repeat");

@@ -75,6 +75,11 @@ private:
                                   size_t dims, int64_t fallback);
   Add parseAdd(const Object &object);
   Similarity parseSimilarity(const Object &object);
+  bool parseFunction(const Object &object, Layer &layer);
+  Function parseActivation(const Object &object);
+  Function parseSoftmax(const Object &object);
+  Function parseRotary(const Object &object);
+  CrossEntropy parseCrossEntropy(const Object &object);
 
   const TensorSpec *findInput(const Object &object, const char *key);
   const Layer *findEmbedding(const std::string &name) const;

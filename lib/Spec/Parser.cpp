@@ -151,6 +151,10 @@ std::string defaultInput(const Model &model, bool needsIds, bool image) {
                                (image && input.shape.size() == 4)))
       fitting.push_back(input.name);
   }
+  // Targets of a loss are ids, too.
+  for (const std::string &name : fitting)
+    if (name == "input_ids")
+      return name;
   return fitting.size() == 1 ? fitting.front() : "";
 }
 
@@ -325,7 +329,10 @@ void ModelParser::parseOutputs() {
     if (root.has("outputs") || last.layers.empty())
       return;
     Output output;
-    output.name = isVocabularyHead(last) ? "logits" : "last_hidden_state";
+    bool isLoss = std::holds_alternative<CrossEntropy>(last.layers.back().op);
+    output.name = isLoss                   ? "loss"
+                  : isVocabularyHead(last) ? "logits"
+                                           : "last_hidden_state";
     output.layer = last.layers.back().name;
     output.location = last.layers.back().location;
     model.outputs.push_back(std::move(output));

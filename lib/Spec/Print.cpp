@@ -326,6 +326,17 @@ static Json print(const Similarity &similarity) {
   return json;
 }
 
+static Json print(const Function &function, int64_t width) {
+  Json json = Json::object();
+  if (function.kind == Function::Kind::Activation)
+    json["function"] = stringify(function.activation);
+  if (function.kind == Function::Kind::Rotary) {
+    json["heads"] = function.heads;
+    json["rope"] = print(*function.rope, width / function.heads);
+  }
+  return json;
+}
+
 static Json print(const WeightSource &source) {
   bool all = source.begin == 0 && source.end < 0;
   if (!source.transposed && all)
@@ -378,6 +389,11 @@ static Json print(const Layer &layer) {
     json["l2_norm"] = Json::object();
   else if (const auto *op = std::get_if<Similarity>(&layer.op))
     json["similarity"] = print(*op);
+  else if (const auto *op = std::get_if<CrossEntropy>(&layer.op))
+    json["cross_entropy"] = {{"targets", op->targets},
+                             {"ignore_index", op->ignore}};
+  else if (const auto *op = std::get_if<Function>(&layer.op))
+    json[stringify(op->kind)] = print(*op, layer.inputWidth);
   json["name"] = layer.name;
   if (layer.repeat != 1)
     json["repeat"] = layer.repeat;

@@ -121,7 +121,7 @@ static const ObjectType &ropeScalingType() {
   return type;
 }
 
-static const ObjectType &ropeType() {
+const ObjectType &ropeType() {
   static const ObjectType type{
       "rope",
       "Rotary position embedding of queries and keys.",
@@ -376,6 +376,10 @@ static const ObjectType &layerType() {
           {"add", object(addType()), "sum with another result"},
           {"l2_norm", object(l2NormType()), "vectors of length 1"},
           {"similarity", object(similarityType()), "scalar products"},
+          {"activation", object(activationType()), "activation alone"},
+          {"softmax", object(softmaxType()), "softmax alone"},
+          {"rotary", object(rotaryType()), "rotary positions alone"},
+          {"cross_entropy", object(crossEntropyType()), "loss"},
           {"name", string(),
            "prefix of its weights; {i} is the number of the repeat; default "
            "layers.<index>"},
@@ -387,9 +391,11 @@ static const ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding", "positions", "block", "cycle", "attention", "ffn", "moe",
-       "norm", "layer_norm", "rms_norm", "linear", "pool", "class_tokens",
-       "conv", "batch_norm", "add", "l2_norm", "similarity"},
+      {"embedding", "positions",    "block",        "cycle",      "attention",
+       "ffn",       "moe",          "norm",         "layer_norm", "rms_norm",
+       "linear",    "pool",         "class_tokens", "conv",       "batch_norm",
+       "add",       "l2_norm",      "similarity",   "activation", "softmax",
+       "rotary",    "cross_entropy"},
       "kind"};
   return type;
 }
@@ -489,8 +495,10 @@ const std::vector<const ObjectType *> &objectTypes() {
       &routerType(),     &sharedExpertType(), &latentType(),
       &poolType(),       &classTokensType(),  &convType(),
       &batchNormType(),  &addType(),          &l2NormType(),
-      &similarityType(), &weightSourceType(), &layerType(),
-      &inputType(),      &streamType(),       &generationType()};
+      &similarityType(), &activationType(),   &softmaxType(),
+      &rotaryType(),     &crossEntropyType(), &weightSourceType(),
+      &layerType(),      &inputType(),        &streamType(),
+      &generationType()};
   return types;
 }
 

@@ -71,6 +71,7 @@ const ObjectType &moeType();
 const ObjectType &routerType();
 const ObjectType &sharedExpertType();
 const ObjectType &latentType();
+const ObjectType &ropeType();
 /// Tables of layers that make and pick tokens (VisionSchema.cpp).
 const ObjectType &poolType();
 const ObjectType &classTokensType();
@@ -79,6 +80,11 @@ const ObjectType &batchNormType();
 const ObjectType &addType();
 const ObjectType &l2NormType();
 const ObjectType &similarityType();
+/// Tables of layers without weights (FunctionSchema.cpp).
+const ObjectType &activationType();
+const ObjectType &softmaxType();
+const ObjectType &rotaryType();
+const ObjectType &crossEntropyType();
 
 } // namespace attune::spec
 

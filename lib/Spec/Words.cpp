@@ -189,4 +189,16 @@ const char *stringify(PoolKind kind) {
   return "";
 }
 
+const char *stringify(Function::Kind kind) {
+  switch (kind) {
+  case Function::Kind::Activation:
+    return "activation";
+  case Function::Kind::Softmax:
+    return "softmax";
+  case Function::Kind::Rotary:
+    return "rotary";
+  }
+  return "";
+}
+
 } // namespace attune::spec

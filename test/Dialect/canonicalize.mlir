@@ -52,3 +52,13 @@ func.func @scaled(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
   %z = attune.linear %y, %w scale 2.0 : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
   return %z : tensor<2x4xf32>
 }
+
+// CHECK-LABEL: @identity(
+// CHECK-SAME:    %[[X:.+]]: tensor<2x4xf32>
+// CHECK-NEXT:    %[[Y:.+]] = attune.activation %[[X]] function <relu>
+// CHECK-NEXT:    return %[[X]], %[[Y]]
+func.func @identity(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %same = attune.activation %x function <identity> : tensor<2x4xf32>
+  %y = attune.activation %same function <relu> : tensor<2x4xf32>
+  return %same, %y : tensor<2x4xf32>, tensor<2x4xf32>
+}

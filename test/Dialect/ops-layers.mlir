@@ -125,3 +125,10 @@ func.func @views(%x: tensor<?x?x768xf32>, %b: index, %t: index) -> tensor<?x?x76
      : tensor<?x768xf32> -> tensor<?x?x768xf32>
   return %y : tensor<?x?x768xf32>
 }
+
+// CHECK-LABEL: @activation(
+func.func @activation(%x: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.activation %{{.+}} function <gelu> : tensor<?x?x64xf32>
+  %y = attune.activation %x function <gelu> : tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}

@@ -237,9 +237,31 @@ class Runner:
             if tensor and adapt:
                 tensor = adapt(tensor)
             self.compare(name, tensor, reference)
+        if "greedy_ids" in self.fixtures and "generation" in spec:
+            self.attempt(self.run_greedy_rows, next(iter(inputs.values())))
+            outputs = dict(outputs, greedy_ids=("greedy_ids", None))
         for name in self.case["outputs"] if "outputs" in self.case else ():
             if name not in [reference for reference, _ in outputs.values()]:
                 self.row(name, "no description")
+
+    def run_greedy_rows(self, sources):
+        """An encoder-decoder, one source after the other."""
+        def rows(tensor):
+            count = tensor[1][0]
+            numbers = compare_safetensors.Tensor(*tensor).values()
+            each = len(numbers) // count
+            return [numbers[i * each:(i + 1) * each] for i in range(count)]
+        wrong = ""
+        wanted = rows(self.fixtures["greedy_ids"])
+        for source, want in zip(rows(sources), wanted):
+            result = self.command("greedy_ids", [
+                self.program, "generate", "--greedy", "--format=ids",
+                "--ignore-eos", "--prompt-ids=" + ",".join(map(str, source)),
+                f"--max-new-tokens={len(want)}"])
+            if result.stdout.strip() != ",".join(map(str, want)):
+                wrong += f"got {result.stdout.strip()}\nnot {want}\n"
+        self.row("greedy_ids", "FAIL" if wrong else "ok", "", "equal",
+                 detail=wrong)
 
     def run_sdpa(self):
         model, inputs = sdpa.describe(self.case, dict(self.fixtures))

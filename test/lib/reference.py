@@ -98,6 +98,10 @@ class Weights:
                             for name, (shape, values) in self.made.items()})
 
 
+class Loss(list):
+    """The terms of a loss over one sequence, whose mean is over all of them."""
+
+
 class Layer:
     """One repeat of a layer: its weights by role."""
 
@@ -271,6 +275,12 @@ class Layer:
             result[b] = y * math.cos(angle) + x * math.sin(angle)
         return result
 
+    def rotary(self, rows, options):
+        width = len(rows[0]) // self.model.number(options.get("heads", 1))
+        return [[x for at in range(0, len(row), width) for x in self.rotate(
+                 row[at:at + width], options.get("rope", {}), t, width)]
+                for t, row in enumerate(rows)]
+
     def attention(self, rows, options, role, memory):
         number, width = self.model.number, len(rows[0])
         heads = number(options["heads"])
@@ -384,12 +394,25 @@ class Model:
     def make_inputs(self):
         described = self.spec.get("inputs") or {
             "input_ids": {"dtype": "i64", "shape": ["batch", "seq"]}}
-        source, bounds = random.Random(7), {}
+        source, bounds, ignored = random.Random(7), {}, {}
         for stream in self.streams().values():
+            shape = described.get(self.start(stream), {}).get("shape", [0])
+            width, tables = shape[-1], {}
             for layer in stream["layers"]:
                 if "embedding" in layer:
-                    name = layer["embedding"].get("input") or self.start(stream)
-                    bounds[name] = self.number(layer["embedding"]["vocab"])
+                    options = layer["embedding"]
+                    name = options.get("input") or self.start(stream)
+                    bounds[name] = self.number(options["vocab"])
+                    tables[layer.get("name")] = bounds[name]
+                    width = options["width"]
+                elif "linear" in layer:
+                    options = layer["linear"]
+                    width = tables.get(options.get("tied")) or options["out"]
+                elif "cross_entropy" in layer:
+                    options = layer["cross_entropy"]
+                    name = options["targets"]
+                    bounds[name] = self.number(width)
+                    ignored[name] = options.get("ignore_index", -100)
         for name, entry in described.items():
             shape = [self.sizes[d] if d in self.sizes else self.number(d)
                      for d in entry["shape"]]
@@ -397,6 +420,10 @@ class Model:
             if entry["dtype"] == "i64":
                 data = array.array("q", (source.randrange(bounds[name])
                                          for _ in range(count)))
+                if name in ignored:
+                    data = array.array("q", (
+                        ignored[name] if source.random() < 0.25 else x
+                        for x in data))
             else:
                 data = array.array("f", (source.gauss(0, 1) for _ in range(count)))
             self.inputs[name] = (shape, data)
@@ -492,6 +519,19 @@ class Model:
             out = len(table) if table else self.number(options["out"])
             made = one.linear(rows, "", out, options.get("bias", False), table)
             return [[act(x) for x in row] for row in made]
+        if "activation" in layer:
+            act = ACTIVATIONS[layer["activation"]["function"]]
+            return [[act(x) for x in row] for row in rows]
+        if "softmax" in layer:
+            return [softmax(row) for row in rows]
+        if "rotary" in layer:
+            return one.rotary(rows, layer["rotary"])
+        if "cross_entropy" in layer:
+            options = layer["cross_entropy"]
+            targets = self.rows_of(options["targets"], batch)
+            return Loss(-math.log(softmax(row)[t])
+                        for row, t in zip(rows, targets)
+                        if t != options.get("ignore_index", -100))
         sys.exit(f"reference.py does not know the layer {sorted(layer)}")
 
     def run(self):
@@ -501,9 +541,14 @@ class Model:
         outputs = self.spec.get("outputs")
         if not outputs:
             sys.exit("the description must name its outputs")
-        return {name: [x for results in batches for row in results[layer]
-                       for x in row]
-                for name, layer in outputs.items() if layer != "hidden_states"}
+
+        def joined(layer):
+            rows = [row for results in batches for row in results[layer]]
+            if isinstance(batches[0][layer], Loss):
+                return [sum(rows) / len(rows)]
+            return [x for row in rows for x in row]
+        return {name: joined(layer) for name, layer in outputs.items()
+                if layer != "hidden_states"}
 
 
 def main():

@@ -29,6 +29,16 @@ def reshaped(tensor, shape):
     return tensor[0], list(shape), tensor[2]
 
 
+def transposed(tensor):
+    """[a, b, c, d] as [a, c, b, d]."""
+    dtype, (a, b, c, d), raw = tensor
+    size = len(raw) // (a * b * c)
+    rows = [raw[at:at + size] for at in range(0, len(raw), size)]
+    return dtype, [a, c, b, d], b"".join(
+        rows[(i * b + j) * c + k]
+        for i in range(a) for k in range(c) for j in range(b))
+
+
 def floats(*shape):
     return {"dtype": "f32", "shape": list(shape)}
 
@@ -102,6 +112,30 @@ def encoder(name, case, fixtures):
     return model, inputs, {"out": ("out", None)}
 
 
+def same(width):
+    """A stream that only passes its input on."""
+    return [{"activation": {"function": "identity"}, "name": "given"}]
+
+
+def decoder_layer(name, case, fixtures):
+    torch = case["torch"]
+    width = torch["d_model"]
+    assert is_causal(fixtures["tgt_mask"])
+    model = {"attune": 1, "name": name,
+             "inputs": {"tgt": floats("batch", "tokens", width),
+                        "memory": floats("batch", "keys", width),
+                        "memory_attention_mask": mask("batch", "keys")},
+             "streams": {
+                 "memory": {"input": "memory", "layers": same(width)},
+                 "decoder": {"input": "tgt", "layers": [
+                     block("", torch, width, "memory", causal=True)]}},
+             "outputs": {"out": "layer"}}
+    inputs = {"tgt": fixtures["tgt"], "memory": fixtures["memory"],
+              "memory_attention_mask":
+              inverted(fixtures["memory_key_padding_mask"])}
+    return model, inputs, {"out": ("out", None)}
+
+
 def stacks(prefix, torch, width):
     """The layers of nn.Transformer: either stack ends with a norm."""
     norm = {"layer_norm": {"eps": torch.get("layer_norm_eps", 1e-5)}}
@@ -154,7 +188,8 @@ def original(name, case, fixtures):
                  "decoder": {"input": "tgt", "layers": start("tgt") + decode +
                              [{"linear": {"tied": "src_emb"},
                                "name": "head"}]}},
-             "outputs": {"logits": "head"}}
+             "outputs": {"logits": "head"},
+             "generation": {"decoder_start": torch["bos"]}}
     return (model, {side: fixtures[side] for side in ("src", "tgt")},
             {"logits": ("logits", None)})
 
@@ -222,7 +257,13 @@ def attention(name, case, fixtures):
     model = {"attune": 1, "name": name, "outputs": {"attn_output": "attn"}}
     outputs = {"attn_output": ("attn_output", None)}
     if "memory" in fixtures:
-        return None  # a stream cannot pass its input on yet
+        layer["attention"]["source"] = "memory"
+        model["inputs"] = {"query": floats("batch", "tokens", width),
+                           "memory": floats("batch", "keys", width)}
+        model["streams"] = {
+            "memory": {"input": "memory", "layers": same(width)},
+            "main": {"input": "query", "layers": [layer]}}
+        return model, {key: fixtures[key] for key in model["inputs"]}, outputs
     assert is_causal(fixtures["attn_mask"])
     layer["attention"]["causal"] = True
     model["inputs"] = {"x": floats("batch", "tokens", width),
@@ -234,6 +275,43 @@ def attention(name, case, fixtures):
 
 # --- Functions
 
+# Names of the recorded functions that a description spells otherwise.
+FUNCTIONS = {"gelu_erf": "gelu"}
+
+
+def activations(name, case, fixtures):
+    layers = {output: {"activation": {"function":
+                                      FUNCTIONS.get(output, output)}}
+              for output in ("relu", "gelu_erf", "gelu_tanh", "quick_gelu",
+                             "silu", "sigmoid", "tanh", "relu_squared")}
+    return (*alone(name, fixtures["x"][1][-1], layers, fixtures["x"]),
+            back(fixtures, layers))
+
+
+def softmax(name, case, fixtures):
+    layers = {"softmax": {"softmax": {}}}
+    return (*alone(name, fixtures["x"][1][-1], layers, fixtures["x"]),
+            back(fixtures, layers))
+
+
+def rotary(name, case, fixtures):
+    torch = case["torch"]
+    batch, heads, tokens, width = fixtures["x"][1]
+    x = reshaped(transposed(fixtures["x"]), [batch, tokens, heads * width])
+    layers = {pairing: {"rotary": {"heads": heads, "rope": {
+        "theta": torch["base"], "channels": torch["rotary_dim"],
+        "interleaved": pairing == "interleaved"}}}
+              for pairing in ("half", "interleaved")}
+    model, inputs = alone(name, heads * width, layers, x)
+    inputs["x_position_ids"] = fixtures["position_ids"]
+    model["inputs"]["x_position_ids"] = {
+        "dtype": "i64", "shape": ["batch", "tokens"]}
+
+    def heads_first(tensor):
+        return transposed(reshaped(tensor, [batch, tokens, heads, width]))
+    return model, inputs, {key: (key, heads_first) for key in layers}
+
+
 def sinusoids(name, case, fixtures):
     """Added to a stream of zeros."""
     length, width = case["torch"]["L"], case["torch"]["d"]
@@ -244,16 +322,18 @@ def sinusoids(name, case, fixtures):
     zeros = ("F32", [1, length, width],
              array.array("f", [0.0] * length * width).tobytes())
     model, inputs = alone(name, width, layers, zeros)
-    model["inputs"]["position_ids"] = {
+    model["inputs"]["x_position_ids"] = {
         "dtype": "i64", "shape": ["batch", "tokens"]}
     inputs["position_ids"] = reshaped(fixtures["positions"], [1, length])
     return model, inputs, back(fixtures, layers)
 
 
 BY_PREFIX = {
-    "encoder_": encoder, "transformer_": transformer, "aiayn": original,
-    "mha_": attention, "layer_norm": norms, "rms_norm": norms,
-    "swiglu": gated, "geglu": gated, "sinusoidal": sinusoids}
+    "encoder_": encoder, "decoder_layer": decoder_layer,
+    "transformer_": transformer, "aiayn": original, "mha_": attention,
+    "layer_norm": norms, "rms_norm": norms, "swiglu": gated, "geglu": gated,
+    "activations": activations, "softmax": softmax, "rope_": rotary,
+    "sinusoidal": sinusoids}
 
 
 def describe(name, case, fixtures):

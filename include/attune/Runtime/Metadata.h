@@ -18,6 +18,7 @@
 #include "attune/Runtime/Json.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,8 @@ struct ArgInfo {
   DType dtype = DType::F32;
   std::vector<DimInfo> shape;
   int64_t max = -1; ///< exclusive bound of the values of an id input
+  /// The one value beyond it that may stand where there is no id.
+  std::optional<int64_t> ignored;
   DefaultValue defaultValue = DefaultValue::None;
 
   /// "[batch, seq, 768]"

@@ -314,6 +314,24 @@ struct Similarity {
   bool temperature = false;
 };
 
+/// The mean of -log softmax(logits)[target] over all targets but `ignore`: one
+/// number.
+struct CrossEntropy {
+  std::string targets; ///< graph input, ids [batch, tokens] (pooled: [batch])
+  int64_t ignore = -100;
+};
+
+/// A function without weights, standing alone: an activation of every number,
+/// softmax over the channels of each token, or rotary positions of the channels
+/// as `heads` heads.
+struct Function {
+  enum class Kind { Activation, Softmax, Rotary };
+  Kind kind = Kind::Activation;
+  Activation activation = Activation::Identity;
+  int64_t heads = 1;
+  std::optional<Rope> rope; ///< rotary only
+};
+
 /// One entry of "layers". `{i}` in `name` and in the tensors of `weights` is
 /// replaced by the number of the repeat: `first`, `first + 1`, ... A layer of a
 /// file that gives no name is called "layers.<index>"
@@ -324,7 +342,8 @@ struct Layer {
   int64_t repeat = 1;
   int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
-               Pool, ClassTokens, Conv, BatchNorm, Add, L2Norm, Similarity>
+               Pool, ClassTokens, Conv, BatchNorm, Add, L2Norm, Similarity,
+               CrossEntropy, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -428,6 +447,7 @@ const char *stringify(PositionKind kind);
 const char *stringify(SinusoidLayout layout);
 const char *stringify(PositionCount count);
 const char *stringify(PoolKind kind);
+const char *stringify(Function::Kind kind);
 
 } // namespace attune::spec
 

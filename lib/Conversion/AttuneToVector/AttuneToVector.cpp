@@ -30,9 +30,11 @@ struct ConvertAttuneToVector final
     }
     VectorLowering lowering{lanes, rows, panelBytes};
     RewritePatternSet patterns(&getContext());
+    populateActivationPatterns(patterns, lowering);
     populateLinearPatterns(patterns, lowering);
     populateExpertPatterns(patterns, lowering);
     populateRouterPatterns(patterns, lowering);
+    populateLossPatterns(patterns, lowering);
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);

@@ -22,7 +22,10 @@ struct VectorLowering {
   int64_t panelBytes;
 };
 
+void populateActivationPatterns(mlir::RewritePatternSet &,
+                                const VectorLowering &);
 void populateLinearPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateLossPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);

@@ -62,6 +62,8 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   object["shape"] = std::move(sizes);
   if (auto bound = entry.getArgAttrOfType<IntegerAttr>(number, "attune.max"))
     object["max"] = bound.getInt();
+  if (auto id = entry.getArgAttrOfType<IntegerAttr>(number, "attune.ignored"))
+    object["ignored"] = id.getInt();
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
     object["default"] = value.getValue();
   return object;

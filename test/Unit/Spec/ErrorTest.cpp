@@ -166,7 +166,7 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "8:3 error: /layers/3: has no kind; expected one of embedding, "
       "positions, block, cycle, attention, ffn, moe, norm, layer_norm, "
       "rms_norm, linear, pool, class_tokens, conv, batch_norm, add, l2_norm, "
-      "similarity\n");
+      "similarity, activation, softmax, rotary, cross_entropy\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
