@@ -34,6 +34,17 @@ def Attune_ActivationAttr : EnumAttr<Attune_Dialect, Attune_Activation,
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attune_Cell : Attune_Enum<"CellKind",
+    "what a recurrent layer does with its gates at each step", [
+      I32EnumCase<"Rnn", 0, "rnn">,          // tanh
+      I32EnumCase<"RnnRelu", 1, "rnn_relu">,
+      I32EnumCase<"Gru", 2, "gru">,          // gates r, z, n
+      I32EnumCase<"Lstm", 3, "lstm">,        // gates i, f, g, o
+    ]>;
+def Attune_CellAttr : EnumAttr<Attune_Dialect, Attune_Cell, "cell"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Attune_CausalAlign : Attune_Enum<"CausalAlign",
     "which corner of the score matrix the causal diagonal touches", [
       I32EnumCase<"None", 0, "none">,

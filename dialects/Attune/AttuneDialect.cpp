@@ -25,6 +25,8 @@ void AttuneDialect::initialize() {
   registerMoEOps();
   registerLossOps();
   registerNormOps();
+  registerRecurrentOps();
+  registerStateSpaceOps();
   registerTokenOps();
   registerViewOps();
   registerWeightOps();

@@ -26,4 +26,11 @@
 #define GET_OP_CLASSES
 #include "Attune/AttuneOps.h.inc"
 
+namespace attune {
+
+/// How many gates a cell has, each as wide as the state.
+int64_t numGates(CellKind kind);
+
+} // namespace attune
+
 #endif // ATTUNE_DIALECT_H

@@ -37,6 +37,8 @@ def Attune_Dialect : Dialect {
     void registerMoEOps();
     void registerLossOps();
     void registerNormOps();
+    void registerRecurrentOps();
+    void registerStateSpaceOps();
     void registerTokenOps();
     void registerViewOps();
     void registerWeightOps();

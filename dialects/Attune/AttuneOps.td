@@ -16,6 +16,8 @@ include "AttuneLossOps.td"
 include "AttuneMoEOps.td"
 include "AttuneEmbeddingOps.td"
 include "AttuneCacheOps.td"
+include "AttuneRecurrentOps.td"
+include "AttuneStateSpaceOps.td"
 include "AttuneTokenOps.td"
 include "AttuneViewOps.td"
 

@@ -55,6 +55,12 @@ def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
                                 "[batch, tokens] i64 tensor">;
 def Attune_Tokens : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
                                    "[batch, tokens, width] tensor">;
+// What a recurrence over tokens reads and gives.
+def Attune_Steps : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
+                                  "[batch, tokens, width] f32 tensor">;
+// True where a token counts.
+def Attune_KeepSteps : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>],
+                                      "[batch, tokens] i1 tensor">;
 
 // [layers, batch, kv heads, capacity, width]
 def Attune_Cache : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[5]>],

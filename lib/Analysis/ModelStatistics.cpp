@@ -87,6 +87,9 @@ private:
   void countMoE(const std::string &prefix, const MoE &moe, int64_t width);
   void countLatent(const std::string &prefix, const Attention &attention,
                    int64_t width);
+  void countRecurrent(const Recurrent &recurrent, int64_t width);
+  void countStep(const ScanStep &step, double times);
+  void countMamba(const std::string &prefix, const Mamba &mamba, int64_t width);
   void countLinear(const Linear &linear, int64_t width);
   void countConv(const Conv &conv);
   /// One token after the others, as generation runs the layer.
@@ -121,6 +124,10 @@ private:
 /// The part of a layer that a weight belongs to: "attention.q.weight" is of
 /// "attention.qkv", "norm1.bias" of "norms".
 static std::string partOf(const Layer &layer, const std::string &role) {
+  if (std::holds_alternative<Recurrent>(layer.op))
+    return "gates";
+  if (std::holds_alternative<Scan>(layer.op))
+    return role.substr(0, role.find('.'));
   std::string name = role.substr(0, role.rfind('.'));
   if (name == role)
     return std::holds_alternative<Norm>(layer.op) ? "norms" : "table";
@@ -343,9 +350,71 @@ void Counter::countConv(const Conv &conv) {
   alive(tokens() * (columns + static_cast<double>(conv.out)));
 }
 
+void Counter::countRecurrent(const Recurrent &recurrent, int64_t width) {
+  double own = static_cast<double>(recurrent.width);
+  double rows = static_cast<double>(numGates(recurrent.cell)) * own;
+  double directions = recurrent.bidirectional ? 2 : 1;
+  double inputs = static_cast<double>(width);
+  for (int64_t level = 0; level < recurrent.layers; ++level) {
+    addFlops("gates", 2 * tokens() * directions * rows * (inputs + own));
+    inputs = directions * own;
+  }
+  alive(tokens() * (static_cast<double>(width) + rows + directions * own));
+}
+
+/// A state takes three products and sums a token: its decay, what comes in and
+/// what is read.
+void Counter::countMamba(const std::string &prefix, const Mamba &mamba,
+                         int64_t width) {
+  double channels = static_cast<double>(width);
+  double inner = static_cast<double>(mamba.inner);
+  double rank = static_cast<double>(mamba.rank);
+  double states = static_cast<double>(mamba.states);
+  double each = 2 * tokens() * inner;
+  addFlops(prefix + "in_proj", 2 * each * channels);
+  addFlops(prefix + "conv1d", each * static_cast<double>(mamba.kernel));
+  addFlops(prefix + "x_proj", each * (rank + 2 * states));
+  addFlops(prefix + "dt_proj", each * rank);
+  addFlops(prefix + "scan", 3 * each * states);
+  addFlops(prefix + "out_proj", each * channels);
+  alive(tokens() * (5 * inner + rank + 2 * states));
+}
+
+/// A step of a scan that runs `times` times.
+void Counter::countStep(const ScanStep &step, double times) {
+  double inputs = static_cast<double>(step.inputWidth);
+  double width = static_cast<double>(step.width);
+  if (const auto *op = std::get_if<ScanCell>(&step.op)) {
+    double rows = static_cast<double>(numGates(op->cell)) * width;
+    addFlops(step.name, 2 * times * rows * (inputs + width));
+  } else if (std::holds_alternative<ScanLinear>(step.op)) {
+    addFlops(step.name, 2 * times * inputs * width);
+  } else if (const auto *op = std::get_if<ScanAttend>(&step.op)) {
+    Extent keys = here;
+    if (auto found = extents.find(op->source); found != extents.end())
+      keys = found->second;
+    else if (const TensorSpec *input = findInput(op->source)) {
+      keys.tokens = 1;
+      for (size_t i = 1; i + 1 < input->shape.size(); ++i)
+        keys.tokens *= extentOf(input->shape[i]);
+    }
+    double query = static_cast<double>(op->queryWidth);
+    double source = static_cast<double>(op->sourceWidth), scored = query;
+    if (op->score == ScoreKind::Additive || op->score == ScoreKind::Concat) {
+      scored = static_cast<double>(op->width);
+      addFlops(step.name, 2 * times * query * scored);
+    }
+    if (op->score != ScoreKind::Dot)
+      addFlops(step.name, 2 * here.batch * keys.tokens * source * scored);
+    addFlops(step.name, 2 * times * keys.tokens * (scored + source));
+  }
+}
+
 void Counter::countBlock(const Block &block, int64_t width) {
   if (block.attention)
     countAttention("attention.", *block.attention, width);
+  if (block.mamba)
+    countMamba("mamba.", *block.mamba, width);
   if (block.cross)
     countAttention("cross.", *block.cross, width);
   if (block.ffn)
@@ -356,10 +425,10 @@ void Counter::countBlock(const Block &block, int64_t width) {
 
 static const char *kindOf(const Layer &layer) {
   static const char *const kinds[] = {
-      "embedding", "positions",    "block",      "attention",
-      "ffn",       "norm",         "linear",     "moe",
-      "pool",      "class_tokens", "conv",       "batch_norm",
-      "add",       "l2_norm",      "similarity", "cross_entropy"};
+      "embedding",     "positions",  "block", "attention", "ffn",
+      "norm",          "linear",     "moe",   "pool",      "class_tokens",
+      "conv",          "batch_norm", "add",   "l2_norm",   "similarity",
+      "cross_entropy", "recurrent",  "scan",  "mamba"};
   if (const auto *norm = std::get_if<Norm>(&layer.op))
     return stringify(norm->kind);
   if (const auto *function = std::get_if<Function>(&layer.op))
@@ -390,6 +459,15 @@ void Counter::countLayer(const Layer &layer) {
     here.tokens += static_cast<double>(op->count);
   } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
     countConv(*op);
+  } else if (const auto *op = std::get_if<Recurrent>(&layer.op)) {
+    countRecurrent(*op, width);
+  } else if (const auto *op = std::get_if<Scan>(&layer.op)) {
+    for (const ScanStep &step : op->start)
+      countStep(step, here.batch);
+    for (const ScanStep &step : op->steps)
+      countStep(step, tokens());
+  } else if (const auto *op = std::get_if<Mamba>(&layer.op)) {
+    countMamba("", *op, width);
   }
   countWeights(layer); // after the parts are there, in the order they run
   for (const PartStatistics &part : current.parts)

@@ -297,6 +297,10 @@ LogicalResult EntryImporter::importLayer(size_t number) {
     return importVision(number);
   if (std::holds_alternative<spec::CrossEntropy>(layer.op))
     return importCrossEntropy(number);
+  if (std::holds_alternative<spec::Recurrent>(layer.op))
+    return importRecurrent(number);
+  if (std::holds_alternative<spec::Scan>(layer.op))
+    return importScan(number);
 
   if (isBlock && numHidden == 0 && wantsHiddenStates()) {
     if (state.shape.size() != 3) {
@@ -573,12 +577,11 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();
-  if (getSelfAttention(layer)) {
+  if (getSelfAttention(layer) || getMamba(layer))
     scope.mask = stream->mask;
-    if (decode) {
-      scope.past = past;
-      scope.length = length;
-    }
+  if (getSelfAttention(layer) && decode) {
+    scope.past = past;
+    scope.length = length;
   }
   if (const spec::Attention *attention = getSelfAttention(layer))
     if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))

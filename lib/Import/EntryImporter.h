@@ -109,6 +109,9 @@ private:
   mlir::LogicalResult importEmbedding(size_t number);
   mlir::LogicalResult importPositions(size_t number);
   mlir::LogicalResult importHead(size_t number);
+  mlir::LogicalResult importRecurrent(size_t number);
+  mlir::LogicalResult importScan(size_t number);
+  bool hasTokens(const spec::Layer &layer);
   mlir::LogicalResult importInline(size_t number);
   mlir::LogicalResult importVision(size_t number);
   mlir::LogicalResult importConv(size_t number);

@@ -244,7 +244,8 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
   };
   std::vector<spec::Dim> tokens(first->shape.begin(), first->shape.begin() + 2);
   bool attends = llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
-    return getSelfAttention(layer) != nullptr;
+    return getSelfAttention(layer) != nullptr || getMamba(layer) ||
+           std::holds_alternative<spec::Recurrent>(layer.op);
   });
   // No mask has numbers for class tokens and places of a convolution.
   attends &= llvm::none_of(of.spec.layers, [](const spec::Layer &layer) {

@@ -10,6 +10,7 @@
 #include "EntryImporter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -31,6 +32,10 @@ bool attune::canDecode(const spec::Model &model) {
   if (!table || !head || head->out != table->vocab || last.repeat != 1)
     return false;
   for (const spec::Layer &layer : stream.layers) {
+    // Their states are no cache of keys and values.
+    if (std::holds_alternative<spec::Recurrent>(layer.op) ||
+        std::holds_alternative<spec::Scan>(layer.op) || getMamba(layer))
+      return false;
     crosses |= getCrossAttention(layer) != nullptr;
     if (const auto *bare = std::get_if<spec::Attention>(&layer.op))
       if (!bare->projections)
@@ -52,10 +57,10 @@ bool attune::canDecode(const spec::Model &model) {
 /// without a name are called by their kind and place.
 static std::string makeSymbol(const spec::Layer &layer, size_t number) {
   static const char *const kinds[] = {
-      "embedding", "positions",    "block",      "attention",
-      "ffn",       "norm",         "linear",     "moe",
-      "pool",      "class_tokens", "conv",       "batch_norm",
-      "add",       "l2_norm",      "similarity", "cross_entropy"};
+      "embedding",     "positions",  "block", "attention", "ffn",
+      "norm",          "linear",     "moe",   "pool",      "class_tokens",
+      "conv",          "batch_norm", "add",   "l2_norm",   "similarity",
+      "cross_entropy", "recurrent",  "scan",  "mamba"};
   std::string symbol;
   for (size_t i = 0; i < layer.name.size(); ++i) {
     if (layer.name.compare(i, 3, "{i}") == 0) {
@@ -139,9 +144,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
                                          const spec::Model &model,
                                          const ImportOptions &options,
                                          DiagnosticEngine &diags) {
-  context
-      .loadDialect<AttuneDialect, arith::ArithDialect, func::FuncDialect,
-                   math::MathDialect, scf::SCFDialect, tensor::TensorDialect>();
+  context.loadDialect<AttuneDialect, arith::ArithDialect, func::FuncDialect,
+                      linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
+                      tensor::TensorDialect>();
   if (model.streams.empty()) {
     diags.error({model.file, 1, 1}, "the model has no layers");
     return {};

@@ -45,6 +45,12 @@ const spec::Rope *attune::getRope(const spec::Layer &layer) {
   return attention && attention->rope ? &*attention->rope : nullptr;
 }
 
+const spec::Mamba *attune::getMamba(const spec::Layer &layer) {
+  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+    return block->mamba ? &*block->mamba : nullptr;
+  return std::get_if<spec::Mamba>(&layer.op);
+}
+
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -669,6 +675,10 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       return attention(*block.attention, "attention.", read, width, residual,
                        scale);
     });
+  if (block.mamba)
+    x = around(x, "norm1", [&](Value read, Value residual, double scale) {
+      return mamba(*block.mamba, "mamba.", read, width, residual, scale);
+    });
   if (x && block.cross)
     x = around(x, "norm_cross", [&](Value read, Value residual, double scale) {
       return attention(*block.cross, "cross.", read, width, residual, scale);
@@ -694,6 +704,8 @@ Value LayerImporter::build(Value input) {
     return ffn(*op, "", input, width, /*residual=*/Value());
   if (const auto *op = std::get_if<spec::MoE>(&layer.op))
     return moe(*op, "", input, width, /*residual=*/Value());
+  if (const auto *op = std::get_if<spec::Mamba>(&layer.op))
+    return mamba(*op, "", input, width, /*residual=*/Value());
   return attention(std::get<spec::Attention>(layer.op), "", input, width,
                    /*residual=*/Value());
 }

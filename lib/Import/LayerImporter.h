@@ -24,6 +24,8 @@ const spec::Attention *getCrossAttention(const spec::Layer &layer);
 
 /// The rotary positions of a layer, of its attention or standing alone.
 const spec::Rope *getRope(const spec::Layer &layer);
+/// The state space of a layer, if it has one.
+const spec::Mamba *getMamba(const spec::Layer &layer);
 
 /// What the ops of a layer read besides the activations, as values of the
 /// function they are made in. Null where the layer has no use for it.
@@ -118,6 +120,9 @@ private:
   mlir::Value ffn(const spec::FFN &ffn, llvm::StringRef prefix,
                   mlir::Value input, int64_t width, mlir::Value residual,
                   double scale = 1);
+  mlir::Value mamba(const spec::Mamba &mamba, llvm::StringRef prefix,
+                    mlir::Value input, int64_t width, mlir::Value residual,
+                    double scale = 1);
   /// With `heads` the norm has a gamma (and beta) for each of them.
   mlir::Value norm(const spec::Norm &norm, llvm::StringRef prefix,
                    mlir::Value input, int64_t heads = 0);

@@ -34,6 +34,7 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createUnfuseAttention());
   }
   pm.addPass(createDecomposeFFN());
+  pm.addPass(createDecomposeRecurrent());
   PackWeightsOptions pack;
   pack.panelWidth = options.target.getTileColumns();
   pm.addPass(createPackWeights(pack));
@@ -93,6 +94,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
+  pm.addPass(createHoistBuffers());
   pm.addPass(createPlanFrames());
   pm.addPass(createDistributeThreads());
   pm.addPass(createCanonicalizerPass());

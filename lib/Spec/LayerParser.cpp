@@ -47,6 +47,13 @@ void LayerParser::parse(const Object &object, size_t index) {
     layer.op = parseNorm(*options, NormKind::RMSNorm, NormKind::RMSNorm);
   } else if (auto options = object.object("linear")) {
     layer.op = parseLinear(*options);
+  } else if (auto options = object.object("recurrent")) {
+    layer.op = parseRecurrent(*options);
+  } else if (auto options = object.object("scan")) {
+    layer.op = parseScan(*options);
+  } else if (auto options = object.object("mamba")) {
+    needTokens(*options);
+    layer.op = parseMamba(*options);
   } else if (!parseVision(object, layer) && !parseFunction(object, layer)) {
     width = std::nullopt; // its options are no object
   }
@@ -61,7 +68,9 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Conv>(layer.op) ||
                 std::holds_alternative<Add>(layer.op) ||
                 std::holds_alternative<Similarity>(layer.op) ||
-                std::holds_alternative<CrossEntropy>(layer.op);
+                std::holds_alternative<CrossEntropy>(layer.op) ||
+                std::holds_alternative<Recurrent>(layer.op) ||
+                std::holds_alternative<Scan>(layer.op);
     const auto *attention = std::get_if<Attention>(&layer.op);
     if (once || (attention && !attention->projections))
       object.error("repeat", "this kind of layer cannot repeat");
@@ -534,6 +543,8 @@ Block LayerParser::parseBlock(const Object &object) {
     block.norm.location = object.getLocation();
   if (auto attention = object.object("attention"))
     block.attention = parseAttention(*attention, Place::Self);
+  if (auto mamba = object.object("mamba"))
+    block.mamba = parseMamba(*mamba);
   if (auto cross = object.object("cross"))
     block.cross = parseAttention(*cross, Place::Cross);
   if (auto ffn = object.object("ffn"))
@@ -543,9 +554,13 @@ Block LayerParser::parseBlock(const Object &object) {
 
   if (object.has("ffn") && object.has("moe"))
     object.error("moe", "takes the place of 'ffn'; a block has one of them");
-  if (!object.has("attention") && !object.has("cross") && !object.has("ffn") &&
-      !object.has("moe"))
-    object.error("block has no sublayer; give it attention, cross, ffn or moe");
+  if (object.has("attention") && object.has("mamba"))
+    object.error("mamba", "takes the place of 'attention'; a block has one of "
+                          "them");
+  if (!object.has("attention") && !object.has("mamba") &&
+      !object.has("cross") && !object.has("ffn") && !object.has("moe"))
+    object.error("block has no sublayer; give it attention, mamba, cross, ffn "
+                 "or moe");
   if (block.placement == Placement::Parallel) {
     if (object.has("cross"))
       object.error("cross", "cannot be in a parallel block, which runs "

@@ -81,6 +81,19 @@ private:
   Function parseRotary(const Object &object);
   CrossEntropy parseCrossEntropy(const Object &object);
 
+  Recurrent parseRecurrent(const Object &object);
+  Scan parseScan(const Object &object);
+  Mamba parseMamba(const Object &object);
+  ScanStep parseStep(const Object &object, bool inLoop);
+  ScanCell parseCell(const Object &object);
+  ScanAttend parseAttend(const Object &object);
+  ScanLinear parseScanLinear(const Object &object);
+  std::vector<std::string> parseNames(const Object &object, const char *key);
+  std::map<std::string, std::string> parseInitial(const Object &object);
+  int64_t findTokens(const Object &object);
+  std::vector<const Stream *> earlierStreams() const;
+  std::map<std::string, FurtherResult> earlierResults() const;
+
   const TensorSpec *findInput(const Object &object, const char *key);
   const Layer *findEmbedding(const std::string &name) const;
   const Layer *findSource(const Object &object);

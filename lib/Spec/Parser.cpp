@@ -288,6 +288,11 @@ bool ModelParser::isOutput(const std::string &target, const Value &value,
     if (layer.name == target)
       return true;
     names.push_back(layer.name);
+    for (const FurtherResult &further : furtherResults(layer)) {
+      names.push_back(layer.name + "." + further.name);
+      if (names.back() == target)
+        return true;
+    }
     if (target != layer.name + ".lse")
       continue;
     const auto *attention = std::get_if<Attention>(&layer.op);

@@ -206,6 +206,21 @@ static Json print(const MoE &moe) {
   return json;
 }
 
+static Json print(const Mamba &mamba) {
+  Json json = Json::object();
+  json["inner"] = mamba.inner;
+  json["states"] = mamba.states;
+  json["kernel"] = mamba.kernel;
+  json["rank"] = mamba.rank;
+  if (mamba.bias)
+    json["bias"] = true;
+  if (!mamba.convBias)
+    json["conv_bias"] = false;
+  if (mamba.norm)
+    json["norm"] = print(*mamba.norm, /*withKind=*/true);
+  return json;
+}
+
 static Json toJson(const Block &block, int64_t width) {
   Json json = Json::object();
   json["placement"] = stringify(block.placement);
@@ -216,6 +231,8 @@ static Json toJson(const Block &block, int64_t width) {
   json["norm"] = print(block.norm, /*withKind=*/true);
   if (block.attention)
     json["attention"] = print(*block.attention, width);
+  if (block.mamba)
+    json["mamba"] = print(*block.mamba);
   if (block.cross)
     json["cross"] = print(*block.cross, width);
   if (block.ffn)
@@ -337,6 +354,83 @@ static Json print(const Function &function, int64_t width) {
   return json;
 }
 
+static Json print(const Recurrent &recurrent) {
+  Json json = Json::object();
+  json["cell"] = stringify(recurrent.cell);
+  json["width"] = recurrent.width;
+  if (recurrent.layers != 1)
+    json["layers"] = recurrent.layers;
+  if (recurrent.bidirectional)
+    json["bidirectional"] = true;
+  if (!recurrent.bias)
+    json["bias"] = false;
+  if (!recurrent.initial.empty())
+    json["initial"] = recurrent.initial;
+  return json;
+}
+
+static Json print(const ScanStep &step) {
+  Json json = Json::object(), options = Json::object();
+  if (const auto *op = std::get_if<ScanCell>(&step.op)) {
+    options["cell"] = stringify(op->cell);
+    options["width"] = op->width;
+    options["inputs"] = op->inputs;
+    if (!op->bias)
+      options["bias"] = false;
+    json["cell"] = std::move(options);
+  } else if (const auto *op = std::get_if<ScanAttend>(&step.op)) {
+    options["score"] = stringify(op->score);
+    options["query"] = op->query;
+    options["source"] = op->source;
+    if (op->score == ScoreKind::Additive || op->score == ScoreKind::Concat) {
+      options["width"] = op->width;
+      options["activation"] = stringify(op->activation);
+    }
+    if (op->queryBias)
+      options["query_bias"] = true;
+    if (op->scoreBias)
+      options["score_bias"] = true;
+    if (op->keyBias)
+      options["key_bias"] = true;
+    json["attend"] = std::move(options);
+  } else if (const auto *op = std::get_if<ScanLinear>(&step.op)) {
+    options["inputs"] = op->inputs;
+    options["out"] = op->out;
+    if (op->bias)
+      options["bias"] = true;
+    if (op->activation != Activation::Identity)
+      options["activation"] = stringify(op->activation);
+    if (!op->multiply.empty())
+      options["multiply"] = op->multiply;
+    if (!op->add.empty())
+      options["add"] = op->add;
+    json["linear"] = std::move(options);
+  } else {
+    options["source"] = std::get<ScanMean>(step.op).source;
+    json["mean"] = std::move(options);
+  }
+  json["name"] = step.name;
+  return json;
+}
+
+static Json print(const std::vector<ScanStep> &steps) {
+  Json json = Json::array();
+  for (const ScanStep &step : steps)
+    json.push_back(print(step));
+  return json;
+}
+
+static Json print(const Scan &scan) {
+  Json json = Json::object();
+  if (!scan.start.empty())
+    json["start"] = print(scan.start);
+  if (!scan.initial.empty())
+    json["initial"] = scan.initial;
+  json["steps"] = print(scan.steps);
+  json["result"] = scan.result;
+  return json;
+}
+
 static Json print(const WeightSource &source) {
   bool all = source.begin == 0 && source.end < 0;
   if (!source.transposed && all)
@@ -394,6 +488,12 @@ static Json print(const Layer &layer) {
                              {"ignore_index", op->ignore}};
   else if (const auto *op = std::get_if<Function>(&layer.op))
     json[stringify(op->kind)] = print(*op, layer.inputWidth);
+  else if (const auto *op = std::get_if<Recurrent>(&layer.op))
+    json["recurrent"] = print(*op);
+  else if (const auto *op = std::get_if<Scan>(&layer.op))
+    json["scan"] = print(*op);
+  else if (const auto *op = std::get_if<Mamba>(&layer.op))
+    json["mamba"] = print(*op);
   json["name"] = layer.name;
   if (layer.repeat != 1)
     json["repeat"] = layer.repeat;

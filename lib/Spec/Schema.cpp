@@ -244,7 +244,7 @@ static const ObjectType &ffnType() {
 static const ObjectType &blockType() {
   static const ObjectType type{
       "block",
-      "Sublayers with norms and residual connections: attention, then "
+      "Sublayers with norms and residual connections: attention or mamba, then "
       "cross-attention, then ffn or moe, each if given.",
       {
           {"placement", choice({"pre", "post", "peri", "parallel", "branch"}),
@@ -258,6 +258,7 @@ static const ObjectType &blockType() {
            "or its norm; default input"},
           {"norm", object(normType()), "default a layer_norm"},
           {"attention", object(attentionType()), "self-attention"},
+          {"mamba", object(mambaType()), "state space, in place of attention"},
           {"cross", object(attentionType()),
            "cross-attention to the stream 'source'"},
           {"ffn", object(ffnType()), "feed-forward"},
@@ -380,6 +381,9 @@ static const ObjectType &layerType() {
           {"softmax", object(softmaxType()), "softmax alone"},
           {"rotary", object(rotaryType()), "rotary positions alone"},
           {"cross_entropy", object(crossEntropyType()), "loss"},
+          {"recurrent", object(recurrentType()), "recurrent layers"},
+          {"scan", object(scanType()), "a loop over tokens"},
+          {"mamba", object(mambaType()), "state space alone"},
           {"name", string(),
            "prefix of its weights; {i} is the number of the repeat; default "
            "layers.<index>"},
@@ -391,11 +395,11 @@ static const ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding", "positions",    "block",        "cycle",      "attention",
-       "ffn",       "moe",          "norm",         "layer_norm", "rms_norm",
-       "linear",    "pool",         "class_tokens", "conv",       "batch_norm",
-       "add",       "l2_norm",      "similarity",   "activation", "softmax",
-       "rotary",    "cross_entropy"},
+      {"embedding", "positions",     "block",        "cycle",      "attention",
+       "ffn",       "moe",           "norm",         "layer_norm", "rms_norm",
+       "linear",    "pool",          "class_tokens", "conv",       "batch_norm",
+       "add",       "l2_norm",       "similarity",   "activation", "softmax",
+       "rotary",    "cross_entropy", "recurrent",    "scan",       "mamba"},
       "kind"};
   return type;
 }
@@ -472,7 +476,8 @@ const ObjectType &modelType() {
           {"streams", map(object(streamType())),
            "several sequences of layers, each after those it reads"},
           {"outputs", map(string()),
-           "name to layer, '<layer>.lse' or hidden_states; default the last "
+           "name to layer, '<layer>.lse', a further result of a recurrent "
+           "layer or hidden_states; default the last "
            "layer, as logits if it is a vocabulary head, else as "
            "last_hidden_state"},
           {"dtype", choice({"f32", "f16", "bf16"}),
@@ -496,9 +501,11 @@ const std::vector<const ObjectType *> &objectTypes() {
       &poolType(),       &classTokensType(),  &convType(),
       &batchNormType(),  &addType(),          &l2NormType(),
       &similarityType(), &activationType(),   &softmaxType(),
-      &rotaryType(),     &crossEntropyType(), &weightSourceType(),
-      &layerType(),      &inputType(),        &streamType(),
-      &generationType()};
+      &rotaryType(),     &crossEntropyType(), &recurrentType(),
+      &scanCellType(),   &scanAttendType(),   &scanLinearType(),
+      &scanMeanType(),   &scanStepType(),     &scanType(),
+      &mambaType(),      &weightSourceType(), &layerType(),
+      &inputType(),      &streamType(),       &generationType()};
   return types;
 }
 

@@ -86,6 +86,16 @@ const ObjectType &softmaxType();
 const ObjectType &rotaryType();
 const ObjectType &crossEntropyType();
 
+/// Tables of recurrent layers (RecurrentSchema.cpp), parts first.
+const ObjectType &recurrentType();
+const ObjectType &scanCellType();
+const ObjectType &scanAttendType();
+const ObjectType &scanLinearType();
+const ObjectType &scanMeanType();
+const ObjectType &scanStepType();
+const ObjectType &scanType();
+const ObjectType &mambaType();
+
 } // namespace attune::spec
 
 #endif // ATTUNE_LIB_SPEC_SCHEMATYPES_H

@@ -95,6 +95,68 @@ public:
       roles.push_back({prefix + "shared_gate.weight", 1, width});
   }
 
+  void cell(const std::string &prefix, const std::string &suffix, CellKind kind,
+            int64_t width, int64_t inputs, bool bias) {
+    int64_t rows = numGates(kind) * width;
+    roles.push_back({prefix + "weight_ih" + suffix, rows, inputs});
+    roles.push_back({prefix + "weight_hh" + suffix, rows, width});
+    if (!bias)
+      return;
+    roles.push_back({prefix + "bias_ih" + suffix, rows, 0});
+    roles.push_back({prefix + "bias_hh" + suffix, rows, 0});
+  }
+
+  void recurrent(const Recurrent &op, int64_t width) {
+    for (int64_t layer = 0; layer < op.layers; ++layer) {
+      std::string suffix = "_l" + std::to_string(layer);
+      cell("", suffix, op.cell, op.width, width, op.bias);
+      if (op.bidirectional)
+        cell("", suffix + "_reverse", op.cell, op.width, width, op.bias);
+      width = op.bidirectional ? 2 * op.width : op.width;
+    }
+  }
+
+  void attend(const std::string &prefix, const ScanAttend &op) {
+    if (op.score == ScoreKind::General) {
+      projection(prefix + "key.", op.queryWidth, op.sourceWidth, op.keyBias);
+    } else if (op.score == ScoreKind::Additive) {
+      projection(prefix + "query.", op.width, op.queryWidth, op.queryBias);
+      projection(prefix + "key.", op.width, op.sourceWidth, op.keyBias);
+    } else if (op.score == ScoreKind::Concat) {
+      projection(prefix, op.width, op.queryWidth + op.sourceWidth, op.keyBias);
+    }
+    if (op.score == ScoreKind::Additive || op.score == ScoreKind::Concat)
+      projection(prefix + "score.", 1, op.width, op.scoreBias);
+  }
+
+  void steps(const std::vector<ScanStep> &steps) {
+    for (const ScanStep &step : steps) {
+      std::string prefix = step.name + ".";
+      if (const auto *op = std::get_if<ScanCell>(&step.op))
+        cell(prefix, "", op->cell, op->width, step.inputWidth, op->bias);
+      else if (const auto *op = std::get_if<ScanAttend>(&step.op))
+        attend(prefix, *op);
+      else if (const auto *op = std::get_if<ScanLinear>(&step.op))
+        projection(prefix, op->out, step.inputWidth, op->bias);
+    }
+  }
+
+  void mamba(const std::string &prefix, const Mamba &op, int64_t width) {
+    projection(prefix + "in_proj.", 2 * op.inner, width, op.bias);
+    projection(prefix + "conv1d.", op.inner, op.kernel, op.convBias);
+    projection(prefix + "x_proj.", op.rank + 2 * op.states, op.inner,
+               /*bias=*/false);
+    if (op.norm) {
+      norm(prefix + "dt_norm.", *op.norm, op.rank);
+      norm(prefix + "b_norm.", *op.norm, op.states);
+      norm(prefix + "c_norm.", *op.norm, op.states);
+    }
+    projection(prefix + "dt_proj.", op.inner, op.rank, /*bias=*/true);
+    roles.push_back({prefix + "A_log", op.inner, op.states});
+    roles.push_back({prefix + "D", op.inner, 0});
+    projection(prefix + "out_proj.", width, op.inner, op.bias);
+  }
+
   void ffn(const std::string &prefix, const FFN &op, int64_t width) {
     if (op.gated)
       projection(prefix + "gate.", op.width, width, op.bias);
@@ -112,6 +174,10 @@ public:
     if (block.attention) {
       blockNorm("norm1", block, width);
       attention("attention.", *block.attention, width);
+    }
+    if (block.mamba) {
+      blockNorm("norm1", block, width);
+      mamba("mamba.", *block.mamba, width);
     }
     if (block.cross) {
       blockNorm("norm_cross", block, width);
@@ -166,6 +232,13 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   } else if (const auto *op = std::get_if<Similarity>(&layer.op)) {
     if (op->temperature)
       list.roles.push_back({"scale", 1, 0});
+  } else if (const auto *op = std::get_if<Recurrent>(&layer.op)) {
+    list.recurrent(*op, width);
+  } else if (const auto *op = std::get_if<Scan>(&layer.op)) {
+    list.steps(op->start);
+    list.steps(op->steps);
+  } else if (const auto *op = std::get_if<Mamba>(&layer.op)) {
+    list.mamba("", *op, width);
   }
   return list.roles;
 }

@@ -201,4 +201,32 @@ const char *stringify(Function::Kind kind) {
   return "";
 }
 
+const char *stringify(CellKind kind) {
+  switch (kind) {
+  case CellKind::Rnn:
+    return "rnn";
+  case CellKind::RnnRelu:
+    return "rnn_relu";
+  case CellKind::Gru:
+    return "gru";
+  case CellKind::Lstm:
+    return "lstm";
+  }
+  return "";
+}
+
+const char *stringify(ScoreKind kind) {
+  switch (kind) {
+  case ScoreKind::Dot:
+    return "dot";
+  case ScoreKind::General:
+    return "general";
+  case ScoreKind::Additive:
+    return "additive";
+  case ScoreKind::Concat:
+    return "concat";
+  }
+  return "";
+}
+
 } // namespace attune::spec

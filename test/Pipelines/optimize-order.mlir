@@ -3,6 +3,7 @@
 
 // CHECK: attune-fuse-attention
 // CHECK: attune-decompose-ffn
+// CHECK: attune-decompose-recurrent
 // CHECK: attune-pack-weights{panel-width=16}
 // CHECK: canonicalize
 // CHECK: cse

@@ -11,6 +11,7 @@
 // CHECK: attune-fold-views
 // CHECK: attune-copies-to-loops
 // CHECK: convert-linalg-to-parallel-loops
+// CHECK: attune-hoist-buffers
 // CHECK: attune-plan-frames
 // CHECK: attune-distribute-threads
 // CHECK: canonicalize

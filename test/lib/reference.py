@@ -23,6 +23,7 @@ import subprocess
 import sys
 import zlib
 
+import reference_recurrent
 import tensors
 
 
@@ -353,8 +354,10 @@ class Layer:
             if "moe" in block:
                 return self.moe(x, block["moe"], "moe.")
             return self.ffn(x, block["ffn"], "ffn.")
+        def mix(x):
+            return reference_recurrent.mamba(self, x, block["mamba"], "mamba.")
         parts = [(key, role, f) for key, role, f in (
-            ("attention", "norm1", attend), ("cross", "norm_cross", cross),
+            ("attention", "norm1", attend), ("mamba", "norm1", mix), ("cross", "norm_cross", cross),
             ("ffn", "norm2", feed), ("moe", "norm2", feed)) if key in block]
         if place == "parallel":
             total = rows
@@ -443,7 +446,7 @@ class Model:
         flat = list(data[batch * each:(batch + 1) * each])
         if len(shape) == 2:
             return flat
-        return [flat[i:i + shape[2]] for i in range(0, each, shape[2])]
+        return [flat[i:i + shape[-1]] for i in range(0, each, shape[-1])]
 
     def positions(self, rows, options, layer):
         width, offset = len(rows[0]), options.get("offset", 0)
@@ -466,7 +469,7 @@ class Model:
 
     def run_one(self, batch):
         """Results by layer name for one sequence of the batch."""
-        results, ends, embeddings = {}, {}, {}
+        results, ends, embeddings, self.further = {}, {}, {}, {}
         several = "streams" in self.spec
         for title, stream in self.streams().items():
             rows = None
@@ -485,6 +488,7 @@ class Model:
                 results[name] = rows
                 self.last = name
             ends[title] = rows
+        results.update(self.further)
         return results
 
     def run_layer(self, one, rows, start, batch, ends, embeddings):
@@ -532,6 +536,16 @@ class Model:
             return Loss(-math.log(softmax(row)[t])
                         for row, t in zip(rows, targets)
                         if t != options.get("ignore_index", -100))
+        if "mamba" in layer:
+            return reference_recurrent.mamba(one, rows, layer["mamba"], "")
+        if "recurrent" in layer:
+            return reference_recurrent.recurrent(one, rows, layer["recurrent"],
+                                                 self.further)
+        if "scan" in layer:
+            return reference_recurrent.scan(
+                one, rows, layer["scan"], self.further,
+                lambda name: ends[name] if name in ends
+                else self.rows_of(name, batch), ACTIVATIONS)
         sys.exit(f"reference.py does not know the layer {sorted(layer)}")
 
     def run(self):

@@ -12,6 +12,8 @@ Masks of torch are true where a token is hidden, Attune's where it is seen.
 """
 import array
 
+import recurrent_specs
+
 
 def inverted(tensor):
     dtype, shape, raw = tensor
@@ -340,4 +342,4 @@ def describe(name, case, fixtures):
     for prefix, build in BY_PREFIX.items():
         if name.startswith(prefix):
             return build(name, case, fixtures)
-    return None
+    return recurrent_specs.describe(name, case, fixtures)

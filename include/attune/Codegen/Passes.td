@@ -77,6 +77,22 @@ def FoldViews : Pass<"attune-fold-views", "::mlir::ModuleOp"> {
   }];
 }
 
+def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
+  let summary = "Buffers of a loop that all threads run stand before it";
+  let description = [{
+    Needs: bufferized code.
+    Gives: every memref.alloc inside scf.for, but in no parallel loop, moved in
+    front of the outermost such loop, together with what computes its size, if
+    that does not change from turn to turn. One buffer then serves all turns,
+    and all threads see the same one. A buffer that a turn hands to the next one
+    stays where it is, since two of it are alive at once.
+    Keeps: values.
+  }];
+  let statistics = [
+    Statistic<"numHoisted", "num-hoisted", "Buffers moved out of loops">,
+  ];
+}
+
 def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
   let summary = "Lay temporary buffers out in one frame per function";
   let description = [{

@@ -220,12 +220,32 @@ struct MoE {
 };
 
 /// Branch: x + norm(f(x)), a norm of the result alone.
+/// The selective state space of Mamba (Gu and Dao 2023) on `inner` channels.
+/// Roles, with the names of its checkpoints: "in_proj.weight" [2*inner, D],
+/// "conv1d.weight" [inner, kernel], "conv1d.bias", "x_proj.weight"
+/// [rank + 2*states, inner], "dt_proj.weight" [inner, rank], "dt_proj.bias",
+/// "A_log" [inner, states], "D" [inner], "out_proj.weight" [D, inner]; "bias"
+/// of in_proj and out_proj if asked for.
+struct Mamba {
+  int64_t inner = 0; ///< default twice D
+  int64_t states = 16;
+  int64_t kernel = 4;
+  int64_t rank = 0; ///< of the step sizes; default D / 16, rounded up
+  bool bias = false;
+  bool convBias = true;
+  /// Jamba: the step sizes' input, B and C are normed; roles "dt_norm.*",
+  /// "b_norm.*", "c_norm.*".
+  std::optional<Norm> norm;
+  SourceLocation location;
+};
+
 enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
 /// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*"; peri
 /// placement adds "norm1_post.*", "norm2_post.*", "norm_cross_post.*". Only the
 /// sublayers that the block has bring a norm. Sublayer roles are prefixed
-/// "attention.", "cross.", "ffn.", "moe."; a block has an FFN or a mixture.
+/// "attention.", "mamba.", "cross.", "ffn.", "moe."; a block has attention or a
+/// state space, an FFN or a mixture.
 struct Block {
   Placement placement = Placement::Pre;
   double residualScale = 1; ///< of what sublayers add to x
@@ -233,6 +253,7 @@ struct Block {
   bool residualOfNorm = false;
   Norm norm;
   std::optional<Attention> attention;
+  std::optional<Mamba> mamba; ///< in place of `attention`
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
   std::optional<MoE> moe; ///< in place of `ffn`
@@ -332,6 +353,82 @@ struct Function {
   std::optional<Rope> rope; ///< rotary only
 };
 
+enum class CellKind { Rnn, RnnRelu, Gru, Lstm };
+/// Gates of a cell, each as wide as its state.
+int64_t numGates(CellKind kind);
+
+/// Recurrent layers over the tokens, as torch.nn.RNN, GRU and LSTM define them.
+/// Roles, with their names there: "weight_ih_l0" [gates*width, D],
+/// "weight_hh_l0" [gates*width, width], "bias_ih_l0" and "bias_hh_l0";
+/// "_reverse" behind those of the backward direction. States are called
+/// "h_l0", "c_l0" (lstm), "h_l0_reverse" and so on.
+struct Recurrent {
+  CellKind cell = CellKind::Gru;
+  int64_t width = 0;
+  int64_t layers = 1;
+  bool bidirectional = false;
+  bool bias = true;
+  /// State to what it starts from: a further result of an earlier layer. The
+  /// rest start from zeros.
+  std::map<std::string, std::string> initial;
+  SourceLocation location;
+};
+
+/// Steps of a scan read "input", each other by name, "<cell>.cell", and last
+/// states of earlier layers as "<layer>.<state>".
+/// Roles: "weight_ih" [gates*width, inputs], "weight_hh", "bias_ih", "bias_hh".
+struct ScanCell {
+  CellKind cell = CellKind::Gru;
+  int64_t width = 0;
+  std::vector<std::string> inputs; ///< side by side
+  bool bias = true;
+};
+enum class ScoreKind { Dot, General, Additive, Concat };
+/// The context vector of `query` over the tokens of `source`, a stream or a
+/// float input. Roles: general "key.weight" [query's width, source's]; additive
+/// "query.weight" [width, ...], "key.weight", "score.weight" [1, width] and the
+/// biases asked for; concat has the first two side by side as "weight".
+struct ScanAttend {
+  ScoreKind score = ScoreKind::Additive;
+  std::string query, source;
+  int64_t queryWidth = 0, sourceWidth = 0;
+  int64_t width = 0; ///< additive, concat
+  Activation activation = Activation::Tanh;
+  bool queryBias = false, keyBias = false, scoreBias = false;
+};
+/// act(x W + b) * multiply + add. Roles "weight" and "bias".
+struct ScanLinear {
+  std::vector<std::string> inputs; ///< side by side
+  int64_t out = 0;
+  bool bias = false;
+  Activation activation = Activation::Identity;
+  std::string multiply, add; ///< other values, may be empty
+};
+/// The mean of a stream's tokens or of a float input's (`start` only).
+struct ScanMean {
+  std::string source;
+  int64_t sourceWidth = 0;
+};
+struct ScanStep {
+  std::string name;
+  std::variant<ScanCell, ScanAttend, ScanLinear, ScanMean> op;
+  int64_t inputWidth = 0; ///< cell, linear: channels of all `inputs`
+  int64_t width = 0;      ///< channels of its value
+  SourceLocation location;
+};
+/// A loop over tokens whose body is `steps`. A name stands for the value that
+/// its step last gave: read before its step, that is the previous token's, so
+/// it is a state. States start from `initial` or zeros. Roles are those of the
+/// steps with "<step>." before them.
+struct Scan {
+  std::vector<ScanStep> start; ///< once, before the loop
+  std::vector<ScanStep> steps;
+  /// State to a step of `start` or a further result of an earlier layer.
+  std::map<std::string, std::string> initial;
+  std::vector<std::string> result; ///< side by side
+  SourceLocation location;
+};
+
 /// One entry of "layers". `{i}` in `name` and in the tensors of `weights` is
 /// replaced by the number of the repeat: `first`, `first + 1`, ... A layer of a
 /// file that gives no name is called "layers.<index>"
@@ -343,7 +440,7 @@ struct Layer {
   int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
                Pool, ClassTokens, Conv, BatchNorm, Add, L2Norm, Similarity,
-               CrossEntropy, Function>
+               CrossEntropy, Recurrent, Scan, Mamba, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -417,6 +514,18 @@ std::vector<WeightSource> resolveWeight(const Layer &layer,
 /// its own name. Null if there is none.
 const Layer *findResult(const std::vector<Stream> &streams,
                         const std::string &name);
+/// A result that a layer gives besides the stream.
+struct FurtherResult {
+  std::string name;   ///< behind "<layer name>."
+  bool tokens = true; ///< one vector per token, else one per sequence
+  int64_t width = 0;  ///< channels; 0: one per token of a source
+};
+/// Last states of a recurrent layer; of a scan, every step's value,
+/// "<cell>.cell" and the attention weights "<attend>.weights".
+std::vector<FurtherResult> furtherResults(const Layer &layer);
+/// The names of a scan that are read before their step gives them a value, and
+/// the states of its cells.
+std::vector<std::string> statesOf(const Scan &scan);
 
 /// Parses and validates a description. Reports every error it can find with
 /// file, line, column and JSON pointer; returns nothing if there was one.
@@ -448,6 +557,8 @@ const char *stringify(SinusoidLayout layout);
 const char *stringify(PositionCount count);
 const char *stringify(PoolKind kind);
 const char *stringify(Function::Kind kind);
+const char *stringify(CellKind kind);
+const char *stringify(ScoreKind kind);
 
 } // namespace attune::spec
 

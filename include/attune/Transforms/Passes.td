@@ -79,4 +79,23 @@ def DecomposeFFN : Pass<"attune-decompose-ffn"> {
   ];
 }
 
+def DecomposeRecurrent : Pass<"attune-decompose-recurrent"> {
+  let summary = "Write recurrences as loops over tokens";
+  let description = [{
+    Needs: nothing.
+    Gives: for each `recurrent` an scf.for over the tokens whose step is one
+    `linear` (the product with the state) and one `recurrent_cell`, which carries
+    the sequence and the states; tokens that do not count are zeroed after it.
+    Keeps: the numbers exactly, it is the definition of the op.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numDecomposed", "num-decomposed", "Recurrences taken apart">,
+  ];
+}
+
 #endif // ATTUNE_TRANSFORMS_PASSES

@@ -38,6 +38,8 @@ struct ConvertAttuneToVector final
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);
+    populateRecurrentPatterns(patterns, lowering);
+    populateStateSpacePatterns(patterns, lowering);
     populateRelativeBiasPatterns(patterns);
     populateTokenPatterns(patterns, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

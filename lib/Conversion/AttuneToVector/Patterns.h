@@ -31,7 +31,11 @@ void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateRecurrentPatterns(mlir::RewritePatternSet &,
+                               const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateStateSpacePatterns(mlir::RewritePatternSet &,
+                                const VectorLowering &);
 void populateRelativeBiasPatterns(mlir::RewritePatternSet &);
 void populateTokenPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 

@@ -166,7 +166,9 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "8:3 error: /layers/3: has no kind; expected one of embedding, "
       "positions, block, cycle, attention, ffn, moe, norm, layer_norm, "
       "rms_norm, linear, pool, class_tokens, conv, batch_norm, add, l2_norm, "
-      "similarity, activation, softmax, rotary, cross_entropy\n");
+      "similarity, activation, softmax, rotary, cross_entropy, recurrent, "
+      "scan, "
+      "mamba\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
@@ -341,7 +343,7 @@ TEST(LayerErrors, BareAttention) {
 TEST(LayerErrors, Kinds) {
   EXPECT_EQ(layerErrors(R"({"block": {}})"),
             "/layers/0/block: block has no sublayer; give it attention, "
-            "cross, ffn or moe");
+            "mamba, cross, ffn or moe");
   EXPECT_EQ(layerErrors(R"({"block": {"placement": "parallel",
                             "ffn": {"width": 4}}})"),
             "/layers/0/block/placement: a parallel block needs attention and "

@@ -1,0 +1,89 @@
+//===- AttuneStateSpaceOps.cpp - Verifiers of state spaces ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneChecks.h"
+#include "Attune/AttuneShapes.h"
+
+using namespace mlir;
+using namespace attune;
+
+#define GET_OP_CLASSES
+#include "Attune/AttuneStateSpaceOps.cpp.inc"
+
+void AttuneDialect::registerStateSpaceOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneStateSpaceOps.cpp.inc"
+      >();
+}
+
+LogicalResult CausalConvOp::verify() {
+  // V1
+  NamedSize channels{getInput(), 2, "input", "channels"};
+  if (failed(
+          sameSize(*this, {getWeight(), 0, "weight", "channels"}, channels)) ||
+      (getBias() &&
+       failed(sameSize(*this, {getBias(), 0, "bias", "channels"}, channels))))
+    return failure();
+  // V2
+  for (auto [dim, what] : {std::pair(0, "batch size"), std::pair(1, "tokens")})
+    if (getKeep() && failed(sameSize(*this, {getKeep(), dim, "keep", what},
+                                     {getInput(), dim, "input", what})))
+      return failure();
+  return success();
+}
+
+LogicalResult
+CausalConvOp::reifyResultShapes(OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAs(builder, getLoc(), getResult(), getInput(), shapes);
+}
+
+LogicalResult SelectiveScanOp::verify() {
+  const char *const sizes[] = {"batch size", "tokens", "channels"};
+  auto like = [&](Value value, StringRef owner, int64_t dims) {
+    for (int64_t dim = 0; dim < dims; ++dim)
+      if (failed(sameSize(*this, {value, dim, owner, sizes[dim]},
+                          {getInput(), dim, "input", sizes[dim]})))
+        return failure();
+    return success();
+  };
+  // V3
+  if (failed(like(getStep(), "step", 3)) ||
+      (getGate() && failed(like(getGate(), "gate", 3))) ||
+      failed(like(getResult(), "result", 3)))
+    return failure();
+  // V4
+  NamedSize states{getALog(), 1, "a_log", "states"};
+  for (auto [value, owner] : {std::pair(getB(), "b"), std::pair(getC(), "c")})
+    if (failed(like(value, owner, 2)) ||
+        failed(sameSize(*this, {value, 2, owner, "states"}, states)))
+      return failure();
+  // V5
+  NamedSize channels{getInput(), 2, "input", "channels"};
+  if (failed(sameSize(*this, {getALog(), 0, "a_log", "channels"}, channels)) ||
+      failed(sameSize(*this, {getSkip(), 0, "skip", "channels"}, channels)))
+    return failure();
+  // V6
+  for (auto [value, owner] :
+       {std::pair(getState(), "state"), std::pair(getLast(), "last state")})
+    if (value &&
+        (failed(like(value, owner, 1)) ||
+         failed(sameSize(*this, {value, 1, owner, "states"}, states)) ||
+         failed(sameSize(*this, {value, 2, owner, "channels"}, channels))))
+      return failure();
+  return success();
+}
+
+LogicalResult
+SelectiveScanOp::reifyResultShapes(OpBuilder &builder,
+                                   ReifiedRankedShapedTypeDims &shapes) {
+  if (failed(reifyAs(builder, getLoc(), getResult(), getInput(), shapes)))
+    return failure();
+  return reifySizes(builder, getLoc(), getLast(),
+                    {{getInput(), 0}, {getALog(), 1}, {getInput(), 2}}, shapes);
+}

@@ -1,0 +1,97 @@
+//===- AttuneStateSpaceOps.td - Selective state spaces -------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_STATE_SPACE_OPS_TD
+#define ATTUNE_STATE_SPACE_OPS_TD
+
+include "AttuneTypes.td"
+
+// Numbers of each channel.
+def Attune_PerChannel : RankedTensorOf<[F32, F16, BF16],
+    [HasAnyRankOfPred<[2]>], "[channels, count] tensor">;
+
+def Attune_CausalConvOp : Attune_Op<"causal_conv",
+    [Pure, Attune_Reify, AttrSizedOperandSegments,
+     AllTypesMatch<["input", "result"]>]> {
+  let summary = "Each channel convolved over the tokens up to its own";
+  let description = [{
+    `Y[b,t,c] = act(bias[c] + sum_k W[c,k] X[b, t-K+1+k, c])`, in f32, rounded
+    once. Tokens before the first are zeros, and so are those where `keep` is
+    false: what stands there is not read, and what is given there is zero.
+
+    Verifier rules (tests: `invalid-state-space.mlir`, one case per label):
+    - V1: W has X's channels, and so has the bias.
+    - V2: keep is [batch, tokens] of X.
+
+    ```mlir
+    %y = attune.causal_conv %x, %w bias %b : tensor<64xf32> activation <silu>
+       : tensor<?x?x64xf32>, tensor<64x4xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Tokens:$input, Attune_PerChannel:$weight,
+                       Optional<Attune_Channel>:$bias,
+                       Optional<Attune_KeepSteps>:$keep,
+                       DefaultValuedAttr<Attune_ActivationAttr,
+                                         "Activation::Identity">:$activation);
+  let results = (outs Attune_Tokens:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^ `:` type($bias))?
+    (`keep` $keep^ `:` type($keep))? `activation` $activation attr-dict
+    `:` type($input) `,` type($weight)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
+  let summary = "A state space whose step sizes depend on the input (Mamba)";
+  let description = [{
+    For each sequence b and channel c a state H of S numbers runs over the
+    tokens. With `dt = softplus(step[b,t,c])` and `A = -exp(a_log[c])`:
+
+    ```
+    H(t) = exp(dt A) H(t-1) + dt B[b,t] X[b,t,c]      S numbers
+    Y[b,t,c] = sum_s C[b,t,s] H(t)[s] + skip[c] X[b,t,c]
+    ```
+
+    and with a gate Z, Y times `silu(Z[b,t,c])`. H(-1) is `state` or zeros.
+    Arithmetic and states are f32. Gives Y, then the last H as
+    `[batch, S, channels]`: a scan may go on where another ended. The states of
+    the tokens between are nowhere: memory is that of the operands.
+
+    `step` is meant before its softplus, `a_log` as checkpoints have it, so that
+    no third tensor of their size is made on the way.
+
+    Verifier rules (tests: `invalid-state-space.mlir`, one case per label):
+    - V3: step, gate and Y have X's sizes.
+    - V4: B and C have X's batch and tokens and the states of a_log.
+    - V5: a_log and skip have X's channels.
+    - V6: states are [batch, S, channels].
+
+    ```mlir
+    %y, %last = attune.selective_scan %x step %d, a_log %a, b %b, c %c, skip %s
+       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<64x16xf32>, tensor<?x?x16xf32>,
+         tensor<?x?x16xf32>, tensor<64xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Steps:$input, Attune_Steps:$step,
+                       Attune_PerChannel:$a_log, Attune_Steps:$b,
+                       Attune_Steps:$c, Attune_Channel:$skip,
+                       Optional<Attune_Steps>:$gate,
+                       Optional<Attune_Steps>:$state);
+  let results = (outs Attune_Steps:$result, Attune_Steps:$last);
+  let assemblyFormat = [{
+    $input `step` $step `,` `a_log` $a_log `,` `b` $b `,` `c` $c `,`
+    `skip` $skip (`gate` $gate^ `:` type($gate))?
+    (`state` $state^ `:` type($state))? attr-dict `:` type($input) `,`
+    type($step) `,` type($a_log) `,` type($b) `,` type($c) `,` type($skip)
+    `->` type($result) `,` type($last)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTUNE_STATE_SPACE_OPS_TD

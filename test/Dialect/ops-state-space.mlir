@@ -1,0 +1,34 @@
+// RUN: attune-opt %s --verify-roundtrip | FileCheck %s
+
+// CHECK-LABEL: @conv(
+func.func @conv(%x: tensor<?x?x64xf32>, %w: tensor<64x4xf32>, %b: tensor<64xf32>, %k: tensor<?x?xi1>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.causal_conv %{{.+}}, %{{.+}} bias %{{.+}} : tensor<64xf32> keep %{{.+}} : tensor<?x?xi1> activation <silu> :
+  %y = attune.causal_conv %x, %w bias %b : tensor<64xf32> keep %k : tensor<?x?xi1> activation <silu>
+     : tensor<?x?x64xf32>, tensor<64x4xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: @scan(
+func.func @scan(%x: tensor<?x?x64xf32>, %a: tensor<64x16xf32>, %b: tensor<?x?x16xf32>, %s: tensor<64xf32>, %h: tensor<?x16x64xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>) {
+  // CHECK: attune.selective_scan %{{.+}} step %{{.+}}, a_log %{{.+}}, b %{{.+}}, c %{{.+}}, skip %{{.+}} gate %{{.+}} : tensor<?x?x64xf32> state %{{.+}} : tensor<?x16x64xf32> :
+  %y, %last = attune.selective_scan %x step %x, a_log %a, b %b, c %b, skip %s gate %x : tensor<?x?x64xf32> state %h : tensor<?x16x64xf32>
+     : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<64x16xf32>, tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<64xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
+}
+
+// CHECK-LABEL: @plain(
+func.func @plain(%x: tensor<?x?x64xf32>, %w: tensor<64x4xf32>, %b: tensor<64xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.causal_conv
+  %y = attune.causal_conv %x, %w bias %b : tensor<64xf32> activation <silu>
+     : tensor<?x?x64xf32>, tensor<64x4xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: @ungated(
+func.func @ungated(%x: tensor<?x?x64xf32>, %d: tensor<?x?x64xf32>, %a: tensor<64x16xf32>, %b: tensor<?x?x16xf32>, %c: tensor<?x?x16xf32>, %s: tensor<64xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>) {
+  // CHECK: attune.selective_scan {{.+}}, skip %{{[^ ]+}} :
+  %y, %last = attune.selective_scan %x step %d, a_log %a, b %b, c %c, skip %s
+     : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<64x16xf32>, tensor<?x?x16xf32>,
+       tensor<?x?x16xf32>, tensor<64xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
+}

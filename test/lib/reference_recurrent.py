@@ -1,0 +1,230 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Recurrent layers and scans for reference.py, as lib/Spec/README.md has them:
+one sequence, plain numbers, every product written out."""
+import math
+
+GATES = {"rnn": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def product(matrix, vector, bias=None):
+    return [sum(w * x for w, x in zip(row, vector)) + (bias[i] if bias else 0.0)
+            for i, row in enumerate(matrix)]
+
+
+def step(cell, x, u, h, c):
+    """The next state from the gates of the input and of the state."""
+    n = len(h)
+    if cell == "rnn":
+        return [math.tanh(a + b) for a, b in zip(x, u)], c
+    if cell == "rnn_relu":
+        return [max(a + b, 0.0) for a, b in zip(x, u)], c
+    if cell == "gru":
+        r = [sigmoid(x[i] + u[i]) for i in range(n)]
+        z = [sigmoid(x[n + i] + u[n + i]) for i in range(n)]
+        new = [math.tanh(x[2 * n + i] + r[i] * u[2 * n + i]) for i in range(n)]
+        return [(1 - z[i]) * new[i] + z[i] * h[i] for i in range(n)], c
+    i, f, g, o = ([x[k * n + j] + u[k * n + j] for j in range(n)]
+                  for k in range(4))
+    c = [sigmoid(f[j]) * c[j] + sigmoid(i[j]) * math.tanh(g[j])
+         for j in range(n)]
+    return [sigmoid(o[j]) * math.tanh(c[j]) for j in range(n)], c
+
+
+class Cell:
+    def __init__(self, layer, kind, width, inputs, prefix, suffix, bias):
+        rows = GATES[kind] * width
+        self.kind = kind
+        self.input = layer.weight(f"{prefix}weight_ih{suffix}", rows, inputs)
+        self.state = layer.weight(f"{prefix}weight_hh{suffix}", rows, width)
+        self.biases = [layer.weight(f"{prefix}bias_{of}{suffix}", rows)
+                       if bias else None for of in ("ih", "hh")]
+
+    def __call__(self, x, h, c):
+        return step(self.kind, product(self.input, x, self.biases[0]),
+                    product(self.state, h, self.biases[1]), h, c)
+
+
+def recurrent(layer, rows, options, further):
+    """The sequence; last states go to `further` under their names."""
+    number, kind = layer.model.number, options.get("cell", "gru")
+    width = number(options["width"])
+    for level in range(number(options.get("layers", 1))):
+        sides = []
+        for suffix in ("", "_reverse") if options.get("bidirectional") else ("",):
+            place = f"_l{level}{suffix}"
+            cell = Cell(layer, kind, width, len(rows[0]), "", place,
+                        options.get("bias", True))
+            h, c = ([0.0] * width if name not in options.get("initial", {})
+                    else further[options["initial"][name]]
+                    for name in ("h" + place, "c" + place))
+            side = []
+            for x in rows[::-1] if suffix else rows:
+                h, c = cell(x, h, c)
+                side.append(h)
+            sides.append(side[::-1] if suffix else side)
+            further[f"{layer.name}.h{place}"] = h
+            further[f"{layer.name}.c{place}"] = c
+        rows = [[x for side in token for x in side] for token in zip(*sides)]
+    return rows
+
+
+def mean(rows):
+    return [sum(column) / len(rows) for column in zip(*rows)]
+
+
+def attend(layer, name, options, query, source, activations):
+    number, score = layer.model.number, options.get("score", "additive")
+    width = len(query)
+    if score == "additive":
+        width = number(options["width"])
+        act = activations[options.get("activation", "tanh")]
+        query = product(layer.weight(f"{name}.query.weight", width, len(query)),
+                        query, layer.weight(f"{name}.query.bias", width)
+                        if options.get("query_bias") else None)
+    if score == "concat":
+        width = number(options["width"])
+        act = activations[options.get("activation", "tanh")]
+        matrix = layer.weight(f"{name}.weight", width,
+                              len(query) + len(source[0]))
+        bias = (layer.weight(f"{name}.bias", width)
+                if options.get("key_bias") else None)
+    if score in ("additive", "concat"):
+        vector = layer.weight(f"{name}.score.weight", 1, width)[0]
+    keys = source
+    if score in ("general", "additive"):
+        matrix = layer.weight(f"{name}.key.weight", width, len(source[0]))
+        bias = (layer.weight(f"{name}.key.bias", width)
+                if options.get("key_bias") else None)
+        keys = [product(matrix, x, bias) for x in source]
+    if score == "concat":
+        scores = [sum(v * act(p) for v, p in zip(
+            vector, product(matrix, query + key, bias))) for key in keys]
+    elif score == "additive":
+        scores = [sum(v * act(q + k) for v, q, k in zip(vector, query, key))
+                  for key in keys]
+    else:
+        scores = [sum(q * k for q, k in zip(query, key)) for key in keys]
+    powers = [math.exp(s - max(scores)) for s in scores]
+    weights = [p / sum(powers) for p in powers]
+    return [sum(w * x for w, x in zip(weights, column))
+            for column in zip(*source)], weights
+
+
+def linear(layer, name, options, values, activations):
+    out = layer.model.number(options["out"])
+    given = [x for key in options["inputs"] for x in values[key]]
+    act = activations[options.get("activation", "identity")]
+    made = [act(x) for x in product(
+        layer.weight(f"{name}.weight", out, len(given)), given,
+        layer.weight(f"{name}.bias", out) if options.get("bias") else None)]
+    if "multiply" in options:
+        made = [x * y for x, y in zip(made, values[options["multiply"]])]
+    if "add" in options:
+        made = [x + y for x, y in zip(made, values[options["add"]])]
+    return made
+
+
+def scan(layer, rows, options, further, source, activations):
+    """`source(name)` gives the rows of a stream or an input. Every step's values
+    go to `further`, those of attention with their weights."""
+    values, cells = dict(further), {}
+    for one in options.get("start", ()):
+        name = one["name"]
+        values[name] = mean(source(one["mean"]["source"])) if "mean" in one else (
+            linear(layer, name, one["linear"], values, activations))
+    widths = {"input": len(rows[0]), **{k: len(v) for k, v in values.items()}}
+    for one in options["steps"]:
+        kind = next(k for k in ("cell", "attend", "linear") if k in one)
+        widths[one["name"]] = (
+            len(source(one[kind]["source"])[0]) if kind == "attend" else
+            layer.model.number(one[kind]["out" if kind == "linear" else "width"]))
+    for one in options["steps"]:
+        # What a first token reads of a token before it.
+        for state in (one["name"], one["name"] + ".cell"):
+            first = options.get("initial", {}).get(state)
+            values[state] = (values[first] if first
+                             else [0.0] * widths[one["name"]])
+    sequences = {}
+    for row in rows:
+        values["input"] = row
+        for one in options["steps"]:
+            name = one["name"]
+            if "cell" in one:
+                cell = one["cell"]
+                if name not in cells:
+                    cells[name] = Cell(
+                        layer, cell.get("cell", "gru"), widths[name],
+                        sum(widths[key] for key in cell["inputs"]),
+                        name + ".", "", cell.get("bias", True))
+                values[name], values[name + ".cell"] = cells[name](
+                    [x for key in cell["inputs"] for x in values[key]],
+                    values[name], values[name + ".cell"])
+            elif "attend" in one:
+                values[name], values[name + ".weights"] = attend(
+                    layer, name, one["attend"], values[one["attend"]["query"]],
+                    source(one["attend"]["source"]), activations)
+            else:
+                values[name] = linear(layer, name, one["linear"], values,
+                                      activations)
+        for name, value in values.items():
+            sequences.setdefault(name, []).append(value)
+    for name, sequence in sequences.items():
+        further[f"{layer.name}.{name}"] = sequence
+    result = options.get("result") or [options["steps"][-1]["name"]]
+    return [[x for part in token for x in part]
+            for token in zip(*(sequences[name] for name in result))]
+
+
+def softplus(x):
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def mamba(layer, rows, options, prefix):
+    """A selective state space: one state for each channel and number."""
+    number, width = layer.model.number, len(rows[0])
+    inner = number(options.get("inner", 2 * width))
+    states, taps = number(options.get("states", 16)), number(options.get("kernel", 4))
+    rank = number(options.get("rank", (width + 15) // 16))
+
+    def project(role, given, out, bias):
+        return layer.linear(given, f"{prefix}{role}.", out, bias)
+
+    both = project("in_proj", rows, 2 * inner, options.get("bias", False))
+    filters = layer.weight(prefix + "conv1d.weight", inner, taps)
+    bias = (layer.weight(prefix + "conv1d.bias", inner)
+            if options.get("conv_bias", True) else [0.0] * inner)
+    x = []
+    for t in range(len(rows)):
+        sums = [bias[c] + sum(filters[c][k] * both[t - taps + 1 + k][c]
+                              for k in range(taps) if t - taps + 1 + k >= 0)
+                for c in range(inner)]
+        x.append([v * sigmoid(v) for v in sums])
+    chosen = project("x_proj", x, rank + 2 * states, False)
+    parts = {"dt": [c[:rank] for c in chosen],
+             "b": [c[rank:rank + states] for c in chosen],
+             "c": [c[rank + states:] for c in chosen]}
+    if "norm" in options:
+        parts = {name: layer.norm(part, options["norm"], f"{prefix}{name}_norm.")
+                 for name, part in parts.items()}
+    steps = project("dt_proj", parts["dt"], inner, True)
+    logs = layer.weight(prefix + "A_log", inner, states)
+    skip = layer.weight(prefix + "D", inner)
+    h, made = [[0.0] * states for _ in range(inner)], []
+    for t in range(len(rows)):
+        row = []
+        for c in range(inner):
+            dt = softplus(steps[t][c])
+            for s in range(states):
+                h[c][s] = (math.exp(-dt * math.exp(logs[c][s])) * h[c][s]
+                           + dt * parts["b"][t][s] * x[t][c])
+            y = skip[c] * x[t][c] + sum(a * b for a, b in
+                                        zip(parts["c"][t], h[c]))
+            z = both[t][inner + c]
+            row.append(y * z * sigmoid(z))
+        made.append(row)
+    return project("out_proj", made, width, options.get("bias", False))
