@@ -91,24 +91,21 @@ static LogicalResult positive(Operation *op, std::optional<int64_t> window,
   return success();
 }
 
-/// The rules on queries, keys and values that attention and its online step
-/// share: A1 to A5, O1 to O5.
-template <typename Op> static LogicalResult verifyAttention(Op op) {
-  Value q = op.getQuery(), k = op.getKey(), v = op.getValue();
-  // A1, O1
-  for (auto [value, owner] : {std::pair(k, "key"), std::pair(v, "value")})
-    if (bad(sameSize(op, {q, 0, "query", "batch size"},
-                     {value, 0, owner, "batch size"})))
-      return failure();
-  // A2, O2
-  if (bad(headsShare(op, q, k, "key")) ||
-      bad(sameSize(op, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
+/// The rules on queries, keys and what changes scores that attention, its
+/// online step and its weights share: A1 to A5, O1 to O5, W1 to W5.
+template <typename Op> static LogicalResult verifyScores(Op op) {
+  Value q = op.getQuery(), k = op.getKey();
+  // A1, O1, W1
+  if (bad(sameSize(op, {q, 0, "query", "batch size"},
+                   {k, 0, "key", "batch size"})))
     return failure();
-  // A3, O3
-  if (bad(sameSize(op, {k, 2, "key", "length"}, {v, 2, "value", "length"})) ||
-      bad(sameSize(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+  // A2, O2, W2
+  if (bad(headsShare(op, q, k, "key")))
     return failure();
-  // A4, O4
+  // A3, O3, W3
+  if (bad(sameSize(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+    return failure();
+  // A4, O4, W4
   std::array<NamedSize, 4> scores = {{{q, 0, "query", "batch size"},
                                       {q, 1, "query", "heads"},
                                       {q, 2, "query", "queries"},
@@ -118,14 +115,30 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
       bad(broadcasts(op, op.getBias(), "bias", scores)) ||
       bad(perHead(op, op.getSlopes(), "slopes", q)))
     return failure();
-  // A7, O7
-  bool whole = isa<AttentionOp>(op.getOperation());
+  // A7, O7, W7
+  bool whole = !isa<OnlineAttentionOp>(op.getOperation());
   if (bad(diagonalsOf(op, op.getDiagonals(), scores[1],
                       whole ? std::optional(scores[2]) : std::nullopt,
                       whole ? std::optional(scores[3]) : std::nullopt)))
     return failure();
-  // A5, O5
+  // A5, O5, W5
   return positive(op, op.getWindow(), op.getSoftcap());
+}
+
+/// The same with values.
+template <typename Op> static LogicalResult verifyAttention(Op op) {
+  Value q = op.getQuery(), k = op.getKey(), v = op.getValue();
+  // A1, O1
+  if (bad(sameSize(op, {q, 0, "query", "batch size"},
+                   {v, 0, "value", "batch size"})))
+    return failure();
+  // A2, O2
+  if (bad(sameSize(op, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
+    return failure();
+  // A3, O3
+  if (bad(sameSize(op, {k, 2, "key", "length"}, {v, 2, "value", "length"})))
+    return failure();
+  return verifyScores(op);
 }
 
 /// `value` is [B, H, M] of the four-dimensional `like`.
@@ -233,6 +246,30 @@ LogicalResult AttentionOp::verify() {
     return failure();
   return getLse() ? rowsOf(*this, getLse(), "lse", getQuery(), "query")
                   : success();
+}
+
+LogicalResult AttentionWeightsOp::verify() {
+  if (failed(verifyScores(*this)))
+    return failure();
+  // W6
+  if (bad(rowsOf(*this, getLse(), "lse", getQuery(), "query")))
+    return failure();
+  // W8
+  Value q = getQuery(), dest = getDest();
+  if (bad(sameSize(*this, {dest, 0, "dest", "batch size"},
+                   {q, 0, "query", "batch size"})) ||
+      bad(sameSize(*this, {dest, 2, "dest", "queries"},
+                   {q, 2, "query", "length"})) ||
+      bad(sameSize(*this, {dest, 3, "dest", "keys"},
+                   {getKey(), 2, "key", "length"})))
+    return failure();
+  NamedSize asked{dest, 1, "dest", "heads"}, heads{q, 1, "query", "heads"};
+  int64_t first = getFromHead();
+  if (first < 0 ||
+      (asked.known() && heads.known() && first + asked.get() > heads.get()))
+    return emitOpError("asks for ") << asked.get() << " heads from " << first
+                                    << " on, but there are " << heads.get();
+  return success();
 }
 
 LogicalResult OnlineAttentionOp::verify() {
@@ -407,6 +444,12 @@ OpFoldResult MaskScoresOp::fold(FoldAdaptor) {
   bool idle = !getMask() && !getBias() && !getDiagonals() && !getSlopes() &&
               !getWindow() && !getSoftcap() && getCausal() == CausalAlign::None;
   return idle ? getScores() : OpFoldResult();
+}
+
+LogicalResult
+AttentionWeightsOp::reifyResultShapes(OpBuilder &builder,
+                                      ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAs(builder, getLoc(), getResult(), getDest(), shapes);
 }
 
 MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {

@@ -206,6 +206,66 @@ def Attune_AttentionOp : Attune_Op<"attention",
   let hasVerifier = 1;
 }
 
+def Attune_AttentionWeightsOp : Attune_Op<"attention_weights",
+    [Pure, Attune_Reify, AttrSizedOperandSegments, DestinationStyleOpInterface,
+     AllTypesMatch<["dest", "result"]>]> {
+  let summary = "Weights of some heads, from the log-sum-exp of attention";
+  let description = [{
+    `A[b,j,m,n] = exp(E[b,h,m,n] - lse[b,h,m])` with `h = from_head + j` and E
+    the scores that `attention` makes of the same operands; zeros where lse is
+    -inf. As many heads as `dest` has, which is written over: nothing else of
+    the size of the scores is ever stored. If `when` is false, `dest` stays as
+    it is, so that a block that is one function for many layers gives the
+    weights of the layers asked for.
+
+    Verifier rules (tests: `invalid-weights.mlir`, one case per label):
+    - W1: batch sizes agree.
+    - W2: Hq is a multiple of Hkv.
+    - W3: query and key have equal width.
+    - W4: mask and bias broadcast to [B, Hq, M, N]; slopes are [Hq].
+    - W5: window > 0 and softcap > 0 where given.
+    - W6: lse is [B, Hq, M].
+    - W7: diagonals is [Hq, M + N - 1].
+    - W8: dest is [B, H, M, N], and there are heads from_head to from_head + H.
+
+    ```mlir
+    %a = attune.attention_weights %q, %k, %lse scale 1.250000e-01
+       causal <bottom_right> from_head 2 into %dest when %asked
+       : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x8x4xf32>
+       -> tensor<1x3x4x6xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key,
+                       Attune_RowState:$lse, Attune_Scores:$dest,
+                       Optional<Attune_ScoreMask>:$mask,
+                       Optional<Attune_ScoreBias>:$bias,
+                       Optional<Attune_Diagonals>:$diagonals,
+                       Optional<Attune_PerHead>:$slopes,
+                       Optional<I1>:$when,
+                       F32Attr:$scale,
+                       DefaultValuedAttr<Attune_CausalAlignAttr,
+                                         "CausalAlign::None">:$causal,
+                       OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F32Attr>:$softcap,
+                       DefaultValuedAttr<I64Attr, "0">:$from_head);
+  let results = (outs Attune_Scores:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $lse `scale` $scale
+    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`diagonals` $diagonals^ `:` type($diagonals))?
+    (`slopes` $slopes^ `:` type($slopes))?
+    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+    (`from_head` $from_head^)? `into` $dest (`when` $when^)? attr-dict
+    `:` type($query) `,` type($key) `,` type($lse) `->` type($dest)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+  }];
+}
+
 def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
     [Pure, Attune_Reify, AttrSizedOperandSegments,
      DestinationStyleOpInterface]> {

@@ -72,6 +72,7 @@ struct DestinationPassing final
                                               : convertPrivate(func);
       if (!ok)
         return signalPassFailure();
+      converted.insert(func);
     }
   }
 
@@ -99,19 +100,61 @@ struct DestinationPassing final
       }
       return value;
     }
-    auto forall = value.getDefiningOp<scf::ForallOp>();
-    if (!forall)
-      return {};
-    OpOperand &init =
-        forall.getOutputsMutable()[cast<OpResult>(value).getResultNumber()];
-    if (!init.get().getDefiningOp<tensor::EmptyOp>() ||
-        init.get().getType() != dest.getType())
+    // An argument of a private function is read there, too: only a loop that
+    // makes the result all at once may have it.
+    bool entry = value.getParentBlock()->getParentOp()->hasAttr("attune.entry");
+    OpOperand *start = nullptr;
+    if (auto forall = value.getDefiningOp<scf::ForallOp>())
+      start =
+          &forall.getOutputsMutable()[cast<OpResult>(value).getResultNumber()];
+    if (entry)
+      start = findStart(value);
+    if (!start || !start->get().getDefiningOp<tensor::EmptyOp>() ||
+        start->get().getType() != dest.getType())
       return {};
     auto view = dest.getDefiningOp<FlattenTokensOp>();
-    if (isReadFrom(forall, view ? view.getInput() : dest))
-      return {};
-    init.set(dest);
+    if (auto forall = value.getDefiningOp<scf::ForallOp>())
+      if (isReadFrom(forall, view ? view.getInput() : dest))
+        return {};
+    start->set(dest);
     return value;
+  }
+
+  /// The operand that `value` is an updated version of, through loops and calls
+  /// of functions that were converted before; null if there is none.
+  OpOperand *findStart(Value value) {
+    OpOperand *start = nullptr;
+    while (Operation *op = value.getDefiningOp()) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      OpOperand *from = nullptr;
+      if (auto forall = dyn_cast<scf::ForallOp>(op))
+        from = &forall.getOutputsMutable()[number];
+      else if (auto loop = dyn_cast<scf::ForOp>(op))
+        from = &loop.getInitArgsMutable()[number];
+      else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+        from = &insert.getDestMutable();
+      else if (auto generic = dyn_cast<linalg::LinalgOp>(op))
+        from = generic.getDpsInitOperand(number);
+      else if (auto call = dyn_cast<func::CallOp>(op))
+        from = updatedOperand(call, number);
+      if (!from)
+        break;
+      start = from;
+      value = from->get();
+    }
+    return start;
+  }
+
+  /// The operand that a function computes its result in.
+  OpOperand *updatedOperand(func::CallOp call, unsigned number) {
+    auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
+    if (!callee || callee.isExternal() || !converted.contains(callee))
+      return nullptr;
+    auto result = cast<func::ReturnOp>(callee.getBody().back().getTerminator());
+    BlockArgument argument = updatedArgument(result.getOperand(number));
+    if (!argument || argument.getType() != call.getResult(number).getType())
+      return nullptr;
+    return &call->getOpOperand(argument.getArgNumber());
   }
 
   bool convertEntry(func::FuncOp func) {
@@ -175,6 +218,8 @@ struct DestinationPassing final
     }
     return true;
   }
+
+  llvm::SmallPtrSet<Operation *, 8> converted;
 };
 } // namespace
 } // namespace attune

@@ -295,7 +295,8 @@ ArrayRef<Flag> driver::getFlags() {
       {"inputs", "FILE", run | generate, passOn,
        "Input tensors (safetensors), by name; to generate, those of the "
        "encoder"},
-      {"outputs", "FILE", run, passOn, "Where the output tensors go"},
+      {"outputs", "FILE", run, passOn,
+       "Where the output tensors go; as pictures if it ends in .html"},
       {"prompt", "TEXT", generate, passOn,
        "The text to continue, or to encode"},
       {"prompt-ids", "IDS", generate, passOn,
@@ -348,7 +349,8 @@ ArrayRef<Flag> driver::getFlags() {
        applySwitch<&Options::checkWeights>,
        "Refuse weights that hold NaN or infinity"},
       {"tap", "NAME", compile | run | import, applyTap,
-       "Add an output: a layer's name, or hidden_states"},
+       "Add an output: a layer's name, hidden_states, or attention weights: "
+       "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
       {"emit-stages", "DIR", compile, applyText<&Options::stagesDir>,
        "Also write every stage on the way into this folder"},
       {"locations", "", compile | import, applySwitch<&Options::locations>,

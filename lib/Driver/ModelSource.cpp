@@ -8,6 +8,7 @@
 #include "ModelSource.h"
 
 #include "attune/Import/HuggingFace.h"
+#include "attune/Spec/Taps.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -26,7 +27,8 @@ static SourceLocation atFile(const std::string &path) {
 
 static bool addTaps(spec::Model &model, const Options &options,
                     DiagnosticEngine &diags) {
-  std::vector<StringRef> names = {"hidden_states"};
+  std::vector<std::string> names = spec::attentionNames(model);
+  names.push_back("hidden_states");
   for (const spec::Stream &stream : model.streams)
     for (const spec::Layer &layer : stream.layers)
       if (!layer.name.empty() && layer.repeat == 1)
@@ -35,11 +37,16 @@ static bool addTaps(spec::Model &model, const Options &options,
     if (any_of(model.outputs,
                [&](const spec::Output &output) { return output.name == tap; }))
       continue;
-    if (!is_contained(names, tap)) {
+    std::string problem;
+    if (!is_contained(names, tap) &&
+        !spec::findAttentionTap(model, tap, problem)) {
+      SmallVector<StringRef> known(names.begin(), names.end());
       diags.error({model.file, 0, 0},
-                  "the model has no layer '" + tap +
-                      "' that --tap could read; did you mean '" +
-                      findNearest(tap, names).str() + "'?");
+                  problem.empty()
+                      ? "the model has no layer '" + tap +
+                            "' that --tap could read; did you mean '" +
+                            findNearest(tap, known).str() + "'?"
+                      : "--tap=" + tap + ": " + problem);
       return false;
     }
     spec::Output output;

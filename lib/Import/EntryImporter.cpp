@@ -101,6 +101,7 @@ static bool mixesTokens(const spec::Layer &layer) {
 }
 
 LogicalResult EntryImporter::run() {
+  collectMaps();
   if (failed(collectArguments()) || failed(createFunction()))
     return failure();
   for (StreamState &next : streams) {
@@ -198,60 +199,8 @@ void EntryImporter::takeLastToken(Location at) {
 }
 
 //===----------------------------------------------------------------------===//
-// Hidden states
-//===----------------------------------------------------------------------===//
-
-void EntryImporter::startHiddenStates(Location at) {
-  auto type = typeOf(state.value);
-  SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(totalHidden + 1),
-                                     size(0), size(1),
-                                     builder.getIndexAttr(type.getDimSize(2))};
-  hiddenStates =
-      tensor::EmptyOp::create(builder, at, sizes, type.getElementType());
-  hiddenStates = storeHiddenState(at, hiddenStates, state.value, index(0));
-  numHidden = 1;
-  std::vector<spec::Dim> shape = {{totalHidden + 1, ""}};
-  shape.insert(shape.end(), state.shape.begin(), state.shape.end());
-  results["hidden_states"] = {hiddenStates, shape};
-}
-
-Value EntryImporter::storeHiddenState(Location at, Value states, Value value,
-                                      Value position) {
-  auto type = typeOf(value);
-  OpFoldResult unit = builder.getIndexAttr(1), start = builder.getIndexAttr(0);
-  SmallVector<OpFoldResult> offsets = {position, start, start, start};
-  SmallVector<OpFoldResult> sizes = {unit, size(0), size(1),
-                                     builder.getIndexAttr(type.getDimSize(2))};
-  SmallVector<OpFoldResult> strides(4, unit);
-  return tensor::InsertSliceOp::create(builder, at, value, states, offsets,
-                                       sizes, strides);
-}
-
-//===----------------------------------------------------------------------===//
 // Layers
 //===----------------------------------------------------------------------===//
-
-/// The hidden states of the last stream that has blocks.
-bool EntryImporter::wantsHiddenStates() const {
-  if (kind != EntryKind::Forward)
-    return false;
-  auto hasBlock = [](const StreamState &of) {
-    return llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
-      return std::holds_alternative<spec::Block>(layer.op);
-    });
-  };
-  for (const StreamState &of : llvm::reverse(streams))
-    if (hasBlock(of)) {
-      if (&of != stream)
-        return false;
-      break;
-    }
-  if (!shared.options.taps && model.outputs.size() > 1)
-    return false;
-  return llvm::any_of(model.outputs, [](const spec::Output &output) {
-    return output.layer == "hidden_states";
-  });
-}
 
 /// Kinds that EntryVision.cpp builds.
 static bool isVision(const spec::Layer &layer) {
@@ -438,8 +387,11 @@ LogicalResult EntryImporter::importBareAttention(size_t number) {
   operands.slopes = value(op.slopesInput);
   operands.sinks = value(op.sinksInput);
   Location at = loc(op.location.line ? op.location : layer.location);
-  auto [result, lse] =
-      buildAttention(builder, at, op, operands, /*decoding=*/false);
+  LayerScope scope;
+  fillMaps(number, scope);
+  auto [result, lse] = buildAttention(builder, at, op, operands,
+                                      /*decoding=*/false, scope.maps);
+  replaceMaps(number, scope);
   state = {result, inputs[op.queryInput].shape};
   state.shape.back() = inputs[op.valueInput].shape.back();
   if (lse) {
@@ -491,6 +443,7 @@ LogicalResult EntryImporter::importInline(size_t number) {
     scope.index = index(0);
     std::tie(scope.crossKeys, scope.crossValues) = cache->second;
   }
+  fillMaps(number, scope);
   LayerImporter importer(builder, shared.weights, layer,
                          stream->symbols[number], scope, diags);
   const auto *head = std::get_if<spec::Linear>(&layer.op);
@@ -518,6 +471,7 @@ LogicalResult EntryImporter::importInline(size_t number) {
   }
   if (scope.keyCache)
     caches[number] = {scope.keyCache, scope.valueCache};
+  replaceMaps(number, scope);
   return success();
 }
 
@@ -605,6 +559,20 @@ static SmallVector<Value *> passed(LayerScope &scope) {
         &scope.crossValues, &scope.keyCache, &scope.valueCache})
     if (*value)
       values.push_back(value);
+  for (AttentionMap &map : scope.maps)
+    values.push_back(&map.value);
+  return values;
+}
+
+/// The values of a scope that a block's function replaces and gives after its
+/// result.
+static SmallVector<Value *> replaced(LayerScope &scope) {
+  SmallVector<Value *> values;
+  for (Value *value : {&scope.keyCache, &scope.valueCache})
+    if (*value)
+      values.push_back(value);
+  for (AttentionMap &map : scope.maps)
+    values.push_back(&map.value);
   return values;
 }
 
@@ -619,14 +587,14 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
     std::tie(outer.keyCache, outer.valueCache) = cache->second;
   if (auto cache = crossCaches.find(number); cache != crossCaches.end())
     std::tie(outer.crossKeys, outer.crossValues) = cache->second;
+  fillMaps(number, outer);
   LayerScope inner = outer;
   SmallVector<Type> types = {builder.getIndexType(), state.value.getType()};
   for (Value *value : passed(inner))
     types.push_back(value->getType());
   SmallVector<Type> resultTypes = {state.value.getType()};
-  for (Value cache : {inner.keyCache, inner.valueCache})
-    if (cache)
-      resultTypes.push_back(cache.getType());
+  for (Value *value : replaced(inner))
+    resultTypes.push_back(value->getType());
 
   StringRef what =
       std::holds_alternative<spec::Block>(layer.op) ? "block" : "layer";
@@ -637,8 +605,11 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
     name += std::to_string(variant);
   if (decode)
     name += "_decode";
-  // What encodes calls the functions of the whole model.
-  if (kind == EntryKind::Encode)
+  // What encodes calls the functions of the whole model, but for those that
+  // give attention weights.
+  if (kind == EntryKind::Encode && hasMaps(number))
+    name += "_encode";
+  else if (kind == EntryKind::Encode)
     if (auto made = shared.module.lookupSymbol<func::FuncOp>(name))
       return made;
   OpBuilder::InsertionGuard guard(builder);
@@ -667,9 +638,8 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
     return {};
   }
   SmallVector<Value> values = {result};
-  for (Value cache : {inner.keyCache, inner.valueCache})
-    if (cache)
-      values.push_back(cache);
+  for (Value *value : replaced(inner))
+    values.push_back(*value);
   func::ReturnOp::create(builder, at, values);
   return callee;
 }
@@ -717,20 +687,22 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   if (auto cross = crossCaches.find(number); cross != crossCaches.end())
     for (Turn &turn : turns)
       std::tie(turn.scope.crossKeys, turn.scope.crossValues) = cross->second;
-  auto cache = caches.find(number);
-  bool cached = cache != caches.end();
+  // Equal for all turns.
+  LayerScope &first = turns.front().scope;
+  for (Turn &turn : turns) {
+    fillMaps(number, turn.scope);
+    if (auto cache = caches.find(number); cache != caches.end())
+      std::tie(turn.scope.keyCache, turn.scope.valueCache) = cache->second;
+  }
 
   // Calls repeat `position` with the values carried so far and replaces them:
-  // the stream, the hidden states, the caches.
+  // the stream, the hidden states, the caches, the attention maps.
   auto call = [&](const Turn &turn, Value position,
                   SmallVector<Value> carried) {
     LayerScope inner = turn.scope;
     size_t next = tapped ? 2 : 1;
-    if (cached)
-      std::tie(inner.keyCache, inner.valueCache) = cache->second;
-    for (Value *value : {&inner.keyCache, &inner.valueCache})
-      if (*value)
-        *value = carried[next++];
+    for (Value *value : replaced(inner))
+      *value = carried[next++];
     SmallVector<Value> operands = {position, carried[0]};
     for (Value *value : passed(inner))
       operands.push_back(*value);
@@ -749,10 +721,8 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   SmallVector<Value> carried = {state.value};
   if (tapped)
     carried.push_back(hiddenStates);
-  if (cached)
-    for (Value value : {cache->second.first, cache->second.second})
-      if (value)
-        carried.push_back(value);
+  for (Value *value : replaced(first))
+    carried.push_back(*value);
   int64_t each = turns.size(), looped = layer.repeat - layer.repeat % each;
   if (looped > each) {
     auto loop = scf::ForOp::create(builder, at, index(0), index(looped),
@@ -780,11 +750,11 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     hiddenStates = carried[1];
     numHidden += layer.repeat;
   }
-  if (cached) {
-    size_t next = tapped ? 2 : 1;
-    for (Value *value : {&cache->second.first, &cache->second.second})
-      if (*value)
-        *value = carried[next++];
-  }
+  size_t next = tapped ? 2 : 1;
+  for (Value *value : replaced(first))
+    *value = carried[next++];
+  if (first.keyCache)
+    caches[number] = {first.keyCache, first.valueCache};
+  replaceMaps(number, first);
   return success();
 }

@@ -81,6 +81,13 @@ private:
     std::optional<int64_t> ignored = {};
   };
 
+  /// Attention weights that an output asks for.
+  struct AskedMap {
+    spec::AttentionTap tap;
+    std::string output;     ///< what it names
+    mlir::Value value = {}; ///< so far; null before the stream is built
+  };
+
   // Signature.
   mlir::LogicalResult collectArguments();
   void addInput(const spec::TensorSpec &input);
@@ -145,6 +152,11 @@ private:
   mlir::LogicalResult sharedDiagonals(const spec::Layer &layer,
                                       LayerScope &scope);
   mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
+  void collectMaps();
+  void startMap(AskedMap &asked, const spec::Layer &layer);
+  void fillMaps(size_t number, LayerScope &scope);
+  void replaceMaps(size_t number, const LayerScope &scope);
+  bool hasMaps(size_t number) const;
   void takeLastToken(mlir::Location loc);
   void startHiddenStates(mlir::Location loc);
   mlir::Value storeHiddenState(mlir::Location loc, mlir::Value states,
@@ -187,6 +199,7 @@ private:
   /// hidden_states so far, and how many there are; null if nobody asked.
   mlir::Value hiddenStates;
   int64_t numHidden = 0, totalHidden = 0;
+  std::vector<AskedMap> maps;
 };
 
 } // namespace attune

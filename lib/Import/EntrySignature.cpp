@@ -463,6 +463,10 @@ LogicalResult EntryImporter::finish() {
         continue;
       }
       auto result = results.find(output.layer);
+      std::string problem;
+      if (result == results.end() && !shared.options.taps &&
+          spec::findAttentionTap(model, output.layer, problem))
+        continue;
       if (result == results.end()) {
         diags.error(output.location, "output '" + output.name +
                                          "' names layer '" + output.layer +

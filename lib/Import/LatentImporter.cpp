@@ -208,7 +208,8 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
   operands.value = columns(builder, at, operands.key, 0, latent.rank);
   operands.mask = scope.mask;
   Value sums = buildAttention(builder, at, attention, operands,
-                              /*decoding=*/bool(scope.keyCache))
+                              /*decoding=*/bool(scope.keyCache), scope.maps,
+                              /*cross=*/false, scope.index)
                    .first;
   Value outOf = perHead(attention, role, /*values=*/true);
   int64_t merged = attention.heads * attention.valueDim;

@@ -253,10 +253,48 @@ Value LayerImporter::linear(const spec::Linear &linear, Value input,
 // Attention
 //===----------------------------------------------------------------------===//
 
-std::pair<Value, Value>
-attune::buildAttention(OpBuilder &builder, Location loc,
-                       const spec::Attention &attention,
-                       const AttentionOperands &operands, bool decoding) {
+/// Writes the weights of an attention's heads to a map.
+static void writeMap(OpBuilder &builder, AttentionOp op, AttentionMap &map,
+                     Value index) {
+  Location loc = op.getLoc();
+  Value dest = map.value, when;
+  if (map.tap.repeat) // one of many repeats
+    when = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, index,
+        arith::ConstantIndexOp::create(builder, loc, *map.tap.repeat));
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  if (map.tap.count) {
+    OpFoldResult slot = builder.getIndexAttr(map.slot);
+    if (index)
+      slot = arith::AddIOp::create(
+                 builder, loc, index,
+                 arith::ConstantIndexOp::create(builder, loc, map.slot))
+                 .getResult();
+    offsets.assign(5, builder.getIndexAttr(0));
+    strides.assign(5, builder.getIndexAttr(1));
+    sizes = tensor::getMixedSizes(builder, loc, map.value);
+    offsets[0] = slot;
+    sizes[0] = builder.getIndexAttr(1);
+    auto type = RankedTensorType::get(typeOf(dest).getShape().drop_front(),
+                                      builder.getF32Type());
+    dest = tensor::ExtractSliceOp::create(builder, loc, type, dest, offsets,
+                                          sizes, strides);
+  }
+  dest = AttentionWeightsOp::create(
+      builder, loc, dest.getType(), op.getQuery(), op.getKey(), op.getLse(),
+      dest, op.getMask(), op.getBias(), op.getDiagonals(), op.getSlopes(), when,
+      op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+      op.getSoftcapAttr(), builder.getI64IntegerAttr(map.tap.firstHead));
+  if (map.tap.count)
+    dest = tensor::InsertSliceOp::create(builder, loc, dest, map.value, offsets,
+                                         sizes, strides);
+  map.value = dest;
+}
+
+std::pair<Value, Value> attune::buildAttention(
+    OpBuilder &builder, Location loc, const spec::Attention &attention,
+    const AttentionOperands &operands, bool decoding,
+    MutableArrayRef<AttentionMap> maps, bool cross, Value index) {
   auto query = typeOf(operands.query), key = typeOf(operands.key);
   int64_t valueDim = widthOf(operands.value);
   Value slopes = operands.slopes;
@@ -285,7 +323,10 @@ attune::buildAttention(OpBuilder &builder, Location loc,
   auto resultType =
       headsType(operands.query, query.getDimSize(0), query.getDimSize(1),
                 query.getDimSize(2), valueDim);
-  if (attention.lse) {
+  auto isAsked = [&](const AttentionMap &map) {
+    return map.tap.cross == cross;
+  };
+  if (attention.lse || llvm::any_of(maps, isAsked)) {
     auto lseType = RankedTensorType::get(query.getShape().drop_back(),
                                          builder.getF32Type());
     auto op = AttentionOp::create(
@@ -293,7 +334,9 @@ attune::buildAttention(OpBuilder &builder, Location loc,
         operands.value, operands.mask, operands.bias, operands.diagonals,
         slopes, operands.sinks, scale,
         CausalAlignAttr::get(builder.getContext(), causal), window, softcap);
-    return {op.getResult(), op.getLse()};
+    for (AttentionMap &map : llvm::make_filter_range(maps, isAsked))
+      writeMap(builder, op, map, index);
+    return {op.getResult(), attention.lse ? op.getLse() : Value()};
   }
 
   auto scoresType =
@@ -570,7 +613,8 @@ Value LayerImporter::attention(const spec::Attention &attention,
     return {};
   auto [heads, lse] =
       buildAttention(builder, at, attention, operands,
-                     /*decoding=*/!cross && bool(scope.keyCache));
+                     /*decoding=*/!cross && bool(scope.keyCache), scope.maps,
+                     prefix == "cross.", scope.index);
   int64_t merged = attention.heads * valueDimOf(attention);
   Value joined =
       MergeHeadsOp::create(builder, at, withWidth(input, merged), heads);

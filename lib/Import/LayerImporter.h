@@ -9,7 +9,7 @@
 #define ATTUNE_LIB_IMPORT_LAYERIMPORTER_H
 
 #include "WeightTable.h"
-#include "attune/Spec/Spec.h"
+#include "attune/Spec/Taps.h"
 
 namespace attune {
 
@@ -26,6 +26,13 @@ const spec::Attention *getCrossAttention(const spec::Layer &layer);
 const spec::Rope *getRope(const spec::Layer &layer);
 /// The state space of a layer, if it has one.
 const spec::Mamba *getMamba(const spec::Layer &layer);
+
+/// Where the weights of a layer's attention go that an output asks for.
+struct AttentionMap {
+  mlir::Value value; ///< [batch, heads, queries, keys], or many, one a slot
+  spec::AttentionTap tap;
+  int64_t slot = 0; ///< of the layer's first repeat
+};
 
 /// What the ops of a layer read besides the activations, as values of the
 /// function they are made in. Null where the layer has no use for it.
@@ -44,6 +51,8 @@ struct LayerScope {
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
+  /// Replaced by their successors.
+  llvm::SmallVector<AttentionMap, 0> maps;
 };
 
 attune::Activation toActivation(spec::Activation activation);
@@ -54,12 +63,17 @@ struct AttentionOperands {
   mlir::Value mask, bias, diagonals, slopes, sinks;
 };
 
-/// The chain of similarity, masking, softmax and weighing. With `lse` it is
-/// one `attune.attention` instead, as no link of the chain has that result.
+/// The chain of similarity, masking, softmax and weighing. If the log-sum-exp
+/// is asked for, by the op or for `maps`, it is one `attune.attention` instead,
+/// as no link of the chain has that result; then also the weights of some heads
+/// are written to the maps that `cross` says it is for. `index` is the number
+/// of the repeat.
 std::pair<mlir::Value, mlir::Value>
 buildAttention(mlir::OpBuilder &builder, mlir::Location loc,
                const spec::Attention &attention,
-               const AttentionOperands &operands, bool decoding);
+               const AttentionOperands &operands, bool decoding,
+               llvm::MutableArrayRef<AttentionMap> maps = {},
+               bool cross = false, mlir::Value index = {});
 
 /// Builds the ops of one layer. Every function returns null after it reported
 /// an error.

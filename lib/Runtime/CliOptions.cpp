@@ -52,7 +52,8 @@ bool TeamOptions::set(const ParsedOption &option, bool &mine, Error &error) {
 const OptionSpecs &RunOptions::specs() {
   static const OptionSpecs specs = {
       {"inputs", "FILE", "safetensors file with the model's inputs by name"},
-      {"outputs", "FILE", "safetensors file to write the outputs to"},
+      {"outputs", "FILE",
+       "file to write the outputs to: safetensors, or FILE.html for pictures"},
       {"dim", "NAME=N",
        "size that cannot be read off the inputs; may be repeated"},
   };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Heatmap.h"
 
 namespace attune::runtime {
 
@@ -47,6 +48,11 @@ static std::string namesIn(const SafetensorsFile &file) {
   return names.empty() ? "nothing" : names;
 }
 
+static bool endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
 bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
                 Error &error) {
   const EntryInfo *entry = model.entry("forward");
@@ -82,6 +88,25 @@ bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
   }
   if (!invocation.resolve(/*past=*/0, origin, error))
     return false;
+
+  if (endsWith(options.outputs, ".html")) {
+    std::vector<Buffer> buffers(invocation.outputs().size());
+    std::vector<const void *> data;
+    for (unsigned i = 0; i < buffers.size(); ++i) {
+      const TensorDecl &decl = invocation.outputs()[i];
+      uint64_t bytes = 0;
+      if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
+          !buffers[i].reserve(bytes))
+        return error.set(ExitResourceLimit, "no memory for output '" +
+                                                decl.name + "' of shape " +
+                                                formatShape(decl.shape));
+      invocation.setOutput(i, buffers[i].data());
+      data.push_back(buffers[i].data());
+    }
+    return invocation.run(error) &&
+           writeHeatmaps(options.outputs, model.info(), invocation, data, file,
+                         messages, error);
+  }
 
   // The kernels write into the file's own pages: no copy of an output exists.
   SafetensorsWriter writer;

@@ -7,6 +7,7 @@
 
 #include "Defaults.h"
 #include "LayerParser.h"
+#include "attune/Spec/Taps.h"
 
 #include <algorithm>
 
@@ -309,6 +310,11 @@ bool ModelParser::isOutput(const std::string &target, const Value &value,
           return true;
     return fail("hidden_states are what blocks give, and the model has none");
   }
+  std::string problem;
+  if (findAttentionTap(model, target, problem))
+    return true;
+  if (!problem.empty())
+    return fail(problem);
   std::string near = nearest(target, names);
   return fail("there is no layer " + quote(target) +
               (near.empty() ? "; expected a layer's name, '<layer>.lse' or "

@@ -9,6 +9,9 @@
 #include "Attune/AttuneDialect.h"
 #include "attune/Transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -54,12 +57,48 @@ struct Unfuse final : OpRewritePattern<AttentionOp> {
   }
 };
 
+/// Weights from a log-sum-exp are the softmax of the scores that it was made
+/// of, which stands before them by now.
+struct UnfuseWeights final : OpRewritePattern<AttentionWeightsOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionWeightsOp op,
+                                PatternRewriter &rewriter) const override {
+    auto lse = op.getLse().getDefiningOp<LogSumExpOp>();
+    if (!lse)
+      return rewriter.notifyMatchFailure(op, "its scores are not known");
+    Location loc = op.getLoc();
+    Value probs = SoftmaxOp::create(rewriter, loc, lse.getScores().getType(),
+                                    lse.getScores(), lse.getSinks());
+    // The heads asked for, where they are asked for.
+    RankedTensorType type = op.getType();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, loc, op.getDest());
+    SmallVector<OpFoldResult> offsets(4, rewriter.getIndexAttr(0));
+    offsets[1] = rewriter.getIndexAttr(op.getFromHead());
+    SmallVector<OpFoldResult> strides(4, rewriter.getIndexAttr(1));
+    Value heads = tensor::ExtractSliceOp::create(rewriter, loc, type, probs,
+                                                 offsets, sizes, strides);
+    SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(4));
+    SmallVector<utils::IteratorType> loops(4, utils::IteratorType::parallel);
+    rewriter.replaceOpWithNewOp<linalg::GenericOp>(
+        op, type, heads, op.getDest(), maps, loops,
+        [&](OpBuilder &b, Location loc, ValueRange args) {
+          Value weight = args[0];
+          if (op.getWhen())
+            weight =
+                arith::SelectOp::create(b, loc, op.getWhen(), args[0], args[1]);
+          linalg::YieldOp::create(b, loc, weight);
+        });
+    return success();
+  }
+};
+
 struct UnfuseAttention final : impl::UnfuseAttentionBase<UnfuseAttention> {
   using Base::Base;
   void runOnOperation() override {
     getOperation()->walk([&](AttentionOp) { ++numUnfused; });
     RewritePatternSet patterns(&getContext());
-    patterns.add<Unfuse>(&getContext());
+    patterns.add<Unfuse, UnfuseWeights>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

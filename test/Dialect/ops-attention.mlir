@@ -107,3 +107,13 @@ func.func @diagonals(%table: tensor<32x8xf32>, %m: index, %n: index, %q: tensor<
   %f = attune.mask_scores %e diagonals %d : tensor<8x?xf32> causal <bottom_right> : tensor<1x8x?x?xf32>
   return %y, %f : tensor<1x8x?x64xf32>, tensor<1x8x?x?xf32>
 }
+
+// CHECK-LABEL: @weights(
+func.func @weights(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %lse: tensor<1x8x4xf32>, %dest: tensor<1x3x4x6xf32>, %asked: i1) -> tensor<1x3x4x6xf32> {
+  // CHECK: attune.attention_weights %{{.+}}, %{{.+}}, %{{.+}} scale 1.250000e-01 causal <bottom_right> from_head 2 into %{{.+}} when %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x8x4xf32> -> tensor<1x3x4x6xf32>
+  %a = attune.attention_weights %q, %k, %lse scale 1.250000e-01
+     causal <bottom_right> from_head 2 into %dest when %asked
+     : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x8x4xf32>
+     -> tensor<1x3x4x6xf32>
+  return %a : tensor<1x3x4x6xf32>
+}

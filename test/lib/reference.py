@@ -110,6 +110,9 @@ class Layer:
         self.model, self.layer = model, layer
         self.name, self.number = name, number
 
+    def instance(self):
+        return self.name.replace("{i}", str(self.number))
+
     def weight(self, role, *shape, expert=None):
         source = self.layer.get("weights", {}).get(role)
         transposed = False
@@ -319,7 +322,12 @@ class Layer:
         causal, window = options.get("causal", False), options.get("window")
         cap = options.get("softcap")
         shift = 0 if causal == "top_left" else len(source) - len(rows)
-        result = []
+        mask = self.model.mask
+        if memory is not None:
+            mask = self.model.masks.get(options["source"])
+        result, maps = [], [[] for _ in range(heads)]
+        place = "cross" if role == "cross." else "attention"
+        self.model.maps[f"{self.instance()}.{place}"] = maps
         for m in range(len(rows)):
             joined = []
             for h in range(heads):
@@ -332,9 +340,11 @@ class Layer:
                     if options.get("alibi"):
                         s += alibi_slope(h, heads) * (n - m - shift)
                     hidden = causal and n > m + shift
+                    hidden |= bool(mask) and not mask[n]
                     hidden |= bool(window) and n <= m + shift - number(window)
                     scores.append(-math.inf if hidden else s)
                 probs = softmax(scores)
+                maps[h].append(probs)
                 joined += [sum(p * value[n][g][d] for n, p in enumerate(probs))
                            for d in range(value_dim)]
             result.append(joined)
@@ -378,7 +388,7 @@ class Layer:
 class Model:
     def __init__(self, spec, sizes):
         self.spec, self.sizes, self.weights = spec, sizes, Weights()
-        self.dims, self.inputs = {}, {}
+        self.dims, self.inputs, self.maps = {}, {}, {}
         for name in spec.get("dims", {}):
             self.dims[name] = self.evaluate(spec["dims"][name])
 
@@ -427,6 +437,10 @@ class Model:
                     data = array.array("q", (
                         ignored[name] if source.random() < 0.25 else x
                         for x in data))
+            elif entry["dtype"] == "bool":  # the first token is always there
+                data = array.array("B", (i % shape[-1] == 0 or
+                                         source.random() < 0.7
+                                         for i in range(count)))
             else:
                 data = array.array("f", (source.gauss(0, 1) for _ in range(count)))
             self.inputs[name] = (shape, data)
@@ -447,6 +461,14 @@ class Model:
         if len(shape) == 2:
             return flat
         return [flat[i:i + shape[-1]] for i in range(0, each, shape[-1])]
+
+    def mask_of(self, start, batch):
+        """Which tokens of the input `start` count; None if all do."""
+        name = "attention_mask"
+        if len(self.streams()) > 1:
+            name = (start[:-len("input_ids")] if start.endswith("input_ids")
+                    else start + "_") + name
+        return self.rows_of(name, batch) if name in self.inputs else None
 
     def positions(self, rows, options, layer):
         width, offset = len(rows[0]), options.get("offset", 0)
@@ -470,13 +492,19 @@ class Model:
     def run_one(self, batch):
         """Results by layer name for one sequence of the batch."""
         results, ends, embeddings, self.further = {}, {}, {}, {}
+        self.stacks, self.masks = {}, {}
         several = "streams" in self.spec
         for title, stream in self.streams().items():
             rows = None
             start = self.start(stream)
-            if start in self.inputs and isinstance(
-                    self.rows_of(start, batch)[0], list):
-                rows = self.rows_of(start, batch)
+            if start in self.inputs:
+                self.masks[title] = self.mask_of(start, batch)
+                if isinstance(self.rows_of(start, batch)[0], list):
+                    rows = self.rows_of(start, batch)
+            else:  # an earlier stream
+                self.masks[title] = self.masks.get(start)
+                rows = ends[start] if start in ends else results[start]
+            self.mask = self.masks[title]
             for index, layer in enumerate(stream["layers"]):
                 repeat = self.number(layer.get("repeat", 1))
                 name = layer.get("name") or (
@@ -485,11 +513,27 @@ class Model:
                 for i in range(repeat):
                     one = Layer(self, layer, name, i + layer.get("first", 0))
                     rows = self.run_layer(one, rows, start, batch, ends, embeddings)
+                    if name not in results:
+                        self.stacks.setdefault(name, []).append(one.instance())
                 results[name] = rows
                 self.last = name
             ends[title] = rows
         results.update(self.further)
+        self.add_maps(results)
         return results
+
+    def add_maps(self, results):
+        """The attention weights that outputs ask for: heads of one layer, or of
+        all repeats of one."""
+        for target in self.spec.get("outputs", {}).values():
+            name, _, choice = target.partition(":heads=")
+            layer, _, place = name.rpartition(".")
+            if place not in ("attention", "cross") or target in results:
+                continue
+            heads = [int(h) for h in choice.split("-")] if choice else [0, 10**6]
+            results[target] = {
+                one: self.maps[f"{one}.{place}"][heads[0]:heads[-1] + 1]
+                for one in self.stacks.get(layer, [layer])}
 
     def run_layer(self, one, rows, start, batch, ends, embeddings):
         layer = one.layer
@@ -557,6 +601,10 @@ class Model:
             sys.exit("the description must name its outputs")
 
         def joined(layer):
+            if isinstance(batches[0][layer], dict):  # attention weights
+                return [x for one in batches[0][layer] for results in batches
+                        for head in results[layer][one] for row in head
+                        for x in row]
             rows = [row for results in batches for row in results[layer]]
             if isinstance(batches[0][layer], Loss):
                 return [sum(rows) / len(rows)]
@@ -590,7 +638,8 @@ def main():
         json.dump(spec, file, indent=1)
     model.weights.save(files["weights.safetensors"])
     tensors.save(files["in.safetensors"], {
-        name: ("I64" if data.typecode == "q" else "F32", shape, data.tobytes())
+        name: ({"q": "I64", "B": "BOOL", "f": "F32"}[data.typecode], shape,
+               data.tobytes())
         for name, (shape, data) in model.inputs.items()})
     subprocess.run([attune, "run", files["model.json"],
                     "--weights", files["weights.safetensors"],

@@ -7,11 +7,15 @@
 
 FOLDER holds cases (or is one). Each becomes a description with one bare
 attention and a file of its inputs in WORK, is run by `ATTUNE run FLAG...` and
-compared within the tolerance of its case.json. Exit status 0: all passed.
+compared within the tolerance of its case.json. Attention weights are asked for as
+well, those of all heads and of the last: every row must sum to one, or to zero if
+it sees nothing, and some rows are made anew in f64. Exit status 0: all passed.
 """
 import array
 import json
+import math
 import os
+import struct
 import subprocess
 import sys
 
@@ -65,7 +69,96 @@ def describe(case, fixtures):
         shapes["mask"] = broadcast(inputs["mask"], "bool")
     return {"attune": 1, "name": case["name"], "inputs": shapes,
             "layers": [{"name": "attention", "attention": attention}],
-            "outputs": {"out": "attention", "lse": "attention.lse"}}, inputs
+            "outputs": {"out": "attention", "lse": "attention.lse",
+                        "maps": "attention.attention",
+                        "last": f"attention.attention:heads={queries - 1}"}
+            }, inputs
+
+
+def numbers(tensor):
+    kind, _, raw = tensor
+    if kind == "BF16":  # the upper half of a float
+        return array.array("f", b"".join(
+            b"\0\0" + raw[i:i + 2] for i in range(0, len(raw), 2)))
+    if kind == "F16":
+        return struct.unpack(f"<{len(raw) // 2}e", raw)
+    return array.array({"F32": "f", "F64": "d", "BOOL": "B"}[kind], raw)
+
+
+def row_of_weights(case, inputs, batch, head, query):
+    """One row of weights in f64, as the case describes it."""
+    width, keys = case["head_dim"], case["kv_len"]
+    group = case["H"] // case["Hkv"]
+    shift = keys - case["q_len"]
+    q = values_of("q", inputs)[((batch * case["H"] + head) * case["q_len"] + query)
+                               * width:][:width]
+    first = (batch * case["Hkv"] + head // group) * keys
+    k = values_of("k", inputs)
+
+    def picked(name, key):
+        _, shape, _ = inputs[name]
+        at = [min(i, size - 1) for i, size in zip((batch, head, query, key), shape)]
+        index = 0
+        for i, size in zip(at, shape):
+            index = index * size + i
+        return values_of(name, inputs)[index]
+    at = query if case["align"] == "top_left" else query + shift
+    scores = []
+    for n in range(keys):
+        score = case["scale"] * math.fsum(
+            x * y for x, y in zip(q, k[(first + n) * width:][:width]))
+        if case["softcap"]:
+            score = case["softcap"] * math.tanh(score / case["softcap"])
+        if "bias" in inputs:
+            score += picked("bias", n)
+        if "slopes" in inputs:
+            score += values_of("slopes", inputs)[head] * (n - query - shift)
+        hidden = case["causal"] and n > at
+        hidden |= bool(case["window_left"]) and n <= at - case["window_left"]
+        hidden |= "mask" in inputs and not picked("mask", n)
+        scores.append(-math.inf if hidden else score)
+    top = max(scores)
+    if top == -math.inf:
+        return [0.0] * keys
+    powers = [math.exp(s - top) for s in scores]
+    total = math.fsum(powers)
+    return [p / total for p in powers]
+
+
+def values_of(name, inputs, known={}):
+    """The numbers of an input; kept, since many rows read them."""
+    key = (name, id(inputs))
+    if key not in known:
+        known[key] = (inputs, numbers(inputs[name]))
+    return known[key][1]
+
+
+def check_weights(case, inputs, path):
+    """What is wrong with the weights, or nothing."""
+    made = tensors.load(path)
+    heads, queries, keys = case["H"], case["q_len"], case["kv_len"]
+    maps, last = numbers(made["maps"]), numbers(made["last"])
+    each = queries * keys
+    largest = 0.0
+    for b in range(case["B"]):
+        # The same kernel makes both: the same bits.
+        if maps[((b + 1) * heads - 1) * each:][:each] != last[b * each:][:each]:
+            return "the last head asked for alone differs"
+    count = case["B"] * heads * queries
+    for row in range(count):
+        total = math.fsum(maps[row * keys:(row + 1) * keys])
+        if not (abs(total - 1) < 1e-5 * max(1, case["max_abs_logit"]) or
+                total == 0):
+            return f"row {row} sums to {total}"
+    for row in sorted({0, count - 1, count // 2, *range(7, count, count // 5 + 1)}):
+        want = row_of_weights(case, inputs, row // queries // heads,
+                              row // queries % heads, row % queries)
+        got = maps[row * keys:(row + 1) * keys]
+        largest = max(largest, max(abs(a - b) for a, b in zip(got, want)))
+    # A score of s in f32 is off by s * 2^-24 at the least.
+    if not largest <= 1e-6 + 4e-7 * case["max_abs_logit"]:
+        return f"weights are off by {largest}"
+    return ""
 
 
 def run(attune, folder, work, flags):
@@ -86,9 +179,12 @@ def run(attune, folder, work, flags):
             [sys.executable, os.path.join(HERE, "compare_safetensors.py"),
              folder, output, "--require=out", "--require=lse"],
             capture_output=True, text=True)
-    good = result.returncode == 0
+    wrong = ""
+    if result.returncode == 0:
+        wrong = check_weights(case, inputs, output)
+    good = result.returncode == 0 and not wrong
     print(("PASS " if good else "FAIL ") + case["name"])
-    print(result.stdout + result.stderr)
+    print(result.stdout + result.stderr + wrong)
     return good
 
 

@@ -52,12 +52,16 @@ def UnfuseAttention : Pass<"attune-unfuse-attention"> {
     Needs: nothing.
     Gives: `similarity`, `mask_scores` (where something is masked, biased or
     capped), `softmax` and `weighted_sum`, and `log_sum_exp` for a second
-    result; no `attune.attention` is left.
+    result; no `attune.attention` is left. The `attention_weights` that were
+    made from its log-sum-exp are the softmax.
     Keeps: numerics up to rounding, and the attributes that are not the op's own.
     This is the reference that the fused path is compared with; it needs memory
     for every score.
   }];
-  let dependentDialects = ["::attune::AttuneDialect"];
+  let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
   let statistics = [
     Statistic<"numUnfused", "num-unfused", "Attention ops taken apart">,
   ];

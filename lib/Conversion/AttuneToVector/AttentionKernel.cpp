@@ -172,19 +172,24 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   return {probabilities, acc, max, sum};
 }
 
+/// The products of a block of rows with a panel of keys.
+Values StepKernel::packedProducts(KernelBuilder &k, Value block, Value panel) {
+  return emitMicrokernel(
+      k, rows, k.index(width), Values(rows, k.splat(0.0, lanes)),
+      [&](KernelBuilder &k, int64_t row, Value d) {
+        return k.loadScalar(packedQueries, {block, k.index(row), d});
+      },
+      [&](KernelBuilder &k, Value d) {
+        return k.load(packedKeys, {panel, d, k.index(0)}, lanes);
+      });
+}
+
 /// Folds the keys into one block of rows, by the matrix microkernel.
 Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                              ValueRange carried) {
   SmallVector<Row> at = rowsOf(k, block);
   auto scores = [&](KernelBuilder &k, Value panel) {
-    return emitMicrokernel(
-        k, rows, k.index(width), Values(rows, k.splat(0.0, lanes)),
-        [&](KernelBuilder &k, int64_t row, Value d) {
-          return k.loadScalar(packedQueries, {block, k.index(row), d});
-        },
-        [&](KernelBuilder &k, Value d) {
-          return k.load(packedKeys, {panel, d, k.index(0)}, lanes);
-        });
+    return packedProducts(k, block, panel);
   };
   auto sumPanel = [&](KernelBuilder &k, Value panel, Value valid,
                       ValueRange factors, Value probabilities, Value first,

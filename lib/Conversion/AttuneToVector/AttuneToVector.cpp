@@ -31,6 +31,7 @@ struct ConvertAttuneToVector final
     VectorLowering lowering{lanes, rows, panelBytes};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
+    populateAttentionWeightsPatterns(patterns, lowering);
     populateLinearPatterns(patterns, lowering);
     populateExpertPatterns(patterns, lowering);
     populateRouterPatterns(patterns, lowering);

@@ -24,6 +24,8 @@ struct VectorLowering {
 
 void populateActivationPatterns(mlir::RewritePatternSet &,
                                 const VectorLowering &);
+void populateAttentionWeightsPatterns(mlir::RewritePatternSet &,
+                                      const VectorLowering &);
 void populateLinearPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateLossPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);

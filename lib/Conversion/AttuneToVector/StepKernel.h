@@ -47,6 +47,11 @@ public:
   }
 
   Values emit(mlir::OpBuilder &builder);
+  /// Writes exp(E - lse) instead, into `dest` from key `first` on: the op is
+  /// only read for what its scores are. One batch and one head; scratch goes
+  /// to `home`.
+  mlir::Value emitWeights(KernelBuilder &k, mlir::Value lse, mlir::Value first,
+                          mlir::Value dest, mlir::Block *home);
 
 private:
   /// A stacked row: which head and query of the tile, counted from zero.
@@ -84,6 +89,7 @@ private:
   Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at,
                   mlir::ValueRange carried, Scores scores, Sum sum);
   mlir::Value products(KernelBuilder &k, mlir::Value head, mlir::Value panel);
+  Values packedProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
   Range visible(KernelBuilder &k, llvm::ArrayRef<Row> at);
   mlir::Value keyPosition(KernelBuilder &k, const Row &row, bool topLeft);
   void adjust(KernelBuilder &k, llvm::ArrayRef<Row> at, mlir::Value start,

@@ -1,0 +1,317 @@
+//===- Heatmap.cpp - Outputs as pictures ----------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Heatmap.h"
+
+#include "attune/Runtime/Json.h"
+#include "attune/Runtime/Tokenizer.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <unistd.h>
+
+namespace attune::runtime {
+
+namespace {
+
+// A cell is a pixel or more; beyond this nobody sees anything.
+constexpr int64_t kMostCells = 4096;
+constexpr uint64_t kMostNumbers = uint64_t(1) << 26;
+
+// The page draws what stands in `maps`: numbers are 16 bits between low and
+// high, in base64. The browser needs nothing else.
+constexpr char kHead[] = R"html(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>)html";
+constexpr char kStyle[] = R"html(</title>
+<style>
+body { font: 14px sans-serif; margin: 24px; color: #222 }
+#maps { display: flex; flex-wrap: wrap; gap: 24px }
+figure { margin: 0 }
+figcaption { margin-bottom: 4px }
+#say { position: sticky; top: 0; background: #fff; padding: 4px 0; height: 1.3em }
+</style></head><body>
+<div id="say">Point at a cell to read its number.</div>
+<div id="maps"></div>
+<script>
+)html";
+constexpr char kDraw[] = R"html(
+const say = document.getElementById("say");
+for (const map of maps) {
+  const bytes = Uint8Array.from(atob(map.data), c => c.charCodeAt(0));
+  const at = i => map.low + (map.high - map.low) *
+                  (bytes[2 * i] + 256 * bytes[2 * i + 1]) / 65535;
+  const rows = map.size[0], columns = map.size[1];
+  const down = labels[map.labels[0]], across = labels[map.labels[1]];
+  const side = Math.max(1, Math.min(22, Math.floor(720 / Math.max(rows, columns))));
+  const font = Math.min(12, side), text = font >= 8;
+  const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+  pen.font = font + "px sans-serif";
+  const widest = list => text && list ?
+      Math.ceil(Math.max(...list.map(t => pen.measureText(t).width))) + 6 : 0;
+  const left = widest(down), top = widest(across);
+  canvas.width = left + columns * side;
+  canvas.height = top + rows * side;
+  pen.font = font + "px sans-serif";
+  pen.textBaseline = "middle";
+  pen.textAlign = "right";
+  if (left)
+    down.forEach((t, r) => pen.fillText(t, left - 4, top + (r + .5) * side));
+  pen.textAlign = "left";
+  if (top)
+    across.forEach((t, c) => {
+      pen.save();
+      pen.translate(left + (c + .5) * side, top - 4);
+      pen.rotate(-Math.PI / 2);
+      pen.fillText(t, 0, 0);
+      pen.restore();
+    });
+  for (let r = 0; r < rows; ++r)
+    for (let c = 0; c < columns; ++c) {
+      const x = (at(r * columns + c) - map.low) / (map.high - map.low || 1);
+      const mix = (a, b) => Math.round(a + (b - a) * Math.sqrt(x));
+      pen.fillStyle = `rgb(${mix(247, 8)},${mix(251, 48)},${mix(255, 107)})`;
+      pen.fillRect(left + c * side, top + r * side, side, side);
+    }
+  canvas.onmousemove = e => {
+    const c = Math.floor((e.offsetX - left) / side);
+    const r = Math.floor((e.offsetY - top) / side);
+    if (c >= 0 && r >= 0 && c < columns && r < rows)
+      say.textContent = map.title + ": " + (down ? r + " " + down[r] : r) +
+          " \u2192 " + (across ? c + " " + across[c] : c) + " = " +
+          at(r * columns + c).toPrecision(4);
+  };
+  const figure = document.createElement("figure");
+  const caption = document.createElement("figcaption");
+  caption.textContent = map.title;
+  figure.append(caption, canvas);
+  document.getElementById("maps").append(figure);
+}
+</script></body></html>
+)html";
+
+/// JSON that may stand in a script.
+void appendScriptString(std::string &out, std::string_view text) {
+  std::string json;
+  appendJsonString(json, text);
+  for (char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+}
+
+void appendBase64(std::string &out, const std::string &bytes) {
+  static const char digits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t word = 0;
+    for (size_t j = 0; j < 3; ++j)
+      word = word << 8 |
+             (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j)
+      out += i + j > bytes.size() ? '=' : digits[word >> (18 - 6 * j) & 63];
+  }
+}
+
+bool sameDim(const DimInfo &a, const DimInfo &b) {
+  return a.symbol == b.symbol && a.size == b.size;
+}
+
+/// Collects the page's labels and pictures.
+class Page {
+public:
+  Page(const ModelInfo &info, const EntryInfo &entry,
+       const SafetensorsFile &inputs)
+      : entry(entry), inputs(inputs) {
+    Error ignored; // without a tokenizer the labels are the ids
+    if (!info.tokenizerJson.empty())
+      tokenizer = Tokenizer::create(info.tokenizerJson, ignored);
+  }
+
+  /// Adds the matrices of one output.
+  void add(const ArgInfo &arg, const TensorDecl &decl, const void *data) {
+    size_t rank = decl.shape.size();
+    uint64_t rows = static_cast<uint64_t>(decl.shape[rank - 2]);
+    uint64_t columns = static_cast<uint64_t>(decl.shape[rank - 1]);
+    uint64_t each = rows * columns, bytes = each * dtypeBytes(decl.dtype);
+    std::vector<float> numbers(each);
+    std::vector<int64_t> at(rank - 2, 0);
+    const uint8_t *from = static_cast<const uint8_t *>(data);
+    while (true) {
+      convertElements(decl.dtype, from, DType::F32, numbers.data(), each);
+      from += bytes;
+      std::string title = decl.name;
+      for (size_t i = 0; i < at.size(); ++i)
+        title += (i ? ", " : " [") + std::to_string(at[i]);
+      addPicture(at.empty() ? title : title + "]", rows, columns,
+                 labelsOf(arg, at, rank - 2), labelsOf(arg, at, rank - 1),
+                 numbers);
+      size_t dim = at.size();
+      while (dim > 0 && ++at[dim - 1] == decl.shape[dim - 1])
+        at[--dim] = 0;
+      if (dim == 0)
+        return;
+    }
+  }
+
+  std::string text(const std::string &title) const {
+    std::string page = kHead;
+    for (char c : title)
+      page += c == '<'   ? std::string("&lt;")
+              : c == '&' ? std::string("&amp;")
+                         : std::string(1, c);
+    page += kStyle;
+    page +=
+        "const labels = [" + labels + "];\nconst maps = [" + pictures + "];";
+    return page + kDraw;
+  }
+  bool empty() const { return pictures.empty(); }
+
+private:
+  void addPicture(const std::string &title, uint64_t rows, uint64_t columns,
+                  int down, int across, const std::vector<float> &numbers) {
+    float low = 0, high = 0;
+    for (float x : numbers)
+      if (std::isfinite(x)) {
+        low = x < low ? x : low;
+        high = x > high ? x : high;
+      }
+    std::string bytes;
+    for (float x : numbers) {
+      float share = high > low ? (x - low) / (high - low) : 0;
+      share = share >= 0 ? (share <= 1 ? share : 1) : 0;
+      auto word = static_cast<uint16_t>(std::lround(share * 65535));
+      bytes += static_cast<char>(word & 255);
+      bytes += static_cast<char>(word >> 8);
+    }
+    pictures += pictures.empty() ? "\n{\"title\":" : ",\n{\"title\":";
+    appendScriptString(pictures, title);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  ",\"size\":[%llu,%llu],\"labels\":[%d,%d],\"low\":%.9g,"
+                  "\"high\":%.9g,\"data\":\"",
+                  static_cast<unsigned long long>(rows),
+                  static_cast<unsigned long long>(columns), down, across,
+                  static_cast<double>(low), static_cast<double>(high));
+    pictures += text;
+    appendBase64(pictures, bytes);
+    pictures += "\"}";
+  }
+
+  /// The tokens along a dimension: those of an input of ids whose dimensions
+  /// are called the same. -1 if there is none.
+  int labelsOf(const ArgInfo &arg, const std::vector<int64_t> &at, size_t dim) {
+    if (arg.shape.size() != at.size() + 2)
+      return -1;
+    for (const ArgInfo &ids : entry.args) {
+      if (ids.kind != ArgKind::Input || !isInteger(ids.dtype) ||
+          ids.shape.size() != 2 || ids.defaultValue != DefaultValue::None ||
+          !sameDim(ids.shape[1], arg.shape[dim]))
+        continue;
+      const TensorInfo *tensor = inputs.find(ids.name);
+      if (!tensor || tensor->shape.size() != 2)
+        continue;
+      int64_t sequence = tensor->shape[0] == 1 ? 0 : -1;
+      for (size_t i = 0; i < at.size(); ++i)
+        if (sequence < 0 && sameDim(arg.shape[i], ids.shape[0]))
+          sequence = at[i];
+      if (sequence < 0 || sequence >= tensor->shape[0])
+        continue;
+      return tokensOf(ids, *tensor, sequence);
+    }
+    return -1;
+  }
+
+  int tokensOf(const ArgInfo &arg, const TensorInfo &tensor, int64_t sequence) {
+    for (size_t i = 0; i < known.size(); ++i)
+      if (known[i].first == &arg && known[i].second == sequence)
+        return static_cast<int>(i);
+    auto length = static_cast<uint64_t>(tensor.shape[1]);
+    std::vector<int64_t> ids(length);
+    convertElements(tensor.dtype,
+                    tensor.data + static_cast<uint64_t>(sequence) * length *
+                                      dtypeBytes(tensor.dtype),
+                    DType::I64, ids.data(), length);
+    labels += known.empty() ? "\n[" : ",\n[";
+    for (size_t i = 0; i < ids.size(); ++i) {
+      std::string_view bytes;
+      if (tokenizer)
+        bytes = tokenizer->bytesOf(ids[i]);
+      labels += i ? "," : "";
+      appendScriptString(labels, bytes.empty() ? std::to_string(ids[i])
+                                               : std::string(bytes));
+    }
+    labels += "]";
+    known.push_back({&arg, sequence});
+    return static_cast<int>(known.size() - 1);
+  }
+
+  const EntryInfo &entry;
+  const SafetensorsFile &inputs;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::string labels, pictures;
+  std::vector<std::pair<const ArgInfo *, int64_t>> known;
+};
+
+bool writeFile(const std::string &path, const std::string &text, Error &error) {
+  std::string temporary = path + ".part";
+  FILE *file = std::fopen(temporary.c_str(), "wb");
+  bool good =
+      file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file)
+    good = std::fclose(file) == 0 && good;
+  if (good && std::rename(temporary.c_str(), path.c_str()) == 0)
+    return true;
+  std::string reason = std::strerror(errno);
+  unlink(temporary.c_str());
+  return error.badInput(path + ": cannot write: " + reason);
+}
+
+} // namespace
+
+bool writeHeatmaps(const std::string &path, const ModelInfo &info,
+                   const Invocation &invocation,
+                   const std::vector<const void *> &outputs,
+                   const SafetensorsFile &inputs, FILE *messages,
+                   Error &error) {
+  Page page(info, invocation.entry(), inputs);
+  std::vector<const ArgInfo *> args;
+  for (const ArgInfo &arg : invocation.entry().args)
+    if (arg.kind == ArgKind::Output)
+      args.push_back(&arg);
+  uint64_t numbers = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorDecl &decl = invocation.outputs()[i];
+    size_t rank = decl.shape.size();
+    uint64_t count = 0;
+    bool drawn = rank >= 2 && decl.shape[rank - 1] <= kMostCells &&
+                 decl.shape[rank - 2] <= kMostCells &&
+                 byteSize(decl.shape, 1, count) && count > 0;
+    if (!drawn) {
+      std::fprintf(messages,
+                   "warning: output '%s' of shape %s makes no picture of at "
+                   "most %lld rows and columns\n",
+                   decl.name.c_str(), formatShape(decl.shape).c_str(),
+                   static_cast<long long>(kMostCells));
+      continue;
+    }
+    numbers += count;
+    if (numbers > kMostNumbers)
+      return error.set(ExitResourceLimit,
+                       path + ": the pictures have more than " +
+                           std::to_string(kMostNumbers) +
+                           " cells; ask for fewer heads, or write safetensors");
+    page.add(*args[i], decl, outputs[i]);
+  }
+  if (page.empty())
+    return error.badInput(path + ": no output can be drawn");
+  return writeFile(path, page.text(info.name), error);
+}
+
+} // namespace attune::runtime
