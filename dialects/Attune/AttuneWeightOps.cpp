@@ -65,7 +65,7 @@ LogicalResult WeightOp::verify() {
              << " rows, which overlap";
   // W6
   if (getParts() &&
-      (*getParts() < 1 || getLayerType().getDimSize(0) != *getParts()))
+      (*getParts() < 1 || getLayerType().getDimSize(0) != int64_t(*getParts())))
     return emitOpError("has ") << *getParts() << " parts, but type " << type;
   for (auto source : getSources().getAsRange<WeightSourceAttr>()) {
     bool names = source.getTensor().contains("{e}"),

@@ -114,7 +114,7 @@ public:
 
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(loop.getBody());
-    ValueRange ivs = loop.getInductionVars();
+    SmallVector<Value> ivs = loop.getInductionVars();
     firstQuery = k.mul(ivs[2], tileQueries);
     queries = k.min(k.index(tileQueries), k.sub(numQueries, firstQuery));
     Value head = k.mul(ivs[1], group);

@@ -68,9 +68,8 @@ Value reduce(KernelBuilder &k, Value vector,
              llvm::function_ref<Value(Value, Value)> combine) {
   int64_t lanes = cast<VectorType>(vector.getType()).getDimSize(0);
   while (lanes > 1) {
-    int64_t odd = lanes % 2;
+    assert(lanes % 2 == 0 && "the register tile is a multiple of eight");
     lanes /= 2;
-    assert(!odd && "the register tile is a multiple of eight");
     SmallVector<int64_t> low(lanes), high(lanes);
     std::iota(low.begin(), low.end(), 0);
     std::iota(high.begin(), high.end(), lanes);
