@@ -91,6 +91,45 @@ static LogicalResult positive(Operation *op, std::optional<int64_t> window,
   return success();
 }
 
+/// One length for each sequence of the batch.
+static LogicalResult lengthsOf(Operation *op, Value lengths, NamedSize batch) {
+  if (!lengths)
+    return success();
+  return sameSize(op, {lengths, 0, "lengths", "entries"}, batch);
+}
+
+/// `blocks` is 1 or the given size in batch and heads, and has a row (column)
+/// for each block of queries (keys), the last of which may be smaller.
+static LogicalResult blocksOf(Operation *op, Value blocks,
+                              std::optional<ArrayRef<int64_t>> sizes,
+                              std::array<NamedSize, 4> scores) {
+  if (!blocks && !sizes)
+    return success();
+  if (!blocks || !sizes)
+    return op->emitOpError("needs both blocks and block_sizes, or neither");
+  if (sizes->size() != 2 || (*sizes)[0] < 1 || (*sizes)[1] < 1)
+    return op->emitOpError("has block sizes [")
+           << *sizes << "], but they must be two positive numbers";
+  StringRef what[] = {"batch size", "heads", "rows", "columns"};
+  for (int64_t dim = 0; dim < 4; ++dim) {
+    NamedSize own{blocks, dim, "blocks", what[dim]};
+    NamedSize all = scores[dim];
+    if (dim < 2 ? own.get() == 1 : !all.known())
+      continue;
+    if (dim < 2) {
+      if (bad(sameSize(op, own, all)))
+        return failure();
+      continue;
+    }
+    int64_t size = (*sizes)[dim - 2];
+    if (bad(sizeIs(op, own, llvm::divideCeil(all.get(), size),
+                   Twine(all.get()) + (dim == 2 ? " queries" : " keys") +
+                       " in blocks of " + Twine(size) + " need")))
+      return failure();
+  }
+  return success();
+}
+
 /// The rules on queries, keys and what changes scores that attention, its
 /// online step and its weights share: A1 to A5, O1 to O5, W1 to W5.
 template <typename Op> static LogicalResult verifyScores(Op op) {
@@ -121,6 +160,14 @@ template <typename Op> static LogicalResult verifyScores(Op op) {
                       whole ? std::optional(scores[2]) : std::nullopt,
                       whole ? std::optional(scores[3]) : std::nullopt)))
     return failure();
+  if constexpr (std::is_same_v<Op, AttentionOp>) {
+    // A8
+    if (bad(lengthsOf(op, op.getLengths(), scores[0])))
+      return failure();
+    // A9
+    if (bad(blocksOf(op, op.getBlocks(), op.getBlockSizes(), scores)))
+      return failure();
+  }
   // A5, O5, W5
   return positive(op, op.getWindow(), op.getSoftcap());
 }
@@ -191,6 +238,12 @@ LogicalResult MaskScoresOp::verify() {
     return failure();
   // M3
   if (bad(diagonalsOf(*this, getDiagonals(), scores[1], scores[2], scores[3])))
+    return failure();
+  // M4
+  if (bad(lengthsOf(*this, getLengths(), scores[0])))
+    return failure();
+  // M5
+  if (bad(blocksOf(*this, getBlocks(), getBlockSizes(), scores)))
     return failure();
   // M2
   return positive(*this, getWindow(), getSoftcap());
@@ -442,7 +495,8 @@ OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
 
 OpFoldResult MaskScoresOp::fold(FoldAdaptor) {
   bool idle = !getMask() && !getBias() && !getDiagonals() && !getSlopes() &&
-              !getWindow() && !getSoftcap() && getCausal() == CausalAlign::None;
+              !getLengths() && !getBlocks() && !getWindow() && !getSoftcap() &&
+              getCausal() == CausalAlign::None;
   return idle ? getScores() : OpFoldResult();
 }
 

@@ -45,35 +45,49 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     `E += diagonals[h, n - m + M - 1]`, a bias that is the same all along each
     diagonal, in M + N - 1 numbers a head instead of M * N;
     `E += slope[h] * (n - (m + N - M))` (ALiBi, Press et al. 2022); and
-    `E[m,n] = -inf` wherever `mask` is false, `causal` hides key n from query
-    m, or n is `window` or more keys before m's own (so the window counts the
-    query itself; m stands at key position `m + N - M`, or at `m` if the causal
-    alignment is top_left). A window alone hides no later key.
+    `E[m,n] = -inf` wherever `mask` is false, n is `lengths[b]` or more, the
+    block (m / p, n / q) of `blocks` of [p, q] is false, `causal` hides key n
+    from query m, or n is `window` or more keys before m's own (so the window
+    counts the query itself; m stands at key position `m + N - M`, or at `m` if
+    the causal alignment is top_left). A window alone hides no later key.
+    Lengths hide keys and move none: N is the same for all of the batch.
 
-    A size of mask or bias that is 1 in the type is broadcast; a dynamic one is
-    that of the scores.
+    A size of mask, bias or blocks that is 1 in the type is broadcast (of
+    blocks: batch and heads); a dynamic one is that of the scores.
 
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - M1: mask, bias and slopes broadcast to the scores.
     - M2: window > 0 and softcap > 0 where given.
     - M3: diagonals is [H, M + N - 1].
+    - M4: lengths is [B].
+    - M5: blocks is [B|1, H|1, ceil(M / p), ceil(N / q)], and has two sizes
+      [p, q], which are positive.
 
     ```mlir
     %f = attune.mask_scores %e causal <bottom_right> window 64
        : tensor<1x8x4x6xf32>
+    ```
+    ```mlir
+    %g = attune.mask_scores %e lengths %n : tensor<1xi64>
+       blocks %b of [2, 2] : tensor<1x1x2x3xi1> : tensor<1x8x4x6xf32>
     ```
   }];
   let arguments = (ins Attune_Scores:$scores, Optional<Attune_ScoreMask>:$mask,
                        Optional<Attune_ScoreBias>:$bias,
                        Optional<Attune_Diagonals>:$diagonals,
                        Optional<Attune_PerHead>:$slopes,
+                       Optional<Attune_Lengths>:$lengths,
+                       Optional<Attune_BlockMask>:$blocks,
                        DefaultValuedAttr<Attune_CausalAlignAttr,
                                          "CausalAlign::None">:$causal,
                        OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap);
+                       OptionalAttr<F32Attr>:$softcap,
+                       OptionalAttr<DenseI64ArrayAttr>:$block_sizes);
   let results = (outs Attune_Scores:$result);
   let assemblyFormat = [{
-    $scores (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    $scores (`mask` $mask^ `:` type($mask))? (`lengths` $lengths^ `:`
+    type($lengths))? (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
+    (`bias` $bias^ `:` type($bias))?
     (`diagonals` $diagonals^ `:` type($diagonals))?
     (`slopes` $slopes^ `:` type($slopes))? (`causal` $causal^)?
     (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($scores)
@@ -174,9 +188,22 @@ def Attune_AttentionOp : Attune_Op<"attention",
     - A5: window > 0 and softcap > 0 where given.
     - A6: the result is [B, Hq, M, Dv], lse is [B, Hq, M].
     - A7: diagonals is [Hq, M + N - 1].
+    - A8: lengths is [B].
+    - A9: blocks is [B|1, Hq|1, ceil(M / p), ceil(N / q)], and has two sizes
+      [p, q], which are positive.
+
+    The loops that this op becomes stop at a sequence's length, and step over
+    blocks that are false. They step by divisors of the block sizes: sizes
+    below 32 or so, and odd ones, skip no less but run slower.
 
     ```mlir
     %r = attune.attention %q, %k, %v scale 1.250000e-01 causal <bottom_right>
+       : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+       -> tensor<1x8x4x64xf32>
+    ```
+    ```mlir
+    %s = attune.attention %q, %k, %v scale 1.250000e-01
+       lengths %n : tensor<1xi64> blocks %b of [2, 2] : tensor<1x1x2x3xi1>
        : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
        -> tensor<1x8x4x64xf32>
     ```
@@ -188,15 +215,20 @@ def Attune_AttentionOp : Attune_Op<"attention",
                        Optional<Attune_Diagonals>:$diagonals,
                        Optional<Attune_PerHead>:$slopes,
                        Optional<Attune_PerHead>:$sinks,
+                       Optional<Attune_Lengths>:$lengths,
+                       Optional<Attune_BlockMask>:$blocks,
                        F32Attr:$scale,
                        DefaultValuedAttr<Attune_CausalAlignAttr,
                                          "CausalAlign::None">:$causal,
                        OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap);
+                       OptionalAttr<F32Attr>:$softcap,
+                       OptionalAttr<DenseI64ArrayAttr>:$block_sizes);
   let results = (outs Attune_Heads:$result, Optional<Attune_RowState>:$lse);
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` $scale
-    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`mask` $mask^ `:` type($mask))? (`lengths` $lengths^ `:` type($lengths))?
+    (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
+    (`bias` $bias^ `:` type($bias))?
     (`diagonals` $diagonals^ `:` type($diagonals))?
     (`slopes` $slopes^ `:` type($slopes))? (`sinks` $sinks^ `:` type($sinks))?
     (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)? attr-dict
@@ -285,7 +317,8 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
     `query_offset` and `key_offset` are the positions of the first row and
     column of this block in the whole score matrix of `num_queries` x
     `num_keys`, which is what `causal`, `window`, diagonals and slopes refer to;
-    mask and bias are already cut to the block. `acc`, `m` and `l` are f32.
+    mask and bias are already cut to the block. Keys beyond a sequence's length
+    and blocks that are false are not given to any step. `acc`, `m` and `l` are f32.
 
     Verifier rules (tests: `invalid-online.mlir`, one case per label):
     - O1 to O5: as A1 to A5 of `attention`.

@@ -56,6 +56,17 @@ def Attune_CausalAlignAttr : EnumAttr<Attune_Dialect, Attune_CausalAlign,
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attune_FeatureMap : Attune_Enum<"FeatureMap",
+    "what linear attention does to queries and keys instead of a softmax", [
+      I32EnumCase<"EluPlusOne", 0, "elu_plus_one">, // exp(x), x + 1 for x > 0
+      I32EnumCase<"Relu", 1, "relu">,
+      I32EnumCase<"Identity", 2, "identity">,
+    ]>;
+def Attune_FeatureMapAttr : EnumAttr<Attune_Dialect, Attune_FeatureMap,
+                                     "feature_map"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Attune_Pairing : Attune_Enum<"RotaryPairing",
     "which two channels a rotary embedding turns together", [
       I32EnumCase<"Half", 0, "half">,               // (i, i + R/2)

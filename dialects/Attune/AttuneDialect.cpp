@@ -22,6 +22,7 @@ void AttuneDialect::initialize() {
   registerCacheOps();
   registerEmbeddingOps();
   registerFFNOps();
+  registerLinearAttentionOps();
   registerMoEOps();
   registerLossOps();
   registerNormOps();

@@ -23,6 +23,12 @@ def Attune_ScoreMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
     "[batch|1, heads|1, queries|1, keys] i1 tensor">;
 def Attune_ScoreBias : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
     "[batch|1, heads|1, queries|1, keys] f32 tensor">;
+// Which blocks of scores are computed; batch and heads may be 1.
+def Attune_BlockMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
+    "[batch|1, heads|1, blocks of queries, blocks of keys] i1 tensor">;
+// How many keys each sequence of the batch has.
+def Attune_Lengths : RankedTensorOf<[I64], [HasAnyRankOfPred<[1]>],
+                                    "[batch] i64 tensor">;
 // One number per query head and diagonal of the scores, from the first key of
 // the last query to the last key of the first.
 def Attune_Diagonals : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>],
@@ -32,6 +38,11 @@ def Attune_PerHead : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>],
                                     "[heads] f32 tensor">;
 def Attune_RowState : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
                                      "[batch, heads, queries] f32 tensor">;
+
+// Sums over keys: of products of a key's feature and a value's channel, and, in
+// the last column, of the features alone.
+def Attune_KeySums : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
+    "[batch, kv heads, features, value width + 1] f32 tensor">;
 
 // Anything with tokens in its last dimension.
 def Attune_Activations : RankedTensorOf<[F32, F16, BF16],

@@ -43,16 +43,47 @@ static double sumClamped(double count, double shift, double limit) {
   return ramp + (count - end) * limit;
 }
 
-/// How many (query, key) pairs are seen.
+/// How many (query, key) pairs of some rows and columns causal masks and
+/// windows show; `shift` leads from a query's row to its column.
+static double visiblePairs(const Attention &attention, double rows,
+                           double columns, double shift) {
+  if (attention.causal == Causal::None)
+    return rows * columns;
+  double seen = sumClamped(rows, shift + 1, columns);
+  if (attention.window)
+    seen -= sumClamped(rows, shift + 1 - static_cast<double>(*attention.window),
+                       columns);
+  return seen;
+}
+
+/// How many (query, key) pairs are seen. Of a mask of blocks that is an input
+/// nothing is known.
 static double visiblePairs(const Attention &attention, double queries,
                            double keys) {
-  if (attention.causal == Causal::None)
-    return queries * keys;
-  double shift = attention.causal == Causal::BottomRight ? keys - queries : 0;
-  double seen = sumClamped(queries, shift + 1, keys);
-  if (attention.window)
-    seen -= sumClamped(
-        queries, shift + 1 - static_cast<double>(*attention.window), keys);
+  if (attention.sequenceRank)
+    return queries * static_cast<double>(attention.sequenceRank->rank);
+  double shift = attention.causal == Causal::TopLeft ? 0 : keys - queries;
+  const auto &sparse = attention.blockSparse;
+  if (!sparse || !sparse->maskInput.empty())
+    return visiblePairs(attention, queries, keys, shift);
+  double size = static_cast<double>(sparse->block), seen = 0;
+  double local = static_cast<double>(sparse->local);
+  double first = static_cast<double>(sparse->global);
+  for (double i = 0; i * size < queries; ++i) {
+    // Columns of blocks [from, to) of this row of blocks.
+    auto add = [&](double from, double to) {
+      double begin = std::min(from * size, keys);
+      double end = std::clamp(to * size, begin, keys);
+      seen += visiblePairs(attention, std::min(size, queries - i * size),
+                           end - begin, shift + i * size - begin);
+    };
+    if (i < first) {
+      add(0, std::ceil(keys / size));
+      continue;
+    }
+    add(0, first);
+    add(std::max(i - local, first), i + local + 1);
+  }
   return seen;
 }
 
@@ -256,7 +287,17 @@ void Counter::countAttention(const std::string &prefix,
                                    kvChannels);
   double pairs =
       here.batch * heads * visiblePairs(attention, here.tokens, keys.tokens);
-  addFlops(prefix + "scores", 2 * pairs * (headDim + valueDim));
+  if (attention.linear)
+    addFlops(prefix + "sums", 2 * headDim * (valueDim + 1) *
+                                  (tokens() * heads + sourceTokens * kvHeads));
+  else
+    addFlops(prefix + "scores", 2 * pairs * (headDim + valueDim));
+  if (const auto &low = attention.sequenceRank)
+    for (auto [name, size] :
+         {std::pair("sequence_k", headDim), {"sequence_v", valueDim}})
+      addFlops(prefix + name, 2 * here.batch * kvHeads * size *
+                                  static_cast<double>(low->rank) *
+                                  static_cast<double>(low->positions));
   if (attention.relative) {
     // Distances are the same for all sequences of a batch.
     addFlops(prefix + "r", 2 * here.tokens * channels * heads * headDim +
@@ -264,10 +305,18 @@ void Counter::countAttention(const std::string &prefix,
   }
   addFlops(prefix + "o", 2 * tokens() * heads * valueDim * channels);
 
+  double scored = keys.tokens;
+  if (attention.linear)
+    scored = 0;
+  else if (attention.sequenceRank)
+    scored = static_cast<double>(attention.sequenceRank->rank);
   current.scoreBytes =
-      std::max(current.scoreBytes, here.batch * heads * here.tokens *
-                                       keys.tokens * sizeOf(model.dtype));
-  if (attention.causal != Causal::None || !attention.source.empty())
+      std::max(current.scoreBytes,
+               here.batch * heads * here.tokens * scored * sizeOf(model.dtype));
+  if (attention.linear && attention.causal != Causal::None)
+    current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                          kvHeads * headDim * (valueDim + 1) * activationSize;
+  else if (attention.causal != Causal::None || !attention.source.empty())
     current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
                           kvChannels * activationSize;
   // The residual, its norm, queries, keys and values, the heads' results.
@@ -286,10 +335,15 @@ void Counter::countBare(const Attention &attention) {
   double kvHeads = static_cast<double>(attention.kvHeads);
   double headDim = static_cast<double>(attention.headDim);
   double valueDim = static_cast<double>(attention.valueDim);
-  addFlops("scores", 2 * batch * heads *
-                         visiblePairs(attention, queries, keys) *
-                         (headDim + valueDim));
-  current.scoreBytes = batch * heads * queries * keys * sizeOf(query->dtype);
+  if (attention.linear) {
+    addFlops("sums", 2 * batch * headDim * (valueDim + 1) *
+                         (queries * heads + keys * kvHeads));
+  } else {
+    addFlops("scores", 2 * batch * heads *
+                           visiblePairs(attention, queries, keys) *
+                           (headDim + valueDim));
+    current.scoreBytes = batch * heads * queries * keys * sizeOf(query->dtype);
+  }
   // Queries, keys, values and results, as they are stored.
   current.activationBytes = batch *
                             (heads * queries * (headDim + valueDim) +
@@ -529,6 +583,16 @@ void Counter::countDecode(const Layer &layer) {
                     static_cast<double>(attention->heads) * keys *
                     (row + static_cast<double>(latent->rank));
     decode.bytes += repeat * here.batch * keys * row * activationSize;
+    return;
+  }
+  if (attention->linear) {
+    double sums = static_cast<double>(attention->headDim) *
+                  static_cast<double>(attention->valueDim + 1);
+    double heads = static_cast<double>(attention->heads + attention->kvHeads);
+    decode.flops += repeat * 2 * here.batch * heads * sums;
+    decode.bytes += repeat * 2 * here.batch *
+                    static_cast<double>(attention->kvHeads) * sums *
+                    activationSize;
     return;
   }
   decode.flops += repeat * 2 * here.batch *

@@ -372,35 +372,6 @@ LogicalResult EntryImporter::importPositions(size_t number) {
   return success();
 }
 
-LogicalResult EntryImporter::importBareAttention(size_t number) {
-  const spec::Layer &layer = stream->spec.layers[number];
-  const auto &op = std::get<spec::Attention>(layer.op);
-  auto value = [&](const std::string &name) {
-    return name.empty() ? Value() : inputs[name].value;
-  };
-  AttentionOperands operands;
-  operands.query = value(op.queryInput);
-  operands.key = value(op.keyInput);
-  operands.value = value(op.valueInput);
-  operands.mask = value(op.maskInput);
-  operands.bias = value(op.biasInput);
-  operands.slopes = value(op.slopesInput);
-  operands.sinks = value(op.sinksInput);
-  Location at = loc(op.location.line ? op.location : layer.location);
-  LayerScope scope;
-  fillMaps(number, scope);
-  auto [result, lse] = buildAttention(builder, at, op, operands,
-                                      /*decoding=*/false, scope.maps);
-  replaceMaps(number, scope);
-  state = {result, inputs[op.queryInput].shape};
-  state.shape.back() = inputs[op.valueInput].shape.back();
-  if (lse) {
-    std::vector<spec::Dim> shape(state.shape.begin(), state.shape.end() - 1);
-    results[layer.name.empty() ? "lse" : layer.name + ".lse"] = {lse, shape};
-  }
-  return success();
-}
-
 /// The table of the embedding that a head is tied to, of any stream.
 Value EntryImporter::tiedTable(const spec::Linear &head,
                                const spec::Layer &layer) {
@@ -537,9 +508,12 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
     scope.past = past;
     scope.length = length;
   }
-  if (const spec::Attention *attention = getSelfAttention(layer))
+  if (const spec::Attention *attention = getSelfAttention(layer)) {
+    if (failed(fillForms(*attention, scope)))
+      return failure();
     if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
       return failure();
+  }
   const spec::Rope *rope = getRope(layer);
   if (rope && !inputs.count(stream->positionsName)) {
     diags.error(rope->location,
@@ -555,8 +529,9 @@ static SmallVector<Value *> passed(LayerScope &scope) {
   SmallVector<Value *> values;
   for (Value *value :
        {&scope.cos, &scope.sin, &scope.mask, &scope.memory, &scope.memoryMask,
-        &scope.diagonals, &scope.past, &scope.length, &scope.crossKeys,
-        &scope.crossValues, &scope.keyCache, &scope.valueCache})
+        &scope.lengths, &scope.memoryLengths, &scope.blocks, &scope.diagonals,
+        &scope.past, &scope.length, &scope.crossKeys, &scope.crossValues,
+        &scope.keyCache, &scope.valueCache})
     if (*value)
       values.push_back(value);
   for (AttentionMap &map : scope.maps)

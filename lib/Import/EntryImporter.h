@@ -97,6 +97,8 @@ private:
   void addCrossCaches();
   bool reads(const StreamState &of, const std::string &input) const;
   mlir::LogicalResult collectBareInputs();
+  mlir::LogicalResult collectFormInputs();
+  bool formsRead(const StreamState &of, const std::string &input) const;
   std::optional<int64_t> idBound(const std::string &input) const;
   std::optional<int64_t> ignoredId(const std::string &input) const;
   mlir::LogicalResult createFunction();
@@ -147,6 +149,13 @@ private:
   mlir::LogicalResult createTurns(size_t number,
                                   llvm::SmallVectorImpl<Turn> &turns);
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
+  mlir::LogicalResult fillForms(const spec::Attention &attention,
+                                LayerScope &scope);
+  mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
+  mlir::Value blocksOf(const spec::BlockSparse &sparse, mlir::Value queries,
+                       mlir::Value keys);
+  /// Null if the entry has no such input.
+  mlir::Value inputNamed(const std::string &name) const;
   mlir::LogicalResult fillMemory(const spec::Attention &cross,
                                  LayerScope &scope);
   mlir::LogicalResult sharedDiagonals(const spec::Layer &layer,
@@ -182,6 +191,11 @@ private:
   std::map<std::string, NamedTensor> inputs;
   /// Types of the inputs of bare attention ops, by name.
   std::map<std::string, mlir::Type> bareTypes;
+  /// Types and shapes of lengths and masks of blocks, by name.
+  std::map<std::string, mlir::Type> formTypes;
+  std::map<std::string, std::vector<spec::Dim>> formShapes;
+  /// The most tokens that an input may have, where something limits them.
+  std::map<std::string, int64_t> longestOf;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> caches; ///< by layer
   /// Keys and values of other streams that decoding reads, by layer.

@@ -22,6 +22,7 @@ LogicalResult EntryImporter::fillMemory(const spec::Attention &cross,
       break;
     if (other.spec.name != cross.source)
       continue;
+    scope.memoryLengths = inputNamed(cross.lengthsInput);
     if (decode) { // its result was turned into keys and values before
       scope.memoryMask = other.mask;
       return success();

@@ -163,6 +163,8 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
     isPositions |= input.name == of.positionsName;
     bool built = kind == EntryKind::Forward || decode == last;
     isRead |= built && reads(of, input.name);
+    // Steps get what encoding is given.
+    isRead |= kind == EntryKind::Encode && last && formsRead(of, input.name);
     isMemory |= !last && input.name == of.maskName;
   }
   // A step sees its whole cache, and what the mask of other streams lets it.
@@ -175,7 +177,10 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
                        input.shape,         idBound(input.name),
                        loc(input.location), ignoredId(input.name)};
   SmallVector<int64_t> shape(input.shape.size(), ShapedType::kDynamic);
-  if (auto bare = bareTypes.find(input.name); bare != bareTypes.end()) {
+  if (auto form = formTypes.find(input.name); form != formTypes.end()) {
+    argument.type = form->second;
+    argument.shape = formShapes[input.name];
+  } else if (auto bare = bareTypes.find(input.name); bare != bareTypes.end()) {
     argument.type = bare->second;
   } else if (isMask) {
     argument.type = RankedTensorType::get(shape, builder.getI1Type());
@@ -202,7 +207,7 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
 }
 
 LogicalResult EntryImporter::collectArguments() {
-  if (failed(collectBareInputs()))
+  if (failed(collectBareInputs()) || failed(collectFormInputs()))
     return failure();
   for (const spec::TensorSpec &input : model.inputs)
     addInput(input);
@@ -227,7 +232,7 @@ bool EntryImporter::reads(const StreamState &of,
     if (const auto *op = std::get_if<spec::Embedding>(&layer.op))
       if (op->input == input)
         return true;
-  return false;
+  return formsRead(of, input);
 }
 
 /// Models of tokens understand padding and explicit positions unasked.
@@ -278,19 +283,24 @@ void EntryImporter::addCaches() {
     int64_t kvHeads = attention->kvHeads;
     SmallVector<std::pair<const char *, int64_t>> roles = {{"k", keyDim},
                                                            {"v", valueDim}};
+    spec::Dim rows = {-1, "capacity"};
     if (const auto &latent = attention->latent) {
       roles = {{"latent", latent->rank + keyDim - latent->nopeDim}};
       kvHeads = 1;
+    } else if (attention->linear) {
+      roles = {{"sums", valueDim + 1}};
+      rows = {keyDim, ""};
     }
     for (auto [role, width] : roles) {
       std::vector<spec::Dim> shape = {{layer.repeat, ""},
                                       first->shape[0],
                                       {kvHeads, ""},
-                                      {-1, "capacity"},
+                                      rows,
                                       {width, ""}};
-      auto type = RankedTensorType::get({layer.repeat, ShapedType::kDynamic,
-                                         kvHeads, ShapedType::kDynamic, width},
-                                        builder.getF32Type());
+      int64_t count = rows.size < 0 ? ShapedType::kDynamic : rows.size;
+      auto type = RankedTensorType::get(
+          {layer.repeat, ShapedType::kDynamic, kvHeads, count, width},
+          builder.getF32Type());
       arguments.push_back({stream->symbols[n] + "." + role, "cache", "", type,
                            shape, std::nullopt, loc(layer.location)});
     }
@@ -392,7 +402,7 @@ LogicalResult EntryImporter::createFunction() {
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
     if (const auto *attention = getSelfAttention(stream->spec.layers[n])) {
       caches[n].first = cacheArguments[next++];
-      if (!attention->latent)
+      if (!attention->latent && !attention->linear)
         caches[n].second = cacheArguments[next++];
     }
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
@@ -436,10 +446,11 @@ LogicalResult EntryImporter::finish() {
         builder, headAt, flat, state.value,
         ArrayRef<ReassociationIndices>{{0, 1}, {2}});
     addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
-    for (const auto &[n, pair] : caches)
+    for (const auto &[n, pair] : caches) {
+      bool sums = getSelfAttention(stream->spec.layers[n])->linear.has_value();
+      const char *first = pair.second ? "k" : sums ? "sums" : "latent";
       for (auto [role, cache] :
-           {std::pair(pair.second ? "k" : "latent", pair.first),
-            std::pair("v", pair.second)}) {
+           {std::pair(first, pair.first), std::pair("v", pair.second)}) {
         if (!cache)
           continue;
         std::string name = stream->symbols[n] + "." + role;
@@ -448,6 +459,7 @@ LogicalResult EntryImporter::finish() {
         });
         addResult("cache", name, {cache, argument->shape});
       }
+    }
   } else {
     for (const spec::Output &output : model.outputs) {
       if (output.layer == "hidden_states") {
@@ -480,5 +492,10 @@ LogicalResult EntryImporter::finish() {
   function.setFunctionType(builder.getFunctionType(
       function.getArgumentTypes(), ValueRange(values).getTypes()));
   function.setAllResultAttrs(attrs);
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    if (auto longest = longestOf.find(argument.name);
+        longest != longestOf.end())
+      function.setArgAttr(i, "attune.longest",
+                          builder.getI64IntegerAttr(longest->second));
   return success();
 }

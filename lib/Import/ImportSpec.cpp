@@ -44,6 +44,23 @@ bool attune::canDecode(const spec::Model &model) {
     if (attention && attention->causal == spec::Causal::None)
       return false;
   }
+  // Lengths and masks of blocks would have to grow from step to step; the
+  // blocks of a cycle have one cache, be it of keys or of sums.
+  bool grows = true;
+  for (const spec::Layer &layer : stream.layers)
+    for (const spec::Block &block : layer.cycle) {
+      const auto &first = layer.cycle.front().attention;
+      grows &= !block.attention || !first ||
+               block.attention->linear.has_value() == first->linear.has_value();
+    }
+  forEachAttention(stream, [&](const spec::Attention &attention) {
+    if (attention.source.empty())
+      grows &=
+          attention.lengthsInput.empty() &&
+          !(attention.blockSparse && !attention.blockSparse->maskInput.empty());
+  });
+  if (!grows)
+    return false;
   // Otherwise nothing says what the streams before the last are for.
   if (crosses != encoderDecoder)
     return false;

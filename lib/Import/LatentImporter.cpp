@@ -207,6 +207,8 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
   }
   operands.value = columns(builder, at, operands.key, 0, latent.rank);
   operands.mask = scope.mask;
+  operands.lengths = scope.lengths;
+  operands.blocks = scope.blocks;
   Value sums = buildAttention(builder, at, attention, operands,
                               /*decoding=*/bool(scope.keyCache), scope.maps,
                               /*cross=*/false, scope.index)

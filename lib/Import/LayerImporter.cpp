@@ -282,9 +282,10 @@ static void writeMap(OpBuilder &builder, AttentionOp op, AttentionMap &map,
   }
   dest = AttentionWeightsOp::create(
       builder, loc, dest.getType(), op.getQuery(), op.getKey(), op.getLse(),
-      dest, op.getMask(), op.getBias(), op.getDiagonals(), op.getSlopes(), when,
-      op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
-      op.getSoftcapAttr(), builder.getI64IntegerAttr(map.tap.firstHead));
+      dest, maskOfHidden(builder, op), op.getBias(), op.getDiagonals(),
+      op.getSlopes(), when, op.getScaleAttr(), op.getCausalAttr(),
+      op.getWindowAttr(), op.getSoftcapAttr(),
+      builder.getI64IntegerAttr(map.tap.firstHead));
   if (map.tap.count)
     dest = tensor::InsertSliceOp::create(builder, loc, dest, map.value, offsets,
                                          sizes, strides);
@@ -307,6 +308,13 @@ std::pair<Value, Value> attune::buildAttention(
     slopes = arith::ConstantOp::create(
         builder, loc, DenseElementsAttr::get(type, ArrayRef<float>(numbers)));
   }
+  auto resultType =
+      headsType(operands.query, query.getDimSize(0), query.getDimSize(1),
+                query.getDimSize(2), valueDim);
+  if (attention.linear)
+    return {buildLinearAttention(builder, loc, attention, operands, resultType)
+                .getResult(),
+            Value()};
   FloatAttr scale = builder.getF32FloatAttr(float(attention.scale));
   CausalAlign causal = toAlignment(attention.causal, decoding);
   IntegerAttr window;
@@ -320,9 +328,11 @@ std::pair<Value, Value> attune::buildAttention(
     fusion = builder.getStringAttr(
         attention.fusion == spec::Fusion::Required ? "required" : "off");
 
-  auto resultType =
-      headsType(operands.query, query.getDimSize(0), query.getDimSize(1),
-                query.getDimSize(2), valueDim);
+  DenseI64ArrayAttr blockSizes;
+  if (operands.blocks) {
+    int64_t block = attention.blockSparse->block;
+    blockSizes = builder.getDenseI64ArrayAttr({block, block});
+  }
   auto isAsked = [&](const AttentionMap &map) {
     return map.tap.cross == cross;
   };
@@ -332,8 +342,9 @@ std::pair<Value, Value> attune::buildAttention(
     auto op = AttentionOp::create(
         builder, loc, resultType, lseType, operands.query, operands.key,
         operands.value, operands.mask, operands.bias, operands.diagonals,
-        slopes, operands.sinks, scale,
-        CausalAlignAttr::get(builder.getContext(), causal), window, softcap);
+        slopes, operands.sinks, operands.lengths, operands.blocks, scale,
+        CausalAlignAttr::get(builder.getContext(), causal), window, softcap,
+        blockSizes);
     for (AttentionMap &map : llvm::make_filter_range(maps, isAsked))
       writeMap(builder, op, map, index);
     return {op.getResult(), attention.lse ? op.getLse() : Value()};
@@ -346,10 +357,12 @@ std::pair<Value, Value> attune::buildAttention(
   Value scores = SimilarityOp::create(builder, loc, scoresType, operands.query,
                                       operands.key, scale);
   if (operands.mask || operands.bias || operands.diagonals || slopes ||
-      window || softcap || causal != CausalAlign::None)
+      operands.lengths || operands.blocks || window || softcap ||
+      causal != CausalAlign::None)
     scores = MaskScoresOp::create(
         builder, loc, scoresType, scores, operands.mask, operands.bias,
-        operands.diagonals, slopes, causal, window, softcap);
+        operands.diagonals, slopes, operands.lengths, operands.blocks, causal,
+        window, softcap, blockSizes);
   Value probs =
       SoftmaxOp::create(builder, loc, scoresType, scores, operands.sinks);
   auto sum =
@@ -491,6 +504,8 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   if (!projections(attention, prefix, input, operands))
     return false;
   operands.mask = scope.mask;
+  operands.lengths = scope.lengths;
+  operands.blocks = scope.blocks;
   if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query,
                  attention.heads) ||
       !normHeads(attention, (prefix + "k_norm.").str(), operands.key,
@@ -505,7 +520,7 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
       *heads = RotaryOp::create(builder, ropeAt, heads->getType(), *heads,
                                 scope.cos, scope.sin, pairing);
   }
-  if (scope.keyCache) {
+  if (scope.keyCache && !attention.linear) {
     auto through = [&](Value rows, Value &cache) -> Value {
       cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
                                     scope.index, scope.past);
@@ -575,6 +590,7 @@ bool LayerImporter::crossOperands(const spec::Attention &attention,
   operands.query =
       splitHeads(builder, at, query, attention.heads, attention.headDim, 0);
   operands.mask = scope.memoryMask;
+  operands.lengths = scope.memoryLengths;
   if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query,
                  attention.heads))
     return false;
@@ -611,10 +627,15 @@ Value LayerImporter::attention(const spec::Attention &attention,
   if (!(cross ? crossOperands(attention, prefix, input, operands)
               : selfOperands(attention, prefix, input, operands)))
     return {};
-  auto [heads, lse] =
-      buildAttention(builder, at, attention, operands,
-                     /*decoding=*/!cross && bool(scope.keyCache), scope.maps,
-                     prefix == "cross.", scope.index);
+  if (attention.sequenceRank && !projectSequence(attention, prefix, operands))
+    return {};
+  bool decoding = !cross && bool(scope.keyCache);
+  Value heads =
+      decoding && attention.linear
+          ? runningAttention(attention, operands)
+          : buildAttention(builder, at, attention, operands, decoding,
+                           scope.maps, prefix == "cross.", scope.index)
+                .first;
   int64_t merged = attention.heads * valueDimOf(attention);
   Value joined =
       MergeHeadsOp::create(builder, at, withWidth(input, merged), heads);

@@ -40,14 +40,17 @@ struct LayerScope {
   mlir::Value index; ///< number of the repeat
   mlir::Value cos;   ///< rotary tables
   mlir::Value sin;
-  mlir::Value mask;       ///< [batch, 1, 1, keys]
-  mlir::Value memory;     ///< cross-attention: result of the other stream
-  mlir::Value memoryMask; ///< cross-attention: mask of the other stream
-  mlir::Value diagonals;  ///< biases by distance that all repeats share
-  mlir::Value past;       ///< decoding: cached tokens before these
-  mlir::Value length;     ///< decoding: past + these tokens
+  mlir::Value mask;          ///< [batch, 1, 1, keys]
+  mlir::Value memory;        ///< cross-attention: result of the other stream
+  mlir::Value memoryMask;    ///< cross-attention: mask of the other stream
+  mlir::Value lengths;       ///< of each sequence: [batch]
+  mlir::Value memoryLengths; ///< the same of the other stream
+  mlir::Value blocks;        ///< what block-sparse attention computes
+  mlir::Value diagonals;     ///< biases by distance that all repeats share
+  mlir::Value past;          ///< decoding: cached tokens before these
+  mlir::Value length;        ///< decoding: past + these tokens
   /// Decoding: replaced by their successors.
-  /// Latent attention has but one.
+  /// Latent attention has but one, and so have the sums of linear attention.
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
@@ -60,7 +63,7 @@ attune::Activation toActivation(spec::Activation activation);
 /// Operands of the attention ladder.
 struct AttentionOperands {
   mlir::Value query, key, value;
-  mlir::Value mask, bias, diagonals, slopes, sinks;
+  mlir::Value mask, bias, diagonals, slopes, sinks, lengths, blocks;
 };
 
 /// The chain of similarity, masking, softmax and weighing. If the log-sum-exp
@@ -74,6 +77,22 @@ buildAttention(mlir::OpBuilder &builder, mlir::Location loc,
                const AttentionOperands &operands, bool decoding,
                llvm::MutableArrayRef<AttentionMap> maps = {},
                bool cross = false, mlir::Value index = {});
+
+/// The same for linear attention; with `state` it goes on from these sums and
+/// gives new ones.
+LinearAttentionOp buildLinearAttention(mlir::OpBuilder &builder,
+                                       mlir::Location loc,
+                                       const spec::Attention &attention,
+                                       const AttentionOperands &operands,
+                                       mlir::Type resultType,
+                                       mlir::Value state = {});
+
+/// What an attention's mask, lengths and blocks hide together, as a mask.
+mlir::Value maskOfHidden(mlir::OpBuilder &builder, AttentionOp op);
+
+/// Visits the attention of every layer and of every block of a cycle.
+void forEachAttention(const spec::Stream &stream,
+                      llvm::function_ref<void(const spec::Attention &)> visit);
 
 /// Builds the ops of one layer. Every function returns null after it reported
 /// an error.
@@ -118,6 +137,15 @@ private:
   /// Queries, keys and values as heads, before rotary positions.
   bool projections(const spec::Attention &attention, llvm::StringRef prefix,
                    mlir::Value input, AttentionOperands &operands);
+  /// Keys and values in `rank` sums over tokens; hidden ones count nothing.
+  bool projectSequence(const spec::Attention &attention, llvm::StringRef prefix,
+                       AttentionOperands &operands);
+  mlir::Value projectTokens(const spec::Attention &attention,
+                            const std::string &role, mlir::Value heads,
+                            const AttentionOperands &operands);
+  /// Linear attention from cached sums, which it adds to.
+  mlir::Value runningAttention(const spec::Attention &attention,
+                               const AttentionOperands &operands);
   /// Limits projections to [-clip, clip], if the attention does.
   mlir::Value clip(const spec::Attention &attention, mlir::Value input);
   /// Weights and biases of the named projections as one linear layer.

@@ -321,9 +321,11 @@ void ScanBuilder::attend(const spec::ScanStep &step,
                                   w.keys, b.getF32FloatAttr(1));
   }
   if (w.mask)
-    scores = MaskScoresOp::create(b, tensors.loc, type, scores, w.mask, Value(),
-                                  Value(), Value(), CausalAlign::None,
-                                  IntegerAttr(), FloatAttr());
+    scores =
+        MaskScoresOp::create(b, tensors.loc, type, scores, w.mask, Value(),
+                             Value(), Value(), /*lengths=*/Value(),
+                             /*blocks=*/Value(), CausalAlign::None,
+                             IntegerAttr(), FloatAttr(), DenseI64ArrayAttr());
   Value weights =
       SoftmaxOp::create(b, tensors.loc, type, scores, /*sinks=*/Value());
   Value sum = WeightedSumOp::create(

@@ -115,6 +115,10 @@ bool Invocation::bindInput(const InputTensor &tensor, Error &error) {
       return false;
     }
   }
+  if (arg.longest >= 0 && tensor.shape[1] > arg.longest)
+    return fail("has " + std::to_string(tensor.shape[1]) +
+                " tokens, but the model takes at most " +
+                std::to_string(arg.longest));
   uint64_t bytes, fileBytes;
   if (!byteSize(tensor.shape, dtypeBytes(arg.dtype), bytes) ||
       !byteSize(tensor.shape, dtypeBytes(tensor.dtype), fileBytes))
@@ -301,6 +305,31 @@ bool Invocation::checkContext(int64_t past, Error &error) const {
   return true;
 }
 
+/// "ceil(seq/64)" is a size that follows from 'seq'.
+bool Invocation::checkDerived(Error &error) const {
+  constexpr std::string_view prefix = "ceil(";
+  for (const Dim &derived : dims) {
+    std::string_view text = derived.symbol;
+    size_t slash = text.rfind('/');
+    if (text.substr(0, prefix.size()) != prefix ||
+        slash == std::string_view::npos || derived.value < 0)
+      continue;
+    std::string_view base = text.substr(prefix.size(), slash - prefix.size());
+    int64_t block = 0;
+    for (char c : text.substr(slash + 1, text.size() - slash - 2))
+      block = block * 10 + (c - '0');
+    int64_t size = dim(base);
+    if (size < 0 || block < 1 || derived.value == (size + block - 1) / block)
+      continue;
+    return error.badInput("size " + quote(text) + " is " +
+                          std::to_string(derived.value) + " in " +
+                          derived.origin + ", but " + quote(base) + " is " +
+                          std::to_string(size) + ", which makes it " +
+                          std::to_string((size + block - 1) / block));
+  }
+  return true;
+}
+
 bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
   pastLength = past;
   for (size_t i = 0; i < info.args.size(); ++i) {
@@ -312,6 +341,8 @@ bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
           "input '" + arg.name + "' of shape " + arg.formatShape() +
           " is missing" + (origin.empty() ? "" : " in ") + std::string(origin));
   }
+  if (!checkDerived(error))
+    return false;
   // Before defaults are filled, so that their values are in range too.
   if (!checkContext(past, error))
     return false;

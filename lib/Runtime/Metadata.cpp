@@ -179,7 +179,8 @@ private:
       return fail(where, "an object", value);
     if (!text(value, "kind", kind) || !text(value, "name", arg.name) ||
         !text(value, "dtype", dtype) || !text(value, "default", filled) ||
-        !integer(value, "max", arg.max, false))
+        !integer(value, "max", arg.max, false) ||
+        !integer(value, "longest", arg.longest, false))
       return false;
     if (const JsonValue *ignored = value.find("ignored")) {
       if (!ignored->isInt())

@@ -14,8 +14,8 @@ namespace attune::spec {
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "sinks", "lse"};
 static const char *const projectionKeys[] = {
-    "rope", "relative", "relative_bias", "qk_norm",
-    "bias", "source",   "latent",        "clip"};
+    "rope",   "relative", "relative_bias", "qk_norm",      "bias",
+    "source", "latent",   "clip",          "sequence_rank"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -36,6 +36,7 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
       if (object.has(key))
         object.error(key, "the bare op on inputs has no projections");
     parseBare(object, attention);
+    parseForms(object, attention);
     if (place == Place::Alone)
       width = 0;
     return attention;
@@ -101,6 +102,7 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   }
   if (object.get("clip"))
     attention.clip = object.number("clip", 1);
+  parseForms(object, attention);
   return attention;
 }
 

@@ -53,6 +53,14 @@ private:
                   Known kvHeads, Known headDim, Known valueDim);
   void parseMasking(const Object &object, Attention &attention);
   void parseSource(const Object &object, Place place, Attention &attention);
+  void parseForms(const Object &object, Attention &attention);
+  void parseLengths(const Object &object, Attention &attention);
+  void parseBlockSparse(const Object &object, const Object &options,
+                        Attention &attention);
+  void parseLinearForm(const Object &object, const Object &options,
+                       Attention &attention);
+  void parseSequenceRank(const Object &object, const Object &options,
+                         Attention &attention);
   RelativeBias parseRelativeBias(const Object &object,
                                  const Attention &attention);
   Rope parseRope(const Object &object, Known headDim);

@@ -79,6 +79,38 @@ static Json print(const Latent &latent) {
   return json;
 }
 
+static Json print(const BlockSparse &sparse) {
+  Json json = Json::object();
+  json["block"] = sparse.block;
+  if (!sparse.maskInput.empty()) {
+    json["mask"] = sparse.maskInput;
+    return json;
+  }
+  json["local"] = sparse.local;
+  json["global"] = sparse.global;
+  return json;
+}
+
+static Json print(const LinearForm &linear) {
+  Json json = Json::object();
+  json["feature_map"] = stringify(linear.featureMap);
+  if (linear.normalise)
+    json["eps"] = linear.eps;
+  else
+    json["normalise"] = false;
+  return json;
+}
+
+static Json print(const SequenceRank &low) {
+  Json json = Json::object();
+  json["rank"] = low.rank;
+  json["positions"] = low.positions;
+  json["shared"] = stringify(low.shared);
+  if (low.bias)
+    json["bias"] = true;
+  return json;
+}
+
 static Json print(const Attention &attention, int64_t width) {
   Json json = Json::object();
   auto input = [&](const char *key, const std::string &name) {
@@ -94,7 +126,8 @@ static Json print(const Attention &attention, int64_t width) {
     json["head_dim"] = attention.headDim;
   if (attention.valueDim != attention.headDim)
     json["value_dim"] = attention.valueDim;
-  if (attention.scale != 1 / std::sqrt(static_cast<double>(attention.headDim)))
+  if (!attention.linear &&
+      attention.scale != 1 / std::sqrt(static_cast<double>(attention.headDim)))
     json["scale"] = attention.scale;
   if (attention.causal == Causal::BottomRight)
     json["causal"] = true;
@@ -139,6 +172,13 @@ static Json print(const Attention &attention, int64_t width) {
     bias["out"] = attention.outBias;
     json["bias"] = std::move(bias);
   }
+  if (attention.blockSparse)
+    json["block_sparse"] = print(*attention.blockSparse);
+  if (attention.linear)
+    json["linear"] = print(*attention.linear);
+  if (attention.sequenceRank)
+    json["sequence_rank"] = print(*attention.sequenceRank);
+  input("lengths", attention.lengthsInput);
   if (attention.fusion != Fusion::Auto)
     json["fusion"] = stringify(attention.fusion);
   input("source", attention.source);

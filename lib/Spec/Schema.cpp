@@ -206,6 +206,15 @@ static const ObjectType &attentionType() {
            "limit queries, keys and values to [-clip, clip]"},
           {"bias", either({boolean(), object(biasType())}),
            "biases of the projections; default false"},
+          {"block_sparse", object(blockSparseType()),
+           "only some blocks of queries and keys"},
+          {"linear", object(linearFormType()),
+           "sums of features in place of a softmax"},
+          {"sequence_rank", object(sequenceRankType()),
+           "keys and values projected along their sequence"},
+          {"lengths", string(),
+           "an i64 input [batch]: how many keys each sequence has, the rest "
+           "being hidden; more than there are hide none"},
           {"fusion", choice({"auto", "required", "off"}),
            "whether the scores may stay in registers; required makes a "
            "failure to fuse an error; default auto"},
@@ -492,20 +501,21 @@ const ObjectType &modelType() {
 
 const std::vector<const ObjectType *> &objectTypes() {
   static const std::vector<const ObjectType *> types{
-      &normType(),       &qkNormType(),       &layerNormType(),
-      &rmsNormType(),    &ropeScalingType(),  &ropeType(),
-      &biasType(),       &relativeBiasType(), &attentionType(),
-      &ffnType(),        &blockType(),        &embeddingType(),
-      &positionsType(),  &linearType(),       &moeType(),
-      &routerType(),     &sharedExpertType(), &latentType(),
-      &poolType(),       &classTokensType(),  &convType(),
-      &batchNormType(),  &addType(),          &l2NormType(),
-      &similarityType(), &activationType(),   &softmaxType(),
-      &rotaryType(),     &crossEntropyType(), &recurrentType(),
-      &scanCellType(),   &scanAttendType(),   &scanLinearType(),
-      &scanMeanType(),   &scanStepType(),     &scanType(),
-      &mambaType(),      &weightSourceType(), &layerType(),
-      &inputType(),      &streamType(),       &generationType()};
+      &normType(),        &qkNormType(),       &layerNormType(),
+      &rmsNormType(),     &ropeScalingType(),  &ropeType(),
+      &biasType(),        &relativeBiasType(), &attentionType(),
+      &ffnType(),         &blockType(),        &embeddingType(),
+      &positionsType(),   &linearType(),       &moeType(),
+      &routerType(),      &sharedExpertType(), &latentType(),
+      &blockSparseType(), &linearFormType(),   &sequenceRankType(),
+      &poolType(),        &classTokensType(),  &convType(),
+      &batchNormType(),   &addType(),          &l2NormType(),
+      &similarityType(),  &activationType(),   &softmaxType(),
+      &rotaryType(),      &crossEntropyType(), &recurrentType(),
+      &scanCellType(),    &scanAttendType(),   &scanLinearType(),
+      &scanMeanType(),    &scanStepType(),     &scanType(),
+      &mambaType(),       &weightSourceType(), &layerType(),
+      &inputType(),       &streamType(),       &generationType()};
   return types;
 }
 

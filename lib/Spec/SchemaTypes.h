@@ -72,6 +72,10 @@ const ObjectType &routerType();
 const ObjectType &sharedExpertType();
 const ObjectType &latentType();
 const ObjectType &ropeType();
+/// Tables of cheaper forms of attention (AttentionFormsSchema.cpp).
+const ObjectType &blockSparseType();
+const ObjectType &linearFormType();
+const ObjectType &sequenceRankType();
 /// Tables of layers that make and pick tokens (VisionSchema.cpp).
 const ObjectType &poolType();
 const ObjectType &classTokensType();

@@ -13,13 +13,24 @@
 
 namespace attune::spec {
 
+/// Weights of every token with every key, which features and sums have not.
+static bool hasWeights(const Attention &attention) {
+  return !attention.linear && !attention.sequenceRank;
+}
+
 const Attention *getTapped(const Layer &layer, bool cross) {
+  const Attention *tapped = nullptr;
   if (const auto *block = std::get_if<Block>(&layer.op)) {
+    for (const Block &turn : layer.cycle)
+      if (turn.attention && !cross && !hasWeights(*turn.attention))
+        return nullptr;
     const std::optional<Attention> &attention =
         cross ? block->cross : block->attention;
-    return attention ? &*attention : nullptr;
+    tapped = attention ? &*attention : nullptr;
+  } else if (!cross) {
+    tapped = std::get_if<Attention>(&layer.op);
   }
-  return cross ? nullptr : std::get_if<Attention>(&layer.op);
+  return tapped && hasWeights(*tapped) ? tapped : nullptr;
 }
 
 /// A layer's name with the number of its repeat.

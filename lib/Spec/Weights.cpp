@@ -50,6 +50,14 @@ public:
     if (op.relativeBias)
       roles.push_back({prefix + "relative_bias.weight",
                        op.relativeBias->buckets, op.heads});
+    if (const auto &low = op.sequenceRank) {
+      int64_t heads = low->shared == SequenceSharing::None ? op.kvHeads : 1;
+      projection(prefix + "sequence_k.", heads * low->rank, low->positions,
+                 low->bias);
+      if (low->shared != SequenceSharing::KeysValues)
+        projection(prefix + "sequence_v.", heads * low->rank, low->positions,
+                   low->bias);
+    }
     if (op.qkNorm) {
       bool shared = op.qkNormScope == NormScope::Head;
       int64_t queries = shared ? 1 : op.heads, keys = shared ? 1 : op.kvHeads;

@@ -51,6 +51,30 @@ const char *stringify(Causal causal) {
   return "";
 }
 
+const char *stringify(FeatureMap map) {
+  switch (map) {
+  case FeatureMap::EluPlusOne:
+    return "elu_plus_one";
+  case FeatureMap::Relu:
+    return "relu";
+  case FeatureMap::Identity:
+    return "identity";
+  }
+  return "";
+}
+
+const char *stringify(SequenceSharing shared) {
+  switch (shared) {
+  case SequenceSharing::None:
+    return "none";
+  case SequenceSharing::Heads:
+    return "heads";
+  case SequenceSharing::KeysValues:
+    return "keys_values";
+  }
+  return "";
+}
+
 const char *stringify(Fusion fusion) {
   switch (fusion) {
   case Fusion::Auto:

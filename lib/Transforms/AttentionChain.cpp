@@ -53,6 +53,10 @@ Refusal prepend(MaskScoresOp op, AttentionChain &chain) {
     return twice("diagonals");
   if (op.getSlopes() && chain.slopes)
     return twice("slopes");
+  if (op.getLengths() && chain.lengths)
+    return twice("lengths");
+  if (op.getBlocks() && chain.blocks)
+    return twice("blocks");
   // A window counts from the causal diagonal of its own op.
   bool band = op.getCausal() != CausalAlign::None || op.getWindow();
   if (band && (chain.causal != CausalAlign::None || chain.window))
@@ -66,6 +70,12 @@ Refusal prepend(MaskScoresOp op, AttentionChain &chain) {
     chain.diagonals = op.getDiagonals();
   if (op.getSlopes())
     chain.slopes = op.getSlopes();
+  if (op.getLengths())
+    chain.lengths = op.getLengths();
+  if (op.getBlocks()) {
+    chain.blocks = op.getBlocks();
+    chain.blockSizes = op.getBlockSizesAttr();
+  }
   if (band) {
     chain.causal = op.getCausal();
     chain.window = op.getWindowAttr();

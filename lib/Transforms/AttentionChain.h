@@ -43,6 +43,8 @@ struct AttentionChain {
   llvm::SmallVector<mlir::Operation *> links; // users before producers
   mlir::RankedTensorType resultType;
   mlir::Value query, key, value, mask, bias, diagonals, slopes, sinks;
+  mlir::Value lengths, blocks;
+  mlir::DenseI64ArrayAttr blockSizes;
   mlir::FloatAttr scale, softcap;
   mlir::IntegerAttr window;
   CausalAlign causal = CausalAlign::None;

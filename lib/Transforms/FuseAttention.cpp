@@ -39,8 +39,9 @@ AttentionOp build(AttentionChain &chain, RewriterBase &rewriter) {
   auto fused = AttentionOp::create(
       rewriter, FusedLoc::get(context, locs), TypeRange{chain.resultType},
       chain.query, chain.key, chain.value, chain.mask, chain.bias,
-      chain.diagonals, chain.slopes, chain.sinks, chain.scale,
-      CausalAlignAttr::get(context, chain.causal), chain.window, chain.softcap);
+      chain.diagonals, chain.slopes, chain.sinks, chain.lengths, chain.blocks,
+      chain.scale, CausalAlignAttr::get(context, chain.causal), chain.window,
+      chain.softcap, chain.blockSizes);
   for (NamedAttribute attr : chain.root->getDiscardableAttrs())
     if (attr.getName() != AttuneDialect::kFusionAttr)
       fused->setDiscardableAttr(attr.getName(), attr.getValue());
@@ -68,7 +69,9 @@ std::string describe(AttentionOp op) {
   for (auto [operand, name] :
        {std::pair(op.getMask(), "mask"), std::pair(op.getBias(), "bias"),
         std::pair(op.getDiagonals(), "diagonals"),
-        std::pair(op.getSlopes(), "slopes"), std::pair(op.getSinks(), "sinks")})
+        std::pair(op.getSlopes(), "slopes"), std::pair(op.getSinks(), "sinks"),
+        std::pair(op.getLengths(), "lengths"),
+        std::pair(op.getBlocks(), "blocks")})
     if (operand)
       os << ", " << name;
   return text;

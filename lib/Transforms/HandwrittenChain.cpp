@@ -361,9 +361,10 @@ AttentionOp fuseHandwritten(HandwrittenChain &chain, RewriterBase &rewriter) {
       asBroadcast(rewriter, loc, chain.mask, chain.maskMap, rank),
       asBroadcast(rewriter, loc, chain.bias, chain.biasMap, rank),
       /*diagonals=*/Value(), /*slopes=*/Value(), /*sinks=*/Value(),
+      /*lengths=*/Value(), /*blocks=*/Value(),
       rewriter.getF32FloatAttr(chain.scale),
       CausalAlignAttr::get(context, CausalAlign::None), IntegerAttr(),
-      FloatAttr());
+      FloatAttr(), DenseI64ArrayAttr());
 
   Value result = fused.getResult();
   if (rank < 4) {

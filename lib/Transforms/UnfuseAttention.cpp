@@ -37,12 +37,13 @@ struct Unfuse final : OpRewritePattern<AttentionOp> {
         SimilarityOp::create(rewriter, loc, scoresType, op.getQuery(),
                              op.getKey(), op.getScaleAttr());
     if (op.getMask() || op.getBias() || op.getDiagonals() || op.getSlopes() ||
-        op.getWindow() || op.getSoftcap() ||
-        op.getCausal() != CausalAlign::None)
+        op.getLengths() || op.getBlocks() || op.getWindow() ||
+        op.getSoftcap() || op.getCausal() != CausalAlign::None)
       scores = MaskScoresOp::create(
           rewriter, loc, scoresType, scores, op.getMask(), op.getBias(),
-          op.getDiagonals(), op.getSlopes(), op.getCausalAttr(),
-          op.getWindowAttr(), op.getSoftcapAttr());
+          op.getDiagonals(), op.getSlopes(), op.getLengths(), op.getBlocks(),
+          op.getCausalAttr(), op.getWindowAttr(), op.getSoftcapAttr(),
+          op.getBlockSizesAttr());
     Value probs =
         SoftmaxOp::create(rewriter, loc, scoresType, scores, op.getSinks());
     auto result = WeightedSumOp::create(rewriter, loc, op.getResult().getType(),

@@ -154,3 +154,42 @@ func.func @a7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2
   %r = attune.attention %q, %k, %v scale 0.125 diagonals %d : tensor<8x8xf32> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
   return
 }
+
+// -----
+
+// A8: one length for each sequence
+// expected-note @+1 {{query comes from here}}
+func.func @a8(%q: tensor<2x8x4x64xf32>, %k: tensor<2x2x6x64xf32>, %n: tensor<1xi64>) {
+  // expected-error @+1 {{has lengths entries 1, but query batch size 2}}
+  %r = attune.attention %q, %k, %k scale 0.125 lengths %n : tensor<1xi64> : tensor<2x8x4x64xf32>, tensor<2x2x6x64xf32>, tensor<2x2x6x64xf32> -> tensor<2x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A9: blocks cover queries and keys
+// expected-note @+1 {{blocks comes from here}}
+func.func @a9(%q: tensor<2x8x4x64xf32>, %k: tensor<2x2x6x64xf32>, %b: tensor<2x8x4x6xi1>) {
+  // expected-error @+1 {{has blocks rows 4, but 4 queries in blocks of 3 need 2}}
+  %r = attune.attention %q, %k, %k scale 0.125 blocks %b of [3, 1] : tensor<2x8x4x6xi1> : tensor<2x8x4x64xf32>, tensor<2x2x6x64xf32>, tensor<2x2x6x64xf32> -> tensor<2x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A9: batch and heads broadcast
+// expected-note @+1 {{query comes from here}}
+func.func @a9_2(%q: tensor<2x8x4x64xf32>, %k: tensor<2x2x6x64xf32>, %b: tensor<3x1x2x6xi1>) {
+  // expected-error @+1 {{has blocks batch size 3, but query batch size 2}}
+  %r = attune.attention %q, %k, %k scale 0.125 blocks %b of [2, 1] : tensor<3x1x2x6xi1> : tensor<2x8x4x64xf32>, tensor<2x2x6x64xf32>, tensor<2x2x6x64xf32> -> tensor<2x8x4x64xf32>
+  return
+}
+
+// -----
+
+// A9: two positive sizes
+func.func @a9_3(%q: tensor<2x8x4x64xf32>, %k: tensor<2x2x6x64xf32>, %b: tensor<1x1x2x3xi1>) {
+  // expected-error @+1 {{has block sizes [2], but they must be two positive numbers}}
+  %r = attune.attention %q, %k, %k scale 0.125 blocks %b of [2] : tensor<1x1x2x3xi1> : tensor<2x8x4x64xf32>, tensor<2x2x6x64xf32>, tensor<2x2x6x64xf32> -> tensor<2x8x4x64xf32>
+  return
+}

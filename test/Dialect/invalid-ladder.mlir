@@ -205,3 +205,51 @@ func.func @m3_2(%e: tensor<1x8x4x6xf32>, %d: tensor<8x10xf32>) {
   %f = attune.mask_scores %e diagonals %d : tensor<8x10xf32> : tensor<1x8x4x6xf32>
   return
 }
+
+// -----
+
+// M4: one length for each sequence
+// expected-note @+1 {{scores comes from here}}
+func.func @m4(%e: tensor<2x8x4x6xf32>, %n: tensor<3xi64>) {
+  // expected-error @+1 {{has lengths entries 3, but scores batch size 2}}
+  %f = attune.mask_scores %e lengths %n : tensor<3xi64> : tensor<2x8x4x6xf32>
+  return
+}
+
+// -----
+
+// M5: blocks cover the scores
+// expected-note @+1 {{blocks comes from here}}
+func.func @m5(%e: tensor<2x8x4x6xf32>, %b: tensor<1x1x2x2xi1>) {
+  // expected-error @+1 {{has blocks columns 2, but 6 keys in blocks of 2 need 3}}
+  %f = attune.mask_scores %e blocks %b of [2, 2] : tensor<1x1x2x2xi1> : tensor<2x8x4x6xf32>
+  return
+}
+
+// -----
+
+// M5: batch and heads broadcast
+// expected-note @+1 {{scores comes from here}}
+func.func @m5_2(%e: tensor<2x8x4x6xf32>, %b: tensor<1x4x2x3xi1>) {
+  // expected-error @+1 {{has blocks heads 4, but scores heads 8}}
+  %f = attune.mask_scores %e blocks %b of [2, 2] : tensor<1x4x2x3xi1> : tensor<2x8x4x6xf32>
+  return
+}
+
+// -----
+
+// M5: two positive sizes
+func.func @m5_3(%e: tensor<2x8x4x6xf32>, %b: tensor<1x1x2x3xi1>) {
+  // expected-error @+1 {{has block sizes [2, 0], but they must be two positive numbers}}
+  %f = attune.mask_scores %e blocks %b of [2, 0] : tensor<1x1x2x3xi1> : tensor<2x8x4x6xf32>
+  return
+}
+
+// -----
+
+// M5: sizes without blocks
+func.func @m5_4(%e: tensor<2x8x4x6xf32>) {
+  // expected-error @+1 {{needs both blocks and block_sizes, or neither}}
+  %f = attune.mask_scores %e {block_sizes = array<i64: 2, 2>} : tensor<2x8x4x6xf32>
+  return
+}

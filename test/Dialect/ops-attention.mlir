@@ -117,3 +117,33 @@ func.func @weights(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %lse: ten
      -> tensor<1x3x4x6xf32>
   return %a : tensor<1x3x4x6xf32>
 }
+
+// Keys that are hidden by their number, scores by their block.
+// CHECK-LABEL: @fewer_keys(
+func.func @fewer_keys(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %e: tensor<1x8x4x6xf32>,
+    %n: tensor<1xi64>, %b: tensor<1x1x2x3xi1>) -> (tensor<1x8x4x6xf32>, tensor<1x8x4x64xf32>) {
+  // CHECK: attune.mask_scores %{{.+}} lengths %{{.+}} : tensor<1xi64> blocks %{{.+}} of [2, 2] : tensor<1x1x2x3xi1> : tensor<1x8x4x6xf32>
+  %g = attune.mask_scores %e lengths %n : tensor<1xi64>
+       blocks %b of [2, 2] : tensor<1x1x2x3xi1> : tensor<1x8x4x6xf32>
+  // CHECK: attune.attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.250000e-01 lengths %{{.+}} : tensor<1xi64> blocks %{{.+}} of [2, 2] : tensor<1x1x2x3xi1> :
+  %s = attune.attention %q, %k, %v scale 1.250000e-01
+       lengths %n : tensor<1xi64> blocks %b of [2, 2] : tensor<1x1x2x3xi1>
+       : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+       -> tensor<1x8x4x64xf32>
+  return %g, %s : tensor<1x8x4x6xf32>, tensor<1x8x4x64xf32>
+}
+
+// CHECK-LABEL: @linear_attention(
+func.func @linear_attention(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x4x64xf32>, %v: tensor<1x2x4x64xf32>, %s0: tensor<1x2x64x65xf32>,
+    %mask: tensor<1x1x1x4xi1>) -> (tensor<1x8x4x64xf32>, tensor<1x2x64x65xf32>, tensor<1x8x4x64xf32>) {
+  // CHECK: attune.linear_attention %{{.+}}, %{{.+}}, %{{.+}} <elu_plus_one> causal normalised 9.99999997E-7 state %{{.+}} : tensor<1x2x64x65xf32> :
+  // CHECK-SAME: -> tensor<1x8x4x64xf32> state tensor<1x2x64x65xf32>
+  %y, %s = attune.linear_attention %q, %k, %v <elu_plus_one> causal
+       normalised 1.000000e-06 state %s0 : tensor<1x2x64x65xf32>
+       : tensor<1x8x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>
+       -> tensor<1x8x4x64xf32> state tensor<1x2x64x65xf32>
+  // CHECK: attune.linear_attention %{{.+}}, %{{.+}}, %{{.+}} <identity> mask %{{.+}} : tensor<1x1x1x4xi1> :
+  %z = attune.linear_attention %q, %k, %v <identity> mask %mask : tensor<1x1x1x4xi1>
+       : tensor<1x8x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32> -> tensor<1x8x4x64xf32>
+  return %y, %s, %z : tensor<1x8x4x64xf32>, tensor<1x2x64x65xf32>, tensor<1x8x4x64xf32>
+}

@@ -94,7 +94,11 @@ class Generator:
                 attention["alibi"] = True
         else:
             attention["source"] = source
-        if self.chance(0.2):
+        if not source:
+            self.form(attention)
+        if "linear" in attention:
+            pass
+        elif self.chance(0.2):
             attention["softcap"] = self.pick(1.0, 5.0, 30.0)
         if self.chance(0.2):
             attention["qk_norm"] = dict(self.norm(), kind="rms_norm")
@@ -103,6 +107,25 @@ class Generator:
             attention["bias"] = self.pick(
                 True, {"qkv": True}, {"out": True})
         return attention
+
+    def form(self, attention):
+        """Sometimes fewer keys than all, or sums of features."""
+        kind = self.pick(*["all"] * 7, "block_sparse", "linear", "sequence_rank")
+        if kind == "block_sparse":
+            attention[kind] = {"block": self.pick(1, 4, 8, 32),
+                               "local": self.pick(0, 1),
+                               "global": self.pick(0, 1)}
+        if kind == "linear":
+            for key in ("window", "alibi", "scale"):
+                attention.pop(key, None)
+            attention[kind] = {"feature_map": self.pick(
+                "elu_plus_one", "relu")}
+        if kind == "sequence_rank":
+            for key in ("window", "alibi", "causal"):
+                attention.pop(key, None)
+            attention[kind] = {"rank": self.pick(1, 5, 16), "positions": 300,
+                               "shared": self.pick("none", "heads",
+                                                   "keys_values")}
 
     def ffn(self):
         ffn = {"width": self.pick(1, 7, 16, 33, 48),
@@ -169,6 +192,7 @@ class Generator:
                 {"kind": "sinusoidal"}), "name": "wpe"})
         block = self.block()
         block["block"].setdefault("attention", self.attention())
+        block["block"]["attention"].pop("sequence_rank", None)
         block["block"]["attention"]["causal"] = True
         layers.append(dict(block, name="h"))
         layers.append({"linear": self.pick({"tied": "wte"}, {"out": vocab}),

@@ -62,6 +62,22 @@ def softmax(scores):
     return [p / sum(powers) for p in powers]
 
 
+FEATURES = {
+    "elu_plus_one": lambda x: x + 1 if x > 0 else math.exp(x),
+    "relu": lambda x: max(x, 0.0),
+    "identity": lambda x: x,
+}
+
+
+def share(products, linear):
+    """What linear attention does to a row of products of features."""
+    seen = [0.0 if p == -math.inf else p for p in products]
+    if not linear.get("normalise", True):
+        return seen
+    total = sum(seen) + linear.get("eps", 1e-6)
+    return [p / total if total else 0.0 for p in seen]
+
+
 def alibi_slope(head, heads):
     power = 1 << (heads.bit_length() - 1)
     if head < power:
@@ -318,13 +334,25 @@ class Layer:
                      for t, token in enumerate(query)]
             key = [[self.rotate(h, rope, t, dim) for h in token]
                    for t, token in enumerate(key)]
+        linear = options.get("linear")
+        if linear is not None:
+            f = FEATURES[linear.get("feature_map", "elu_plus_one")]
+            query, key = ([[[f(x) for x in h] for h in token] for token in heads_]
+                          for heads_ in (query, key))
+            options = dict(options, scale=1)
         scale = options.get("scale", 1 / math.sqrt(dim))
         causal, window = options.get("causal", False), options.get("window")
         cap = options.get("softcap")
-        shift = 0 if causal == "top_left" else len(source) - len(rows)
         mask = self.model.mask
         if memory is not None:
             mask = self.model.masks.get(options["source"])
+        if "sequence_rank" in options:
+            key = self.mix(key, options, role, "k", mask)
+            value = self.mix(value, options, role, "v", mask)
+            options = {name: options[name] for name in options
+                       if name != "lengths"}
+            mask = None
+        shift = 0 if causal == "top_left" else len(key) - len(rows)
         result, maps = [], [[] for _ in range(heads)]
         place = "cross" if role == "cross." else "attention"
         self.model.maps[f"{self.instance()}.{place}"] = maps
@@ -333,7 +361,7 @@ class Layer:
             for h in range(heads):
                 g = h * groups // heads
                 scores = []
-                for n in range(len(source)):
+                for n in range(len(key)):
                     s = scale * dot(query[m][h], key[n][g])
                     if cap:
                         s = cap * math.tanh(s / cap)
@@ -342,13 +370,53 @@ class Layer:
                     hidden = causal and n > m + shift
                     hidden |= bool(mask) and not mask[n]
                     hidden |= bool(window) and n <= m + shift - number(window)
+                    hidden |= self.hides(options, h, m, n)
                     scores.append(-math.inf if hidden else s)
-                probs = softmax(scores)
+                probs = (softmax(scores) if linear is None
+                         else share(scores, linear))
                 maps[h].append(probs)
                 joined += [sum(p * value[n][g][d] for n, p in enumerate(probs))
                            for d in range(value_dim)]
             result.append(joined)
         return self.linear(result, role + "o.", width, bias.get("out", False))
+
+    def hides(self, options, h, m, n):
+        """Whether a length or the blocks hide key n from query m."""
+        model, sparse = self.model, options.get("block_sparse")
+        if n >= model.length(options):
+            return True
+        if not sparse:
+            return False
+        size = model.number(sparse.get("block", 64))
+        i, j = m // size, n // size
+        if "mask" in sparse:
+            shape, data = model.inputs[sparse["mask"]]
+            at = 0
+            for index, count in zip((model.batch, h, i, j), shape):
+                at = at * count + (index if count > 1 else 0)
+            return not data[at]
+        first = model.number(sparse.get("global", 0))
+        near = abs(i - j) <= model.number(sparse.get("local", 1))
+        return not (near or i < first or j < first)
+
+    def mix(self, tokens, options, role, name, mask):
+        """Sums over the tokens in place of them, as Linformer has it."""
+        low, number = options["sequence_rank"], self.model.number
+        shared, rank = low.get("shared", "heads"), number(low["rank"])
+        if shared == "keys_values":
+            name = "k"
+        role = f"{role}sequence_{name}."
+        heads = len(tokens[0]) if shared == "none" else 1
+        matrix = self.weight(role + "weight", heads * rank,
+                             number(low["positions"]))
+        shift = (self.weight(role + "bias", heads * rank)
+                 if low.get("bias") else [0.0] * (heads * rank))
+        seen = [n for n in range(len(tokens))
+                if n < self.model.length(options) and (not mask or mask[n])]
+        return [[[shift[r + h % heads * rank] + sum(
+            matrix[r + h % heads * rank][n] * tokens[n][h][d]
+            for n in seen) for d in range(len(tokens[0][h]))]
+            for h in range(len(tokens[0]))] for r in range(rank)]
 
     def block(self, rows, block, memory):
         place, norm = block.get("placement", "pre"), block.get("norm", {})
@@ -426,6 +494,11 @@ class Model:
                     name = options["targets"]
                     bounds[name] = self.number(width)
                     ignored[name] = options.get("ignore_index", -100)
+                for part in (layer, layer.get("block", {})):
+                    for kind in ("attention", "cross"):
+                        lengths = part.get(kind, {}).get("lengths")
+                        if lengths:
+                            bounds[lengths] = max(self.sizes.values()) + 2
         for name, entry in described.items():
             shape = [self.sizes[d] if d in self.sizes else self.number(d)
                      for d in entry["shape"]]
@@ -444,6 +517,11 @@ class Model:
             else:
                 data = array.array("f", (source.gauss(0, 1) for _ in range(count)))
             self.inputs[name] = (shape, data)
+
+    def length(self, options):
+        """How many keys the sequence at hand has."""
+        name = options.get("lengths")
+        return self.inputs[name][1][self.batch] if name else math.inf
 
     def streams(self):
         return self.spec.get("streams") or {"main": {"layers": self.spec["layers"]}}
@@ -493,6 +571,7 @@ class Model:
         """Results by layer name for one sequence of the batch."""
         results, ends, embeddings, self.further = {}, {}, {}, {}
         self.stacks, self.masks = {}, {}
+        self.batch = batch
         several = "streams" in self.spec
         for title, stream in self.streams().items():
             rows = None
@@ -549,6 +628,9 @@ class Model:
             return self.positions(rows, layer["positions"], one)
         if "block" in layer:
             return one.block(rows, layer["block"], ends.get)
+        if "cycle" in layer:
+            turn = (one.number - layer.get("first", 0)) % len(layer["cycle"])
+            return one.block(rows, layer["cycle"][turn], ends.get)
         if "attention" in layer:
             options = layer["attention"]
             return one.attention(rows, options, "", ends.get(options.get("source")))

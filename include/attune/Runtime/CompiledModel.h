@@ -150,6 +150,7 @@ private:
   bool checkIds(const ArgInfo &arg, const Slot &slot, Error &error) const;
   const uint8_t *maskBeside(const ArgInfo &arg, const Slot &slot) const;
   bool fillDefault(const ArgInfo &arg, Slot &slot, int64_t past, Error &error);
+  bool checkDerived(Error &error) const;
   bool checkContext(int64_t past, Error &error) const;
   void describe(Slot &slot, void *data);
 

@@ -45,6 +45,7 @@ struct ArgInfo {
   int64_t max = -1; ///< exclusive bound of the values of an id input
   /// The one value beyond it that may stand where there is no id.
   std::optional<int64_t> ignored;
+  int64_t longest = -1; ///< inclusive bound of the second size, its tokens
   DefaultValue defaultValue = DefaultValue::None;
 
   /// "[batch, seq, 768]"

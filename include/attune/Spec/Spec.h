@@ -123,6 +123,43 @@ struct RelativeBias {
   SourceLocation location;
 };
 
+/// Block-sparse attention: which blocks of `block` queries by `block` keys are
+/// computed at all. Those near the diagonal and those of the first tokens
+/// (Longformer, BigBird), or those that an input says.
+struct BlockSparse {
+  int64_t block = 64;
+  int64_t local = 1;  ///< blocks on either side of a query's own
+  int64_t global = 0; ///< first blocks, which see all and are seen by all
+  /// A bool input [batch|1, heads|1, blocks, blocks] in place of the pattern.
+  std::string maskInput;
+  SourceLocation location;
+};
+
+enum class FeatureMap { EluPlusOne, Relu, Identity };
+/// Linear attention (Katharopoulos et al. 2020): weights are products of
+/// features of queries and keys, so that sums over keys serve every query.
+struct LinearForm {
+  FeatureMap featureMap = FeatureMap::EluPlusOne;
+  bool normalise = true; ///< weights add up to 1
+  double eps = 1e-6;     ///< added to what normalises
+  SourceLocation location;
+};
+
+/// What shares the projections of a sequence: nothing, all heads, or all heads
+/// and both keys and values.
+enum class SequenceSharing { None, Heads, KeysValues };
+/// Low-rank attention (Linformer, Wang et al. 2020): `rank` sums of keys and of
+/// values, weighted by their positions, take the place of all. Roles
+/// "sequence_k.weight" and, unless shared, "sequence_v.weight", [rank,
+/// positions] or, shared by nothing, [kv_heads*rank, positions]; with `bias`
+/// ".bias" of each.
+struct SequenceRank {
+  int64_t rank = 0, positions = 0;
+  SequenceSharing shared = SequenceSharing::Heads;
+  bool bias = false;
+  SourceLocation location;
+};
+
 enum class Causal { None, BottomRight, TopLeft };
 enum class Fusion { Auto, Required, Off };
 /// What a norm of queries and keys goes over, and what has a gamma: each head
@@ -157,8 +194,13 @@ struct Attention {
   std::optional<double> clip; ///< of queries, keys and values to [-c, c]
   std::optional<Norm> qkNorm; ///< before rotary; roles q_norm, k_norm
   NormScope qkNormScope = NormScope::Head;
+  std::optional<BlockSparse> blockSparse;
+  std::optional<LinearForm> linear;
+  std::optional<SequenceRank> sequenceRank;
   Fusion fusion = Fusion::Auto;
   std::string source; ///< cross-attention: the stream that gives keys, values
+  /// An i64 input [batch]: how many keys each sequence has; the rest is hidden.
+  std::string lengthsInput;
   /// Bare op: names of graph inputs; optional ones may be empty.
   std::string queryInput, keyInput, valueInput, maskInput, biasInput,
       slopesInput, sinksInput;
@@ -546,6 +588,8 @@ std::string jsonSchema();
 const char *stringify(DType dtype);
 const char *stringify(NormKind kind);
 const char *stringify(Causal causal);
+const char *stringify(FeatureMap map);
+const char *stringify(SequenceSharing shared);
 const char *stringify(Fusion fusion);
 const char *stringify(NormScope scope);
 const char *stringify(Activation activation);

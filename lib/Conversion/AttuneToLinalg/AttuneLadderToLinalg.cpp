@@ -220,7 +220,9 @@ struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
 
     bool causal = op.getCausal() != CausalAlign::None;
     Value shift; // N - M: how far into the keys the first query stands
-    if (causal || op.getWindow() || op.getSlopes() || op.getDiagonals())
+    bool places = causal || op.getWindow() || op.getSlopes() ||
+                  op.getDiagonals() || op.getLengths() || op.getBlocks();
+    if (places)
       shift = k.make<arith::SubIOp>(
           k.make<tensor::DimOp>(op.getScores(), k.index(3)),
           k.make<tensor::DimOp>(op.getScores(), k.index(2)));
@@ -268,6 +270,10 @@ struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
           auto also = [&](Value visible) {
             mask = mask ? k.make<arith::AndIOp>(mask, visible) : visible;
           };
+          if (op.getLengths())
+            also(k.less(column, lengthOf(k, op.getLengths())));
+          if (op.getBlocks())
+            also(blockOf(k, op, row, column));
           if (causal)
             also(k.make<arith::CmpIOp>(arith::CmpIPredicate::sle, column,
                                        diagonal));
@@ -280,6 +286,26 @@ struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
         });
     rewriter.replaceOp(op, masked);
     return success();
+  }
+
+  /// How many keys this sequence has.
+  static Value lengthOf(Kit &k, Value lengths) {
+    Value batch = k.make<linalg::IndexOp>(0);
+    Value length = k.make<tensor::ExtractOp>(lengths, ValueRange{batch});
+    return k.make<arith::IndexCastOp>(k.b.getIndexType(), length);
+  }
+
+  /// Whether the block of this score is computed.
+  static Value blockOf(Kit &k, MaskScoresOp op, Value row, Value column) {
+    ArrayRef<int64_t> sizes = *op.getBlockSizes();
+    SmallVector<Value> at;
+    for (unsigned dim = 0; dim < 2; ++dim)
+      at.push_back(op.getBlocks().getType().getDimSize(dim) == 1
+                       ? k.index(0)
+                       : Value(k.make<linalg::IndexOp>(dim)));
+    at.push_back(k.make<arith::DivUIOp>(row, k.index(sizes[0])));
+    at.push_back(k.make<arith::DivUIOp>(column, k.index(sizes[1])));
+    return k.make<tensor::ExtractOp>(op.getBlocks(), at);
   }
 
   static Value hide(Kit &k, Value score, Value visible) {

@@ -15,6 +15,7 @@
 #include "attune/Conversion/KernelBuilder.h"
 #include "attune/Conversion/Passes.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -87,8 +88,11 @@ public:
          int64_t keyBlock)
       : op(op), k(rewriter, op.getLoc()), keyBlock(keyBlock),
         query(op.getQuery()), key(op.getKey()), value(op.getValue()) {
-    kvHeads = tensorType(key).getDimSize(1);
-    group = tensorType(query).getDimSize(1) / kvHeads;
+    int64_t kvHeads = tensorType(key).getDimSize(1);
+    sharing = group = tensorType(query).getDimSize(1) / kvHeads;
+    // Heads that see different blocks cannot walk the keys together.
+    if (op.getBlocks() && tensorType(op.getBlocks()).getDimSize(1) != 1)
+      group = 1;
     tileQueries = std::max<int64_t>(1, queryBlock / group);
     if (int64_t known = tensorType(query).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
@@ -96,6 +100,11 @@ public:
     if (int64_t known = tensorType(key).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
       this->keyBlock = std::min(keyBlock, known);
+    // A tile lies in one block of the mask.
+    if (auto sizes = op.getBlockSizes()) {
+      tileQueries = largestDivisor((*sizes)[0], tileQueries);
+      this->keyBlock = largestDivisor((*sizes)[1], this->keyBlock);
+    }
   }
 
   ValueRange run() {
@@ -108,7 +117,7 @@ public:
     auto loop = scf::ForallOp::create(
         k.b, k.loc,
         ArrayRef<OpFoldResult>{
-            batch, k.b.getIndexAttr(kvHeads),
+            batch, k.b.getIndexAttr(tensorType(query).getDimSize(1) / group),
             getAsOpFoldResult(k.ceilDiv(numQueries, tileQueries))},
         outs, std::nullopt);
 
@@ -122,7 +131,11 @@ public:
     rowAt = {ivs[0], head, firstQuery};
     rowSizes = {one, k.b.getIndexAttr(group), getAsOpFoldResult(queries)};
 
-    Value y = computeTile(ivs[0], ivs[1]);
+    Value kvHead = ivs[1];
+    if (group != sharing)
+      kvHead =
+          arith::DivUIOp::create(k.b, k.loc, kvHead, k.index(sharing / group));
+    Value y = computeTile(ivs[0], kvHead);
     auto finish = y.getDefiningOp<OnlineFinishOp>();
     k.b.setInsertionPointToStart(loop.getTerminator().getBody());
     auto insert = [&](Value tile, Value dest, ArrayRef<OpFoldResult> at,
@@ -162,9 +175,22 @@ private:
     return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
   }
 
+  static int64_t largestDivisor(int64_t number, int64_t most) {
+    int64_t divisor = std::min(number, most);
+    while (number % divisor != 0)
+      --divisor;
+    return divisor;
+  }
+
   /// The keys that some query of the tile sees: [begin, end).
-  std::pair<Value, Value> visibleKeys() {
+  std::pair<Value, Value> visibleKeys(Value batch) {
     Value begin = k.index(0), end = numKeys;
+    if (op.getLengths()) {
+      Value length =
+          arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
+                                     k.loadScalar(op.getLengths(), {batch}));
+      end = k.min(end, length);
+    }
     bool causal = op.getCausal() != CausalAlign::None;
     if (!causal && !op.getWindow())
       return {begin, end};
@@ -176,7 +202,27 @@ private:
       end = maximum(k, begin, k.min(end, k.add(position, queries)));
     if (op.getWindow())
       begin = maximum(k, begin, k.sub(position, k.index(*op.getWindow() - 1)));
+    // Steps begin where a block of the mask may.
+    if (op.getBlocks() && op.getWindow())
+      begin = k.sub(
+          begin, arith::RemUIOp::create(k.b, k.loc, begin, k.index(keyBlock)));
     return {begin, end};
+  }
+
+  /// Whether the mask of blocks has the tile's keys from `first` on.
+  Value hasBlock(KernelBuilder &k, Value batch, Value first) {
+    Value blocks = op.getBlocks();
+    ArrayRef<int64_t> sizes = *op.getBlockSizes();
+    auto blockOf = [&](Value position, int64_t size) -> Value {
+      return arith::DivUIOp::create(k.b, k.loc, position, k.index(size));
+    };
+    Value head = getValueOrCreateConstantIndexOp(k.b, k.loc, rowAt[1]);
+    SmallVector<Value> at = {batch, head, blockOf(firstQuery, sizes[0]),
+                             blockOf(first, sizes[1])};
+    for (int64_t dim = 0; dim < 2; ++dim)
+      if (tensorType(blocks).getDimSize(dim) == 1)
+        at[dim] = k.index(0);
+    return k.loadScalar(blocks, at);
   }
 
   Value computeTile(Value batch, Value kvHead) {
@@ -191,27 +237,42 @@ private:
         startState(k, with(rowSizes, width(value)), tileQueries, 0.0),
         startState(k, rowSizes, tileQueries, -INFINITY),
         startState(k, rowSizes, tileQueries, 0.0)};
-    auto [begin, end] = visibleKeys();
-    states = k.forLoop(
-        begin, end, keyBlock, states,
-        [&, end = end](KernelBuilder &k, Value first, ValueRange carried) {
-          OpFoldResult keys =
-              getAsOpFoldResult(k.min(k.index(keyBlock), k.sub(end, first)));
-          SmallVector<OpFoldResult> at = {batch, kvHead, first, zero};
-          Value kBlock = cut(k, key, at, {one, one, keys, width(key)});
-          Value vBlock = cut(k, value, at, {one, one, keys, width(value)});
-          Value mask = cutBlock(k, op.getMask(), with(rowAt, first),
-                                with(rowSizes, keys));
-          Value bias = cutBlock(k, op.getBias(), with(rowAt, first),
-                                with(rowSizes, keys));
-          auto step = OnlineAttentionOp::create(
-              k.b, k.loc, carried[0].getType(), carried[1].getType(),
-              carried[2].getType(), q, kBlock, vBlock, mask, bias, diagonals,
-              slopes, firstQuery, first, numQueries, numKeys, carried[0],
-              carried[1], carried[2], op.getScaleAttr(), op.getCausalAttr(),
-              op.getWindowAttr(), op.getSoftcapAttr());
-          return KernelBuilder::Values(step.getResults());
-        });
+    auto [begin, end] = visibleKeys(batch);
+    auto fold = [&, end = end](KernelBuilder &k, Value first,
+                               ValueRange carried) {
+      OpFoldResult keys =
+          getAsOpFoldResult(k.min(k.index(keyBlock), k.sub(end, first)));
+      SmallVector<OpFoldResult> at = {batch, kvHead, first, zero};
+      Value kBlock = cut(k, key, at, {one, one, keys, width(key)});
+      Value vBlock = cut(k, value, at, {one, one, keys, width(value)});
+      Value mask =
+          cutBlock(k, op.getMask(), with(rowAt, first), with(rowSizes, keys));
+      Value bias =
+          cutBlock(k, op.getBias(), with(rowAt, first), with(rowSizes, keys));
+      auto step = OnlineAttentionOp::create(
+          k.b, k.loc, carried[0].getType(), carried[1].getType(),
+          carried[2].getType(), q, kBlock, vBlock, mask, bias, diagonals,
+          slopes, firstQuery, first, numQueries, numKeys, carried[0],
+          carried[1], carried[2], op.getScaleAttr(), op.getCausalAttr(),
+          op.getWindowAttr(), op.getSoftcapAttr());
+      return KernelBuilder::Values(step.getResults());
+    };
+    auto foldPresent = [&](KernelBuilder &k, Value first, ValueRange carried) {
+      auto choice = scf::IfOp::create(
+          k.b, k.loc, hasBlock(k, batch, first),
+          [&](OpBuilder &builder, Location loc) {
+            KernelBuilder inner(builder, loc);
+            scf::YieldOp::create(builder, loc, fold(inner, first, carried));
+          },
+          [&](OpBuilder &builder, Location loc) {
+            scf::YieldOp::create(builder, loc, carried);
+          });
+      return KernelBuilder::Values(choice.getResults());
+    };
+    if (op.getBlocks())
+      states = k.forLoop(begin, end, keyBlock, states, foldPresent);
+    else
+      states = k.forLoop(begin, end, keyBlock, states, fold);
     auto rowType = tensorType(states[1]);
     SmallVector<int64_t> shape(rowType.getShape());
     shape.push_back(tensorType(value).getDimSize(3));
@@ -233,7 +294,9 @@ private:
   KernelBuilder k;
   int64_t keyBlock;
   Value query, key, value;
-  int64_t kvHeads, group, tileQueries;
+  /// Query heads that share keys, and those of them that a tile has.
+  int64_t sharing, group;
+  int64_t tileQueries;
   Value numQueries, numKeys;
   // Of the current tile: where its rows start in [B, Hq, M], and how many.
   Value firstQuery, queries;

@@ -389,10 +389,12 @@ Values StepKernel::emit(OpBuilder &builder) {
   builder.setInsertionPoint(op);
   if (alone) {
     Operation *point = op;
-    while (auto loop = dyn_cast<scf::ForOp>(point->getParentOp())) {
-      if (!loop.isDefinedOutsideOfLoop(op.getQuery()))
+    // A step that depends on whether its block is masked is in an scf.if.
+    for (Operation *up = op->getParentOp(); isa<scf::ForOp, scf::IfOp>(up);
+         up = up->getParentOp()) {
+      if (up->isAncestor(op.getQuery().getParentRegion()->getParentOp()))
         break;
-      point = loop;
+      point = up;
     }
     builder.setInsertionPoint(point);
     batch = kvHead = k.index(0);

@@ -9,6 +9,7 @@
 
 #include "attune/Conversion/Passes.h"
 
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -41,6 +42,7 @@ struct ConvertAttuneToVector final
     populateHeadPatterns(patterns, lowering);
     populateRecurrentPatterns(patterns, lowering);
     populateStateSpacePatterns(patterns, lowering);
+    populateLinearAttentionPatterns(patterns, lowering);
     populateRelativeBiasPatterns(patterns);
     populateTokenPatterns(patterns, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

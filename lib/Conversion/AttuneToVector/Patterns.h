@@ -36,6 +36,8 @@ void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateRecurrentPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateLinearAttentionPatterns(mlir::RewritePatternSet &,
+                                     const VectorLowering &);
 void populateStateSpacePatterns(mlir::RewritePatternSet &,
                                 const VectorLowering &);
 void populateRelativeBiasPatterns(mlir::RewritePatternSet &);

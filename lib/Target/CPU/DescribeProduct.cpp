@@ -64,6 +64,8 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
     object["max"] = bound.getInt();
   if (auto id = entry.getArgAttrOfType<IntegerAttr>(number, "attune.ignored"))
     object["ignored"] = id.getInt();
+  if (auto most = entry.getArgAttrOfType<IntegerAttr>(number, "attune.longest"))
+    object["longest"] = most.getInt();
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
     object["default"] = value.getValue();
   return object;

@@ -3,7 +3,7 @@
 
 func.func @fused(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@ELEM@>, %v: tensor<?x@HKV@x?x@DV@x@ELEM@>,
                  %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>,
-                 %diagonals: tensor<@HQ@x?xf32>)
+                 %diagonals: tensor<@HQ@x?xf32>, %lengths: tensor<?xi64>, %blocks: tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>) {
   %y, %lse = attune.attention %q, %k, %v scale @SCALE@ @OPERANDS@ @SINKS@ @ATTRIBUTES@
     : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@> -> tensor<?x@HQ@x?x@DV@x@ELEM@> lse tensor<?x@HQ@x?xf32>
@@ -12,7 +12,7 @@ func.func @fused(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@
 
 func.func @chain(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@ELEM@>, %v: tensor<?x@HKV@x?x@DV@x@ELEM@>,
                  %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>,
-                 %diagonals: tensor<@HQ@x?xf32>)
+                 %diagonals: tensor<@HQ@x?xf32>, %lengths: tensor<?xi64>, %blocks: tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>) {
   %e = attune.similarity %q, %k scale @SCALE@ : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@> -> tensor<?x@HQ@x?x?xf32>
   %f = attune.mask_scores %e @OPERANDS@ @ATTRIBUTES@ : tensor<?x@HQ@x?x?xf32>
@@ -138,17 +138,39 @@ func.func @main() {
     %0 = func.call @number(%c0, %h, %n, %c0, %seed) : (index, index, index, index, index) -> f32
     tensor.yield %0 : f32
   } : tensor<@HQ@x?xf32>
+  // More than all keys, half of them, none, ...
+  %lengths = tensor.generate %batch {
+  ^bb0(%b: index):
+    %half = arith.divui %keys, %c2 : index
+    %step = arith.addi %half, %c2 : index
+    %off = arith.muli %b, %step : index
+    %most = arith.addi %keys, %c2 : index
+    %0 = arith.subi %most, %off : index
+    %1 = arith.index_cast %0 : index to i64
+    tensor.yield %1 : i64
+  } : tensor<?xi64>
+  %rows = arith.constant @BLOCKROWS@ : index
+  %columns = arith.constant @BLOCKCOLUMNS@ : index
+  %blockrows = arith.ceildivui %queries, %rows : index
+  %blockcolumns = arith.ceildivui %keys, %columns : index
+  %blocks = tensor.generate %batch, %blockrows, %blockcolumns {
+  ^bb0(%b: index, %h: index, %m: index, %n: index):
+    %seed = arith.constant 33 : index
+    %0 = func.call @number(%b, %h, %m, %n, %seed) : (index, index, index, index, index) -> f32
+    %1 = arith.cmpf olt, %0, %zero : f32
+    tensor.yield %1 : i1
+  } : tensor<?x@BLOCKHEADS@x?x?xi1>
   %sinks = tensor.generate {
   ^bb0(%h: index):
     %0 = func.call @number(%c0, %h, %c2, %c2, %c2) : (index, index, index, index, index) -> f32
     tensor.yield %0 : f32
   } : tensor<@HQ@xf32>
 
-  %y:2 = call @fused(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals)
-    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>)
+  %y:2 = call @fused(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals, %lengths, %blocks)
+    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>, tensor<?xi64>, tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>)
-  %z:2 = call @chain(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals)
-    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>)
+  %z:2 = call @chain(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals, %lengths, %blocks)
+    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>, tensor<?xi64>, tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>)
 
   %start = arith.constant dense<0.0> : tensor<f32>

@@ -4,7 +4,9 @@ Usage: attention_case.py [key=value]...
 
 Keys are the defaults below. `mask=batch` is one row of keys for each batch,
 `mask=rows` one for each query as well, `mask=heads` one for each head too;
-`with=` lists further operands: bias, diagonals, slopes, sinks.
+`blocks=[rows, columns]` hides some blocks of these sizes, and `block-heads=all`
+others for each head. `with=` lists further operands: bias, diagonals, slopes,
+sinks, and lengths, which are more than all keys, then half, then none.
 """
 
 import os
@@ -13,7 +15,7 @@ import sys
 case = {
     "batch": "1", "heads": "2", "kv": "1", "queries": "33", "keys": "33",
     "width": "24", "values": "", "type": "f32", "mask": "", "with": "",
-    "attrs": "", "scale": "0.25", "spread": "1.0", "tolerance": "2.0e-6",
+    "attrs": "", "blocks": "", "block-heads": "1", "scale": "0.25", "spread": "1.0", "tolerance": "2.0e-6",
 }
 for argument in sys.argv[1:]:
     key, _, value = argument.partition("=")
@@ -28,6 +30,13 @@ extra = case["with"].split(",") if case["with"] else []
 operands = []
 if case["mask"]:
     operands.append(f"mask %mask : tensor<?x{mask_heads}x{mask_rows}x?xi1>")
+if "lengths" in extra:
+    operands.append("lengths %lengths : tensor<?xi64>")
+block_heads = heads if case["block-heads"] == "all" else "1"
+if case["blocks"]:
+    operands.append(f"blocks %blocks of {case['blocks']} : "
+                    f"tensor<?x{block_heads}x?x?xi1>")
+block_sizes = case["blocks"].strip("[]").split(",") if case["blocks"] else "11"
 if "bias" in extra:
     operands.append(f"bias %bias : tensor<1x{heads}x?x?xf32>")
 if "diagonals" in extra:
@@ -40,7 +49,8 @@ words = {
     "DV": case["values"] or case["width"], "ELEM": case["type"],
     "MASKHEADS": mask_heads, "MASKROWS": mask_rows,
     "MASKSIZE": "1" if mask_rows == "1" else "%queries",
-    "OPERANDS": " ".join(operands),
+    "OPERANDS": " ".join(operands), "BLOCKHEADS": block_heads,
+    "BLOCKROWS": block_sizes[0], "BLOCKCOLUMNS": block_sizes[1].strip(),
     "SINKS": f"sinks %sinks : tensor<{heads}xf32>" if "sinks" in extra else "",
     "ATTRIBUTES": case["attrs"], "SCALE": case["scale"],
     "BATCH": case["batch"], "QUERIES": case["queries"], "KEYS": case["keys"],

@@ -127,6 +127,41 @@ TEST(ModelStatistics, OnlyVisibleScoresCount) {
       2.0 * 5 * 6 * 2 * 8);
 }
 
+TEST(ModelStatistics, BlocksThatAreNotComputedCostNothing) {
+  auto count = [](int64_t m, int64_t n, bool causal, int64_t local,
+                  int64_t first) {
+    int64_t pairs = 0;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        int64_t a = i / 4, b = j / 4;
+        bool near = std::abs(a - b) <= local || a < first || b < first;
+        pairs += near && (!causal || j <= i + n - m);
+      }
+    return static_cast<double>(pairs);
+  };
+  for (int64_t m : {1, 7, 30})
+    for (int64_t n : {1, 9, 32})
+      for (int64_t local : {0, 2})
+        for (int64_t first : {0, 1, 3})
+          for (bool causal : {false, true}) {
+            std::string options =
+                R"(, "block_sparse": {"block": 4, "local": )" +
+                std::to_string(local) + R"(, "global": )" +
+                std::to_string(first) + "}" +
+                (causal ? R"(, "causal": true)" : "");
+            EXPECT_EQ(inspectText(attention(options),
+                                  {{"batch", 1}, {"m", m}, {"n", n}})
+                          .flops,
+                      count(m, n, causal, local, first) * 2 * 2 * 8)
+                << m << " " << n << " " << local << " " << first << causal;
+          }
+  // Sums of 4 features and 4 channels and one more, for queries and keys.
+  EXPECT_EQ(inspectText(attention(R"(, "linear": {})"),
+                        {{"batch", 1}, {"m", 5}, {"n", 6}})
+                .flops,
+            2.0 * 4 * 5 * (5 * 2 + 6 * 2));
+}
+
 TEST(ModelStatistics, BlockByHand) {
   // Width 8, 4 heads of 2 over 2 key/value heads, gated FFN of 16.
   ModelStatistics statistics = inspectText(R"({"attune": 1, "dtype": "bf16",

@@ -1,0 +1,543 @@
+//===- AttentionForms.cpp - Attention to fewer keys or none -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// The bare op; lengths, masks of blocks, linear attention and projected
+// sequences: the inputs that they add to an entry, and the ops that they
+// become.
+
+#include "EntryImporter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attune;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+void attune::forEachAttention(
+    const spec::Stream &stream,
+    llvm::function_ref<void(const spec::Attention &)> visit) {
+  auto visitBlock = [&](const spec::Block &block) {
+    if (block.attention)
+      visit(*block.attention);
+    if (block.cross)
+      visit(*block.cross);
+  };
+  for (const spec::Layer &layer : stream.layers) {
+    if (const auto *attention = std::get_if<spec::Attention>(&layer.op))
+      visit(*attention);
+    else if (const auto *block = std::get_if<spec::Block>(&layer.op);
+             block && layer.cycle.empty())
+      visitBlock(*block);
+    for (const spec::Block &block : layer.cycle)
+      visitBlock(block);
+  }
+}
+
+namespace {
+/// Makes tensors element by element.
+struct Elements {
+  OpBuilder &b;
+  Location loc;
+
+  Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
+  Value dim(Value tensor, int64_t i) {
+    return b.createOrFold<tensor::DimOp>(loc, tensor, index(i));
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
+  Value div(Value x, int64_t y) {
+    return arith::DivUIOp::create(b, loc, x, index(y));
+  }
+  Value ceilDiv(Value x, int64_t y) { return div(add(x, index(y - 1)), y); }
+  Value both(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
+  Value either(Value x, Value y) { return arith::OrIOp::create(b, loc, x, y); }
+  Value less(Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+  }
+  Value atMost(Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, x, y);
+  }
+  Value extract(Value tensor, ValueRange at) {
+    return tensor::ExtractOp::create(b, loc, tensor, at);
+  }
+
+  /// A tensor of `sizes` whose elements `body` computes from their indices.
+  Value generate(ArrayRef<OpFoldResult> sizes, Type element,
+                 llvm::function_ref<Value(ValueRange)> body) {
+    Value out = tensor::EmptyOp::create(b, loc, sizes, element);
+    auto rank = static_cast<unsigned>(sizes.size());
+    auto op = linalg::GenericOp::create(
+        b, loc, out.getType(), ValueRange{}, out,
+        b.getMultiDimIdentityMap(rank),
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+        [&](OpBuilder &inner, Location at, ValueRange) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          SmallVector<Value> indices;
+          for (unsigned i = 0; i < rank; ++i)
+            indices.push_back(linalg::IndexOp::create(b, at, i));
+          linalg::YieldOp::create(b, at, body(indices));
+        });
+    return op.getResult(0);
+  }
+
+  /// Whether the pattern has the block of these numbers.
+  Value inPattern(const spec::BlockSparse &sparse, Value row, Value column) {
+    Value near = both(atMost(column, add(row, index(sparse.local))),
+                      atMost(row, add(column, index(sparse.local))));
+    if (sparse.global == 0)
+      return near;
+    Value first = index(sparse.global);
+    return either(near, either(less(row, first), less(column, first)));
+  }
+
+  /// Whether the mask, if any, and the lengths, if any, show a key.
+  Value shown(Value mask, Value lengths, Value batch, Value key) {
+    Value seen;
+    if (mask) {
+      Value row = typeOf(mask).getDimSize(0) == 1 ? index(0) : batch;
+      seen = extract(mask, {row, index(0), index(0), key});
+    }
+    if (lengths) {
+      Value length = arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                                extract(lengths, batch));
+      Value within = less(key, length);
+      seen = seen ? both(seen, within) : within;
+    }
+    return seen;
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+/// How many blocks so many tokens make: "ceil(seq/64)", which the runtime
+/// understands, or a number.
+static spec::Dim countBlocks(const spec::Dim &tokens, int64_t block) {
+  if (tokens.size >= 0)
+    return {int64_t(llvm::divideCeil(tokens.size, block)), ""};
+  return {-1, "ceil(" + tokens.symbol + "/" + std::to_string(block) + ")"};
+}
+
+/// Lengths are [batch]; a mask of blocks has sizes that follow from those of
+/// queries and keys, whatever the description calls them.
+LogicalResult EntryImporter::collectFormInputs() {
+  const int64_t dynamic = ShapedType::kDynamic;
+  auto find = [&](const std::string &name) -> const spec::TensorSpec * {
+    for (const spec::TensorSpec &input : model.inputs)
+      if (input.name == name)
+        return &input;
+    return nullptr;
+  };
+  bool good = true;
+  for (const StreamState &of : streams)
+    forEachAttention(of.spec, [&](const spec::Attention &op) {
+      const spec::TensorSpec *first =
+          find(op.projections ? of.root : op.queryInput);
+      const spec::TensorSpec *lengths = find(op.lengthsInput);
+      if (lengths && first) {
+        formTypes[lengths->name] =
+            RankedTensorType::get({dynamic}, builder.getI64Type());
+        formShapes[lengths->name] = {first->shape[0]};
+      }
+      const spec::TensorSpec *mask =
+          op.blockSparse ? find(op.blockSparse->maskInput) : nullptr;
+      if (!mask || !first)
+        return;
+      bool counted = !op.projections ||
+                     llvm::none_of(of.spec.layers, [](const spec::Layer &l) {
+                       return std::holds_alternative<spec::Conv>(l.op) ||
+                              std::holds_alternative<spec::ClassTokens>(l.op);
+                     });
+      if (!counted) {
+        diags.error(op.blockSparse->location,
+                    "a mask of blocks needs a stream of one token for each id "
+                    "or frame of its input");
+        good = false;
+        return;
+      }
+      const spec::Dim &queries = first->shape[op.projections ? 1 : 2];
+      const spec::Dim &keys =
+          op.projections ? queries : find(op.keyInput)->shape[2];
+      int64_t block = op.blockSparse->block;
+      auto size = [&](size_t i) { return mask->shape[i].size; };
+      formTypes[mask->name] =
+          RankedTensorType::get({size(0) == 1 ? 1 : dynamic,
+                                 size(1) == 1 ? 1 : op.heads, dynamic, dynamic},
+                                builder.getI1Type());
+      formShapes[mask->name] = {size(0) == 1 ? mask->shape[0] : first->shape[0],
+                                {size(1) == 1 ? 1 : op.heads, ""},
+                                countBlocks(queries, block),
+                                countBlocks(keys, block)};
+    });
+  return success(good);
+}
+
+/// Whether an attention of the stream reads an input of this name.
+bool EntryImporter::formsRead(const StreamState &of,
+                              const std::string &input) const {
+  bool found = false;
+  forEachAttention(of.spec, [&](const spec::Attention &op) {
+    found |= op.lengthsInput == input ||
+             (op.blockSparse && op.blockSparse->maskInput == input);
+  });
+  return found;
+}
+
+Value EntryImporter::inputNamed(const std::string &name) const {
+  auto input = inputs.find(name);
+  return input == inputs.end() ? Value() : input->second.value;
+}
+
+/// The pattern of blocks of `queries` by `keys` tokens.
+static Value blockPattern(OpBuilder &builder, Location loc,
+                          const spec::BlockSparse &sparse, Value queries,
+                          Value keys) {
+  Elements e{builder, loc};
+  OpFoldResult one = builder.getIndexAttr(1);
+  return e.generate({one, one, e.ceilDiv(queries, sparse.block),
+                     e.ceilDiv(keys, sparse.block)},
+                    builder.getI1Type(), [&](ValueRange at) {
+                      return e.inPattern(sparse, at[2], at[3]);
+                    });
+}
+
+/// The blocks that an attention computes: those of an input or of a pattern.
+Value EntryImporter::blocksOf(const spec::BlockSparse &sparse, Value queries,
+                              Value keys) {
+  if (!sparse.maskInput.empty())
+    return inputNamed(sparse.maskInput);
+  return blockPattern(builder, loc(sparse.location), sparse, queries, keys);
+}
+
+LogicalResult EntryImporter::fillForms(const spec::Attention &attention,
+                                       LayerScope &scope) {
+  scope.lengths = inputNamed(attention.lengthsInput);
+  if (const auto &low = attention.sequenceRank)
+    if (failed(limitTokens(*low)))
+      return failure();
+  const auto &sparse = attention.blockSparse;
+  if (!sparse)
+    return success();
+  Location at = loc(sparse->location);
+  Value tokens = tensor::DimOp::create(builder, at, state.value, 1);
+  if (!decode) {
+    scope.blocks = blocksOf(*sparse, tokens, tokens);
+    return success();
+  }
+  // A step's first query may stand anywhere in a block, so that its tokens
+  // have a mask of their own.
+  Elements e{builder, at};
+  OpFoldResult one = builder.getIndexAttr(1);
+  scope.mask = e.generate(
+      {one, one, tokens, length}, builder.getI1Type(), [&](ValueRange i) {
+        Value row = e.div(e.add(past, i[2]), sparse->block);
+        return e.inPattern(*sparse, row, e.div(i[3], sparse->block));
+      });
+  return success();
+}
+
+/// More tokens than the learned matrices have columns are an error: here if
+/// their number is known, else when the model runs.
+LogicalResult EntryImporter::limitTokens(const spec::SequenceRank &low) {
+  const spec::Dim &tokens = state.shape[1];
+  if (tokens.size < 0) {
+    for (const Argument &argument : arguments)
+      if (argument.kind == "input" && argument.shape.size() > 1 &&
+          argument.shape[1].symbol == tokens.symbol) {
+        int64_t &longest = longestOf[argument.name];
+        longest = longest ? std::min(longest, low.positions) : low.positions;
+        return success();
+      }
+    diags.error(low.location, "needs a fixed number of tokens, as nothing can "
+                              "check theirs against the positions");
+    return failure();
+  }
+  if (tokens.size <= low.positions)
+    return success();
+  diags.error(low.location, "has " + std::to_string(low.positions) +
+                                " positions, but the stream has " +
+                                std::to_string(tokens.size) + " tokens");
+  return failure();
+}
+
+LogicalResult EntryImporter::importBareAttention(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Attention>(layer.op);
+  auto value = [&](const std::string &name) {
+    return name.empty() ? Value() : inputs[name].value;
+  };
+  AttentionOperands operands;
+  operands.query = value(op.queryInput);
+  operands.key = value(op.keyInput);
+  operands.value = value(op.valueInput);
+  operands.mask = value(op.maskInput);
+  operands.bias = value(op.biasInput);
+  operands.slopes = value(op.slopesInput);
+  operands.sinks = value(op.sinksInput);
+  operands.lengths = value(op.lengthsInput);
+  Location at = loc(op.location.line ? op.location : layer.location);
+  if (op.blockSparse) {
+    Value tokens[] = {operands.query, operands.key};
+    for (Value &heads : tokens)
+      heads = tensor::DimOp::create(builder, at, heads, 2);
+    operands.blocks = blocksOf(*op.blockSparse, tokens[0], tokens[1]);
+  }
+  LayerScope scope;
+  fillMaps(number, scope);
+  auto [result, lse] = buildAttention(builder, at, op, operands,
+                                      /*decoding=*/false, scope.maps);
+  replaceMaps(number, scope);
+  state = {result, inputs[op.queryInput].shape};
+  state.shape.back() = inputs[op.valueInput].shape.back();
+  if (lse) {
+    std::vector<spec::Dim> shape(state.shape.begin(), state.shape.end() - 1);
+    results[layer.name.empty() ? "lse" : layer.name + ".lse"] = {lse, shape};
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+/// One mask of keys in place of a mask and lengths.
+static Value mergeHidden(OpBuilder &builder, Location loc,
+                         const AttentionOperands &operands) {
+  if (!operands.lengths)
+    return operands.mask;
+  Elements e{builder, loc};
+  OpFoldResult one = builder.getIndexAttr(1);
+  Value made = e.generate(
+      {e.dim(operands.key, 0), one, one, e.dim(operands.key, 2)},
+      builder.getI1Type(), [&](ValueRange at) {
+        return e.shown(operands.mask, operands.lengths, at[0], at[3]);
+      });
+  return made;
+}
+
+LinearAttentionOp attune::buildLinearAttention(
+    OpBuilder &builder, Location loc, const spec::Attention &attention,
+    const AttentionOperands &operands, Type resultType, Value state) {
+  const spec::LinearForm &linear = *attention.linear;
+  FeatureMap map = FeatureMap::EluPlusOne;
+  if (linear.featureMap == spec::FeatureMap::Relu)
+    map = FeatureMap::Relu;
+  else if (linear.featureMap == spec::FeatureMap::Identity)
+    map = FeatureMap::Identity;
+  FloatAttr eps;
+  if (linear.normalise)
+    eps = builder.getF32FloatAttr(float(linear.eps));
+  return LinearAttentionOp::create(
+      builder, loc, resultType, state ? state.getType() : Type(),
+      operands.query, operands.key, operands.value,
+      mergeHidden(builder, loc, operands), state, map,
+      attention.causal != spec::Causal::None, eps);
+}
+
+Value attune::maskOfHidden(OpBuilder &builder, AttentionOp op) {
+  if (!op.getLengths() && !op.getBlocks())
+    return op.getMask();
+  Elements e{builder, op.getLoc()};
+  auto varies = [&](int64_t dim) {
+    return (op.getMask() && op.getMask().getType().getDimSize(dim) != 1) ||
+           (op.getBlocks() &&
+            (dim == 2 || op.getBlocks().getType().getDimSize(dim) != 1));
+  };
+  OpFoldResult one = builder.getIndexAttr(1);
+  SmallVector<OpFoldResult> sizes = {
+      getAsOpFoldResult(e.dim(op.getQuery(), 0)),
+      varies(1) ? getAsOpFoldResult(e.dim(op.getQuery(), 1)) : one,
+      varies(2) ? getAsOpFoldResult(e.dim(op.getQuery(), 2)) : one,
+      getAsOpFoldResult(e.dim(op.getKey(), 2))};
+  return e.generate(sizes, builder.getI1Type(), [&](ValueRange at) -> Value {
+    Value seen;
+    auto also = [&](Value shown) { seen = seen ? e.both(seen, shown) : shown; };
+    auto read = [&](Value mask, ValueRange where) {
+      SmallVector<Value> own(where);
+      for (int64_t dim = 0; dim < 3; ++dim)
+        if (typeOf(mask).getDimSize(dim) == 1)
+          own[dim] = e.index(0);
+      return e.extract(mask, own);
+    };
+    if (op.getMask())
+      also(read(op.getMask(), at));
+    if (op.getLengths())
+      also(e.shown(/*mask=*/Value(), op.getLengths(), at[0], at[3]));
+    if (Value blocks = op.getBlocks()) {
+      ArrayRef<int64_t> size = *op.getBlockSizes();
+      SmallVector<Value> where = {at[0], at[1], e.div(at[2], size[0]),
+                                  e.div(at[3], size[1])};
+      for (int64_t dim = 0; dim < 2; ++dim)
+        if (typeOf(blocks).getDimSize(dim) == 1)
+          where[dim] = e.index(0);
+      also(e.extract(blocks, where));
+    }
+    return seen;
+  });
+}
+
+Value LayerImporter::runningAttention(const spec::Attention &attention,
+                                      const AttentionOperands &operands) {
+  Location at = loc(attention.location);
+  Elements e{builder, at};
+  Value cache = scope.keyCache;
+  ArrayRef<int64_t> shape = typeOf(cache).getShape();
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  SmallVector<OpFoldResult> offsets = {scope.index, zero, zero, zero, zero};
+  SmallVector<OpFoldResult> sizes = {one, getAsOpFoldResult(e.dim(cache, 1))};
+  for (int64_t size : shape.drop_front(2))
+    sizes.push_back(builder.getIndexAttr(size));
+  SmallVector<OpFoldResult> strides(5, one);
+  auto type =
+      RankedTensorType::get(shape.drop_front(), typeOf(cache).getElementType());
+  Value sums = tensor::ExtractSliceOp::create(builder, at, type, cache, offsets,
+                                              sizes, strides);
+  // A sequence begins with nothing, whatever the last one left.
+  Value fresh = arith::CmpIOp::create(builder, at, arith::CmpIPredicate::eq,
+                                      scope.past, e.index(0));
+  Value none =
+      arith::ConstantOp::create(builder, at, builder.getF32FloatAttr(0));
+  sums = e.generate(ArrayRef(sizes).drop_front(), builder.getF32Type(),
+                    [&](ValueRange i) -> Value {
+                      return arith::SelectOp::create(builder, at, fresh, none,
+                                                     e.extract(sums, i));
+                    });
+  auto query = typeOf(operands.query);
+  auto resultType = RankedTensorType::get(
+      {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2),
+       typeOf(operands.value).getDimSize(3)},
+      query.getElementType());
+  auto op =
+      buildLinearAttention(builder, at, attention, operands, resultType, sums);
+  scope.keyCache = tensor::InsertSliceOp::create(
+      builder, at, op.getNewState(), cache, offsets, sizes, strides);
+  return op.getResult();
+}
+
+/// [batch, heads, tokens, width] as [batch, heads, width, positions]: hidden
+/// keys and positions beyond the tokens are zero.
+static Value turnTokens(OpBuilder &builder, Location loc, Value heads,
+                        const AttentionOperands &operands, int64_t positions) {
+  Elements e{builder, loc};
+  auto type = typeOf(heads);
+  Value tokens = e.dim(heads, 2);
+  Value last = e.sub(tokens, e.index(1));
+  Value zero = arith::ConstantOp::create(
+      builder, loc, builder.getZeroAttr(type.getElementType()));
+  return e.generate(
+      {e.dim(heads, 0), builder.getIndexAttr(type.getDimSize(1)),
+       builder.getIndexAttr(type.getDimSize(3)),
+       builder.getIndexAttr(positions)},
+      type.getElementType(), [&](ValueRange at) {
+        Value token = arith::MinSIOp::create(builder, loc, at[3], last);
+        Value seen = e.less(at[3], tokens);
+        if (Value shown =
+                e.shown(operands.mask, operands.lengths, at[0], token))
+          seen = e.both(seen, shown);
+        Value x = e.extract(heads, {at[0], at[1], token, at[2]});
+        return Value(arith::SelectOp::create(builder, loc, seen, x, zero));
+      });
+}
+
+/// The projection of `heads` along their tokens: [batch, heads, rank, width].
+Value LayerImporter::projectTokens(const spec::Attention &attention,
+                                   const std::string &role, Value heads,
+                                   const AttentionOperands &operands) {
+  const spec::SequenceRank &low = *attention.sequenceRank;
+  Location at = loc(low.location);
+  bool each = low.shared == spec::SequenceSharing::None;
+  auto type = typeOf(heads);
+  int64_t count = type.getDimSize(1), width = type.getDimSize(3);
+  Value bias;
+  if (low.bias &&
+      !(bias = weight(at, role + "bias", (each ? count : 1) * low.rank, 0)))
+    return {};
+
+  Value turned = turnTokens(builder, at, heads, operands, low.positions);
+  auto turnedType = typeOf(turned);
+  auto sums = RankedTensorType::get(
+      {type.getDimSize(0), count, width, low.rank}, type.getElementType());
+  if (each) {
+    std::vector<spec::WeightSource> sources =
+        spec::resolveWeight(layer, role + "weight");
+    if (sources.size() != 1 || sources[0].transposed || sources[0].begin != 0 ||
+        sources[0].end >= 0) {
+      diags.error(layer.location,
+                  "weight '" + role +
+                      "weight' is taken apart by heads; it must be one whole "
+                      "tensor [heads*rank, positions]");
+      return {};
+    }
+    sources[0].end = sources[0].step = low.rank;
+    Value matrices =
+        weights.get(builder, at, (symbol + "." + role + "weight").str(),
+                    WeightPiece{sources, low.rank}, low.positions, layer,
+                    scope.index, count);
+    if (!matrices)
+      return {};
+    turned = HeadLinearOp::create(builder, at, sums, turned, matrices);
+  } else {
+    Value matrix = weight(at, role + "weight", low.rank, low.positions);
+    if (!matrix)
+      return {};
+    SmallVector<ReassociationIndices> groups = {{0}, {1, 2}, {3}};
+    Value rows = tensor::CollapseShapeOp::create(builder, at, turned, groups);
+    auto rowType = RankedTensorType::get(
+        {turnedType.getDimSize(0), count * width, low.rank},
+        type.getElementType());
+    rows = LinearOp::create(builder, at, rowType, rows, matrix,
+                            /*bias=*/Value(), /*residual=*/Value(),
+                            attune::Activation::Identity, /*gated=*/false,
+                            /*scale=*/nullptr);
+    Elements e{builder, at};
+    SmallVector<OpFoldResult> sizes = {
+        getAsOpFoldResult(e.dim(rows, 0)), builder.getIndexAttr(count),
+        builder.getIndexAttr(width), builder.getIndexAttr(low.rank)};
+    turned =
+        tensor::ExpandShapeOp::create(builder, at, sums, rows, groups, sizes);
+  }
+  Elements e{builder, at};
+  return e.generate(
+      {getAsOpFoldResult(e.dim(turned, 0)), builder.getIndexAttr(count),
+       builder.getIndexAttr(low.rank), builder.getIndexAttr(width)},
+      type.getElementType(), [&](ValueRange i) {
+        Value x = e.extract(turned, {i[0], i[1], i[3], i[2]});
+        if (!bias)
+          return x;
+        Value number = i[2];
+        if (each)
+          number = e.add(number, arith::MulIOp::create(builder, at, i[1],
+                                                       e.index(low.rank)));
+        Value shift = e.extract(bias, number);
+        if (shift.getType() != x.getType())
+          shift = arith::ExtFOp::create(builder, at, x.getType(), shift);
+        return Value(arith::AddFOp::create(builder, at, x, shift));
+      });
+}
+
+bool LayerImporter::projectSequence(const spec::Attention &attention,
+                                    StringRef prefix,
+                                    AttentionOperands &operands) {
+  std::string keys = (prefix + "sequence_k.").str();
+  std::string values = (prefix + "sequence_v.").str();
+  bool alike =
+      attention.sequenceRank->shared == spec::SequenceSharing::KeysValues;
+  operands.key = projectTokens(attention, keys, operands.key, operands);
+  operands.value =
+      projectTokens(attention, alike ? keys : values, operands.value, operands);
+  operands.mask = operands.lengths = Value();
+  return operands.key && operands.value;
+}

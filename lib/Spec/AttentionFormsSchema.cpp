@@ -1,0 +1,68 @@
+//===- AttentionFormsSchema.cpp - Keys of the forms of attention -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchemaTypes.h"
+
+namespace attune::spec {
+
+const ObjectType &blockSparseType() {
+  static const ObjectType type{
+      "block_sparse",
+      "Attention within some blocks of queries and keys only: near the "
+      "diagonal and at the first tokens, or wherever an input says.",
+      {
+          {"block", integer(1),
+           "tokens of a block; best a multiple of 32; default 64"},
+          {"local", integer(0),
+           "blocks that are seen on either side of a query's own; default 1"},
+          {"global", integer(0),
+           "first blocks, which see all and are seen by all; default 0"},
+          {"mask", string(),
+           "in place of the pattern, a bool input [batch or 1, heads or 1, "
+           "blocks of queries, blocks of keys]; true is computed"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &linearFormType() {
+  static const ObjectType type{
+      "linear_form",
+      "Linear attention: f(Q) (f(K)^T V), divided by f(Q) times the sum of "
+      "f(K).",
+      {
+          {"feature_map", choice({"elu_plus_one", "relu", "identity"}),
+           "f; default elu_plus_one"},
+          {"normalise", boolean(), "divide; default true"},
+          {"eps", number(), "added to the divisor; default 1e-6"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &sequenceRankType() {
+  static const ObjectType type{
+      "sequence_rank",
+      "Low-rank attention (Linformer): 'rank' learned sums of all keys, and "
+      "of all values, take their place.",
+      {
+          {"rank", integer(1), "sums", true},
+          {"positions", integer(1),
+           "columns of the learned matrices: the longest sequence", true},
+          {"shared", choice({"none", "heads", "keys_values"}),
+           "matrices are for each head, for all heads, or for all heads and "
+           "keys and values alike; default heads"},
+          {"bias", boolean(), "added to each sum; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+} // namespace attune::spec
