@@ -28,6 +28,11 @@ def Attune_Activation : Attune_Enum<"Activation",
       I32EnumCase<"ReluSquared", 6, "relu_squared">,
       I32EnumCase<"Sigmoid", 7, "sigmoid">,
       I32EnumCase<"Tanh", 8, "tanh">,
+      I32EnumCase<"Softplus", 9, "softplus">,       // log(1 + exp(x))
+      I32EnumCase<"Mish", 10, "mish">,              // x tanh(softplus(x))
+      I32EnumCase<"Elu", 11, "elu">,                // exp(x) - 1 below 0
+      I32EnumCase<"LeakyRelu", 12, "leaky_relu">,   // 0.01 x below 0
+      I32EnumCase<"HardSwish", 13, "hardswish">,    // x clamp(x + 3, 0, 6) / 6
     ]>;
 def Attune_ActivationAttr : EnumAttr<Attune_Dialect, Attune_Activation,
                                      "activation"> {

@@ -124,6 +124,7 @@ private:
   mlir::LogicalResult importInline(size_t number);
   mlir::LogicalResult importVision(size_t number);
   mlir::LogicalResult importConv(size_t number);
+  mlir::Value asImage(mlir::Location loc, mlir::Value tokens);
   mlir::LogicalResult importPool(size_t number);
   mlir::LogicalResult importAdd(size_t number);
   mlir::LogicalResult importSimilarity(size_t number);

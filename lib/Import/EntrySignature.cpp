@@ -32,6 +32,10 @@ static const spec::TensorSpec *findInput(const spec::Model &model,
 
 static bool needsPositions(const spec::Stream &stream) {
   for (const spec::Layer &layer : stream.layers) {
+    // What comes after these counts its tokens itself.
+    if (std::holds_alternative<spec::Conv>(layer.op) ||
+        std::holds_alternative<spec::ClassTokens>(layer.op))
+      return false;
     if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
       if (positions->count == spec::PositionCount::Input)
         return true;

@@ -129,6 +129,41 @@ LogicalResult EntryImporter::importVision(size_t number) {
   return success();
 }
 
+/// The tokens [batch, places, channels] as [batch, height, width, channels].
+Value EntryImporter::asImage(Location at, Value tokens) {
+  auto type = typeOf(tokens);
+  int64_t height = state.places[0].size, width = state.places[1].size;
+  if (height >= 0 && width >= 0) {
+    auto image = RankedTensorType::get(
+        {type.getDimSize(0), height, width, type.getDimSize(2)},
+        type.getElementType());
+    auto known = RankedTensorType::get(
+        {type.getDimSize(0), height * width, type.getDimSize(2)},
+        type.getElementType());
+    tokens = tensor::CastOp::create(builder, at, known, tokens);
+    SmallVector<OpFoldResult> sizes = {
+        getAsOpFoldResult(size(0)), builder.getIndexAttr(height),
+        builder.getIndexAttr(width), builder.getIndexAttr(type.getDimSize(2))};
+    return tensor::ExpandShapeOp::create(
+        builder, at, image, tokens,
+        ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}}, sizes);
+  }
+  // MLIR cannot lower a view that splits one unknown size into two.
+  const int64_t dynamic = ShapedType::kDynamic;
+  auto image = RankedTensorType::get(
+      {dynamic, dynamic, dynamic, type.getDimSize(2)}, type.getElementType());
+  Value columns = state.width;
+  return tensor::GenerateOp::create(
+      builder, at, image, ValueRange{size(0), state.height, columns},
+      [&](OpBuilder &b, Location at, ValueRange place) {
+        Value row = arith::MulIOp::create(b, at, place[1], columns);
+        Value token = arith::AddIOp::create(b, at, row, place[2]);
+        Value x = tensor::ExtractOp::create(
+            b, at, tokens, ValueRange{place[0], token, place[3]});
+        tensor::YieldOp::create(b, at, x);
+      });
+}
+
 LogicalResult EntryImporter::importConv(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Conv>(layer.op);
@@ -147,16 +182,7 @@ LogicalResult EntryImporter::importConv(size_t number) {
       diags.error(layer.location, "the tokens are not the places of an image");
       return failure();
     }
-    const int64_t dynamic = ShapedType::kDynamic;
-    auto image = RankedTensorType::get(
-        {type.getDimSize(0), dynamic, dynamic, type.getDimSize(2)},
-        type.getElementType());
-    SmallVector<OpFoldResult> sizes = {
-        getAsOpFoldResult(size(0)), state.height, state.width,
-        builder.getIndexAttr(type.getDimSize(2))};
-    input = tensor::ExpandShapeOp::create(
-        builder, at, image, input,
-        ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}}, sizes);
+    input = asImage(at, input);
   }
   int64_t columns = op.channels;
   for (int64_t size : op.kernel)

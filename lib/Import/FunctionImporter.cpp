@@ -7,14 +7,42 @@
 
 #include "LayerImporter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace attune;
 
+/// scores - log(sum(exp(scores))) of each row.
+static Value logSoftmax(OpBuilder &builder, Location at, Value scores) {
+  auto type = cast<RankedTensorType>(scores.getType());
+  Value sums = LogSumExpOp::create(
+      builder, at,
+      RankedTensorType::get(type.getShape().drop_back(), type.getElementType()),
+      scores, /*sinks=*/Value());
+  AffineMap all = builder.getMultiDimIdentityMap(4);
+  AffineMap rows = all.dropResult(3);
+  SmallVector<utils::IteratorType> parallel(4, utils::IteratorType::parallel);
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < 4; ++i)
+    if (type.isDynamicDim(i))
+      sizes.push_back(tensor::DimOp::create(builder, at, scores, i));
+  Value dest = tensor::EmptyOp::create(builder, at, type, sizes);
+  return linalg::GenericOp::create(
+             builder, at, TypeRange(type), ValueRange{scores, sums},
+             ValueRange(dest), ArrayRef<AffineMap>{all, rows, all}, parallel,
+             [](OpBuilder &b, Location at, ValueRange args) {
+               Value less = arith::SubFOp::create(b, at, args[0], args[1]);
+               linalg::YieldOp::create(b, at, less);
+             })
+      .getResult(0);
+}
+
 /// Softmax of each [.., width] row, as scores of one head: [batch, 1, tokens,
 /// width], or [1, 1, batch, width] of a pooled stream.
-static Value softmax(OpBuilder &builder, Location at, Value input) {
+static Value softmax(OpBuilder &builder, Location at, bool logarithm,
+                     Value input) {
   auto type = cast<RankedTensorType>(input.getType());
   bool pooled = type.getRank() == 2;
   SmallVector<int64_t> shape(type.getShape());
@@ -33,8 +61,10 @@ static Value softmax(OpBuilder &builder, Location at, Value input) {
   auto scoresType = RankedTensorType::get(shape, type.getElementType());
   Value scores = tensor::ExpandShapeOp::create(builder, at, scoresType, input,
                                                groups, sizes);
-  Value probs = SoftmaxOp::create(builder, at, scoresType, scores,
-                                  /*sinks=*/Value());
+  Value probs = logarithm ? logSoftmax(builder, at, scores)
+                          : SoftmaxOp::create(builder, at, scoresType, scores,
+                                              /*sinks=*/Value())
+                                .getResult();
   return tensor::CollapseShapeOp::create(builder, at, type, probs, groups);
 }
 
@@ -65,7 +95,7 @@ Value LayerImporter::function(const spec::Function &function, Value input) {
     return ActivationOp::create(builder, at, input,
                                 toActivation(function.activation));
   case spec::Function::Kind::Softmax:
-    return softmax(builder, at, input);
+    return softmax(builder, at, function.logarithm, input);
   case spec::Function::Kind::Rotary:
     return rotary(function, input);
   }

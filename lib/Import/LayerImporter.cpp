@@ -90,6 +90,16 @@ attune::Activation attune::toActivation(spec::Activation activation) {
     return attune::Activation::Sigmoid;
   case spec::Activation::Tanh:
     return attune::Activation::Tanh;
+  case spec::Activation::Softplus:
+    return attune::Activation::Softplus;
+  case spec::Activation::Mish:
+    return attune::Activation::Mish;
+  case spec::Activation::Elu:
+    return attune::Activation::Elu;
+  case spec::Activation::LeakyRelu:
+    return attune::Activation::LeakyRelu;
+  case spec::Activation::HardSwish:
+    return attune::Activation::HardSwish;
   }
   llvm_unreachable("every activation is listed");
 }

@@ -96,6 +96,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
   pm.addPass(createPlanFrames());
+  pm.addPass(createPrefetchPanels());
   pm.addPass(createDistributeThreads());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());

@@ -36,6 +36,7 @@ Function LayerParser::parseSoftmax(const Object &object) {
   Function function;
   needWidth(object);
   function.kind = Function::Kind::Softmax;
+  function.logarithm = object.boolean("log", false);
   return function;
 }
 

@@ -20,7 +20,11 @@ const ObjectType &activationType() {
 
 const ObjectType &softmaxType() {
   static const ObjectType type{
-      "softmax", "Softmax over the channels of each token.", {}, {}, {}};
+      "softmax",
+      "Softmax over the channels of each token.",
+      {{"log", boolean(), "the logarithm of it; default false"}},
+      {},
+      {}};
   return type;
 }
 

@@ -387,6 +387,8 @@ static Json print(const Function &function, int64_t width) {
   Json json = Json::object();
   if (function.kind == Function::Kind::Activation)
     json["function"] = stringify(function.activation);
+  if (function.logarithm)
+    json["log"] = true;
   if (function.kind == Function::Kind::Rotary) {
     json["heads"] = function.heads;
     json["rope"] = print(*function.rope, width / function.heads);

@@ -61,7 +61,8 @@ inline Type either(std::vector<Type> parts) {
 
 inline Type activation() {
   return choice({"identity", "relu", "gelu", "gelu_tanh", "quick_gelu", "silu",
-                 "relu_squared", "sigmoid", "tanh"});
+                 "relu_squared", "sigmoid", "tanh", "softplus", "mish", "elu",
+                 "leaky_relu", "hardswish"});
 }
 
 /// Tables of mixtures of experts and latent attention (MoESchema.cpp), and what

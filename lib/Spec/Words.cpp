@@ -119,6 +119,16 @@ const char *stringify(Activation activation) {
     return "sigmoid";
   case Activation::Tanh:
     return "tanh";
+  case Activation::Softplus:
+    return "softplus";
+  case Activation::Mish:
+    return "mish";
+  case Activation::Elu:
+    return "elu";
+  case Activation::LeakyRelu:
+    return "leaky_relu";
+  case Activation::HardSwish:
+    return "hardswish";
   }
   return "";
 }

@@ -51,6 +51,11 @@ ACTIVATIONS = {
     "relu_squared": lambda x: max(x, 0.0) ** 2,
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
     "tanh": math.tanh,
+    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
+    "mish": lambda x: x * math.tanh(ACTIVATIONS["softplus"](x)),
+    "elu": lambda x: x if x > 0 else math.expm1(x),
+    "leaky_relu": lambda x: x if x > 0 else 0.01 * x,
+    "hardswish": lambda x: x * min(max(x + 3, 0.0), 6.0) / 6,
 }
 
 
@@ -653,7 +658,9 @@ class Model:
             act = ACTIVATIONS[layer["activation"]["function"]]
             return [[act(x) for x in row] for row in rows]
         if "softmax" in layer:
-            return [softmax(row) for row in rows]
+            log = layer["softmax"].get("log", False)
+            return [[math.log(p) if log else p for p in softmax(row)]
+                    for row in rows]
         if "rotary" in layer:
             return one.rotary(rows, layer["rotary"])
         if "cross_entropy" in layer:

@@ -202,8 +202,8 @@ def alone(name, width, layers, x):
     """Layers that each read the input and give an output of their own."""
     return {"attune": 1, "name": name,
             "inputs": {"x": floats("batch", "tokens", width)},
-            "streams": {key: {"input": "x", "layers": [dict(
-                layer, name=key)]} for key, layer in layers.items()},
+            "streams": {f"stream{i}": {"input": "x", "layers": [dict(
+                layers[key], name=key)]} for i, key in enumerate(layers)},
             "outputs": {key: key for key in layers}}, {"x": as_tokens(x)}
 
 
@@ -278,20 +278,23 @@ def attention(name, case, fixtures):
 # --- Functions
 
 # Names of the recorded functions that a description spells otherwise.
-FUNCTIONS = {"gelu_erf": "gelu"}
+FUNCTIONS = {"gelu_erf": "gelu", "leaky_relu_0.01": "leaky_relu"}
 
 
 def activations(name, case, fixtures):
     layers = {output: {"activation": {"function":
                                       FUNCTIONS.get(output, output)}}
               for output in ("relu", "gelu_erf", "gelu_tanh", "quick_gelu",
-                             "silu", "sigmoid", "tanh", "relu_squared")}
+                             "silu", "sigmoid", "tanh", "relu_squared",
+                             "softplus", "mish", "elu", "leaky_relu_0.01",
+                             "hardswish")}
     return (*alone(name, fixtures["x"][1][-1], layers, fixtures["x"]),
             back(fixtures, layers))
 
 
 def softmax(name, case, fixtures):
-    layers = {"softmax": {"softmax": {}}}
+    layers = {"softmax": {"softmax": {}},
+              "log_softmax": {"softmax": {"log": True}}}
     return (*alone(name, fixtures["x"][1][-1], layers, fixtures["x"]),
             back(fixtures, layers))
 

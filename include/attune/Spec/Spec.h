@@ -218,7 +218,12 @@ enum class Activation {
   Silu,
   ReluSquared,
   Sigmoid,
-  Tanh
+  Tanh,
+  Softplus,
+  Mish,
+  Elu,
+  LeakyRelu,
+  HardSwish
 };
 /// Roles: "up.weight" [H, D] and "down.weight" [D, H]; gated also
 /// "gate.weight" [H, D]; ".bias" of each with `bias`.
@@ -391,7 +396,8 @@ struct Function {
   enum class Kind { Activation, Softmax, Rotary };
   Kind kind = Kind::Activation;
   Activation activation = Activation::Identity;
-  int64_t heads = 1;
+  bool logarithm = false;   ///< softmax only: log(softmax(x))
+  int64_t heads = 1;        ///< rotary only
   std::optional<Rope> rope; ///< rotary only
 };
 

@@ -90,6 +90,19 @@ static Value binary(KernelBuilder &k, Value x, Value y, bool add) {
   return arith::MulFOp::create(k.b, k.loc, x, y);
 }
 
+static Value exp(KernelBuilder &k, Value x) {
+  return math::ExpOp::create(k.b, k.loc, x);
+}
+static Value negative(KernelBuilder &k, Value x) {
+  return arith::NegFOp::create(k.b, k.loc, x);
+}
+static Value atLeast(KernelBuilder &k, Value x, Value y) {
+  return arith::MaximumFOp::create(k.b, k.loc, x, y);
+}
+static Value atMost(KernelBuilder &k, Value x, Value y) {
+  return arith::MinimumFOp::create(k.b, k.loc, x, y);
+}
+
 Value emitActivation(KernelBuilder &k, Activation activation, Value x) {
   int64_t lanes = cast<VectorType>(x.getType()).getDimSize(0);
   auto constant = [&](double value) { return k.splat(value, lanes); };
@@ -97,8 +110,7 @@ Value emitActivation(KernelBuilder &k, Activation activation, Value x) {
   auto mul = [&](Value a, Value b) { return binary(k, a, b, false); };
   // 1 / (1 + exp(-x)); exp overflows to +inf for x < -88, giving 0.
   auto sigmoid = [&](Value v) -> Value {
-    Value e = math::ExpOp::create(
-        k.b, k.loc, arith::NegFOp::create(k.b, k.loc, v).getResult());
+    Value e = exp(k, negative(k, v));
     return arith::DivFOp::create(k.b, k.loc, constant(1.0),
                                  add(constant(1.0), e));
   };
@@ -106,9 +118,9 @@ Value emitActivation(KernelBuilder &k, Activation activation, Value x) {
   case Activation::Identity:
     return x;
   case Activation::Relu:
-    return arith::MaximumFOp::create(k.b, k.loc, x, constant(0.0));
+    return atLeast(k, x, constant(0.0));
   case Activation::ReluSquared: {
-    Value r = arith::MaximumFOp::create(k.b, k.loc, x, constant(0.0));
+    Value r = atLeast(k, x, constant(0.0));
     return mul(r, r);
   }
   case Activation::GeluErf: {
@@ -130,6 +142,33 @@ Value emitActivation(KernelBuilder &k, Activation activation, Value x) {
     return sigmoid(x);
   case Activation::Tanh:
     return math::TanhOp::create(k.b, k.loc, x);
+  case Activation::Softplus: {
+    // max(x, 0) + log(1 + exp(-|x|)), which cannot overflow.
+    Value e = exp(k, negative(k, math::AbsFOp::create(k.b, k.loc, x)));
+    Value rest = math::LogOp::create(k.b, k.loc, add(constant(1.0), e));
+    return add(atLeast(k, x, constant(0.0)), rest);
+  }
+  case Activation::Mish: {
+    // tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2), 1 long before 20.
+    Value e = exp(k, atMost(k, x, constant(20.0)));
+    Value n = mul(e, add(e, constant(2.0)));
+    return mul(x, arith::DivFOp::create(k.b, k.loc, n, add(n, constant(2.0))));
+  }
+  case Activation::Elu: {
+    // exp(y) - 1 = 2 t / (1 - t) with t = tanh(y / 2), exact near 0.
+    Value t = math::TanhOp::create(
+        k.b, k.loc, mul(atMost(k, x, constant(0.0)), constant(0.5)));
+    Value below = arith::DivFOp::create(k.b, k.loc, add(t, t),
+                                        add(constant(1.0), negative(k, t)));
+    return add(atLeast(k, x, constant(0.0)), below);
+  }
+  case Activation::LeakyRelu:
+    return atLeast(k, x, mul(x, constant(0.01)));
+  case Activation::HardSwish: {
+    Value gate = add(x, constant(3.0));
+    gate = atMost(k, atLeast(k, gate, constant(0.0)), constant(6.0));
+    return mul(mul(x, gate), constant(1.0 / 6));
+  }
   }
   llvm_unreachable("every activation is handled");
 }

@@ -246,6 +246,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
           PanelProduct::Step step = product.step(k, ivs[1], group);
           Value begin = schedule.taskField(k, ivs[0], 1);
           PanelProduct mine = product;
+          mine.prefetch = true;
           mine.part = schedule.taskField(k, ivs[0], 0);
           mine.input = [&](KernelBuilder &k, Value row) {
             return input(k, k.add(begin, row));

@@ -144,7 +144,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
     elements.push_back(input(k, k.add(row, k.index(i))));
   auto product = [&](Value storedPanel) {
     KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
-    return emitMicrokernel(
+    KernelBuilder::Values sums = emitMicrokernel(
         k, rows, k.index(depth()), zero,
         [&](KernelBuilder &k, int64_t i, Value step) {
           return elements[i](k, step);
@@ -155,6 +155,9 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
             at.insert(at.begin(), part);
           return k.load(weight, at, lanes);
         });
+    if (prefetch)
+      sums[0].getDefiningOp()->setAttr("attune.prefetch", k.b.getUnitAttr());
+    return sums;
   };
   auto addBias = [&](KernelBuilder::Values &values, Value first) {
     if (!bias)

@@ -26,6 +26,8 @@ struct PanelProduct {
   Activation activation = Activation::Identity;
   mlir::Value bias; ///< may be null
   std::optional<double> scale;
+  /// Few rows for each panel, which is not read again: it comes from memory.
+  bool prefetch = false;
   bool residual = false; ///< the tile holds what the result is added to
   /// Prepares to read row `row`; what it returns gives the row's element
   /// `step`.

@@ -165,6 +165,8 @@ std::optional<spec::Activation> Config::activationNamed(const std::string &name,
       {"sigmoid", Activation::Sigmoid},
       {"tanh", Activation::Tanh},
       {"linear", Activation::Identity},
+      {"mish", Activation::Mish},
+      {"leaky_relu", Activation::LeakyRelu},
   };
   std::string known;
   for (const auto &[spelling, activation] : names) {

@@ -12,6 +12,8 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -110,6 +112,29 @@ createMachine(const TargetDescription &target, std::string &error) {
       std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Masked loads of bf16 as loads of the same bits: LLVM 22 takes their vectors
+/// apart and rounds each element with a library function that nobody has.
+static void loadBitsOfBFloats(llvm::Module &module) {
+  llvm::SmallVector<llvm::IntrinsicInst *> loads;
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
+        if (call->getIntrinsicID() == llvm::Intrinsic::masked_load &&
+            call->getType()->getScalarType()->isBFloatTy())
+          loads.push_back(call);
+  for (llvm::IntrinsicInst *load : loads) {
+    llvm::IRBuilder<> b(load);
+    auto *type = llvm::cast<llvm::FixedVectorType>(load->getType());
+    auto *bits = llvm::FixedVectorType::get(b.getInt16Ty(), type);
+    llvm::Value *mask = load->getArgOperand(1), *pass = load->getArgOperand(2);
+    llvm::Align align = load->getParamAlign(0).valueOrOne();
+    llvm::Value *loaded = b.CreateMaskedLoad(
+        bits, load->getArgOperand(0), align, mask, b.CreateBitCast(pass, bits));
+    load->replaceAllUsesWith(b.CreateBitCast(loaded, type));
+    load->eraseFromParent();
+  }
+}
+
 static void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -173,6 +198,7 @@ llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
     function.addFnAttr("prefer-vector-width",
                        std::to_string(target.vectorBits));
   }
+  loadBitsOfBFloats(*impl->module);
   if (optimize)
     optimizeModule(*impl->module, *impl->machine);
   return CPUModule(std::move(impl));

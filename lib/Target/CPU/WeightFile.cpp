@@ -196,7 +196,7 @@ static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
                uint64_t(layer) * 0xd1342543de82ef95u + seed;
   if (!isVector) {
     noise.spread = 0.5f / std::sqrt(float(columns));
-  } else if (name.ends_with("weight")) {
+  } else if (name.ends_with("weight") || name.ends_with("variance")) {
     noise.center = 1;
     noise.spread = 0.125f;
   } else {
