@@ -143,10 +143,17 @@ Value emitActivation(KernelBuilder &k, Activation activation, Value x) {
   case Activation::Tanh:
     return math::TanhOp::create(k.b, k.loc, x);
   case Activation::Softplus: {
-    // max(x, 0) + log(1 + exp(-|x|)), which cannot overflow.
-    Value e = exp(k, negative(k, math::AbsFOp::create(k.b, k.loc, x)));
-    Value rest = math::LogOp::create(k.b, k.loc, add(constant(1.0), e));
-    return add(atLeast(k, x, constant(0.0)), rest);
+    // log(1 + exp(x)) = max(x, 0) + log(1 + e) with e = exp(-|x|), and
+    // log(1 + e) = 2 atanh(s) with s = e / (2 + e), which is at most 1/3: seven
+    // terms of the series are exact to f32, also where e is tiny and 1 + e is
+    // 1.
+    Value e = exp(k, atMost(k, x, negative(k, x)));
+    Value s = arith::DivFOp::create(k.b, k.loc, e, add(constant(2.0), e));
+    Value square = mul(s, s);
+    Value series = constant(2.0 / 13);
+    for (int power = 11; power >= 1; power -= 2)
+      series = k.fma(series, square, constant(2.0 / power));
+    return k.fma(series, s, atLeast(k, x, constant(0.0)));
   }
   case Activation::Mish: {
     // tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2), 1 long before 20.

@@ -19,23 +19,6 @@ Value exponential(KernelBuilder &k, Value x) {
   return math::ExpOp::create(k.b, k.loc, x);
 }
 
-/// log(1 + exp(x)) = max(x, 0) + log(1 + e) with e = exp(-|x|), and
-/// log(1 + e) = 2 atanh(s) with s = e / (2 + e), which is at most 1/3: seven
-/// terms of the series are exact to f32, also where e is tiny and 1 + e is 1.
-Value emitSoftplus(KernelBuilder &k, Value x) {
-  int64_t lanes = cast<VectorType>(x.getType()).getDimSize(0);
-  Value minus = arith::NegFOp::create(k.b, k.loc, x);
-  Value e = exponential(k, arith::MinimumFOp::create(k.b, k.loc, x, minus));
-  Value sum = arith::AddFOp::create(k.b, k.loc, k.splat(2.0, lanes), e);
-  Value s = arith::DivFOp::create(k.b, k.loc, e, sum);
-  Value square = times(k, s, s);
-  Value series = k.splat(2.0 / 13, lanes);
-  for (int power = 11; power >= 1; power -= 2)
-    series = k.fma(series, square, k.splat(2.0 / power, lanes));
-  Value high = arith::MaximumFOp::create(k.b, k.loc, x, k.splat(0.0, lanes));
-  return k.fma(series, s, high);
-}
-
 /// An empty tensor of the type of `result`.
 Value emptyLike(OpBuilder &b, Location loc, Value result,
                 ArrayRef<OpFoldResult> sizes) {
@@ -261,7 +244,8 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
                            lanes);
           };
           Value x = load(op.getInput());
-          Value step = emitSoftplus(k, load(op.getStep()));
+          Value step =
+              emitActivation(k, Activation::Softplus, load(op.getStep()));
           Value scaled = times(k, step, x);
           KernelBuilder::Values sums = k.forLoop(
               zero, numStates, 1, {times(k, skip, x), carried[1]},
