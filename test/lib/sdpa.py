@@ -11,6 +11,7 @@ compared within the tolerance of its case.json. Attention weights are asked for 
 well, those of all heads and of the last: every row must sum to one, or to zero if
 it sees nothing, and some rows are made anew in f64. Exit status 0: all passed.
 """
+import array
 import json
 import math
 import os
