@@ -1,5 +1,4 @@
-//===- DestinationPassing.cpp - Functions write into memory their caller gives
-//--------------*- C++ -*-===//
+//===- DestinationPassing.cpp - Results go where the caller says -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -121,7 +120,9 @@ struct DestinationPassing final
   }
 
   /// The operand that `value` is an updated version of, through loops and calls
-  /// of functions that were converted before; null if there is none.
+  /// of functions that were converted before; null if there is none, or if
+  /// something else needs one of the versions: bufferization would give one of
+  /// the two other memory, and it might be this one.
   OpOperand *findStart(Value value) {
     OpOperand *start = nullptr;
     while (Operation *op = value.getDefiningOp()) {
@@ -141,6 +142,11 @@ struct DestinationPassing final
         break;
       start = from;
       value = from->get();
+      bool isEmpty = value.getDefiningOp<tensor::EmptyOp>();
+      if (!isEmpty && llvm::count_if(value.getUsers(), [](Operation *user) {
+                        return !isa<tensor::DimOp>(user);
+                      }) > 1)
+        return nullptr;
     }
     return start;
   }

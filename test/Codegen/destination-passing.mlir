@@ -105,3 +105,21 @@ func.func private @read(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// Two results that start from the same zeros: neither may have them, since
+// bufferization would move one of the two elsewhere.
+// CHECK-LABEL: func.func @shared(
+// CHECK-SAME:    %[[A:[^:]+]]: tensor<8xf32> {bufferization.writable = true}, %[[B:[^:]+]]: tensor<8xf32> {bufferization.writable = true})
+// CHECK:         linalg.fill ins(%{{.+}}) outs(%[[EMPTY:.+]] : tensor<8xf32>)
+// CHECK:         linalg.copy ins(%{{.+}}) outs(%[[A]] : tensor<8xf32>)
+// CHECK:         linalg.copy ins(%{{.+}}) outs(%[[B]] : tensor<8xf32>)
+func.func @shared(%v: tensor<1xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {attune.entry} {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%init : tensor<8xf32>) -> tensor<8xf32>
+  %a = tensor.insert_slice %v into %zeros[1] [1] [1] : tensor<1xf32> into tensor<8xf32>
+  %b = tensor.insert_slice %v into %zeros[2] [1] [1] : tensor<1xf32> into tensor<8xf32>
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}

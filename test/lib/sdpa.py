@@ -79,7 +79,7 @@ def numbers(tensor):
             b"\0\0" + raw[i:i + 2] for i in range(0, len(raw), 2)))
     if kind == "F16":
         return struct.unpack(f"<{len(raw) // 2}e", raw)
-    return array.array({"F32": "f", "F64": "d", "BOOL": "B"}[kind], raw)
+    return array.array({"F32": "f", "F64": "d", "BOOL": "B", "I64": "q"}[kind], raw)
 
 
 def row_of_weights(case, inputs, batch, head, query):
@@ -113,6 +113,8 @@ def row_of_weights(case, inputs, batch, head, query):
         hidden = case["causal"] and n > at
         hidden |= bool(case["window_left"]) and n <= at - case["window_left"]
         hidden |= "mask" in inputs and not picked("mask", n)
+        hidden |= "lengths" in inputs and n >= values_of("lengths",
+                                                         inputs)[batch]
         scores.append(-math.inf if hidden else score)
     top = max(scores)
     if top == -math.inf:
