@@ -29,9 +29,6 @@ void AttuneDialect::registerAttentionOps() {
       >();
 }
 
-/// Shorthand for chains of checks.
-static bool bad(LogicalResult result) { return failed(result); }
-
 static LogicalResult perHead(Operation *op, Value value, StringRef owner,
                              Value queries) {
   if (!value)
@@ -47,7 +44,7 @@ static LogicalResult diagonalsOf(Operation *op, Value value, NamedSize heads,
                                  std::optional<NamedSize> keys) {
   if (!value)
     return success();
-  if (bad(sameSize(op, {value, 0, "diagonals", "heads"}, heads)))
+  if (failed(sameSize(op, {value, 0, "diagonals", "heads"}, heads)))
     return failure();
   if (!queries || !keys || !queries->known() || !keys->known())
     return success();
@@ -117,14 +114,14 @@ static LogicalResult blocksOf(Operation *op, Value blocks,
     if (dim < 2 ? own.get() == 1 : !all.known())
       continue;
     if (dim < 2) {
-      if (bad(sameSize(op, own, all)))
+      if (failed(sameSize(op, own, all)))
         return failure();
       continue;
     }
     int64_t size = (*sizes)[dim - 2];
-    if (bad(sizeIs(op, own, llvm::divideCeil(all.get(), size),
-                   Twine(all.get()) + (dim == 2 ? " queries" : " keys") +
-                       " in blocks of " + Twine(size) + " need")))
+    if (failed(sizeIs(op, own, llvm::divideCeil(all.get(), size),
+                      Twine(all.get()) + (dim == 2 ? " queries" : " keys") +
+                          " in blocks of " + Twine(size) + " need")))
       return failure();
   }
   return success();
@@ -135,14 +132,14 @@ static LogicalResult blocksOf(Operation *op, Value blocks,
 template <typename Op> static LogicalResult verifyScores(Op op) {
   Value q = op.getQuery(), k = op.getKey();
   // A1, O1, W1
-  if (bad(sameSize(op, {q, 0, "query", "batch size"},
-                   {k, 0, "key", "batch size"})))
+  if (failed(sameSize(op, {q, 0, "query", "batch size"},
+                      {k, 0, "key", "batch size"})))
     return failure();
   // A2, O2, W2
-  if (bad(headsShare(op, q, k, "key")))
+  if (failed(headsShare(op, q, k, "key")))
     return failure();
   // A3, O3, W3
-  if (bad(sameSize(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+  if (failed(sameSize(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
     return failure();
   // A4, O4, W4
   std::array<NamedSize, 4> scores = {{{q, 0, "query", "batch size"},
@@ -150,22 +147,22 @@ template <typename Op> static LogicalResult verifyScores(Op op) {
                                       {q, 2, "query", "queries"},
                                       {k, 2, "key", "keys"}}};
   scores[2].what = scores[3].what = "length";
-  if (bad(broadcasts(op, op.getMask(), "mask", scores)) ||
-      bad(broadcasts(op, op.getBias(), "bias", scores)) ||
-      bad(perHead(op, op.getSlopes(), "slopes", q)))
+  if (failed(broadcasts(op, op.getMask(), "mask", scores)) ||
+      failed(broadcasts(op, op.getBias(), "bias", scores)) ||
+      failed(perHead(op, op.getSlopes(), "slopes", q)))
     return failure();
   // A7, O7, W7
   bool whole = !isa<OnlineAttentionOp>(op.getOperation());
-  if (bad(diagonalsOf(op, op.getDiagonals(), scores[1],
-                      whole ? std::optional(scores[2]) : std::nullopt,
-                      whole ? std::optional(scores[3]) : std::nullopt)))
+  if (failed(diagonalsOf(op, op.getDiagonals(), scores[1],
+                         whole ? std::optional(scores[2]) : std::nullopt,
+                         whole ? std::optional(scores[3]) : std::nullopt)))
     return failure();
   if constexpr (std::is_same_v<Op, AttentionOp>) {
     // A8
-    if (bad(lengthsOf(op, op.getLengths(), scores[0])))
+    if (failed(lengthsOf(op, op.getLengths(), scores[0])))
       return failure();
     // A9
-    if (bad(blocksOf(op, op.getBlocks(), op.getBlockSizes(), scores)))
+    if (failed(blocksOf(op, op.getBlocks(), op.getBlockSizes(), scores)))
       return failure();
   }
   // A5, O5, W5
@@ -176,14 +173,14 @@ template <typename Op> static LogicalResult verifyScores(Op op) {
 template <typename Op> static LogicalResult verifyAttention(Op op) {
   Value q = op.getQuery(), k = op.getKey(), v = op.getValue();
   // A1, O1
-  if (bad(sameSize(op, {q, 0, "query", "batch size"},
-                   {v, 0, "value", "batch size"})))
+  if (failed(sameSize(op, {q, 0, "query", "batch size"},
+                      {v, 0, "value", "batch size"})))
     return failure();
   // A2, O2
-  if (bad(sameSize(op, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
+  if (failed(sameSize(op, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
     return failure();
   // A3, O3
-  if (bad(sameSize(op, {k, 2, "key", "length"}, {v, 2, "value", "length"})))
+  if (failed(sameSize(op, {k, 2, "key", "length"}, {v, 2, "value", "length"})))
     return failure();
   return verifyScores(op);
 }
@@ -193,8 +190,8 @@ static LogicalResult rowsOf(Operation *op, Value value, StringRef owner,
                             Value like, StringRef likeOwner) {
   StringRef what[] = {"batch size", "heads", "queries"};
   for (int64_t dim = 0; dim < 3; ++dim)
-    if (bad(sameSize(op, {value, dim, owner, what[dim]},
-                     {like, dim, likeOwner, what[dim]})))
+    if (failed(sameSize(op, {value, dim, owner, what[dim]},
+                        {like, dim, likeOwner, what[dim]})))
       return failure();
   return success();
 }
@@ -212,17 +209,17 @@ static LogicalResult f32State(Operation *op, Value acc) {
 LogicalResult SimilarityOp::verify() {
   Value q = getQuery(), k = getKey(), e = getResult();
   // S1
-  if (bad(sameSize(*this, {q, 0, "query", "batch size"},
-                   {k, 0, "key", "batch size"})))
+  if (failed(sameSize(*this, {q, 0, "query", "batch size"},
+                      {k, 0, "key", "batch size"})))
     return failure();
   // S2
-  if (bad(headsShare(*this, q, k, "key")))
+  if (failed(headsShare(*this, q, k, "key")))
     return failure();
   // S3
-  if (bad(sameSize(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+  if (failed(sameSize(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
     return failure();
   // S4
-  if (bad(rowsOf(*this, e, "result", q, "query")))
+  if (failed(rowsOf(*this, e, "result", q, "query")))
     return failure();
   return sameSize(*this, {e, 3, "result", "keys"}, {k, 2, "key", "length"});
 }
@@ -230,20 +227,21 @@ LogicalResult SimilarityOp::verify() {
 LogicalResult MaskScoresOp::verify() {
   // M1
   std::array<NamedSize, 4> scores = sizesOfScores(getScores());
-  if (bad(broadcasts(*this, getMask(), "mask", scores)) ||
-      bad(broadcasts(*this, getBias(), "bias", scores)))
+  if (failed(broadcasts(*this, getMask(), "mask", scores)) ||
+      failed(broadcasts(*this, getBias(), "bias", scores)))
     return failure();
   if (getSlopes() &&
-      bad(sameSize(*this, {getSlopes(), 0, "slopes", "entries"}, scores[1])))
+      failed(sameSize(*this, {getSlopes(), 0, "slopes", "entries"}, scores[1])))
     return failure();
   // M3
-  if (bad(diagonalsOf(*this, getDiagonals(), scores[1], scores[2], scores[3])))
+  if (failed(
+          diagonalsOf(*this, getDiagonals(), scores[1], scores[2], scores[3])))
     return failure();
   // M4
-  if (bad(lengthsOf(*this, getLengths(), scores[0])))
+  if (failed(lengthsOf(*this, getLengths(), scores[0])))
     return failure();
   // M5
-  if (bad(blocksOf(*this, getBlocks(), getBlockSizes(), scores)))
+  if (failed(blocksOf(*this, getBlocks(), getBlockSizes(), scores)))
     return failure();
   // M2
   return positive(*this, getWindow(), getSoftcap());
@@ -258,7 +256,7 @@ LogicalResult SoftmaxOp::verify() {
 
 LogicalResult LogSumExpOp::verify() {
   // X1
-  if (bad(rowsOf(*this, getResult(), "result", getScores(), "scores")))
+  if (failed(rowsOf(*this, getResult(), "result", getScores(), "scores")))
     return failure();
   // X2
   return getSinks() ? sameSize(*this, {getSinks(), 0, "sinks", "entries"},
@@ -269,18 +267,18 @@ LogicalResult LogSumExpOp::verify() {
 LogicalResult WeightedSumOp::verify() {
   Value a = getProbs(), v = getValue(), y = getResult();
   // Y1
-  if (bad(sameSize(*this, {a, 0, "weights", "batch size"},
-                   {v, 0, "value", "batch size"})))
+  if (failed(sameSize(*this, {a, 0, "weights", "batch size"},
+                      {v, 0, "value", "batch size"})))
     return failure();
   // Y2
-  if (bad(headsShare(*this, a, v, "value")))
+  if (failed(headsShare(*this, a, v, "value")))
     return failure();
   // Y3
-  if (bad(sameSize(*this, {a, 3, "weights", "keys"},
-                   {v, 2, "value", "length"})))
+  if (failed(sameSize(*this, {a, 3, "weights", "keys"},
+                      {v, 2, "value", "length"})))
     return failure();
   // Y4
-  if (bad(rowsOf(*this, y, "result", a, "weights")))
+  if (failed(rowsOf(*this, y, "result", a, "weights")))
     return failure();
   return sameSize(*this, {y, 3, "result", "width"}, {v, 3, "value", "width"});
 }
@@ -289,13 +287,13 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
   // A4
-  if (bad(perHead(*this, getSinks(), "sinks", getQuery())))
+  if (failed(perHead(*this, getSinks(), "sinks", getQuery())))
     return failure();
   // A6
   Value y = getResult();
-  if (bad(rowsOf(*this, y, "result", getQuery(), "query")) ||
-      bad(sameSize(*this, {y, 3, "result", "width"},
-                   {getValue(), 3, "value", "width"})))
+  if (failed(rowsOf(*this, y, "result", getQuery(), "query")) ||
+      failed(sameSize(*this, {y, 3, "result", "width"},
+                      {getValue(), 3, "value", "width"})))
     return failure();
   return getLse() ? rowsOf(*this, getLse(), "lse", getQuery(), "query")
                   : success();
@@ -305,16 +303,16 @@ LogicalResult AttentionWeightsOp::verify() {
   if (failed(verifyScores(*this)))
     return failure();
   // W6
-  if (bad(rowsOf(*this, getLse(), "lse", getQuery(), "query")))
+  if (failed(rowsOf(*this, getLse(), "lse", getQuery(), "query")))
     return failure();
   // W8
   Value q = getQuery(), dest = getDest();
-  if (bad(sameSize(*this, {dest, 0, "dest", "batch size"},
-                   {q, 0, "query", "batch size"})) ||
-      bad(sameSize(*this, {dest, 2, "dest", "queries"},
-                   {q, 2, "query", "length"})) ||
-      bad(sameSize(*this, {dest, 3, "dest", "keys"},
-                   {getKey(), 2, "key", "length"})))
+  if (failed(sameSize(*this, {dest, 0, "dest", "batch size"},
+                      {q, 0, "query", "batch size"})) ||
+      failed(sameSize(*this, {dest, 2, "dest", "queries"},
+                      {q, 2, "query", "length"})) ||
+      failed(sameSize(*this, {dest, 3, "dest", "keys"},
+                      {getKey(), 2, "key", "length"})))
     return failure();
   NamedSize asked{dest, 1, "dest", "heads"}, heads{q, 1, "query", "heads"};
   int64_t first = getFromHead();
@@ -332,11 +330,11 @@ LogicalResult OnlineAttentionOp::verify() {
   Value acc = getAcc();
   if (failed(f32State(*this, acc)))
     return failure();
-  if (bad(rowsOf(*this, acc, "accumulator", getQuery(), "query")) ||
-      bad(sameSize(*this, {acc, 3, "accumulator", "width"},
-                   {getValue(), 3, "value", "width"})) ||
-      bad(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
-      bad(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
+  if (failed(rowsOf(*this, acc, "accumulator", getQuery(), "query")) ||
+      failed(sameSize(*this, {acc, 3, "accumulator", "width"},
+                      {getValue(), 3, "value", "width"})) ||
+      failed(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
+      failed(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
     return failure();
   for (auto [before, after] : llvm::zip(getDpsInits(), getResults()))
     if (before.getType() != after.getType())
@@ -357,16 +355,16 @@ LogicalResult OnlineFinishOp::verify() {
   // Z1
   Value acc = getAcc();
   if (failed(f32State(*this, acc)) ||
-      bad(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
-      bad(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
+      failed(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
+      failed(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
     return failure();
   // Z2
-  if (bad(perHead(*this, getSinks(), "sinks", acc)))
+  if (failed(perHead(*this, getSinks(), "sinks", acc)))
     return failure();
   // Z3
-  if (bad(rowsOf(*this, getResult(), "result", acc, "accumulator")) ||
-      bad(sameSize(*this, {getResult(), 3, "result", "width"},
-                   {acc, 3, "accumulator", "width"})))
+  if (failed(rowsOf(*this, getResult(), "result", acc, "accumulator")) ||
+      failed(sameSize(*this, {getResult(), 3, "result", "width"},
+                      {acc, 3, "accumulator", "width"})))
     return failure();
   return getLse() ? rowsOf(*this, getLse(), "lse", acc, "accumulator")
                   : success();
@@ -404,8 +402,8 @@ LogicalResult RelativeBiasOp::verify() {
   if (table.isDynamicDim(0) || table.getDimSize(0) < least)
     return emitOpError("needs a table of ")
            << least << " buckets or more, not " << table;
-  if (bad(sameSize(*this, {getResult(), 0, "result", "heads"},
-                   {getTable(), 1, "table", "heads"})))
+  if (failed(sameSize(*this, {getResult(), 0, "result", "heads"},
+                      {getTable(), 1, "table", "heads"})))
     return failure();
   // B2
   int64_t exact = getBuckets() / 2, most = getMaxDistance();
@@ -440,10 +438,10 @@ LogicalResult SplitHeadsOp::verify() {
     return diag;
   }
   // H3
-  if (bad(sameSize(*this, {y, 0, "result", "batch size"},
-                   {x, 0, "input", "batch size"})) ||
-      bad(sameSize(*this, {y, 2, "result", "length"},
-                   {x, 1, "input", "length"})))
+  if (failed(sameSize(*this, {y, 0, "result", "batch size"},
+                      {x, 0, "input", "batch size"})) ||
+      failed(sameSize(*this, {y, 2, "result", "length"},
+                      {x, 1, "input", "length"})))
     return failure();
   if (getInput().getType().getElementType() != getType().getElementType())
     return emitOpError("has an input of ")
@@ -455,16 +453,16 @@ LogicalResult SplitHeadsOp::verify() {
 LogicalResult MergeHeadsOp::verify() {
   // J1
   Value x = getInput(), y = getResult();
-  if (bad(sameSize(*this, {y, 0, "result", "batch size"},
-                   {x, 0, "input", "batch size"})) ||
-      bad(sameSize(*this, {y, 1, "result", "length"},
-                   {x, 2, "input", "length"})))
+  if (failed(sameSize(*this, {y, 0, "result", "batch size"},
+                      {x, 0, "input", "batch size"})) ||
+      failed(sameSize(*this, {y, 1, "result", "length"},
+                      {x, 2, "input", "length"})))
     return failure();
   NamedSize heads{x, 1, "input", "heads"}, width{x, 3, "input", "width"};
   if (heads.known() && width.known() &&
-      bad(sizeIs(*this, {y, 2, "result", "width"}, heads.get() * width.get(),
-                 Twine(heads.get()) + " heads of " + Twine(width.get()) +
-                     " make")))
+      failed(sizeIs(*this, {y, 2, "result", "width"}, heads.get() * width.get(),
+                    Twine(heads.get()) + " heads of " + Twine(width.get()) +
+                        " make")))
     return failure();
   if (getInput().getType().getElementType() != getType().getElementType())
     return emitOpError("has an input of ")

@@ -21,19 +21,18 @@ void AttuneDialect::registerLinearAttentionOps() {
       >();
 }
 
-/// Shorthand for chains of checks.
-static bool bad(LogicalResult result) { return failed(result); }
-
 /// A state holds sums of the keys' features times the values' channels.
 static LogicalResult stateOf(LinearAttentionOp op, Value state,
                              StringRef owner) {
   if (!state)
     return success();
   Value k = op.getKey(), v = op.getValue();
-  if (bad(sameSize(op, {state, 0, owner, "batch size"},
-                   {k, 0, "key", "batch size"})) ||
-      bad(sameSize(op, {state, 1, owner, "heads"}, {k, 1, "key", "heads"})) ||
-      bad(sameSize(op, {state, 2, owner, "features"}, {k, 3, "key", "width"})))
+  if (failed(sameSize(op, {state, 0, owner, "batch size"},
+                      {k, 0, "key", "batch size"})) ||
+      failed(
+          sameSize(op, {state, 1, owner, "heads"}, {k, 1, "key", "heads"})) ||
+      failed(
+          sameSize(op, {state, 2, owner, "features"}, {k, 3, "key", "width"})))
     return failure();
   NamedSize width{v, 3, "value", "width"};
   if (!width.known())
@@ -46,21 +45,21 @@ LogicalResult LinearAttentionOp::verify() {
   Value q = getQuery(), k = getKey(), v = getValue(), y = getResult();
   // L1
   for (auto [value, owner] : {std::pair(k, "key"), std::pair(v, "value")})
-    if (bad(sameSize(*this, {q, 0, "query", "batch size"},
-                     {value, 0, owner, "batch size"})))
+    if (failed(sameSize(*this, {q, 0, "query", "batch size"},
+                        {value, 0, owner, "batch size"})))
       return failure();
   // L2
-  if (bad(headsShare(*this, q, k, "key")) ||
-      bad(sameSize(*this, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
+  if (failed(headsShare(*this, q, k, "key")) ||
+      failed(sameSize(*this, {k, 1, "key", "heads"}, {v, 1, "value", "heads"})))
     return failure();
   // L3
-  if (bad(sameSize(*this, {k, 2, "key", "length"},
-                   {v, 2, "value", "length"})) ||
-      bad(sameSize(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+  if (failed(sameSize(*this, {k, 2, "key", "length"},
+                      {v, 2, "value", "length"})) ||
+      failed(sameSize(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
     return failure();
   // L4
-  if (getCausal() &&
-      bad(sameSize(*this, {q, 2, "query", "length"}, {k, 2, "key", "length"})))
+  if (getCausal() && failed(sameSize(*this, {q, 2, "query", "length"},
+                                     {k, 2, "key", "length"})))
     return failure();
   // L5
   if (Value mask = getMask()) {
@@ -69,10 +68,10 @@ LogicalResult LinearAttentionOp::verify() {
       return emitOpError("has a mask of type ")
              << type << ", but it can only hide keys: [batch|1, 1, 1, keys]";
     if ((type.getDimSize(0) != 1 &&
-         bad(sameSize(*this, {mask, 0, "mask", "batch size"},
-                      {q, 0, "query", "batch size"}))) ||
-        bad(sameSize(*this, {mask, 3, "mask", "length"},
-                     {k, 2, "key", "length"})))
+         failed(sameSize(*this, {mask, 0, "mask", "batch size"},
+                         {q, 0, "query", "batch size"}))) ||
+        failed(sameSize(*this, {mask, 3, "mask", "length"},
+                        {k, 2, "key", "length"})))
       return failure();
   }
   // L6
@@ -83,13 +82,14 @@ LogicalResult LinearAttentionOp::verify() {
   // L7
   StringRef what[] = {"batch size", "heads", "length"};
   for (int64_t dim = 0; dim < 3; ++dim)
-    if (bad(sameSize(*this, {y, dim, "result", what[dim]},
-                     {q, dim, "query", what[dim]})))
+    if (failed(sameSize(*this, {y, dim, "result", what[dim]},
+                        {q, dim, "query", what[dim]})))
       return failure();
-  if (bad(sameSize(*this, {y, 3, "result", "width"}, {v, 3, "value", "width"})))
+  if (failed(
+          sameSize(*this, {y, 3, "result", "width"}, {v, 3, "value", "width"})))
     return failure();
   // L8
-  if (bad(stateOf(*this, getState(), "state")))
+  if (failed(stateOf(*this, getState(), "state")))
     return failure();
   return stateOf(*this, getNewState(), "new state");
 }
