@@ -65,3 +65,30 @@ RMSNormOp::reifyResultShapes(OpBuilder &builder,
                              ReifiedRankedShapedTypeDims &shapes) {
   return reifyAs(builder, getLoc(), getResult(), getInput(), shapes);
 }
+
+LogicalResult ModulateOp::verify() {
+  // D1
+  if (failed(sameSize(*this, {getInput(), 0, "input", "batch size"},
+                      {getCondition(), 0, "condition", "rows"})))
+    return failure();
+  // D2
+  NamedSize width{getInput(), 2, "input", "width"};
+  NamedSize columns{getCondition(), 1, "condition", "columns"};
+  for (auto [first, owner] : {std::pair(std::optional(getScale()), "scale"),
+                              std::pair(getShift(), "shift")}) {
+    auto begin = static_cast<int64_t>(first.value_or(0));
+    if (begin < 0 || (width.known() && columns.known() &&
+                      begin + width.get() > columns.get()))
+      return emitOpError("takes its ")
+             << owner << " from column " << begin << " of " << columns.get()
+             << ", which are too few for a width of " << width.get();
+  }
+  // D3
+  return typeOfResult(*this, getResidual(), "residual");
+}
+
+LogicalResult
+ModulateOp::reifyResultShapes(OpBuilder &builder,
+                              ReifiedRankedShapedTypeDims &shapes) {
+  return reifyAs(builder, getLoc(), getResult(), getInput(), shapes);
+}

@@ -68,4 +68,39 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm",
   let hasVerifier = 1;
 }
 
+def Attune_ModulateOp : Attune_Op<"modulate",
+    [Pure, Attune_Reify, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Scale and shift channels by what a condition says";
+  let description = [{
+    Adaptive norms and gates (Peebles and Xie 2023): every token of a sequence is
+    scaled and shifted by columns of one row,
+    `Y[b,t,d] = R[b,t,d] + X[b,t,d] * (offset + C[b, scale + d]) + C[b, shift + d]`
+    where the residual R and the shift are 0 if not given. `offset` 1 is the form
+    that follows a norm, 0 that of a gate. Rounds once.
+
+    Verifier rules (tests: `invalid-norm.mlir`, one case per label):
+    - D1: input is [B, T, D], and the condition has a row for each of B.
+    - D2: columns scale to scale + D and shift to shift + D exist.
+    - D3: the residual has the type of the result.
+
+    ```mlir
+    %y = attune.modulate %x by %c scale 64 shift 0 offset 1.000000e+00
+       : tensor<?x?x64xf32>, tensor<?x384xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Tokens:$input,
+                       RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2]>],
+                         "[batch, columns] tensor">:$condition,
+                       Optional<Attune_Tokens>:$residual, I64Attr:$scale,
+                       OptionalAttr<I64Attr>:$shift,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$offset);
+  let results = (outs Attune_Tokens:$result);
+  let assemblyFormat = [{
+    $input `by` $condition `scale` $scale (`shift` $shift^)?
+    (`offset` $offset^)? (`residual` $residual^ `:` type($residual))? attr-dict
+    `:` type($input) `,` type($condition)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // ATTUNE_NORM_OPS_TD

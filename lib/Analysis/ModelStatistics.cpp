@@ -123,6 +123,7 @@ private:
   void countMamba(const std::string &prefix, const Mamba &mamba, int64_t width);
   void countLinear(const Linear &linear, int64_t width);
   void countConv(const Conv &conv);
+  void countModulation(const Modulation &by, int64_t rows);
   /// One token after the others, as generation runs the layer.
   void countDecode(const Layer &layer);
 
@@ -141,7 +142,7 @@ private:
   std::map<std::string, Extent> extents;
   std::set<std::string> counted; ///< weights by where they come from
   LayerStatistics current;
-  Extent here;
+  Extent here, whole;         ///< whole: before it was cut into chunks
   double spatial[2] = {1, 1}; ///< height and width, or the tokens
   DecodeStatistics decode;
 };
@@ -464,7 +465,15 @@ void Counter::countStep(const ScanStep &step, double times) {
   }
 }
 
+/// A modulation's linear layer runs once a sequence.
+void Counter::countModulation(const Modulation &by, int64_t rows) {
+  addFlops("modulation", 2 * here.batch * static_cast<double>(rows) *
+                             static_cast<double>(by.sourceWidth));
+}
+
 void Counter::countBlock(const Block &block, int64_t width) {
+  if (block.modulation)
+    countModulation(*block.modulation, numModulated(block) * 3 * width);
   if (block.attention)
     countAttention("attention.", *block.attention, width);
   if (block.mamba)
@@ -479,10 +488,11 @@ void Counter::countBlock(const Block &block, int64_t width) {
 
 static const char *kindOf(const Layer &layer) {
   static const char *const kinds[] = {
-      "embedding",     "positions",  "block", "attention", "ffn",
-      "norm",          "linear",     "moe",   "pool",      "class_tokens",
-      "conv",          "batch_norm", "add",   "l2_norm",   "similarity",
-      "cross_entropy", "recurrent",  "scan",  "mamba"};
+      "embedding",     "positions",  "block", "attention",  "ffn",
+      "norm",          "linear",     "moe",   "pool",       "class_tokens",
+      "conv",          "batch_norm", "add",   "l2_norm",    "similarity",
+      "cross_entropy", "recurrent",  "scan",  "mamba",      "modulate",
+      "timestep",      "chunk",      "swap",  "overlap_add"};
   if (const auto *norm = std::get_if<Norm>(&layer.op))
     return stringify(norm->kind);
   if (const auto *function = std::get_if<Function>(&layer.op))
@@ -513,6 +523,18 @@ void Counter::countLayer(const Layer &layer) {
     here.tokens += static_cast<double>(op->count);
   } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
     countConv(*op);
+  } else if (const auto *op = std::get_if<Modulate>(&layer.op)) {
+    countModulation(op->by, 2 * width);
+  } else if (const auto *op = std::get_if<Chunk>(&layer.op)) {
+    double half = static_cast<double>(op->size) / 2;
+    whole = here;
+    double chunks = 2 * std::floor((here.tokens / half + 3) / 2);
+    here = {here.batch * chunks, 2 * half};
+  } else if (std::holds_alternative<SwapChunks>(layer.op)) {
+    double sequences = here.batch / whole.batch;
+    here = {whole.batch * here.tokens, sequences};
+  } else if (std::holds_alternative<OverlapAdd>(layer.op)) {
+    here = whole;
   } else if (const auto *op = std::get_if<Recurrent>(&layer.op)) {
     countRecurrent(*op, width);
   } else if (const auto *op = std::get_if<Scan>(&layer.op)) {

@@ -247,6 +247,9 @@ ExitCode Verifier::run() {
     for (const spec::Stream &stream : source->model->streams)
       for (const spec::Layer &layer : stream.layers)
         hasBlocks |= std::holds_alternative<spec::Block>(layer.op);
+    for (const spec::Stream &stream : source->model->streams)
+      for (const spec::Layer &layer : stream.layers) // no one shape for all
+        tapped |= std::holds_alternative<spec::Chunk>(layer.op);
     for (const spec::Output &output : source->model->outputs)
       tapped |= output.layer == "hidden_states";
   }

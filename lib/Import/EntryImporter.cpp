@@ -213,6 +213,15 @@ static bool isVision(const spec::Layer &layer) {
          std::holds_alternative<spec::Similarity>(layer.op);
 }
 
+/// Kinds that EntrySignals.cpp builds.
+static bool isSignal(const spec::Layer &layer) {
+  return std::holds_alternative<spec::Modulate>(layer.op) ||
+         std::holds_alternative<spec::Timestep>(layer.op) ||
+         std::holds_alternative<spec::Chunk>(layer.op) ||
+         std::holds_alternative<spec::SwapChunks>(layer.op) ||
+         std::holds_alternative<spec::OverlapAdd>(layer.op);
+}
+
 LogicalResult EntryImporter::importLayer(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto *attention = std::get_if<spec::Attention>(&layer.op);
@@ -244,6 +253,8 @@ LogicalResult EntryImporter::importLayer(size_t number) {
     return importPositions(number);
   if (isVision(layer))
     return importVision(number);
+  if (isSignal(layer))
+    return importSignals(number);
   if (std::holds_alternative<spec::CrossEntropy>(layer.op))
     return importCrossEntropy(number);
   if (std::holds_alternative<spec::Recurrent>(layer.op))
@@ -389,6 +400,12 @@ LogicalResult EntryImporter::importInline(size_t number) {
 
 LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
                                        LayerScope &scope) {
+  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+    if (block->modulation) {
+      scope.condition = conditionOf(*block->modulation);
+      if (!scope.condition)
+        return failure();
+    }
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();
@@ -405,6 +422,12 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
       return failure();
   }
   const spec::Rope *rope = getRope(layer);
+  if (rope && state.chunks) {
+    diags.error(rope->location,
+                "rotary positions number the tokens of the input, not those of "
+                "chunks");
+    return failure();
+  }
   if (rope && state.shape.size() != 3) {
     diags.error(rope->location,
                 "rotary positions need a stream of [batch, tokens, width]");
@@ -420,8 +443,8 @@ static SmallVector<Value *> passed(LayerScope &scope) {
   for (Value *value :
        {&scope.cos, &scope.sin, &scope.mask, &scope.memory, &scope.memoryMask,
         &scope.lengths, &scope.memoryLengths, &scope.blocks, &scope.diagonals,
-        &scope.past, &scope.length, &scope.crossKeys, &scope.crossValues,
-        &scope.keyCache, &scope.valueCache})
+        &scope.condition, &scope.past, &scope.length, &scope.crossKeys,
+        &scope.crossValues, &scope.keyCache, &scope.valueCache})
     if (*value)
       values.push_back(value);
   for (AttentionMap &map : scope.maps)

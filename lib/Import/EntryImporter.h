@@ -37,6 +37,10 @@ struct NamedTensor {
   mlir::Value mask = {}; ///< of its tokens; null if every one counts
   /// If its tokens are the places of an image.
   mlir::Value height = {}, width = {};
+  /// If its tokens are those of chunks: how many of each sequence, and the
+  /// tokens and sequences before they were cut.
+  mlir::Value chunks = {}, wholeTokens = {}, wholeBatch = {};
+  spec::Dim tokensBefore = {}, batchBefore = {};
   std::vector<spec::Dim> places = {}; ///< the same as a description has them
 };
 
@@ -128,6 +132,20 @@ private:
   mlir::LogicalResult importPool(size_t number);
   mlir::LogicalResult importAdd(size_t number);
   mlir::LogicalResult importSimilarity(size_t number);
+  mlir::LogicalResult importSignals(size_t number);
+  mlir::LogicalResult importModulate(size_t number);
+  mlir::LogicalResult importTimestep(size_t number);
+  mlir::LogicalResult importChunk(size_t number);
+  void swapChunks(mlir::Location at);
+  void overlapAdd(mlir::Location at);
+  /// The pooled result that modulates, activated; null after an error.
+  mlir::Value conditionOf(const spec::Modulation &by);
+  /// A tensor [sizes.., channels] of f32, each number made of its indices.
+  mlir::Value
+  generate(mlir::Location at, llvm::ArrayRef<mlir::Value> sizes,
+           int64_t channels,
+           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>
+               element);
   mlir::LogicalResult importCrossEntropy(size_t number);
   mlir::Value countPositions(const spec::Positions &positions,
                              mlir::Location loc);
@@ -207,6 +225,9 @@ private:
   std::map<std::pair<std::string, std::vector<double>>,
            std::pair<mlir::Value, mlir::Value>>
       tables;
+
+  /// Activated conditions, by what they are made of.
+  llvm::DenseMap<mlir::Value, mlir::Value> conditions;
 
   NamedTensor state; ///< the stream, between layers
   mlir::Value past, length;

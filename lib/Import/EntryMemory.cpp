@@ -32,6 +32,11 @@ LogicalResult EntryImporter::fillMemory(const spec::Attention &cross,
                                       "' needs [batch, tokens, width] from it");
       return failure();
     }
+    if (other.result.chunks || state.chunks) {
+      diags.error(cross.location, "attention to another stream is between "
+                                  "whole sequences, not chunks");
+      return failure();
+    }
     scope.memory = other.result.value;
     scope.memoryMask = other.mask;
     return success();

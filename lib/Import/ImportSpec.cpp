@@ -74,10 +74,11 @@ bool attune::canDecode(const spec::Model &model) {
 /// without a name are called by their kind and place.
 static std::string makeSymbol(const spec::Layer &layer, size_t number) {
   static const char *const kinds[] = {
-      "embedding",     "positions",  "block", "attention", "ffn",
-      "norm",          "linear",     "moe",   "pool",      "class_tokens",
-      "conv",          "batch_norm", "add",   "l2_norm",   "similarity",
-      "cross_entropy", "recurrent",  "scan",  "mamba"};
+      "embedding",     "positions",  "block", "attention",  "ffn",
+      "norm",          "linear",     "moe",   "pool",       "class_tokens",
+      "conv",          "batch_norm", "add",   "l2_norm",    "similarity",
+      "cross_entropy", "recurrent",  "scan",  "mamba",      "modulate",
+      "timestep",      "chunk",      "swap",  "overlap_add"};
   std::string symbol;
   for (size_t i = 0; i < layer.name.size(); ++i) {
     if (layer.name.compare(i, 3, "{i}") == 0) {

@@ -714,6 +714,15 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     return sum;
   }
 
+  Value columns;
+  int64_t numSublayers = 0;
+  if (block.modulation) {
+    columns =
+        modulation(*block.modulation, "modulation.",
+                   spec::numModulated(block) * 3 * width, scope.condition);
+    if (!columns)
+      return {};
+  }
   // x + f(n(x)), n(x + f(x)), x + n'(f(n(x))) or x + n(f(x)).
   auto around =
       [&](Value x, StringRef role,
@@ -740,6 +749,10 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       break;
     }
     Value read = norm(block.norm, first, x);
+    if (read && block.modulation)
+      return modulated(
+          loc(block.modulation->location), x, read, columns, numSublayers++,
+          [&](Value changed) { return sublayer(changed, Value(), 1); });
     return read ? sublayer(read, block.residualOfNorm ? read : x,
                            block.residualScale)
                 : Value();

@@ -54,6 +54,8 @@ struct LayerScope {
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
+  /// What modulates a block, [batch, width], activated.
+  mlir::Value condition;
   /// Replaced by their successors.
   llvm::SmallVector<AttentionMap, 0> maps;
 };
@@ -118,6 +120,10 @@ public:
   mlir::Value relativeBias(const spec::Attention &attention,
                            mlir::Value queries, mlir::Value keys);
 
+  /// The columns that modulate channels, made of the activated `condition`.
+  mlir::Value modulation(const spec::Modulation &by, llvm::StringRef prefix,
+                         int64_t columns, mlir::Value condition);
+
   /// The weight of a role, [rows, columns] or (columns 0) a vector.
   mlir::Value weight(mlir::Location loc, llvm::StringRef role, int64_t rows,
                      int64_t columns);
@@ -155,6 +161,11 @@ private:
           llvm::ArrayRef<std::pair<std::string, int64_t>> projections,
           mlir::Value input, bool bias);
   mlir::Value block(const spec::Block &block, mlir::Value input);
+  /// x + gate * sublayer(read * (1 + scale) + shift) with the columns of the
+  /// sublayer of this number.
+  mlir::Value modulated(mlir::Location loc, mlir::Value x, mlir::Value read,
+                        mlir::Value columns, int64_t number,
+                        llvm::function_ref<mlir::Value(mlir::Value)> sublayer);
   /// The result times `scale`, plus the residual if there is one.
   mlir::Value attention(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,

@@ -54,7 +54,8 @@ void LayerParser::parse(const Object &object, size_t index) {
   } else if (auto options = object.object("mamba")) {
     needTokens(*options);
     layer.op = parseMamba(*options);
-  } else if (!parseVision(object, layer) && !parseFunction(object, layer)) {
+  } else if (!parseVision(object, layer) && !parseFunction(object, layer) &&
+             !parseSignals(object, layer)) {
     width = std::nullopt; // its options are no object
   }
 
@@ -70,7 +71,12 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Similarity>(layer.op) ||
                 std::holds_alternative<CrossEntropy>(layer.op) ||
                 std::holds_alternative<Recurrent>(layer.op) ||
-                std::holds_alternative<Scan>(layer.op);
+                std::holds_alternative<Scan>(layer.op) ||
+                std::holds_alternative<Modulate>(layer.op) ||
+                std::holds_alternative<Timestep>(layer.op) ||
+                std::holds_alternative<Chunk>(layer.op) ||
+                std::holds_alternative<SwapChunks>(layer.op) ||
+                std::holds_alternative<OverlapAdd>(layer.op);
     const auto *attention = std::get_if<Attention>(&layer.op);
     if (once || (attention && !attention->projections))
       object.error("repeat", "this kind of layer cannot repeat");
@@ -407,7 +413,7 @@ Positions LayerParser::parsePositions(const Object &object) {
 /// Images have no position_ids, and class tokens have none either.
 PositionCount LayerParser::defaultCount() const {
   const TensorSpec *input = streamInput();
-  if (!input || input->shape.size() > 3)
+  if (!input || input->shape.size() > 3 || chunks != Chunks::None)
     return PositionCount::Tokens;
   for (const Layer &layer : stream.layers)
     if (std::holds_alternative<Conv>(layer.op) ||
@@ -551,6 +557,10 @@ Block LayerParser::parseBlock(const Object &object) {
     block.ffn = parseFFN(*ffn);
   if (auto moe = object.object("moe"))
     block.moe = parseMoE(*moe);
+  if (auto modulation = object.object("modulation")) {
+    block.modulation = parseModulation(*modulation);
+    checkModulation(object, block);
+  }
 
   if (object.has("ffn") && object.has("moe"))
     object.error("moe", "takes the place of 'ffn'; a block has one of them");

@@ -83,6 +83,11 @@ private:
                                   size_t dims, int64_t fallback);
   Add parseAdd(const Object &object);
   Similarity parseSimilarity(const Object &object);
+  bool parseSignals(const Object &object, Layer &layer);
+  Modulation parseModulation(const Object &object);
+  void checkModulation(const Object &object, const Block &block);
+  Timestep parseTimestep(const Object &object);
+  Chunk parseChunk(const Object &object);
   bool parseFunction(const Object &object, Layer &layer);
   Function parseActivation(const Object &object);
   Function parseSoftmax(const Object &object);
@@ -113,6 +118,8 @@ private:
   Known width; ///< channels now; 0 without a [batch, tokens, width] stream
   bool pooled; ///< the stream is [batch, width] now
   bool grid = false; ///< the tokens are the places of an image
+  /// The tokens are those of chunks, or chunks at the same place of theirs.
+  enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;
   std::string namePrefix;
   bool exact = true; ///< no error so far in the layer being read
 };

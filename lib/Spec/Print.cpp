@@ -261,6 +261,30 @@ static Json print(const Mamba &mamba) {
   return json;
 }
 
+static Json print(const Modulation &by) {
+  Json json = Json::object();
+  json["source"] = by.source;
+  if (by.activation != Activation::Silu)
+    json["activation"] = stringify(by.activation);
+  if (!by.bias)
+    json["bias"] = false;
+  return json;
+}
+
+static Json print(const Timestep &timestep) {
+  Json json = Json::object();
+  json["width"] = timestep.width;
+  if (timestep.period != 10000)
+    json["period"] = timestep.period;
+  if (timestep.scale != 1)
+    json["scale"] = timestep.scale;
+  if (!timestep.cosinesFirst)
+    json["cosines_first"] = false;
+  if (timestep.shift)
+    json["shift"] = timestep.shift;
+  return json;
+}
+
 static Json toJson(const Block &block, int64_t width) {
   Json json = Json::object();
   json["placement"] = stringify(block.placement);
@@ -279,6 +303,8 @@ static Json toJson(const Block &block, int64_t width) {
     json["ffn"] = print(*block.ffn);
   if (block.moe)
     json["moe"] = print(*block.moe);
+  if (block.modulation)
+    json["modulation"] = print(*block.modulation);
   return json;
 }
 
@@ -525,6 +551,16 @@ static Json print(const Layer &layer) {
     json["l2_norm"] = Json::object();
   else if (const auto *op = std::get_if<Similarity>(&layer.op))
     json["similarity"] = print(*op);
+  else if (const auto *op = std::get_if<Modulate>(&layer.op))
+    json["modulate"] = print(op->by);
+  else if (const auto *op = std::get_if<Timestep>(&layer.op))
+    json["timestep"] = print(*op);
+  else if (const auto *op = std::get_if<Chunk>(&layer.op))
+    json["chunk"] = {{"size", op->size}};
+  else if (std::holds_alternative<SwapChunks>(layer.op))
+    json["swap"] = Json::object();
+  else if (std::holds_alternative<OverlapAdd>(layer.op))
+    json["overlap_add"] = Json::object();
   else if (const auto *op = std::get_if<CrossEntropy>(&layer.op))
     json["cross_entropy"] = {{"targets", op->targets},
                              {"ignore_index", op->ignore}};

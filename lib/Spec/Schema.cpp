@@ -272,6 +272,8 @@ static const ObjectType &blockType() {
            "cross-attention to the stream 'source'"},
           {"ffn", object(ffnType()), "feed-forward"},
           {"moe", object(moeType()), "mixture of experts, in place of ffn"},
+          {"modulation", object(modulationType()),
+           "pre-norm: shift, scale and gate of each sublayer"},
       },
       {},
       {}};
@@ -393,6 +395,12 @@ static const ObjectType &layerType() {
           {"recurrent", object(recurrentType()), "recurrent layers"},
           {"scan", object(scanType()), "a loop over tokens"},
           {"mamba", object(mambaType()), "state space alone"},
+          {"modulate", object(modulationType()),
+           "channels scaled and shifted by a condition"},
+          {"timestep", object(timestepType()), "a number as sines and cosines"},
+          {"chunk", object(chunkType()), "chunks that overlap"},
+          {"swap", object(swapType()), "places and chunks change roles"},
+          {"overlap_add", object(overlapAddType()), "the end of chunks"},
           {"name", string(),
            "prefix of its weights; {i} is the number of the repeat; default "
            "layers.<index>"},
@@ -404,11 +412,14 @@ static const ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding", "positions",     "block",        "cycle",      "attention",
-       "ffn",       "moe",           "norm",         "layer_norm", "rms_norm",
-       "linear",    "pool",          "class_tokens", "conv",       "batch_norm",
-       "add",       "l2_norm",       "similarity",   "activation", "softmax",
-       "rotary",    "cross_entropy", "recurrent",    "scan",       "mamba"},
+      {"embedding",    "positions",     "block",      "cycle",
+       "attention",    "ffn",           "moe",        "norm",
+       "layer_norm",   "rms_norm",      "linear",     "pool",
+       "class_tokens", "conv",          "batch_norm", "add",
+       "l2_norm",      "similarity",    "activation", "softmax",
+       "rotary",       "cross_entropy", "recurrent",  "scan",
+       "mamba",        "modulate",      "timestep",   "chunk",
+       "swap",         "overlap_add"},
       "kind"};
   return type;
 }

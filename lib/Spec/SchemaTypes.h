@@ -85,6 +85,11 @@ const ObjectType &batchNormType();
 const ObjectType &addType();
 const ObjectType &l2NormType();
 const ObjectType &similarityType();
+const ObjectType &modulationType();
+const ObjectType &timestepType();
+const ObjectType &chunkType();
+const ObjectType &swapType();
+const ObjectType &overlapAddType();
 /// Tables of layers without weights (FunctionSchema.cpp).
 const ObjectType &activationType();
 const ObjectType &softmaxType();

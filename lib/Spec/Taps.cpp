@@ -198,6 +198,14 @@ std::optional<AttentionTap> findAttentionTap(const Model &model,
                 layers[part.layer].name + "' has " + std::to_string(other);
       return std::nullopt;
     }
+  if (tap.parts.size() > 1)
+    for (const Layer &layer : layers)
+      if (std::holds_alternative<Chunk>(layer.op)) {
+        problem = "'" + name +
+                  "' cannot be one tensor: attention among chunks "
+                  "and within them have other sizes";
+        return std::nullopt;
+      }
   tap.heads = heads;
   if (colon == std::string::npos)
     return tap;

@@ -199,10 +199,19 @@ public:
       blockNorm("norm2", block, width);
       moe("moe.", *block.moe, width);
     }
+    if (const auto &by = block.modulation)
+      projection("modulation.", numModulated(block) * 3 * width,
+                 by->sourceWidth, by->bias);
   }
 };
 
 } // namespace
+
+int64_t numModulated(const Block &block) {
+  return int64_t(block.attention.has_value() || block.mamba.has_value()) +
+         int64_t(block.cross.has_value()) +
+         int64_t(block.ffn.has_value() || block.moe.has_value());
+}
 
 std::vector<WeightRole> weightRoles(const Layer &layer) {
   RoleList list;
@@ -237,6 +246,8 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   } else if (std::holds_alternative<BatchNorm>(layer.op)) {
     for (const char *role : {"weight", "bias", "mean", "variance"})
       list.roles.push_back({role, width, 0});
+  } else if (const auto *op = std::get_if<Modulate>(&layer.op)) {
+    list.projection("", 2 * width, op->by.sourceWidth, op->by.bias);
   } else if (const auto *op = std::get_if<Similarity>(&layer.op)) {
     if (op->temperature)
       list.roles.push_back({"scale", 1, 0});

@@ -73,3 +73,31 @@ func.func @n2_2(%x: tensor<2x64xf32>) {
   %y = attune.rms_norm %x eps 0x7FC00000 : tensor<2x64xf32>
   return
 }
+
+// -----
+
+// D1: a row of the condition for each sequence
+// expected-note @+1 {{condition comes from here}}
+func.func @d1(%x: tensor<2x5x64xf32>, %c: tensor<3x128xf32>) {
+  // expected-error @+1 {{'attune.modulate' op has input batch size 2, but condition rows 3}}
+  %y = attune.modulate %x by %c scale 0 : tensor<2x5x64xf32>, tensor<3x128xf32>
+  return
+}
+
+// -----
+
+// D2: the columns exist
+func.func @d2(%x: tensor<2x5x64xf32>, %c: tensor<2x128xf32>) {
+  // expected-error @+1 {{takes its shift from column 65 of 128, which are too few for a width of 64}}
+  %y = attune.modulate %x by %c scale 0 shift 65 : tensor<2x5x64xf32>, tensor<2x128xf32>
+  return
+}
+
+// -----
+
+// D3: the residual is like the result
+func.func @d3(%x: tensor<2x5x64xf32>, %c: tensor<2x128xf32>, %r: tensor<2x6x64xf32>) {
+  // expected-error @+1 {{residual}}
+  %y = attune.modulate %x by %c scale 0 residual %r : tensor<2x6x64xf32> : tensor<2x5x64xf32>, tensor<2x128xf32>
+  return
+}

@@ -132,3 +132,14 @@ func.func @activation(%x: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> {
   %y = attune.activation %x function <gelu> : tensor<?x?x64xf32>
   return %y : tensor<?x?x64xf32>
 }
+
+// CHECK-LABEL: @modulate(
+func.func @modulate(%x: tensor<?x?x64xf32>, %c: tensor<?x384xf32>) -> (tensor<?x?x64xf32>, tensor<?x?x64xf32>) {
+  // CHECK: attune.modulate %{{.+}} by %{{.+}} scale 64 shift 0 offset 1.000000e+00 : tensor<?x?x64xf32>, tensor<?x384xf32>
+  %y = attune.modulate %x by %c scale 64 shift 0 offset 1.000000e+00
+     : tensor<?x?x64xf32>, tensor<?x384xf32>
+  // CHECK: attune.modulate %{{.+}} by %{{.+}} scale 128 residual %{{.+}} : tensor<?x?x64xf32> : tensor<?x?x64xf32>, tensor<?x384xf32>
+  %z = attune.modulate %y by %c scale 128 residual %x : tensor<?x?x64xf32>
+     : tensor<?x?x64xf32>, tensor<?x384xf32>
+  return %y, %z : tensor<?x?x64xf32>, tensor<?x?x64xf32>
+}

@@ -266,6 +266,16 @@ struct MoE {
   SourceLocation location;
 };
 
+/// What scales and shifts the channels of every token of a sequence: columns of
+/// act(c) W + b, where c is the pooled result of `source`.
+struct Modulation {
+  std::string source;
+  Activation activation = Activation::Silu;
+  bool bias = true;
+  int64_t sourceWidth = 0;
+  SourceLocation location;
+};
+
 /// Branch: x + norm(f(x)), a norm of the result alone.
 /// The selective state space of Mamba (Gu and Dao 2023) on `inner` channels.
 /// Roles, with the names of its checkpoints: "in_proj.weight" [2*inner, D],
@@ -304,6 +314,10 @@ struct Block {
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
   std::optional<MoE> moe; ///< in place of `ffn`
+  /// Each sublayer is x + gate * f(norm(x) * (1 + scale) + shift). Roles
+  /// "modulation.weight" [3 D for each sublayer, C] and "modulation.bias": the
+  /// first sublayer's shift, scale and gate, then those of the next.
+  std::optional<Modulation> modulation;
 };
 
 /// Token embedding, role "weight" [vocab, width].
@@ -477,6 +491,31 @@ struct Scan {
   SourceLocation location;
 };
 
+/// x * (1 + scale) + shift. Roles "weight" [2 D, C] and "bias": shift, then
+/// scale.
+struct Modulate {
+  Modulation by;
+};
+/// Sines and cosines of a number per sequence, [batch] to [batch, width].
+struct Timestep {
+  int64_t width = 0;
+  double period = 10000; ///< the longest, over 2 pi
+  double scale = 1;      ///< of the number
+  bool cosinesFirst = true;
+  int64_t shift = 0; ///< frequencies are period^(-i / (width/2 - shift))
+};
+/// Chunks of `size` tokens that overlap by half: [batch, tokens, width] becomes
+/// [batch * chunks, size, width]. Zeros stand before the first token and after
+/// the last.
+struct Chunk {
+  int64_t size = 0;
+};
+/// Tokens of the same place in their chunks become a sequence, [batch * size,
+/// chunks, width], and back.
+struct SwapChunks {};
+/// The sum of all chunks where they overlap: the tokens that `chunk` cut.
+struct OverlapAdd {};
+
 /// One entry of "layers". `{i}` in `name` and in the tensors of `weights` is
 /// replaced by the number of the repeat: `first`, `first + 1`, ... A layer of a
 /// file that gives no name is called "layers.<index>"
@@ -488,7 +527,8 @@ struct Layer {
   int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
                Pool, ClassTokens, Conv, BatchNorm, Add, L2Norm, Similarity,
-               CrossEntropy, Recurrent, Scan, Mamba, Function>
+               CrossEntropy, Recurrent, Scan, Mamba, Modulate, Timestep, Chunk,
+               SwapChunks, OverlapAdd, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -591,6 +631,10 @@ std::string print(const Block &block, int64_t width);
 std::string jsonSchema();
 
 /// Spellings in the file.
+/// How many sublayers a block has, each with a shift, scale and gate if it is
+/// modulated.
+int64_t numModulated(const Block &block);
+
 const char *stringify(DType dtype);
 const char *stringify(NormKind kind);
 const char *stringify(Causal causal);

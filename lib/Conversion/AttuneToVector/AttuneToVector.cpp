@@ -37,6 +37,7 @@ struct ConvertAttuneToVector final
     populateExpertPatterns(patterns, lowering);
     populateRouterPatterns(patterns, lowering);
     populateLossPatterns(patterns, lowering);
+    populateModulatePatterns(patterns, lowering);
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);

@@ -28,6 +28,8 @@ void populateAttentionWeightsPatterns(mlir::RewritePatternSet &,
                                       const VectorLowering &);
 void populateLinearPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateLossPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateModulatePatterns(mlir::RewritePatternSet &,
+                              const VectorLowering &);
 void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);

@@ -168,7 +168,7 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "rms_norm, linear, pool, class_tokens, conv, batch_norm, add, l2_norm, "
       "similarity, activation, softmax, rotary, cross_entropy, recurrent, "
       "scan, "
-      "mamba\n");
+      "mamba, modulate, timestep, chunk, swap, overlap_add\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
