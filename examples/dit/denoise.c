@@ -88,17 +88,19 @@ int main(int argc, char **argv) {
         {"latents", ATTUNE_F32, 4, {1, CHANNELS, side, side}, x},
         {"time", ATTUNE_F32, 1, {1}, &time},
         {"label", ATTUNE_I64, 2, {1, 1}, &label}};
-    attune_tensor output = {"patches", ATTUNE_F32, 3,
-                            {1, count / (PATCH * PATCH * CHANNELS),
-                             2 * PATCH * PATCH * CHANNELS},
-                            patches};
+    attune_tensor output = {
+        "patches",
+        ATTUNE_F32,
+        3,
+        {1, count / (PATCH * PATCH * CHANNELS), 2 * PATCH * PATCH * CHANNELS},
+        patches};
     if (run(model, inputs, 3, &output, 1) != ATTUNE_OK)
       break;
     double now = alpha((int)time);
     double next = step ? alpha((step - 1) * TRAINED / steps) : 1;
     for (int i = 0; i < count; ++i) {
-      double e = noise_at(patches, side, i / (side * side), i / side % side,
-                          i % side);
+      double e =
+          noise_at(patches, side, i / (side * side), i / side % side, i % side);
       double image = (x[i] - sqrt(1 - now) * e) / sqrt(now);
       x[i] = (float)(sqrt(next) * image + sqrt(1 - next) * e);
     }

@@ -85,6 +85,24 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     alloc.erase();
   }
 
+  /// What `dim` is when it asks a view of which several dimensions are one;
+  /// null for others, which MLIR folds.
+  Value sizeOfView(memref::DimOp dim) {
+    auto view = dim.getSource().getDefiningOp<memref::CollapseShapeOp>();
+    std::optional<int64_t> number = dim.getConstantIndex();
+    if (!view || !number)
+      return {};
+    OpBuilder b(dim);
+    Value size;
+    for (int64_t part : view.getReassociationIndices()[*number]) {
+      Value next =
+          b.createOrFold<memref::DimOp>(dim.getLoc(), view.getSrc(), part);
+      size =
+          size ? b.createOrFold<arith::MulIOp>(dim.getLoc(), size, next) : next;
+    }
+    return size;
+  }
+
   /// The value of a size at the start of the function, or null if it depends on
   /// more than the arguments.
   Value atStart(Value value) {
@@ -93,6 +111,9 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     if (auto argument = dyn_cast<BlockArgument>(value))
       return argument.getOwner() == entry ? value : Value();
     Operation *op = value.getDefiningOp();
+    if (auto dim = dyn_cast<memref::DimOp>(op))
+      if (Value size = sizeOfView(dim))
+        return atEntry[value] = atStart(size);
     if (!isMemoryEffectFree(op) || op->getNumRegions() != 0)
       return {};
     IRMapping mapping;

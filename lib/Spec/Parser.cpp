@@ -201,8 +201,9 @@ Known ModelParser::inputWidth(const Object &object, const Stream &stream,
   std::vector<Object> layers = object.objects("layers");
   if (!layers.empty() && layers.front().has("embedding"))
     return 0; // ids, which the embedding checks
-  if (!layers.empty() && layers.front().has("conv"))
-    return 0; // which knows what it needs
+  if (!layers.empty() &&
+      (layers.front().has("conv") || layers.front().has("timestep")))
+    return 0; // which know what they need
   if (!layers.empty() && layers.front().isBad())
     return std::nullopt;
   bool isFloat = input->dtype == DType::F32 || input->dtype == DType::F16 ||

@@ -512,21 +512,23 @@ const ObjectType &modelType() {
 
 const std::vector<const ObjectType *> &objectTypes() {
   static const std::vector<const ObjectType *> types{
-      &normType(),        &qkNormType(),       &layerNormType(),
-      &rmsNormType(),     &ropeScalingType(),  &ropeType(),
-      &biasType(),        &relativeBiasType(), &attentionType(),
-      &ffnType(),         &blockType(),        &embeddingType(),
-      &positionsType(),   &linearType(),       &moeType(),
-      &routerType(),      &sharedExpertType(), &latentType(),
-      &blockSparseType(), &linearFormType(),   &sequenceRankType(),
-      &poolType(),        &classTokensType(),  &convType(),
-      &batchNormType(),   &addType(),          &l2NormType(),
-      &similarityType(),  &activationType(),   &softmaxType(),
-      &rotaryType(),      &crossEntropyType(), &recurrentType(),
-      &scanCellType(),    &scanAttendType(),   &scanLinearType(),
-      &scanMeanType(),    &scanStepType(),     &scanType(),
-      &mambaType(),       &weightSourceType(), &layerType(),
-      &inputType(),       &streamType(),       &generationType()};
+      &normType(),         &qkNormType(),       &layerNormType(),
+      &rmsNormType(),      &ropeScalingType(),  &ropeType(),
+      &biasType(),         &relativeBiasType(), &attentionType(),
+      &ffnType(),          &blockType(),        &embeddingType(),
+      &positionsType(),    &linearType(),       &moeType(),
+      &routerType(),       &sharedExpertType(), &latentType(),
+      &blockSparseType(),  &linearFormType(),   &sequenceRankType(),
+      &poolType(),         &classTokensType(),  &convType(),
+      &batchNormType(),    &addType(),          &l2NormType(),
+      &similarityType(),   &activationType(),   &softmaxType(),
+      &rotaryType(),       &crossEntropyType(), &recurrentType(),
+      &scanCellType(),     &scanAttendType(),   &scanLinearType(),
+      &scanMeanType(),     &scanStepType(),     &scanType(),
+      &mambaType(),        &modulationType(),   &timestepType(),
+      &chunkType(),        &swapType(),         &overlapAddType(),
+      &weightSourceType(), &layerType(),        &inputType(),
+      &streamType(),       &generationType()};
   return types;
 }
 

@@ -19,10 +19,11 @@ bool LayerParser::parseSignals(const Object &object, Layer &layer) {
   } else if (auto options = object.object("chunk")) {
     layer.op = parseChunk(*options);
   } else if (auto options = object.object("swap")) {
+    layer.op = SwapChunks{};
     if (chunks == Chunks::None)
       options->error("has no chunks to swap; 'chunk' makes them");
-    layer.op = SwapChunks{};
-    chunks = chunks == Chunks::Cut ? Chunks::Swapped : Chunks::Cut;
+    else
+      chunks = chunks == Chunks::Cut ? Chunks::Swapped : Chunks::Cut;
   } else if (auto options = object.object("overlap_add")) {
     if (chunks == Chunks::None)
       options->error("has no chunks to sum; 'chunk' makes them");

@@ -78,3 +78,25 @@ func.func @scratch(%x: memref<16xf32>, %n: index) {
 func.func @nothing() {
   return
 }
+
+// -----
+
+// A size that is read off a view is that of what it views.
+// CHECK-LABEL: func.func @of_view(
+// CHECK-SAME:    attune.frame = [{{.+}}, "slot 1: 64 * ? * ? bytes", {{.+}}]
+// CHECK-NOT:     memref.alloc
+func.func @of_view(%x: memref<?x?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x?x16xf32>
+  %m = memref.dim %x, %c1 : memref<?x?x16xf32>
+  %a = memref.alloc(%n, %m) : memref<?x?x16xf32>
+  linalg.copy ins(%x : memref<?x?x16xf32>) outs(%a : memref<?x?x16xf32>)
+  %rows = memref.collapse_shape %a [[0, 1], [2]] : memref<?x?x16xf32> into memref<?x16xf32>
+  %d = memref.dim %rows, %c0 : memref<?x16xf32>
+  %b = memref.alloc(%d) : memref<?x16xf32>
+  linalg.copy ins(%rows : memref<?x16xf32>) outs(%b : memref<?x16xf32>)
+  linalg.copy ins(%b : memref<?x16xf32>) outs(%rows : memref<?x16xf32>)
+  linalg.copy ins(%a : memref<?x?x16xf32>) outs(%x : memref<?x?x16xf32>)
+  return
+}

@@ -96,6 +96,7 @@ func.func @d2(%x: tensor<2x5x64xf32>, %c: tensor<2x128xf32>) {
 // -----
 
 // D3: the residual is like the result
+// expected-note @+1 {{residual comes from here}}
 func.func @d3(%x: tensor<2x5x64xf32>, %c: tensor<2x128xf32>, %r: tensor<2x6x64xf32>) {
   // expected-error @+1 {{residual}}
   %y = attune.modulate %x by %c scale 0 residual %r : tensor<2x6x64xf32> : tensor<2x5x64xf32>, tensor<2x128xf32>

@@ -24,6 +24,7 @@ import sys
 import zlib
 
 import reference_recurrent
+import reference_signals
 import tensors
 
 
@@ -57,10 +58,6 @@ ACTIVATIONS = {
     "leaky_relu": lambda x: x if x > 0 else 0.01 * x,
     "hardswish": lambda x: x * min(max(x + 3, 0.0), 6.0) / 6,
 }
-
-
-def modulate(rows, shift, scale):
-    return [[x * (1 + s) + t for x, s, t in zip(row, scale, shift)] for row in rows]
 
 
 def softmax(scores):
@@ -126,45 +123,6 @@ class Weights:
 
 class Loss(list):
     """The terms of a loss over one sequence, whose mean is over all of them."""
-
-
-class Chunks(list):
-    """Sequences that one was cut into; `tokens` says how long it was."""
-
-    def __init__(self, sequences, tokens):
-        super().__init__(sequences)
-        self.tokens = tokens
-
-
-def cut(rows, size):
-    half, blank = size // 2, [0.0] * len(rows[0])
-    count = 2 * ((len(rows) + half) // size + 1)
-    padded = [blank] * half + rows + [blank] * (count * size)
-    return Chunks([padded[i * half:i * half + size] for i in range(count)],
-                  len(rows))
-
-
-def overlap_add(chunks):
-    half, width = len(chunks[0]) // 2, len(chunks[0][0])
-    total = [[0.0] * width for _ in range((len(chunks) + 1) * half)]
-    for i, chunk in enumerate(chunks):
-        for j, row in enumerate(chunk):
-            total[i * half + j] = [x + y for x, y in zip(total[i * half + j], row)]
-    return total[half:half + chunks.tokens]
-
-
-def convolve(image, table, bias, kernel, stride, padding):
-    """Places of image[channel][y][x], row by row; `table` in PyTorch's order."""
-    height, width = len(image[0]), len(image[0][0])
-    places = []
-    for y in range(-padding[0], height + padding[0] - kernel[0] + 1, stride[0]):
-        for x in range(-padding[1], width + padding[1] - kernel[1] + 1, stride[1]):
-            seen = [channel[y + i][x + j]
-                    if 0 <= y + i < height and 0 <= x + j < width else 0.0
-                    for channel in image
-                    for i in range(kernel[0]) for j in range(kernel[1])]
-            places.append([dot(seen, row) + b for row, b in zip(table, bias)])
-    return places
 
 
 class Layer:
@@ -505,7 +463,7 @@ class Layer:
                 shift, scale, gate = (
                     made[(3 * i + j) * width:(3 * i + j + 1) * width]
                     for j in range(3))
-                read = modulate(self.norm(rows, norm, role + "."), shift, scale)
+                read = reference_signals.modulate(self.norm(rows, norm, role + "."), shift, scale)
                 rows = [[x + g * y for x, g, y in zip(p, gate, q)]
                         for p, q in zip(rows, f(read))]
             return rows
@@ -521,6 +479,8 @@ class Layer:
 
 
 class Model:
+    ACTIVATIONS = ACTIVATIONS
+
     def __init__(self, spec, sizes):
         self.spec, self.sizes, self.weights = spec, sizes, Weights()
         self.dims, self.inputs, self.maps = {}, {}, {}
@@ -682,77 +642,12 @@ class Model:
                 one: self.maps[f"{one}.{place}"][heads[0]:heads[-1] + 1]
                 for one in self.stacks.get(layer, [layer])}
 
-    def run_chunks(self, rows, layer, each):
-        """A layer on chunks: most see each alone."""
-        if "swap" in layer:
-            return Chunks([list(tokens) for tokens in zip(*rows)], rows.tokens)
-        if "overlap_add" in layer:
-            return overlap_add(rows)
-        if "add" in layer:
-            other = self.results[layer["add"]["source"]]
-            return Chunks([add(p, q) for p, q in zip(rows, other)], rows.tokens)
-        return Chunks([each(sequence) for sequence in rows], rows.tokens)
-
-    def convolution(self, rows, options, one, start, batch):
-        dims = options.get("dims", 2)
-
-        def sizes(key, fallback):
-            given = options.get(key, fallback)
-            given = given if isinstance(given, list) else [given] * dims
-            return [1] * (2 - dims) + [self.number(x) for x in given] if (
-                key != "padding") else [0] * (2 - dims) + [self.number(x) for x in given]
-        if start in self.inputs and rows == self.rows_of(start, batch):
-            shape, data = self.inputs[start]
-            shape = shape[1:2] + [1] * (2 - dims) + shape[2:]
-            numbers = iter(data[batch * math.prod(shape):])
-            image = [[[next(numbers) for _ in range(shape[2])]
-                      for _ in range(shape[1])] for _ in range(shape[0])]
-        else:  # frames
-            image = [[list(channel)] for channel in zip(*rows)]
-        kernel, out = sizes("kernel", 1), self.number(options["out"])
-        table = one.weight("weight", out, len(image) * kernel[0] * kernel[1])
-        bias = one.weight("bias", out) if options.get("bias", True) else [0.0] * out
-        act = ACTIVATIONS[options.get("activation", "identity")]
-        places = convolve(image, table, bias, kernel, sizes("stride", 1),
-                          sizes("padding", 0))
-        return [[act(x) for x in row] for row in places]
-
-    def timestep(self, number, options):
-        width, shift = self.number(options["width"]), options.get("shift", 0)
-        angles = [number * options.get("scale", 1) * options.get("period", 10000.0)
-                  ** (-i / (width // 2 - shift)) for i in range(width // 2)]
-        sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles]
-        return [cosines + sines if options.get("cosines_first", True)
-                else sines + cosines]
-
     def run_layer(self, one, rows, start, batch, ends, embeddings):
         layer = one.layer
-        if isinstance(rows, Chunks):
-            return self.run_chunks(rows, layer, lambda sequence: self.run_layer(
-                one, sequence, start, batch, ends, embeddings))
-        if "chunk" in layer:
-            return cut(rows, self.number(layer["chunk"]["size"]))
-        if "timestep" in layer:
-            return self.timestep(self.rows_of(start, batch)[0], layer["timestep"])
-        if "modulate" in layer:
-            width = len(rows[0])
-            made = one.modulation(layer["modulate"], "", 2 * width)
-            return modulate(rows, made[:width], made[width:])
-        if "conv" in layer:
-            return self.convolution(rows, layer["conv"], one, start, batch)
-        if "add" in layer:
-            total = add(rows, self.results[layer["add"]["source"]])
-            return [[layer["add"].get("scale", 1) * x for x in row] for row in total]
-        if "pool" in layer:
-            kind = layer["pool"].get("kind", "first")
-            if kind == "mean":
-                return [[sum(c) / len(rows) for c in zip(*rows)]]
-            if kind not in ("first", "last"):
-                sys.exit(f"reference.py does not know the pool {kind}")
-            return [rows[0 if kind == "first" else -1]]
-        if "class_tokens" in layer:
-            count = self.number(layer["class_tokens"].get("count", 1))
-            return one.weight("weight", count, len(rows[0])) + rows
+        if reference_signals.knows(rows, layer):
+            return reference_signals.run(
+                self, one, rows, layer, start, batch, lambda sequence: self.run_layer(
+                    one, sequence, start, batch, ends, embeddings))
         if "embedding" in layer:
             options = layer["embedding"]
             table = one.weight("weight", self.number(options["vocab"]),
