@@ -47,12 +47,16 @@ substitute("%cmake", config.cmake)
 substitute("%cc", config.cc)
 substitute("%cxx", config.cxx)
 
-# `--param verify-roundtrip=1` prints and reparses every module of the suite.
-if lit_config.params.get("verify-roundtrip"):
+# `--param verify-roundtrip=1` prints and reparses every module of the suite;
+# `--param validate=1` runs every function before and after every pass.
+for name, flag in (("verify-roundtrip", "--verify-roundtrip"),
+                   ("validate", "--attune-validate")):
+    if not lit_config.params.get(name):
+        continue
     config.substitutions.append(
-        (r"(?<![\w/.-])attune-opt(?![\w.-])", "attune-opt --verify-roundtrip")
+        (r"(?<![\w/.-])attune-opt(?![\w.-])", "attune-opt " + flag)
     )
-    config.available_features.add("verify-roundtrip")
+    config.available_features.add(name)
     # Only these print modules; the rest would just run a second time.
     config.suffixes = [".mlir"]
     config.excludes += ["Unit", "Integration"]

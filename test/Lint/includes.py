@@ -16,6 +16,7 @@ LEVELS = [
     ["dialects"],
     ["Spec", "Runtime"],
     ["Analysis"],  # counts what descriptions say, so it comes after Spec
+    ["Validation"],  # places weights as Analysis says
     ["Import", "Transforms", "Conversion", "Codegen"],
     ["Target/CPU", "Target/PTX"],
     ["Pipelines"],

@@ -7,18 +7,66 @@
 
 #include "attune/InitAll.h"
 #include "attune/Support/BugReport.h"
+#include "attune/Validation/Validation.h"
 
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace attune;
 
 /// Defined in RegisterUpstream.cpp.
 void registerUpstream(mlir::DialectRegistry &registry);
 
+static llvm::cl::opt<std::string> validate(
+    "attune-validate", llvm::cl::ValueOptional, llvm::cl::init("no"),
+    llvm::cl::desc(
+        "Run functions before and after each pass and report the "
+        "first pass that changes an answer; the exit code is 3 then"),
+    llvm::cl::value_desc("atol=,rtol=,seed=,budget=,lengths=1/7/19,verbose"));
+
+static int fail(const llvm::Twine &message, int code) {
+  llvm::errs() << "attune-opt: " << message << '\n';
+  return code;
+}
+
+/// mlir-opt's main, but for validation.
 int main(int argc, char **argv) {
-  attune::installBugReport();
+  installBugReport();
   mlir::DialectRegistry registry;
   registerUpstream(registry);
-  attune::registerAllDialects(registry);
-  attune::registerAllPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Attune optimizer driver\n", registry));
+  registerAllDialects(registry);
+  registerAllPasses();
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "Attune optimizer driver\n", registry);
+  if (validate == "no")
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, input, output, registry));
+
+  llvm::InitLLVM init(argc, argv);
+  ValidationOptions options;
+  if (auto problem = parseValidationOptions(validate, options))
+    return fail(*problem, 2);
+  auto result = std::make_shared<ValidationResult>();
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  auto withoutValidation = config;
+  config.setPassPipelineSetupFn([&](mlir::PassManager &passes) {
+    if (mlir::failed(withoutValidation.setupPassPipeline(passes)))
+      return mlir::failure();
+    addValidation(passes, options, result);
+    return mlir::success();
+  });
+  std::string problem;
+  auto source = mlir::openInputFile(input, &problem);
+  auto target = source ? mlir::openOutputFile(output, &problem) : nullptr;
+  if (!target)
+    return fail(problem, 1);
+  if (mlir::failed(
+          mlir::MlirOptMain(target->os(), std::move(source), registry, config)))
+    return 1;
+  target->keep();
+  return result->mismatches ? 3 : 0;
 }

@@ -1,0 +1,54 @@
+//===- Validation.h - Did a pass keep the function? -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_VALIDATION_VALIDATION_H
+#define ATTUNE_VALIDATION_VALIDATION_H
+
+#include "mlir/Pass/PassManager.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// Numeric translation validation: every function is run on random and
+/// adversarial inputs before and after each pass, by an interpreter of attune
+/// ops and of what they become, down to loops on memory. The first pass that
+/// changes an answer is named.
+namespace attune {
+
+struct ValidationOptions {
+  /// Allowed: `atol` of the result's largest value plus `rtol` of the value;
+  /// without them, what the rounding of the narrowest type in use explains.
+  std::optional<double> atol, rtol;
+  uint64_t seed = 1;
+  /// Work for one function on one input; what takes more is left out.
+  int64_t budget = 20000000;
+  /// Lengths of open sizes.
+  std::vector<int64_t> lengths{1, 7, 19};
+  /// Says on stderr what was run and what could not be.
+  bool verbose = false;
+};
+
+/// Reads `key=value,...`; an error message, or nothing.
+std::optional<std::string> parseValidationOptions(llvm::StringRef text,
+                                                  ValidationOptions &options);
+
+/// What validation found, for who set it up.
+struct ValidationResult {
+  unsigned mismatches = 0;
+  unsigned comparisons = 0; ///< of one function on one input, after one pass
+};
+
+/// Makes `passes` validate itself and reports mismatches as errors. Turns the
+/// context's threads off: a function is run while nobody rewrites another.
+void addValidation(mlir::PassManager &passes, const ValidationOptions &options,
+                   std::shared_ptr<ValidationResult> result);
+
+} // namespace attune
+
+#endif // ATTUNE_VALIDATION_VALIDATION_H

@@ -1,0 +1,454 @@
+//===- Linear.cpp - Matrix products, norms, experts, as defined -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layers.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+void validation::giveRounded(Step &step, unsigned result, Datum value) {
+  Type type = step.elementOf(step.op->getResult(result));
+  for (Scalar &element : value.ownArray().data)
+    element.f = roundTo(type, element.f);
+  step.give(std::move(value));
+}
+
+Rows::Rows(const Array &array, int64_t rows, bool gated, bool stack,
+           int64_t part)
+    : rows(rows), gated(gated) {
+  llvm::ArrayRef<int64_t> shape = array.shape;
+  data = array.data.data();
+  if (stack) {
+    shape = shape.drop_front();
+    data += part * volume(shape);
+  }
+  columns = shape[1];
+  if (shape.size() == 3)
+    width = shape[2];
+  else
+    this->rows = shape[0];
+}
+
+int64_t Rows::place(int64_t row, int64_t column) const {
+  if (!width)
+    return row * columns + column;
+  int64_t half = gated ? rows / 2 : rows;
+  int64_t inHalf = row % half;
+  int64_t panel = inHalf / width;
+  if (gated)
+    panel = 2 * panel + (row >= half);
+  return (panel * columns + column) * width + inHalf % width;
+}
+
+double validation::activate(Activation function, double x) {
+  auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  switch (function) {
+  case Activation::Identity:
+    return x;
+  case Activation::Relu:
+    return std::max(x, 0.0);
+  case Activation::GeluErf:
+    return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+  case Activation::GeluTanh:
+    return x / 2 *
+           (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  case Activation::QuickGelu:
+    return x * sigmoid(1.702 * x);
+  case Activation::Silu:
+    return x * sigmoid(x);
+  case Activation::ReluSquared:
+    return std::max(x, 0.0) * std::max(x, 0.0);
+  case Activation::Sigmoid:
+    return sigmoid(x);
+  case Activation::Tanh:
+    return std::tanh(x);
+  case Activation::Softplus:
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+  case Activation::Mish:
+    return x * std::tanh(activate(Activation::Softplus, x));
+  case Activation::Elu:
+    return x > 0 ? x : std::expm1(x);
+  case Activation::LeakyRelu:
+    return x > 0 ? x : 0.01 * x;
+  case Activation::HardSwish:
+    return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+  }
+  return x;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+/// x W^T + bias for one row.
+static std::vector<double> product(const Scalar *x, const Rows &w,
+                                   const Array *bias) {
+  std::vector<double> z(w.getRows());
+  for (int64_t n = 0; n < w.getRows(); ++n) {
+    double sum = 0;
+    for (int64_t k = 0; k < w.getColumns(); ++k)
+      sum += x[k].f * w(n, k);
+    z[n] = sum + (bias ? bias->data[n].f : 0);
+  }
+  return z;
+}
+
+/// The two halves of a gated row become one.
+static void gate(std::vector<double> &z, Activation function, bool gated) {
+  if (!gated) {
+    for (double &value : z)
+      value = activate(function, value);
+    return;
+  }
+  size_t half = z.size() / 2;
+  for (size_t n = 0; n < half; ++n)
+    z[n] = activate(function, z[n]) * z[half + n];
+  z.resize(half);
+}
+
+static bool fits(Step &step, const Array &x, const Rows &w, const Array *bias) {
+  return same(step, x.shape.back(), w.getColumns(), "width of the input") &&
+         (!bias || same(step, int64_t(bias->data.size()), w.getRows(),
+                        "entries of the bias")) &&
+         step.machine.spend(step, int64_t(x.data.size()) * w.getRows() / 8);
+}
+
+/// Leading sizes of `x` and a width of its own.
+static Datum resultLike(const Array &x, int64_t width) {
+  Shape shape = x.shape;
+  shape.back() = width;
+  return makeReals(shape);
+}
+
+static bool addResidual(Step &step, Value operand, Array &out) {
+  const Array *residual = arrayOf(step, operand);
+  if (!residual)
+    return true;
+  if (residual->shape != out.shape)
+    return step.machine.illegal(step, "the residual has another size");
+  for (size_t i = 0; i < out.data.size(); ++i)
+    out.data[i].f += residual->data[i].f;
+  return true;
+}
+
+static bool runLinear(Step &step) {
+  auto op = cast<LinearOp>(step.op);
+  const Array &x = step.in[0].array();
+  bool gated = op.getGated();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  const Array *bias = arrayOf(step, op.getBias());
+  if (ShapedType::isDynamic(width))
+    width = bias ? int64_t(bias->data.size()) / (gated ? 2 : 1)
+                 : step.in[1].array().shape[0] / (gated ? 2 : 1);
+  Rows w(step.in[1].array(), gated ? 2 * width : width, gated);
+  if (!fits(step, x, w, bias))
+    return false;
+  Datum result = resultLike(x, gated ? w.getRows() / 2 : w.getRows());
+  Array &out = result.array();
+  double scale = op.getScale() ? op.getScale()->convertToFloat() : 1;
+  int64_t in = x.shape.back(), each = out.shape.back();
+  for (int64_t row = 0; row < volume(x.shape) / std::max<int64_t>(in, 1);
+       ++row) {
+    auto z = product(&x.data[row * in], w, bias);
+    gate(z, op.getActivation(), gated);
+    for (int64_t n = 0; n < each; ++n)
+      out.data[row * each + n].f = z[n] * scale;
+  }
+  if (!addResidual(step, op.getResidual(), out))
+    return false;
+  giveRounded(step, 0, result);
+  return true;
+}
+
+template <typename Op>
+static bool runFeedForward(Step &step, Op op, bool gated, Value upBias,
+                           Value downBias) {
+  const Array &x = step.in[0].array(), &up = step.in[1].array(),
+              &down = step.in[2].array();
+  int64_t hidden = down.shape[1];
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  Rows w1(up, gated ? 2 * hidden : hidden, gated), w2(down, width, false);
+  const Array *b1 = arrayOf(step, upBias), *b2 = arrayOf(step, downBias);
+  if (!fits(step, x, w1, b1) ||
+      !same(step, w1.getRows(), gated ? 2 * hidden : hidden, "hidden widths") ||
+      !step.machine.spend(step, int64_t(x.data.size()) * hidden / 8))
+    return false;
+  Datum result = resultLike(x, w2.getRows());
+  Array &out = result.array();
+  int64_t in = x.shape.back(), each = out.shape.back();
+  for (int64_t row = 0; row < int64_t(x.data.size()) / in; ++row) {
+    auto z = product(&x.data[row * in], w1, b1);
+    gate(z, op.getActivation(), gated);
+    std::vector<Scalar> h(z.size());
+    for (size_t i = 0; i < z.size(); ++i)
+      h[i].f = z[i];
+    auto y = product(h.data(), w2, b2);
+    for (int64_t n = 0; n < each; ++n)
+      out.data[row * each + n].f = y[n];
+  }
+  if (!addResidual(step, op.getResidual(), out))
+    return false;
+  giveRounded(step, 0, result);
+  return true;
+}
+
+static bool runFFN(Step &step) {
+  auto op = cast<FFNOp>(step.op);
+  return runFeedForward(step, op, false, op.getUpBias(), op.getDownBias());
+}
+
+static bool runGatedFFN(Step &step) {
+  auto op = cast<GatedFFNOp>(step.op);
+  return runFeedForward(step, op, true, op.getGateUpBias(), op.getDownBias());
+}
+
+static bool runHeadLinear(Step &step) {
+  auto op = cast<HeadLinearOp>(step.op);
+  const Array &x = step.in[0].array(), &w = step.in[1].array();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  Datum result = resultLike(x, width);
+  int64_t batch = x.shape[0], heads = x.shape[1], tokens = x.shape[2],
+          in = x.shape[3];
+  if (!same(step, heads, w.shape[0], "heads") ||
+      !step.machine.spend(step, int64_t(x.data.size()) * width / 8))
+    return false;
+  for (int64_t h = 0; h < heads; ++h) {
+    Rows rows(w, width, false, /*stack=*/true, h);
+    if (!same(step, rows.getColumns(), in, "width of the input"))
+      return false;
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t t = 0; t < tokens; ++t) {
+        int64_t row = (b * heads + h) * tokens + t;
+        auto y = product(&x.data[row * in], rows, nullptr);
+        for (int64_t n = 0; n < width; ++n)
+          result.array().data[row * width + n].f = y[n];
+      }
+  }
+  giveRounded(step, 0, result);
+  return true;
+}
+
+static bool runActivation(Step &step) {
+  auto op = cast<ActivationOp>(step.op);
+  for (Scalar &value : step.in[0].ownArray().data)
+    value.f = activate(op.getFunction(), value.f);
+  giveRounded(step, 0, step.in[0]);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+/// Entry of a gamma or beta, [width] or [heads, width], for a row.
+static double channel(const Array &gamma, const Array &x, int64_t row,
+                      int64_t d) {
+  int64_t width = x.shape.back();
+  if (gamma.shape.size() == 1)
+    return gamma.data[d].f;
+  int64_t tokens = x.shape[x.shape.size() - 2];
+  return gamma.data[row / tokens % gamma.shape[0] * width + d].f;
+}
+
+static bool runNorm(Step &step, bool centred, const Array *gamma,
+                    const Array *beta, double eps, double offset) {
+  Array &x = step.in[0].ownArray();
+  int64_t width = x.shape.back();
+  for (const Array *array : {gamma, beta})
+    if (array && !same(step, array->shape.back(), width, "channels"))
+      return false;
+  for (int64_t row = 0;
+       row < int64_t(x.data.size()) / std::max<int64_t>(width, 1); ++row) {
+    Scalar *values = &x.data[row * width];
+    double mean = 0, square = 0;
+    for (int64_t d = 0; centred && d < width; ++d)
+      mean += values[d].f / double(width);
+    for (int64_t d = 0; d < width; ++d)
+      square += (values[d].f - mean) * (values[d].f - mean) / double(width);
+    double by = 1 / std::sqrt(square + eps);
+    for (int64_t d = 0; d < width; ++d) {
+      double y = (values[d].f - mean) * by;
+      if (gamma)
+        y *= offset + channel(*gamma, x, row, d);
+      if (beta)
+        y += channel(*beta, x, row, d);
+      values[d].f = y;
+    }
+  }
+  giveRounded(step, 0, step.in[0]);
+  return true;
+}
+
+static bool runLayerNorm(Step &step) {
+  auto op = cast<LayerNormOp>(step.op);
+  return runNorm(step, true, arrayOf(step, op.getGamma()),
+                 arrayOf(step, op.getBeta()), op.getEps().convertToFloat(), 0);
+}
+
+static bool runRMSNorm(Step &step) {
+  auto op = cast<RMSNormOp>(step.op);
+  return runNorm(step, false, arrayOf(step, op.getGamma()), nullptr,
+                 op.getEps().convertToFloat(), op.getOffset().convertToFloat());
+}
+
+static bool runBatchNorm(Step &step) {
+  auto op = cast<BatchNormOp>(step.op);
+  Array &x = step.in[0].ownArray();
+  auto entry = [&](size_t operand, int64_t c) {
+    return step.in[operand].array().data[c].f;
+  };
+  int64_t width = x.shape.back();
+  for (size_t i = 0; i < x.data.size(); ++i) {
+    int64_t c = int64_t(i) % width;
+    double s =
+        entry(1, c) / std::sqrt(entry(4, c) + op.getEps().convertToFloat());
+    x.data[i].f = (x.data[i].f - entry(3, c)) * s + entry(2, c);
+  }
+  giveRounded(step, 0, step.in[0]);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+/// The first `count` numbers of 0 to size - 1 by falling value; equal ones by
+/// number.
+template <typename Value>
+static std::vector<int64_t> best(int64_t size, int64_t count, Value value) {
+  std::vector<int64_t> order(size);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    double x = value(a), y = value(b);
+    if (std::isnan(x) || std::isnan(y))
+      return std::isnan(x) == std::isnan(y) ? a < b : std::isnan(y);
+    return x == y ? a < b : x > y;
+  });
+  order.resize(count);
+  return order;
+}
+
+static void toShares(std::vector<double> &values) {
+  double most = *std::max_element(values.begin(), values.end()), sum = 0;
+  for (double &value : values)
+    sum += value = std::exp(value - most);
+  for (double &value : values)
+    value /= sum;
+}
+
+static bool runRouter(Step &step) {
+  auto op = cast<RouterOp>(step.op);
+  const Array &logits = step.in[0].array();
+  const Array *bias = arrayOf(step, op.getBias());
+  int64_t experts = logits.shape.back();
+  int64_t active =
+      cast<ShapedType>(op.getExperts().getType()).getShape().back();
+  Shape shape = logits.shape;
+  shape.back() = active;
+  Datum chosen = makeArray(shape, whole(0)), shares = makeReals(shape);
+  int64_t groups = op.getGroups(),
+          each = experts / std::max<int64_t>(groups, 1);
+  for (int64_t t = 0; t < int64_t(logits.data.size()) / experts; ++t) {
+    std::vector<double> s(experts), c;
+    for (int64_t e = 0; e < experts; ++e)
+      s[e] = logits.data[t * experts + e].f;
+    if (op.getScoring() == RouterScoring::Softmax)
+      toShares(s);
+    if (op.getScoring() == RouterScoring::Sigmoid)
+      for (double &value : s)
+        value = activate(Activation::Sigmoid, value);
+    c = s;
+    for (int64_t e = 0; bias && e < experts; ++e)
+      c[e] += bias->data[e].f;
+    if (groups > 1) {
+      auto kept = best(groups, op.getActiveGroups(), [&](int64_t g) {
+        std::vector<double> in(c.begin() + g * each,
+                               c.begin() + (g + 1) * each);
+        std::sort(in.rbegin(), in.rend());
+        return op.getGroupScore() == GroupScore::Max ? in[0] : in[0] + in[1];
+      });
+      for (int64_t e = 0; e < experts; ++e)
+        if (!llvm::is_contained(kept, e / each))
+          c[e] = 0;
+    }
+    auto order = best(experts, active, [&](int64_t e) { return c[e]; });
+    std::vector<double> w;
+    for (int64_t e : order)
+      w.push_back(s[e]);
+    if (op.getScoring() == RouterScoring::TopSoftmax)
+      toShares(w);
+    double sum = std::accumulate(w.begin(), w.end(), 0.0);
+    for (int64_t a = 0; a < active; ++a) {
+      if (op.getRenormalise())
+        w[a] /= sum + op.getEps().convertToFloat();
+      chosen.array().data[t * active + a] = whole(order[a]);
+      shares.array().data[t * active + a] =
+          real(w[a] * op.getScale().convertToFloat());
+    }
+  }
+  step.give(chosen);
+  giveRounded(step, 1, shares);
+  return true;
+}
+
+static bool runMoE(Step &step) {
+  auto op = cast<MoEOp>(step.op);
+  const Array &x = step.in[0].array(), &chosen = step.in[1].array(),
+              &shares = step.in[2].array(), &up = step.in[3].array(),
+              &down = step.in[4].array();
+  bool gated = op.getGated();
+  int64_t hidden = down.shape[2], in = x.shape.back();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  int64_t active = chosen.shape.back();
+  Datum result = resultLike(x, width);
+  int64_t tokens = int64_t(x.data.size()) / in;
+  if (!same(step, tokens * active, int64_t(chosen.data.size()), "tokens") ||
+      !same(step, up.shape[2], in, "width of the input") ||
+      !step.machine.spend(step, tokens * active * hidden * (in + width) / 8))
+    return false;
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t a = 0; a < active; ++a) {
+      int64_t e = chosen.data[t * active + a].i;
+      if (e < 0 || e >= up.shape[0])
+        return step.machine.illegal(step, "names an expert that is not there");
+      Rows w1(up, gated ? 2 * hidden : hidden, gated, true, e);
+      Rows w2(down, width, false, true, e);
+      auto z = product(&x.data[t * in], w1, nullptr);
+      gate(z, op.getActivation(), gated);
+      std::vector<Scalar> h(z.size());
+      for (size_t i = 0; i < z.size(); ++i)
+        h[i].f = z[i];
+      auto y = product(h.data(), w2, nullptr);
+      for (int64_t n = 0; n < width; ++n)
+        result.array().data[t * width + n].f +=
+            shares.data[t * active + a].f * y[n];
+    }
+  if (!addResidual(step, op.getResidual(), result.array()))
+    return false;
+  giveRounded(step, 0, result);
+  return true;
+}
+
+void validation::addLinear(Handlers &handlers) {
+  struct {
+    const char *name;
+    Handler handler;
+  } ops[] = {{"linear", runLinear},         {"ffn", runFFN},
+             {"gated_ffn", runGatedFFN},    {"head_linear", runHeadLinear},
+             {"activation", runActivation}, {"layer_norm", runLayerNorm},
+             {"rms_norm", runRMSNorm},      {"batch_norm", runBatchNorm},
+             {"router", runRouter},         {"moe", runMoE}};
+  for (auto [name, handler] : ops)
+    handlers[("attune." + llvm::Twine(name)).str()] = handler;
+}

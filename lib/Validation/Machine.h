@@ -1,0 +1,143 @@
+//===- Machine.h - Runs functions op by op ----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_VALIDATION_MACHINE_H
+#define ATTUNE_LIB_VALIDATION_MACHINE_H
+
+#include "Datum.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <memory>
+#include <string>
+
+namespace attune::validation {
+
+class Machine;
+
+/// One op with the values of its operands, about to get those of its results.
+struct Step {
+  Machine &machine;
+  mlir::Operation *op;
+  llvm::MutableArrayRef<Datum> in;
+  llvm::SmallVectorImpl<Datum> &out;
+
+  /// The type of an operand's or a result's elements, or the type itself.
+  mlir::Type elementOf(mlir::Value value) const {
+    return mlir::getElementTypeOrSelf(value.getType());
+  }
+  void give(Datum datum) { out.push_back(std::move(datum)); }
+};
+
+/// False if the machine has failed.
+using Handler = bool (*)(Step &);
+
+/// Why a function has no value.
+enum class Failure {
+  None,
+  Unsupported, ///< an op that the machine does not know
+  Illegal,     ///< these inputs are none that the function is defined for
+  OutOfBounds, ///< memory that no buffer has, or an index out of its range
+  Budget,      ///< it takes longer than was allowed
+};
+
+/// Runs functions of one module, each op as its dialect defines it: floats of a
+/// type are rounded to it after every op, buffers are bytes of their own and
+/// start as NaN. It shares no code with the lowering, which is what it judges.
+class Machine {
+public:
+  explicit Machine(mlir::ModuleOp module);
+  ~Machine();
+
+  /// Calls a function. Arguments that are memrefs are written to in place.
+  bool call(mlir::FunctionOpInterface func, llvm::MutableArrayRef<Datum> args,
+            llvm::SmallVectorImpl<Datum> &results);
+
+  /// Runs the ops of a block; `results` are the operands of its terminator. The
+  /// arguments are moved from, so that a value with one owner is updated in
+  /// place.
+  bool runBlock(mlir::Block &block, llvm::MutableArrayRef<Datum> args,
+                llvm::SmallVectorImpl<Datum> &results);
+  /// Runs a region of blocks that branch to each other.
+  bool runRegion(mlir::Region &region, llvm::MutableArrayRef<Datum> args,
+                 llvm::SmallVectorImpl<Datum> &results);
+  /// What a value is now.
+  const Datum &valueOf(mlir::Value value) { return values[slotOf(value)]; }
+
+  bool fail(mlir::Operation *op, Failure why, const llvm::Twine &message);
+  bool illegal(Step &step, const llvm::Twine &message) {
+    return fail(step.op, Failure::Illegal, message);
+  }
+  bool outOfBounds(Step &step, const llvm::Twine &message) {
+    return fail(step.op, Failure::OutOfBounds, message);
+  }
+  /// Takes `work` from the budget.
+  bool spend(Step &step, int64_t work);
+
+  mlir::ModuleOp getModule() { return module; }
+  /// Forgets a failure; `work` may be spent from now on.
+  void reset(int64_t work);
+
+  Failure failure = Failure::None;
+  std::string message;
+  mlir::Operation *culprit = nullptr;
+  int64_t budget = 0;
+
+  /// The value of one layer of a weight, row-major or in panels as its type
+  /// says, and the bytes of all of them.
+  Datum getWeight(llvm::StringRef name, int64_t layer);
+  Datum getWeightBytes();
+
+  /// The indices of the linalg ops that are being run, innermost last.
+  std::vector<Shape> linalgIndices;
+  /// Where the next block goes to, of a branch that was just run.
+  mlir::Block *nextBlock = nullptr;
+  llvm::StringMap<Datum> globals;
+  /// Frames of attune_rt_frame_push, by size.
+  std::vector<llvm::IntrusiveRefCntPtr<Memory>> frames;
+  /// Every block of memory whose address became a number, so that it lives on.
+  std::vector<llvm::IntrusiveRefCntPtr<Memory>> exposed;
+
+  /// Called with each result, if set: a trace.
+  void (*onResult)(void *, mlir::Operation *, llvm::ArrayRef<Datum>) = nullptr;
+  void *onResultState = nullptr;
+
+private:
+  struct Code;
+  Code &compile(mlir::Block &block);
+  unsigned slotOf(mlir::Value value);
+
+  mlir::ModuleOp module;
+  llvm::DenseMap<mlir::Block *, std::unique_ptr<Code>> codes;
+  llvm::DenseMap<mlir::Value, unsigned> slots;
+  std::vector<Datum> values;
+  llvm::StringMap<Datum> weights;
+  Datum weightBytes;
+  int depth = 0;
+};
+
+/// Adds the handlers of one family of dialects.
+using Handlers = llvm::StringMap<Handler>;
+void addControl(Handlers &);
+void addArith(Handlers &);
+void addMath(Handlers &);
+void addTensor(Handlers &);
+void addLinalg(Handlers &);
+void addVector(Handlers &);
+void addMemRef(Handlers &);
+void addLLVM(Handlers &);
+void addAttention(Handlers &);
+void addLinear(Handlers &);
+void addTokens(Handlers &);
+void addRecurrent(Handlers &);
+
+} // namespace attune::validation
+
+#endif // ATTUNE_LIB_VALIDATION_MACHINE_H

@@ -1,0 +1,203 @@
+//===- Recurrent.cpp - Recurrences and state spaces, as defined -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layers.h"
+
+#include <cmath>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+/// One step of a cell for one row: x and u are the gates, h and c the states.
+static void stepCell(CellKind kind, int64_t width, const double *x,
+                     const double *u, double *h, double *c) {
+  auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  for (int64_t i = 0; i < width; ++i) {
+    auto gate = [&](int64_t g) { return x[g * width + i] + u[g * width + i]; };
+    switch (kind) {
+    case CellKind::Rnn:
+      h[i] = std::tanh(gate(0));
+      break;
+    case CellKind::RnnRelu:
+      h[i] = std::max(gate(0), 0.0);
+      break;
+    case CellKind::Gru: {
+      double r = sigmoid(gate(0)), z = sigmoid(gate(1));
+      double n = std::tanh(x[2 * width + i] + r * u[2 * width + i]);
+      h[i] = (1 - z) * n + z * h[i];
+      break;
+    }
+    case CellKind::Lstm:
+      c[i] = sigmoid(gate(1)) * c[i] + sigmoid(gate(0)) * std::tanh(gate(2));
+      h[i] = sigmoid(gate(3)) * std::tanh(c[i]);
+      break;
+    }
+  }
+}
+
+static std::vector<double> reals(const Scalar *from, int64_t count) {
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i)
+    values[i] = from[i].f;
+  return values;
+}
+
+static void put(const std::vector<double> &from, Scalar *to) {
+  for (size_t i = 0; i < from.size(); ++i)
+    to[i].f = from[i];
+}
+
+static bool runCell(Step &step) {
+  auto op = cast<RecurrentCellOp>(step.op);
+  const Array &x = step.in[0].array(), &u = step.in[1].array(),
+              &h = step.in[2].array();
+  const Array *c = arrayOf(step, op.getCell()),
+              *keep = arrayOf(step, op.getKeep());
+  int64_t width = h.shape[1], gates = x.shape[1];
+  if (!same(step, x.shape[0], h.shape[0], "batch sizes") ||
+      !same(step, u.shape[0], h.shape[0], "batch sizes"))
+    return false;
+  Datum next = makeReals(h.shape), nextCell = makeReals(h.shape);
+  for (int64_t b = 0; b < h.shape[0]; ++b) {
+    auto state = reals(&h.data[b * width], width);
+    auto cell =
+        c ? reals(&c->data[b * width], width) : std::vector<double>(width);
+    if (!keep || keep->data[b].i)
+      stepCell(op.getKind(), width, reals(&x.data[b * gates], gates).data(),
+               reals(&u.data[b * gates], gates).data(), state.data(),
+               cell.data());
+    put(state, &next.array().data[b * width]);
+    put(cell, &nextCell.array().data[b * width]);
+  }
+  giveRounded(step, 0, next);
+  if (step.op->getNumResults() > 1)
+    giveRounded(step, 1, nextCell);
+  return true;
+}
+
+static bool runRecurrent(Step &step) {
+  auto op = cast<RecurrentOp>(step.op);
+  const Array &x = step.in[0].array();
+  const Array *bias = arrayOf(step, op.getBias()),
+              *state = arrayOf(step, op.getState()),
+              *cells = arrayOf(step, op.getCell()),
+              *keep = arrayOf(step, op.getKeep());
+  int64_t batch = x.shape[0], tokens = x.shape[1], gates = x.shape[2];
+  Rows w(step.in[1].array(), gates, false);
+  int64_t width = w.getColumns();
+  if (!same(step, w.getRows(), gates, "gates") ||
+      (state && !same(step, state->shape[0], batch, "batch sizes")) ||
+      (keep && !same(step, int64_t(keep->data.size()), batch * tokens,
+                     "tokens to keep")) ||
+      !step.machine.spend(step, batch * tokens * gates * width / 4))
+    return false;
+  Datum sequence = makeReals({batch, tokens, width});
+  Datum last = makeReals({batch, width}), lastCell = makeReals({batch, width});
+  for (int64_t b = 0; b < batch; ++b) {
+    auto h = state ? reals(&state->data[b * width], width)
+                   : std::vector<double>(width);
+    auto c = cells ? reals(&cells->data[b * width], width)
+                   : std::vector<double>(width);
+    for (int64_t i = 0; i < tokens; ++i) {
+      int64_t t = b * tokens + (op.getReverse() ? tokens - 1 - i : i);
+      if (keep && !keep->data[t].i)
+        continue;
+      std::vector<double> u(gates);
+      for (int64_t g = 0; g < gates; ++g) {
+        for (int64_t k = 0; k < width; ++k)
+          u[g] += h[k] * w(g, k);
+        u[g] += bias ? bias->data[g].f : 0;
+      }
+      stepCell(op.getKind(), width, reals(&x.data[t * gates], gates).data(),
+               u.data(), h.data(), c.data());
+      put(h, &sequence.array().data[t * width]);
+    }
+    put(h, &last.array().data[b * width]);
+    put(c, &lastCell.array().data[b * width]);
+  }
+  giveRounded(step, 0, sequence);
+  giveRounded(step, 1, last);
+  if (step.op->getNumResults() > 2)
+    giveRounded(step, 2, lastCell);
+  return true;
+}
+
+static bool runCausalConv(Step &step) {
+  auto op = cast<CausalConvOp>(step.op);
+  const Array &x = step.in[0].array(), &w = step.in[1].array();
+  const Array *bias = arrayOf(step, op.getBias()),
+              *keep = arrayOf(step, op.getKeep());
+  int64_t tokens = x.shape[1], channels = x.shape[2], taps = w.shape[1];
+  if (!same(step, w.shape[0], channels, "channels") ||
+      (keep && !same(step, int64_t(keep->data.size()), x.shape[0] * tokens,
+                     "tokens to keep")))
+    return false;
+  auto kept = [&](int64_t row) { return !keep || keep->data[row].i; };
+  Datum result = makeReals(x.shape);
+  for (int64_t row = 0; row < x.shape[0] * tokens; ++row)
+    for (int64_t c = 0; kept(row) && c < channels; ++c) {
+      double sum = bias ? bias->data[c].f : 0;
+      for (int64_t k = 0; k < taps; ++k) {
+        int64_t back = taps - 1 - k;
+        if (row % tokens >= back && kept(row - back))
+          sum += w.data[c * taps + k].f * x.data[(row - back) * channels + c].f;
+      }
+      result.array().data[row * channels + c].f =
+          activate(op.getActivation(), sum);
+    }
+  giveRounded(step, 0, result);
+  return true;
+}
+
+static bool runSelectiveScan(Step &step) {
+  auto op = cast<SelectiveScanOp>(step.op);
+  const Array &x = step.in[0].array(), &steps = step.in[1].array(),
+              &log = step.in[2].array(), &bs = step.in[3].array(),
+              &cs = step.in[4].array(), &skip = step.in[5].array();
+  const Array *gate = arrayOf(step, op.getGate()),
+              *state = arrayOf(step, op.getState());
+  int64_t batch = x.shape[0], tokens = x.shape[1], channels = x.shape[2],
+          states = log.shape[1];
+  if (steps.shape != x.shape || (gate && gate->shape != x.shape) ||
+      bs.shape[0] != batch || bs.shape[1] != tokens || cs.shape != bs.shape)
+    return step.machine.illegal(step, "operands have different sizes");
+  Datum result = makeReals(x.shape);
+  Datum last = makeReals({batch, states, channels});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t c = 0; c < channels; ++c) {
+      std::vector<double> h(states);
+      for (int64_t s = 0; state && s < states; ++s)
+        h[s] = state->data[(b * states + s) * channels + c].f;
+      for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
+        double in = x.data[t * channels + c].f;
+        double dt =
+            activate(Activation::Softplus, steps.data[t * channels + c].f);
+        double y = skip.data[c].f * in;
+        for (int64_t s = 0; s < states; ++s) {
+          double a = -std::exp(log.data[c * states + s].f);
+          h[s] = std::exp(dt * a) * h[s] + dt * bs.data[t * states + s].f * in;
+          y += cs.data[t * states + s].f * h[s];
+        }
+        if (gate)
+          y *= activate(Activation::Silu, gate->data[t * channels + c].f);
+        result.array().data[t * channels + c].f = y;
+      }
+      for (int64_t s = 0; s < states; ++s)
+        last.array().data[(b * states + s) * channels + c].f = h[s];
+    }
+  giveRounded(step, 0, result);
+  giveRounded(step, 1, last);
+  return step.machine.spend(step, int64_t(x.data.size()) * states);
+}
+
+void validation::addRecurrent(Handlers &handlers) {
+  handlers["attune.recurrent_cell"] = runCell;
+  handlers["attune.recurrent"] = runRecurrent;
+  handlers["attune.causal_conv"] = runCausalConv;
+  handlers["attune.selective_scan"] = runSelectiveScan;
+}

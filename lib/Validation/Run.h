@@ -1,0 +1,62 @@
+//===- Run.h - One function on one input ------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_VALIDATION_RUN_H
+#define ATTUNE_LIB_VALIDATION_RUN_H
+
+#include "Inputs.h"
+#include "Machine.h"
+
+namespace attune::validation {
+
+/// One result, or what a buffer holds at the end.
+struct Output {
+  std::string name;
+  mlir::Type element;
+  Datum value; ///< a scalar or an array
+};
+using Outputs = std::vector<Output>;
+
+/// What a function took and gave when it was first seen. Passes move results to
+/// arguments, drop them and put weights in front; this tells what is what.
+struct Signature {
+  explicit Signature(mlir::FunctionOpInterface func);
+  size_t numArguments;
+  std::vector<std::string> results;
+  std::vector<mlir::Type> resultTypes;
+  /// Arguments that are buffers from the start, or caches: written to.
+  std::vector<std::pair<unsigned, std::string>> written;
+};
+
+/// Calls `func`, as it is now, on arguments as they were made. `like` has the
+/// results of an earlier run, whose sizes results in arguments have. Nothing,
+/// if the machine failed or the signature has become one that is not known; the
+/// machine says why.
+std::optional<Outputs> run(Machine &machine, mlir::FunctionOpInterface func,
+                           const Signature &signature,
+                           llvm::ArrayRef<Argument> args, const Outputs *like);
+
+/// How two runs differ most, beyond what is allowed.
+struct Mismatch {
+  std::string name;
+  Shape index;
+  double before, after, allowed;
+  mlir::Type element;
+
+  std::string text() const;
+};
+struct Tolerance {
+  double atol, rtol;
+};
+/// `moved`, if given, is a run on arguments that are a little off.
+std::optional<Mismatch> compare(const Outputs &before, const Outputs &after,
+                                const Case &check, Tolerance tolerance,
+                                const Outputs *moved);
+
+} // namespace attune::validation
+
+#endif // ATTUNE_LIB_VALIDATION_RUN_H

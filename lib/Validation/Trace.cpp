@@ -1,0 +1,119 @@
+//===- Trace.cpp - Where two runs part --------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Trace.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <cmath>
+#include <cstdio>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+namespace {
+/// Floating-point tensors by the place in the source that made them.
+struct Trace {
+  struct Entry {
+    Operation *op;
+    Datum value;
+  };
+  llvm::MapVector<Attribute, std::vector<Entry>> entries;
+};
+} // namespace
+
+/// The file location of an op, or nothing.
+static FileLineColLoc placeOf(Location location) {
+  FileLineColLoc found;
+  location->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      found = file;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+static void record(void *state, Operation *op, llvm::ArrayRef<Datum> results) {
+  for (auto [type, value] : llvm::zip(op->getResultTypes(), results)) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    FileLineColLoc place = placeOf(op->getLoc());
+    if (!tensor || !isa<FloatType>(tensor.getElementType()) || !place ||
+        value.array().data.empty())
+      continue;
+    // A value's own memory may be written over later: keep a copy.
+    static_cast<Trace *>(state)->entries[place].push_back(
+        {op, Datum(new Array(value.array()))});
+  }
+}
+
+static bool traceRun(ModuleOp module, StringRef name,
+                     const Signature &signature, llvm::ArrayRef<Argument> args,
+                     const Outputs &like, int64_t budget, Trace &trace) {
+  auto func = dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
+  if (!func)
+    return false;
+  Machine machine(module);
+  machine.reset(budget);
+  machine.onResult = record;
+  machine.onResultState = &trace;
+  return run(machine, func, signature, args, &like).has_value();
+}
+
+/// How far the value is from the one that it should be, where it is farthest
+/// off; nothing if it is near.
+static std::optional<std::string> differ(const Array &want, const Array &got,
+                                         double tolerance) {
+  double largest = 0, by = 0;
+  size_t worst = 0;
+  for (Scalar value : want.data)
+    if (std::isfinite(value.f))
+      largest = std::max(largest, std::fabs(value.f));
+  for (size_t i = 0; i < want.data.size(); ++i) {
+    double a = want.data[i].f, b = got.data[i].f;
+    if (a == b || std::isnan(a))
+      continue;
+    double off = std::isnan(b) ? INFINITY : std::fabs(a - b);
+    if (off > by)
+      by = off, worst = i;
+  }
+  if (by <= tolerance * largest)
+    return std::nullopt;
+  char text[120];
+  std::snprintf(text, sizeof text, "element %zu was %.9g and is %.9g", worst,
+                want.data[worst].f, got.data[worst].f);
+  return std::string(text);
+}
+
+std::optional<Place>
+validation::findPlace(ModuleOp before, ModuleOp after, StringRef name,
+                      const Signature &signature, llvm::ArrayRef<Argument> args,
+                      const Outputs &like, double tolerance, int64_t budget) {
+  Trace old, now;
+  if (!traceRun(before, name, signature, args, like, budget, old))
+    return std::nullopt;
+  // What it did before it failed is worth as much.
+  traceRun(after, name, signature, args, like, budget, now);
+  for (auto &[place, entries] : old.entries) {
+    auto other = now.entries.find(place);
+    if (other == now.entries.end())
+      continue;
+    const Trace::Entry &want = entries.back();
+    const Trace::Entry *got = nullptr;
+    for (const Trace::Entry &entry : other->second)
+      if (entry.value.array().data.size() == want.value.array().data.size())
+        got = &entry;
+    if (!got)
+      continue;
+    if (auto text = differ(want.value.array(), got->value.array(), tolerance))
+      return Place{want.op->getLoc(), want.op->getName().getStringRef().str(),
+                   *text};
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,362 @@
+//===- Validation.cpp - Did a pass keep the function? -----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Validation/Validation.h"
+
+#include "Run.h"
+#include "Trace.h"
+
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+std::optional<std::string>
+attune::parseValidationOptions(llvm::StringRef text,
+                               ValidationOptions &options) {
+  llvm::SmallVector<llvm::StringRef> items;
+  text.split(items, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef item : items) {
+    auto [key, value] = item.split('=');
+    double number;
+    bool bad;
+    if (key == "verbose") {
+      options.verbose = true;
+      continue;
+    }
+    if (key == "atol" || key == "rtol") {
+      bad = value.getAsDouble(number) || !(number >= 0);
+      (key == "atol" ? options.atol : options.rtol) = number;
+    } else if (key == "seed") {
+      bad = value.getAsInteger(10, options.seed);
+    } else if (key == "budget") {
+      bad = value.getAsInteger(10, options.budget);
+    } else if (key == "lengths") {
+      options.lengths.clear();
+      llvm::SmallVector<llvm::StringRef> lengths;
+      value.split(lengths, '/');
+      bad = false;
+      for (llvm::StringRef length : lengths)
+        bad |= length.getAsInteger(10, options.lengths.emplace_back()) ||
+               options.lengths.back() < 1;
+    } else {
+      return "'" + key.str() +
+             "' is no option of validation: atol, rtol, seed, budget, "
+             "lengths=1/7/19 and verbose are";
+    }
+    if (bad)
+      return "'" + value.str() + "' is no value for '" + key.str() + "'";
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+/// What the narrowest float of a module's functions and weights explains.
+static Tolerance findTolerance(ModuleOp module) {
+  Tolerance tolerance{5e-5, 1e-4};
+  auto consider = [&](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    if (element.isBF16())
+      tolerance = {2e-2, 2e-2};
+    else if (element.isF16() && tolerance.rtol < 4e-3)
+      tolerance = {4e-3, 4e-3};
+  };
+  module.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      consider(type);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          consider(type);
+  });
+  return tolerance;
+}
+
+/// Functions with a body that are public, or that nobody calls.
+static llvm::SmallVector<FunctionOpInterface> findRoots(ModuleOp module) {
+  llvm::DenseSet<StringRef> called;
+  module.walk([&](CallOpInterface call) {
+    auto callee = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+    if (callee)
+      called.insert(callee.getRootReference().getValue());
+  });
+  llvm::SmallVector<FunctionOpInterface> roots;
+  for (auto func : module.getOps<FunctionOpInterface>())
+    if (!func.isExternal() &&
+        (func.isPublic() || !called.count(func.getName())))
+      roots.push_back(func);
+  return roots;
+}
+
+/// Whether calls lead from one function to another.
+static bool reaches(ModuleOp module, FunctionOpInterface from, Operation *to) {
+  llvm::SetVector<Operation *> reached;
+  reached.insert(from);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i] == to)
+      return true;
+    reached[i]->walk([&](CallOpInterface call) {
+      auto callee = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+      if (Operation *next =
+              callee ? module.lookupSymbol(callee.getRootReference()) : nullptr)
+        reached.insert(next);
+    });
+  }
+  return false;
+}
+
+namespace {
+struct Checked {
+  Case check;
+  std::vector<Argument> args;
+  Outputs before;
+};
+
+/// A function on its way through the passes.
+struct Watched {
+  explicit Watched(FunctionOpInterface func) : signature(func) {}
+  Signature signature;
+  std::vector<Checked> cases;
+  /// The module when the answers were computed, and the passes since then that
+  /// could not be judged.
+  std::shared_ptr<OwningOpRef<ModuleOp>> module;
+  std::vector<std::string> unjudged;
+  bool done = false;
+};
+
+class Validator final : public PassInstrumentation {
+public:
+  Validator(const ValidationOptions &options,
+            std::shared_ptr<ValidationResult> result)
+      : options(options), result(std::move(result)) {}
+
+  void runBeforePass(Pass *pass, Operation *op) override;
+  void runAfterPass(Pass *pass, Operation *op) override;
+
+private:
+  void start(ModuleOp module);
+  void judge(Pass *pass, ModuleOp module, FunctionOpInterface func,
+             Watched &watched);
+  bool judgeCase(Pass *pass, ModuleOp module, Machine &machine,
+                 FunctionOpInterface func, Watched &watched, Checked &checked);
+  void report(Pass *pass, ModuleOp module, FunctionOpInterface func,
+              const Watched &watched, const Checked &checked,
+              const std::string &what, Operation *culprit,
+              const Mismatch *mismatch);
+  std::optional<Outputs> moved(const Watched &watched, const Checked &checked,
+                               StringRef name);
+  void say(const llvm::Twine &text) {
+    if (options.verbose)
+      llvm::errs() << "validate: " << text << '\n';
+  }
+
+  ValidationOptions options;
+  std::shared_ptr<ValidationResult> result;
+  ModuleOp current;
+  Tolerance tolerance{0, 0};
+  llvm::MapVector<StringAttr, Watched> functions;
+  std::optional<OperationFingerPrint> fingerprint;
+};
+} // namespace
+
+static std::string nameOf(Pass *pass) {
+  return (pass->getArgument().empty() ? pass->getName() : pass->getArgument())
+      .str();
+}
+
+/// A pass that only runs others on nested operations.
+static bool isAdaptor(Pass *pass) {
+  return pass->getName().ends_with("OpToOpPassAdaptor");
+}
+
+static ModuleOp moduleOf(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  return module ? module : op->getParentOfType<ModuleOp>();
+}
+
+void Validator::start(ModuleOp module) {
+  current = module;
+  functions.clear();
+  tolerance = findTolerance(module);
+  if (options.atol)
+    tolerance.atol = *options.atol;
+  if (options.rtol)
+    tolerance.rtol = *options.rtol;
+  auto copy = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
+  Machine machine(module);
+  for (FunctionOpInterface func : findRoots(module)) {
+    Watched watched(func);
+    watched.module = copy;
+    std::string why = "takes what cannot be made up";
+    // Of cases with one name, the first that the function is defined for.
+    StringRef last;
+    for (Case &check : makeCases(func, options)) {
+      if (!watched.cases.empty() && check.name == last)
+        continue;
+      auto args = makeArguments(func, check);
+      if (!args)
+        break;
+      machine.reset(options.budget);
+      auto outputs =
+          run(machine, func, watched.signature, *args, /*like=*/nullptr);
+      if (!outputs) {
+        why = machine.message;
+        continue;
+      }
+      watched.cases.push_back({check, std::move(*args), std::move(*outputs)});
+      last = watched.cases.back().check.name;
+    }
+    if (watched.cases.empty())
+      say("@" + func.getName() + " is not watched: " + why);
+    else
+      functions.insert({func.getNameAttr(), std::move(watched)});
+  }
+}
+
+void Validator::runBeforePass(Pass *pass, Operation *op) {
+  ModuleOp module = moduleOf(op);
+  if (isAdaptor(pass) || !module)
+    return;
+  if (module != current)
+    start(module);
+  fingerprint.emplace(op);
+}
+
+void Validator::runAfterPass(Pass *pass, Operation *op) {
+  ModuleOp module = moduleOf(op);
+  if (isAdaptor(pass) || !module || module != current)
+    return;
+  // Most passes change most modules not at all.
+  if (fingerprint && *fingerprint == OperationFingerPrint(op))
+    return;
+  fingerprint.reset();
+  for (auto &[name, watched] : functions) {
+    auto func =
+        dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
+    if (watched.done || !func || func.isExternal())
+      continue;
+    if (op != module && !reaches(module, func, op))
+      continue;
+    judge(pass, module, func, watched);
+  }
+}
+
+void Validator::judge(Pass *pass, ModuleOp module, FunctionOpInterface func,
+                      Watched &watched) {
+  Machine machine(module);
+  bool judged = true;
+  for (Checked &checked : watched.cases) {
+    judged &= judgeCase(pass, module, machine, func, watched, checked);
+    if (watched.done)
+      return;
+  }
+  if (!judged) {
+    watched.unjudged.push_back(nameOf(pass));
+    return;
+  }
+  watched.unjudged.clear();
+  watched.module = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
+  say("after " + nameOf(pass) + ", @" + func.getName() + " is the same on " +
+      Twine(watched.cases.size()) + " inputs");
+}
+
+/// Whether there was an answer to compare.
+bool Validator::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
+                          FunctionOpInterface func, Watched &watched,
+                          Checked &checked) {
+  // What was defined, took some of the budget: a little more is no bug.
+  machine.reset(4 * options.budget);
+  auto outputs =
+      run(machine, func, watched.signature, checked.args, &checked.before);
+  if (!outputs) {
+    if (machine.failure == Failure::Illegal ||
+        machine.failure == Failure::OutOfBounds) {
+      report(pass, module, func, watched, checked, machine.message,
+             machine.culprit, nullptr);
+      return true;
+    }
+    say("after " + nameOf(pass) + ", @" + func.getName() +
+        " cannot be run: " + machine.message);
+    return false;
+  }
+  ++result->comparisons;
+  auto mismatch =
+      compare(checked.before, *outputs, checked.check, tolerance, nullptr);
+  if (mismatch) {
+    // A function may be worse conditioned than the bound expects.
+    auto nearby = moved(watched, checked, func.getName());
+    mismatch = compare(checked.before, *outputs, checked.check, tolerance,
+                       nearby ? &*nearby : nullptr);
+  }
+  if (mismatch)
+    report(pass, module, func, watched, checked, mismatch->text(), nullptr,
+           &*mismatch);
+  return true;
+}
+
+std::optional<Outputs> Validator::moved(const Watched &watched,
+                                        const Checked &checked,
+                                        StringRef name) {
+  auto before = watched.module->get().lookupSymbol<FunctionOpInterface>(name);
+  Machine machine(watched.module->get());
+  machine.reset(4 * options.budget);
+  double step = tolerance.rtol > 1e-3 ? 1e-3 : 1e-6;
+  return run(machine, before, watched.signature, disturb(checked.args, step),
+             &checked.before);
+}
+
+void Validator::report(Pass *pass, ModuleOp module, FunctionOpInterface func,
+                       const Watched &watched, const Checked &checked,
+                       const std::string &what, Operation *culprit,
+                       const Mismatch *mismatch) {
+  const_cast<Watched &>(watched).done = true;
+  ++result->mismatches;
+  std::string passes = "'" + nameOf(pass) + "'";
+  if (!watched.unjudged.empty())
+    passes =
+        "one of " + llvm::join(watched.unjudged, ", ") + ", " + nameOf(pass);
+  std::optional<Place> place;
+  if (mismatch)
+    place = findPlace(watched.module->get(), module, func.getName(),
+                      watched.signature, checked.args, checked.before,
+                      tolerance.atol + tolerance.rtol, 4 * options.budget);
+  Location where = culprit ? culprit->getLoc()
+                   : place ? place->location
+                           : func.getLoc();
+  InFlightDiagnostic diagnostic = emitError(where)
+                                  << passes << " changed what @"
+                                  << func.getName() << " computes: " << what
+                                  << ", with " << checked.check.name;
+  if (place)
+    diagnostic.attachNote(place->location)
+        << "the first value that differs is that of '" << place->op
+        << "': " << place->text;
+  else if (culprit)
+    diagnostic.attachNote(culprit->getLoc())
+        << "by '" << culprit->getName().getStringRef() << "'";
+}
+
+void attune::addValidation(PassManager &passes,
+                           const ValidationOptions &options,
+                           std::shared_ptr<ValidationResult> result) {
+  passes.getContext()->disableMultithreading();
+  passes.addInstrumentation(
+      std::make_unique<Validator>(options, std::move(result)));
+}

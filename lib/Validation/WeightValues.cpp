@@ -1,0 +1,110 @@
+//===- WeightValues.cpp - Weights that no file holds ------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layers.h"
+#include "Noise.h"
+
+#include "attune/Analysis/WeightLayout.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+/// A name for what a weight is made of, which no pass changes: not its symbol
+/// and not its layout.
+static uint64_t identify(WeightOp weight) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  std::string text;
+  llvm::raw_string_ostream(text) << weight.getSources();
+  for (char c : text)
+    hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
+  return hash;
+}
+
+/// One part of one layer, in the layout of its type. An entry is decided by its
+/// row and column, wherever the layout puts it.
+static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
+  RankedTensorType type = weight.getPartType();
+  llvm::ArrayRef<int64_t> shape = type.getShape();
+  Type element = type.getElementType();
+  int64_t panel = weight.getPanelWidth().value_or(0);
+  bool matrix = shape.size() >= (panel ? 3u : 2u);
+  int64_t columns = matrix ? shape[1] : 1;
+  int64_t count = volume(shape);
+  int64_t rows = count / columns;
+  if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
+    rows = known.getInt();
+  // Products keep the size of what they are of; gains and biases are near one.
+  double spread = matrix ? 1.7 / std::sqrt(double(columns)) : 0.5;
+  double centre = matrix ? 0 : 0.75;
+  bool gated = weight.getGated() && panel;
+  int64_t half = gated ? rows / 2 : rows;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t row, column;
+    if (panel) {
+      int64_t block = i / panel / columns;
+      column = i / panel % columns;
+      int64_t inHalf = (gated ? block / 2 : block) * panel + i % panel;
+      row = inHalf + (gated && block % 2 ? half : 0);
+      if (inHalf >= half) {
+        out[i] = real(0);
+        continue;
+      }
+    } else {
+      row = i / columns;
+      column = i % columns;
+    }
+    Noise noise(seed + uint64_t(row) * 0x9e3779b97f4a7c15u + uint64_t(column));
+    out[i] = real(roundTo(element, centre + spread * noise.real()));
+  }
+}
+
+Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
+  Datum &known = weights[(name + "#" + llvm::Twine(layer)).str()];
+  if (known.box)
+    return known;
+  auto weight = module.lookupSymbol<WeightOp>(name);
+  if (!weight || layer < 0 || layer >= weight.getNumLayers())
+    return {};
+  known = makeReals(weight.getLayerType().getShape());
+  int64_t parts = weight.getNumParts();
+  int64_t each = int64_t(known.array().data.size()) / parts;
+  for (int64_t part = 0; part < parts; ++part)
+    fillPart(
+        weight,
+        Noise::mix(identify(weight) + uint64_t(layer) * 8191 + uint64_t(part)),
+        &known.array().data[part * each]);
+  return known;
+}
+
+Datum Machine::getWeightBytes() {
+  if (weightBytes.box)
+    return weightBytes;
+  FailureOr<WeightLayout> layout = layoutWeights(module);
+  if (failed(layout))
+    return {};
+  Type byte = IntegerType::get(module.getContext(), 8);
+  weightBytes = allocate(byte, {layout->totalBytes});
+  for (auto weight : module.getOps<WeightOp>()) {
+    const WeightPlace *place = layout->lookup(weight.getSymName());
+    Type element = weight.getTensorType().getElementType();
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+      Datum values = getWeight(weight.getSymName(), layer);
+      uint8_t *to = weightBytes.view().base + place->getLayerOffset(layer);
+      for (Scalar value : values.array().data) {
+        storeScalar(element, to, value);
+        to += bytesOf(element);
+      }
+    }
+  }
+  return weightBytes;
+}
