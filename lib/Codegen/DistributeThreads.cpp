@@ -212,7 +212,14 @@ struct DistributeThreads final
     Value one = arith::ConstantIndexOp::create(b, loc, 1);
     SmallVector<Value> counts;
     Value total = one;
-    for (auto [lb, ub, st] : llvm::zip(lower, upper, step)) {
+    unsigned shared = ivs.size();
+    // Loops over single elements: a thread takes whole rows of them, which
+    // LLVM vectorises, rather than finding each element's place by division.
+    if (isa<scf::ParallelOp>(loop) && shared > 1)
+      --shared;
+    for (auto [lb, ub, st] :
+         llvm::zip(lower.take_front(shared), upper.take_front(shared),
+                   step.take_front(shared))) {
       Value count = value(ub);
       if (!isZeroInteger(lb))
         count = arith::SubIOp::create(b, loc, count, value(lb));
@@ -236,7 +243,7 @@ struct DistributeThreads final
     IRMapping mapping;
     // The last dimension varies fastest.
     Value rest = serial.getInductionVar();
-    for (int64_t i = ivs.size() - 1; i >= 0; --i) {
+    for (int64_t i = shared - 1; i >= 0; --i) {
       Value iv = rest;
       if (i > 0) {
         iv = arith::RemUIOp::create(inner, loc, rest, counts[i]);
@@ -250,6 +257,15 @@ struct DistributeThreads final
       if (!isZeroInteger(lower[i]))
         iv = arith::AddIOp::create(inner, loc, iv, valueInside(lower[i]));
       mapping.map(ivs[i], iv);
+    }
+    if (shared < ivs.size()) {
+      auto inside = [&](OpFoldResult size) {
+        return getValueOrCreateConstantIndexOp(inner, loc, size);
+      };
+      auto row = scf::ForOp::create(inner, loc, inside(lower.back()),
+                                    inside(upper.back()), inside(step.back()));
+      mapping.map(ivs.back(), row.getInductionVar());
+      inner.setInsertionPointToStart(row.getBody());
     }
     for (Operation &op : body->without_terminator())
       inner.clone(op, mapping);

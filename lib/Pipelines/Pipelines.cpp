@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
@@ -120,6 +121,11 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
+  // Operations know their places in the description: with a scope these become
+  // line tables, and profilers and debuggers speak of the description.
+  LLVM::DIScopeForLLVMFuncOpPassOptions scopes;
+  scopes.emissionKind = LLVM::DIEmissionKind::LineTablesOnly;
+  pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass(scopes));
 }
 
 namespace {

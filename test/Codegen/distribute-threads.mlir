@@ -117,3 +117,22 @@ func.func @one_iteration(%x: memref<?xf32>, %n: index, %v: f32) {
   }
   return
 }
+
+// -----
+
+// Threads divide the rows of a loop over elements; a row has no divisions.
+// CHECK-LABEL: func.func @elements(
+// CHECK-SAME:    %{{[^:]+}}: memref<?x?xf32>, %[[M:[^:]+]]: index, %[[N:[^:]+]]: index
+// CHECK:         scf.for %[[I:.+]] = %{{.+}} to %{{.+}} step
+// CHECK-NOT:       arith.div
+// CHECK:           scf.for %[[J:.+]] = %{{.+}} to %[[N]] step
+// CHECK-NEXT:        memref.store %{{.+}}, %{{.+}}[%[[I]], %[[J]]]
+// CHECK:         call @attune_rt_barrier()
+func.func @elements(%x: memref<?x?xf32>, %m: index, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i, %j) = (%c0, %c0) to (%m, %n) step (%c1, %c1) {
+    memref.store %v, %x[%i, %j] : memref<?x?xf32>
+  }
+  return
+}

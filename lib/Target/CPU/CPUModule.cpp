@@ -11,6 +11,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -48,6 +49,20 @@ static llvm::Function *emitEntry(llvm::Module &module, llvm::StringRef name) {
   auto *entry = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                                        "attune_entry_" + name, module);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", entry));
+  // What is inlined here keeps its lines only in a function that has one.
+  if (llvm::DISubprogram *known = target->getSubprogram()) {
+    llvm::DIBuilder debug(module, /*AllowUnresolved=*/false, known->getUnit());
+    auto flags = llvm::DISubprogram::SPFlagDefinition |
+                 llvm::DISubprogram::SPFlagOptimized;
+    llvm::DISubprogram *scope = debug.createFunction(
+        known->getFile(), name, entry->getName(), known->getFile(),
+        known->getLine(), known->getType(), known->getScopeLine(),
+        llvm::DINode::FlagZero, flags);
+    debug.finalize();
+    entry->setSubprogram(scope);
+    b.SetCurrentDebugLocation(
+        llvm::DILocation::get(context, known->getLine(), 0, scope));
+  }
   llvm::SmallVector<llvm::Value *> arguments;
   for (llvm::Argument &argument : target->args()) {
     llvm::Value *slot =
@@ -165,9 +180,13 @@ llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
   impl->module = mlir::translateModuleToLLVMIR(*code, *impl->context);
   if (!impl->module)
     return llvm::createStringError("translation to LLVM IR failed");
-  // The module's name would carry a path of the building machine.
+  // The module's name would carry a path of the building machine, and so would
+  // the folders of line tables.
   impl->module->setModuleIdentifier("attune");
   impl->module->setSourceFileName("attune");
+  for (llvm::DICompileUnit *unit : impl->module->debug_compile_units())
+    unit->getFile()->replaceOperandWith(
+        1, llvm::MDString::get(*impl->context, ""));
   std::string error;
   impl->machine = createMachine(target, error);
   if (!impl->machine)

@@ -93,10 +93,9 @@ llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
     arguments.insert(arguments.end(), {archive("AttuneRuntimeMain"),
                                        archive("AttuneRuntime"), "-pie"});
   }
-  arguments.insert(arguments.end(),
-                   {archive("AttuneRuntimeStandalone"), "-pthread", "-lm",
-                    "-Wl,--gc-sections", "-Wl,--build-id=none",
-                    "-Wl,--as-needed", "-s"});
+  arguments.insert(arguments.end(), {archive("AttuneRuntimeStandalone"),
+                                     "-pthread", "-lm", "-Wl,--gc-sections",
+                                     "-Wl,--build-id=none", "-Wl,--as-needed"});
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
   std::optional<llvm::StringRef> redirects[] = {
       llvm::StringRef(), llvm::StringRef(messages), llvm::StringRef(messages)};
