@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Speed of compiled code beside the machine's peak and what else is installed.
+
+  benchmark.py ATTUNE OUT [--groups matmul,attention,model] [--threads 2]
+               [--runs 5] [--rounds 3] [--small]
+
+Writes OUT/results.json and OUT/roofline.svg and prints a table. Each round runs
+every case once, Attune and its rivals one after the other, so that a busy
+moment of the machine meets all of them; a figure is the median of the rounds,
+each the median of `runs`. The peak is the best that any probe saw.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import rivals
+import roofline
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                        "..", "..", "examples")
+
+
+def matmul_case(m, n, k):
+    spec = {"attune": 1, "dims": {"N": n, "K": k},
+            "inputs": {"x": {"dtype": "f32", "shape": ["batch", "seq", "K"]}},
+            "layers": [{"linear": {"out": "N", "bias": False}}]}
+    return {"group": "matmul", "name": f"matmul {m}x{n}x{k}", "spec": spec,
+            "dims": {"seq": m}, "flops": 2 * m * n * k,
+            "bytes": 4 * (m * n + m * k + n * k),
+            "rivals": (rivals.MATMUL, (m, n, k))}
+
+
+def attention_case(heads, width, tokens, causal):
+    tensor = {"dtype": "f32", "shape": [1, heads, "N", width]}
+    spec = {"attune": 1, "inputs": {"q": tensor, "k": tensor, "v": tensor},
+            "layers": [{"attention": {"query": "q", "key": "k", "value": "v",
+                                      "causal": causal}}]}
+    # Useful products only: a causal row sees half the keys on average.
+    scores = heads * tokens * (tokens + 1 if causal else 2 * tokens) // 2
+    name = f"attention {heads}x{width} N={tokens}{' causal' * causal}"
+    return {"group": "attention", "name": name, "spec": spec,
+            "dims": {"N": tokens}, "flops": 4 * scores * width,
+            "bytes": 16 * heads * tokens * width,
+            "rivals": (rivals.ATTENTION, (heads, width, tokens, causal))}
+
+
+def model_case(name, dims):
+    return {"group": "model", "name": name, "dims": dims, "rivals": ({}, ()),
+            "path": os.path.join(EXAMPLES, name, "model.json")}
+
+
+def cases(groups, small):
+    if "matmul" in groups:
+        shapes = [(m, n, k) for m in (128, 512)
+                  for n, k in ((768, 768), (2048, 2048), (3072, 768), (768, 3072),
+                               (4096, 4096), (11008, 4096), (4096, 11008))]
+        shapes += [(m, 4096, 4096) for m in (1, 2, 3, 5, 17, 127, 513)]
+        for shape in [(1, 64, 48), (17, 64, 48)] if small else shapes:
+            yield matmul_case(*shape)
+    if "attention" in groups:
+        shapes = [(heads, width, tokens, causal)
+                  for heads, width in ((12, 64), (32, 128))
+                  for tokens in (512, 2048) for causal in (False, True)]
+        for shape in [(2, 16, 33, True)] if small else shapes:
+            yield attention_case(*shape)
+    if "model" in groups:
+        models = [("gpt2-small", {"seq": 512}), ("bert", {"seq": 512}),
+                  ("vit", {})]
+        for model in [("block-512", {"seq": 16})] if small else models:
+            yield model_case(*model)
+
+
+def run_attune(attune, case, folder, options):
+    path = case.get("path")
+    if not path:
+        path = os.path.join(folder, "case.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(case["spec"], file)
+    command = [attune, "bench", path, f"--threads={options.threads}",
+               f"--runs={options.runs}", "--format=json"]
+    command += [f"--dim={name}={size}" for name, size in case["dims"].items()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{case['name']}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def run_rival(once, runs):
+    once()
+    seconds = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        once()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def collect(options, folder):
+    """Cases with their results of all rounds, and the probes' best."""
+    prepared = {}
+    for table in (rivals.MATMUL, rivals.ATTENTION):
+        for name, load in table.items():
+            prepared[load] = load(options.threads)
+    chosen = list(cases(options.groups.split(","), options.small))
+    peak, bandwidth, measured = 0, 0, {}
+    for _ in range(options.rounds):
+        for case in chosen:
+            found = run_attune(options.attune, case, folder, options)
+            peak = max(peak, found["peak"]["f32_gflops"])
+            bandwidth = max(bandwidth, found["peak"]["read_gbs"])
+            for run in found["runs"]:
+                measured.setdefault((case["name"], run["name"]), []).append(run)
+            table, sizes = case["rivals"]
+            for name, load in table.items():
+                if prepared[load]:
+                    seconds = run_rival(prepared[load](*sizes), options.runs)
+                    measured.setdefault((case["name"], name), []).append(
+                        {"gflops": case["flops"] / seconds / 1e9})
+    return chosen, measured, peak, bandwidth
+
+
+def middle(runs, key):
+    return statistics.median(run[key] for run in runs)
+
+
+def summarise(chosen, measured, peak, bandwidth):
+    for case in chosen:
+        name = case["name"]
+        prefill = measured.get((name, "prefill"))
+        if prefill:
+            gflops = middle(prefill, "gflops")
+            if "flops" in case:
+                intensity = case["flops"] / case["bytes"]
+            else:
+                intensity = gflops / middle(prefill, "gbs")
+            roof = min(peak, intensity * bandwidth)
+            yield {"group": case["group"], "name": name, "gflops": gflops,
+                   "intensity": intensity, "of_roof": gflops / roof,
+                   "rivals": {rival: middle(measured[name, rival], "gflops")
+                              for rival in case["rivals"][0]
+                              if (name, rival) in measured}}
+        decode = measured.get((name, "decode"))
+        if decode:
+            gbs, gflops = middle(decode, "gbs"), middle(decode, "gflops")
+            yield {"group": "decode", "name": name + " decode", "gflops": gflops,
+                   "intensity": gflops / gbs, "of_roof": gbs / bandwidth,
+                   "rivals": {}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("attune")
+    parser.add_argument("out")
+    parser.add_argument("--groups", default="matmul,attention,model")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--small", action="store_true",
+                        help="tiny shapes: whether it runs, not how fast")
+    options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    chosen, measured, peak, bandwidth = collect(options, options.out)
+    results = list(summarise(chosen, measured, peak, bandwidth))
+    title = (f"{options.threads} threads: {peak:.0f} GFLOP/s f32, "
+             f"{bandwidth:.1f} GB/s")
+    with open(os.path.join(options.out, "results.json"), "w",
+              encoding="utf-8") as file:
+        json.dump({"threads": options.threads, "peak_gflops": peak,
+                   "read_gbs": bandwidth, "results": results}, file, indent=2)
+    roofline.draw(os.path.join(options.out, "roofline.svg"), title, peak,
+                  bandwidth, results)
+    print(title)
+    for result in results:
+        beside = "".join(f"  {name} {gflops:.1f}"
+                         for name, gflops in result["rivals"].items())
+        print(f"{result['name']:32} {result['gflops']:8.1f} GFLOP/s "
+              f"{100 * result['of_roof']:5.1f}% of the roof{beside}")
+
+
+if __name__ == "__main__":
+    main()
