@@ -230,6 +230,18 @@ static bool applySwitch(const Flag &, StringRef, Options &options,
   return true;
 }
 
+/// A flag that may be given several times.
+template <std::vector<std::string> Options::*field>
+static bool applyMore(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  if (value.empty()) {
+    problem = flag.spelling() + " is given an empty " + flag.value.str();
+    return false;
+  }
+  (options.*field).push_back(value.str());
+  return true;
+}
+
 static bool applyTap(const Flag &flag, StringRef value, Options &options,
                      std::string &problem) {
   SmallVector<StringRef> names;
@@ -328,9 +340,9 @@ ArrayRef<Flag> driver::getFlags() {
       {"runs", "N", bench, applyRuns, "Take the median of N runs; default 5"},
       {"seed", "N", verify | bench, applySeed,
        "Seed of the random inputs and, without --weights, of the weights"},
-      {"atol", "A", verify, applyAtol,
+      {"atol", "A", verify | compile, applyAtol,
        "Allowed difference, as a share of a layer's largest value"},
-      {"rtol", "R", verify, applyRtol,
+      {"rtol", "R", verify | compile, applyRtol,
        "Allowed difference, as a share of the value itself"},
       {"threads", "N", running | compile, applyThreads,
        "Threads to run on and to pack weights with; by default one per core"},
@@ -351,6 +363,15 @@ ArrayRef<Flag> driver::getFlags() {
       {"tap", "NAME", compile | run | import, applyTap,
        "Add an output: a layer's name, hidden_states, or attention weights: "
        "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
+      {"load-pass-plugin", "FILE", compiling, applyMore<&Options::plugins>,
+       "Load passes from this shared library"},
+      {"insert", "POINT:PASSES", compiling, applyMore<&Options::insertions>,
+       "Run these passes too, at after-import, after-fusion, after-optimize, "
+       "before-tiling, after-tiling, before-bufferization, "
+       "after-bufferization or after-threads"},
+      {"validate", "", compile, applySwitch<&Options::validate>,
+       "Run every function before and after each pass; exit with 3 if one "
+       "changes an answer"},
       {"emit-stages", "DIR", compile, applyText<&Options::stagesDir>,
        "Also write every stage on the way into this folder"},
       {"locations", "", compile | import, applySwitch<&Options::locations>,

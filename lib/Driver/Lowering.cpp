@@ -7,6 +7,7 @@
 
 #include "Lowering.h"
 
+#include "Extensions.h"
 #include "Inspect.h"
 #include "OutputFile.h"
 
@@ -101,6 +102,8 @@ bool Lowering::runStage(
   // Pipelines mix passes on functions and on the module.
   passes.setNesting(mlir::OpPassManager::Nesting::Implicit);
   build(passes, pipeline);
+  if (validation)
+    validation->attach(passes);
   before = module->clone();
   unsigned errorsBefore = modules.getNumErrors();
   bool succeeded = false;
@@ -114,8 +117,12 @@ bool Lowering::runStage(
   if (std::optional<std::string> broken =
           llvm::sys::Process::GetEnv("ATTUNE_TEST_BREAK_STAGE"))
     succeeded &= *broken != name;
-  if (survived && succeeded)
-    return true;
+  if (survived && succeeded) {
+    if (!validation || validated->mismatches == 0)
+      return true;
+    code = ExitCode::Mismatch;
+    return false;
+  }
   // A model may ask for what cannot be had; IR that Attune made itself and
   // cannot lower is its own fault.
   bool refused = survived && modules.getNumErrors() > errorsBefore &&
@@ -143,6 +150,18 @@ bool Lowering::import(Entries entries) {
                 ExitCode::BadCommandLine);
   }
   pipeline.target = *target;
+
+  if (!loadExtensions(options, pipeline, report)) {
+    code = ExitCode::BadCommandLine;
+    return false;
+  }
+  if (options.validate) {
+    ValidationOptions allowed;
+    allowed.atol = options.atol;
+    allowed.rtol = options.rtol;
+    validated = std::make_shared<ValidationResult>();
+    validation.emplace(allowed, validated);
+  }
 
   report.beginStage("importing");
   module = modules.import(source, entries != Entries::Forward);

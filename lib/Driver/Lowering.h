@@ -13,6 +13,7 @@
 
 #include "attune/Pipelines/Pipelines.h"
 #include "attune/Target/CPU/CPUBackend.h"
+#include "attune/Validation/Validation.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -70,6 +71,8 @@ private:
   const ModelSource &source;
   Modules modules;
   PipelineOptions pipeline;
+  std::optional<Validation> validation; ///< with --validate
+  std::shared_ptr<ValidationResult> validated;
   mlir::OwningOpRef<mlir::ModuleOp> module, weights, before;
 };
 

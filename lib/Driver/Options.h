@@ -48,6 +48,10 @@ struct Options {
   bool locations = false;
   std::vector<std::string> taps;
 
+  // What others add to the compiler, and whether to trust it.
+  std::vector<std::string> plugins, insertions;
+  bool validate = false;
+
   // How it is said.
   bool timing = false;
   std::string format = "table"; ///< inspect, bench

@@ -21,12 +21,23 @@
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
 namespace attune {
 
+/// Adds what was asked for at this place.
+static void insert(OpPassManager &pm, const PipelineOptions &options,
+                   StringRef point) {
+  for (const Insertion &insertion : options.insertions)
+    if (insertion.point == point &&
+        failed(parsePassPipeline(insertion.passes, pm)))
+      llvm::report_fatal_error("an insertion that was not checked", false);
+}
+
 void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
+  insert(pm, options, "after-import");
   if (options.fusion == FusionMode::Auto) {
     FuseAttentionOptions fuse;
     fuse.explainFusion = options.explainFusion;
@@ -34,6 +45,7 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   } else {
     pm.addPass(createUnfuseAttention());
   }
+  insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
   PackWeightsOptions pack;
@@ -41,12 +53,14 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createPackWeights(pack));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  insert(pm, options, "after-optimize");
 }
 
 void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   const TargetDescription &target = options.target;
   // Sizes in terms of the functions' arguments, before ops turn into loops.
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
+  insert(pm, options, "before-tiling");
   if (options.fusion == FusionMode::Auto) {
     ConvertAttuneAttentionToOnlineOptions blocks;
     blocks.queryBlock = target.getQueryBlock();
@@ -70,6 +84,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  insert(pm, options, "after-tiling");
 }
 
 void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
@@ -78,6 +93,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
+  insert(pm, options, "before-bufferization");
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
   bufferize.functionBoundaryTypeConversion =
@@ -93,6 +109,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createFoldViews());
   pm.addPass(createCanonicalizerPass());
+  insert(pm, options, "after-bufferization");
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
@@ -102,6 +119,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());
+  insert(pm, options, "after-threads");
 }
 
 void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
@@ -128,6 +146,29 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass(scopes));
 }
 
+ArrayRef<StringRef> getInsertionPoints() {
+  static const StringRef points[] = {
+      "after-import",        "after-fusion", "after-optimize",
+      "before-tiling",       "after-tiling", "before-bufferization",
+      "after-bufferization", "after-threads"};
+  return points;
+}
+
+std::optional<Insertion> parseInsertion(StringRef text, std::string &problem) {
+  auto [point, passes] = text.split(':');
+  if (!llvm::is_contained(getInsertionPoints(), point) || passes.empty()) {
+    problem = "'" + text.str() + "' is no POINT:PASSES; points are " +
+              llvm::join(getInsertionPoints(), ", ");
+    return std::nullopt;
+  }
+  OpPassManager scratch(ModuleOp::getOperationName(),
+                        OpPassManager::Nesting::Implicit);
+  llvm::raw_string_ostream stream(problem);
+  if (failed(parsePassPipeline(passes, scratch, stream)))
+    return std::nullopt;
+  return Insertion{point.str(), passes.str()};
+}
+
 namespace {
 /// attune-opt gives a pipeline its target by name.
 struct TextOptions : PassPipelineOptions<TextOptions> {
@@ -136,6 +177,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                           llvm::cl::init("x86-64-v3")};
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse the attention ladder"),
                     llvm::cl::init(true)};
+  ListOption<std::string> insertions{
+      *this, "insert", llvm::cl::desc("Passes at a named point: POINT:PASSES")};
 
   PipelineOptions get() const {
     PipelineOptions options;
@@ -144,6 +187,13 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       options.target = *target;
     else
       llvm::report_fatal_error(llvm::Twine("unknown cpu ") + cpu, false);
+    for (const std::string &text : insertions) {
+      std::string problem;
+      if (auto insertion = parseInsertion(text, problem))
+        options.insertions.push_back(*insertion);
+      else
+        llvm::report_fatal_error(llvm::Twine(problem), false);
+    }
     return options;
   }
 };

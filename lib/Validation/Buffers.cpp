@@ -222,7 +222,7 @@ static bool runMetadata(Step &step) {
 static bool runPointer(Step &step) {
   const View &view = step.in[0].view();
   if (view.memory)
-    step.machine.exposed.push_back(view.memory);
+    step.machine.expose(view.memory.get());
   step.give(whole(reinterpret_cast<int64_t>(view.base)));
   return true;
 }

@@ -98,6 +98,7 @@ static bool runCast(Step &step) {
     const std::vector<Datum> &fields = itemsOf(step.in[0]).items;
     auto *view = new View;
     view->base = pointerOf(fields[1]);
+    view->memory = step.machine.owner(view->base, 0);
     view->offset = fields[2].integer();
     for (int64_t d = 0; d < type.getRank(); ++d) {
       view->shape.push_back(itemsOf(fields[3]).items[d].integer());
@@ -109,7 +110,7 @@ static bool runCast(Step &step) {
   if (isa<MemRefType>(from) && isa<LLVM::LLVMStructType>(to)) {
     const View &view = step.in[0].view();
     if (view.memory)
-      step.machine.exposed.push_back(view.memory);
+      step.machine.expose(view.memory.get());
     Datum result = makeEmpty(to);
     std::vector<Datum> &fields = itemsOf(result).items;
     fields[0] = fields[1] = pointerTo(view.base);
@@ -149,8 +150,7 @@ static bool runCall(Step &step) {
       return machine.outOfBounds(step,
                                  "asks for " + llvm::Twine(bytes) + " bytes");
     machine.frames.emplace_back(new Memory(bytes));
-    machine.exposed.push_back(machine.frames.back());
-    step.give(pointerTo(machine.frames.back()->bytes.data()));
+    step.give(machine.expose(machine.frames.back().get()));
     return machine.spend(step, bytes / 64);
   }
   if (name == "attune_rt_frame_pop") {

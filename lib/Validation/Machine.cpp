@@ -7,6 +7,8 @@
 
 #include "Machine.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 using namespace attune;
 using namespace attune::validation;
 using namespace mlir;
@@ -29,9 +31,9 @@ struct Machine::Code {
 static const Handlers &allHandlers() {
   static const Handlers handlers = [] {
     Handlers all;
-    for (auto add :
-         {addControl, addArith, addMath, addTensor, addLinalg, addVector,
-          addMemRef, addLLVM, addAttention, addLinear, addTokens, addRecurrent})
+    for (auto add : {addControl, addArith, addMath, addTensor, addLinalg,
+                     addVector, addMemRef, addLLVM, addPointers, addAttention,
+                     addLinear, addTokens, addRecurrent})
       add(all);
     return all;
   }();
@@ -58,7 +60,23 @@ void Machine::reset(int64_t work) {
   depth = 0;
   linalgIndices.clear();
   frames.clear();
+  globals.clear();
   exposed.clear();
+}
+
+Datum Machine::expose(Memory *memory) {
+  const uint8_t *base = memory->bytes.data();
+  exposed[base] = memory;
+  return Datum(whole(reinterpret_cast<int64_t>(base)));
+}
+
+Memory *Machine::owner(const uint8_t *place, int64_t count) const {
+  auto after = exposed.upper_bound(place);
+  if (after == exposed.begin())
+    return nullptr;
+  Memory *memory = std::prev(after)->second.get();
+  const uint8_t *end = memory->bytes.data() + memory->bytes.size();
+  return place + count <= end ? memory : nullptr;
 }
 
 bool Machine::spend(Step &step, int64_t work) {
@@ -81,6 +99,9 @@ Machine::Code &Machine::compile(Block &block) {
   for (BlockArgument argument : block.getArguments())
     code->arguments.push_back(slotOf(argument));
   for (Operation &op : block) {
+    // What nobody uses needs no value, and none that passes must keep.
+    if (isOpTriviallyDead(&op))
+      continue;
     Instruction instruction;
     instruction.op = &op;
     auto known = allHandlers().find(op.getName().getStringRef());

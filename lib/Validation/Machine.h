@@ -15,6 +15,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -100,10 +101,12 @@ public:
   /// Where the next block goes to, of a branch that was just run.
   mlir::Block *nextBlock = nullptr;
   llvm::StringMap<Datum> globals;
-  /// Frames of attune_rt_frame_push, by size.
+  /// Frames of attune_rt_frame_push.
   std::vector<llvm::IntrusiveRefCntPtr<Memory>> frames;
-  /// Every block of memory whose address became a number, so that it lives on.
-  std::vector<llvm::IntrusiveRefCntPtr<Memory>> exposed;
+  /// The address of a block of memory as a number; the block lives on.
+  Datum expose(Memory *memory);
+  /// The exposed block that has these bytes, or null.
+  Memory *owner(const uint8_t *place, int64_t count) const;
 
   /// Called with each result, if set: a trace.
   void (*onResult)(void *, mlir::Operation *, llvm::ArrayRef<Datum>) = nullptr;
@@ -120,6 +123,7 @@ private:
   std::vector<Datum> values;
   llvm::StringMap<Datum> weights;
   Datum weightBytes;
+  std::map<const uint8_t *, llvm::IntrusiveRefCntPtr<Memory>> exposed;
   int depth = 0;
 };
 
@@ -133,6 +137,7 @@ void addLinalg(Handlers &);
 void addVector(Handlers &);
 void addMemRef(Handlers &);
 void addLLVM(Handlers &);
+void addPointers(Handlers &);
 void addAttention(Handlers &);
 void addLinear(Handlers &);
 void addTokens(Handlers &);

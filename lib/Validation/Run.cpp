@@ -7,7 +7,11 @@
 
 #include "Run.h"
 
+#include "Pointers.h"
+
 #include "Attune/AttuneDialect.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -38,6 +42,32 @@ Signature::Signature(FunctionOpInterface func)
   for (unsigned i = 0; i < numArguments; ++i)
     if (isa<MemRefType>(func.getArgumentTypes()[i]))
       written.push_back({i, ("argument " + Twine(i)).str()});
+}
+
+void Signature::findRoles(FunctionOpInterface func) const {
+  roles.clear();
+  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
+    roles.push_back({type, argument(func, i, "attune.name").str()});
+  auto bytes =
+      roles.empty() ? MemRefType() : dyn_cast<MemRefType>(roles.front().type);
+  auto module = func->getParentOfType<ModuleOp>();
+  first = roles.size() > numArguments && bytes && bytes.getRank() == 1 &&
+          bytes.getElementType().isInteger(8) &&
+          !module.getOps<WeightOp>().empty();
+}
+
+/// The result of an earlier run that an argument is for: the one of its name,
+/// or of its place if it has none.
+static const Output *findResult(const Outputs *outputs, StringRef name,
+                                size_t number) {
+  if (!outputs)
+    return nullptr;
+  for (const Output &output : *outputs)
+    if (output.name == name && output.value.box)
+      return &output;
+  bool known =
+      name.empty() && number < outputs->size() && (*outputs)[number].value.box;
+  return known ? &(*outputs)[number] : nullptr;
 }
 
 /// Whether an array can be a value of the type.
@@ -80,45 +110,41 @@ std::optional<Outputs> validation::run(Machine &machine,
     machine.fail(func, Failure::Unsupported, why);
     return std::nullopt;
   };
-  auto types = func.getArgumentTypes();
   // The weights come first, then what was there, then results.
-  std::vector<Datum> bound;
-  unsigned first = 0;
-  auto bytes = types.empty() ? MemRefType() : dyn_cast<MemRefType>(types[0]);
-  if (types.size() > args.size() && bytes && bytes.getRank() == 1 &&
-      bytes.getElementType().isInteger(8) &&
-      !machine.getModule().getOps<WeightOp>().empty()) {
-    bound.push_back(machine.getWeightBytes());
-    first = 1;
-  }
-  if (types.size() < first + args.size())
+  bool lowered = isa<LLVM::LLVMFuncOp>(func);
+  if (!lowered)
+    signature.findRoles(func);
+  const std::vector<Signature::Role> &roles = signature.roles;
+  unsigned first = signature.first;
+  if (roles.size() < first + args.size())
     return unknown("takes fewer arguments than before");
-  for (size_t i = 0; i < args.size(); ++i) {
-    std::optional<Datum> value = bind(types[first + i], args[i].value);
+  std::vector<Datum> bound;
+  for (size_t i = 0; i < roles.size(); ++i) {
+    std::optional<Datum> value;
+    if (i < first)
+      value = machine.getWeightBytes();
+    else if (i < first + args.size())
+      value = bind(roles[i].type, args[i - first].value);
+    else if (const Output *model =
+                 findResult(like, roles[i].name, i - first - args.size()))
+      value = bind(roles[i].type, makeArray(model->value.array().shape,
+                                            poison(model->element)));
     if (!value)
       return unknown("takes other arguments than before");
     bound.push_back(std::move(*value));
   }
-  for (size_t i = bound.size(); i < types.size(); ++i) {
-    StringRef name = argument(func, i, "attune.name");
-    const Output *model = nullptr;
-    for (size_t o = 0; like && o < like->size(); ++o)
-      if ((*like)[o].name == name)
-        model = &(*like)[o];
-    // Results without names come in their order.
-    size_t number = i - first - args.size();
-    if (!model && like && name.empty() && number < like->size())
-      model = &(*like)[number];
-    if (!model || !model->value.box)
-      return unknown("takes an argument that is no result of before");
-    auto value = bind(types[i], makeArray(model->value.array().shape,
-                                          poison(model->element)));
-    if (!value)
-      return unknown("takes other results than before");
-    bound.push_back(std::move(*value));
-  }
 
   std::vector<Datum> passed = bound;
+  if (lowered) {
+    passed.clear();
+    for (auto [role, value] : llvm::zip(roles, bound))
+      if (isa<MemRefType>(role.type))
+        appendDescriptor(machine, value.view(), passed);
+      else
+        passed.push_back(value);
+    if (passed.size() != func.getNumArguments())
+      return unknown("takes other arguments than before");
+  }
   llvm::SmallVector<Datum> results;
   if (!machine.call(func, passed, results))
     return std::nullopt;
@@ -129,29 +155,36 @@ std::optional<Outputs> validation::run(Machine &machine,
         {name.str(), getElementTypeOrSelf(type), read(type, value)});
   };
   // Results that are left are those that are no memory, if some are gone.
-  bool all = func.getNumResults() == signature.results.size();
+  size_t left = results.size();
+  bool all = left == signature.results.size();
   unsigned next = 0;
   for (size_t r = 0; r < signature.results.size(); ++r) {
-    bool memory = isa<ShapedType>(signature.resultTypes[r]);
-    if (all || (!memory && next < func.getNumResults())) {
-      add(signature.results[r], func.getResultTypes()[next], results[next]);
+    Type type = signature.resultTypes[r];
+    bool memory = isa<ShapedType>(type);
+    if (lowered && left == 1 && !memory && results[0].box)
+      return unknown("returns several numbers");
+    if (lowered && memory && all)
+      return unknown("returns memory");
+    if (all || (!memory && next < left)) {
+      add(signature.results[r], lowered ? type : func.getResultTypes()[next],
+          results[next]);
       ++next;
       continue;
     }
     // A cache stays in its argument, other results have one of their own.
-    size_t place = types.size();
-    for (size_t i = types.size(); i-- > first;)
-      if (argument(func, i, "attune.name") == signature.results[r] &&
-          isa<MemRefType>(types[i]))
-        place = std::min(place, i);
-    if (place == types.size() && types.size() > first + args.size() + r)
+    size_t place = roles.size();
+    for (size_t i = roles.size(); i-- > first;)
+      if (roles[i].name == signature.results[r] &&
+          isa<MemRefType>(roles[i].type))
+        place = i;
+    if (place == roles.size())
       place = first + args.size() + r;
-    if (place >= types.size())
+    if (place >= roles.size())
       return unknown("has lost '" + signature.results[r] + "'");
-    add(signature.results[r], types[place], bound[place]);
+    add(signature.results[r], roles[place].type, bound[place]);
   }
   for (auto [number, name] : signature.written)
-    add(name, types[first + number], bound[first + number]);
+    add(name, roles[first + number].type, bound[first + number]);
   return outputs;
 }
 

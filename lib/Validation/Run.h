@@ -25,11 +25,20 @@ using Outputs = std::vector<Output>;
 /// arguments, drop them and put weights in front; this tells what is what.
 struct Signature {
   explicit Signature(mlir::FunctionOpInterface func);
+  void findRoles(mlir::FunctionOpInterface func) const;
   size_t numArguments;
   std::vector<std::string> results;
   std::vector<mlir::Type> resultTypes;
-  /// Arguments that are buffers from the start, or caches: written to.
+  /// Arguments that are buffers from the start: written to.
   std::vector<std::pair<unsigned, std::string>> written;
+  /// What the arguments were when they last had types that tell; LLVM's
+  /// functions take bare numbers.
+  struct Role {
+    mlir::Type type;
+    std::string name;
+  };
+  mutable std::vector<Role> roles;
+  mutable unsigned first = 0; ///< the first role behind the weights
 };
 
 /// Calls `func`, as it is now, on arguments as they were made. `like` has the

@@ -7,7 +7,7 @@
 
 #include "Trace.h"
 
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <cmath>
 #include <cstdio>
@@ -17,13 +17,17 @@ using namespace attune::validation;
 using namespace mlir;
 
 namespace {
-/// Floating-point tensors by the place in the source that made them.
+/// Floating-point tensors in the order in which they were made, and by the
+/// place in the source that they come from and their size.
 struct Trace {
   struct Entry {
     Operation *op;
     Datum value;
+    std::pair<Attribute, size_t> key;
+    size_t number; ///< of this place and size
   };
-  llvm::MapVector<Attribute, std::vector<Entry>> entries;
+  std::vector<Entry> entries;
+  llvm::DenseMap<std::pair<Attribute, size_t>, llvm::SmallVector<size_t>> at;
 };
 } // namespace
 
@@ -47,9 +51,13 @@ static void record(void *state, Operation *op, llvm::ArrayRef<Datum> results) {
     if (!tensor || !isa<FloatType>(tensor.getElementType()) || !place ||
         value.array().data.empty())
       continue;
+    auto *trace = static_cast<Trace *>(state);
+    std::pair<Attribute, size_t> key{place, value.array().data.size()};
+    auto &numbers = trace->at[key];
     // A value's own memory may be written over later: keep a copy.
-    static_cast<Trace *>(state)->entries[place].push_back(
-        {op, Datum(new Array(value.array()))});
+    trace->entries.push_back(
+        {op, Datum(new Array(value.array())), key, numbers.size()});
+    numbers.push_back(trace->entries.size() - 1);
   }
 }
 
@@ -100,18 +108,17 @@ validation::findPlace(ModuleOp before, ModuleOp after, StringRef name,
     return std::nullopt;
   // What it did before it failed is worth as much.
   traceRun(after, name, signature, args, like, budget, now);
-  for (auto &[place, entries] : old.entries) {
-    auto other = now.entries.find(place);
-    if (other == now.entries.end())
+  for (const Trace::Entry &want : old.entries) {
+    auto found = now.at.find(want.key);
+    size_t before = old.at[want.key].size();
+    // An op in a loop is there several times, and may have become several
+    // steps: the last of them is what it was.
+    if (found == now.at.end() || found->second.size() % before != 0)
       continue;
-    const Trace::Entry &want = entries.back();
-    const Trace::Entry *got = nullptr;
-    for (const Trace::Entry &entry : other->second)
-      if (entry.value.array().data.size() == want.value.array().data.size())
-        got = &entry;
-    if (!got)
-      continue;
-    if (auto text = differ(want.value.array(), got->value.array(), tolerance))
+    size_t steps = found->second.size() / before;
+    const Trace::Entry &got =
+        now.entries[found->second[(want.number + 1) * steps - 1]];
+    if (auto text = differ(want.value.array(), got.value.array(), tolerance))
       return Place{want.op->getLoc(), want.op->getName().getStringRef().str(),
                    *text};
   }

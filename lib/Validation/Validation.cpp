@@ -141,14 +141,16 @@ struct Watched {
   bool done = false;
 };
 
-class Validator final : public PassInstrumentation {
+} // namespace
+
+class Validation::Watch {
 public:
-  Validator(const ValidationOptions &options,
-            std::shared_ptr<ValidationResult> result)
+  Watch(const ValidationOptions &options,
+        std::shared_ptr<ValidationResult> result)
       : options(options), result(std::move(result)) {}
 
-  void runBeforePass(Pass *pass, Operation *op) override;
-  void runAfterPass(Pass *pass, Operation *op) override;
+  void runBeforePass(Pass *pass, Operation *op);
+  void runAfterPass(Pass *pass, Operation *op);
 
 private:
   void start(ModuleOp module);
@@ -174,7 +176,6 @@ private:
   llvm::MapVector<StringAttr, Watched> functions;
   std::optional<OperationFingerPrint> fingerprint;
 };
-} // namespace
 
 static std::string nameOf(Pass *pass) {
   return (pass->getArgument().empty() ? pass->getName() : pass->getArgument())
@@ -191,7 +192,7 @@ static ModuleOp moduleOf(Operation *op) {
   return module ? module : op->getParentOfType<ModuleOp>();
 }
 
-void Validator::start(ModuleOp module) {
+void Validation::Watch::start(ModuleOp module) {
   current = module;
   functions.clear();
   tolerance = findTolerance(module);
@@ -230,7 +231,7 @@ void Validator::start(ModuleOp module) {
   }
 }
 
-void Validator::runBeforePass(Pass *pass, Operation *op) {
+void Validation::Watch::runBeforePass(Pass *pass, Operation *op) {
   ModuleOp module = moduleOf(op);
   if (isAdaptor(pass) || !module)
     return;
@@ -239,7 +240,7 @@ void Validator::runBeforePass(Pass *pass, Operation *op) {
   fingerprint.emplace(op);
 }
 
-void Validator::runAfterPass(Pass *pass, Operation *op) {
+void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
   ModuleOp module = moduleOf(op);
   if (isAdaptor(pass) || !module || module != current)
     return;
@@ -258,8 +259,8 @@ void Validator::runAfterPass(Pass *pass, Operation *op) {
   }
 }
 
-void Validator::judge(Pass *pass, ModuleOp module, FunctionOpInterface func,
-                      Watched &watched) {
+void Validation::Watch::judge(Pass *pass, ModuleOp module,
+                              FunctionOpInterface func, Watched &watched) {
   Machine machine(module);
   bool judged = true;
   for (Checked &checked : watched.cases) {
@@ -278,9 +279,9 @@ void Validator::judge(Pass *pass, ModuleOp module, FunctionOpInterface func,
 }
 
 /// Whether there was an answer to compare.
-bool Validator::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
-                          FunctionOpInterface func, Watched &watched,
-                          Checked &checked) {
+bool Validation::Watch::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
+                                  FunctionOpInterface func, Watched &watched,
+                                  Checked &checked) {
   // What was defined, took some of the budget: a little more is no bug.
   machine.reset(4 * options.budget);
   auto outputs =
@@ -296,7 +297,6 @@ bool Validator::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
         " cannot be run: " + machine.message);
     return false;
   }
-  ++result->comparisons;
   auto mismatch =
       compare(checked.before, *outputs, checked.check, tolerance, nullptr);
   if (mismatch) {
@@ -311,9 +311,9 @@ bool Validator::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
   return true;
 }
 
-std::optional<Outputs> Validator::moved(const Watched &watched,
-                                        const Checked &checked,
-                                        StringRef name) {
+std::optional<Outputs> Validation::Watch::moved(const Watched &watched,
+                                                const Checked &checked,
+                                                StringRef name) {
   auto before = watched.module->get().lookupSymbol<FunctionOpInterface>(name);
   Machine machine(watched.module->get());
   machine.reset(4 * options.budget);
@@ -322,10 +322,10 @@ std::optional<Outputs> Validator::moved(const Watched &watched,
              &checked.before);
 }
 
-void Validator::report(Pass *pass, ModuleOp module, FunctionOpInterface func,
-                       const Watched &watched, const Checked &checked,
-                       const std::string &what, Operation *culprit,
-                       const Mismatch *mismatch) {
+void Validation::Watch::report(Pass *pass, ModuleOp module,
+                               FunctionOpInterface func, const Watched &watched,
+                               const Checked &checked, const std::string &what,
+                               Operation *culprit, const Mismatch *mismatch) {
   const_cast<Watched &>(watched).done = true;
   ++result->mismatches;
   std::string passes = "'" + nameOf(pass) + "'";
@@ -353,10 +353,30 @@ void Validator::report(Pass *pass, ModuleOp module, FunctionOpInterface func,
         << "by '" << culprit->getName().getStringRef() << "'";
 }
 
-void attune::addValidation(PassManager &passes,
-                           const ValidationOptions &options,
-                           std::shared_ptr<ValidationResult> result) {
+namespace {
+/// A pass manager owns one of these; what they see goes to one place.
+template <typename Watch>
+class Instrumentation final : public PassInstrumentation {
+public:
+  explicit Instrumentation(std::shared_ptr<Watch> watch)
+      : watch(std::move(watch)) {}
+  void runBeforePass(Pass *pass, Operation *op) override {
+    watch->runBeforePass(pass, op);
+  }
+  void runAfterPass(Pass *pass, Operation *op) override {
+    watch->runAfterPass(pass, op);
+  }
+
+private:
+  std::shared_ptr<Watch> watch;
+};
+} // namespace
+
+Validation::Validation(const ValidationOptions &options,
+                       std::shared_ptr<ValidationResult> result)
+    : watch(std::make_shared<Watch>(options, std::move(result))) {}
+
+void Validation::attach(PassManager &passes) {
   passes.getContext()->disableMultithreading();
-  passes.addInstrumentation(
-      std::make_unique<Validator>(options, std::move(result)));
+  passes.addInstrumentation(std::make_unique<Instrumentation<Watch>>(watch));
 }

@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
   config.setPassPipelineSetupFn([&](mlir::PassManager &passes) {
     if (mlir::failed(withoutValidation.setupPassPipeline(passes)))
       return mlir::failure();
-    addValidation(passes, options, result);
+    Validation(options, result).attach(passes);
     return mlir::success();
   });
   std::string problem;

@@ -12,6 +12,10 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 /// The only room that knows the order of passes. Each stage starts from what
 /// the one before it gives.
 namespace attune {
@@ -21,10 +25,25 @@ enum class FusionMode {
   Off,  ///< the reference path: every rung of the ladder on its own
 };
 
+/// Passes of somebody else at a named place: `point:passes`, the passes as
+/// `--pass-pipeline` has them.
+struct Insertion {
+  std::string point, passes;
+};
+
+/// The places, in their order.
+llvm::ArrayRef<llvm::StringRef> getInsertionPoints();
+
+/// Reads `point:passes`. Fails with a message if there is no such place or if
+/// the passes cannot be read; plugins must be loaded by then.
+std::optional<Insertion> parseInsertion(llvm::StringRef text,
+                                        std::string &problem);
+
 struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
   TargetDescription target;   ///< decides tile sizes
+  std::vector<Insertion> insertions;
 };
 
 /// attune as imported -> attune as optimised: attention fused, feed-forward

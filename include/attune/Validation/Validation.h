@@ -38,16 +38,27 @@ struct ValidationOptions {
 std::optional<std::string> parseValidationOptions(llvm::StringRef text,
                                                   ValidationOptions &options);
 
-/// What validation found, for who set it up.
+/// What was found, for as long as anybody wants to know.
 struct ValidationResult {
-  unsigned mismatches = 0;
-  unsigned comparisons = 0; ///< of one function on one input, after one pass
+  unsigned mismatches = 0; ///< functions that a pass changed
 };
 
-/// Makes `passes` validate itself and reports mismatches as errors. Turns the
-/// context's threads off: a function is run while nobody rewrites another.
-void addValidation(mlir::PassManager &passes, const ValidationOptions &options,
-                   std::shared_ptr<ValidationResult> result);
+/// Follows the functions of one module through any number of pass managers,
+/// which keep what they need of it.
+class Validation {
+public:
+  Validation(const ValidationOptions &options,
+             std::shared_ptr<ValidationResult> result);
+
+  /// Makes `passes` report the first pass that changes an answer, as an error.
+  /// Turns the context's threads off: a function is run while nobody rewrites
+  /// another.
+  void attach(mlir::PassManager &passes);
+
+private:
+  class Watch;
+  std::shared_ptr<Watch> watch;
+};
 
 } // namespace attune
 
