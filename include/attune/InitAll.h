@@ -12,6 +12,7 @@
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Pipelines/Pipelines.h"
+#include "attune/Target/PTX/Passes.h"
 #include "attune/Transforms/Passes.h"
 
 namespace attune {
@@ -19,6 +20,7 @@ namespace attune {
 /// Registers the attune dialect and its external interface models.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<AttuneDialect>();
+  registerPTXTranslations(registry);
 }
 
 /// Registers every pass and named pipeline of Attune.
@@ -26,6 +28,7 @@ inline void registerAllPasses() {
   registerAttuneTransformsPasses();
   registerAttuneConversionPasses();
   registerAttuneCodegenPasses();
+  registerAttunePTXPasses();
   registerPipelines();
 }
 

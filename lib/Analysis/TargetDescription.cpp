@@ -22,10 +22,15 @@ namespace attune {
 // Attention works on score blocks of queries x keys. 64 keys of 128 channels
 // are 32 KiB packed, which leaves half of a small second-level cache to the
 // rest.
+// On a GPU a tile is one thread's, and so is its scratch.
 int64_t TargetDescription::getQueryBlock() const {
+  if (!gpu.empty())
+    return getTileRows();
   return getTileRows() * std::max<int64_t>(1, 48 / getTileRows());
 }
 int64_t TargetDescription::getKeyBlock() const {
+  if (!gpu.empty())
+    return getTileColumns();
   return std::max<int64_t>(getTileColumns(), 64);
 }
 
@@ -114,6 +119,40 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
     return target;
   }
   return std::nullopt;
+}
+
+namespace {
+/// The oldest PTX version that has all of a chip's instructions: older drivers
+/// read it too.
+struct Gpu {
+  const char *chip, *ptx;
+};
+constexpr Gpu gpus[] = {{"sm_80", "+ptx70"},   {"sm_86", "+ptx71"},
+                        {"sm_87", "+ptx74"},   {"sm_89", "+ptx78"},
+                        {"sm_90", "+ptx78"},   {"sm_90a", "+ptx80"},
+                        {"sm_100", "+ptx86"},  {"sm_100a", "+ptx86"},
+                        {"sm_120", "+ptx87"},  {"sm_120a", "+ptx87"}};
+} // namespace
+
+bool addGpu(TargetDescription &target, const std::string &chip) {
+  if (ptxFeature(chip).empty())
+    return false;
+  target.gpu = chip;
+  return true;
+}
+
+std::string ptxFeature(const std::string &chip) {
+  for (const Gpu &gpu : gpus)
+    if (chip == gpu.chip)
+      return gpu.ptx;
+  return "";
+}
+
+std::vector<std::string> listGpus() {
+  std::vector<std::string> names;
+  for (const Gpu &gpu : gpus)
+    names.push_back(gpu.chip);
+  return names;
 }
 
 std::vector<std::string> listTargets() {

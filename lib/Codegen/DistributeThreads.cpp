@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Codegen/Passes.h"
+#include "attune/Codegen/SequentialRuns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -41,15 +41,15 @@ struct DistributeThreads final
         loops.push_back(op);
         return WalkResult::skip();
       });
-      SmallVector<Run> runs;
-      if (failed(findRuns(func.getBody().front(), runs)))
+      SmallVector<SequentialRun> runs;
+      if (failed(findSequentialRuns(func, runs)))
         return signalPassFailure();
       if (loops.empty() && runs.empty())
         continue;
       OpBuilder b = OpBuilder::atBlockBegin(&func.getBody().front());
       thread = call(b, func.getLoc(), "attune_rt_thread");
       numThreads = call(b, func.getLoc(), "attune_rt_num_threads");
-      for (Run &run : runs)
+      for (SequentialRun &run : runs)
         giveToFirstThread(run);
       for (Operation *loop : loops) {
         if (auto forall = dyn_cast<scf::ForallOp>(loop)) {
@@ -75,102 +75,7 @@ struct DistributeThreads final
     }
   }
 
-  //===--------------------------------------------------------------------===//
-  // Code outside parallel loops
-  //===--------------------------------------------------------------------===//
-
-  /// Operations of one block, from the first that writes to the last. Every
-  /// thread runs what is outside parallel loops; a write there would race with
-  /// a faster thread's next step. A parallel loop of one iteration is folded
-  /// into such code.
-  struct Run {
-    SmallVector<Operation *> ops;
-  };
-
-  static bool isParallelStep(Operation *op) {
-    return isa<scf::ForallOp, scf::ParallelOp, func::CallOp>(op);
-  }
-  static bool holdsParallelStep(Operation *op) {
-    return op
-        ->walk([](Operation *inner) {
-          return isParallelStep(inner) ? WalkResult::interrupt()
-                                       : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-  static bool writes(Operation *op) {
-    return op
-        ->walk([](Operation *inner) {
-          auto effects = dyn_cast<MemoryEffectOpInterface>(inner);
-          bool write = effects && effects.hasEffect<MemoryEffects::Write>();
-          return write ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-
-  LogicalResult findRuns(Block &block, SmallVectorImpl<Run> &runs) {
-    SmallVector<Operation *> sinceStep;
-    auto close = [&]() -> LogicalResult {
-      auto begin = llvm::find_if(sinceStep, writes);
-      auto end = llvm::find_if(llvm::reverse(sinceStep), writes).base();
-      if (begin != sinceStep.end()) {
-        Run run;
-        run.ops.assign(begin, end);
-        if (failed(shareResults(run)))
-          return failure();
-        runs.push_back(std::move(run));
-      }
-      sinceStep.clear();
-      return success();
-    };
-    for (Operation &op : block.without_terminator()) {
-      if (!holdsParallelStep(&op)) {
-        sinceStep.push_back(&op);
-        continue;
-      }
-      if (failed(close()))
-        return failure();
-      if (isParallelStep(&op))
-        continue;
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          if (failed(findRuns(inner, runs)))
-            return failure();
-    }
-    return close();
-  }
-
-  /// What code behind the run reads of it must be there on every thread: sizes
-  /// and the like move in front of it.
-  LogicalResult shareResults(Run &run) {
-    SmallPtrSet<Operation *, 16> inside(run.ops.begin(), run.ops.end());
-    SmallPtrSet<Operation *, 16> shared;
-    SmallVector<Operation *> kept;
-    auto usedBehind = [&](Operation *op) {
-      return llvm::any_of(op->getUsers(), [&](Operation *user) {
-        Operation *above = op->getBlock()->findAncestorOpInBlock(*user);
-        return !inside.contains(above) || shared.contains(above);
-      });
-    };
-    for (Operation *op : llvm::reverse(run.ops)) {
-      if (!usedBehind(op) && !isa<memref::AllocaOp>(op)) {
-        kept.push_back(op);
-        continue;
-      }
-      if (!isMemoryEffectFree(op) && !isa<memref::AllocaOp>(op))
-        return op->emitOpError("writes outside a parallel loop");
-      shared.insert(op);
-    }
-    // The writers at least are kept.
-    Operation *front = kept.back();
-    for (Operation *op : run.ops)
-      if (shared.contains(op) && front->isBeforeInBlock(op))
-        op->moveBefore(front);
-    run.ops.assign(kept.rbegin(), kept.rend());
-    return success();
-  }
-
-  void giveToFirstThread(Run &run) {
+  void giveToFirstThread(SequentialRun &run) {
     Operation *front = run.ops.front();
     Location loc = front->getLoc();
     OpBuilder b(front);

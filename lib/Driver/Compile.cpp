@@ -12,6 +12,8 @@
 #include "Verbs.h"
 #include "WeightsForProduct.h"
 
+#include "attune/Target/PTX/PTXBackend.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -24,7 +26,8 @@ static Emit chooseEmit(const Options &options) {
     return *options.emit;
   static const std::pair<llvm::StringRef, Emit> suffixes[] = {
       {".json", Emit::Json}, {".mlir", Emit::Mlir}, {".ll", Emit::Llvm},
-      {".s", Emit::Asm},     {".o", Emit::Obj},     {".so", Emit::So}};
+      {".s", Emit::Asm},     {".ptx", Emit::Ptx},   {".cubin", Emit::Cubin},
+      {".o", Emit::Obj},     {".so", Emit::So}};
   for (auto [suffix, emit] : suffixes)
     if (llvm::StringRef(options.output).ends_with(suffix))
       return emit;
@@ -79,6 +82,10 @@ std::optional<std::string> Compiler::makeText() {
     return print();
   if (!lowering.lowerToLLVM())
     return std::nullopt;
+  if (emit == Emit::Ptx)
+    return getDeviceCode(lowering.getModule()).ptx;
+  if (emit == Emit::Cubin)
+    return lowering.assembleKernels(/*required=*/true);
   std::optional<CPUModule> translated = lowering.translate();
   if (!translated)
     return std::nullopt;
@@ -179,10 +186,10 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
 
 ExitCode driver::runCompile(const Options &options, Report &report) {
   Emit emit = chooseEmit(options);
-  if (emit >= Emit::Obj && (options.output.empty() || options.output == "-"))
+  if (emit >= Emit::Cubin && (options.output.empty() || options.output == "-"))
     return report.fail(
         "'compile' needs -o OUT for the file to write; only text goes to "
-        "stdout (--emit=json, mlir, tensor, loops, llvm or asm)",
+        "stdout (--emit=json, mlir, tensor, loops, llvm, asm or ptx)",
         ExitCode::BadCommandLine);
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)

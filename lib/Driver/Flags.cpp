@@ -7,6 +7,8 @@
 
 #include "Flags.h"
 
+#include "attune/Analysis/TargetDescription.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -26,8 +28,9 @@ StringRef driver::getName(Verb verb) {
 }
 
 StringRef driver::getName(Emit emit) {
-  static const StringRef names[] = {"json", "mlir", "tensor", "loops", "llvm",
-                                    "asm",  "obj",  "so",     "exe"};
+  static const StringRef names[] = {"json", "mlir",  "tensor", "loops",
+                                    "llvm", "asm",   "ptx",    "cubin",
+                                    "obj",  "so",    "exe"};
   return names[unsigned(emit)];
 }
 
@@ -82,19 +85,8 @@ static std::optional<size_t> pickWord(const Flag &flag, StringRef value,
   return std::nullopt;
 }
 
-static bool noCudaBackend(const Flag &flag, StringRef value,
-                          std::string &problem) {
-  problem = (flag.spelling() + "=" + value +
-             " needs a CUDA backend, which this build does not have; it "
-             "compiles for cpu")
-                .str();
-  return false;
-}
-
 static bool applyEmit(const Flag &flag, StringRef value, Options &options,
                       std::string &problem) {
-  if (value == "ptx" || value == "cubin")
-    return noCudaBackend(flag, value, problem);
   SmallVector<StringRef> words;
   bool import = options.verb == Verb::Import;
   for (unsigned i = 0; i <= unsigned(import ? Emit::Mlir : Emit::Exe); ++i)
@@ -105,11 +97,19 @@ static bool applyEmit(const Flag &flag, StringRef value, Options &options,
   return index.has_value();
 }
 
-static bool applyTarget(const Flag &flag, StringRef value, Options &,
+static bool applyTarget(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
-  if (value == "cuda")
-    return noCudaBackend(flag, value, problem);
-  return pickWord(flag, value, {"cpu"}, problem).has_value();
+  auto index = pickWord(flag, value, {"cpu", "cuda"}, problem);
+  options.cuda = index == 1;
+  return index.has_value();
+}
+
+static bool applyGpu(const Flag &flag, StringRef value, Options &options,
+                     std::string &problem) {
+  std::vector<std::string> names = listGpus();
+  SmallVector<StringRef> words(names.begin(), names.end());
+  options.gpu = value.str();
+  return pickWord(flag, value, words, problem).has_value();
 }
 
 static bool applyDType(const Flag &flag, StringRef value, Options &options,
@@ -294,8 +294,8 @@ ArrayRef<Flag> driver::getFlags() {
        "Write the result here; it appears whole or not at all"},
       {"emit", "KIND", compile, applyEmit,
        "What to write: json, mlir (as imported), tensor, loops, llvm, asm, "
-       "obj, so, exe; by default what OUT's suffix says (.json .mlir .ll .s .o "
-       ".so), else exe"},
+       "ptx, cubin, obj, so, exe; by default what OUT's suffix says (.json "
+       ".mlir .ll .s .ptx .cubin .o .so), else exe"},
       {"emit", "KIND", import, applyEmit,
        "What to write: json (default) or mlir"},
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
@@ -348,7 +348,11 @@ ArrayRef<Flag> driver::getFlags() {
        "Threads to run on and to pack weights with; by default one per core"},
       {"memory-limit", "SIZE", run | generate | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
-      {"target", "TARGET", compiling, applyTarget, "cpu"},
+      {"target", "TARGET", compiling, applyTarget,
+       "cpu (default) or cuda: kernels for an NVIDIA GPU, and what starts them"},
+      {"gpu", "GPU", compiling, applyGpu,
+       "With --target=cuda: sm_80 (default), sm_90a, sm_100 and the like; one "
+       "without a letter runs on later GPUs, too"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
       {"dtype", "TYPE", compiling | inspect | import, applyDType,
@@ -385,6 +389,17 @@ ArrayRef<Flag> driver::getFlags() {
 }
 
 bool driver::checkOptions(Options &options, std::string &problem) {
+  StringRef output = options.output;
+  bool byName = !options.emit && options.verb == Verb::Compile &&
+                (output.ends_with(".ptx") || output.ends_with(".cubin"));
+  options.cuda |=
+      byName || options.emit == Emit::Ptx || options.emit == Emit::Cubin;
+  if (!options.cuda && !options.gpu.empty()) {
+    problem = "--gpu needs --target=cuda";
+    return false;
+  }
+  if (options.gpu.empty())
+    options.gpu = "sm_80";
   options.team.threads = options.threads;
   runtime::Error error;
   if (options.verb == Verb::Run) {

@@ -13,6 +13,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Support/Version.h"
+#include "attune/Target/PTX/PTXBackend.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -150,6 +151,8 @@ bool Lowering::import(Entries entries) {
                 ExitCode::BadCommandLine);
   }
   pipeline.target = *target;
+  if (options.cuda)
+    addGpu(pipeline.target, options.gpu);
 
   if (!loadExtensions(options, pipeline, report)) {
     code = ExitCode::BadCommandLine;
@@ -267,9 +270,32 @@ bool Lowering::lowerToLoops() {
 }
 
 bool Lowering::lowerToLLVM() {
-  return runStage("making LLVM's dialect", buildLLVMPipeline,
-                  /*mayRefuse=*/false) &&
-         dumpModule("5-llvm.mlir");
+  if (!runStage("making LLVM's dialect", buildLLVMPipeline,
+                /*mayRefuse=*/false) ||
+      !dumpModule("5-llvm.mlir"))
+    return false;
+  return !options.cuda || dump("5-kernels.ptx", getDeviceCode(*module).ptx);
+}
+
+std::optional<std::string> Lowering::assembleKernels(bool required) {
+  DeviceCode device = getDeviceCode(*module);
+  std::optional<std::string> ptxas = findPtxas();
+  if (device.ptx.empty() || (!ptxas && !required))
+    return std::string();
+  report.beginStage("assembling kernels");
+  if (!ptxas) {
+    fail("--emit=cubin needs ptxas of the CUDA toolkit, which is neither on "
+         "PATH nor in $CUDA_HOME/bin nor in /usr/local/cuda/bin; --emit=ptx "
+         "needs no toolkit",
+         ExitCode::BadInput);
+    return std::nullopt;
+  }
+  llvm::Expected<std::string> cubin = assemble(device, *ptxas);
+  if (cubin)
+    return std::move(*cubin);
+  fail("internal error: " + llvm::toString(cubin.takeError()),
+       ExitCode::InternalError);
+  return std::nullopt;
 }
 
 std::optional<CPUModule> Lowering::translate() {
@@ -290,6 +316,11 @@ std::optional<llvm::SmallVector<char, 0>> Lowering::compile(Entries entries) {
   if (!import(entries) || !optimize() || !lowerToTensor() || !lowerToLoops() ||
       !lowerToLLVM())
     return std::nullopt;
+  std::optional<std::string> cubin = assembleKernels(/*required=*/false);
+  if (!cubin)
+    return std::nullopt;
+  if (!cubin->empty())
+    addCubin(*module, *cubin);
   std::optional<CPUModule> translated = translate();
   if (!translated)
     return std::nullopt;

@@ -26,7 +26,19 @@ namespace attune::driver {
 enum class Verb { Compile, Run, Generate, Inspect, Import, Verify, Bench };
 
 /// What compile writes, in the order of the stages.
-enum class Emit { Json, Mlir, Tensor, Loops, Llvm, Asm, Obj, So, Exe };
+enum class Emit {
+  Json,
+  Mlir,
+  Tensor,
+  Loops,
+  Llvm,
+  Asm,
+  Ptx,
+  Cubin,
+  Obj,
+  So,
+  Exe
+};
 
 struct Options {
   Verb verb = Verb::Compile;
@@ -41,6 +53,8 @@ struct Options {
   // What is made.
   std::optional<Emit> emit; ///< nothing: by the suffix of `output`
   std::string cpu = "native";
+  bool cuda = false; ///< --target
+  std::string gpu;   ///< empty: sm_80, which later ones run, too
   std::optional<spec::DType> dtype;
   bool fusion = true;
   bool explainFusion = false;

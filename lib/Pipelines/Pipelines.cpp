@@ -9,12 +9,14 @@
 
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Target/PTX/Passes.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -114,16 +116,55 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
   pm.addPass(createPlanFrames());
-  pm.addPass(createPrefetchPanels());
-  pm.addPass(createDistributeThreads());
+  if (options.target.gpu.empty()) {
+    pm.addPass(createPrefetchPanels());
+    pm.addPass(createDistributeThreads());
+  } else {
+    pm.addPass(createLoopsToKernels());
+    // At once: nothing of a kernel may move to the host, nor the reverse.
+    pm.addPass(createGpuKernelOutliningPass());
+  }
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());
   insert(pm, options, "after-threads");
 }
 
+/// Kernels to PTX: what is left is host code that launches them.
+static void buildKernelPipeline(OpPassManager &pm, const std::string &gpu) {
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createKernelMath());
+  kernels.addPass(createApproximateMath());
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createLowerAffinePass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  kernels.addPass(createLoopInvariantCodeMotionPass());
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertVectorToLLVMPass());
+  kernels.addPass(arith::createArithExpandOpsPass());
+  kernels.addPass(createConvertMathToLLVMPass());
+  kernels.addPass(createKernelIntrinsics());
+  ConvertGpuOpsToNVVMOpsOptions nvvm;
+  nvvm.indexBitwidth = 64;
+  kernels.addPass(createConvertGpuOpsToNVVMOps(nvvm));
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addPass(createCanonicalizerPass());
+  GpuNVVMAttachTargetOptions attach;
+  attach.chip = gpu;
+  attach.features = ptxFeature(gpu);
+  attach.optLevel = 3;
+  pm.addPass(createGpuNVVMAttachTarget(attach));
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = "isa";
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createLaunchesToRuntime());
+}
+
 void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createApproximateMath());
+  if (!options.target.gpu.empty())
+    buildKernelPipeline(pm, options.target.gpu);
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createCSEPass());
@@ -175,6 +216,9 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> cpu{*this, "cpu",
                           llvm::cl::desc("CPU to choose tile sizes for"),
                           llvm::cl::init("x86-64-v3")};
+  Option<std::string> gpu{
+      *this, "gpu", llvm::cl::desc("GPU to make kernels for, such as sm_80"),
+      llvm::cl::init("")};
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse the attention ladder"),
                     llvm::cl::init(true)};
   ListOption<std::string> insertions{
@@ -187,6 +231,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       options.target = *target;
     else
       llvm::report_fatal_error(llvm::Twine("unknown cpu ") + cpu, false);
+    if (!gpu.empty() && !addGpu(options.target, gpu))
+      llvm::report_fatal_error(llvm::Twine("unknown gpu ") + gpu, false);
     for (const std::string &text : insertions) {
       std::string problem;
       if (auto insertion = parseInsertion(text, problem))

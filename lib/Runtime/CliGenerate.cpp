@@ -318,7 +318,7 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
         "(%.1f tokens/s); intermediate results: %llu bytes\n",
         prompt.size(), first, steps, later,
         later > 0 ? static_cast<double>(steps) / later : 0.0,
-        static_cast<unsigned long long>(model.team().frameHighWater()));
+        static_cast<unsigned long long>(model.frameHighWater()));
   }
   return true;
 }

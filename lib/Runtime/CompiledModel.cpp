@@ -6,8 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/CompiledModel.h"
+#include "CudaDevice.h"
 #include "Weights.h"
 
+#include <algorithm>
+#include <cstring>
 #include <sys/mman.h>
 
 namespace attune::runtime {
@@ -51,11 +54,25 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
                    std::to_string(expected));
     return nullptr;
   }
-  model->threads =
-      ThreadTeam::create(options.threads, options.memoryLimit, error);
+  const attune_device_code *code = descriptor->device;
+  // A GPU is driven by one thread.
+  model->threads = ThreadTeam::create(code ? 1 : options.threads,
+                                      options.memoryLimit, error);
   if (!model->threads)
     return nullptr;
+  if (!code)
+    return model;
+  model->gpu = CudaDevice::open(*code, options.memoryLimit, error);
+  if (!model->gpu ||
+      !model->gpu->allocate(blob.size(), "the model's weights",
+                            model->gpu->weights, error) ||
+      !model->gpu->upload(model->gpu->weights, blob.data(), blob.size(), error))
+    return nullptr;
   return model;
+}
+
+uint64_t CompiledModel::frameHighWater() const {
+  return gpu ? gpu->frameHighWater() : threads->frameHighWater();
 }
 
 namespace {
@@ -66,6 +83,8 @@ struct Call {
 } // namespace
 
 bool CompiledModel::call(const EntryInfo &entry, void **args, Error &error) {
+  if (gpu)
+    return gpu->run(descriptor->entries[entry.index], entry, args, error);
   Call call = {descriptor->entries[entry.index], args};
   return threads->run(
       [](void *context) {
@@ -96,6 +115,44 @@ bool Buffer::reserve(uint64_t bytes) {
     return false;
   grown.memory = static_cast<uint8_t *>(fresh);
   swap(grown);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// ModelMemory
+//===----------------------------------------------------------------------===//
+
+ModelMemory::~ModelMemory() {
+  if (onDevice)
+    device->release(onDevice);
+}
+
+void ModelMemory::swap(ModelMemory &other) {
+  std::swap(host, other.host);
+  std::swap(device, other.device);
+  std::swap(onDevice, other.onDevice);
+}
+
+bool ModelMemory::reserve(CompiledModel &model, uint64_t bytes,
+                          const char *what, Error &error) {
+  device = model.device();
+  if (!device)
+    return host.reserve(bytes) ||
+           error.set(ExitResourceLimit, std::string(what) + " need " +
+                                            std::to_string(bytes) +
+                                            " bytes of memory");
+  void *address = nullptr;
+  if (!device->allocate(bytes, what, address, error))
+    return false;
+  onDevice = static_cast<uint8_t *>(address);
+  return true;
+}
+
+bool ModelMemory::copy(uint64_t to, const ModelMemory &other, uint64_t from,
+                       uint64_t bytes, Error &error) {
+  if (device)
+    return device->copy(data() + to, other.data() + from, bytes, error);
+  std::memcpy(data() + to, other.data() + from, bytes);
   return true;
 }
 

@@ -57,11 +57,8 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
         return internal("has a cache of shape " + arg.formatShape());
       if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
         return internal("has a cache of shape " + arg.formatShape());
-      if (!cache.data.reserve(bytes)) {
-        error.set(ExitResourceLimit, "no memory for a cache of " +
-                                         std::to_string(bytes) + " bytes");
+      if (!cache.data.reserve(model, bytes, "keys and values", error))
         return nullptr;
-      }
       cache.layers = static_cast<uint64_t>(shape[0]);
       cache.rowBytes = bytes / std::max<uint64_t>(cache.layers * shape[1], 1);
       session->caches.push_back(std::move(cache));
@@ -138,16 +135,22 @@ bool Session::select(const int64_t *rows, Error &error) {
     same &= rows[row] == row;
   if (same)
     return true;
+  uint64_t largest = 0;
+  for (Cache &cache : caches)
+    largest = std::max(largest, cache.rowBytes * static_cast<uint64_t>(batch));
+  if (!spare.data() &&
+      !spare.reserve(model, largest, "reordered keys and values", error))
+    return false;
   for (Cache &cache : caches) {
     uint64_t bytes = cache.rowBytes * static_cast<uint64_t>(batch);
-    if (!spare.reserve(bytes))
-      return error.set(ExitResourceLimit, "no memory to reorder a cache");
     for (uint64_t layer = 0; layer < cache.layers; ++layer) {
-      uint8_t *own = cache.data.data() + layer * bytes;
-      std::memcpy(spare.data(), own, bytes);
+      uint64_t own = layer * bytes;
+      if (!spare.copy(0, cache.data, own, bytes, error))
+        return false;
       for (int64_t row = 0; row < batch; ++row)
-        std::memcpy(own + row * cache.rowBytes,
-                    spare.data() + rows[row] * cache.rowBytes, cache.rowBytes);
+        if (!cache.data.copy(own + row * cache.rowBytes, spare,
+                             rows[row] * cache.rowBytes, cache.rowBytes, error))
+          return false;
     }
   }
   return true;

@@ -1,4 +1,4 @@
-//===- TargetDescription.h - What code generation knows of a CPU *- C++ -*-===//
+//===- TargetDescription.h - What code generation knows of a machine -===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,8 @@
 
 namespace attune {
 
-/// A CPU as far as tile sizes depend on it, and the tile sizes that follow.
+/// A CPU, or a GPU with the CPU that launches its kernels, as far as tile sizes
+/// depend on it, and the tile sizes that follow.
 struct TargetDescription {
   std::string triple;       ///< e.g. x86_64-unknown-linux-gnu
   std::string cpu;          ///< LLVM's name, e.g. x86-64-v3, znver3
@@ -24,15 +25,21 @@ struct TargetDescription {
   int64_t vectorRegisters = 16;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;
+  /// The chip that runs the kernels, e.g. sm_90a; empty: the CPU does.
+  std::string gpu;
 
   /// f32 lanes of a register.
   int64_t getLanes() const { return vectorBits / 32; }
   /// Register tile of a matrix product: two registers wide, and as many rows as
   /// leave room for the two vectors of B and a broadcast of A.
-  int64_t getTileColumns() const { return 2 * getLanes(); }
-  int64_t getTileRows() const { return (vectorRegisters - 3) / 2; }
+  /// On a GPU it is one thread's, whose registers are few.
+  int64_t getTileColumns() const { return gpu.empty() ? 2 * getLanes() : 8; }
+  int64_t getTileRows() const {
+    return gpu.empty() ? (vectorRegisters - 3) / 2 : 4;
+  }
   /// Weights that may stay in the second-level cache while rows stream past.
-  int64_t getPanelBytes() const { return level2Bytes / 2; }
+  /// On a GPU there are more threads than panels.
+  int64_t getPanelBytes() const { return gpu.empty() ? level2Bytes / 2 : 1; }
   /// Attention: rows of queries and keys per block; a block of scores and one
   /// of packed keys (of 128 channels) fit the first and second level.
   int64_t getQueryBlock() const;
@@ -42,6 +49,16 @@ struct TargetDescription {
 /// Describes a CPU by the name given to --cpu: "native", an x86-64 level, any
 /// name LLVM knows ("znver4", "neoverse-n1"). Nothing if LLVM does not know it.
 std::optional<TargetDescription> describeTarget(const std::string &cpu);
+
+/// Adds a GPU by the name given to --gpu ("sm_80", "sm_90a"). False if Attune
+/// makes no code for it.
+bool addGpu(TargetDescription &target, const std::string &chip);
+
+/// The PTX version that knows the chip, as LLVM spells the feature: "+ptx80".
+std::string ptxFeature(const std::string &chip);
+
+/// Names that addGpu knows, for messages.
+std::vector<std::string> listGpus();
 
 /// Names that describeTarget knows for the same architecture, for messages.
 std::vector<std::string> listTargets();

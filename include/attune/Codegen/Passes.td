@@ -147,7 +147,7 @@ def DistributeThreads : Pass<"attune-distribute-threads",
                            "::mlir::scf::SCFDialect"];
 }
 
-def ApproximateMath : Pass<"attune-approximate-math", "::mlir::func::FuncOp"> {
+def ApproximateMath : Pass<"attune-approximate-math"> {
   let summary = "Vector exp, exp2, tanh and erf as polynomials";
   let description = [{
     Needs: math ops on vectors.

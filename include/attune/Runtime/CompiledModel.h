@@ -30,6 +30,7 @@
 
 namespace attune::runtime {
 
+class CudaDevice;
 class WeightsBlob;
 
 struct OpenOptions {
@@ -58,8 +59,12 @@ public:
   const uint8_t *weights() const;
   uint64_t weightsBytes() const;
 
-  /// Calls an entry on the whole team.
+  /// Calls an entry on the whole team, or on the GPU.
   bool call(const EntryInfo &entry, void **args, Error &error);
+  /// The GPU that the model runs on; null: the CPU does.
+  CudaDevice *device() const { return gpu.get(); }
+  /// The most bytes of intermediate results that were ever in use.
+  uint64_t frameHighWater() const;
 
 private:
   CompiledModel();
@@ -67,6 +72,7 @@ private:
   ModelInfo modelInfo;
   std::unique_ptr<WeightsBlob> blob;
   std::unique_ptr<ThreadTeam> threads;
+  std::unique_ptr<CudaDevice> gpu;
 };
 
 /// A tensor that the caller owns.
@@ -99,6 +105,33 @@ private:
   }
   uint8_t *memory = nullptr;
   uint64_t capacity = 0;
+};
+
+/// Memory that a model keeps from call to call, where it computes: zero to begin
+/// with.
+class ModelMemory {
+public:
+  ModelMemory() = default;
+  ModelMemory(ModelMemory &&other) { swap(other); }
+  ModelMemory &operator=(ModelMemory &&other) {
+    swap(other);
+    return *this;
+  }
+  ~ModelMemory();
+  /// Once; `what` names it in messages.
+  bool reserve(CompiledModel &model, uint64_t bytes, const char *what,
+               Error &error);
+  /// Memory of the GPU if the model runs there.
+  uint8_t *data() const { return onDevice ? onDevice : host.data(); }
+  /// Copies from other memory of the same model.
+  bool copy(uint64_t to, const ModelMemory &other, uint64_t from,
+            uint64_t bytes, Error &error);
+
+private:
+  void swap(ModelMemory &other);
+  Buffer host;
+  CudaDevice *device = nullptr;
+  uint8_t *onDevice = nullptr;
 };
 
 /// One call of an entry. The order is: bindDim and bindInput, resolve, then
@@ -193,7 +226,7 @@ public:
 
 private:
   Session(CompiledModel &model, const EntryInfo &entry)
-      : invocation(model, entry) {}
+      : model(model), invocation(model, entry) {}
   bool bindMemory(Error &error);
 
   /// What decoding reads of the other streams: outputs of the encoder and the
@@ -204,17 +237,19 @@ private:
     std::vector<int64_t> shape;
     Buffer data;
   };
+  CompiledModel &model;
   Invocation invocation;
   std::unique_ptr<Invocation> encoder;
   std::vector<Memory> memory;
   bool encoded = false;
   /// A cache is [layers, rows, bytes of one].
   struct Cache {
-    Buffer data;
+    ModelMemory data;
     uint64_t layers = 0, rowBytes = 0;
   };
   std::vector<Cache> caches;
-  Buffer logitsBuffer, spare;
+  Buffer logitsBuffer;
+  ModelMemory spare; ///< as large as the largest cache's layer
   std::string idsName;
   unsigned logitsOutput = 0;
   int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;

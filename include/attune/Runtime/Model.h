@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ATTUNE_ABI_VERSION 1
+#define ATTUNE_ABI_VERSION 2
 
 /* A compiled entry point. `args` holds one pointer per argument of the entry,
  * in metadata order: a pointer to a memref descriptor
@@ -29,12 +29,25 @@ extern "C" {
  * kernels divide the work by attune_rt_thread() of attune_rt_num_threads(). */
 typedef void (*attune_entry_fn)(void **args);
 
+/* Kernels for a GPU. `ptx` ends with a zero; `cubin`, if there is one, is the
+ * same code assembled for `chip`. */
+typedef struct attune_device_code {
+  const char *chip; /* as in --gpu: "sm_80" */
+  const char *ptx;
+  const void *cubin; /* or null */
+  uint64_t num_kernels;
+  const char *const *kernels; /* names, in the order of their numbers */
+} attune_device_code;
+
 typedef struct attune_model_descriptor {
   uint32_t abi_version; /* ATTUNE_ABI_VERSION */
   uint32_t num_entries;
   const char *metadata; /* JSON, see lib/Runtime/README.md */
   uint64_t metadata_size;
   const attune_entry_fn *entries; /* in the order of metadata "entries" */
+  /* Null: the entries compute on the CPU. Else they launch kernels; tensors are
+   * memory of the device, and one thread calls them. */
+  const attune_device_code *device;
 } attune_model_descriptor;
 
 /* Provided by the runtime, called by generated code. */
@@ -47,6 +60,18 @@ int64_t attune_rt_num_threads(void);
  * address for every thread of the team; frames nest like a stack. */
 void *attune_rt_frame_push(int64_t bytes);
 void attune_rt_frame_pop(int64_t bytes);
+
+/* Called by the entries of a model for a GPU. A kernel's parameters are 8-byte
+ * words; sizes of grid and block that are zero launch nothing. */
+void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,
+                      int64_t grid_z, int64_t block_x, int64_t block_y,
+                      int64_t block_z, int64_t shared_bytes,
+                      const uint64_t *words, int64_t num_words);
+/* Up to 8 bytes of device memory, once all launches before are done. */
+int64_t attune_rt_device_read(const void *address, int64_t bytes);
+/* As attune_rt_frame_push, of device memory. */
+void *attune_rt_device_push(int64_t bytes);
+void attune_rt_device_pop(int64_t bytes);
 
 #ifdef __cplusplus
 }

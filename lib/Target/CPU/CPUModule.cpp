@@ -77,10 +77,50 @@ static llvm::Function *emitEntry(llvm::Module &module, llvm::StringRef name) {
   return entry;
 }
 
+static llvm::GlobalVariable *emitConstant(llvm::Module &module,
+                                          llvm::Constant *value,
+                                          const llvm::Twine &name) {
+  return new llvm::GlobalVariable(module, value->getType(), true,
+                                  llvm::GlobalValue::InternalLinkage, value,
+                                  name);
+}
+
+/// The `attune_device_code` of kernels for a GPU (lib/Target/PTX), or null.
+static llvm::Constant *emitDeviceCode(llvm::Module &module,
+                                      mlir::DictionaryAttr device) {
+  llvm::LLVMContext &context = module.getContext();
+  auto *pointer = llvm::PointerType::getUnqual(context);
+  if (!device)
+    return llvm::ConstantPointerNull::get(pointer);
+  auto text = [&](mlir::Attribute value, const llvm::Twine &name) {
+    llvm::StringRef content = llvm::cast<mlir::StringAttr>(value).getValue();
+    return emitConstant(
+        module, llvm::ConstantDataArray::getString(context, content), name);
+  };
+  llvm::SmallVector<llvm::Constant *> kernels;
+  for (mlir::Attribute name : device.getAs<mlir::ArrayAttr>("kernels"))
+    kernels.push_back(text(name, "attune_kernel_name"));
+  llvm::Constant *cubin = llvm::ConstantPointerNull::get(pointer);
+  if (mlir::Attribute assembled = device.get("cubin")) {
+    llvm::GlobalVariable *image = text(assembled, "attune_cubin");
+    image->setAlignment(llvm::Align(64));
+    cubin = image;
+  }
+  auto *table = llvm::ConstantArray::get(
+      llvm::ArrayType::get(pointer, kernels.size()), kernels);
+  llvm::Constant *value = llvm::ConstantStruct::getAnon(
+      {text(device.get("chip"), "attune_chip"),
+       text(device.get("ptx"), "attune_ptx"), cubin,
+       llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), kernels.size()),
+       emitConstant(module, table, "attune_kernel_names")});
+  return emitConstant(module, value, "attune_device");
+}
+
 /// The exported `attune_model` (include/attune/Runtime/Model.h).
 static llvm::Error emitDescriptor(llvm::Module &module,
                                   llvm::StringRef metadata,
-                                  llvm::ArrayRef<llvm::StringRef> names) {
+                                  llvm::ArrayRef<llvm::StringRef> names,
+                                  mlir::DictionaryAttr device) {
   llvm::LLVMContext &context = module.getContext();
   auto *pointer = llvm::PointerType::getUnqual(context);
   llvm::SmallVector<llvm::Constant *> entries;
@@ -91,23 +131,21 @@ static llvm::Error emitDescriptor(llvm::Module &module,
                                      name.str().c_str());
     entries.push_back(entry);
   }
-  auto constant = [&](llvm::Constant *value, const char *name) {
-    return new llvm::GlobalVariable(module, value->getType(), true,
-                                    llvm::GlobalValue::InternalLinkage, value,
-                                    name);
-  };
-  llvm::Constant *text = constant(
-      llvm::ConstantDataArray::getString(context, metadata), "attune_metadata");
-  llvm::Constant *table =
-      constant(llvm::ConstantArray::get(
-                   llvm::ArrayType::get(pointer, entries.size()), entries),
-               "attune_entries");
+  llvm::Constant *text = emitConstant(
+      module, llvm::ConstantDataArray::getString(context, metadata),
+      "attune_metadata");
+  llvm::Constant *table = emitConstant(
+      module,
+      llvm::ConstantArray::get(llvm::ArrayType::get(pointer, entries.size()),
+                               entries),
+      "attune_entries");
   auto *i32 = llvm::Type::getInt32Ty(context);
   auto *i64 = llvm::Type::getInt64Ty(context);
   llvm::Constant *value = llvm::ConstantStruct::getAnon(
       {llvm::ConstantInt::get(i32, ATTUNE_ABI_VERSION),
        llvm::ConstantInt::get(i32, entries.size()), text,
-       llvm::ConstantInt::get(i64, metadata.size()), table});
+       llvm::ConstantInt::get(i64, metadata.size()), table,
+       emitDeviceCode(module, device)});
   new llvm::GlobalVariable(module, value->getType(), true,
                            llvm::GlobalValue::ExternalLinkage, value,
                            "attune_model");
@@ -201,7 +239,9 @@ llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
       names.push_back(name.getValue());
   if (auto text = module->getAttrOfType<mlir::StringAttr>("attune.metadata"))
     if (llvm::Error failed =
-            emitDescriptor(*impl->module, text.getValue(), names))
+            emitDescriptor(*impl->module, text.getValue(), names,
+                           module->getAttrOfType<mlir::DictionaryAttr>(
+                               "attune.device")))
       return std::move(failed);
 
   for (llvm::Function &function : *impl->module) {

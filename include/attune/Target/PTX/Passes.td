@@ -1,0 +1,83 @@
+//===- Passes.td - From parallel loops to kernels ------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TARGET_PTX_PASSES
+#define ATTUNE_TARGET_PTX_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
+  let summary = "Parallel loops become launches, the rest host code";
+  let description = [{
+    Needs: bufferized code with frames planned; all memory but scratch inside
+    parallel loops is the device's.
+    Gives: a gpu.launch for every outermost scf.forall and scf.parallel, one
+    thread for each iteration; writes between them are launches of one thread.
+    A launch uses nothing from above but numbers and pointers to device memory
+    (`!llvm.ptr<1>`): views are made inside, scratch is the thread's own. What
+    is left outside computes sizes and decides; where it reads device memory (a
+    count that bounds a loop) it calls attune_rt_device_read. Frames come from
+    attune_rt_device_push.
+    Keeps: the work of each iteration, and the order of launches.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let options = [
+    Option<"blockThreads", "block-threads", "int64_t", /*default=*/"128",
+      "Threads of a block">,
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Launches made of loops">,
+    Statistic<"numReads", "num-reads", "Numbers the host reads back">,
+  ];
+}
+
+def KernelMath : Pass<"attune-kernel-math", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Functions that PTX has no instruction for";
+  let description = [{
+    Needs: kernels outlined.
+    Gives: exp and exp2 of one f32 as those of a vector with one element, which
+    attune-approximate-math knows, and log as a polynomial. It is an error if
+    another function is left that would need a library on the device.
+    Keeps: relative error of log below 2e-7.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def KernelIntrinsics
+    : Pass<"attune-kernel-intrinsics", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Hide instructions from a conversion that calls a library";
+  let description = [{
+    Needs: math ops converted to LLVM's intrinsics.
+    Gives: llvm.call_intrinsic for those that upstream's convert-gpu-to-nvvm
+    refuses because it would call CUDA's libdevice for them, but that PTX has an
+    instruction for: sqrt, fabs, ceil, floor, trunc, roundeven, fma, copysign.
+    Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def LaunchesToRuntime : Pass<"attune-launches-to-runtime", "::mlir::ModuleOp"> {
+  let summary = "Launches become calls of Attune's runtime";
+  let description = [{
+    Needs: kernels outlined and turned to text: one gpu.binary with one object.
+    Gives: a call of attune_rt_launch for every gpu.launch_func, with the number
+    of the kernel, the sizes of grid and block, and an array of 8-byte words, one
+    per parameter. The text, the chip it is for and the kernels' names move to
+    the module's attribute `attune.device`; the gpu.binary is gone.
+    Keeps: the order of launches.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+#endif // ATTUNE_TARGET_PTX_PASSES

@@ -1,0 +1,417 @@
+//===- CudaDevice.cpp - A compiled model on a GPU -------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaDevice.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace attune::runtime {
+
+namespace {
+/// The device whose entry this thread runs.
+thread_local CudaDevice *current = nullptr;
+
+// Numbers of the driver's interface.
+constexpr int attributeMajor = 75, attributeMinor = 76;
+constexpr int jitErrorLog = 5, jitErrorLogBytes = 6;
+constexpr int functionSharedBytes = 8;
+constexpr uint64_t defaultSharedBytes = 48 << 10;
+
+constexpr uint64_t frameAlignment = 256;
+constexpr uint64_t chunkBytes = uint64_t(2) << 20;
+
+uint64_t roundUp(uint64_t bytes, uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+/// "9.0" of 90
+std::string formatCapability(int capability) {
+  return std::to_string(capability / 10) + "." +
+         std::to_string(capability % 10);
+}
+} // namespace
+
+bool CudaDevice::failed(CudaResult result, const char *doing, Error &error) {
+  if (result == 0)
+    return false;
+  error.set(ExitInternalError, std::string("the GPU failed while ") + doing +
+                                   ": " + driver.describe(result));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Opening
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<CudaDevice> CudaDevice::open(const attune_device_code &code,
+                                             uint64_t frameLimit,
+                                             Error &error) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice());
+  device->frameLimit = frameLimit ? frameLimit : UINT64_MAX;
+  if (!device->driver.load(error) || !device->start(code, error))
+    return nullptr;
+  return device;
+}
+
+bool CudaDevice::start(const attune_device_code &code, Error &error) {
+  CudaResult result = driver.init(0);
+  int count = 0;
+  if (result == 0)
+    result = driver.deviceGetCount(&count);
+  if (result == CudaNoDevice || (result == 0 && count == 0))
+    return error.badInput("this model runs on an NVIDIA GPU, but this machine "
+                          "has none that the driver shows");
+  if (failed(result, "starting", error) ||
+      failed(driver.deviceGet(&ordinal, 0), "starting", error))
+    return false;
+  char text[256] = "";
+  driver.deviceGetName(text, sizeof(text) - 1, ordinal);
+  name = text;
+  if (!check(code, error))
+    return false;
+  if (failed(driver.primaryContextRetain(&context, ordinal), "starting", error))
+    return false;
+  if (failed(driver.contextSetCurrent(context), "starting", error) ||
+      failed(driver.streamCreate(&stream, /*non-blocking*/ 1), "starting",
+             error))
+    return false;
+  return loadCode(code, error);
+}
+
+/// "sm_90a" runs on 9.0 alone, "sm_80" on 8.0 and everything after.
+bool CudaDevice::check(const attune_device_code &code, Error &error) {
+  int major = 0, minor = 0;
+  driver.deviceGetAttribute(&major, attributeMajor, ordinal);
+  driver.deviceGetAttribute(&minor, attributeMinor, ordinal);
+  capability = major * 10 + minor;
+  std::string chip = code.chip;
+  int needed = std::atoi(chip.c_str() + chip.find('_') + 1);
+  bool exact = chip.back() == 'a';
+  if (exact ? capability == needed : capability >= needed)
+    return true;
+  return error.badInput(
+      "this model was compiled for " + chip + ", which takes a GPU of compute "
+      "capability " +
+      formatCapability(needed) + (exact ? "" : " or more") +
+      ", but this machine's " + name + " has " + formatCapability(capability) +
+      "; compile it with --gpu=sm_" + std::to_string(capability));
+}
+
+bool CudaDevice::loadCode(const attune_device_code &code, Error &error) {
+  this->code = &code;
+  char log[2048] = "";
+  int options[] = {jitErrorLog, jitErrorLogBytes};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+  // A cubin is for one chip; the text is for it and those that follow.
+  int needed = std::atoi(code.chip + std::strcspn(code.chip, "_") + 1);
+  CudaResult result = 1;
+  if (code.cubin && capability == needed)
+    result = driver.moduleLoad(&module, code.cubin, 2, options, values);
+  if (result != 0)
+    result = driver.moduleLoad(&module, code.ptx, 2, options, values);
+  if (result == CudaUnsupportedPtxVersion) {
+    int version = 0;
+    driver.driverGetVersion(&version);
+    return error.badInput(
+        "the GPU's driver is too old for this model's code: it is for CUDA " +
+        std::to_string(version / 1000) + "." +
+        std::to_string(version % 1000 / 10) + "; update the driver");
+  }
+  if (failed(result, "loading the model's code", error)) {
+    if (log[0])
+      error.message += std::string("\n") + log;
+    return false;
+  }
+  for (uint64_t i = 0; i < code.num_kernels; ++i) {
+    CudaHandle kernel = nullptr;
+    if (failed(driver.moduleGetFunction(&kernel, module, code.kernels[i]),
+               "looking for a kernel", error)) {
+      error.message += std::string(" ") + code.kernels[i];
+      return false;
+    }
+    kernels.push_back(kernel);
+  }
+  return true;
+}
+
+CudaDevice::~CudaDevice() {
+  if (!context)
+    return;
+  driver.contextSetCurrent(context);
+  if (stream) {
+    driver.streamSynchronize(stream);
+    driver.streamDestroy(stream);
+  }
+  if (module)
+    driver.moduleUnload(module);
+  for (Chunk &chunk : chunks)
+    driver.memFree(chunk.base);
+  release(weights);
+  driver.primaryContextRelease(ordinal);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+bool CudaDevice::allocate(uint64_t bytes, const char *what, void *&address,
+                          Error &error) {
+  driver.contextSetCurrent(context);
+  CudaAddress memory = 0;
+  // Nothing has an address, too.
+  bytes = std::max<uint64_t>(bytes, 1);
+  CudaResult result = driver.memAlloc(&memory, bytes);
+  if (result == CudaOutOfMemory) {
+    size_t free = 0, total = 0;
+    driver.memGetInfo(&free, &total);
+    return error.set(ExitResourceLimit,
+                     std::string(what) + " need " + std::to_string(bytes) +
+                         " bytes on the GPU, but " + std::to_string(free) +
+                         " of its " + std::to_string(total) +
+                         " bytes are free");
+  }
+  if (failed(result, "reserving memory", error) ||
+      failed(driver.fill(memory, 0, bytes, stream), "clearing memory", error))
+    return false;
+  address = reinterpret_cast<void *>(memory);
+  return true;
+}
+
+void CudaDevice::release(void *address) {
+  if (!address)
+    return;
+  driver.contextSetCurrent(context);
+  driver.memFree(reinterpret_cast<CudaAddress>(address));
+}
+
+bool CudaDevice::upload(void *to, const void *from, uint64_t bytes,
+                        Error &error) {
+  driver.contextSetCurrent(context);
+  return bytes == 0 ||
+         !failed(driver.copyToDevice(reinterpret_cast<CudaAddress>(to), from,
+                                     bytes, stream),
+                 "copying to it", error);
+}
+
+bool CudaDevice::copy(void *to, const void *from, uint64_t bytes,
+                      Error &error) {
+  driver.contextSetCurrent(context);
+  return bytes == 0 ||
+         !failed(driver.copyOnDevice(reinterpret_cast<CudaAddress>(to),
+                                     reinterpret_cast<CudaAddress>(from), bytes,
+                                     stream),
+                 "copying", error);
+}
+
+/// Frames lie one behind the other in the last chunk, or start another one.
+void *CudaDevice::push(int64_t bytes) {
+  uint64_t size = roundUp(std::max<int64_t>(bytes, 1), frameAlignment);
+  if (bytes < 0 || size > frameLimit || inUse > frameLimit - size) {
+    problem.set(ExitResourceLimit,
+                "intermediate results need " + std::to_string(inUse + size) +
+                    " bytes of memory or more, but the limit is " +
+                    std::to_string(frameLimit));
+    leave();
+  }
+  size_t last = frames.empty() ? 0 : frames.back().chunk;
+  while (last < chunks.size() && chunks[last].size - chunks[last].used < size)
+    ++last;
+  if (last == chunks.size()) {
+    Chunk chunk = {0, roundUp(size, chunkBytes), 0};
+    void *memory = nullptr;
+    if (!allocate(chunk.size, "intermediate results", memory, problem))
+      leave();
+    chunk.base = reinterpret_cast<CudaAddress>(memory);
+    chunks.push_back(chunk);
+  }
+  Chunk &chunk = chunks[last];
+  frames.push_back({last, chunk.used});
+  void *frame = reinterpret_cast<void *>(chunk.base + chunk.used);
+  chunk.used += size;
+  inUse += size;
+  highWater = std::max(highWater, inUse);
+  return frame;
+}
+
+void CudaDevice::pop(int64_t) {
+  Frame frame = frames.back();
+  frames.pop_back();
+  Chunk &chunk = chunks[frame.chunk];
+  inUse -= chunk.used - frame.before;
+  chunk.used = frame.before;
+}
+
+/// Between calls: what lay in several chunks will lie in one.
+void CudaDevice::resetArena() {
+  frames.clear();
+  inUse = 0;
+  for (Chunk &chunk : chunks)
+    chunk.used = 0;
+  if (chunks.size() < 2)
+    return;
+  uint64_t size = 0;
+  for (Chunk &chunk : chunks) {
+    size += chunk.size;
+    driver.memFree(chunk.base);
+  }
+  chunks.clear();
+  // If it cannot be had in one piece, pushes get it in several again.
+  CudaAddress base = 0;
+  if (driver.memAlloc(&base, size) == 0)
+    chunks.push_back({base, size, 0});
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+void CudaDevice::leave() { longjmp(home, 1); }
+
+/// Bytes of a tensor, from its memref descriptor {allocated, aligned, offset,
+/// sizes, strides}.
+static uint64_t tensorBytes(const ArgInfo &arg, const int64_t *words) {
+  uint64_t bytes = dtypeBytes(arg.dtype);
+  for (size_t d = 0; d < arg.shape.size(); ++d)
+    bytes *= static_cast<uint64_t>(words[3 + d]);
+  return bytes;
+}
+
+bool CudaDevice::copyArguments(const EntryInfo &entry, void **args,
+                               Error &error) {
+  words.resize(entry.args.size());
+  arguments.assign(args, args + entry.args.size());
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    if (arg.kind == ArgKind::Past)
+      continue;
+    auto *given = static_cast<const int64_t *>(args[i]);
+    size_t rank = arg.kind == ArgKind::Weights ? 1 : arg.shape.size();
+    words[i].assign(given, given + 3 + 2 * rank);
+    void *place = reinterpret_cast<void *>(given[1]);
+    if (arg.kind == ArgKind::Weights) {
+      place = weights;
+    } else if (arg.kind != ArgKind::Cache) {
+      uint64_t bytes = tensorBytes(arg, given);
+      place = push(static_cast<int64_t>(bytes));
+      if (arg.kind == ArgKind::Input &&
+          !upload(place, reinterpret_cast<void *>(given[1]), bytes, error))
+        return false;
+    }
+    words[i][0] = words[i][1] = reinterpret_cast<intptr_t>(place);
+    arguments[i] = words[i].data();
+  }
+  return true;
+}
+
+bool CudaDevice::copyOutputs(const EntryInfo &entry, void **args,
+                             Error &error) {
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    if (arg.kind != ArgKind::Output)
+      continue;
+    auto *given = static_cast<const int64_t *>(args[i]);
+    uint64_t bytes = tensorBytes(arg, given);
+    if (bytes &&
+        failed(driver.copyToHost(reinterpret_cast<void *>(given[1]),
+                                 static_cast<CudaAddress>(words[i][1]), bytes,
+                                 stream),
+               "copying from it", error))
+      return false;
+  }
+  return !failed(driver.streamSynchronize(stream), "running the model", error);
+}
+
+bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
+                     void **args, Error &error) {
+  pthread_mutex_lock(&turn);
+  driver.contextSetCurrent(context);
+  CudaDevice *outer = current;
+  current = this;
+  problem = Error();
+  bool done = false;
+  // What cannot go on jumps back here; compiled code owns nothing that would
+  // have to be destroyed on the way.
+  if (setjmp(home) == 0) {
+    if (copyArguments(entry, args, problem)) {
+      function(arguments.data());
+      done = copyOutputs(entry, args, problem);
+    }
+  }
+  if (!done) {
+    driver.streamSynchronize(stream);
+    error = problem;
+  }
+  resetArena();
+  current = outer;
+  pthread_mutex_unlock(&turn);
+  return done;
+}
+
+void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
+                        uint64_t shared, const uint64_t *words, int64_t count) {
+  // Nothing to do for a tensor without elements.
+  for (unsigned size : sizes)
+    if (size == 0)
+      return;
+  auto **params =
+      static_cast<void **>(__builtin_alloca((count + 1) * sizeof(void *)));
+  for (int64_t i = 0; i < count; ++i)
+    params[i] = const_cast<uint64_t *>(words + i);
+  CudaHandle function = kernels[kernel];
+  CudaResult result = 0;
+  if (shared > defaultSharedBytes)
+    result = driver.functionSetAttribute(function, functionSharedBytes,
+                                         static_cast<int>(shared));
+  if (result == 0)
+    result = driver.launchKernel(function, sizes[0], sizes[1], sizes[2],
+                                 sizes[3], sizes[4], sizes[5],
+                                 static_cast<unsigned>(shared), stream, params,
+                                 nullptr);
+  if (!failed(result, "starting a kernel", problem))
+    return;
+  problem.message += std::string(" in ") + code->kernels[kernel];
+  leave();
+}
+
+uint64_t CudaDevice::read(const void *address, int64_t bytes) {
+  uint64_t word = 0;
+  if (failed(driver.copyToHost(&word, reinterpret_cast<CudaAddress>(address),
+                               static_cast<size_t>(bytes), stream),
+             "copying from it", problem) ||
+      failed(driver.streamSynchronize(stream), "running the model", problem))
+    leave();
+  return word;
+}
+
+} // namespace attune::runtime
+
+//===----------------------------------------------------------------------===//
+// What compiled code calls
+//===----------------------------------------------------------------------===//
+
+using namespace attune::runtime;
+
+void attune_rt_launch(int64_t kernel, int64_t gridX, int64_t gridY,
+                      int64_t gridZ, int64_t blockX, int64_t blockY,
+                      int64_t blockZ, int64_t shared, const uint64_t *words,
+                      int64_t count) {
+  const unsigned sizes[6] = {
+      static_cast<unsigned>(gridX),  static_cast<unsigned>(gridY),
+      static_cast<unsigned>(gridZ),  static_cast<unsigned>(blockX),
+      static_cast<unsigned>(blockY), static_cast<unsigned>(blockZ)};
+  current->launch(kernel, sizes, static_cast<uint64_t>(shared), words, count);
+}
+
+int64_t attune_rt_device_read(const void *address, int64_t bytes) {
+  return static_cast<int64_t>(current->read(address, bytes));
+}
+
+void *attune_rt_device_push(int64_t bytes) { return current->push(bytes); }
+
+void attune_rt_device_pop(int64_t bytes) { current->pop(bytes); }

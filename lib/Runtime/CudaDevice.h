@@ -1,0 +1,105 @@
+//===- CudaDevice.h - A compiled model on a GPU -----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One device, one stream, one arena. The entries of a model for a GPU are host
+// code that computes sizes and launches kernels: they get descriptors of device
+// memory, and what they push as frames is device memory too. The weights are
+// uploaded when the model is opened, inputs and outputs at every call; caches
+// stay on the device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_CUDADEVICE_H
+#define ATTUNE_LIB_RUNTIME_CUDADEVICE_H
+
+#include "CudaDriver.h"
+#include "attune/Runtime/Metadata.h"
+#include "attune/Runtime/Model.h"
+
+#include <csetjmp>
+#include <memory>
+#include <pthread.h>
+#include <vector>
+
+namespace attune::runtime {
+
+class CudaDevice {
+public:
+  /// Finds a GPU that can run `code` and loads it there. Frames may take
+  /// `frameLimit` bytes in all; 0 means as much as the device has.
+  static std::unique_ptr<CudaDevice> open(const attune_device_code &code,
+                                          uint64_t frameLimit, Error &error);
+  ~CudaDevice();
+
+  /// Memory of the device, filled with zeros; `what` names it in messages.
+  /// It is freed with the device or by release().
+  bool allocate(uint64_t bytes, const char *what, void *&address,
+                Error &error);
+  void release(void *address);
+  bool upload(void *to, const void *from, uint64_t bytes, Error &error);
+  bool copy(void *to, const void *from, uint64_t bytes, Error &error);
+
+  /// Calls an entry with copies of its inputs, and copies its outputs back.
+  bool run(attune_entry_fn function, const EntryInfo &entry, void **args,
+           Error &error);
+
+  /// Where the weights lie, once they are there.
+  void *weights = nullptr;
+  uint64_t frameHighWater() const { return highWater; }
+
+  // What compiled code calls.
+  void launch(int64_t kernel, const unsigned (&sizes)[6], uint64_t shared,
+              const uint64_t *words, int64_t count);
+  uint64_t read(const void *address, int64_t bytes);
+  void *push(int64_t bytes);
+  void pop(int64_t bytes);
+
+private:
+  CudaDevice() = default;
+  bool start(const attune_device_code &code, Error &error);
+  bool check(const attune_device_code &code, Error &error);
+  bool loadCode(const attune_device_code &code, Error &error);
+  bool failed(CudaResult result, const char *doing, Error &error);
+  /// Ends the entry that runs; the error is in `problem`.
+  [[noreturn]] void leave();
+  bool copyArguments(const EntryInfo &entry, void **args, Error &error);
+  bool copyOutputs(const EntryInfo &entry, void **args, Error &error);
+  void resetArena();
+
+  struct Chunk {
+    CudaAddress base;
+    uint64_t size, used;
+  };
+  struct Frame {
+    size_t chunk;
+    uint64_t before; ///< what was used of the chunk
+  };
+
+  CudaDriver driver;
+  CudaOrdinal ordinal = 0;
+  std::string name; ///< of the device
+  int capability = 0;
+  CudaHandle context = nullptr, stream = nullptr, module = nullptr;
+  const attune_device_code *code = nullptr;
+  std::vector<CudaHandle> kernels;
+  pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+  // The arena: chunks in use from the first on, and the frames in them.
+  std::vector<Chunk> chunks;
+  std::vector<Frame> frames;
+  uint64_t frameLimit = 0, inUse = 0, highWater = 0;
+
+  // The call that runs.
+  std::vector<std::vector<int64_t>> words; ///< descriptors on the device
+  std::vector<void *> arguments;
+  jmp_buf home;
+  Error problem;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_CUDADEVICE_H

@@ -1,0 +1,78 @@
+//===- CudaDriver.cpp - The driver of NVIDIA GPUs, found at run time ------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaDriver.h"
+
+#include <dlfcn.h>
+
+namespace attune::runtime {
+
+static const char *const libraryName = "libcuda.so.1";
+
+bool CudaDriver::load(Error &error) {
+  // It stays open: a driver does not like to be unloaded.
+  void *library = dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *why = dlerror();
+    return error.badInput(
+        "this model runs on an NVIDIA GPU, but the GPU's driver is not "
+        "installed on this machine: " +
+        std::string(why ? why : libraryName));
+  }
+  struct {
+    const char *name;
+    void *place;
+  } functions[] = {
+      {"cuInit", &init},
+      {"cuDriverGetVersion", &driverGetVersion},
+      {"cuDeviceGetCount", &deviceGetCount},
+      {"cuDeviceGet", &deviceGet},
+      {"cuDeviceGetName", &deviceGetName},
+      {"cuDeviceGetAttribute", &deviceGetAttribute},
+      {"cuDevicePrimaryCtxRetain", &primaryContextRetain},
+      {"cuDevicePrimaryCtxRelease_v2", &primaryContextRelease},
+      {"cuCtxSetCurrent", &contextSetCurrent},
+      {"cuStreamCreate", &streamCreate},
+      {"cuStreamDestroy_v2", &streamDestroy},
+      {"cuStreamSynchronize", &streamSynchronize},
+      {"cuMemAlloc_v2", &memAlloc},
+      {"cuMemFree_v2", &memFree},
+      {"cuMemGetInfo_v2", &memGetInfo},
+      {"cuMemcpyHtoDAsync_v2", &copyToDevice},
+      {"cuMemcpyDtoHAsync_v2", &copyToHost},
+      {"cuMemcpyDtoDAsync_v2", &copyOnDevice},
+      {"cuMemsetD8Async", &fill},
+      {"cuModuleLoadDataEx", &moduleLoad},
+      {"cuModuleUnload", &moduleUnload},
+      {"cuModuleGetFunction", &moduleGetFunction},
+      {"cuFuncSetAttribute", &functionSetAttribute},
+      {"cuLaunchKernel", &launchKernel},
+      {"cuGetErrorName", &getErrorName},
+      {"cuGetErrorString", &getErrorString},
+  };
+  for (auto &function : functions) {
+    void *address = dlsym(library, function.name);
+    if (!address)
+      return error.badInput(std::string("the GPU's driver is too old: ") +
+                            libraryName + " has no " + function.name);
+    *static_cast<void **>(function.place) = address;
+  }
+  return true;
+}
+
+std::string CudaDriver::describe(CudaResult result) const {
+  const char *name = nullptr, *text = nullptr;
+  getErrorName(result, &name);
+  getErrorString(result, &text);
+  std::string described =
+      name ? name : "error " + std::to_string(static_cast<long>(result));
+  if (text)
+    described += " (" + std::string(text) + ")";
+  return described;
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,85 @@
+//===- Assemble.cpp - PTX to machine code -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Target/PTX/PTXBackend.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace attune {
+
+static constexpr StringRef kDevice = "attune.device";
+
+DeviceCode getDeviceCode(ModuleOp module) {
+  DeviceCode code;
+  if (auto device = module->getAttrOfType<DictionaryAttr>(kDevice)) {
+    code.chip = device.getAs<StringAttr>("chip").str();
+    code.ptx = device.getAs<StringAttr>("ptx").str();
+  }
+  return code;
+}
+
+void addCubin(ModuleOp module, StringRef cubin) {
+  auto device = module->getAttrOfType<DictionaryAttr>(kDevice);
+  NamedAttrList attributes(device);
+  attributes.set("cubin", StringAttr::get(module.getContext(), cubin));
+  module->setAttr(kDevice, attributes.getDictionary(module.getContext()));
+}
+
+std::optional<std::string> findPtxas() {
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  SmallVector<std::string> folders = {"/usr/local/cuda/bin"};
+  if (auto home = llvm::sys::Process::GetEnv("CUDA_HOME"))
+    folders.insert(folders.begin(), *home + "/bin");
+  for (const std::string &folder : folders)
+    if (auto found = llvm::sys::findProgramByName("ptxas", {folder}))
+      return *found;
+  return std::nullopt;
+}
+
+static std::string readAll(const Twine &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+llvm::Expected<std::string> assemble(const DeviceCode &code,
+                                     const std::string &ptxas) {
+  // Names that are the same every time: machine code may record them.
+  llvm::SmallString<128> folder;
+  if (std::error_code error =
+          llvm::sys::fs::createUniqueDirectory("attune-ptxas", folder))
+    return llvm::createStringError(error, "cannot make a temporary folder");
+  auto cleanup =
+      llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  std::string input = (folder + "/kernels.ptx").str(),
+              output = (folder + "/kernels.cubin").str(),
+              messages = (folder + "/messages").str();
+  std::error_code error;
+  llvm::raw_fd_ostream(input, error) << code.ptx;
+  if (error)
+    return llvm::createStringError(error, "cannot write %s", input.c_str());
+  std::string arch = "-arch=" + code.chip;
+  StringRef arguments[] = {ptxas, arch, "-o", output, input};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages),
+                                          StringRef(messages)};
+  int status =
+      llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects);
+  if (status != 0)
+    return llvm::createStringError("%s failed:\n%s", ptxas.c_str(),
+                                   readAll(messages).c_str());
+  return readAll(output);
+}
+
+} // namespace attune

@@ -1,0 +1,405 @@
+//===- LoopsToKernels.cpp - Parallel loops become launches ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Codegen/SequentialRuns.h"
+#include "attune/Target/PTX/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_LOOPSTOKERNELS
+#include "attune/Target/PTX/Passes.h.inc"
+
+namespace {
+
+/// The one gpu.module that all kernels are outlined into.
+constexpr StringRef kModule = "attune_kernels";
+
+/// A loop's dimensions, whichever of the two ops it is.
+struct Bounds {
+  SmallVector<Value> ivs;
+  SmallVector<OpFoldResult> lower, upper, step;
+  Block *body;
+};
+
+struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (!func.isExternal() && failed(lower(func)))
+        return signalPassFailure();
+    // Frames are the device's.
+    rename("attune_rt_frame_push", "attune_rt_device_push");
+    rename("attune_rt_frame_pop", "attune_rt_device_pop");
+  }
+
+  LogicalResult lower(func::FuncOp func) {
+    launches.clear();
+    SmallVector<SequentialRun> runs;
+    if (failed(findSequentialRuns(func, runs)))
+      return failure();
+    SmallVector<Operation *> loops;
+    func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (!isa<scf::ForallOp, scf::ParallelOp>(op))
+        return WalkResult::advance();
+      loops.push_back(op);
+      return WalkResult::skip();
+    });
+    prefix = kernelPrefix(func);
+    for (SequentialRun &run : runs)
+      launchOnce(run);
+    for (Operation *loop : loops)
+      if (failed(launchLoop(loop)))
+        return failure();
+    for (gpu::LaunchOp launch : launches)
+      if (failed(closeOver(launch)))
+        return failure();
+    nameKernels(func);
+    return readBack(func);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Launches
+  //===--------------------------------------------------------------------===//
+
+  static std::string kernelPrefix(func::FuncOp func) {
+    std::string name = func.getSymName().str();
+    for (char &c : name)
+      if (!llvm::isAlnum(c))
+        c = '_';
+    return name;
+  }
+
+  /// A launch with an empty body; the builder stands inside.
+  gpu::LaunchOp makeLaunch(OpBuilder &b, Location loc, Value blocks,
+                           int64_t threads) {
+    Value one = arith::ConstantIndexOp::create(b, loc, 1);
+    Value width = arith::ConstantIndexOp::create(b, loc, threads);
+    auto launch =
+        gpu::LaunchOp::create(b, loc, blocks, one, one, width, one, one);
+    b.setInsertionPointToStart(&launch.getBody().front());
+    auto end = gpu::TerminatorOp::create(b, loc);
+    b.setInsertionPoint(end);
+    launches.push_back(launch);
+    return launch;
+  }
+
+  void launchOnce(SequentialRun &run) {
+    Operation *front = run.ops.front();
+    OpBuilder b(front);
+    Value one = arith::ConstantIndexOp::create(b, front->getLoc(), 1);
+    gpu::LaunchOp launch = makeLaunch(b, front->getLoc(), one, 1);
+    Operation *end = launch.getBody().front().getTerminator();
+    for (Operation *op : run.ops)
+      op->moveBefore(end);
+  }
+
+  static FailureOr<Bounds> bounds(Operation *loop) {
+    if (auto forall = dyn_cast<scf::ForallOp>(loop)) {
+      if (!forall.getResults().empty())
+        return forall.emitOpError("is not bufferized");
+      return Bounds{SmallVector<Value>(forall.getInductionVars()),
+                    forall.getMixedLowerBound(),
+                    forall.getMixedUpperBound(), forall.getMixedStep(),
+                    forall.getBody()};
+    }
+    auto parallel = cast<scf::ParallelOp>(loop);
+    if (!parallel.getResults().empty())
+      return parallel.emitOpError("reduces across threads");
+    return Bounds{SmallVector<Value>(parallel.getInductionVars()),
+                  getAsOpFoldResult(parallel.getLowerBound()),
+                  getAsOpFoldResult(parallel.getUpperBound()),
+                  getAsOpFoldResult(parallel.getStep()), parallel.getBody()};
+  }
+
+  LogicalResult launchLoop(Operation *loop) {
+    FailureOr<Bounds> at = bounds(loop);
+    if (failed(at))
+      return failure();
+    OpBuilder b(loop);
+    Location loc = loop->getLoc();
+    auto value = [&](OpFoldResult size) {
+      return getValueOrCreateConstantIndexOp(b, loc, size);
+    };
+    SmallVector<Value> counts;
+    Value total = arith::ConstantIndexOp::create(b, loc, 1);
+    for (auto [lower, upper, step] :
+         llvm::zip(at->lower, at->upper, at->step)) {
+      Value count = value(upper);
+      if (!isZeroInteger(lower))
+        count = arith::SubIOp::create(b, loc, count, value(lower));
+      if (!isOneInteger(step))
+        count = arith::CeilDivSIOp::create(b, loc, count, value(step));
+      counts.push_back(count);
+      total = arith::MulIOp::create(b, loc, total, count);
+    }
+    Value width = arith::ConstantIndexOp::create(b, loc, blockThreads);
+    Value blocks = arith::CeilDivSIOp::create(b, loc, total, width);
+    gpu::LaunchOp launch = makeLaunch(b, loc, blocks, blockThreads);
+    Value number =
+        arith::MulIOp::create(b, loc, launch.getBlockIds().x, width);
+    number = arith::AddIOp::create(b, loc, number, launch.getThreadIds().x);
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                         number, total);
+    auto guard = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(guard.thenBlock());
+    // The last dimension varies fastest: neighbours in memory are neighbours
+    // in a warp.
+    IRMapping mapping;
+    for (int64_t i = at->ivs.size() - 1; i >= 0; --i) {
+      Value iv = number;
+      if (i > 0) {
+        iv = arith::RemUIOp::create(b, loc, number, counts[i]);
+        number = arith::DivUIOp::create(b, loc, number, counts[i]);
+      }
+      if (!isOneInteger(at->step[i]))
+        iv = arith::MulIOp::create(b, loc, iv, value(at->step[i]));
+      if (!isZeroInteger(at->lower[i]))
+        iv = arith::AddIOp::create(b, loc, iv, value(at->lower[i]));
+      mapping.map(at->ivs[i], iv);
+    }
+    for (Operation &op : at->body->without_terminator())
+      b.clone(op, mapping);
+    ++numKernels;
+    loop->erase();
+    return success();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // What a kernel uses from above
+  //===--------------------------------------------------------------------===//
+
+  /// Ops that a kernel makes again for itself: constants, views and scratch.
+  static bool belongsInside(Operation *op) {
+    return op && (op->hasTrait<OpTrait::ConstantLike>() ||
+                  isa<ViewLikeOpInterface, memref::GetGlobalOp,
+                      memref::AllocaOp>(op));
+  }
+
+  LogicalResult closeOver(gpu::LaunchOp launch) {
+    Region &body = launch.getBody();
+    IRMapping inside;
+    // A view's own operands come in turn, and stand in front of it.
+    for (;;) {
+      SetVector<Value> above;
+      getUsedValuesDefinedAbove(body, above);
+      Value next;
+      for (Value value : above)
+        if (belongsInside(value.getDefiningOp())) {
+          next = value;
+          break;
+        }
+      if (!next)
+        break;
+      Operation *op = next.getDefiningOp();
+      if (auto alloca = dyn_cast<memref::AllocaOp>(op))
+        if (failed(checkScratch(alloca, launch)))
+          return failure();
+      OpBuilder b = OpBuilder::atBlockBegin(&body.front());
+      Operation *twin = b.clone(*op);
+      for (auto [old, made] : llvm::zip(op->getResults(), twin->getResults()))
+        replaceAllUsesInRegionWith(old, made, body);
+    }
+    SetVector<Value> above;
+    getUsedValuesDefinedAbove(body, above);
+    for (Value value : above) {
+      if (auto type = dyn_cast<MemRefType>(value.getType())) {
+        if (failed(passPointer(launch, value, type)))
+          return failure();
+      } else if (!value.getType().isIntOrIndexOrFloat()) {
+        return launch.emitOpError("uses a value of type ")
+               << value.getType() << ", which cannot be a kernel's argument";
+      }
+    }
+    return success();
+  }
+
+  /// Scratch lives in the thread that uses it: what another launch or the host
+  /// also sees is none.
+  LogicalResult checkScratch(memref::AllocaOp alloca, gpu::LaunchOp launch) {
+    for (Operation *user : alloca->getUsers()) {
+      auto other = user->getParentOfType<gpu::LaunchOp>();
+      if (other != launch)
+        return alloca.emitOpError("is scratch of more than one kernel");
+    }
+    return success();
+  }
+
+  /// A buffer of the device becomes a pointer and its dynamic sizes.
+  LogicalResult passPointer(gpu::LaunchOp launch, Value buffer,
+                            MemRefType type) {
+    if (!type.getLayout().isIdentity())
+      return launch.emitOpError("uses a buffer of type ")
+             << type << ", whose layout a kernel's argument cannot have";
+    Location loc = buffer.getLoc();
+    MLIRContext *context = type.getContext();
+    auto device = LLVM::LLVMPointerType::get(context, 1);
+    auto generic = LLVM::LLVMPointerType::get(context);
+    OpBuilder out(launch), b = OpBuilder::atBlockBegin(&launch.getBody().front());
+    auto i64 = b.getI64Type();
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(out, loc, buffer);
+    address = arith::IndexCastOp::create(out, loc, i64, address);
+    Value pointer = LLVM::IntToPtrOp::create(out, loc, device, address);
+    pointer = LLVM::AddrSpaceCastOp::create(b, loc, generic, pointer);
+    // The descriptor, by hand: the sizes come one by one.
+    int64_t rank = type.getRank();
+    SmallVector<Type> fields = {generic, generic, i64};
+    if (rank)
+      fields.append(2, LLVM::LLVMArrayType::get(i64, rank));
+    auto descriptor = LLVM::LLVMStructType::getLiteral(context, fields);
+    Value value = LLVM::PoisonOp::create(b, loc, descriptor);
+    auto set = [&](Value element, ArrayRef<int64_t> at) {
+      value = LLVM::InsertValueOp::create(b, loc, value, element, at);
+    };
+    auto number = [&](int64_t size) -> Value {
+      return LLVM::ConstantOp::create(b, loc, i64, size);
+    };
+    set(pointer, {0});
+    set(pointer, {1});
+    set(number(0), {2});
+    Value stride = number(1);
+    for (int64_t i = rank - 1; i >= 0; --i) {
+      Value size;
+      if (type.isDynamicDim(i)) {
+        size = memref::DimOp::create(out, loc, buffer, i);
+        size = arith::IndexCastOp::create(b, loc, i64, size);
+      } else {
+        size = number(type.getDimSize(i));
+      }
+      set(size, {3, i});
+      set(stride, {4, i});
+      if (i)
+        stride = LLVM::MulOp::create(b, loc, stride, size);
+    }
+    Value inside =
+        UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+    replaceAllUsesInRegionWith(buffer, inside, launch.getBody());
+    return success();
+  }
+
+  /// Kernels are numbered in the order in which they stand in their function.
+  void nameKernels(func::FuncOp func) {
+    unsigned number = 0;
+    auto module = FlatSymbolRefAttr::get(func.getContext(), kModule);
+    func.walk<WalkOrder::PreOrder>([&](gpu::LaunchOp launch) {
+      launch.setModuleAttr(module);
+      launch.setFunctionAttr(FlatSymbolRefAttr::get(
+          func.getContext(), prefix + "_" + std::to_string(number++)));
+    });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Host code
+  //===--------------------------------------------------------------------===//
+
+  /// What the host reads of device memory is fetched; it must not do more.
+  LogicalResult readBack(func::FuncOp func) {
+    SmallVector<memref::LoadOp> loads;
+    WalkResult result = func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<gpu::LaunchOp>(op))
+        return WalkResult::skip();
+      if (auto load = dyn_cast<memref::LoadOp>(op)) {
+        loads.push_back(load);
+        return WalkResult::advance();
+      }
+      auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+      if (effects && isa<memref::MemRefDialect, vector::VectorDialect,
+                         linalg::LinalgDialect>(op->getDialect()) &&
+          (effects.hasEffect<MemoryEffects::Read>() ||
+           effects.hasEffect<MemoryEffects::Write>())) {
+        op->emitOpError("touches device memory outside a parallel loop");
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    for (memref::LoadOp load : loads)
+      fetch(load);
+    numReads += loads.size();
+    return success();
+  }
+
+  void fetch(memref::LoadOp load) {
+    MLIRContext *context = load.getContext();
+    Location loc = load.getLoc();
+    auto pointer = LLVM::LLVMPointerType::get(context);
+    OpBuilder b(load);
+    auto i64 = b.getI64Type();
+    // The element's address: the buffer's, the offset, and the strides.
+    auto parts = memref::ExtractStridedMetadataOp::create(b, loc,
+                                                          load.getMemref());
+    Value place = parts.getOffset();
+    for (auto [index, stride] :
+         llvm::zip(load.getIndices(), parts.getStrides()))
+      place = arith::AddIOp::create(
+          b, loc, place, arith::MulIOp::create(b, loc, index, stride));
+    Type type = load.getType();
+    unsigned bytes = type.isIndex() ? 8 : (type.getIntOrFloatBitWidth() + 7) / 8;
+    place = arith::MulIOp::create(b, loc, place,
+                                  arith::ConstantIndexOp::create(b, loc, bytes));
+    place = arith::AddIOp::create(
+        b, loc, place,
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc,
+                                                       load.getMemref()));
+    Value address = arith::IndexCastOp::create(b, loc, i64, place);
+    address = LLVM::IntToPtrOp::create(b, loc, pointer, address);
+    auto signature = LLVM::LLVMFunctionType::get(i64, {pointer, i64});
+    Value size = LLVM::ConstantOp::create(b, loc, i64, bytes);
+    Value word = LLVM::CallOp::create(
+                     b, loc, declare("attune_rt_device_read", signature),
+                     ValueRange{address, size})
+                     .getResult();
+    Value value = word;
+    if (type.isIndex()) {
+      value = arith::IndexCastOp::create(b, loc, type, word);
+    } else if (unsigned bits = type.getIntOrFloatBitWidth(); bits < 64) {
+      value = arith::TruncIOp::create(b, loc, b.getIntegerType(bits), word)
+                  .getResult();
+    }
+    if (isa<FloatType>(type))
+      value = arith::BitcastOp::create(b, loc, type, value).getResult();
+    load.replaceAllUsesWith(value);
+    load.erase();
+  }
+
+  LLVM::LLVMFuncOp declare(StringRef name, LLVM::LLVMFunctionType type) {
+    ModuleOp module = getOperation();
+    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+      return known;
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    return LLVM::LLVMFuncOp::create(b, module.getLoc(), name, type);
+  }
+
+  void rename(StringRef from, StringRef to) {
+    ModuleOp module = getOperation();
+    auto func = module.lookupSymbol<LLVM::LLVMFuncOp>(from);
+    if (!func)
+      return;
+    auto name = StringAttr::get(&getContext(), to);
+    (void)SymbolTable::replaceAllSymbolUses(func, name, module);
+    func.setSymNameAttr(name);
+  }
+
+  SmallVector<gpu::LaunchOp> launches;
+  std::string prefix;
+};
+} // namespace
+} // namespace attune

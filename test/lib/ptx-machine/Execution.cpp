@@ -1,0 +1,208 @@
+//===- Execution.cpp - Blocks, warps and memory ---------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace ptx {
+
+bool Memory::holds(uint64_t address, uint64_t bytes) const {
+  if (address >= lastBegin && address + bytes <= lastEnd)
+    return true;
+  auto next = live.upper_bound(address);
+  if (next == live.begin())
+    return false;
+  --next;
+  if (address + bytes > next->second)
+    return false;
+  lastBegin = next->first;
+  lastEnd = next->second;
+  return true;
+}
+
+uint8_t *reach(Thread &thread, const Instruction &i, uint64_t address,
+               unsigned bytes) {
+  Block &block = *thread.block;
+  auto refuse = [&](const char *why) -> uint8_t * {
+    char text[200];
+    std::snprintf(text, sizeof(text), "%s: %u bytes at 0x%llx, in line %u", why,
+                  bytes, static_cast<unsigned long long>(address), i.line);
+    thread.fail(text);
+    return nullptr;
+  };
+  // Accesses of vectors are aligned to the whole vector.
+  unsigned align = bytes & -bytes;
+  if (address % align)
+    return refuse("misaligned");
+  auto shared = reinterpret_cast<uint64_t>(block.shared.data());
+  if (i.space == Space::Shared) {
+    if (address + bytes > block.shared.size())
+      return refuse("outside shared memory");
+    return block.shared.data() + address;
+  }
+  auto *place = reinterpret_cast<uint8_t *>(address);
+  bool local = place >= thread.local &&
+               place + bytes <= thread.local + block.kernel->localBytes;
+  if (i.space == Space::Local)
+    return local ? place : refuse("outside local memory");
+  if (i.space == Space::Generic &&
+      (local || (address >= shared &&
+                 address + bytes <= shared + block.shared.size())))
+    return place;
+  if (!block.memory->holds(address, bytes))
+    return refuse("not allocated");
+  return place;
+}
+
+/// Runs until the thread is done or waits.
+static void runThread(Thread &t) {
+  const Instruction *code = t.block->kernel->code.data();
+  auto end = uint32_t(t.block->kernel->code.size());
+  while (t.pc < end) {
+    const Instruction &i = code[t.pc];
+    if (i.guard >= 0 && bool(t.r[i.guard] & 1) == i.unless) {
+      ++t.pc;
+      continue;
+    }
+    if (i.together != Together::No) {
+      t.state =
+          i.together == Together::Block ? State::AtBlock : State::AtWarp;
+      return;
+    }
+    ++t.pc;
+    i.run(t, i);
+    if (t.state != State::Ready)
+      return;
+  }
+  t.state = State::Done;
+}
+
+/// Lets every thread of a block run; false after a failure.
+static bool runBlock(std::vector<Thread> &threads, Block &block) {
+  for (;;) {
+    bool moved = false;
+    for (Thread &t : threads)
+      if (t.state == State::Ready) {
+        runThread(t);
+        moved = true;
+      }
+    if (!block.error.empty())
+      return false;
+    // Warps whose lanes all stand at one instruction.
+    for (size_t first = 0; first < threads.size(); first += 32) {
+      size_t last = std::min(first + 32, threads.size());
+      Thread *lanes[32] = {};
+      size_t waiting = 0;
+      uint32_t pc = 0;
+      bool same = true;
+      for (size_t k = first; k < last; ++k)
+        if (threads[k].state == State::AtWarp) {
+          same &= waiting == 0 || pc == threads[k].pc;
+          pc = threads[k].pc;
+          lanes[k - first] = &threads[k];
+          ++waiting;
+        }
+      if (waiting == 0 || !same || waiting != last - first)
+        continue;
+      const Instruction &i = block.kernel->code[pc];
+      for (Thread *lane : lanes)
+        if (lane) {
+          ++lane->pc;
+          lane->state = State::Ready;
+        }
+      i.runWarp(lanes, i);
+      moved = true;
+    }
+    if (!block.error.empty())
+      return false;
+    size_t live = 0, atBarrier = 0;
+    for (Thread &t : threads) {
+      live += t.state != State::Done;
+      atBarrier += t.state == State::AtBlock;
+    }
+    if (live == 0)
+      return true;
+    if (atBarrier == live) {
+      for (Thread &t : threads)
+        if (t.state == State::AtBlock) {
+          ++t.pc;
+          t.state = State::Ready;
+        }
+      moved = true;
+    }
+    if (!moved) {
+      block.error = "threads wait for each other for ever";
+      return false;
+    }
+  }
+}
+
+bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
+         std::string &error) {
+  Block block;
+  block.kernel = &kernel;
+  block.memory = &memory;
+  block.params = launch.params.data();
+  unsigned count = launch.block[0] * launch.block[1] * launch.block[2];
+  size_t width = kernel.registers.size();
+  // Threads that never wait may take turns in one set of registers.
+  size_t sets = kernel.collective ? count : 1;
+  std::vector<uint64_t> registers(sets * width);
+  unsigned localBytes = (kernel.localBytes + 63) / 64 * 64 + 64;
+  std::vector<uint64_t> local(sets * localBytes / 8);
+  std::vector<Thread> threads(sets);
+  // What a block leaves in shared memory is nobody's business; start from junk.
+  unsigned sharedBytes = kernel.sharedBytes + launch.sharedBytes;
+  uint64_t blocks =
+      uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  auto prepare = [&](Thread &t, size_t set, uint64_t number, unsigned thread) {
+    t = Thread();
+    t.block = &block;
+    t.r = registers.data() + set * width;
+    std::memcpy(t.r, kernel.registers.data(), width * 8);
+    auto base = reinterpret_cast<uintptr_t>(local.data() + set * localBytes / 8);
+    t.local = reinterpret_cast<uint8_t *>((base + 63) / 64 * 64);
+    t.r[kernel.localBase] = reinterpret_cast<uint64_t>(t.local);
+    const unsigned *b = launch.block, *g = launch.grid;
+    const uint64_t values[] = {
+        thread % b[0], thread / b[0] % b[1], thread / b[0] / b[1],
+        b[0],          b[1],                 b[2],
+        number % g[0], number / g[0] % g[1], number / g[0] / g[1],
+        g[0],          g[1],                 g[2],
+        thread % 32,   thread / 32};
+    int at = 0;
+    for (uint64_t value : values)
+      t.r[kernel.special[at++]] = value;
+  };
+  for (uint64_t number = 0; number < blocks; ++number) {
+    block.shared.assign(sharedBytes, 0xff);
+    if (kernel.collective) {
+      for (unsigned k = 0; k < count; ++k)
+        prepare(threads[k], k, number, k);
+      if (!runBlock(threads, block)) {
+        error = block.error;
+        return false;
+      }
+      continue;
+    }
+    for (unsigned k = 0; k < count; ++k) {
+      prepare(threads[0], 0, number, k);
+      runThread(threads[0]);
+      if (!block.error.empty()) {
+        error = block.error;
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+} // namespace ptx

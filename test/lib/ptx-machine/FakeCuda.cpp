@@ -1,0 +1,268 @@
+//===- FakeCuda.cpp - A libcuda.so.1 without a GPU ------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions of the driver that Attune's runtime asks for, on one device
+// whose memory is the host's and whose kernels are interpreted. Fresh memory is
+// full of NaN. The environment says what kind of machine it is:
+//
+//   FAKE_CUDA_DEVICES      number of devices (1)
+//   FAKE_CUDA_CAPABILITY   compute capability, as in 80 (90)
+//   FAKE_CUDA_MEMORY       bytes of the device (16 GiB)
+//   FAKE_CUDA_VERSION      CUDA version of the driver, as in 12040 (13000)
+//   FAKE_CUDA_PTX          the newest PTX version it reads, as in 7.0
+//   FAKE_CUDA_LOG          a file that gets a line for each call of interest
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+using Result = int;
+using Address = unsigned long long;
+
+enum : Result {
+  Success = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  NoDevice = 100,
+  InvalidImage = 200,
+  InvalidPtx = 218,
+  UnsupportedPtxVersion = 222,
+  NotFound = 500,
+  IllegalAddress = 700,
+};
+
+uint64_t setting(const char *name, uint64_t usual) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : usual;
+}
+
+ptx::Memory memory;
+uint64_t used = 0;
+bool ready = false;
+Result broken = Success; // what a kernel did shows at the next wait
+
+void log(const std::string &line) {
+  static FILE *file = [] {
+    const char *path = std::getenv("FAKE_CUDA_LOG");
+    return path ? std::fopen(path, "w") : nullptr;
+  }();
+  if (file) {
+    std::fprintf(file, "%s\n", line.c_str());
+    std::fflush(file);
+  }
+}
+bool reachable(Address address, size_t bytes) {
+  return memory.holds(address, bytes);
+}
+} // namespace
+
+extern "C" {
+
+Result cuInit(unsigned) {
+  if (setting("FAKE_CUDA_DEVICES", 1) == 0)
+    return NoDevice;
+  ready = true;
+  return Success;
+}
+Result cuDriverGetVersion(int *version) {
+  *version = int(setting("FAKE_CUDA_VERSION", 13000));
+  return Success;
+}
+Result cuDeviceGetCount(int *count) {
+  *count = int(setting("FAKE_CUDA_DEVICES", 1));
+  return ready ? Success : NotInitialized;
+}
+Result cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return Success;
+}
+Result cuDeviceGetName(char *name, int size, int) {
+  std::snprintf(name, size_t(size), "Fake GPU");
+  return Success;
+}
+Result cuDeviceGetAttribute(int *value, int attribute, int) {
+  int capability = int(setting("FAKE_CUDA_CAPABILITY", 90));
+  if (attribute == 75)
+    *value = capability / 10;
+  else if (attribute == 76)
+    *value = capability % 10;
+  else
+    return InvalidValue;
+  return Success;
+}
+Result cuDevicePrimaryCtxRetain(void **context, int) {
+  static int object;
+  *context = &object;
+  return Success;
+}
+Result cuDevicePrimaryCtxRelease_v2(int) {
+  log("release, " + std::to_string(used) + " bytes in use");
+  return Success;
+}
+Result cuCtxSetCurrent(void *context) {
+  return context ? Success : InvalidValue;
+}
+Result cuStreamCreate(void **stream, unsigned) {
+  static int object;
+  *stream = &object;
+  return Success;
+}
+Result cuStreamDestroy_v2(void *) { return Success; }
+Result cuStreamSynchronize(void *) { return broken; }
+
+Result cuMemGetInfo_v2(size_t *free, size_t *total) {
+  *total = setting("FAKE_CUDA_MEMORY", uint64_t(16) << 30);
+  *free = *total - used;
+  return Success;
+}
+Result cuMemAlloc_v2(Address *address, size_t bytes) {
+  if (bytes == 0)
+    return InvalidValue;
+  size_t free, total;
+  cuMemGetInfo_v2(&free, &total);
+  if (bytes > free)
+    return OutOfMemory;
+  void *block = nullptr;
+  if (posix_memalign(&block, 256, bytes) != 0)
+    return OutOfMemory;
+  std::memset(block, 0xff, bytes);
+  *address = reinterpret_cast<Address>(block);
+  memory.add(*address, bytes);
+  used += bytes;
+  log("alloc " + std::to_string(bytes));
+  return Success;
+}
+Result cuMemFree_v2(Address address) {
+  if (!memory.knows(address))
+    return InvalidValue;
+  used -= memory.sizeOf(address);
+  memory.remove(address);
+  std::free(reinterpret_cast<void *>(address));
+  return Success;
+}
+Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
+                            void *) {
+  if (!reachable(to, bytes))
+    return InvalidValue;
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  log("to device " + std::to_string(bytes));
+  return Success;
+}
+Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *) {
+  if (broken)
+    return broken;
+  if (!reachable(from, bytes))
+    return InvalidValue;
+  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  log("to host " + std::to_string(bytes));
+  return Success;
+}
+Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *) {
+  if (!reachable(from, bytes) || !reachable(to, bytes))
+    return InvalidValue;
+  std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
+              bytes);
+  return Success;
+}
+Result cuMemsetD8Async(Address to, unsigned char value, size_t count, void *) {
+  if (!reachable(to, count))
+    return InvalidValue;
+  std::memset(reinterpret_cast<void *>(to), value, count);
+  return Success;
+}
+
+Result cuModuleLoadDataEx(void **module, const void *image, unsigned count,
+                          int *options, void **values) {
+  auto *bytes = static_cast<const char *>(image);
+  // Machine code is for machines.
+  if (std::memcmp(bytes, "\x7f"
+                         "ELF",
+                  4) == 0)
+    return InvalidImage;
+  std::string text(bytes), error;
+  auto parsed = ptx::parse(text, memory, error);
+  if (!parsed) {
+    std::fprintf(stderr, "fake libcuda: %s\n", error.c_str());
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == 5)
+        std::strncpy(static_cast<char *>(values[i]), error.c_str(), 2000);
+    return InvalidPtx;
+  }
+  if (const char *newest = std::getenv("FAKE_CUDA_PTX"))
+    if (std::atof(newest) < std::atof(parsed->version.c_str()))
+      return UnsupportedPtxVersion;
+  log("module " + parsed->target + ", " +
+      std::to_string(parsed->kernels.size()) + " kernels");
+  *module = parsed.release();
+  return Success;
+}
+Result cuModuleUnload(void *module) {
+  delete static_cast<ptx::Module *>(module);
+  return Success;
+}
+Result cuModuleGetFunction(void **function, void *module, const char *name) {
+  auto &kernels = static_cast<ptx::Module *>(module)->kernels;
+  auto found = kernels.find(name);
+  if (found == kernels.end())
+    return NotFound;
+  *function = found->second.get();
+  return Success;
+}
+Result cuFuncSetAttribute(void *, int, int) { return Success; }
+
+Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned shared, void *, void **params,
+                      void **extra) {
+  auto &kernel = *static_cast<ptx::Kernel *>(function);
+  ptx::Launch launch = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, shared,
+                        std::vector<uint8_t>(kernel.paramsSize)};
+  uint64_t threads = uint64_t(blockX) * blockY * blockZ;
+  if (extra || gridX == 0 || gridY == 0 || gridZ == 0 || threads == 0 ||
+      gridY > 65535 || gridZ > 65535 || threads > 1024 ||
+      (kernel.maxThreads && threads > kernel.maxThreads))
+    return InvalidValue;
+  for (size_t i = 0; i < kernel.paramOffsets.size(); ++i)
+    std::memcpy(launch.params.data() + kernel.paramOffsets[i], params[i],
+                kernel.paramBytes[i]);
+  log("launch " + kernel.name + " " + std::to_string(gridX) + "x" +
+      std::to_string(gridY) + "x" + std::to_string(gridZ) + " " +
+      std::to_string(blockX) + "x" + std::to_string(blockY) + "x" +
+      std::to_string(blockZ));
+  std::string error;
+  if (!broken && !ptx::run(kernel, launch, memory, error)) {
+    std::fprintf(stderr, "fake libcuda: kernel %s: %s\n", kernel.name.c_str(),
+                 error.c_str());
+    broken = IllegalAddress;
+  }
+  return Success;
+}
+
+Result cuGetErrorName(Result result, const char **text) {
+  switch (result) {
+  case OutOfMemory: *text = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+  case NoDevice: *text = "CUDA_ERROR_NO_DEVICE"; break;
+  case InvalidPtx: *text = "CUDA_ERROR_INVALID_PTX"; break;
+  case IllegalAddress: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+  default: *text = "CUDA_ERROR_OTHER"; break;
+  }
+  return Success;
+}
+Result cuGetErrorString(Result result, const char **text) {
+  *text = result == IllegalAddress ? "an illegal memory access was encountered"
+                                   : "something else";
+  return Success;
+}
+
+} // extern "C"

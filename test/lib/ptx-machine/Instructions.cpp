@@ -1,0 +1,756 @@
+//===- Instructions.cpp - What one thread does ----------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace ptx {
+
+//===----------------------------------------------------------------------===//
+// Small floats
+//===----------------------------------------------------------------------===//
+
+float halfToFloat(uint16_t bits) {
+  unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
+  float value;
+  if (exponent == 31)
+    value = fraction ? NAN : INFINITY;
+  else if (exponent == 0)
+    value = std::ldexp(float(fraction), -24);
+  else
+    value = std::ldexp(float(fraction + 1024), int(exponent) - 25);
+  return bits & 0x8000 ? -value : value;
+}
+
+uint16_t floatToHalf(float value) {
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (std::isnan(value))
+    return 0x7fff;
+  double size = std::fabs(double(value));
+  if (size >= 65520)
+    return sign | 0x7c00;
+  if (size < 0x1p-14) // subnormal: units of 2^-24, ties to even
+    return sign | uint16_t(std::nearbyint(size * 0x1p24));
+  int exponent;
+  double fraction = std::frexp(size, &exponent); // in [1/2, 1)
+  auto units = uint32_t(std::nearbyint(fraction * 2048)); // 1024 to 2048
+  uint32_t result = uint32_t(exponent + 13) * 1024 + units;
+  return sign | uint16_t(result);
+}
+
+uint16_t floatToBFloat(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  if (std::isnan(value))
+    return 0x7fff;
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Half {
+  uint16_t bits;
+};
+struct BFloat {
+  uint16_t bits;
+};
+
+template <typename T> T get(const Thread &t, int32_t slot) {
+  T value;
+  std::memcpy(&value, &t.r[slot], sizeof(T));
+  return value;
+}
+template <typename T> void set(Thread &t, int32_t slot, T value) {
+  t.r[slot] = 0;
+  std::memcpy(&t.r[slot], &value, sizeof(T));
+}
+
+using Run = void (*)(Thread &, const Instruction &);
+
+/// Calls `make` with a value of the C++ type of a PTX type; integers only, or
+/// floats only, or both.
+template <template <typename> class F> Run integers(Type type) {
+  switch (type) {
+  case Type::U16:
+  case Type::B16:
+    return F<uint16_t>::run;
+  case Type::S16:
+    return F<int16_t>::run;
+  case Type::U32:
+  case Type::B32:
+    return F<uint32_t>::run;
+  case Type::S32:
+    return F<int32_t>::run;
+  case Type::U64:
+  case Type::B64:
+    return F<uint64_t>::run;
+  case Type::S64:
+    return F<int64_t>::run;
+  case Type::U8:
+  case Type::B8:
+  case Type::Pred:
+    return F<uint8_t>::run;
+  default:
+    return nullptr;
+  }
+}
+template <template <typename> class F> Run floats(Type type) {
+  if (type == Type::F32)
+    return F<float>::run;
+  if (type == Type::F64)
+    return F<double>::run;
+  return nullptr;
+}
+template <template <typename> class F> Run numbers(Type type) {
+  Run run = floats<F>(type);
+  return run ? run : integers<F>(type);
+}
+
+#define ATTUNE_BINARY(NAME, EXPRESSION)                                        \
+  template <typename T> struct NAME {                                          \
+    static void run(Thread &t, const Instruction &i) {                         \
+      T a = get<T>(t, i.s[0]), b = get<T>(t, i.s[1]);                          \
+      set<T>(t, i.d[0], static_cast<T>(EXPRESSION));                           \
+    }                                                                          \
+  };
+#define ATTUNE_UNARY(NAME, EXPRESSION)                                         \
+  template <typename T> struct NAME {                                          \
+    static void run(Thread &t, const Instruction &i) {                         \
+      T a = get<T>(t, i.s[0]);                                                 \
+      set<T>(t, i.d[0], static_cast<T>(EXPRESSION));                           \
+    }                                                                          \
+  };
+
+template <typename T> T smaller(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmin(a, b);
+  else
+    return a < b ? a : b;
+}
+template <typename T> T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmax(a, b);
+  else
+    return a < b ? b : a;
+}
+template <typename T> T magnitude(T a) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fabs(a);
+  else if constexpr (std::is_signed_v<T>)
+    return a < 0 ? T(-a) : a;
+  else
+    return a;
+}
+template <typename T> T high(T a, T b) {
+  if constexpr (std::is_signed_v<T>)
+    return T(static_cast<__int128>(a) * b >> (sizeof(T) * 8));
+  else
+    return T(static_cast<unsigned __int128>(a) * b >> (sizeof(T) * 8));
+}
+template <typename T> T fused(T a, T b, T c) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fma(a, b, c);
+  else
+    return T(a * b + c);
+}
+/// A division by zero gives something on a GPU, and a signal here.
+template <typename T> T divide(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return a / b;
+  else if (b == 0)
+    return T(-1);
+  else if constexpr (std::is_signed_v<T>)
+    return b == T(-1) ? T(-a) : T(a / b);
+  else
+    return a / b;
+}
+template <typename T> T remainder(T a, T b) {
+  return b == 0 ? a : T(a - divide(a, b) * b);
+}
+
+ATTUNE_BINARY(Add, a + b)
+ATTUNE_BINARY(Sub, a - b)
+ATTUNE_BINARY(MulLow, a *b)
+ATTUNE_BINARY(MulHigh, high(a, b))
+ATTUNE_BINARY(Div, divide(a, b))
+ATTUNE_BINARY(Rem, remainder(a, b))
+ATTUNE_BINARY(Min, smaller(a, b))
+ATTUNE_BINARY(Max, larger(a, b))
+ATTUNE_BINARY(And, a &b)
+ATTUNE_BINARY(Or, a | b)
+ATTUNE_BINARY(Xor, a ^ b)
+ATTUNE_BINARY(CopySign, std::copysign(b, a))
+ATTUNE_UNARY(Neg, -a)
+ATTUNE_UNARY(Abs, magnitude(a))
+ATTUNE_UNARY(Not, ~a)
+ATTUNE_UNARY(Sqrt, std::sqrt(a))
+ATTUNE_UNARY(Rsqrt, 1 / std::sqrt(a))
+ATTUNE_UNARY(Rcp, 1 / a)
+ATTUNE_UNARY(Ex2, std::exp2(a))
+ATTUNE_UNARY(Lg2, std::log2(a))
+ATTUNE_UNARY(Sin, std::sin(a))
+ATTUNE_UNARY(Cos, std::cos(a))
+ATTUNE_UNARY(Tanh, std::tanh(a))
+ATTUNE_UNARY(Move, a)
+
+/// NaN wins, as in min.NaN.f32.
+ATTUNE_BINARY(MinNaN, std::isnan(a) || std::isnan(b) ? NAN : std::fmin(a, b))
+ATTUNE_BINARY(MaxNaN, std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b))
+
+template <typename T> struct Fma {
+  static void run(Thread &t, const Instruction &i) {
+    set<T>(t, i.d[0],
+           fused(get<T>(t, i.s[0]), get<T>(t, i.s[1]), get<T>(t, i.s[2])));
+  }
+};
+template <typename T> struct MadHigh {
+  static void run(Thread &t, const Instruction &i) {
+    set<T>(t, i.d[0], T(high(get<T>(t, i.s[0]), get<T>(t, i.s[1])) +
+                        get<T>(t, i.s[2])));
+  }
+};
+/// mul.wide and mad.wide: the result has twice the bits.
+template <typename T> struct Wide {
+  static void run(Thread &t, const Instruction &i) {
+    using Two = std::conditional_t<
+        sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+        std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+    Two result = Two(get<T>(t, i.s[0])) * Two(get<T>(t, i.s[1]));
+    if (i.s.size() > 2)
+      result += get<Two>(t, i.s[2]);
+    set<Two>(t, i.d[0], result);
+  }
+};
+/// Shifts by more than the width give zero, or copies of the sign.
+template <typename T> struct ShiftLeft {
+  static void run(Thread &t, const Instruction &i) {
+    auto by = get<uint32_t>(t, i.s[1]);
+    set<T>(t, i.d[0], by >= sizeof(T) * 8 ? T(0) : T(get<T>(t, i.s[0]) << by));
+  }
+};
+template <typename T> struct ShiftRight {
+  static void run(Thread &t, const Instruction &i) {
+    auto by = std::min<uint32_t>(get<uint32_t>(t, i.s[1]), sizeof(T) * 8);
+    T a = get<T>(t, i.s[0]);
+    T all = std::is_signed_v<T> && a < 0 ? T(-1) : T(0);
+    set<T>(t, i.d[0], by == sizeof(T) * 8 ? all : T(a >> by));
+  }
+};
+/// The field [s1, s1 + s2) of the bits, with its sign if T has one.
+template <typename T> struct Extract {
+  static void run(Thread &t, const Instruction &i) {
+    constexpr unsigned bits = sizeof(T) * 8;
+    unsigned from = get<uint32_t>(t, i.s[1]) & 255,
+             count = get<uint32_t>(t, i.s[2]) & 255;
+    T a = get<T>(t, i.s[0]);
+    T result = 0;
+    if (count) {
+      unsigned end = std::min(from + count, bits);
+      T low = from >= bits ? (a < 0 ? T(-1) : T(0)) : T(a >> from);
+      unsigned kept = from >= bits ? 0 : end - from;
+      unsigned drop = bits - std::max(kept, 1u);
+      result = kept ? T(T(low << drop) >> drop) : low;
+    }
+    set<T>(t, i.d[0], result);
+  }
+};
+template <typename T> struct Select {
+  static void run(Thread &t, const Instruction &i) {
+    set<T>(t, i.d[0], get<T>(t, t.r[i.s[2]] & 1 ? i.s[0] : i.s[1]));
+  }
+};
+template <typename T> struct PopCount {
+  static void run(Thread &t, const Instruction &i) {
+    set<uint32_t>(t, i.d[0], __builtin_popcountll(uint64_t(get<T>(t, i.s[0]))));
+  }
+};
+template <typename T> struct LeadingZeros {
+  static void run(Thread &t, const Instruction &i) {
+    uint64_t a = get<T>(t, i.s[0]);
+    unsigned extra = 64 - sizeof(T) * 8;
+    set<uint32_t>(t, i.d[0], a ? __builtin_clzll(a) - extra : sizeof(T) * 8);
+  }
+};
+
+/// The comparisons of setp; `flags` is the Relation.
+enum Relation : uint8_t { EQ, NE, LT, LE, GT, GE, EQU, NEU, LTU, LEU, GTU, GEU,
+                          NUM, NAN_ };
+template <typename T> struct Compare {
+  static void run(Thread &t, const Instruction &i) {
+    T a = get<T>(t, i.s[0]), b = get<T>(t, i.s[1]);
+    bool nan = false;
+    if constexpr (std::is_floating_point_v<T>)
+      nan = std::isnan(a) || std::isnan(b);
+    bool result = false;
+    switch (Relation(i.flags)) {
+    case EQ: result = a == b; break;
+    case NE: result = !nan && a != b; break;
+    case LT: result = a < b; break;
+    case LE: result = a <= b; break;
+    case GT: result = a > b; break;
+    case GE: result = a >= b; break;
+    case EQU: result = nan || a == b; break;
+    case NEU: result = nan || a != b; break;
+    case LTU: result = nan || a < b; break;
+    case LEU: result = nan || a <= b; break;
+    case GTU: result = nan || a > b; break;
+    case GEU: result = nan || a >= b; break;
+    case NUM: result = !nan; break;
+    case NAN_: result = nan; break;
+    }
+    t.r[i.d[0]] = result;
+    if (i.d.size() > 1)
+      t.r[i.d[1]] = !result;
+  }
+};
+
+void notPredicate(Thread &t, const Instruction &i) {
+  t.r[i.d[0]] = !(t.r[i.s[0]] & 1);
+}
+
+/// mov between a register and the parts of one: {lo, hi}.
+void pack(Thread &t, const Instruction &i) {
+  unsigned bits = 8 * bytesOf(i.type) / i.s.size();
+  uint64_t value = 0, mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
+  for (size_t k = 0; k < i.s.size(); ++k)
+    value |= (t.r[i.s[k]] & mask) << (k * bits);
+  t.r[i.d[0]] = value;
+}
+void unpack(Thread &t, const Instruction &i) {
+  unsigned bits = 8 * bytesOf(i.type) / i.d.size();
+  uint64_t value = t.r[i.s[0]], mask = (1ull << bits) - 1;
+  for (size_t k = 0; k < i.d.size(); ++k)
+    t.r[i.d[k]] = value >> (k * bits) & mask;
+}
+
+/// shf.{l,r}.{wrap,clamp}.b32: the pair {s1, s0} shifted by s2.
+void funnel(Thread &t, const Instruction &i) {
+  uint64_t pair = uint64_t(get<uint32_t>(t, i.s[1])) << 32 |
+                  get<uint32_t>(t, i.s[0]);
+  bool left = i.flags & 1, wrap = i.flags & 2;
+  uint32_t by = get<uint32_t>(t, i.s[2]);
+  by = wrap ? by & 31 : std::min(by, 32u);
+  set<uint32_t>(t, i.d[0], uint32_t(left ? pair << by >> 32 : pair >> by));
+}
+
+void permute(Thread &t, const Instruction &i) {
+  uint64_t bytes = uint64_t(get<uint32_t>(t, i.s[1])) << 32 |
+                   get<uint32_t>(t, i.s[0]);
+  uint32_t select = get<uint32_t>(t, i.s[2]), result = 0;
+  for (int k = 0; k < 4; ++k) {
+    unsigned nibble = select >> (4 * k) & 15;
+    uint32_t byte = bytes >> (8 * (nibble & 7)) & 255;
+    if (nibble & 8)
+      byte = byte & 128 ? 255 : 0;
+    result |= byte << (8 * k);
+  }
+  set<uint32_t>(t, i.d[0], result);
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic on small floats: in f32, rounded once
+//===----------------------------------------------------------------------===//
+
+float widen(Type type, uint16_t bits) {
+  return type == Type::BF16 || type == Type::BF16x2 ? bfloatToFloat(bits)
+                                                    : halfToFloat(bits);
+}
+uint16_t narrow(Type type, float value) {
+  return type == Type::BF16 || type == Type::BF16x2 ? floatToBFloat(value)
+                                                    : floatToHalf(value);
+}
+enum SmallOp : uint8_t { SmallAdd, SmallSub, SmallMul, SmallFma, SmallMin,
+                         SmallMax, SmallNeg, SmallAbs };
+void small(Thread &t, const Instruction &i) {
+  uint64_t result = 0;
+  for (unsigned shift = 0; shift < 8 * bytesOf(i.type); shift += 16) {
+    double x[3] = {};
+    for (size_t k = 0; k < i.s.size(); ++k)
+      x[k] = widen(i.type, uint16_t(t.r[i.s[k]] >> shift));
+    double value = 0;
+    switch (SmallOp(i.flags)) {
+    case SmallAdd: value = x[0] + x[1]; break;
+    case SmallSub: value = x[0] - x[1]; break;
+    case SmallMul: value = x[0] * x[1]; break;
+    case SmallFma: value = x[0] * x[1] + x[2]; break;
+    case SmallMin: value = std::fmin(x[0], x[1]); break;
+    case SmallMax: value = std::fmax(x[0], x[1]); break;
+    case SmallNeg: value = -x[0]; break;
+    case SmallAbs: value = std::fabs(x[0]); break;
+    }
+    result |= uint64_t(narrow(i.type, float(value))) << shift;
+  }
+  t.r[i.d[0]] = result;
+}
+
+//===----------------------------------------------------------------------===//
+// Conversions
+//===----------------------------------------------------------------------===//
+
+/// How cvt rounds: to an integer, or to a narrower float.
+enum Rounding : uint8_t { ToNearest, ToZero, Down, Up };
+
+double asDouble(const Thread &t, int32_t slot, Type type) {
+  switch (type) {
+  case Type::F32: return get<float>(t, slot);
+  case Type::F64: return get<double>(t, slot);
+  case Type::F16:
+  case Type::BF16: return widen(type, get<uint16_t>(t, slot));
+  default: return 0;
+  }
+}
+bool isFloat(Type type) {
+  return type == Type::F16 || type == Type::BF16 || type == Type::F32 ||
+         type == Type::F64;
+}
+bool isSigned(Type type) {
+  return type == Type::S8 || type == Type::S16 || type == Type::S32 ||
+         type == Type::S64;
+}
+double rounded(double value, Rounding how) {
+  switch (how) {
+  case ToNearest: return std::nearbyint(value);
+  case ToZero: return std::trunc(value);
+  case Down: return std::floor(value);
+  case Up: return std::ceil(value);
+  }
+  return value;
+}
+
+/// `space` is not of use here; the source's type is kept in `target`.
+void convert(Thread &t, const Instruction &i) {
+  Type to = i.type, from = Type(i.target);
+  auto how = Rounding(i.flags & 3);
+  bool toIntegral = i.flags & 4;
+  if (!isFloat(from)) {
+    uint64_t bits = t.r[i.s[0]];
+    unsigned width = 8 * bytesOf(from);
+    uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
+    bits &= mask;
+    if (isSigned(from) && width < 64 && bits >> (width - 1))
+      bits |= ~mask;
+    if (isFloat(to)) {
+      // One rounding: to f32 not by way of f64.
+      if (to == Type::F32)
+        return set<float>(t, i.d[0], isSigned(from) ? float(int64_t(bits))
+                                                    : float(bits));
+      double value = isSigned(from) ? double(int64_t(bits)) : double(bits);
+      if (to == Type::F64)
+        return set<double>(t, i.d[0], value);
+      return set<uint16_t>(t, i.d[0], narrow(to, float(value)));
+    }
+    unsigned kept = 8 * bytesOf(to);
+    t.r[i.d[0]] = kept == 64 ? bits : bits & ((1ull << kept) - 1);
+    return;
+  }
+  double value = asDouble(t, i.s[0], from);
+  if (isFloat(to)) {
+    if (toIntegral)
+      value = rounded(value, how);
+    if (to == Type::F64)
+      return set<double>(t, i.d[0], value);
+    if (to == Type::F32) {
+      auto result = float(value);
+      if (how == ToZero && std::fabs(double(result)) > std::fabs(value))
+        result = std::nextafter(result, 0.0f);
+      return set<float>(t, i.d[0], result);
+    }
+    return set<uint16_t>(t, i.d[0], narrow(to, float(value)));
+  }
+  // To an integer: out of range goes to the end of it, NaN to zero.
+  value = rounded(value, how);
+  unsigned width = 8 * bytesOf(to);
+  uint64_t bits = 0;
+  if (isSigned(to)) {
+    double limit = std::ldexp(1.0, int(width) - 1);
+    if (value >= limit)
+      bits = (1ull << (width - 1)) - 1;
+    else if (value < -limit)
+      bits = 1ull << (width - 1);
+    else if (value == value)
+      bits = uint64_t(int64_t(value));
+  } else {
+    double limit = std::ldexp(1.0, int(width));
+    if (value >= limit)
+      bits = ~0ull;
+    else if (value > 0)
+      bits = uint64_t(value);
+  }
+  t.r[i.d[0]] = width == 64 ? bits : bits & ((1ull << width) - 1);
+}
+
+/// cvt.rn.{f16x2,bf16x2}.f32 d, high, low
+void convertPair(Thread &t, const Instruction &i) {
+  uint32_t upper = narrow(i.type, get<float>(t, i.s[0])),
+           lower = narrow(i.type, get<float>(t, i.s[1]));
+  set<uint32_t>(t, i.d[0], upper << 16 | lower);
+}
+/// cvt.rna.tf32.f32: ten bits of fraction, ties away from zero.
+void convertTF32(Thread &t, const Instruction &i) {
+  set<uint32_t>(t, i.d[0], (get<uint32_t>(t, i.s[0]) + 0x1000) & ~0x1fffu);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory and control
+//===----------------------------------------------------------------------===//
+
+void load(Thread &t, const Instruction &i) {
+  unsigned bytes = bytesOf(i.type);
+  uint64_t address = t.r[i.s[0]] + uint64_t(i.offset);
+  const uint8_t *from =
+      i.space == Space::Param
+          ? t.block->params + address
+          : reach(t, i, address, bytes * unsigned(i.d.size()));
+  if (!from)
+    return;
+  for (int32_t d : i.d) {
+    uint64_t value = 0;
+    std::memcpy(&value, from, bytes);
+    if (isSigned(i.type) && bytes < 4 && value >> (8 * bytes - 1))
+      value |= ~0ull << (8 * bytes);
+    t.r[d] = value;
+    from += bytes;
+  }
+}
+void store(Thread &t, const Instruction &i) {
+  unsigned bytes = bytesOf(i.type);
+  uint64_t address = t.r[i.s[0]] + uint64_t(i.offset);
+  uint8_t *to = reach(t, i, address, bytes * unsigned(i.s.size() - 1));
+  if (!to)
+    return;
+  for (size_t k = 1; k < i.s.size(); ++k, to += bytes)
+    std::memcpy(to, &t.r[i.s[k]], bytes);
+}
+
+void toShared(Thread &t, const Instruction &i) {
+  t.r[i.d[0]] = t.r[i.s[0]] - reinterpret_cast<uint64_t>(t.block->shared.data());
+}
+void fromShared(Thread &t, const Instruction &i) {
+  t.r[i.d[0]] = t.r[i.s[0]] + reinterpret_cast<uint64_t>(t.block->shared.data());
+}
+
+void branch(Thread &t, const Instruction &i) { t.pc = uint32_t(i.target); }
+void branchIndexed(Thread &t, const Instruction &i) {
+  auto index = get<uint32_t>(t, i.s[0]);
+  if (index >= i.table.size())
+    return t.fail("an indexed branch beyond its table");
+  t.pc = uint32_t(i.table[index]);
+}
+void leave(Thread &t, const Instruction &) { t.state = State::Done; }
+void trap(Thread &t, const Instruction &) { t.fail("trap"); }
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+Type typeNamed(const std::string &name) {
+  static const struct {
+    const char *name;
+    Type type;
+  } types[] = {{"pred", Type::Pred},   {"b8", Type::B8},     {"b16", Type::B16},
+               {"b32", Type::B32},     {"b64", Type::B64},   {"u8", Type::U8},
+               {"u16", Type::U16},     {"u32", Type::U32},   {"u64", Type::U64},
+               {"s8", Type::S8},       {"s16", Type::S16},   {"s32", Type::S32},
+               {"s64", Type::S64},     {"f16", Type::F16},   {"bf16", Type::BF16},
+               {"f32", Type::F32},     {"f64", Type::F64},   {"f16x2", Type::F16x2},
+               {"bf16x2", Type::BF16x2}, {"tf32", Type::TF32}};
+  for (auto &known : types)
+    if (name == known.name)
+      return known.type;
+  return Type::None;
+}
+bool isSmall(Type type) {
+  return type == Type::F16 || type == Type::BF16 || type == Type::F16x2 ||
+         type == Type::BF16x2;
+}
+bool has(const std::vector<std::string> &parts, const char *word) {
+  for (const std::string &part : parts)
+    if (part == word)
+      return true;
+  return false;
+}
+
+bool chooseSmall(Instruction &i, const std::string &op) {
+  static const struct {
+    const char *name;
+    SmallOp op;
+  } ops[] = {{"add", SmallAdd}, {"sub", SmallSub}, {"mul", SmallMul},
+             {"fma", SmallFma}, {"min", SmallMin}, {"max", SmallMax},
+             {"neg", SmallNeg}, {"abs", SmallAbs}};
+  for (auto &known : ops)
+    if (op == known.name) {
+      i.flags = known.op;
+      i.run = small;
+      return true;
+    }
+  return false;
+}
+
+bool chooseCompare(Instruction &i, const std::string &name) {
+  static const struct {
+    const char *name;
+    Relation relation;
+  } relations[] = {{"eq", EQ},   {"ne", NE},   {"lt", LT},   {"le", LE},
+                   {"gt", GT},   {"ge", GE},   {"lo", LT},   {"ls", LE},
+                   {"hi", GT},   {"hs", GE},   {"equ", EQU}, {"neu", NEU},
+                   {"ltu", LTU}, {"leu", LEU}, {"gtu", GTU}, {"geu", GEU},
+                   {"num", NUM}, {"nan", NAN_}};
+  for (auto &known : relations)
+    if (name == known.name) {
+      i.flags = known.relation;
+      i.run = numbers<Compare>(i.type);
+      return i.run && i.s.size() == 2;
+    }
+  return false;
+}
+
+bool chooseConversion(Instruction &i, const std::vector<std::string> &parts) {
+  Type from = i.type, to = typeNamed(parts[parts.size() - 2]);
+  i.type = to;
+  if (to == Type::F16x2 || to == Type::BF16x2) {
+    i.run = convertPair;
+    return from == Type::F32 && has(parts, "rn") && i.s.size() == 2;
+  }
+  if (to == Type::TF32) {
+    i.run = convertTF32;
+    return has(parts, "rna");
+  }
+  if (has(parts, "sat") || has(parts, "relu"))
+    return false;
+  i.target = int32_t(from);
+  static const struct {
+    const char *name;
+    uint8_t flags;
+  } roundings[] = {{"rni", 4 | ToNearest}, {"rzi", 4 | ToZero},
+                   {"rmi", 4 | Down},      {"rpi", 4 | Up},
+                   {"rz", ToZero}};
+  for (auto &rounding : roundings)
+    if (has(parts, rounding.name))
+      i.flags = rounding.flags;
+  i.run = convert;
+  return to != Type::None && from != Type::None;
+}
+
+bool chooseMemory(Instruction &i, const std::vector<std::string> &parts) {
+  static const struct {
+    const char *name;
+    Space space;
+  } spaces[] = {{"global", Space::Global}, {"local", Space::Local},
+                {"shared", Space::Shared}, {"param", Space::Param},
+                {"const", Space::Global}};
+  for (auto &known : spaces)
+    if (has(parts, known.name))
+      i.space = known.space;
+  i.run = parts[0] == "ld" ? load : store;
+  return i.type != Type::None;
+}
+
+bool chooseCast(Instruction &i, const std::vector<std::string> &parts) {
+  bool to = has(parts, "to");
+  if (has(parts, "shared"))
+    i.run = to ? toShared : fromShared;
+  else
+    i.run = Move<uint64_t>::run;
+  return true;
+}
+} // namespace
+
+bool choose(Instruction &i, const std::vector<std::string> &parts) {
+  const std::string &op = parts[0];
+  i.type = typeNamed(parts.back());
+  if (chooseTogether(i, parts))
+    return true;
+  if (op == "cvt")
+    return chooseConversion(i, parts);
+  if (op == "ld" || op == "st")
+    return chooseMemory(i, parts);
+  if (op == "cvta")
+    return chooseCast(i, parts);
+  if (op == "setp")
+    return chooseCompare(i, parts[1]);
+  if (op == "bra")
+    i.run = branch;
+  else if (op == "brx")
+    i.run = branchIndexed;
+  else if (op == "ret" || op == "exit")
+    i.run = leave;
+  else if (op == "trap")
+    i.run = trap;
+  if (i.run)
+    return true;
+  if (op == "mov") {
+    if (i.d.size() > 1)
+      i.run = unpack;
+    else if (i.s.size() > 1)
+      i.run = pack;
+    else
+      i.run = numbers<Move>(i.type);
+    return i.run != nullptr;
+  }
+  if (isSmall(i.type))
+    return chooseSmall(i, op);
+  if (op == "shf") {
+    i.flags = (parts[1] == "l" ? 1 : 0) | (parts[2] == "wrap" ? 2 : 0);
+    i.run = funnel;
+    return true;
+  }
+  if (op == "prmt") {
+    i.run = permute;
+    return parts.size() == 2;
+  }
+  if (op == "not" && i.type == Type::Pred) {
+    i.run = notPredicate;
+    return true;
+  }
+  bool nan = has(parts, "NaN");
+  if (op == "mul" || op == "mad") {
+    bool add = op == "mad";
+    if (has(parts, "wide"))
+      i.run = integers<Wide>(i.type);
+    else if (has(parts, "hi"))
+      i.run = add ? integers<MadHigh>(i.type) : integers<MulHigh>(i.type);
+    else
+      i.run = add ? numbers<Fma>(i.type) : numbers<MulLow>(i.type);
+    return i.run != nullptr;
+  }
+  static const struct {
+    const char *name;
+    Run (*find)(Type);
+  } simple[] = {
+      {"add", numbers<Add>},       {"sub", numbers<Sub>},
+      {"div", numbers<Div>},       {"rem", integers<Rem>},
+      {"fma", floats<Fma>},        {"neg", numbers<Neg>},
+      {"abs", numbers<Abs>},       {"and", integers<And>},
+      {"or", integers<Or>},        {"xor", integers<Xor>},
+      {"not", integers<Not>},      {"shl", integers<ShiftLeft>},
+      {"shr", integers<ShiftRight>}, {"bfe", integers<Extract>},
+      {"selp", numbers<Select>},   {"popc", integers<PopCount>},
+      {"clz", integers<LeadingZeros>}, {"sqrt", floats<Sqrt>},
+      {"rsqrt", floats<Rsqrt>},    {"rcp", floats<Rcp>},
+      {"ex2", floats<Ex2>},        {"lg2", floats<Lg2>},
+      {"sin", floats<Sin>},        {"cos", floats<Cos>},
+      {"tanh", floats<Tanh>},      {"copysign", floats<CopySign>},
+  };
+  if (op == "min")
+    i.run = nan ? floats<MinNaN>(i.type) : numbers<Min>(i.type);
+  else if (op == "max")
+    i.run = nan ? floats<MaxNaN>(i.type) : numbers<Max>(i.type);
+  else
+    for (auto &known : simple)
+      if (op == known.name)
+        i.run = known.find(i.type);
+  return i.run != nullptr;
+}
+
+} // namespace ptx

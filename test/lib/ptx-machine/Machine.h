@@ -1,0 +1,163 @@
+//===- Machine.h - PTX on a CPU, for tests ----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the text that a product carries and runs its kernels, thread by thread,
+// as the PTX manual defines them. What a GPU would answer with an error is one
+// here: an address that was not allocated, or one that its access is not
+// aligned to. Threads of a block take turns at barriers and at instructions of
+// whole warps.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TEST_PTXMACHINE_MACHINE_H
+#define ATTUNE_TEST_PTXMACHINE_MACHINE_H
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ptx {
+
+enum class Type : uint8_t {
+  Pred, B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64,
+  F16, BF16, F32, F64, F16x2, BF16x2, TF32, None
+};
+unsigned bytesOf(Type type);
+
+enum class Space : uint8_t { Generic, Global, Local, Shared, Param };
+
+/// What a warp does together; its lanes wait for each other in front of it.
+enum class Together : uint8_t { No, Block, Warp };
+
+struct Thread;
+struct Instruction {
+  void (*run)(Thread &, const Instruction &) = nullptr;
+  /// Of a warp: all its lanes stand here.
+  void (*runWarp)(Thread *const *lanes, const Instruction &) = nullptr;
+  int32_t guard = -1; ///< register of the predicate
+  bool unless = false;
+  Together together = Together::No;
+  Space space = Space::Generic;
+  Type type = Type::None;
+  uint8_t flags = 0;
+  std::vector<int32_t> d;    ///< destination registers
+  std::vector<int32_t> s;    ///< source registers
+  int64_t offset = 0;        ///< of an address
+  int32_t target = -1;       ///< of a branch
+  std::vector<int32_t> table; ///< of an indexed branch
+  unsigned line = 0;
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<unsigned> paramOffsets;
+  std::vector<unsigned> paramBytes;
+  unsigned paramsSize = 0, localBytes = 0, sharedBytes = 0, maxThreads = 0;
+  bool collective = false; ///< has instructions that wait for other threads
+  std::vector<Instruction> code;
+  /// Every operand is a register; constants are registers with a first value.
+  std::vector<uint64_t> registers;
+  int32_t special[16];
+  int32_t localBase = -1;
+};
+
+/// Memory that kernels may touch.
+struct Allocation {
+  uint64_t begin, end;
+};
+class Memory {
+public:
+  void add(uint64_t begin, uint64_t bytes) { live[begin] = begin + bytes; }
+  bool remove(uint64_t begin) { return live.erase(begin) != 0; }
+  bool holds(uint64_t address, uint64_t bytes) const;
+  bool knows(uint64_t begin) const { return live.count(begin) != 0; }
+  uint64_t sizeOf(uint64_t begin) const { return live.at(begin) - begin; }
+
+private:
+  std::map<uint64_t, uint64_t> live;
+  mutable uint64_t lastBegin = 1, lastEnd = 0;
+};
+
+struct Module {
+  std::string target; ///< "sm_80"
+  std::string version;
+  std::map<std::string, std::unique_ptr<Kernel>> kernels;
+  std::vector<std::unique_ptr<uint64_t[]>> storage; ///< of globals
+  ~Module();
+  Memory *memory = nullptr;
+  std::vector<uint64_t> globals;
+};
+
+/// Null and a message if the text is not understood.
+std::unique_ptr<Module> parse(const std::string &text, Memory &memory,
+                              std::string &error);
+
+struct Launch {
+  unsigned grid[3], block[3];
+  unsigned sharedBytes = 0;
+  std::vector<uint8_t> params;
+};
+
+/// False and a message if a kernel did what it must not.
+bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
+         std::string &error);
+
+//===----------------------------------------------------------------------===//
+// Inside
+//===----------------------------------------------------------------------===//
+
+enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
+
+struct Block {
+  const Kernel *kernel;
+  const Memory *memory;
+  const uint8_t *params;
+  std::vector<uint8_t> shared;
+  std::string error;
+};
+
+struct Thread {
+  uint64_t *r = nullptr;
+  uint32_t pc = 0;
+  State state = State::Ready;
+  Block *block = nullptr;
+  uint8_t *local = nullptr;
+
+  void fail(const std::string &what) {
+    if (block->error.empty())
+      block->error = what;
+    state = State::Done;
+  }
+};
+
+/// Chooses what runs an instruction; false if it is not known. `parts` is the
+/// mnemonic cut at its dots.
+bool choose(Instruction &instruction, const std::vector<std::string> &parts);
+
+/// The bytes at an address, or null after a failure.
+uint8_t *reach(Thread &thread, const Instruction &instruction, uint64_t address,
+               unsigned bytes);
+
+/// An instruction of a whole warp, or asynchronous.
+bool chooseTogether(Instruction &instruction,
+                    const std::vector<std::string> &parts);
+
+float halfToFloat(uint16_t bits);
+uint16_t floatToHalf(float value);
+inline float bfloatToFloat(uint16_t bits) {
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  __builtin_memcpy(&value, &wide, 4);
+  return value;
+}
+uint16_t floatToBFloat(float value);
+
+} // namespace ptx
+
+#endif // ATTUNE_TEST_PTXMACHINE_MACHINE_H

@@ -1,0 +1,252 @@
+//===- Warps.cpp - What threads do together -------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The fragments of ldmatrix and mma are written down as the PTX manual has them
+// (9.7.14): lane = 4 * group + member.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace ptx {
+namespace {
+
+uint32_t word(const Thread *t, int32_t slot) { return uint32_t(t->r[slot]); }
+float asFloat(uint64_t bits) {
+  auto low = uint32_t(bits);
+  float value;
+  std::memcpy(&value, &low, 4);
+  return value;
+}
+uint64_t fromFloat(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  return bits;
+}
+
+/// ldmatrix.sync.aligned.m8n8.xN{.trans}: lanes 8m to 8m+7 name the rows of
+/// matrix m; lane 4r+c gets elements 2c and 2c+1 of row r, or with .trans
+/// elements r of rows 2c and 2c+1.
+void loadMatrices(Thread *const *lanes, const Instruction &i) {
+  bool transposed = i.flags & 1;
+  for (size_t m = 0; m < i.d.size(); ++m) {
+    uint16_t matrix[8][8];
+    for (int row = 0; row < 8; ++row) {
+      Thread *source = lanes[8 * m + row];
+      uint64_t address = source->r[i.s[0]] + uint64_t(i.offset);
+      uint8_t *place = reach(*source, i, address, 16);
+      if (!place)
+        return;
+      std::memcpy(matrix[row], place, 16);
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+      int r = lane / 4, c = lane % 4 * 2;
+      uint32_t low = transposed ? matrix[c][r] : matrix[r][c],
+               high = transposed ? matrix[c + 1][r] : matrix[r][c + 1];
+      lanes[lane]->r[i.d[m]] = high << 16 | low;
+    }
+  }
+}
+
+/// mma.sync.aligned.m16n8k16.row.col.f32.{f16,bf16}.{f16,bf16}.f32, in f32 sums.
+template <bool bfloat>
+void multiply16(Thread *const *lanes, const Instruction &i) {
+  auto widen = [](uint32_t bits) {
+    return bfloat ? bfloatToFloat(uint16_t(bits)) : halfToFloat(uint16_t(bits));
+  };
+  float a[16][16], b[16][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane / 4, member = lane % 4;
+    for (int k = 0; k < 4; ++k) {
+      uint32_t pair = word(lanes[lane], i.s[k]);
+      int row = group + (k & 1 ? 8 : 0), column = member * 2 + (k & 2 ? 8 : 0);
+      a[row][column] = widen(pair & 0xffff);
+      a[row][column + 1] = widen(pair >> 16);
+    }
+    for (int k = 0; k < 2; ++k) {
+      uint32_t pair = word(lanes[lane], i.s[4 + k]);
+      int row = member * 2 + 8 * k;
+      b[row][group] = widen(pair & 0xffff);
+      b[row + 1][group] = widen(pair >> 16);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane / 4, member = lane % 4;
+    float result[4];
+    for (int k = 0; k < 4; ++k) {
+      int row = group + (k & 2 ? 8 : 0), column = member * 2 + (k & 1);
+      double sum = asFloat(lanes[lane]->r[i.s[6 + k]]);
+      for (int step = 0; step < 16; ++step)
+        sum += double(a[row][step]) * b[step][column];
+      result[k] = float(sum);
+    }
+    for (int k = 0; k < 4; ++k)
+      lanes[lane]->r[i.d[k]] = fromFloat(result[k]);
+  }
+}
+
+/// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+void multiplyTF32(Thread *const *lanes, const Instruction &i) {
+  float a[16][8], b[8][8];
+  auto cut = [](uint64_t bits) { return asFloat(bits & ~0x1fffull); };
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane / 4, member = lane % 4;
+    for (int k = 0; k < 4; ++k)
+      a[group + (k & 1 ? 8 : 0)][member + (k & 2 ? 4 : 0)] =
+          cut(lanes[lane]->r[i.s[k]]);
+    for (int k = 0; k < 2; ++k)
+      b[member + 4 * k][group] = cut(lanes[lane]->r[i.s[4 + k]]);
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane / 4, member = lane % 4;
+    float result[4];
+    for (int k = 0; k < 4; ++k) {
+      int row = group + (k & 2 ? 8 : 0), column = member * 2 + (k & 1);
+      double sum = asFloat(lanes[lane]->r[i.s[6 + k]]);
+      for (int step = 0; step < 8; ++step)
+        sum += double(a[row][step]) * b[step][column];
+      result[k] = float(sum);
+    }
+    for (int k = 0; k < 4; ++k)
+      lanes[lane]->r[i.d[k]] = fromFloat(result[k]);
+  }
+}
+
+/// shfl.sync.{idx,up,down,bfly}.b32 d|p, a, b, c, mask
+enum Shuffle : uint8_t { ShuffleIndex, ShuffleUp, ShuffleDown, ShuffleButterfly };
+void shuffle(Thread *const *lanes, const Instruction &i) {
+  uint64_t values[32];
+  for (int lane = 0; lane < 32; ++lane)
+    values[lane] = lanes[lane] ? lanes[lane]->r[i.s[0]] : 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    Thread *t = lanes[lane];
+    if (!t)
+      continue;
+    int b = int(word(t, i.s[1]) & 31), c = int(word(t, i.s[2]));
+    int clamp = c & 31, segment = c >> 8 & 31;
+    int top = (lane & segment) | (clamp & ~segment), bottom = lane & segment;
+    int from = lane;
+    bool valid = true;
+    switch (Shuffle(i.flags)) {
+    case ShuffleUp:
+      from = lane - b;
+      valid = from >= top;
+      break;
+    case ShuffleDown:
+      from = lane + b;
+      valid = from <= top;
+      break;
+    case ShuffleButterfly:
+      from = lane ^ b;
+      valid = from <= top;
+      break;
+    case ShuffleIndex:
+      from = bottom | (b & ~segment);
+      valid = from <= top;
+      break;
+    }
+    t->r[i.d[0]] = uint32_t(values[valid ? from : lane]);
+    if (i.d.size() > 1)
+      t->r[i.d[1]] = valid;
+  }
+}
+
+void nothingTogether(Thread *const *, const Instruction &) {}
+void nothing(Thread &, const Instruction &) {}
+
+/// cp.async.{ca,cg}.shared.global [to], [from], size{, used}: the rest of size
+/// is zeros. Here it is done at once.
+void copyAsync(Thread &t, const Instruction &i) {
+  // Operands: [to], [from], size, used; the offset is that of both addresses
+  // together, so neither may have one.
+  auto bytes = unsigned(t.r[i.s[2]]);
+  auto used = i.s.size() > 3 ? unsigned(t.r[i.s[3]]) : bytes;
+  Instruction shared = i, global = i;
+  shared.space = Space::Shared;
+  global.space = Space::Global;
+  if (i.offset)
+    return t.fail("an offset in cp.async");
+  uint8_t *to = reach(t, shared, t.r[i.s[0]], bytes);
+  if (!to)
+    return;
+  std::memset(to, 0, bytes);
+  if (t.r[i.s[1]] % bytes)
+    return t.fail("a misaligned source of cp.async");
+  if (!used)
+    return;
+  if (uint8_t *from = reach(t, global, t.r[i.s[1]], used))
+    std::memcpy(to, from, used);
+}
+
+bool startsWith(const std::vector<std::string> &parts,
+                std::initializer_list<const char *> words) {
+  size_t at = 0;
+  for (const char *word : words)
+    if (at >= parts.size() || parts[at++] != word)
+      return false;
+  return true;
+}
+} // namespace
+
+bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
+  const std::string &op = parts[0];
+  auto warp = [&](void (*run)(Thread *const *, const Instruction &)) {
+    i.together = Together::Warp;
+    i.runWarp = run;
+    return true;
+  };
+  if (op == "bar" || op == "barrier") {
+    if (startsWith(parts, {"bar", "warp"}))
+      return warp(nothingTogether);
+    i.together = Together::Block;
+    i.run = nothing;
+    return i.s.size() == 1;
+  }
+  if (op == "ldmatrix") {
+    i.space = Space::Shared;
+    for (const std::string &part : parts)
+      i.flags |= part == "trans";
+    return i.type == Type::B16 && warp(loadMatrices);
+  }
+  if (op == "mma") {
+    std::string rest;
+    for (const std::string &part : parts)
+      rest += "." + part;
+    if (rest == ".mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
+      return warp(multiply16<true>);
+    if (rest == ".mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+      return warp(multiply16<false>);
+    if (rest == ".mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32")
+      return warp(multiplyTF32);
+    return false;
+  }
+  if (startsWith(parts, {"shfl", "sync"})) {
+    static const char *const kinds[] = {"idx", "up", "down", "bfly"};
+    for (uint8_t kind = 0; kind < 4; ++kind)
+      if (parts[2] == kinds[kind]) {
+        i.flags = kind;
+        return warp(shuffle);
+      }
+    return false;
+  }
+  if (startsWith(parts, {"cp", "async"})) {
+    bool order = parts[2] == "commit_group" || parts[2] == "wait_group" ||
+                 parts[2] == "wait_all";
+    i.run = order ? nothing : copyAsync;
+    return order || parts[2] == "ca" || parts[2] == "cg";
+  }
+  if (op == "fence" || op == "membar") {
+    i.run = nothing;
+    return true;
+  }
+  return false;
+}
+
+} // namespace ptx
