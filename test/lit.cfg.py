@@ -44,6 +44,7 @@ substitute("%planted_bugs",
 substitute("%shared", config.attune_shared_dir)
 substitute("%llvm_tools", config.llvm_tools_dir)
 substitute("%mlir_dir", config.mlir_dir)
+substitute("%fake_cuda", os.path.join(config.test_exec_root, "fake-cuda"))
 substitute("%python", config.python)
 substitute("%cmake", config.cmake)
 substitute("%cc", config.cc)
@@ -104,8 +105,15 @@ for target in config.llvm_targets:
 if cuda_device_count():
     features.add("cuda")
 path = config.environment["PATH"]
+# Where the compiler looks, too.
+toolkit = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+path = os.pathsep.join([path, os.path.join(toolkit, "bin")])
+config.environment["PATH"] = path
 if shutil.which("ptxas", path=path):
     features.add("ptxas")
+if os.path.exists(os.path.join(toolkit, "include", "cuda.h")):
+    features.add("cuda-headers")
+    substitute("%cuda_include", os.path.join(toolkit, "include"))
 for tool in ("readelf", "ldd", "ninja", "git"):
     if shutil.which(tool, path=path):
         features.add(tool)

@@ -28,9 +28,9 @@ StringRef driver::getName(Verb verb) {
 }
 
 StringRef driver::getName(Emit emit) {
-  static const StringRef names[] = {"json", "mlir",  "tensor", "loops",
-                                    "llvm", "asm",   "ptx",    "cubin",
-                                    "obj",  "so",    "exe"};
+  static const StringRef names[] = {"json", "mlir", "tensor", "loops",
+                                    "llvm", "asm",  "ptx",    "cubin",
+                                    "obj",  "so",   "exe"};
   return names[unsigned(emit)];
 }
 
@@ -349,7 +349,8 @@ ArrayRef<Flag> driver::getFlags() {
       {"memory-limit", "SIZE", run | generate | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyTarget,
-       "cpu (default) or cuda: kernels for an NVIDIA GPU, and what starts them"},
+       "cpu (default) or cuda: kernels for an NVIDIA GPU, and what starts "
+       "them"},
       {"gpu", "GPU", compiling, applyGpu,
        "With --target=cuda: sm_80 (default), sm_90a, sm_100 and the like; one "
        "without a letter runs on later GPUs, too"},

@@ -284,10 +284,11 @@ std::optional<std::string> Lowering::assembleKernels(bool required) {
     return std::string();
   report.beginStage("assembling kernels");
   if (!ptxas) {
-    fail("--emit=cubin needs ptxas of the CUDA toolkit, which is neither on "
-         "PATH nor in $CUDA_HOME/bin nor in /usr/local/cuda/bin; --emit=ptx "
-         "needs no toolkit",
-         ExitCode::BadInput);
+    fail(
+        "--emit=cubin needs ptxas of the CUDA toolkit, which is neither on "
+        "PATH nor in $CUDA_HOME (by default /usr/local/cuda); --emit=ptx needs "
+        "no toolkit",
+        ExitCode::BadInput);
     return std::nullopt;
   }
   llvm::Expected<std::string> cubin = assemble(device, *ptxas);

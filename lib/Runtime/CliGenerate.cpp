@@ -312,13 +312,12 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
   if (options.stats) {
     double first = printer.firstTime - start, later = end - printer.firstTime;
     size_t steps = printer.ids.size() - 1;
-    std::fprintf(
-        messages,
-        "prompt: %zu tokens in %.3f s; then %zu tokens in %.3f s "
-        "(%.1f tokens/s); intermediate results: %llu bytes\n",
-        prompt.size(), first, steps, later,
-        later > 0 ? static_cast<double>(steps) / later : 0.0,
-        static_cast<unsigned long long>(model.frameHighWater()));
+    std::fprintf(messages,
+                 "prompt: %zu tokens in %.3f s; then %zu tokens in %.3f s "
+                 "(%.1f tokens/s); intermediate results: %llu bytes\n",
+                 prompt.size(), first, steps, later,
+                 later > 0 ? static_cast<double>(steps) / later : 0.0,
+                 static_cast<unsigned long long>(model.frameHighWater()));
   }
   return true;
 }

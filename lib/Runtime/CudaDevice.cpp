@@ -96,7 +96,8 @@ bool CudaDevice::check(const attune_device_code &code, Error &error) {
   if (exact ? capability == needed : capability >= needed)
     return true;
   return error.badInput(
-      "this model was compiled for " + chip + ", which takes a GPU of compute "
+      "this model was compiled for " + chip +
+      ", which takes a GPU of compute "
       "capability " +
       formatCapability(needed) + (exact ? "" : " or more") +
       ", but this machine's " + name + " has " + formatCapability(capability) +
@@ -317,11 +318,10 @@ bool CudaDevice::copyOutputs(const EntryInfo &entry, void **args,
       continue;
     auto *given = static_cast<const int64_t *>(args[i]);
     uint64_t bytes = tensorBytes(arg, given);
-    if (bytes &&
-        failed(driver.copyToHost(reinterpret_cast<void *>(given[1]),
-                                 static_cast<CudaAddress>(words[i][1]), bytes,
-                                 stream),
-               "copying from it", error))
+    if (bytes && failed(driver.copyToHost(reinterpret_cast<void *>(given[1]),
+                                          static_cast<CudaAddress>(words[i][1]),
+                                          bytes, stream),
+                        "copying from it", error))
       return false;
   }
   return !failed(driver.streamSynchronize(stream), "running the model", error);
@@ -369,10 +369,9 @@ void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
     result = driver.functionSetAttribute(function, functionSharedBytes,
                                          static_cast<int>(shared));
   if (result == 0)
-    result = driver.launchKernel(function, sizes[0], sizes[1], sizes[2],
-                                 sizes[3], sizes[4], sizes[5],
-                                 static_cast<unsigned>(shared), stream, params,
-                                 nullptr);
+    result = driver.launchKernel(
+        function, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5],
+        static_cast<unsigned>(shared), stream, params, nullptr);
   if (!failed(result, "starting a kernel", problem))
     return;
   problem.message += std::string(" in ") + code->kernels[kernel];

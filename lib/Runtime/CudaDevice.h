@@ -37,8 +37,7 @@ public:
 
   /// Memory of the device, filled with zeros; `what` names it in messages.
   /// It is freed with the device or by release().
-  bool allocate(uint64_t bytes, const char *what, void *&address,
-                Error &error);
+  bool allocate(uint64_t bytes, const char *what, void *&address, Error &error);
   void release(void *address);
   bool upload(void *to, const void *from, uint64_t bytes, Error &error);
   bool copy(void *to, const void *from, uint64_t bytes, Error &error);

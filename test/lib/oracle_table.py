@@ -4,12 +4,12 @@
 """Runs every recorded case through the compiler and prints a table.
 
   oracle_table.py ATTUNE ORACLE WORK [--specs=FOLDER] [--jobs=N]
-                  [--only=TEXT]... [--fused|--unfused]
+                  [--only=TEXT]... [--fused|--unfused] [--flag=FLAG]...
 
 ORACLE holds hf/, torch/, sdpa/ and trained/. A case is compiled to a program,
 with fused attention and without, and the program runs all that was recorded of
 it: the forward pass with its hidden states, a single token, padded rows, greedy
-ids. A torch case has its description from torch_specs.py or is
+ids. FLAGs go to the compiler. A torch case has its description from torch_specs.py or is
 FOLDER/torch/<case>.json, whose inputs and outputs have the recorded names.
 
 One row per output: the largest difference, what is allowed, and the verdict. A
@@ -59,7 +59,7 @@ class Runner:
         self.options = options
         self.case_name, self.path = f"{kind}/{name}", (
             "fused" if fused else "unfused")
-        self.flags = [] if fused else ["--fusion=off"]
+        self.flags = options.flag + ([] if fused else ["--fusion=off"])
         self.kind, self.name, self.rows = kind, name, []
         self.folder = os.path.join(options.oracle, kind, name)
         self.work = os.path.join(options.work, kind, name, self.path)
@@ -283,6 +283,7 @@ def main():
     parser.add_argument("work")
     parser.add_argument("--specs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--flag", action="append", default=[])
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--unfused", action="store_true")

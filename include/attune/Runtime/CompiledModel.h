@@ -107,8 +107,8 @@ private:
   uint64_t capacity = 0;
 };
 
-/// Memory that a model keeps from call to call, where it computes: zero to begin
-/// with.
+/// Memory that a model keeps from call to call, where it computes: zero to
+/// begin with.
 class ModelMemory {
 public:
   ModelMemory() = default;

@@ -134,11 +134,11 @@ static llvm::Error emitDescriptor(llvm::Module &module,
   llvm::Constant *text = emitConstant(
       module, llvm::ConstantDataArray::getString(context, metadata),
       "attune_metadata");
-  llvm::Constant *table = emitConstant(
-      module,
-      llvm::ConstantArray::get(llvm::ArrayType::get(pointer, entries.size()),
-                               entries),
-      "attune_entries");
+  llvm::Constant *table =
+      emitConstant(module,
+                   llvm::ConstantArray::get(
+                       llvm::ArrayType::get(pointer, entries.size()), entries),
+                   "attune_entries");
   auto *i32 = llvm::Type::getInt32Ty(context);
   auto *i64 = llvm::Type::getInt64Ty(context);
   llvm::Constant *value = llvm::ConstantStruct::getAnon(
@@ -238,10 +238,9 @@ llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
     for (auto name : entries.getAsRange<mlir::StringAttr>())
       names.push_back(name.getValue());
   if (auto text = module->getAttrOfType<mlir::StringAttr>("attune.metadata"))
-    if (llvm::Error failed =
-            emitDescriptor(*impl->module, text.getValue(), names,
-                           module->getAttrOfType<mlir::DictionaryAttr>(
-                               "attune.device")))
+    if (llvm::Error failed = emitDescriptor(
+            *impl->module, text.getValue(), names,
+            module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
       return std::move(failed);
 
   for (llvm::Function &function : *impl->module) {

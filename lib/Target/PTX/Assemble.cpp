@@ -40,12 +40,10 @@ void addCubin(ModuleOp module, StringRef cubin) {
 std::optional<std::string> findPtxas() {
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
-  SmallVector<std::string> folders = {"/usr/local/cuda/bin"};
-  if (auto home = llvm::sys::Process::GetEnv("CUDA_HOME"))
-    folders.insert(folders.begin(), *home + "/bin");
-  for (const std::string &folder : folders)
-    if (auto found = llvm::sys::findProgramByName("ptxas", {folder}))
-      return *found;
+  std::string toolkit =
+      llvm::sys::Process::GetEnv("CUDA_HOME").value_or("/usr/local/cuda");
+  if (auto found = llvm::sys::findProgramByName("ptxas", {toolkit + "/bin"}))
+    return *found;
   return std::nullopt;
 }
 

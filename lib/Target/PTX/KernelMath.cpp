@@ -22,8 +22,7 @@ namespace attune {
 namespace {
 
 /// f(x) of one number as that of a vector of one.
-template <typename Op>
-struct ScalarToVector final : OpRewritePattern<Op> {
+template <typename Op> struct ScalarToVector final : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {

@@ -30,10 +30,9 @@ struct LaunchesToRuntime final
     for (gpu::LaunchFuncOp launch : launches)
       lower(launch);
     SmallVector<gpu::BinaryOp> binaries(module.getOps<gpu::BinaryOp>());
-    if (binaries.size() > 1 ||
-        (binaries.empty() && !launches.empty())) {
-      module.emitError("has ") << binaries.size()
-                               << " binaries for its kernels, not one";
+    if (binaries.size() > 1 || (binaries.empty() && !launches.empty())) {
+      module.emitError("has ")
+          << binaries.size() << " binaries for its kernels, not one";
       return signalPassFailure();
     }
     for (gpu::BinaryOp binary : binaries) {
@@ -78,8 +77,8 @@ struct LaunchesToRuntime final
     OpBuilder start =
         OpBuilder::atBlockBegin(&parent.getFunctionBody().front());
     unsigned count = launch.getKernelOperands().size();
-    Value array = LLVM::AllocaOp::create(
-        start, loc, pointer, i64, constant(start, std::max(count, 1u)));
+    Value array = LLVM::AllocaOp::create(start, loc, pointer, i64,
+                                         constant(start, std::max(count, 1u)));
     for (auto [i, operand] : llvm::enumerate(launch.getKernelOperands())) {
       Value word = toWord(b, loc, operand);
       Value place = LLVM::GEPOp::create(b, loc, pointer, i64, array,
@@ -99,8 +98,8 @@ struct LaunchesToRuntime final
     arguments.push_back(constant(b, count));
     SmallVector<Type> types(8, i64);
     types.append({pointer, i64});
-    auto signature = LLVM::LLVMFunctionType::get(
-        LLVM::LLVMVoidType::get(context), types);
+    auto signature =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
     LLVM::CallOp::create(b, loc, declare("attune_rt_launch", signature),
                          arguments);
     launch.erase();

@@ -115,9 +115,8 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
       if (!forall.getResults().empty())
         return forall.emitOpError("is not bufferized");
       return Bounds{SmallVector<Value>(forall.getInductionVars()),
-                    forall.getMixedLowerBound(),
-                    forall.getMixedUpperBound(), forall.getMixedStep(),
-                    forall.getBody()};
+                    forall.getMixedLowerBound(), forall.getMixedUpperBound(),
+                    forall.getMixedStep(), forall.getBody()};
     }
     auto parallel = cast<scf::ParallelOp>(loop);
     if (!parallel.getResults().empty())
@@ -152,11 +151,10 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     Value width = arith::ConstantIndexOp::create(b, loc, blockThreads);
     Value blocks = arith::CeilDivSIOp::create(b, loc, total, width);
     gpu::LaunchOp launch = makeLaunch(b, loc, blocks, blockThreads);
-    Value number =
-        arith::MulIOp::create(b, loc, launch.getBlockIds().x, width);
+    Value number = arith::MulIOp::create(b, loc, launch.getBlockIds().x, width);
     number = arith::AddIOp::create(b, loc, number, launch.getThreadIds().x);
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                         number, total);
+    Value inside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, total);
     auto guard = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
     b.setInsertionPointToStart(guard.thenBlock());
     // The last dimension varies fastest: neighbours in memory are neighbours
@@ -187,9 +185,10 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
 
   /// Ops that a kernel makes again for itself: constants, views and scratch.
   static bool belongsInside(Operation *op) {
-    return op && (op->hasTrait<OpTrait::ConstantLike>() ||
-                  isa<ViewLikeOpInterface, memref::GetGlobalOp,
-                      memref::AllocaOp>(op));
+    return op &&
+           (op->hasTrait<OpTrait::ConstantLike>() ||
+            isa<ViewLikeOpInterface, memref::GetGlobalOp, memref::AllocaOp>(
+                op));
   }
 
   LogicalResult closeOver(gpu::LaunchOp launch) {
@@ -251,7 +250,8 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     MLIRContext *context = type.getContext();
     auto device = LLVM::LLVMPointerType::get(context, 1);
     auto generic = LLVM::LLVMPointerType::get(context);
-    OpBuilder out(launch), b = OpBuilder::atBlockBegin(&launch.getBody().front());
+    OpBuilder out(launch),
+        b = OpBuilder::atBlockBegin(&launch.getBody().front());
     auto i64 = b.getI64Type();
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(out, loc, buffer);
@@ -320,8 +320,9 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
         return WalkResult::advance();
       }
       auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-      if (effects && isa<memref::MemRefDialect, vector::VectorDialect,
-                         linalg::LinalgDialect>(op->getDialect()) &&
+      if (effects &&
+          isa<memref::MemRefDialect, vector::VectorDialect,
+              linalg::LinalgDialect>(op->getDialect()) &&
           (effects.hasEffect<MemoryEffects::Read>() ||
            effects.hasEffect<MemoryEffects::Write>())) {
         op->emitOpError("touches device memory outside a parallel loop");
@@ -344,21 +345,22 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     OpBuilder b(load);
     auto i64 = b.getI64Type();
     // The element's address: the buffer's, the offset, and the strides.
-    auto parts = memref::ExtractStridedMetadataOp::create(b, loc,
-                                                          load.getMemref());
+    auto parts =
+        memref::ExtractStridedMetadataOp::create(b, loc, load.getMemref());
     Value place = parts.getOffset();
     for (auto [index, stride] :
          llvm::zip(load.getIndices(), parts.getStrides()))
       place = arith::AddIOp::create(
           b, loc, place, arith::MulIOp::create(b, loc, index, stride));
     Type type = load.getType();
-    unsigned bytes = type.isIndex() ? 8 : (type.getIntOrFloatBitWidth() + 7) / 8;
-    place = arith::MulIOp::create(b, loc, place,
-                                  arith::ConstantIndexOp::create(b, loc, bytes));
-    place = arith::AddIOp::create(
-        b, loc, place,
-        memref::ExtractAlignedPointerAsIndexOp::create(b, loc,
-                                                       load.getMemref()));
+    unsigned bytes =
+        type.isIndex() ? 8 : (type.getIntOrFloatBitWidth() + 7) / 8;
+    place = arith::MulIOp::create(
+        b, loc, place, arith::ConstantIndexOp::create(b, loc, bytes));
+    place =
+        arith::AddIOp::create(b, loc, place,
+                              memref::ExtractAlignedPointerAsIndexOp::create(
+                                  b, loc, load.getMemref()));
     Value address = arith::IndexCastOp::create(b, loc, i64, place);
     address = LLVM::IntToPtrOp::create(b, loc, pointer, address);
     auto signature = LLVM::LLVMFunctionType::get(i64, {pointer, i64});

@@ -54,8 +54,8 @@ uint8_t *reach(Thread &thread, const Instruction &i, uint64_t address,
   if (i.space == Space::Local)
     return local ? place : refuse("outside local memory");
   if (i.space == Space::Generic &&
-      (local || (address >= shared &&
-                 address + bytes <= shared + block.shared.size())))
+      (local ||
+       (address >= shared && address + bytes <= shared + block.shared.size())))
     return place;
   if (!block.memory->holds(address, bytes))
     return refuse("not allocated");
@@ -73,8 +73,7 @@ static void runThread(Thread &t) {
       continue;
     }
     if (i.together != Together::No) {
-      t.state =
-          i.together == Together::Block ? State::AtBlock : State::AtWarp;
+      t.state = i.together == Together::Block ? State::AtBlock : State::AtWarp;
       return;
     }
     ++t.pc;
@@ -161,23 +160,31 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
   std::vector<Thread> threads(sets);
   // What a block leaves in shared memory is nobody's business; start from junk.
   unsigned sharedBytes = kernel.sharedBytes + launch.sharedBytes;
-  uint64_t blocks =
-      uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   auto prepare = [&](Thread &t, size_t set, uint64_t number, unsigned thread) {
     t = Thread();
     t.block = &block;
     t.r = registers.data() + set * width;
     std::memcpy(t.r, kernel.registers.data(), width * 8);
-    auto base = reinterpret_cast<uintptr_t>(local.data() + set * localBytes / 8);
+    auto base =
+        reinterpret_cast<uintptr_t>(local.data() + set * localBytes / 8);
     t.local = reinterpret_cast<uint8_t *>((base + 63) / 64 * 64);
     t.r[kernel.localBase] = reinterpret_cast<uint64_t>(t.local);
     const unsigned *b = launch.block, *g = launch.grid;
-    const uint64_t values[] = {
-        thread % b[0], thread / b[0] % b[1], thread / b[0] / b[1],
-        b[0],          b[1],                 b[2],
-        number % g[0], number / g[0] % g[1], number / g[0] / g[1],
-        g[0],          g[1],                 g[2],
-        thread % 32,   thread / 32};
+    const uint64_t values[] = {thread % b[0],
+                               thread / b[0] % b[1],
+                               thread / b[0] / b[1],
+                               b[0],
+                               b[1],
+                               b[2],
+                               number % g[0],
+                               number / g[0] % g[1],
+                               number / g[0] / g[1],
+                               g[0],
+                               g[1],
+                               g[2],
+                               thread % 32,
+                               thread / 32};
     int at = 0;
     for (uint64_t value : values)
       t.r[kernel.special[at++]] = value;

@@ -186,8 +186,9 @@ Result cuModuleLoadDataEx(void **module, const void *image, unsigned count,
                           int *options, void **values) {
   auto *bytes = static_cast<const char *>(image);
   // Machine code is for machines.
-  if (std::memcmp(bytes, "\x7f"
-                         "ELF",
+  if (std::memcmp(bytes,
+                  "\x7f"
+                  "ELF",
                   4) == 0)
     return InvalidImage;
   std::string text(bytes), error;
@@ -226,7 +227,9 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                       unsigned blockZ, unsigned shared, void *, void **params,
                       void **extra) {
   auto &kernel = *static_cast<ptx::Kernel *>(function);
-  ptx::Launch launch = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, shared,
+  ptx::Launch launch = {{gridX, gridY, gridZ},
+                        {blockX, blockY, blockZ},
+                        shared,
                         std::vector<uint8_t>(kernel.paramsSize)};
   uint64_t threads = uint64_t(blockX) * blockY * blockZ;
   if (extra || gridX == 0 || gridY == 0 || gridZ == 0 || threads == 0 ||
@@ -251,11 +254,21 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
 
 Result cuGetErrorName(Result result, const char **text) {
   switch (result) {
-  case OutOfMemory: *text = "CUDA_ERROR_OUT_OF_MEMORY"; break;
-  case NoDevice: *text = "CUDA_ERROR_NO_DEVICE"; break;
-  case InvalidPtx: *text = "CUDA_ERROR_INVALID_PTX"; break;
-  case IllegalAddress: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
-  default: *text = "CUDA_ERROR_OTHER"; break;
+  case OutOfMemory:
+    *text = "CUDA_ERROR_OUT_OF_MEMORY";
+    break;
+  case NoDevice:
+    *text = "CUDA_ERROR_NO_DEVICE";
+    break;
+  case InvalidPtx:
+    *text = "CUDA_ERROR_INVALID_PTX";
+    break;
+  case IllegalAddress:
+    *text = "CUDA_ERROR_ILLEGAL_ADDRESS";
+    break;
+  default:
+    *text = "CUDA_ERROR_OTHER";
+    break;
   }
   return Success;
 }

@@ -15,67 +15,10 @@
 namespace ptx {
 
 //===----------------------------------------------------------------------===//
-// Small floats
-//===----------------------------------------------------------------------===//
-
-float halfToFloat(uint16_t bits) {
-  unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
-  float value;
-  if (exponent == 31)
-    value = fraction ? NAN : INFINITY;
-  else if (exponent == 0)
-    value = std::ldexp(float(fraction), -24);
-  else
-    value = std::ldexp(float(fraction + 1024), int(exponent) - 25);
-  return bits & 0x8000 ? -value : value;
-}
-
-uint16_t floatToHalf(float value) {
-  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  if (std::isnan(value))
-    return 0x7fff;
-  double size = std::fabs(double(value));
-  if (size >= 65520)
-    return sign | 0x7c00;
-  if (size < 0x1p-14) // subnormal: units of 2^-24, ties to even
-    return sign | uint16_t(std::nearbyint(size * 0x1p24));
-  int exponent;
-  double fraction = std::frexp(size, &exponent); // in [1/2, 1)
-  auto units = uint32_t(std::nearbyint(fraction * 2048)); // 1024 to 2048
-  uint32_t result = uint32_t(exponent + 13) * 1024 + units;
-  return sign | uint16_t(result);
-}
-
-uint16_t floatToBFloat(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  if (std::isnan(value))
-    return 0x7fff;
-  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-//===----------------------------------------------------------------------===//
 // Registers
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Half {
-  uint16_t bits;
-};
-struct BFloat {
-  uint16_t bits;
-};
-
-template <typename T> T get(const Thread &t, int32_t slot) {
-  T value;
-  std::memcpy(&value, &t.r[slot], sizeof(T));
-  return value;
-}
-template <typename T> void set(Thread &t, int32_t slot, T value) {
-  t.r[slot] = 0;
-  std::memcpy(&t.r[slot], &value, sizeof(T));
-}
-
 using Run = void (*)(Thread &, const Instruction &);
 
 /// Calls `make` with a value of the C++ type of a PTX type; integers only, or
@@ -216,15 +159,16 @@ template <typename T> struct Fma {
 };
 template <typename T> struct MadHigh {
   static void run(Thread &t, const Instruction &i) {
-    set<T>(t, i.d[0], T(high(get<T>(t, i.s[0]), get<T>(t, i.s[1])) +
-                        get<T>(t, i.s[2])));
+    set<T>(t, i.d[0],
+           T(high(get<T>(t, i.s[0]), get<T>(t, i.s[1])) + get<T>(t, i.s[2])));
   }
 };
 /// mul.wide and mad.wide: the result has twice the bits.
 template <typename T> struct Wide {
   static void run(Thread &t, const Instruction &i) {
     using Two = std::conditional_t<
-        sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+        sizeof(T) == 2,
+        std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
         std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
     Two result = Two(get<T>(t, i.s[0])) * Two(get<T>(t, i.s[1]));
     if (i.s.size() > 2)
@@ -284,8 +228,22 @@ template <typename T> struct LeadingZeros {
 };
 
 /// The comparisons of setp; `flags` is the Relation.
-enum Relation : uint8_t { EQ, NE, LT, LE, GT, GE, EQU, NEU, LTU, LEU, GTU, GEU,
-                          NUM, NAN_ };
+enum Relation : uint8_t {
+  EQ,
+  NE,
+  LT,
+  LE,
+  GT,
+  GE,
+  EQU,
+  NEU,
+  LTU,
+  LEU,
+  GTU,
+  GEU,
+  NUM,
+  NAN_
+};
 template <typename T> struct Compare {
   static void run(Thread &t, const Instruction &i) {
     T a = get<T>(t, i.s[0]), b = get<T>(t, i.s[1]);
@@ -294,20 +252,48 @@ template <typename T> struct Compare {
       nan = std::isnan(a) || std::isnan(b);
     bool result = false;
     switch (Relation(i.flags)) {
-    case EQ: result = a == b; break;
-    case NE: result = !nan && a != b; break;
-    case LT: result = a < b; break;
-    case LE: result = a <= b; break;
-    case GT: result = a > b; break;
-    case GE: result = a >= b; break;
-    case EQU: result = nan || a == b; break;
-    case NEU: result = nan || a != b; break;
-    case LTU: result = nan || a < b; break;
-    case LEU: result = nan || a <= b; break;
-    case GTU: result = nan || a > b; break;
-    case GEU: result = nan || a >= b; break;
-    case NUM: result = !nan; break;
-    case NAN_: result = nan; break;
+    case EQ:
+      result = a == b;
+      break;
+    case NE:
+      result = !nan && a != b;
+      break;
+    case LT:
+      result = a < b;
+      break;
+    case LE:
+      result = a <= b;
+      break;
+    case GT:
+      result = a > b;
+      break;
+    case GE:
+      result = a >= b;
+      break;
+    case EQU:
+      result = nan || a == b;
+      break;
+    case NEU:
+      result = nan || a != b;
+      break;
+    case LTU:
+      result = nan || a < b;
+      break;
+    case LEU:
+      result = nan || a <= b;
+      break;
+    case GTU:
+      result = nan || a > b;
+      break;
+    case GEU:
+      result = nan || a >= b;
+      break;
+    case NUM:
+      result = !nan;
+      break;
+    case NAN_:
+      result = nan;
+      break;
     }
     t.r[i.d[0]] = result;
     if (i.d.size() > 1)
@@ -336,8 +322,8 @@ void unpack(Thread &t, const Instruction &i) {
 
 /// shf.{l,r}.{wrap,clamp}.b32: the pair {s1, s0} shifted by s2.
 void funnel(Thread &t, const Instruction &i) {
-  uint64_t pair = uint64_t(get<uint32_t>(t, i.s[1])) << 32 |
-                  get<uint32_t>(t, i.s[0]);
+  uint64_t pair =
+      uint64_t(get<uint32_t>(t, i.s[1])) << 32 | get<uint32_t>(t, i.s[0]);
   bool left = i.flags & 1, wrap = i.flags & 2;
   uint32_t by = get<uint32_t>(t, i.s[2]);
   by = wrap ? by & 31 : std::min(by, 32u);
@@ -345,8 +331,8 @@ void funnel(Thread &t, const Instruction &i) {
 }
 
 void permute(Thread &t, const Instruction &i) {
-  uint64_t bytes = uint64_t(get<uint32_t>(t, i.s[1])) << 32 |
-                   get<uint32_t>(t, i.s[0]);
+  uint64_t bytes =
+      uint64_t(get<uint32_t>(t, i.s[1])) << 32 | get<uint32_t>(t, i.s[0]);
   uint32_t select = get<uint32_t>(t, i.s[2]), result = 0;
   for (int k = 0; k < 4; ++k) {
     unsigned nibble = select >> (4 * k) & 15;
@@ -356,149 +342,6 @@ void permute(Thread &t, const Instruction &i) {
     result |= byte << (8 * k);
   }
   set<uint32_t>(t, i.d[0], result);
-}
-
-//===----------------------------------------------------------------------===//
-// Arithmetic on small floats: in f32, rounded once
-//===----------------------------------------------------------------------===//
-
-float widen(Type type, uint16_t bits) {
-  return type == Type::BF16 || type == Type::BF16x2 ? bfloatToFloat(bits)
-                                                    : halfToFloat(bits);
-}
-uint16_t narrow(Type type, float value) {
-  return type == Type::BF16 || type == Type::BF16x2 ? floatToBFloat(value)
-                                                    : floatToHalf(value);
-}
-enum SmallOp : uint8_t { SmallAdd, SmallSub, SmallMul, SmallFma, SmallMin,
-                         SmallMax, SmallNeg, SmallAbs };
-void small(Thread &t, const Instruction &i) {
-  uint64_t result = 0;
-  for (unsigned shift = 0; shift < 8 * bytesOf(i.type); shift += 16) {
-    double x[3] = {};
-    for (size_t k = 0; k < i.s.size(); ++k)
-      x[k] = widen(i.type, uint16_t(t.r[i.s[k]] >> shift));
-    double value = 0;
-    switch (SmallOp(i.flags)) {
-    case SmallAdd: value = x[0] + x[1]; break;
-    case SmallSub: value = x[0] - x[1]; break;
-    case SmallMul: value = x[0] * x[1]; break;
-    case SmallFma: value = x[0] * x[1] + x[2]; break;
-    case SmallMin: value = std::fmin(x[0], x[1]); break;
-    case SmallMax: value = std::fmax(x[0], x[1]); break;
-    case SmallNeg: value = -x[0]; break;
-    case SmallAbs: value = std::fabs(x[0]); break;
-    }
-    result |= uint64_t(narrow(i.type, float(value))) << shift;
-  }
-  t.r[i.d[0]] = result;
-}
-
-//===----------------------------------------------------------------------===//
-// Conversions
-//===----------------------------------------------------------------------===//
-
-/// How cvt rounds: to an integer, or to a narrower float.
-enum Rounding : uint8_t { ToNearest, ToZero, Down, Up };
-
-double asDouble(const Thread &t, int32_t slot, Type type) {
-  switch (type) {
-  case Type::F32: return get<float>(t, slot);
-  case Type::F64: return get<double>(t, slot);
-  case Type::F16:
-  case Type::BF16: return widen(type, get<uint16_t>(t, slot));
-  default: return 0;
-  }
-}
-bool isFloat(Type type) {
-  return type == Type::F16 || type == Type::BF16 || type == Type::F32 ||
-         type == Type::F64;
-}
-bool isSigned(Type type) {
-  return type == Type::S8 || type == Type::S16 || type == Type::S32 ||
-         type == Type::S64;
-}
-double rounded(double value, Rounding how) {
-  switch (how) {
-  case ToNearest: return std::nearbyint(value);
-  case ToZero: return std::trunc(value);
-  case Down: return std::floor(value);
-  case Up: return std::ceil(value);
-  }
-  return value;
-}
-
-/// `space` is not of use here; the source's type is kept in `target`.
-void convert(Thread &t, const Instruction &i) {
-  Type to = i.type, from = Type(i.target);
-  auto how = Rounding(i.flags & 3);
-  bool toIntegral = i.flags & 4;
-  if (!isFloat(from)) {
-    uint64_t bits = t.r[i.s[0]];
-    unsigned width = 8 * bytesOf(from);
-    uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
-    bits &= mask;
-    if (isSigned(from) && width < 64 && bits >> (width - 1))
-      bits |= ~mask;
-    if (isFloat(to)) {
-      // One rounding: to f32 not by way of f64.
-      if (to == Type::F32)
-        return set<float>(t, i.d[0], isSigned(from) ? float(int64_t(bits))
-                                                    : float(bits));
-      double value = isSigned(from) ? double(int64_t(bits)) : double(bits);
-      if (to == Type::F64)
-        return set<double>(t, i.d[0], value);
-      return set<uint16_t>(t, i.d[0], narrow(to, float(value)));
-    }
-    unsigned kept = 8 * bytesOf(to);
-    t.r[i.d[0]] = kept == 64 ? bits : bits & ((1ull << kept) - 1);
-    return;
-  }
-  double value = asDouble(t, i.s[0], from);
-  if (isFloat(to)) {
-    if (toIntegral)
-      value = rounded(value, how);
-    if (to == Type::F64)
-      return set<double>(t, i.d[0], value);
-    if (to == Type::F32) {
-      auto result = float(value);
-      if (how == ToZero && std::fabs(double(result)) > std::fabs(value))
-        result = std::nextafter(result, 0.0f);
-      return set<float>(t, i.d[0], result);
-    }
-    return set<uint16_t>(t, i.d[0], narrow(to, float(value)));
-  }
-  // To an integer: out of range goes to the end of it, NaN to zero.
-  value = rounded(value, how);
-  unsigned width = 8 * bytesOf(to);
-  uint64_t bits = 0;
-  if (isSigned(to)) {
-    double limit = std::ldexp(1.0, int(width) - 1);
-    if (value >= limit)
-      bits = (1ull << (width - 1)) - 1;
-    else if (value < -limit)
-      bits = 1ull << (width - 1);
-    else if (value == value)
-      bits = uint64_t(int64_t(value));
-  } else {
-    double limit = std::ldexp(1.0, int(width));
-    if (value >= limit)
-      bits = ~0ull;
-    else if (value > 0)
-      bits = uint64_t(value);
-  }
-  t.r[i.d[0]] = width == 64 ? bits : bits & ((1ull << width) - 1);
-}
-
-/// cvt.rn.{f16x2,bf16x2}.f32 d, high, low
-void convertPair(Thread &t, const Instruction &i) {
-  uint32_t upper = narrow(i.type, get<float>(t, i.s[0])),
-           lower = narrow(i.type, get<float>(t, i.s[1]));
-  set<uint32_t>(t, i.d[0], upper << 16 | lower);
-}
-/// cvt.rna.tf32.f32: ten bits of fraction, ties away from zero.
-void convertTF32(Thread &t, const Instruction &i) {
-  set<uint32_t>(t, i.d[0], (get<uint32_t>(t, i.s[0]) + 0x1000) & ~0x1fffu);
 }
 
 //===----------------------------------------------------------------------===//
@@ -534,10 +377,12 @@ void store(Thread &t, const Instruction &i) {
 }
 
 void toShared(Thread &t, const Instruction &i) {
-  t.r[i.d[0]] = t.r[i.s[0]] - reinterpret_cast<uint64_t>(t.block->shared.data());
+  t.r[i.d[0]] =
+      t.r[i.s[0]] - reinterpret_cast<uint64_t>(t.block->shared.data());
 }
 void fromShared(Thread &t, const Instruction &i) {
-  t.r[i.d[0]] = t.r[i.s[0]] + reinterpret_cast<uint64_t>(t.block->shared.data());
+  t.r[i.d[0]] =
+      t.r[i.s[0]] + reinterpret_cast<uint64_t>(t.block->shared.data());
 }
 
 void branch(Thread &t, const Instruction &i) { t.pc = uint32_t(i.target); }
@@ -553,49 +398,6 @@ void trap(Thread &t, const Instruction &) { t.fail("trap"); }
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
-
-Type typeNamed(const std::string &name) {
-  static const struct {
-    const char *name;
-    Type type;
-  } types[] = {{"pred", Type::Pred},   {"b8", Type::B8},     {"b16", Type::B16},
-               {"b32", Type::B32},     {"b64", Type::B64},   {"u8", Type::U8},
-               {"u16", Type::U16},     {"u32", Type::U32},   {"u64", Type::U64},
-               {"s8", Type::S8},       {"s16", Type::S16},   {"s32", Type::S32},
-               {"s64", Type::S64},     {"f16", Type::F16},   {"bf16", Type::BF16},
-               {"f32", Type::F32},     {"f64", Type::F64},   {"f16x2", Type::F16x2},
-               {"bf16x2", Type::BF16x2}, {"tf32", Type::TF32}};
-  for (auto &known : types)
-    if (name == known.name)
-      return known.type;
-  return Type::None;
-}
-bool isSmall(Type type) {
-  return type == Type::F16 || type == Type::BF16 || type == Type::F16x2 ||
-         type == Type::BF16x2;
-}
-bool has(const std::vector<std::string> &parts, const char *word) {
-  for (const std::string &part : parts)
-    if (part == word)
-      return true;
-  return false;
-}
-
-bool chooseSmall(Instruction &i, const std::string &op) {
-  static const struct {
-    const char *name;
-    SmallOp op;
-  } ops[] = {{"add", SmallAdd}, {"sub", SmallSub}, {"mul", SmallMul},
-             {"fma", SmallFma}, {"min", SmallMin}, {"max", SmallMax},
-             {"neg", SmallNeg}, {"abs", SmallAbs}};
-  for (auto &known : ops)
-    if (op == known.name) {
-      i.flags = known.op;
-      i.run = small;
-      return true;
-    }
-  return false;
-}
 
 bool chooseCompare(Instruction &i, const std::string &name) {
   static const struct {
@@ -615,39 +417,14 @@ bool chooseCompare(Instruction &i, const std::string &name) {
   return false;
 }
 
-bool chooseConversion(Instruction &i, const std::vector<std::string> &parts) {
-  Type from = i.type, to = typeNamed(parts[parts.size() - 2]);
-  i.type = to;
-  if (to == Type::F16x2 || to == Type::BF16x2) {
-    i.run = convertPair;
-    return from == Type::F32 && has(parts, "rn") && i.s.size() == 2;
-  }
-  if (to == Type::TF32) {
-    i.run = convertTF32;
-    return has(parts, "rna");
-  }
-  if (has(parts, "sat") || has(parts, "relu"))
-    return false;
-  i.target = int32_t(from);
-  static const struct {
-    const char *name;
-    uint8_t flags;
-  } roundings[] = {{"rni", 4 | ToNearest}, {"rzi", 4 | ToZero},
-                   {"rmi", 4 | Down},      {"rpi", 4 | Up},
-                   {"rz", ToZero}};
-  for (auto &rounding : roundings)
-    if (has(parts, rounding.name))
-      i.flags = rounding.flags;
-  i.run = convert;
-  return to != Type::None && from != Type::None;
-}
-
 bool chooseMemory(Instruction &i, const std::vector<std::string> &parts) {
   static const struct {
     const char *name;
     Space space;
-  } spaces[] = {{"global", Space::Global}, {"local", Space::Local},
-                {"shared", Space::Shared}, {"param", Space::Param},
+  } spaces[] = {{"global", Space::Global},
+                {"local", Space::Local},
+                {"shared", Space::Shared},
+                {"param", Space::Param},
                 {"const", Space::Global}};
   for (auto &known : spaces)
     if (has(parts, known.name))
@@ -665,6 +442,34 @@ bool chooseCast(Instruction &i, const std::vector<std::string> &parts) {
   return true;
 }
 } // namespace
+
+Type typeNamed(const std::string &name) {
+  static const struct {
+    const char *name;
+    Type type;
+  } types[] = {
+      {"pred", Type::Pred},     {"b8", Type::B8},    {"b16", Type::B16},
+      {"b32", Type::B32},       {"b64", Type::B64},  {"u8", Type::U8},
+      {"u16", Type::U16},       {"u32", Type::U32},  {"u64", Type::U64},
+      {"s8", Type::S8},         {"s16", Type::S16},  {"s32", Type::S32},
+      {"s64", Type::S64},       {"f16", Type::F16},  {"bf16", Type::BF16},
+      {"f32", Type::F32},       {"f64", Type::F64},  {"f16x2", Type::F16x2},
+      {"bf16x2", Type::BF16x2}, {"tf32", Type::TF32}};
+  for (auto &known : types)
+    if (name == known.name)
+      return known.type;
+  return Type::None;
+}
+bool isSmall(Type type) {
+  return type == Type::F16 || type == Type::BF16 || type == Type::F16x2 ||
+         type == Type::BF16x2;
+}
+bool has(const std::vector<std::string> &parts, const char *word) {
+  for (const std::string &part : parts)
+    if (part == word)
+      return true;
+  return false;
+}
 
 bool choose(Instruction &i, const std::vector<std::string> &parts) {
   const std::string &op = parts[0];
@@ -728,19 +533,32 @@ bool choose(Instruction &i, const std::vector<std::string> &parts) {
     const char *name;
     Run (*find)(Type);
   } simple[] = {
-      {"add", numbers<Add>},       {"sub", numbers<Sub>},
-      {"div", numbers<Div>},       {"rem", integers<Rem>},
-      {"fma", floats<Fma>},        {"neg", numbers<Neg>},
-      {"abs", numbers<Abs>},       {"and", integers<And>},
-      {"or", integers<Or>},        {"xor", integers<Xor>},
-      {"not", integers<Not>},      {"shl", integers<ShiftLeft>},
-      {"shr", integers<ShiftRight>}, {"bfe", integers<Extract>},
-      {"selp", numbers<Select>},   {"popc", integers<PopCount>},
-      {"clz", integers<LeadingZeros>}, {"sqrt", floats<Sqrt>},
-      {"rsqrt", floats<Rsqrt>},    {"rcp", floats<Rcp>},
-      {"ex2", floats<Ex2>},        {"lg2", floats<Lg2>},
-      {"sin", floats<Sin>},        {"cos", floats<Cos>},
-      {"tanh", floats<Tanh>},      {"copysign", floats<CopySign>},
+      {"add", numbers<Add>},
+      {"sub", numbers<Sub>},
+      {"div", numbers<Div>},
+      {"rem", integers<Rem>},
+      {"fma", floats<Fma>},
+      {"neg", numbers<Neg>},
+      {"abs", numbers<Abs>},
+      {"and", integers<And>},
+      {"or", integers<Or>},
+      {"xor", integers<Xor>},
+      {"not", integers<Not>},
+      {"shl", integers<ShiftLeft>},
+      {"shr", integers<ShiftRight>},
+      {"bfe", integers<Extract>},
+      {"selp", numbers<Select>},
+      {"popc", integers<PopCount>},
+      {"clz", integers<LeadingZeros>},
+      {"sqrt", floats<Sqrt>},
+      {"rsqrt", floats<Rsqrt>},
+      {"rcp", floats<Rcp>},
+      {"ex2", floats<Ex2>},
+      {"lg2", floats<Lg2>},
+      {"sin", floats<Sin>},
+      {"cos", floats<Cos>},
+      {"tanh", floats<Tanh>},
+      {"copysign", floats<CopySign>},
   };
   if (op == "min")
     i.run = nan ? floats<MinNaN>(i.type) : numbers<Min>(i.type);

@@ -17,6 +17,7 @@
 #define ATTUNE_TEST_PTXMACHINE_MACHINE_H
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,8 +26,27 @@
 namespace ptx {
 
 enum class Type : uint8_t {
-  Pred, B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64,
-  F16, BF16, F32, F64, F16x2, BF16x2, TF32, None
+  Pred,
+  B8,
+  B16,
+  B32,
+  B64,
+  U8,
+  U16,
+  U32,
+  U64,
+  S8,
+  S16,
+  S32,
+  S64,
+  F16,
+  BF16,
+  F32,
+  F64,
+  F16x2,
+  BF16x2,
+  TF32,
+  None
 };
 unsigned bytesOf(Type type);
 
@@ -46,10 +66,10 @@ struct Instruction {
   Space space = Space::Generic;
   Type type = Type::None;
   uint8_t flags = 0;
-  std::vector<int32_t> d;    ///< destination registers
-  std::vector<int32_t> s;    ///< source registers
-  int64_t offset = 0;        ///< of an address
-  int32_t target = -1;       ///< of a branch
+  std::vector<int32_t> d;     ///< destination registers
+  std::vector<int32_t> s;     ///< source registers
+  int64_t offset = 0;         ///< of an address
+  int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;
 };
@@ -147,6 +167,30 @@ uint8_t *reach(Thread &thread, const Instruction &instruction, uint64_t address,
 /// An instruction of a whole warp, or asynchronous.
 bool chooseTogether(Instruction &instruction,
                     const std::vector<std::string> &parts);
+
+/// A register's low bytes as a value.
+template <typename T> T get(const Thread &t, int32_t slot) {
+  T value;
+  std::memcpy(&value, &t.r[slot], sizeof(T));
+  return value;
+}
+template <typename T> void set(Thread &t, int32_t slot, T value) {
+  t.r[slot] = 0;
+  std::memcpy(&t.r[slot], &value, sizeof(T));
+}
+
+inline bool isSigned(Type type) {
+  return type == Type::S8 || type == Type::S16 || type == Type::S32 ||
+         type == Type::S64;
+}
+
+Type typeNamed(const std::string &name);
+bool isSmall(Type type); ///< f16, bf16 and pairs of them
+bool has(const std::vector<std::string> &parts, const char *word);
+/// Arithmetic on small floats; cvt.
+bool chooseSmall(Instruction &instruction, const std::string &op);
+bool chooseConversion(Instruction &instruction,
+                      const std::vector<std::string> &parts);
 
 float halfToFloat(uint16_t bits);
 uint16_t floatToHalf(float value);

@@ -245,14 +245,14 @@ private:
       do {
         uint64_t value = number(word());
         if (directive == ".maxntid")
-          kernel->maxThreads = static_cast<unsigned>(
-              std::max(1u, kernel->maxThreads) * value);
+          kernel->maxThreads =
+              static_cast<unsigned>(std::max(1u, kernel->maxThreads) * value);
       } while (take(','));
     }
     static const char *const specials[] = {
-        "%tid.x",    "%tid.y",    "%tid.z",    "%ntid.x",   "%ntid.y",
-        "%ntid.z",   "%ctaid.x",  "%ctaid.y",  "%ctaid.z",  "%nctaid.x",
-        "%nctaid.y", "%nctaid.z", "%laneid",   "%warpid"};
+        "%tid.x",    "%tid.y",    "%tid.z",   "%ntid.x",  "%ntid.y",
+        "%ntid.z",   "%ctaid.x",  "%ctaid.y", "%ctaid.z", "%nctaid.x",
+        "%nctaid.y", "%nctaid.z", "%laneid",  "%warpid"};
     int i = 0;
     for (const char *name : specials)
       kernel->special[i++] = registerOf(name);
@@ -437,9 +437,8 @@ private:
     bool branch = op == "bra" || op == "brx";
     // Stores and what only orders have no destination.
     bool noResult = op == "st" || op == "bar" || op == "barrier" ||
-                    op == "cp" || op == "ret" || op == "exit" ||
-                    op == "trap" || op == "fence" || op == "membar" ||
-                    op == "red";
+                    op == "cp" || op == "ret" || op == "exit" || op == "trap" ||
+                    op == "fence" || op == "membar" || op == "red";
     if (branch && op == "bra") {
       waiting.push_back({kernel->code.size(), word()});
     } else if (branch) {

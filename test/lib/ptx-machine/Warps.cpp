@@ -55,7 +55,8 @@ void loadMatrices(Thread *const *lanes, const Instruction &i) {
   }
 }
 
-/// mma.sync.aligned.m16n8k16.row.col.f32.{f16,bf16}.{f16,bf16}.f32, in f32 sums.
+/// mma.sync.aligned.m16n8k16.row.col.f32.{f16,bf16}.{f16,bf16}.f32, in f32
+/// sums.
 template <bool bfloat>
 void multiply16(Thread *const *lanes, const Instruction &i) {
   auto widen = [](uint32_t bits) {
@@ -120,7 +121,12 @@ void multiplyTF32(Thread *const *lanes, const Instruction &i) {
 }
 
 /// shfl.sync.{idx,up,down,bfly}.b32 d|p, a, b, c, mask
-enum Shuffle : uint8_t { ShuffleIndex, ShuffleUp, ShuffleDown, ShuffleButterfly };
+enum Shuffle : uint8_t {
+  ShuffleIndex,
+  ShuffleUp,
+  ShuffleDown,
+  ShuffleButterfly
+};
 void shuffle(Thread *const *lanes, const Instruction &i) {
   uint64_t values[32];
   for (int lane = 0; lane < 32; ++lane)

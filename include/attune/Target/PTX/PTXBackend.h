@@ -24,8 +24,8 @@ struct DeviceCode {
 /// Empty if the module launches none.
 DeviceCode getDeviceCode(mlir::ModuleOp module);
 
-/// The toolkit's assembler: on PATH, in $CUDA_HOME/bin or in
-/// /usr/local/cuda/bin.
+/// The toolkit's assembler: on PATH or in the toolkit, which is $CUDA_HOME or
+/// else /usr/local/cuda.
 std::optional<std::string> findPtxas();
 
 /// Machine code of the text, for its chip. An error says what ptxas said.

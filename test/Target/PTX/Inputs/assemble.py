@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Assembles the kernels of small and of full-size models with ptxas.
+
+  assemble.py ATTUNE EXAMPLES ORACLE CHIP...
+
+Prints for every model and chip how many kernels there are and how much they
+spill; exits with 1 if one cannot be assembled or spills more than a few words
+(the attention of one thread for a group of heads does that).
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+attune, examples, oracle = sys.argv[1:4]
+MODELS = [os.path.join(oracle, name) for name in
+          ("gpt2", "llama_gqa_llama3rope", "mixtral", "t5")]
+MODELS += [os.path.join(examples, "bert", "model.json")]
+FEW = 64
+failed = False
+with tempfile.TemporaryDirectory() as work:
+    for model in MODELS:
+        for chip in sys.argv[4:]:
+            name = os.path.basename(model)
+            if name == "model.json":
+                name = os.path.basename(os.path.dirname(model)) + " (full)"
+            text = os.path.join(work, "kernels.ptx")
+            subprocess.run([attune, "compile", model, f"--gpu={chip}", "-o",
+                            text], check=True)
+            result = subprocess.run(
+                ["ptxas", "-v", f"-arch={chip}", text, "-o", os.devnull],
+                capture_output=True, text=True)
+            report = result.stdout + result.stderr
+            spills = sum(int(n) for n in
+                         re.findall(r"(\d+) bytes spill", report))
+            kernels = report.count("Compiling entry function")
+            print(f"{name} {chip}: {kernels} kernels, {spills} bytes spilled")
+            if result.returncode or spills > FEW or not kernels:
+                print(report)
+                failed = True
+print("failed" if failed else "all assembled")
+sys.exit(failed)

@@ -1,0 +1,28 @@
+// RUN: attune-opt %s --attune-launches-to-runtime | FileCheck %s
+
+// Parameters are words in an array of the function's; kernels have numbers.
+// CHECK:       module attributes {attune.device = {chip = "sm_80", kernels = ["second", "first"], ptx = "text"}}
+// CHECK-NOT:   gpu.
+// CHECK:       llvm.func @attune_rt_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
+// CHECK-LABEL: func.func @host(
+// CHECK-SAME:    %[[N:.+]]: index, %[[X:.+]]: f32, %[[P:.+]]: !llvm.ptr<1>)
+// CHECK-DAG:     %[[A:.+]] = llvm.alloca %{{.+}} x i64 : (i64) -> !llvm.ptr
+// CHECK:         llvm.ptrtoint %[[P]] : !llvm.ptr<1> to i64
+// CHECK:         llvm.store %{{.+}}, %{{.+}} : i64, !llvm.ptr
+// CHECK:         arith.bitcast %[[X]] : f32 to i32
+// CHECK:         arith.extui %{{.+}} : i32 to i64
+// CHECK:         arith.index_cast %[[N]] : index to i64
+// CHECK:         %[[ZERO:.+]] = llvm.mlir.constant(0 : i64) : i64
+// CHECK:         llvm.call @attune_rt_launch(%[[ZERO]],
+// CHECK:         llvm.call @attune_rt_launch(
+module attributes {gpu.container_module} {
+  gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, kernels = <[
+    #gpu.kernel_metadata<"first", !llvm.func<void ()>>,
+    #gpu.kernel_metadata<"second", !llvm.func<void (ptr<1>, f32, i64)>>]>, assembly = "text\00">]
+  func.func @host(%n: index, %x: f32, %p: !llvm.ptr<1>) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @kernels::@second blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) args(%p : !llvm.ptr<1>, %x : f32, %n : index)
+    gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+}
