@@ -173,6 +173,12 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
                     formatFlops(statistics.decode->flops) + " FLOPs and " +
                     formatBytes(statistics.decode->bytes) +
                     " read (weights and KV cache)");
+  if (const auto &memory = statistics.memory)
+    notes.push_back(
+        "memory of a compiled forward pass: " + formatBytes(memory->total()) +
+        " (weights " + formatBytes(memory->weights) +
+        ", intermediate results " + formatBytes(memory->intermediate) +
+        ", inputs and outputs " + formatBytes(memory->tensors) + ")");
   if (statistics.scoreBytes > 0)
     notes.push_back("scores: what attention weights of one layer would take "
                     "unfused, " +
@@ -278,6 +284,13 @@ void printJson(const ModelStatistics &statistics, raw_ostream &out) {
       json.attributeObject("decode", [&] {
         json.attribute("flops", number(statistics.decode->flops));
         json.attribute("bytes", number(statistics.decode->bytes));
+      });
+    if (const auto &memory = statistics.memory)
+      json.attributeObject("memory", [&] {
+        json.attribute("total_bytes", number(memory->total()));
+        json.attribute("weight_bytes", number(memory->weights));
+        json.attribute("intermediate_bytes", number(memory->intermediate));
+        json.attribute("input_output_bytes", number(memory->tensors));
       });
     json.attributeArray("layers", [&] {
       for (const LayerStatistics &layer : statistics.layers)

@@ -218,11 +218,12 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   /// `attune compile --emit-stages` writes it to a file.
   void describe(func::FuncOp func, ArrayRef<Buffer> buffers,
                 ArrayRef<Slot> slots) {
-    SmallVector<std::string> lines;
+    SmallVector<std::string> lines, sizes;
     for (auto [number, slot] : llvm::enumerate(slots)) {
       std::string bytes = std::to_string(slot.factor);
       for (Value dim : slot.dims)
         bytes += " * " + describeSize(dim);
+      sizes.push_back(bytes);
       lines.push_back("slot " + std::to_string(number) + ": " + bytes +
                       " bytes");
       for (const Buffer &buffer : buffers)
@@ -230,9 +231,13 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
           lines.push_back("  " + describeShape(buffer.alloc->getResult(0)) +
                           "  " + describePlace(buffer.alloc->getLoc()));
     }
-    SmallVector<StringRef> views(lines.begin(), lines.end());
-    func->setAttr("attune.frame",
-                  Builder(func.getContext()).getStrArrayAttr(views));
+    auto attach = [&](StringRef name, ArrayRef<std::string> texts) {
+      SmallVector<StringRef> views(texts.begin(), texts.end());
+      func->setAttr(name, Builder(func.getContext()).getStrArrayAttr(views));
+    };
+    attach("attune.frame", lines);
+    // The sizes alone: lib/Analysis/MemoryPlan adds them up.
+    attach("attune.slots", sizes);
   }
 
   void emit(func::FuncOp func, ArrayRef<Buffer> buffers, ArrayRef<Slot> slots) {

@@ -83,6 +83,15 @@ static std::string sizeText(Value value, unsigned depth) {
     return binaryText(op, "*", depth - 1);
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp>(op))
     return binaryText(op, "/", depth - 1);
+  if (isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op)) {
+    std::string quotient = binaryText(op, "/", depth - 1);
+    return quotient == "?" ? quotient : "ceil" + quotient;
+  }
+  if (isa<arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp, arith::MaxUIOp>(op)) {
+    std::string both = binaryText(op, ",", depth - 1);
+    bool least = isa<arith::MinSIOp, arith::MinUIOp>(op);
+    return both == "?" ? both : (least ? "min" : "max") + both;
+  }
   return "?";
 }
 
@@ -99,9 +108,12 @@ static std::string dimText(Value buffer, int64_t dim, unsigned depth) {
         return dimText(init->get(), dim, depth - 1);
     if (auto func = dyn_cast<func::FuncOp>(parent))
       if (auto shape = func.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(),
-                                                        "attune.shape"))
+                                                        "attune.shape")) {
         if (auto symbol = dyn_cast<StringAttr>(shape[dim]))
           return symbol.str();
+        if (auto number = dyn_cast<IntegerAttr>(shape[dim]))
+          return std::to_string(number.getInt());
+      }
     return fromCallers(argument, [&](Value passed) {
       return dimText(passed, dim, depth - 1);
     });

@@ -6,11 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Inspect.h"
+#include "Lowering.h"
 #include "ModelSource.h"
 #include "OutputFile.h"
 #include "Verbs.h"
 
+#include "attune/Analysis/MemoryPlan.h"
 #include "attune/Analysis/ModelStatistics.h"
+#include "attune/Analysis/WeightLayout.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Safetensors.h"
 
@@ -107,6 +110,32 @@ static ExitCode inspectProduct(const Options &options, Report &report) {
   return ExitCode::Success;
 }
 
+namespace {
+/// Counting needs no model that compiles; why one does not is for compile to
+/// say.
+struct QuietReport final : Report {
+  using Report::Report;
+  void report(const Diagnostic &) override {}
+};
+} // namespace
+
+/// Lowers the model as far as its buffers have places, and adds those up.
+static std::optional<MemoryStatistics>
+planForward(const Options &options, const ModelSource &source,
+            const std::map<std::string, int64_t> &dims) {
+  QuietReport report(DiagnosticEngine::Format::Json);
+  Lowering lowering(options, report, source, options.fusion);
+  if (!lowering.import(Entries::Forward) || !lowering.optimize() ||
+      !lowering.lowerToTensor() || !lowering.planLoops())
+    return std::nullopt;
+  auto weights = layoutWeights(lowering.getWeights());
+  auto plan = attune::planMemory(lowering.getModule(), "forward", dims);
+  if (mlir::failed(weights) || !plan)
+    return std::nullopt;
+  return MemoryStatistics{double(weights->totalBytes),
+                          double(plan->intermediate), double(plan->tensors)};
+}
+
 ExitCode driver::runInspect(const Options &options, Report &report) {
   if (isBinary(options.model))
     return inspectProduct(options, report);
@@ -121,6 +150,7 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!dims)
     return ExitCode::BadInput;
   ModelStatistics statistics = analyze(*source->model, *dims);
+  statistics.memory = planForward(options, *source, statistics.dims);
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (options.format == "json")

@@ -242,6 +242,7 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
 bool Lowering::dumpFrames() {
   std::string text;
   for (auto func : module->getOps<mlir::func::FuncOp>()) {
+    func->removeAttr("attune.slots");
     auto frame = llvm::dyn_cast_or_null<mlir::ArrayAttr>(
         func->removeAttr("attune.frame"));
     if (!frame)
@@ -253,9 +254,13 @@ bool Lowering::dumpFrames() {
   return dump("4-frames.txt", text);
 }
 
+bool Lowering::planLoops() {
+  return runStage("making loops on memory", buildLoopsPipeline,
+                  /*mayRefuse=*/false);
+}
+
 bool Lowering::lowerToLoops() {
-  if (!runStage("making loops on memory", buildLoopsPipeline,
-                /*mayRefuse=*/false))
+  if (!planLoops())
     return false;
   std::optional<ProductInfo> info = makeProductInfo(*module, source, report);
   if (!info) {

@@ -38,6 +38,9 @@ public:
   /// weights have their final layout.
   bool optimize();
   bool lowerToTensor();
+  /// Loops on memory whose functions say how large their frames are
+  /// (planMemory reads it); lowerToLoops() begins with it.
+  bool planLoops();
   /// Also attaches what the product says of itself.
   bool lowerToLoops();
   bool lowerToLLVM();

@@ -24,8 +24,7 @@ class raw_ostream;
 ///   are left out: they are bound by memory, not by arithmetic.
 /// - Bytes of weights follow the model's dtype. Activations and the KV cache
 ///   are f32, as compiled programs keep them. `activationBytes` is an estimate
-///   of the most that is alive at once; the compiled program has the exact
-///   plan.
+///   of the most that is alive at once, by layer; `memory` is the exact plan.
 /// - `scoreBytes` is what a program that does not fuse attention would need for
 ///   all heads' attention weights at once, in the type of the model's weights
 ///   (bare ops: of their query).
@@ -59,6 +58,15 @@ struct DecodeStatistics {
   double bytes = 0; ///< weights and cache that must be read
 };
 
+/// What one forward pass over `dims` takes, once compiled.
+struct MemoryStatistics {
+  double weights = 0;      ///< in panels, with their padding
+  double intermediate = 0; ///< temporary buffers
+  double tensors = 0;      ///< inputs and outputs
+
+  double total() const { return weights + intermediate + tensors; }
+};
+
 struct ModelStatistics {
   std::string name;
   spec::DType dtype = spec::DType::F32;
@@ -69,6 +77,8 @@ struct ModelStatistics {
   /// The most of any layer.
   double activationBytes = 0, scoreBytes = 0;
   std::optional<DecodeStatistics> decode; ///< causal models of one stream
+  /// The exact plan; analyze() leaves it out, as it takes lowering the model.
+  std::optional<MemoryStatistics> memory;
 };
 
 /// Counts. Symbols that `dims` leaves out are 1 for "batch", else the model's
