@@ -20,7 +20,6 @@ namespace attune {
 /// Registers the attune dialect and its external interface models.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<AttuneDialect>();
-  registerPTXTranslations(registry);
 }
 
 /// Registers every pass and named pipeline of Attune.

@@ -27,6 +27,7 @@ static mlir::DialectRegistry makeRegistry() {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   attune::registerAllDialects(registry);
+  registerPTXTranslations(registry);
   return registry;
 }
 

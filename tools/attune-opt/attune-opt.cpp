@@ -39,6 +39,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registerUpstream(registry);
   registerAllDialects(registry);
+  registerPTXTranslations(registry);
   registerAllPasses();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Attune optimizer driver\n", registry);
