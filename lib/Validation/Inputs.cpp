@@ -167,6 +167,20 @@ Scalar Maker::fill(Type element, unsigned number, int64_t row, bool last) {
   return whole(noise.below(3));
 }
 
+int validation::findBatch(DictionaryAttr attributes, Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasRank())
+    return -1;
+  if (auto names = attributes ? attributes.getAs<ArrayAttr>("attune.shape")
+                              : ArrayAttr()) {
+    for (auto [d, name] : llvm::enumerate(names))
+      if (auto text = dyn_cast<StringAttr>(name); text && text == "batch")
+        return int(d);
+    return -1;
+  }
+  return shaped.getRank() > 1 && shaped.isDynamicDim(0) ? 0 : -1;
+}
+
 std::optional<Datum> Maker::make(unsigned number) {
   Type type = func.getArgumentTypes()[number];
   if (isa<IndexType>(type)) {
@@ -194,13 +208,17 @@ std::optional<Datum> Maker::make(unsigned number) {
   Datum result = makeArray(shape, whole(0));
   std::vector<Scalar> &data = result.array().data;
   int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
-  // Of a batch of two, the last half.
-  bool batched = rank > 1 && check.batch == 2 && shape[0] == 2;
+  int batchDim = findBatch(func.getArgAttrDict(number), type);
+  bool batched = batchDim >= 0 && check.batch > 1;
+  int64_t below = 1; // elements of one sequence, behind the batch
+  for (size_t d = batchDim + 1; d < shape.size(); ++d)
+    below *= shape[d];
   auto ids = func.getArgAttrOfType<StringAttr>(number, "attune.default");
   bool iota = ids && ids.getValue() == "iota";
   for (size_t i = 0; i < data.size(); ++i) {
     data[i] = fill(element, number, int64_t(i) / width,
-                   batched && i >= data.size() / 2);
+                   batched &&
+                       int64_t(i) / below % shape[batchDim] == check.batch - 1);
     if (iota)
       data[i] = whole(int64_t(i) % width);
   }

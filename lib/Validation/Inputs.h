@@ -46,6 +46,10 @@ struct Case {
 std::vector<Case> makeCases(mlir::FunctionOpInterface func,
                             const ValidationOptions &options);
 
+/// The dimension of a batch, of an argument or a result with these attributes;
+/// -1 if there is none.
+int findBatch(mlir::DictionaryAttr attributes, mlir::Type type);
+
 /// An argument as it was made: a scalar, or an array that is bound as a tensor
 /// or as a buffer, whatever the function takes by then.
 struct Argument {

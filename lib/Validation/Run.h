@@ -17,7 +17,8 @@ namespace attune::validation {
 struct Output {
   std::string name;
   mlir::Type element;
-  Datum value; ///< a scalar or an array
+  Datum value;    ///< a scalar or an array
+  int batch = -1; ///< its dimension, if there is one
 };
 using Outputs = std::vector<Output>;
 
@@ -29,6 +30,7 @@ struct Signature {
   size_t numArguments;
   std::vector<std::string> results;
   std::vector<mlir::Type> resultTypes;
+  std::vector<int> batches;
   /// Arguments that are buffers from the start: written to.
   std::vector<std::pair<unsigned, std::string>> written;
   /// What the arguments were when they last had types that tell; LLVM's

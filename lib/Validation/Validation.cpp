@@ -322,6 +322,23 @@ std::optional<Outputs> Validation::Watch::moved(const Watched &watched,
              &checked.before);
 }
 
+/// Where the value that is returned comes from, before the pass.
+static Location whereFrom(const Watched &watched, FunctionOpInterface func,
+                          const Mismatch *mismatch) {
+  auto before =
+      watched.module->get().lookupSymbol<FunctionOpInterface>(func.getName());
+  for (size_t r = 0; mismatch && before && r < watched.signature.results.size();
+       ++r) {
+    Operation *end = before.getFunctionBody().back().getTerminator();
+    if (watched.signature.results[r] != mismatch->name ||
+        r >= end->getNumOperands())
+      continue;
+    if (Operation *op = end->getOperand(r).getDefiningOp())
+      return op->getLoc();
+  }
+  return func.getLoc();
+}
+
 void Validation::Watch::report(Pass *pass, ModuleOp module,
                                FunctionOpInterface func, const Watched &watched,
                                const Checked &checked, const std::string &what,
@@ -339,7 +356,7 @@ void Validation::Watch::report(Pass *pass, ModuleOp module,
                       tolerance.atol + tolerance.rtol, 4 * options.budget);
   Location where = culprit ? culprit->getLoc()
                    : place ? place->location
-                           : func.getLoc();
+                           : whereFrom(watched, func, mismatch);
   InFlightDiagnostic diagnostic = emitError(where)
                                   << passes << " changed what @"
                                   << func.getName() << " computes: " << what
