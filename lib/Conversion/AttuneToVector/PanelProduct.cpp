@@ -102,6 +102,26 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
   if (known && *known <= tileRows)
     return block(k, *known, k.index(0), tile);
   Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(tileRows));
+  // A tile of few rows takes as long as one of four: too few sums to hide the
+  // latency of multiply-adds. The last whole tile shares its rows with it.
+  Value tiles = k.index(1);
+  if (tileRows > 3) {
+    auto compare = [&](arith::CmpIPredicate how, Value a, int64_t b) -> Value {
+      return arith::CmpIOp::create(k.b, k.loc, how, a, k.index(b));
+    };
+    auto both = [&](Value a, Value b) -> Value {
+      return arith::AndIOp::create(k.b, k.loc, a, b);
+    };
+    Value share =
+        both(compare(arith::CmpIPredicate::sge, numRows, tileRows),
+             both(compare(arith::CmpIPredicate::sge, rest, 1),
+                  compare(arith::CmpIPredicate::sle, rest, tileRows - 3)));
+    auto choose = [&](Value yes, Value no) -> Value {
+      return arith::SelectOp::create(k.b, k.loc, share, yes, no);
+    };
+    rest = choose(k.add(rest, k.index(tileRows)), rest);
+    tiles = choose(k.index(2), k.index(1));
+  }
   Value whole = k.sub(numRows, rest);
   tile = k.forLoop(k.index(0), whole, tileRows, tile,
                    [&](KernelBuilder &k, Value row, ValueRange carried) {
@@ -110,23 +130,35 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
                    })[0];
   if (tileRows == 1)
     return tile;
-  // The last rows get a register tile of just their number.
+  // What is left gets register tiles of just its number of rows.
   SmallVector<int64_t> cases;
   for (int64_t rows = 1; rows < tileRows; ++rows)
     cases.push_back(rows);
-  auto tail = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(), rest,
-                                         cases, cases.size());
-  auto fill = [&](Region &region, int64_t rows) {
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.createBlock(&region);
-    KernelBuilder in(k.b, k.loc);
-    Value done = rows == 0 ? tile : block(in, rows, whole, tile);
-    scf::YieldOp::create(k.b, k.loc, done);
+  auto tail = [&](KernelBuilder &k, Value number, ValueRange carried) {
+    // Two tiles: the larger half first.
+    auto half = [&](Value extra) -> Value {
+      return arith::DivUIOp::create(k.b, k.loc, k.add(rest, extra), tiles);
+    };
+    Value before = k.mul(number, half(k.sub(tiles, k.index(1))));
+    Value rows = half(k.sub(k.sub(tiles, k.index(1)), number));
+    Value first = k.add(whole, before);
+    auto choice = scf::IndexSwitchOp::create(k.b, k.loc, carried[0].getType(),
+                                             rows, cases, cases.size());
+    auto fill = [&](Region &region, int64_t rows) {
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.createBlock(&region);
+      KernelBuilder in(k.b, k.loc);
+      Value done = rows == 0 ? carried[0] : block(in, rows, first, carried[0]);
+      scf::YieldOp::create(k.b, k.loc, done);
+    };
+    fill(choice.getDefaultRegion(), 0);
+    for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
+      fill(region, rows);
+    return KernelBuilder::Values{choice.getResult(0)};
   };
-  fill(tail.getDefaultRegion(), 0);
-  for (auto [rows, region] : llvm::zip(cases, tail.getCaseRegions()))
-    fill(region, rows);
-  return tail.getResult(0);
+  if (getConstantIntValue(tiles))
+    return tail(k, k.index(0), tile)[0];
+  return k.forLoop(k.index(0), tiles, 1, tile, tail)[0];
 }
 
 /// `rows` rows from `row` against one panel; writes columns [column, +R) of the
