@@ -179,6 +179,9 @@ TokenPositionsOp::reifyResultShapes(OpBuilder &builder,
 }
 
 LogicalResult FindTokenOp::verify() {
+  // T2
+  if (getLast() && !getId())
+    return emitOpError("asks for the last place of no id");
   // T1
   return countsTokens(*this, getResult(), getIds(), 1);
 }

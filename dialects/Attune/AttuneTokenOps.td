@@ -111,24 +111,27 @@ def Attune_TokenPositionsOp : Attune_Op<"token_positions",
 }
 
 def Attune_FindTokenOp : Attune_Op<"find_token", [Pure, Attune_Reify]> {
-  let summary = "Where an id stands first in each sequence";
+  let summary = "Where an id stands in each sequence";
   let description = [{
-    `i[b]` is the smallest t with `ids[b,t] = id`, 0 if there is none. Without
+    `i[b]` is the smallest t with `ids[b,t] = id`, with `last` the largest, 0 if
+    there is none. Without
     `id`: the smallest t where `ids[b,t]` is largest (CLIP's older checkpoints,
     whose end token has the largest id).
 
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - T1: the result is [B].
+    - T2: only an id has a last place.
 
     ```mlir
     %i = attune.find_token %ids id 49407 : tensor<?x?xi64> -> tensor<?xi64>
     ```
   }];
-  let arguments = (ins Attune_Ids:$ids, OptionalAttr<I64Attr>:$id);
+  let arguments = (ins Attune_Ids:$ids, OptionalAttr<I64Attr>:$id,
+                       UnitAttr:$last);
   let results = (outs RankedTensorOf<[I64], [HasAnyRankOfPred<[1]>],
                                      "[batch] i64 tensor">:$result);
   let assemblyFormat = [{
-    $ids (`id` $id^)? attr-dict `:` type($ids) `->` type($result)
+    $ids (`id` $id^)? (`last` $last^)? attr-dict `:` type($ids) `->` type($result)
   }];
   let hasVerifier = 1;
 }

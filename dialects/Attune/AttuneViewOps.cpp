@@ -76,8 +76,11 @@ FlattenTokensOp::getBufferType(Value value, const BufferizationOptions &options,
       bufferization::getBufferType(getInput(), options, state, invocationStack);
   if (failed(input))
     return failure();
+  auto type = cast<MemRefType>(*input);
   return cast<BufferLikeType>(memref::CollapseShapeOp::computeCollapsedType(
-      cast<MemRefType>(*input), {kRows, kWidth}));
+      MemRefType::get(type.getShape(), type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace()),
+      {kRows, kWidth}));
 }
 LogicalResult FlattenTokensOp::bufferize(RewriterBase &rewriter,
                                          const BufferizationOptions &options,
@@ -86,6 +89,24 @@ LogicalResult FlattenTokensOp::bufferize(RewriterBase &rewriter,
   if (failed(buffer))
     return failure();
   SmallVector<ReassociationIndices> groups = {kRows, kWidth};
+  // Rows of a slice are not at one distance from each other: a copy's are.
+  auto type = cast<MemRefType>(buffer->getType());
+  if (!type.getLayout().isIdentity()) {
+    SmallVector<Value> sizes;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        sizes.push_back(
+            rewriter.createOrFold<memref::DimOp>(getLoc(), *buffer, dim));
+    auto whole =
+        MemRefType::get(type.getShape(), type.getElementType(),
+                        MemRefLayoutAttrInterface(), type.getMemorySpace());
+    FailureOr<Value> copy =
+        options.createAlloc(rewriter, getLoc(), whole, sizes);
+    if (failed(copy) ||
+        failed(options.createMemCpy(rewriter, getLoc(), *buffer, *copy)))
+      return failure();
+    buffer = copy;
+  }
   replaceOpWithNewBufferizedOp<memref::CollapseShapeOp>(rewriter, *this,
                                                         *buffer, groups);
   return success();

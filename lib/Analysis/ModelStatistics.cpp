@@ -391,7 +391,7 @@ void Counter::countLinear(const Linear &linear, int64_t width) {
 }
 
 void Counter::countConv(const Conv &conv) {
-  double columns = static_cast<double>(conv.channels), places = 1;
+  double columns = static_cast<double>(conv.channels / conv.groups), places = 1;
   for (size_t i = 0; i < conv.kernel.size(); ++i) {
     double room = spatial[i] + 2 * static_cast<double>(conv.padding[i]) -
                   static_cast<double>(conv.kernel[i]);
@@ -402,6 +402,7 @@ void Counter::countConv(const Conv &conv) {
   here.tokens = places;
   addFlops("projection",
            2 * tokens() * columns * static_cast<double>(conv.out));
+  columns *= static_cast<double>(conv.groups);
   alive(tokens() * (columns + static_cast<double>(conv.out)));
 }
 
@@ -414,6 +415,10 @@ void Counter::countRecurrent(const Recurrent &recurrent, int64_t width) {
     addFlops("gates", 2 * tokens() * directions * rows * (inputs + own));
     inputs = directions * own;
   }
+  if (!recurrent.bidirectional)
+    current.cacheBytes += here.batch * own * activationSize *
+                          static_cast<double>(recurrent.layers) *
+                          (recurrent.cell == CellKind::Lstm ? 2 : 1);
   alive(tokens() * (static_cast<double>(width) + rows + directions * own));
 }
 
@@ -432,6 +437,9 @@ void Counter::countMamba(const std::string &prefix, const Mamba &mamba,
   addFlops(prefix + "dt_proj", each * rank);
   addFlops(prefix + "scan", 3 * each * states);
   addFlops(prefix + "out_proj", each * channels);
+  current.cacheBytes +=
+      static_cast<double>(current.repeat) * here.batch * inner *
+      (static_cast<double>(mamba.kernel - 1) + states) * activationSize;
   alive(tokens() * (5 * inner + rank + 2 * states));
 }
 
@@ -488,11 +496,12 @@ void Counter::countBlock(const Block &block, int64_t width) {
 
 static const char *kindOf(const Layer &layer) {
   static const char *const kinds[] = {
-      "embedding",     "positions",  "block", "attention",  "ffn",
-      "norm",          "linear",     "moe",   "pool",       "class_tokens",
-      "conv",          "batch_norm", "add",   "l2_norm",    "similarity",
-      "cross_entropy", "recurrent",  "scan",  "mamba",      "modulate",
-      "timestep",      "chunk",      "swap",  "overlap_add"};
+      "embedding",  "positions",  "block",         "attention",  "ffn",
+      "norm",       "linear",     "moe",           "pool",       "class_tokens",
+      "slice",      "concat",     "conv",          "batch_norm", "add",
+      "l2_norm",    "similarity", "cross_entropy", "recurrent",  "scan",
+      "mamba",      "modulate",   "timestep",      "chunk",      "swap",
+      "overlap_add"};
   if (const auto *norm = std::get_if<Norm>(&layer.op))
     return stringify(norm->kind);
   if (const auto *function = std::get_if<Function>(&layer.op))
@@ -521,6 +530,12 @@ void Counter::countLayer(const Layer &layer) {
     (void)op;
   } else if (const auto *op = std::get_if<ClassTokens>(&layer.op)) {
     here.tokens += static_cast<double>(op->count);
+  } else if (const auto *op = std::get_if<Slice>(&layer.op)) {
+    here.tokens = std::max(here.tokens - static_cast<double>(op->first), 0.0);
+    if (op->count)
+      here.tokens = std::min(here.tokens, static_cast<double>(op->count));
+  } else if (const auto *op = std::get_if<Concat>(&layer.op)) {
+    here.tokens += extents[op->source].tokens;
   } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
     countConv(*op);
   } else if (const auto *op = std::get_if<Modulate>(&layer.op)) {
@@ -625,7 +640,7 @@ void Counter::countDecode(const Layer &layer) {
 }
 
 /// Whether tokens can be appended one by one: a single stream of causal
-/// attention that starts from ids.
+/// attention or of states that go forward, which starts from ids.
 static bool canDecode(const Model &model) {
   if (model.streams.size() != 1)
     return false;
@@ -634,6 +649,13 @@ static bool canDecode(const Model &model) {
     if (const auto *op = std::get_if<Attention>(&layer.op))
       if (!op->projections)
         return false;
+    const auto *block = std::get_if<Block>(&layer.op);
+    found |= std::holds_alternative<Mamba>(layer.op) || (block && block->mamba);
+    if (const auto *recurrent = std::get_if<Recurrent>(&layer.op)) {
+      if (recurrent->bidirectional)
+        return false;
+      found = true;
+    }
     const Attention *attention = selfAttention(layer);
     if (!attention)
       continue;
@@ -702,7 +724,9 @@ void Counter::run() {
       current.location = layer.location;
       countLayer(layer);
       extents.emplace(layer.name, here);
-      if (std::holds_alternative<ClassTokens>(layer.op))
+      if (std::holds_alternative<ClassTokens>(layer.op) ||
+          std::holds_alternative<Slice>(layer.op) ||
+          std::holds_alternative<Concat>(layer.op))
         spatial[0] = here.tokens;
       if (decodes)
         countDecode(layer);

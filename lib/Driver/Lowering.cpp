@@ -224,8 +224,13 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   info.pad = number("attune.pad");
   info.decoderStart = number("attune.decoder_start");
   info.forcedBos = number("attune.forced_bos");
-  if (auto eos = module->getAttrOfType<mlir::DenseI64ArrayAttr>("attune.eos"))
-    info.eos.assign(eos.asArrayRef().begin(), eos.asArrayRef().end());
+  auto numbers = [&](llvm::StringRef name, std::vector<int64_t> &ids) {
+    if (auto value = module->getAttrOfType<mlir::DenseI64ArrayAttr>(name))
+      ids.assign(value.asArrayRef().begin(), value.asArrayRef().end());
+  };
+  numbers("attune.eos", info.eos);
+  numbers("attune.suppress", info.suppress);
+  numbers("attune.begin_suppress", info.beginSuppress);
   if (!source.tokenizerPath.empty()) {
     auto file = readSourceFile(source.tokenizerPath, report);
     if (!file)

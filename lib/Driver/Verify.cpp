@@ -174,8 +174,8 @@ ExitCode Verifier::runCase(const VerifyCase &check) {
 ExitCode Verifier::runDecode() {
   const runtime::EntryInfo *forward = reference.getModel().entry("forward");
   const runtime::EntryInfo *decode = fused.getModel().entry("decode");
-  // What an encoder-decoder decodes must be encoded first.
-  if (!forward || !decode || fused.getModel().entry("encode"))
+  const runtime::EntryInfo *encode = fused.getModel().entry("encode");
+  if (!forward || !decode || !decode->findIds())
     return ExitCode::Success;
   int64_t length = 9, prefill = 5;
   int64_t context = fused.getModel().info().context;
@@ -188,7 +188,7 @@ ExitCode Verifier::runDecode() {
   runtime::Error error;
   if (!runOne(reference, inputs, want, error))
     return reportError(error, report);
-  const int64_t *ids = inputs.findIds();
+  const int64_t *ids = inputs.findIds(decode->findIds()->name, length);
   const std::vector<float> *logits = want.find("logits");
   if (!ids || !logits)
     return ExitCode::Success;
@@ -196,6 +196,15 @@ ExitCode Verifier::runDecode() {
       runtime::Session::create(fused.getModel(), check.batch, length, error);
   if (!session)
     return reportError(error, report);
+  if (encode) {
+    std::vector<runtime::InputTensor> read;
+    for (const runtime::InputTensor &tensor : inputs.tensors())
+      for (const runtime::ArgInfo &arg : encode->args)
+        if (arg.kind == runtime::ArgKind::Input && arg.name == tensor.name)
+          read.push_back(tensor);
+    if (!session->encode(read, error))
+      return reportError(error, report);
+  }
   int64_t vocabulary = session->vocabulary();
   for (int64_t at = 0; at < length;) {
     int64_t count = at == 0 ? prefill : 1;

@@ -167,9 +167,11 @@ VerifyInputs::VerifyInputs(const runtime::EntryInfo &entry,
   }
 }
 
-const int64_t *VerifyInputs::findIds() const {
+const int64_t *VerifyInputs::findIds(const std::string &name,
+                                     int64_t length) const {
   for (const runtime::InputTensor &tensor : inputs)
-    if (tensor.dtype == runtime::DType::I64 && tensor.shape.size() == 2)
+    if (tensor.name == name && tensor.dtype == runtime::DType::I64 &&
+        tensor.shape.size() == 2 && tensor.shape[1] == length)
       return static_cast<const int64_t *>(tensor.data);
   return nullptr;
 }

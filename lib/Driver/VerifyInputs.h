@@ -41,8 +41,8 @@ public:
                uint64_t seed);
 
   const std::vector<runtime::InputTensor> &tensors() const { return inputs; }
-  /// The token ids, or null.
-  const int64_t *findIds() const;
+  /// The ids [batch, length] called `name`, or null.
+  const int64_t *findIds(const std::string &name, int64_t length) const;
 
 private:
   std::vector<runtime::InputTensor> inputs;

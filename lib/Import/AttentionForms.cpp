@@ -159,7 +159,9 @@ LogicalResult EntryImporter::collectFormInputs() {
       bool counted = !op.projections ||
                      llvm::none_of(of.spec.layers, [](const spec::Layer &l) {
                        return std::holds_alternative<spec::Conv>(l.op) ||
-                              std::holds_alternative<spec::ClassTokens>(l.op);
+                              std::holds_alternative<spec::ClassTokens>(l.op) ||
+                              std::holds_alternative<spec::Slice>(l.op) ||
+                              std::holds_alternative<spec::Concat>(l.op);
                      });
       if (!counted) {
         diags.error(op.blockSparse->location,
@@ -389,32 +391,52 @@ Value attune::maskOfHidden(OpBuilder &builder, AttentionOp op) {
   });
 }
 
+/// Where the states of repeat `number` are in a cache of all repeats'.
+static void placeOfState(OpBuilder &builder, Location loc, Value cache,
+                         Value number, SmallVector<OpFoldResult> &offsets,
+                         SmallVector<OpFoldResult> &sizes,
+                         SmallVector<OpFoldResult> &strides) {
+  sizes = tensor::getMixedSizes(builder, loc, cache);
+  sizes[0] = builder.getIndexAttr(1);
+  offsets.assign(sizes.size(), builder.getIndexAttr(0));
+  offsets[0] = number;
+  strides.assign(sizes.size(), builder.getIndexAttr(1));
+}
+
+Value attune::readState(OpBuilder &builder, Location loc, Value cache,
+                        Value number, Value past) {
+  Elements e{builder, loc};
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  placeOfState(builder, loc, cache, number, offsets, sizes, strides);
+  auto type = RankedTensorType::get(typeOf(cache).getShape().drop_front(),
+                                    typeOf(cache).getElementType());
+  Value state = tensor::ExtractSliceOp::create(builder, loc, type, cache,
+                                               offsets, sizes, strides);
+  // A sequence begins with nothing, whatever the last one left.
+  Value fresh = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                      past, e.index(0));
+  Value none =
+      arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+  return e.generate(ArrayRef(sizes).drop_front(), builder.getF32Type(),
+                    [&](ValueRange i) -> Value {
+                      return arith::SelectOp::create(builder, loc, fresh, none,
+                                                     e.extract(state, i));
+                    });
+}
+
+Value attune::writeState(OpBuilder &builder, Location loc, Value cache,
+                         Value number, Value state) {
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  placeOfState(builder, loc, cache, number, offsets, sizes, strides);
+  return tensor::InsertSliceOp::create(builder, loc, state, cache, offsets,
+                                       sizes, strides);
+}
+
 Value LayerImporter::runningAttention(const spec::Attention &attention,
                                       const AttentionOperands &operands) {
   Location at = loc(attention.location);
   Elements e{builder, at};
-  Value cache = scope.keyCache;
-  ArrayRef<int64_t> shape = typeOf(cache).getShape();
-  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
-  SmallVector<OpFoldResult> offsets = {scope.index, zero, zero, zero, zero};
-  SmallVector<OpFoldResult> sizes = {one, getAsOpFoldResult(e.dim(cache, 1))};
-  for (int64_t size : shape.drop_front(2))
-    sizes.push_back(builder.getIndexAttr(size));
-  SmallVector<OpFoldResult> strides(5, one);
-  auto type =
-      RankedTensorType::get(shape.drop_front(), typeOf(cache).getElementType());
-  Value sums = tensor::ExtractSliceOp::create(builder, at, type, cache, offsets,
-                                              sizes, strides);
-  // A sequence begins with nothing, whatever the last one left.
-  Value fresh = arith::CmpIOp::create(builder, at, arith::CmpIPredicate::eq,
-                                      scope.past, e.index(0));
-  Value none =
-      arith::ConstantOp::create(builder, at, builder.getF32FloatAttr(0));
-  sums = e.generate(ArrayRef(sizes).drop_front(), builder.getF32Type(),
-                    [&](ValueRange i) -> Value {
-                      return arith::SelectOp::create(builder, at, fresh, none,
-                                                     e.extract(sums, i));
-                    });
+  Value sums = readState(builder, at, scope.keyCache, scope.index, scope.past);
   auto query = typeOf(operands.query);
   auto resultType = RankedTensorType::get(
       {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2),
@@ -422,8 +444,8 @@ Value LayerImporter::runningAttention(const spec::Attention &attention,
       query.getElementType());
   auto op =
       buildLinearAttention(builder, at, attention, operands, resultType, sums);
-  scope.keyCache = tensor::InsertSliceOp::create(
-      builder, at, op.getNewState(), cache, offsets, sizes, strides);
+  scope.keyCache =
+      writeState(builder, at, scope.keyCache, scope.index, op.getNewState());
   return op.getResult();
 }
 

@@ -95,8 +95,12 @@ static RankedTensorType typeOf(Value value) {
 
 /// Everything after this layer treats each token on its own.
 static bool mixesTokens(const spec::Layer &layer) {
-  return getSelfAttention(layer) || getRope(layer) ||
+  return getSelfAttention(layer) || getRope(layer) || getMamba(layer) ||
+         std::holds_alternative<spec::Recurrent>(layer.op) ||
+         std::holds_alternative<spec::Scan>(layer.op) ||
          std::holds_alternative<spec::Embedding>(layer.op) ||
+         std::holds_alternative<spec::Slice>(layer.op) ||
+         std::holds_alternative<spec::Concat>(layer.op) ||
          std::holds_alternative<spec::Positions>(layer.op);
 }
 
@@ -206,6 +210,8 @@ void EntryImporter::takeLastToken(Location at) {
 static bool isVision(const spec::Layer &layer) {
   return std::holds_alternative<spec::Pool>(layer.op) ||
          std::holds_alternative<spec::ClassTokens>(layer.op) ||
+         std::holds_alternative<spec::Slice>(layer.op) ||
+         std::holds_alternative<spec::Concat>(layer.op) ||
          std::holds_alternative<spec::Conv>(layer.op) ||
          std::holds_alternative<spec::BatchNorm>(layer.op) ||
          std::holds_alternative<spec::Add>(layer.op) ||
@@ -411,7 +417,7 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
       return failure();
   if (getSelfAttention(layer) || getMamba(layer))
     scope.mask = stream->mask;
-  if (getSelfAttention(layer) && decode) {
+  if ((getSelfAttention(layer) || getMamba(layer)) && decode) {
     scope.past = past;
     scope.length = length;
   }

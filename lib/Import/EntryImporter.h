@@ -37,6 +37,7 @@ struct NamedTensor {
   mlir::Value mask = {}; ///< of its tokens; null if every one counts
   /// If its tokens are the places of an image.
   mlir::Value height = {}, width = {};
+  int64_t before = 0; ///< class tokens before those places
   /// If its tokens are those of chunks: how many of each sequence, and the
   /// tokens and sequences before they were cut.
   mlir::Value chunks = {}, wholeTokens = {}, wholeBatch = {};
@@ -121,6 +122,15 @@ private:
   mlir::LogicalResult importBareAttention(size_t number);
   mlir::LogicalResult importEmbedding(size_t number);
   mlir::LogicalResult importPositions(size_t number);
+  mlir::LogicalResult importGrid(size_t number);
+  void setPositions(const spec::Positions &op, mlir::Location at,
+                    mlir::Value result);
+  mlir::Value placeOf(mlir::Location at, bool row);
+  mlir::Value interpolated(const spec::Positions &op, mlir::Location at,
+                           mlir::Value table);
+  mlir::Value sinusoids(const spec::Positions &op, mlir::Location at,
+                        mlir::Value positions, mlir::Value addend,
+                        int64_t channels);
   mlir::LogicalResult importHead(size_t number);
   mlir::LogicalResult importRecurrent(size_t number);
   mlir::LogicalResult importScan(size_t number);
@@ -128,6 +138,9 @@ private:
   mlir::LogicalResult importInline(size_t number);
   mlir::LogicalResult importVision(size_t number);
   mlir::LogicalResult importConv(size_t number);
+  mlir::Value groupedProduct(size_t number, mlir::Value patches);
+  void importSlice(const spec::Slice &op, const spec::Layer &layer);
+  mlir::LogicalResult importConcat(size_t number);
   mlir::Value asImage(mlir::Location loc, mlir::Value tokens);
   mlir::LogicalResult importPool(size_t number);
   mlir::LogicalResult importAdd(size_t number);

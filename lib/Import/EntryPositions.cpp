@@ -9,6 +9,8 @@
 
 #include "attune/Import/PositionMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -16,6 +18,12 @@ using namespace attune;
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
+}
+
+static RankedTensorType withChannels(RankedTensorType type, int64_t channels) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = channels;
+  return RankedTensorType::get(shape, type.getElementType());
 }
 
 LogicalResult EntryImporter::importPositions(size_t number) {
@@ -28,6 +36,8 @@ LogicalResult EntryImporter::importPositions(size_t number) {
                 "positions need a stream of [batch, tokens, width]");
     return failure();
   }
+  if (op.dims == 2 || op.interpolate != spec::Interpolation::None)
+    return importGrid(number);
   // Of how many tokens there are is known, the table must have them all.
   if (op.count == spec::PositionCount::Tokens &&
       op.kind == spec::PositionKind::Learned) {
@@ -49,18 +59,33 @@ LogicalResult EntryImporter::importPositions(size_t number) {
     }
   }
   auto type = typeOf(state.value);
+  int64_t width = op.concat ? op.concat : type.getDimSize(2);
+  Value addend = op.concat ? Value() : state.value, result;
   if (op.kind == spec::PositionKind::Learned) {
-    LayerScope scope;
-    Value table = LayerImporter(builder, shared.weights, layer,
-                                stream->symbols[number], scope, diags)
-                      .weight(at, "weight", op.length, type.getDimSize(2));
+    Value table = roleOf(number, "weight", op.length, width);
     if (!table)
       return failure();
-    state.value = EmbeddingOp::create(builder, at, type, positions, table,
-                                      state.value, builder.getF32FloatAttr(1),
-                                      builder.getI64IntegerAttr(op.offset));
-    return success();
+    result = EmbeddingOp::create(
+        builder, at, withChannels(type, width), positions, table, addend,
+        builder.getF32FloatAttr(1), builder.getI64IntegerAttr(op.offset));
+  } else {
+    result = sinusoids(op, at, positions, addend, width);
   }
+  setPositions(op, at, result);
+  return success();
+}
+
+/// `result` is the stream with positions added, or positions alone.
+void EntryImporter::setPositions(const spec::Positions &op, Location at,
+                                 Value result) {
+  state.value =
+      op.concat ? joinChannels(builder, at, {state.value, result}) : result;
+  state.shape[2] = {typeOf(state.value).getDimSize(2), ""};
+}
+
+/// Sines and cosines of positions, added to `addend` if there is one.
+Value EntryImporter::sinusoids(const spec::Positions &op, Location at,
+                               Value positions, Value addend, int64_t width) {
   if (op.offset != 0) {
     Value sizes[] = {size(0), size(1)};
     Value offset = arith::ConstantOp::create(
@@ -74,12 +99,252 @@ LogicalResult EntryImporter::importPositions(size_t number) {
     convention = Sinusoid::Blocks;
   else if (op.layout == spec::SinusoidLayout::Tensor2Tensor)
     convention = Sinusoid::Tensor2Tensor;
-  state.value =
-      SinusoidalOp::create(builder, at, type, positions, state.value,
-                           SinusoidAttr::get(builder.getContext(), convention),
-                           builder.getF64FloatAttr(10000.0));
+  return SinusoidalOp::create(
+      builder, at, withChannels(typeOf(state.value), width), positions, addend,
+      SinusoidAttr::get(builder.getContext(), convention),
+      builder.getF64FloatAttr(10000.0));
+}
+
+//===----------------------------------------------------------------------===//
+// Places of an image
+//===----------------------------------------------------------------------===//
+
+/// The row or column of every token's place, [batch, tokens].
+Value EntryImporter::placeOf(Location at, bool row) {
+  Value columns = state.width;
+  SmallVector<OpFoldResult> sizes = {size(0), size(1)};
+  Value empty =
+      tensor::EmptyOp::create(builder, at, sizes, builder.getI64Type());
+  Value made =
+      linalg::GenericOp::create(
+          builder, at, empty.getType(), ValueRange(), empty,
+          builder.getMultiDimIdentityMap(2),
+          SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
+          [&](OpBuilder &b, Location at, ValueRange) {
+            Value token = linalg::IndexOp::create(b, at, 1);
+            Value place;
+            if (row)
+              place = arith::DivUIOp::create(b, at, token, columns);
+            else
+              place = arith::RemUIOp::create(b, at, token, columns);
+            Value number =
+                arith::IndexCastOp::create(b, at, b.getI64Type(), place);
+            linalg::YieldOp::create(b, at, number);
+          })
+          .getResult(0);
+  const int64_t dynamic = ShapedType::kDynamic;
+  auto type = RankedTensorType::get({dynamic, dynamic}, builder.getI64Type());
+  if (made.getType() == type)
+    return made;
+  return tensor::CastOp::create(builder, at, type, made);
+}
+
+LogicalResult EntryImporter::importGrid(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Positions>(layer.op);
+  Location at = loc(layer.location);
+  if (!state.height || !state.width) {
+    diags.error(layer.location, "the tokens are not the places of an image");
+    return failure();
+  }
+  auto type = typeOf(state.value);
+  int64_t width = op.concat ? op.concat : type.getDimSize(2);
+  if (op.interpolate != spec::Interpolation::None) {
+    int64_t others = op.length - op.grid[0] * op.grid[1];
+    if (others != state.before) {
+      diags.error(layer.location,
+                  "the table has " + std::to_string(others) +
+                      " rows besides those of its grid, but " +
+                      std::to_string(state.before) +
+                      " tokens stand before the image's places");
+      return failure();
+    }
+    Value table = roleOf(number, "weight", op.length, width);
+    if (!table)
+      return failure();
+    Value tokens = TokenPositionsOp::create(
+        builder, at,
+        RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic},
+                              builder.getI64Type()),
+        state.value, /*pad=*/IntegerAttr());
+    Value result = EmbeddingOp::create(
+        builder, at, withChannels(type, width), tokens,
+        interpolated(op, at, table), op.concat ? Value() : state.value,
+        builder.getF32FloatAttr(1), builder.getI64IntegerAttr(0));
+    setPositions(op, at, result);
+    return success();
+  }
+
+  if (state.before) {
+    diags.error(layer.location, "tokens stand before the image's places, which "
+                                "have no row and column");
+    return failure();
+  }
+  bool learned = op.kind == spec::PositionKind::Learned;
+  int64_t half = width / 2;
+  SmallVector<Value> halves;
+  for (bool row : {!op.columnsFirst, op.columnsFirst}) {
+    const spec::Dim &extent = state.places[row ? 0 : 1];
+    const char *what = row ? "rows" : "columns";
+    if (!learned) {
+      halves.push_back(
+          sinusoids(op, at, placeOf(at, row), /*addend=*/Value(), half));
+      continue;
+    }
+    int64_t length = op.grid[row ? 0 : 1];
+    if (extent.size < 0 || extent.size > length) {
+      diags.error(layer.location,
+                  extent.size < 0
+                      ? std::string("positions in two dimensions need an image "
+                                    "of a fixed size")
+                      : "the image has " + std::to_string(extent.size) + " " +
+                            what + ", but the table of positions only " +
+                            std::to_string(length));
+      return failure();
+    }
+    Value table = roleOf(number, std::string(what) + ".weight", length, half);
+    if (!table)
+      return failure();
+    halves.push_back(EmbeddingOp::create(
+        builder, at, withChannels(type, half), placeOf(at, row), table,
+        /*addend=*/Value(), builder.getF32FloatAttr(1),
+        builder.getI64IntegerAttr(0)));
+  }
+  Value both = joinChannels(builder, at, halves);
+  if (!op.concat)
+    both = arith::AddFOp::create(builder, at, state.value, both);
+  setPositions(op, at, both);
   return success();
 }
+
+namespace {
+/// Arithmetic on scalars.
+struct Scalars {
+  OpBuilder &b;
+  Location at;
+
+  Value number(double x) const {
+    return arith::ConstantOp::create(b, at, b.getF32FloatAttr(float(x)));
+  }
+  Value index(int64_t x) const {
+    return arith::ConstantIndexOp::create(b, at, x);
+  }
+  Value add(Value x, Value y) const {
+    return arith::AddFOp::create(b, at, x, y);
+  }
+  Value mul(Value x, Value y) const {
+    return arith::MulFOp::create(b, at, x, y);
+  }
+  Value toFloat(Value x) const {
+    Value integer = arith::IndexCastOp::create(b, at, b.getI64Type(), x);
+    return arith::SIToFPOp::create(b, at, b.getF32Type(), integer);
+  }
+  Value toIndex(Value x) const {
+    Value integer = arith::FPToSIOp::create(b, at, b.getI64Type(), x);
+    return arith::IndexCastOp::create(b, at, b.getIndexType(), integer);
+  }
+  /// a x^3 + b x^2 + c x + d
+  Value cubic(Value x, double a, double b, double c, double d) const {
+    Value sum = add(mul(number(a), x), number(b));
+    sum = add(mul(sum, x), number(c));
+    return add(mul(sum, x), number(d));
+  }
+};
+} // namespace
+
+/// Sum of what `read` gives at the numbers among `from` that are around place
+/// `to` of `extent`, each times its share. Places are squares whose middles
+/// count and the border goes on outside (torch.nn.functional.interpolate).
+static Value stretched(const Scalars &s, bool cubic, int64_t from, Value to,
+                       Value extent, llvm::function_ref<Value(Value)> read) {
+  OpBuilder &b = s.b;
+  Location at = s.at;
+  Value ratio =
+      arith::DivFOp::create(b, at, s.number(double(from)), s.toFloat(extent));
+  Value middle = s.add(s.toFloat(to), s.number(0.5));
+  Value where = s.add(s.mul(middle, ratio), s.number(-0.5));
+  if (!cubic)
+    where = arith::MaximumFOp::create(b, at, where, s.number(0));
+  Value floor = math::FloorOp::create(b, at, where);
+  Value t = arith::SubFOp::create(b, at, where, floor);
+  Value first = s.toIndex(floor);
+  auto near = [&](int64_t offset) -> Value {
+    Value place = arith::AddIOp::create(b, at, first, s.index(offset));
+    place = arith::MaxSIOp::create(b, at, place, s.index(0));
+    place = arith::MinSIOp::create(b, at, place, s.index(from - 1));
+    return read(place);
+  };
+  Value rest = arith::SubFOp::create(b, at, s.number(1), t);
+  if (!cubic)
+    return s.add(s.mul(near(0), rest), s.mul(near(1), t));
+  // The cubic convolution of Keys (1981) with a = -3/4.
+  const double a = -0.75;
+  auto inner = [&](Value x) { return s.cubic(x, a + 2, -(a + 3), 0, 1); };
+  auto outer = [&](Value x) {
+    return s.cubic(s.add(x, s.number(1)), a, -5 * a, 8 * a, -4 * a);
+  };
+  Value sum = s.mul(near(-1), outer(t));
+  sum = s.add(sum, s.mul(near(0), inner(t)));
+  sum = s.add(sum, s.mul(near(1), inner(rest)));
+  return s.add(sum, s.mul(near(2), outer(rest)));
+}
+
+/// A table of the image's own size, [tokens, width]: first columns are
+/// stretched, then rows.
+Value EntryImporter::interpolated(const spec::Positions &op, Location at,
+                                  Value table) {
+  bool cubic = op.interpolate == spec::Interpolation::Bicubic;
+  int64_t rows = op.grid[0], columns = op.grid[1], before = state.before;
+  int64_t width = typeOf(table).getDimSize(1);
+  Value newRows = state.height, newColumns = state.width;
+  Value wide = arith::MulIOp::create(builder, at, index(rows), newColumns);
+  auto element = [&](OpBuilder &b, Value row, Value channel) -> Value {
+    Value x = tensor::ExtractOp::create(b, at, table, ValueRange{row, channel});
+    if (!x.getType().isF32())
+      x = arith::ExtFOp::create(b, at, b.getF32Type(), x);
+    return x;
+  };
+  Value stretchedRows =
+      generate(at, wide, width, [&](OpBuilder &b, ValueRange i) -> Value {
+        Scalars s{b, at};
+        Value row = arith::DivUIOp::create(b, at, i[0], newColumns);
+        Value column = arith::RemUIOp::create(b, at, i[0], newColumns);
+        Value start = arith::AddIOp::create(
+            b, at, arith::MulIOp::create(b, at, row, s.index(columns)),
+            s.index(before));
+        return stretched(
+            s, cubic, columns, column, newColumns, [&](Value near) {
+              return element(b, arith::AddIOp::create(b, at, start, near),
+                             i[1]);
+            });
+      });
+  Value places = arith::MulIOp::create(builder, at, newRows, newColumns);
+  Value tokens = arith::AddIOp::create(builder, at, places, index(before));
+  return generate(at, tokens, width, [&](OpBuilder &b, ValueRange i) -> Value {
+    Scalars s{b, at};
+    Value place = arith::SubIOp::create(b, at, i[0], s.index(before));
+    place = arith::MaxSIOp::create(b, at, place, s.index(0));
+    Value row = arith::DivUIOp::create(b, at, place, newColumns);
+    Value column = arith::RemUIOp::create(b, at, place, newColumns);
+    Value mixed =
+        stretched(s, cubic, rows, row, newRows, [&](Value near) -> Value {
+          Value from = arith::AddIOp::create(
+              b, at, arith::MulIOp::create(b, at, near, newColumns), column);
+          return tensor::ExtractOp::create(b, at, stretchedRows,
+                                           ValueRange{from, i[1]});
+        });
+    if (before == 0)
+      return mixed;
+    Value isOwn = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult, i[0],
+                                        s.index(before));
+    Value own = arith::MinUIOp::create(b, at, i[0], s.index(before - 1));
+    return arith::SelectOp::create(b, at, isOwn, element(b, own, i[1]), mixed);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary positions
+//===----------------------------------------------------------------------===//
 
 LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
                                           LayerScope &scope) {

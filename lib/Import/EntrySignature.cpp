@@ -34,7 +34,9 @@ static bool needsPositions(const spec::Stream &stream) {
   for (const spec::Layer &layer : stream.layers) {
     // What comes after these counts its tokens itself.
     if (std::holds_alternative<spec::Conv>(layer.op) ||
-        std::holds_alternative<spec::ClassTokens>(layer.op))
+        std::holds_alternative<spec::ClassTokens>(layer.op) ||
+        std::holds_alternative<spec::Slice>(layer.op) ||
+        std::holds_alternative<spec::Concat>(layer.op))
       return false;
     if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
       if (positions->count == spec::PositionCount::Input)
@@ -267,7 +269,45 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
     addInput({of.positionsName, spec::DType::I64, tokens, "", first->location});
 }
 
-/// How many tokens are cached, and keys and values of each attention layer.
+namespace {
+/// What decoding keeps of a layer from step to step.
+struct CacheRole {
+  const char *name;
+  int64_t count; ///< repeats, or layers of a recurrence
+  std::vector<spec::Dim> sizes;
+};
+} // namespace
+
+/// One or two.
+static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
+  auto fixed = [](int64_t size) { return spec::Dim{size, ""}; };
+  if (const auto *op = std::get_if<spec::Recurrent>(&layer.op)) {
+    SmallVector<CacheRole> roles = {{"h", op->layers, {fixed(op->width)}}};
+    if (op->cell == spec::CellKind::Lstm)
+      roles.push_back({"c", op->layers, {fixed(op->width)}});
+    return roles;
+  }
+  if (const spec::Mamba *op = getMamba(layer))
+    return {{"conv", layer.repeat, {fixed(op->kernel - 1), fixed(op->inner)}},
+            {"state", layer.repeat, {fixed(op->states), fixed(op->inner)}}};
+  const spec::Attention *attention = getSelfAttention(layer);
+  if (!attention)
+    return {};
+  int64_t keyDim = attention->headDim;
+  int64_t valueDim = attention->valueDim ? attention->valueDim : keyDim;
+  spec::Dim rows = {-1, "capacity"}, heads = fixed(attention->kvHeads);
+  if (const auto &latent = attention->latent)
+    return {{"latent",
+             layer.repeat,
+             {fixed(1), rows, fixed(latent->rank + keyDim - latent->nopeDim)}}};
+  if (attention->linear)
+    return {
+        {"sums", layer.repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
+  return {{"k", layer.repeat, {heads, rows, fixed(keyDim)}},
+          {"v", layer.repeat, {heads, rows, fixed(valueDim)}}};
+}
+
+/// How many tokens are cached, and what each layer keeps of them.
 void EntryImporter::addCaches() {
   const spec::TensorSpec *first = findInput(model, stream->spec.input);
   arguments.push_back({"past",
@@ -279,33 +319,15 @@ void EntryImporter::addCaches() {
                        loc(stream->spec.location)});
   for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
     const spec::Layer &layer = stream->spec.layers[n];
-    const spec::Attention *attention = getSelfAttention(layer);
-    if (!attention)
-      continue;
-    int64_t keyDim = attention->headDim;
-    int64_t valueDim = attention->valueDim ? attention->valueDim : keyDim;
-    int64_t kvHeads = attention->kvHeads;
-    SmallVector<std::pair<const char *, int64_t>> roles = {{"k", keyDim},
-                                                           {"v", valueDim}};
-    spec::Dim rows = {-1, "capacity"};
-    if (const auto &latent = attention->latent) {
-      roles = {{"latent", latent->rank + keyDim - latent->nopeDim}};
-      kvHeads = 1;
-    } else if (attention->linear) {
-      roles = {{"sums", valueDim + 1}};
-      rows = {keyDim, ""};
-    }
-    for (auto [role, width] : roles) {
-      std::vector<spec::Dim> shape = {{layer.repeat, ""},
-                                      first->shape[0],
-                                      {kvHeads, ""},
-                                      rows,
-                                      {width, ""}};
-      int64_t count = rows.size < 0 ? ShapedType::kDynamic : rows.size;
-      auto type = RankedTensorType::get(
-          {layer.repeat, ShapedType::kDynamic, kvHeads, count, width},
-          builder.getF32Type());
-      arguments.push_back({stream->symbols[n] + "." + role, "cache", "", type,
+    for (const CacheRole &role : cachesOf(layer)) {
+      std::vector<spec::Dim> shape = {{role.count, ""}, first->shape[0]};
+      SmallVector<int64_t> sizes = {role.count, ShapedType::kDynamic};
+      for (const spec::Dim &dim : role.sizes) {
+        shape.push_back(dim);
+        sizes.push_back(dim.size < 0 ? ShapedType::kDynamic : dim.size);
+      }
+      arguments.push_back({stream->symbols[n] + "." + role.name, "cache", "",
+                           RankedTensorType::get(sizes, builder.getF32Type()),
                            shape, std::nullopt, loc(layer.location)});
     }
   }
@@ -404,11 +426,8 @@ LogicalResult EntryImporter::createFunction() {
   }
   size_t next = 0;
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
-    if (const auto *attention = getSelfAttention(stream->spec.layers[n])) {
-      caches[n].first = cacheArguments[next++];
-      if (!attention->latent && !attention->linear)
-        caches[n].second = cacheArguments[next++];
-    }
+    for (auto [i, role] : llvm::enumerate(cachesOf(stream->spec.layers[n])))
+      (i == 0 ? caches[n].first : caches[n].second) = cacheArguments[next++];
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
     if (getCrossAttention(stream->spec.layers[n]))
       crossCaches[n] = {inputs[nameOfCross(stream->symbols[n], "k")].value,
@@ -451,13 +470,10 @@ LogicalResult EntryImporter::finish() {
         ArrayRef<ReassociationIndices>{{0, 1}, {2}});
     addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
     for (const auto &[n, pair] : caches) {
-      bool sums = getSelfAttention(stream->spec.layers[n])->linear.has_value();
-      const char *first = pair.second ? "k" : sums ? "sums" : "latent";
+      Value both[] = {pair.first, pair.second};
       for (auto [role, cache] :
-           {std::pair(first, pair.first), std::pair("v", pair.second)}) {
-        if (!cache)
-          continue;
-        std::string name = stream->symbols[n] + "." + role;
+           llvm::zip_first(cachesOf(stream->spec.layers[n]), both)) {
+        std::string name = stream->symbols[n] + "." + role.name;
         auto argument = llvm::find_if(arguments, [&](const Argument &a) {
           return a.kind == "cache" && a.name == name;
         });

@@ -8,6 +8,7 @@
 #include "EntryImporter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -80,6 +81,12 @@ LogicalResult EntryImporter::importVision(size_t number) {
   int64_t width = widthOf(state.value);
   if (std::holds_alternative<spec::Conv>(layer.op))
     return importConv(number);
+  if (const auto *op = std::get_if<spec::Slice>(&layer.op)) {
+    importSlice(*op, layer);
+    return success();
+  }
+  if (std::holds_alternative<spec::Concat>(layer.op))
+    return importConcat(number);
   if (std::holds_alternative<spec::Pool>(layer.op))
     return importPool(number);
   if (std::holds_alternative<spec::Add>(layer.op))
@@ -125,6 +132,97 @@ LogicalResult EntryImporter::importVision(size_t number) {
     count.size += tokens.count;
   else
     count.symbol += "_and_" + std::to_string(tokens.count);
+  state.before += tokens.count;
+  return success();
+}
+
+/// Tokens that a sequence does not have are left out: sizes follow from what
+/// there is.
+void EntryImporter::importSlice(const spec::Slice &op,
+                                const spec::Layer &layer) {
+  Location at = loc(layer.location);
+  OpFoldResult none = builder.getIndexAttr(0);
+  spec::Dim &tokens = state.shape[1];
+  Value all = size(1), first = index(op.first);
+  first = arith::MinUIOp::create(builder, at, first, all);
+  Value count = arith::SubIOp::create(builder, at, all, first);
+  if (op.count)
+    count = arith::MinUIOp::create(builder, at, count, index(op.count));
+  auto cut = [&](Value value, unsigned dim) -> Value {
+    auto type = typeOf(value);
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, value);
+    SmallVector<OpFoldResult> offsets(sizes.size(), none);
+    SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+    offsets[dim] = first;
+    sizes[dim] = count;
+    return tensor::ExtractSliceOp::create(builder, at, type, value, offsets,
+                                          sizes, strides);
+  };
+  state.value = cut(state.value, 1);
+  if (stream->mask)
+    stream->mask = cut(stream->mask, 3);
+  if (tokens.size >= 0) {
+    tokens.size = std::max<int64_t>(tokens.size - op.first, 0);
+    if (op.count)
+      tokens.size = std::min(tokens.size, op.count);
+  } else {
+    tokens.symbol = layer.name + ".tokens";
+  }
+  state.height = state.width = Value();
+}
+
+LogicalResult EntryImporter::importConcat(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Concat>(layer.op);
+  Location at = loc(layer.location);
+  const NamedTensor *source = findResult(op.source);
+  if (!source || source->value.getType() != state.value.getType() ||
+      source->shape[0].symbol != state.shape[0].symbol ||
+      source->shape[0].size != state.shape[0].size) {
+    diags.error(layer.location, "the tokens of '" + op.source +
+                                    "' cannot stand behind the stream's");
+    return failure();
+  }
+  Value mine = size(1);
+  Value others = tensor::DimOp::create(builder, at, source->value, index(1));
+  Value both = arith::AddIOp::create(builder, at, mine, others);
+  auto join = [&](Value first, Value second, unsigned dim) -> Value {
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, first);
+    SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+    sizes[dim] = both;
+    Value joined = tensor::EmptyOp::create(builder, at, sizes,
+                                           typeOf(first).getElementType());
+    sizes[dim] = mine;
+    joined = tensor::InsertSliceOp::create(builder, at, first, joined, offsets,
+                                           sizes, strides);
+    offsets[dim] = mine;
+    sizes[dim] = others;
+    return tensor::InsertSliceOp::create(builder, at, second, joined, offsets,
+                                         sizes, strides);
+  };
+  // Where one has a mask, all tokens of the other count.
+  if (stream->mask || source->mask) {
+    Value yes =
+        arith::ConstantOp::create(builder, at, builder.getBoolAttr(true));
+    auto maskOf = [&](Value mask, Value tokens) -> Value {
+      if (mask)
+        return mask;
+      auto type = RankedTensorType::get(
+          {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic},
+          builder.getI1Type());
+      return tensor::SplatOp::create(builder, at, yes, type,
+                                     ValueRange{size(0), tokens});
+    };
+    stream->mask =
+        join(maskOf(stream->mask, mine), maskOf(source->mask, others), 3);
+  }
+  state.value = join(state.value, source->value, 1);
+  spec::Dim &tokens = state.shape[1];
+  if (tokens.size >= 0 && source->shape[1].size >= 0)
+    tokens.size += source->shape[1].size;
+  else
+    tokens = {-1, layer.name + ".tokens"};
   state.height = state.width = Value();
   return success();
 }
@@ -178,7 +276,7 @@ LogicalResult EntryImporter::importConv(size_t number) {
   auto type = typeOf(input);
   // [batch, places, channels] of an image is [batch, height, width, channels].
   if (dims == 2 && type.getRank() == 3) {
-    if (!state.height || !state.width) {
+    if (!state.height || !state.width || state.before) {
       diags.error(layer.location, "the tokens are not the places of an image");
       return failure();
     }
@@ -187,12 +285,6 @@ LogicalResult EntryImporter::importConv(size_t number) {
   int64_t columns = op.channels;
   for (int64_t size : op.kernel)
     columns *= size;
-  Value matrix = roleOf(number, "weight", op.out, columns), bias;
-  if (op.bias)
-    bias = roleOf(number, "bias", op.out, 0);
-  if (!matrix || (op.bias && !bias))
-    return failure();
-
   auto tokens = [&](int64_t width) {
     return RankedTensorType::get(
         {ShapedType::kDynamic, ShapedType::kDynamic, width},
@@ -234,7 +326,16 @@ LogicalResult EntryImporter::importConv(size_t number) {
   state.height = dims == 2 ? places[0] : Value();
   state.width = dims == 2 ? places[1] : Value();
   state.places = sizes;
+  state.before = 0;
+  state.shape = {state.shape[0], count, {op.out, ""}};
+  if (op.groups > 1) {
+    state.value = groupedProduct(number, patches);
+    return success(bool(state.value));
+  }
 
+  Value matrix = roleOf(number, "weight", op.out, columns);
+  if (!matrix)
+    return failure();
   LayerScope scope;
   spec::Linear linear;
   linear.out = op.out;
@@ -246,8 +347,67 @@ LogicalResult EntryImporter::importConv(size_t number) {
   if (!result)
     return failure();
   state.value = result;
-  state.shape = {state.shape[0], count, {op.out, ""}};
   return success();
+}
+
+/// Columns of `patches` are those of one channel after the other, so each group
+/// has a range of its own, as a head has.
+Value EntryImporter::groupedProduct(size_t number, Value patches) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Conv>(layer.op);
+  Location at = loc(layer.location);
+  std::vector<spec::WeightSource> sources =
+      spec::resolveWeight(layer, "weight");
+  if (sources.size() != 1 || sources[0].transposed || sources[0].begin != 0 ||
+      sources[0].end >= 0) {
+    diags.error(layer.location, "weight 'weight' is taken apart by groups; it "
+                                "must be one whole tensor [out, in]");
+    return {};
+  }
+  int64_t rows = op.out / op.groups, columns = widthOf(patches) / op.groups;
+  sources[0].step = sources[0].end = rows;
+  Value matrices = shared.weights.get(
+      builder, at, stream->symbols[number] + ".groups.weight",
+      WeightPiece{sources, rows}, columns, layer, /*index=*/Value(), op.groups);
+  Value bias = op.bias ? roleOf(number, "bias", op.out, 0) : Value();
+  if (!matrices || (op.bias && !bias))
+    return {};
+  auto heads = [&](int64_t width) {
+    auto type = typeOf(patches);
+    return RankedTensorType::get(
+        {type.getDimSize(0), op.groups, type.getDimSize(1), width},
+        type.getElementType());
+  };
+  Value split = SplitHeadsOp::create(builder, at, heads(columns), patches,
+                                     /*offset=*/0);
+  Value product =
+      HeadLinearOp::create(builder, at, heads(rows), split, matrices);
+  auto type = RankedTensorType::get(
+      {ShapedType::kDynamic, ShapedType::kDynamic, op.out},
+      builder.getF32Type());
+  Value result = MergeHeadsOp::create(builder, at, type, product);
+  if (bias) {
+    MLIRContext *context = builder.getContext();
+    AffineMap all = builder.getMultiDimIdentityMap(3);
+    AffineMap last = AffineMap::get(3, 0, builder.getAffineDimExpr(2), context);
+    result =
+        linalg::GenericOp::create(
+            builder, at, type, ValueRange{bias}, result,
+            ArrayRef<AffineMap>{last, all},
+            SmallVector<utils::IteratorType>(3, utils::IteratorType::parallel),
+            [](OpBuilder &b, Location at, ValueRange args) {
+              Value shift = args[0];
+              if (!shift.getType().isF32())
+                shift = arith::ExtFOp::create(b, at, b.getF32Type(), shift);
+              Value sum = arith::AddFOp::create(b, at, args[1], shift);
+              linalg::YieldOp::create(b, at, sum);
+            })
+            .getResult(0);
+  }
+  if (op.activation != spec::Activation::Identity)
+    result =
+        ActivationOp::create(builder, at, result, toActivation(op.activation));
+  return result;
 }
 
 LogicalResult EntryImporter::importPool(size_t number) {
@@ -278,20 +438,29 @@ LogicalResult EntryImporter::importPool(size_t number) {
     kind = attune::PoolKind::Max;
     break;
   case spec::PoolKind::Id:
+  case spec::PoolKind::LastId:
   case spec::PoolKind::LargestId: {
-    auto ids = inputs.find(stream->root);
+    auto ids = inputs.find(op.input.empty() ? stream->root : op.input);
     if (ids == inputs.end() ||
         !typeOf(ids->second.value).getElementType().isInteger(64)) {
       diags.error(layer.location, "the stream does not start from ids, among "
                                   "which the token could be found");
       return failure();
     }
+    const spec::Dim &mine = state.shape[1], &other = ids->second.shape[1];
+    if (mine.size != other.size || mine.symbol != other.symbol) {
+      diags.error(layer.location, "the stream does not have one token for each "
+                                  "id of '" +
+                                      ids->first + "'");
+      return failure();
+    }
     IntegerAttr id;
-    if (op.kind == spec::PoolKind::Id)
+    if (op.kind != spec::PoolKind::LargestId)
       id = builder.getI64IntegerAttr(op.id);
     auto places =
         RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
-    found = FindTokenOp::create(builder, at, places, ids->second.value, id);
+    found = FindTokenOp::create(builder, at, places, ids->second.value, id,
+                                op.kind == spec::PoolKind::LastId);
     break;
   }
   }

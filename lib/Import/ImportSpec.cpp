@@ -32,9 +32,17 @@ bool attune::canDecode(const spec::Model &model) {
   if (!table || !head || head->out != table->vocab || last.repeat != 1)
     return false;
   for (const spec::Layer &layer : stream.layers) {
-    // Their states are no cache of keys and values.
-    if (std::holds_alternative<spec::Recurrent>(layer.op) ||
-        std::holds_alternative<spec::Scan>(layer.op) || getMamba(layer))
+    // What comes later changes the backward direction's states, and the steps
+    // of a scan may read anything.
+    if (const auto *recurrent = std::get_if<spec::Recurrent>(&layer.op))
+      if (recurrent->bidirectional || !recurrent->initial.empty())
+        return false;
+    if (const spec::Mamba *mamba = getMamba(layer))
+      if (mamba->kernel == 1)
+        return false;
+    if (std::holds_alternative<spec::Scan>(layer.op) ||
+        std::holds_alternative<spec::Slice>(layer.op) ||
+        std::holds_alternative<spec::Concat>(layer.op))
       return false;
     crosses |= getCrossAttention(layer) != nullptr;
     if (const auto *bare = std::get_if<spec::Attention>(&layer.op))
@@ -74,11 +82,12 @@ bool attune::canDecode(const spec::Model &model) {
 /// without a name are called by their kind and place.
 static std::string makeSymbol(const spec::Layer &layer, size_t number) {
   static const char *const kinds[] = {
-      "embedding",     "positions",  "block", "attention",  "ffn",
-      "norm",          "linear",     "moe",   "pool",       "class_tokens",
-      "conv",          "batch_norm", "add",   "l2_norm",    "similarity",
-      "cross_entropy", "recurrent",  "scan",  "mamba",      "modulate",
-      "timestep",      "chunk",      "swap",  "overlap_add"};
+      "embedding",  "positions",  "block",         "attention",  "ffn",
+      "norm",       "linear",     "moe",           "pool",       "class_tokens",
+      "slice",      "concat",     "conv",          "batch_norm", "add",
+      "l2_norm",    "similarity", "cross_entropy", "recurrent",  "scan",
+      "mamba",      "modulate",   "timestep",      "chunk",      "swap",
+      "overlap_add"};
   std::string symbol;
   for (size_t i = 0; i < layer.name.size(); ++i) {
     if (layer.name.compare(i, 3, "{i}") == 0) {
@@ -156,6 +165,12 @@ static void describe(ModuleOp module, const spec::Model &model) {
   if (generation.forcedBos)
     module->setAttr("attune.forced_bos",
                     b.getI64IntegerAttr(*generation.forcedBos));
+  if (!generation.suppress.empty())
+    module->setAttr("attune.suppress",
+                    b.getDenseI64ArrayAttr(generation.suppress));
+  if (!generation.beginSuppress.empty())
+    module->setAttr("attune.begin_suppress",
+                    b.getDenseI64ArrayAttr(generation.beginSuppress));
 }
 
 OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,

@@ -521,6 +521,7 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
       !normHeads(attention, (prefix + "k_norm.").str(), operands.key,
                  attention.kvHeads))
     return false;
+  scaleByLayer(attention, operands.query);
   if (attention.rope) {
     Location ropeAt = loc(attention.rope->location);
     RotaryPairing pairing = attention.rope->interleaved

@@ -34,6 +34,18 @@ struct AttentionMap {
   int64_t slot = 0; ///< of the layer's first repeat
 };
 
+/// Values next to each other in the last dimension.
+mlir::Value joinChannels(mlir::OpBuilder &builder, mlir::Location loc,
+                         llvm::ArrayRef<mlir::Value> values);
+
+/// What repeat `number` left in a cache [repeats, batch, ...], zeros if nothing
+/// is past; and the cache with what it leaves now.
+mlir::Value readState(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value cache, mlir::Value number, mlir::Value past);
+mlir::Value writeState(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value cache, mlir::Value number,
+                       mlir::Value state);
+
 /// What the ops of a layer read besides the activations, as values of the
 /// function they are made in. Null where the layer has no use for it.
 struct LayerScope {
@@ -51,6 +63,8 @@ struct LayerScope {
   mlir::Value length;        ///< decoding: past + these tokens
   /// Decoding: replaced by their successors.
   /// Latent attention has but one, and so have the sums of linear attention.
+  /// Of a state space they are the last inputs of its convolution and its
+  /// states.
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
@@ -140,6 +154,8 @@ private:
                  mlir::Value &heads, int64_t count);
   /// The roles of self- or cross-attention begin with this.
   std::string prefixOf(const spec::Attention &attention) const;
+  /// Divides queries by the number of the repeat, from 1, if asked to.
+  void scaleByLayer(const spec::Attention &attention, mlir::Value &query);
   /// Queries, keys and values as heads, before rotary positions.
   bool projections(const spec::Attention &attention, llvm::StringRef prefix,
                    mlir::Value input, AttentionOperands &operands);

@@ -63,29 +63,7 @@ struct StateBuilder {
       sizes.insert(sizes.begin() + 1, tokens);
     return linalg::FillOp::create(b, loc, zero, empty(sizes)).getResult(0);
   }
-  /// Values next to each other in the last dimension.
-  Value concat(ArrayRef<Value> values) {
-    if (values.size() == 1)
-      return values.front();
-    int64_t total = 0;
-    for (Value value : values)
-      total += widthOf(value);
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(b, loc, values.front());
-    sizes.back() = b.getIndexAttr(total);
-    Value result = empty(sizes);
-    int64_t at = 0;
-    SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
-    SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
-    for (Value value : values) {
-      offsets.back() = b.getIndexAttr(at);
-      sizes.back() = b.getIndexAttr(widthOf(value));
-      result = tensor::InsertSliceOp::create(b, loc, value, result, offsets,
-                                             sizes, strides);
-      at += widthOf(value);
-    }
-    return result;
-  }
+  Value concat(ArrayRef<Value> values) { return joinChannels(b, loc, values); }
   /// [batch, width] as [batch, 1, 1, width] and back.
   Value asHeads(Value value) {
     int64_t width = widthOf(value);
@@ -381,7 +359,11 @@ LogicalResult EntryImporter::importRecurrent(size_t number) {
   int64_t rows = spec::numGates(op.cell) * op.width;
   auto kind = CellKindAttr::get(builder.getContext(), toCell(op.cell));
   Value keep = tensors.keep(stream->mask);
-  auto initial = [&](const std::string &name) {
+  std::pair<Value, Value> &cached = caches[number];
+  auto initial = [&](const std::string &name, Value cache,
+                     int64_t level) -> Value {
+    if (cache)
+      return readState(builder, at, cache, index(level), past);
     auto found = op.initial.find(name);
     return found == op.initial.end() ? Value() : results[found->second].value;
   };
@@ -410,13 +392,18 @@ LogicalResult EntryImporter::importRecurrent(size_t number) {
       auto scan = RecurrentOp::create(
           builder, at,
           tensors.type({ShapedType::kDynamic, ShapedType::kDynamic, op.width}),
-          last, kind, gates, stateMatrix, stateBias, initial("h" + suffix),
-          initial("c" + suffix), keep,
+          last, kind, gates, stateMatrix, stateBias,
+          initial("h" + suffix, cached.first, level),
+          initial("c" + suffix, cached.second, level), keep,
           reverse ? builder.getUnitAttr() : UnitAttr());
       directions.push_back(scan.getSequence());
-      for (auto [n, value] : llvm::enumerate(scan.getLast()))
+      for (auto [n, value] : llvm::enumerate(scan.getLast())) {
+        Value &cache = n == 0 ? cached.first : cached.second;
+        if (cache)
+          cache = writeState(builder, at, cache, index(level), value);
         results[layer.name + (n == 0 ? ".h" : ".c") + suffix] = {
             value, {state.shape[0], {op.width, ""}}};
+      }
     }
     state.value = tensors.concat(directions);
     state.shape[2] = {widthOf(state.value), ""};

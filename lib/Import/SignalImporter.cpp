@@ -1,4 +1,4 @@
-//===- SignalImporter.cpp - Modulated blocks --------------------*- C++ -*-===//
+//===- SignalImporter.cpp - Channels joined and scaled ----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,63 @@
 
 #include "LayerImporter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 using namespace mlir;
 using namespace attune;
+
+Value attune::joinChannels(OpBuilder &builder, Location loc,
+                           ArrayRef<Value> values) {
+  if (values.size() == 1)
+    return values.front();
+  auto widthOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t total = 0;
+  for (Value value : values)
+    total += widthOf(value);
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(builder, loc, values.front());
+  sizes.back() = builder.getIndexAttr(total);
+  auto type = cast<RankedTensorType>(values.front().getType());
+  Value result =
+      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
+  int64_t at = 0;
+  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+  for (Value value : values) {
+    offsets.back() = builder.getIndexAttr(at);
+    sizes.back() = builder.getIndexAttr(widthOf(value));
+    result = tensor::InsertSliceOp::create(builder, loc, value, result, offsets,
+                                           sizes, strides);
+    at += widthOf(value);
+  }
+  return result;
+}
+
+void LayerImporter::scaleByLayer(const spec::Attention &attention,
+                                 Value &query) {
+  if (!attention.scaleByLayer || !scope.index)
+    return; // an attention alone is the first repeat
+  Location at = loc(attention.location);
+  Value number = arith::AddIOp::create(
+      builder, at, scope.index, arith::ConstantIndexOp::create(builder, at, 1));
+  Value integer =
+      arith::IndexCastOp::create(builder, at, builder.getI32Type(), number);
+  Value factor = arith::DivFOp::create(
+      builder, at,
+      arith::ConstantOp::create(builder, at, builder.getF32FloatAttr(1)),
+      arith::SIToFPOp::create(builder, at, builder.getF32Type(), integer)
+          .getResult());
+  auto type = cast<RankedTensorType>(query.getType());
+  SmallVector<Value> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(builder.createOrFold<tensor::DimOp>(at, query, dim));
+  Value all = tensor::SplatOp::create(builder, at, factor, type, sizes);
+  query = arith::MulFOp::create(builder, at, query, all);
+}
 
 Value LayerImporter::modulation(const spec::Modulation &by, StringRef prefix,
                                 int64_t columns, Value condition) {

@@ -7,6 +7,8 @@
 
 #include "LayerImporter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -26,6 +28,49 @@ static Value columns(OpBuilder &builder, Location loc, Value tokens,
   sizes.back() = builder.getIndexAttr(count);
   return tensor::ExtractSliceOp::create(builder, loc, tokens, offsets, sizes,
                                         strides);
+}
+
+/// `count` tokens from number `first` on.
+static Value rows(OpBuilder &builder, Location loc, Value tokens,
+                  OpFoldResult first, OpFoldResult count) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
+  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+  offsets[1] = first;
+  sizes[1] = count;
+  return tensor::ExtractSliceOp::create(builder, loc, typeOf(tokens), tokens,
+                                        offsets, sizes, strides);
+}
+
+/// Tokens behind those that the cache kept of them, which then keeps the last.
+static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
+                         LayerScope &scope) {
+  Value past = readState(builder, loc, scope.keyCache, scope.index, scope.past);
+  int64_t kept = typeOf(past).getDimSize(1);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
+  OpFoldResult count = sizes[1];
+  Value own = getValueOrCreateConstantIndexOp(builder, loc, count);
+  Value all = arith::AddIOp::create(
+      builder, loc, own, arith::ConstantIndexOp::create(builder, loc, kept));
+  SmallVector<OpFoldResult> offsets(3, builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(3, builder.getIndexAttr(1));
+  sizes[1] = all;
+  Value joined = tensor::EmptyOp::create(builder, loc, sizes,
+                                         typeOf(tokens).getElementType());
+  sizes[1] = builder.getIndexAttr(kept);
+  joined = tensor::InsertSliceOp::create(builder, loc, past, joined, offsets,
+                                         sizes, strides);
+  offsets[1] = builder.getIndexAttr(kept);
+  sizes[1] = count;
+  joined = tensor::InsertSliceOp::create(builder, loc, tokens, joined, offsets,
+                                         sizes, strides);
+  offsets[1] = count;
+  sizes[1] = builder.getIndexAttr(kept);
+  Value last = tensor::ExtractSliceOp::create(
+      builder, loc, cast<RankedTensorType>(past.getType()), joined, offsets,
+      sizes, strides);
+  scope.keyCache = writeState(builder, loc, scope.keyCache, scope.index, last);
+  return joined;
 }
 
 Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
@@ -71,9 +116,14 @@ Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
         builder, at, type, scope.mask,
         ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
   }
-  Value x =
-      CausalConvOp::create(builder, at, columns(builder, at, both, 0, inner),
-                           taps, tapsBias, keep, attune::Activation::Silu);
+  Value x = columns(builder, at, both, 0, inner);
+  if (scope.keyCache)
+    x = afterCached(builder, at, x, scope);
+  x = CausalConvOp::create(builder, at, x, taps, tapsBias, keep,
+                           attune::Activation::Silu);
+  if (scope.keyCache)
+    x = rows(builder, at, x, builder.getIndexAttr(mamba.kernel - 1),
+             tensor::getMixedSize(builder, at, both, 1));
   Value gate = columns(builder, at, both, inner, inner);
 
   // Step sizes, what goes into the states and what is read from them.
@@ -96,8 +146,13 @@ Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
     return {};
   auto lastType = RankedTensorType::get(
       {typeOf(input).getDimSize(0), states, inner}, builder.getF32Type());
+  Value before;
+  if (scope.valueCache)
+    before = readState(builder, at, scope.valueCache, scope.index, scope.past);
   auto scan = SelectiveScanOp::create(builder, at, x.getType(), lastType, x,
-                                      step, decay, b, c, skip, gate,
-                                      /*state=*/Value());
+                                      step, decay, b, c, skip, gate, before);
+  if (scope.valueCache)
+    scope.valueCache =
+        writeState(builder, at, scope.valueCache, scope.index, scan.getLast());
   return project("out_proj", scan.getResult(), width, mamba.bias, residual);
 }

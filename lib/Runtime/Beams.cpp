@@ -34,7 +34,7 @@ public:
   }
 
   /// Takes the logits of all beams a token further. `forced` is an id, or -1.
-  bool extend(int64_t forced, Error &error);
+  bool extend(int64_t forced, const std::vector<int64_t> &banned, Error &error);
   /// Whether no open text can become better than what ended.
   bool isDone() const;
   std::vector<int64_t> best(bool &ended);
@@ -51,7 +51,8 @@ private:
   bool isEnd(int64_t id) const {
     return std::find(ends.begin(), ends.end(), id) != ends.end();
   }
-  bool collect(int64_t forced, Error &error);
+  bool collect(int64_t forced, const std::vector<int64_t> &banned,
+               Error &error);
   void finish(double score, std::vector<int64_t> ids);
 
   Session &session;
@@ -71,7 +72,8 @@ bool better(const Candidate &a, const Candidate &b) {
 }
 
 /// The best continuations: twice as many as beams, as each beam may end.
-bool Search::collect(int64_t forced, Error &error) {
+bool Search::collect(int64_t forced, const std::vector<int64_t> &banned,
+                     Error &error) {
   int64_t vocabulary = session.vocabulary();
   auto wanted = static_cast<size_t>(2 * beams);
   candidates.clear();
@@ -96,7 +98,8 @@ bool Search::collect(int64_t forced, Error &error) {
     double shift = scores[beam] - largest - std::log(sum);
     for (int64_t id = 0; id < vocabulary; ++id) {
       Candidate candidate = {logits[id] + shift, beam, id};
-      if (candidate.score == minusInfinity)
+      if (candidate.score == minusInfinity ||
+          std::find(banned.begin(), banned.end(), id) != banned.end())
         continue;
       if (candidates.size() == wanted) {
         if (!better(candidate, candidates.back()))
@@ -121,8 +124,9 @@ void Search::finish(double score, std::vector<int64_t> ids) {
     finished.pop_back();
 }
 
-bool Search::extend(int64_t forced, Error &error) {
-  if (!collect(forced, error))
+bool Search::extend(int64_t forced, const std::vector<int64_t> &banned,
+                    Error &error) {
+  if (!collect(forced, banned, error))
     return false;
   std::vector<std::vector<int64_t>> next;
   std::vector<double> nextScores;
@@ -200,8 +204,14 @@ bool searchBeams(Session &session, const BeamOptions &options,
   if (!session.step(ids.data(), length, error))
     return false;
   Search search(session, options.beams, options.ends);
+  std::vector<int64_t> first = options.suppress;
+  first.insert(first.end(), options.beginSuppress.begin(),
+               options.beginSuppress.end());
   for (int64_t count = 1;; ++count) {
-    if (!search.extend(count == 1 ? options.forced : -1, error))
+    bool isForced = count == 1 && options.forced >= 0;
+    bool isFirst = count == (options.forced >= 0 ? 2 : 1);
+    if (!search.extend(isForced ? options.forced : -1,
+                       isFirst ? first : options.suppress, error))
       return false;
     if (count == options.limit || search.isDone())
       break;

@@ -17,6 +17,9 @@ struct BeamOptions {
   int64_t limit = 1;         ///< most new tokens
   std::vector<int64_t> ends; ///< a text stops after any of these
   int64_t forced = -1;       ///< the first new token, or -1
+  /// Tokens that are never new ones, and those that are not the first after
+  /// the forced one.
+  std::vector<int64_t> suppress, beginSuppress;
 };
 
 /// The likeliest text by its log-probability per new token among those that

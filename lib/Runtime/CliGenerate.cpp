@@ -131,6 +131,9 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
   if (!session)
     return false;
   Sampler sampler(options.sampling);
+  std::vector<int64_t> notFirst = info.suppress;
+  notFirst.insert(notFirst.end(), info.beginSuppress.begin(),
+                  info.beginSuppress.end());
   if (encoder &&
       !encode(*session, *encoder, options.beams, options.inputs, prompt, error))
     return false;
@@ -141,6 +144,8 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
     if (!options.ignoreEos)
       beams.ends = info.eos;
     beams.forced = encoder ? info.forcedBos : -1;
+    beams.suppress = info.suppress;
+    beams.beginSuppress = info.beginSuppress;
     std::vector<int64_t> best;
     bool ended = false;
     if (!searchBeams(*session, beams, history, best, ended, error))
@@ -158,8 +163,10 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
   for (int64_t count = 1;; ++count) {
     int64_t id = info.forcedBos;
     bool forced = encoder && count == 1 && id >= 0;
-    if (!forced && !sampler.sample(session->logits(), session->vocabulary(),
-                                   history, id, error))
+    bool first = count == (encoder && info.forcedBos >= 0 ? 2 : 1);
+    if (!forced &&
+        !sampler.sample(session->logits(), session->vocabulary(), history, id,
+                        error, first ? notFirst : info.suppress))
       return false;
     history.push_back(id);
     if (!onToken(context, id)) {

@@ -168,6 +168,8 @@ std::string formatInspection(const ModelInfo &info, bool json) {
         out += ", counted if absent";
       if (arg.defaultValue == DefaultValue::CountMask)
         out += ", counted along the mask if absent";
+      if (arg.defaultValue == DefaultValue::Shifted)
+        out += ", the encoder's one place later if absent";
       out += "\n";
     }
   }

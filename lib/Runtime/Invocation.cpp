@@ -259,6 +259,16 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
   const uint8_t *mask = arg.defaultValue == DefaultValue::CountMask
                             ? maskBeside(arg, slot)
                             : nullptr;
+  const Slot *source = nullptr;
+  if (arg.defaultValue == DefaultValue::Shifted) {
+    std::string name = arg.name.substr(arg.name.find('_') + 1);
+    for (size_t i = 0; i < info.args.size(); ++i)
+      if (info.args[i].name == name && info.args[i].dtype == arg.dtype &&
+          slots[i].bound && slots[i].shape == slot.shape)
+        source = &slots[i];
+    if (!source || model.info().decoderStart < 0)
+      return error.badInput("input '" + arg.name + "' is missing");
+  }
   int64_t seen = 0;
   for (uint64_t i = 0; i < count; ++i) {
     int64_t value = past + static_cast<int64_t>(i % width);
@@ -273,6 +283,10 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
       seen += mask[i] != 0;
       value = past + (seen ? seen - 1 : 0);
     }
+    if (source && i % width == 0)
+      value = model.info().decoderStart;
+    else if (source)
+      value = reinterpret_cast<const int64_t *>(source->words[1])[i - 1];
     convertElements(DType::I64, &value, arg.dtype, slot.copy.data() + i * step,
                     1);
   }

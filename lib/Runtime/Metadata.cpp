@@ -134,21 +134,30 @@ private:
     if (!integer(generation, "bos", info.bos, false) ||
         !integer(generation, "pad", info.pad, false) ||
         !integer(generation, "decoder_start", info.decoderStart, false) ||
-        !integer(generation, "forced_bos", info.forcedBos, false))
+        !integer(generation, "forced_bos", info.forcedBos, false) ||
+        !integers(generation, "suppress", info.suppress) ||
+        !integers(generation, "begin_suppress", info.beginSuppress))
       return false;
-    const JsonValue *eos = generation.find("eos");
-    if (!eos || eos->isNull())
+    return integers(generation, "eos", info.eos);
+  }
+
+  /// One number or several.
+  bool integers(const JsonValue &object, const char *key,
+                std::vector<int64_t> &numbers) {
+    const JsonValue *found = object.find(key);
+    std::string where = std::string("generation.") + key;
+    if (!found || found->isNull())
       return true;
-    if (eos->isInt()) {
-      info.eos.push_back(eos->integer);
+    if (found->isInt()) {
+      numbers.push_back(found->integer);
       return true;
     }
-    if (!eos->isArray())
-      return fail("generation.eos", "an array of numbers", *eos);
-    for (const JsonValue &id : eos->items) {
+    if (!found->isArray())
+      return fail(where, "an array of numbers", *found);
+    for (const JsonValue &id : found->items) {
       if (!id.isInt())
-        return fail("generation.eos", "an array of numbers", id);
-      info.eos.push_back(id.integer);
+        return fail(where, "an array of numbers", id);
+      numbers.push_back(id.integer);
     }
     return true;
   }
@@ -216,6 +225,8 @@ private:
       arg.defaultValue = DefaultValue::Iota;
     else if (filled == "count_mask")
       arg.defaultValue = DefaultValue::CountMask;
+    else if (filled == "shifted")
+      arg.defaultValue = DefaultValue::Shifted;
     else if (!filled.empty())
       return error.set(ExitInternalError, "model metadata: " + where +
                                               ": unknown default '" + filled +

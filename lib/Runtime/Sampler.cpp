@@ -23,17 +23,20 @@ double Sampler::uniform() {
 
 bool Sampler::sample(const float *logits, int64_t count,
                      const std::vector<int64_t> &history, int64_t &id,
-                     Error &error) {
+                     Error &error, const std::vector<int64_t> &banned) {
   scores.assign(logits, logits + count);
-  bool anyFinite = false;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i)
     if (std::isnan(scores[i]) || scores[i] == INFINITY)
       return error.badInput(std::string("the logits hold ") +
                             (std::isnan(scores[i]) ? "NaN" : "infinity") +
                             " at token " + std::to_string(i) +
                             ": the weights may be damaged");
-    anyFinite = anyFinite || scores[i] != -INFINITY;
-  }
+  for (int64_t i : banned)
+    if (i >= 0 && i < count)
+      scores[i] = -INFINITY;
+  bool anyFinite = false;
+  for (double score : scores)
+    anyFinite = anyFinite || score != -INFINITY;
   if (!anyFinite)
     return error.badInput("every logit is minus infinity, so no token can "
                           "follow");

@@ -103,6 +103,10 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   if (object.get("clip"))
     attention.clip = object.number("clip", 1);
   parseForms(object, attention);
+  if (attention.scaleByLayer &&
+      (place == Place::Cross || attention.latent || attention.linear))
+    object.error("scale_by_layer", "is for attention of a stream to itself "
+                                   "with keys and a softmax of its own");
   return attention;
 }
 
@@ -121,6 +125,7 @@ void LayerParser::parseHeads(const Object &object, Attention &attention,
       "scale", headDim ? 1 / std::sqrt(static_cast<double>(*headDim)) : 0);
   if (object.get("scale") && attention.scale == 0)
     object.error("scale", "expected a number other than 0");
+  attention.scaleByLayer = object.boolean("scale_by_layer", false);
 }
 
 void LayerParser::parseMasking(const Object &object, Attention &attention) {

@@ -66,6 +66,8 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Positions>(layer.op) ||
                 std::holds_alternative<Pool>(layer.op) ||
                 std::holds_alternative<ClassTokens>(layer.op) ||
+                std::holds_alternative<Slice>(layer.op) ||
+                std::holds_alternative<Concat>(layer.op) ||
                 std::holds_alternative<Conv>(layer.op) ||
                 std::holds_alternative<Add>(layer.op) ||
                 std::holds_alternative<Similarity>(layer.op) ||
@@ -362,64 +364,6 @@ Embedding LayerParser::parseEmbedding(const Object &object) {
                               " cannot serve as ids; expected i64 [batch, "
                               "tokens]");
   return embedding;
-}
-
-Positions LayerParser::parsePositions(const Object &object) {
-  Positions positions;
-  positions.kind = object.choice("kind", PositionKind::Learned);
-  positions.length = object.integer("length", 0).value_or(0);
-  Known offset = object.integer("offset", 0);
-  positions.offset = offset.value_or(0);
-  positions.skipPadding = object.boolean("skip_padding", false);
-  positions.layout = object.choice("layout", SinusoidLayout::Interleaved);
-  bool known = needTokens(object);
-  positions.count = object.choice("count", defaultCount());
-  positions.pad = object.integer("pad", 0).value_or(0);
-  bool unpadded = positions.count == PositionCount::Unpadded;
-  if (positions.count != PositionCount::Tokens &&
-      defaultCount() == PositionCount::Tokens && object.get("count"))
-    object.error("count", "the stream does not have one token for each id or "
-                          "frame of its input, so only tokens can count it");
-  const TensorSpec *input = streamInput();
-  if (unpadded && input && input->shape.size() != 2)
-    object.error("count", "input " + quote(input->name) +
-                              " has no ids that could be padding");
-  if (unpadded && !object.has("pad"))
-    object.missing("pad", "the id that is not counted");
-  if (!unpadded && object.get("count") && object.has("pad"))
-    object.error("pad", "belongs to unpadded positions");
-  if (positions.kind == PositionKind::Learned) {
-    if (!object.has("length"))
-      object.missing("length", "rows of the learned table");
-    if (object.has("layout"))
-      object.error("layout", "belongs to sinusoidal positions");
-    if (positions.length && positions.offset >= positions.length)
-      object.error("offset", "row " + std::to_string(positions.offset) +
-                                 " is not in a table of " +
-                                 std::to_string(positions.length) + " rows");
-  } else {
-    if (object.has("length"))
-      object.error("length", "belongs to learned positions");
-    if (known && *width % 2 != 0)
-      object.error("sinusoidal positions need an even width, it is " +
-                   std::to_string(*width));
-    else if (known && *width == 2 &&
-             positions.layout == SinusoidLayout::Tensor2Tensor)
-      object.error("layout", "tensor2tensor needs a width above 2");
-  }
-  return positions;
-}
-
-/// Images have no position_ids, and class tokens have none either.
-PositionCount LayerParser::defaultCount() const {
-  const TensorSpec *input = streamInput();
-  if (!input || input->shape.size() > 3 || chunks != Chunks::None)
-    return PositionCount::Tokens;
-  for (const Layer &layer : stream.layers)
-    if (std::holds_alternative<Conv>(layer.op) ||
-        std::holds_alternative<ClassTokens>(layer.op))
-      return PositionCount::Tokens;
-  return PositionCount::Input;
 }
 
 Norm LayerParser::parseNorm(const Object &object, std::optional<NormKind> fixed,

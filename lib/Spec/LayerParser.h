@@ -45,6 +45,7 @@ private:
   PositionCount defaultCount() const;
   Embedding parseEmbedding(const Object &object);
   Positions parsePositions(const Object &object);
+  void parseGrid(const Object &object, Positions &positions);
   Block parseBlock(const Object &object);
   void parseCycle(const Object &object, Layer &layer);
   Attention parseAttention(const Object &object, Place place);
@@ -78,6 +79,8 @@ private:
   bool parseVision(const Object &object, Layer &layer);
   Pool parsePool(const Object &object);
   ClassTokens parseClassTokens(const Object &object);
+  Slice parseSlice(const Object &object);
+  Concat parseConcat(const Object &object);
   Conv parseConv(const Object &object);
   std::vector<int64_t> parseSizes(const Object &object, const char *key,
                                   size_t dims, int64_t fallback);

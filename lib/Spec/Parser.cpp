@@ -112,6 +112,11 @@ TensorSpec ModelParser::parseInput(const std::string &name,
       (tensor.shape.empty() ||
        (tensor.dtype != DType::I64 && tensor.dtype != DType::I32)))
     object.error("default", "iota numbers the elements of i64 or i32 tensors");
+  if (tensor.fallback == "shifted" &&
+      (tensor.shape.size() != 2 || tensor.dtype != DType::I64 ||
+       name.rfind("decoder_", 0) != 0))
+    object.error("default", "shifted is for i64 inputs decoder_X [batch, "
+                            "tokens]");
   if (shape->elements.size() > 8)
     object.error("shape", "has more than 8 dimensions");
   else if (elements > maxTensorElements)
@@ -421,15 +426,21 @@ void ModelParser::parseGeneration() {
   model.generation.pad = one("pad");
   model.generation.decoderStart = one("decoder_start");
   model.generation.forcedBos = one("forced_bos");
-  const Value *eos = generation->get("eos");
-  if (eos && eos->isArray()) {
-    std::string at = child(generation->getPointer(), "eos");
-    for (size_t i = 0; i < eos->elements.size(); ++i)
-      if (Known id = check(eos->elements[i], child(at, i)))
-        model.generation.eos.push_back(*id);
-  } else if (Known id = one("eos")) {
-    model.generation.eos.push_back(*id);
-  }
+  auto several = [&](const char *key, std::vector<int64_t> &ids) {
+    const Value *value = generation->get(key);
+    if (!value || !value->isArray())
+      return false;
+    std::string at = child(generation->getPointer(), key);
+    for (size_t i = 0; i < value->elements.size(); ++i)
+      if (Known id = check(value->elements[i], child(at, i)))
+        ids.push_back(*id);
+    return true;
+  };
+  if (!several("eos", model.generation.eos))
+    if (Known id = one("eos"))
+      model.generation.eos.push_back(*id);
+  several("suppress", model.generation.suppress);
+  several("begin_suppress", model.generation.beginSuppress);
 }
 
 //===----------------------------------------------------------------------===//

@@ -129,6 +129,8 @@ static Json print(const Attention &attention, int64_t width) {
   if (!attention.linear &&
       attention.scale != 1 / std::sqrt(static_cast<double>(attention.headDim)))
     json["scale"] = attention.scale;
+  if (attention.scaleByLayer)
+    json["scale_by_layer"] = true;
   if (attention.causal == Causal::BottomRight)
     json["causal"] = true;
   else if (attention.causal == Causal::TopLeft)
@@ -322,7 +324,7 @@ static Json print(const Embedding &embedding) {
 static Json print(const Positions &positions) {
   Json json = Json::object();
   json["kind"] = stringify(positions.kind);
-  if (positions.kind == PositionKind::Learned)
+  if (positions.kind == PositionKind::Learned && positions.dims == 1)
     json["length"] = positions.length;
   if (positions.count != PositionCount::Input)
     json["count"] = stringify(positions.count);
@@ -334,6 +336,16 @@ static Json print(const Positions &positions) {
     json["skip_padding"] = true;
   if (positions.kind == PositionKind::Sinusoidal)
     json["layout"] = stringify(positions.layout);
+  if (positions.concat != 0)
+    json["concat"] = positions.concat;
+  if (positions.dims == 2)
+    json["dims"] = 2;
+  if (positions.columnsFirst)
+    json["columns_first"] = true;
+  if (!positions.grid.empty())
+    json["grid"] = positions.grid;
+  if (positions.interpolate != Interpolation::None)
+    json["interpolate"] = stringify(positions.interpolate);
   return json;
 }
 
@@ -361,14 +373,30 @@ static Json print(const Pool &pool) {
   json["kind"] = stringify(pool.kind);
   if (pool.kind == PoolKind::Token)
     json["index"] = pool.index;
-  if (pool.kind == PoolKind::Id)
+  if (pool.kind == PoolKind::Id || pool.kind == PoolKind::LastId)
     json["id"] = pool.id;
+  if (!pool.input.empty())
+    json["input"] = pool.input;
   return json;
 }
 
 static Json print(const ClassTokens &tokens) {
   Json json = Json::object();
   json["count"] = tokens.count;
+  return json;
+}
+
+static Json print(const Slice &slice) {
+  Json json = Json::object();
+  json["first"] = slice.first;
+  if (slice.count != 0)
+    json["count"] = slice.count;
+  return json;
+}
+
+static Json print(const Concat &concat) {
+  Json json = Json::object();
+  json["source"] = concat.source;
   return json;
 }
 
@@ -385,6 +413,8 @@ static Json print(const Conv &conv) {
   sizes("kernel", conv.kernel);
   sizes("stride", conv.stride);
   sizes("padding", conv.padding);
+  if (conv.groups != 1)
+    json["groups"] = conv.groups;
   json["layout"] = conv.channelsFirst ? "channels_first" : "channels_last";
   if (!conv.bias)
     json["bias"] = false;
@@ -541,6 +571,10 @@ static Json print(const Layer &layer) {
     json["pool"] = print(*op);
   else if (const auto *op = std::get_if<ClassTokens>(&layer.op))
     json["class_tokens"] = print(*op);
+  else if (const auto *op = std::get_if<Slice>(&layer.op))
+    json["slice"] = print(*op);
+  else if (const auto *op = std::get_if<Concat>(&layer.op))
+    json["concat"] = print(*op);
   else if (const auto *op = std::get_if<Conv>(&layer.op))
     json["conv"] = print(*op);
   else if (const auto *op = std::get_if<BatchNorm>(&layer.op))
@@ -662,6 +696,10 @@ static Json print(const Generation &generation) {
     json["decoder_start"] = *generation.decoderStart;
   if (generation.forcedBos)
     json["forced_bos"] = *generation.forcedBos;
+  if (!generation.suppress.empty())
+    json["suppress"] = generation.suppress;
+  if (!generation.beginSuppress.empty())
+    json["begin_suppress"] = generation.beginSuppress;
   return json;
 }
 

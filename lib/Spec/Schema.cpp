@@ -184,6 +184,8 @@ static const ObjectType &attentionType() {
            "width of queries and keys; default width / heads"},
           {"value_dim", integer(1), "width of values; default head_dim"},
           {"scale", number(), "default 1 / sqrt(head_dim)"},
+          {"scale_by_layer", boolean(),
+           "divide the scores of repeat i by i + 1; default false"},
           {"causal", either({boolean(), choice({"bottom_right", "top_left"})}),
            "hide the future; true is bottom_right, where the last query sees "
            "every key; default false"},
@@ -298,7 +300,7 @@ static const ObjectType &embeddingType() {
 static const ObjectType &positionsType() {
   static const ObjectType type{
       "positions",
-      "Adds a vector for each position.",
+      "A vector for each position, added to the channels.",
       {
           {"kind", choice({"learned", "sinusoidal"}), "default learned"},
           {"count", choice({"input", "tokens", "unpadded"}),
@@ -315,6 +317,19 @@ static const ObjectType &positionsType() {
           {"layout", choice({"interleaved", "blocks", "tensor2tensor"}),
            "sinusoidal: sin and cos channel by channel, as two blocks, or as "
            "two blocks with tensor2tensor's wavelengths; default interleaved"},
+          {"concat", integer(1),
+           "channels of the vectors, which are put beside those of the stream "
+           "instead of being added"},
+          {"dims", integer(1, 2),
+           "2: half of the channels number the row of an image's place, half "
+           "its column; default 1"},
+          {"columns_first", boolean(),
+           "two dimensions: the first half is for the column; default false"},
+          {"grid", array(integer(1), 2),
+           "learned: rows and columns of the image that the tables are for"},
+          {"interpolate", choice({"none", "bilinear", "bicubic"}),
+           "learned, over a grid: how the table is stretched to an image of "
+           "another size; default none"},
       },
       {},
       {}};
@@ -383,6 +398,8 @@ static const ObjectType &layerType() {
           {"pool", object(poolType()), "one vector for each sequence"},
           {"class_tokens", object(classTokensType()),
            "learned tokens before the others"},
+          {"slice", object(sliceType()), "some of the tokens"},
+          {"concat", object(concatType()), "tokens of another result behind"},
           {"conv", object(convType()), "convolution"},
           {"batch_norm", object(batchNormType()), "batch norm"},
           {"add", object(addType()), "sum with another result"},
@@ -419,7 +436,7 @@ static const ObjectType &layerType() {
        "l2_norm",      "similarity",    "activation", "softmax",
        "rotary",       "cross_entropy", "recurrent",  "scan",
        "mamba",        "modulate",      "timestep",   "chunk",
-       "swap",         "overlap_add"},
+       "swap",         "overlap_add",   "slice",      "concat"},
       "kind"};
   return type;
 }
@@ -433,9 +450,10 @@ static const ObjectType &inputType() {
            "element type", true},
           {"shape", array(dimension()),
            "sizes, or symbols such as \"batch\" and \"seq\"", true},
-          {"default", choice({"zeros", "ones", "iota"}),
-           "what it holds if it is left out; iota is 0, 1, ... along the last "
-           "dimension; default it must be given"},
+          {"default", choice({"zeros", "ones", "iota", "shifted"}),
+           "what it holds if it is left out: iota is 0, 1, ... along the last "
+           "dimension; shifted, of an input decoder_X, the ids of X one place "
+           "later behind decoder_start; default it must be given"},
       },
       {},
       {}};
@@ -471,6 +489,9 @@ static const ObjectType &generationType() {
            "encoder-decoders: the decoder starts with this; default bos"},
           {"forced_bos", integer(0),
            "encoder-decoders: the first token that is generated"},
+          {"suppress", array(integer(0)), "tokens that are never generated"},
+          {"begin_suppress", array(integer(0)),
+           "tokens that are not generated first"},
       },
       {},
       {}};
@@ -519,16 +540,17 @@ const std::vector<const ObjectType *> &objectTypes() {
       &positionsType(),    &linearType(),       &moeType(),
       &routerType(),       &sharedExpertType(), &latentType(),
       &blockSparseType(),  &linearFormType(),   &sequenceRankType(),
-      &poolType(),         &classTokensType(),  &convType(),
-      &batchNormType(),    &addType(),          &l2NormType(),
-      &similarityType(),   &activationType(),   &softmaxType(),
-      &rotaryType(),       &crossEntropyType(), &recurrentType(),
-      &scanCellType(),     &scanAttendType(),   &scanLinearType(),
-      &scanMeanType(),     &scanStepType(),     &scanType(),
-      &mambaType(),        &modulationType(),   &timestepType(),
-      &chunkType(),        &swapType(),         &overlapAddType(),
-      &weightSourceType(), &layerType(),        &inputType(),
-      &streamType(),       &generationType()};
+      &sliceType(),        &concatType(),       &poolType(),
+      &classTokensType(),  &convType(),         &batchNormType(),
+      &addType(),          &l2NormType(),       &similarityType(),
+      &activationType(),   &softmaxType(),      &rotaryType(),
+      &crossEntropyType(), &recurrentType(),    &scanCellType(),
+      &scanAttendType(),   &scanLinearType(),   &scanMeanType(),
+      &scanStepType(),     &scanType(),         &mambaType(),
+      &modulationType(),   &timestepType(),     &chunkType(),
+      &swapType(),         &overlapAddType(),   &weightSourceType(),
+      &layerType(),        &inputType(),        &streamType(),
+      &generationType()};
   return types;
 }
 

@@ -80,6 +80,8 @@ const ObjectType &sequenceRankType();
 /// Tables of layers that make and pick tokens (VisionSchema.cpp).
 const ObjectType &poolType();
 const ObjectType &classTokensType();
+const ObjectType &sliceType();
+const ObjectType &concatType();
 const ObjectType &convType();
 const ObjectType &batchNormType();
 const ObjectType &addType();

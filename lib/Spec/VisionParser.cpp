@@ -15,6 +15,10 @@ bool LayerParser::parseVision(const Object &object, Layer &layer) {
     layer.op = parsePool(*options);
   } else if (auto options = object.object("class_tokens")) {
     layer.op = parseClassTokens(*options);
+  } else if (auto options = object.object("slice")) {
+    layer.op = parseSlice(*options);
+  } else if (auto options = object.object("concat")) {
+    layer.op = parseConcat(*options);
   } else if (auto options = object.object("conv")) {
     layer.op = parseConv(*options);
     if (stream.layers.empty())
@@ -46,11 +50,20 @@ Pool LayerParser::parsePool(const Object &object) {
       object.missing("index", "which token");
     if (pool.kind != PoolKind::Token && object.has("index"))
       object.error("index", "belongs to the kind token");
-    if (pool.kind == PoolKind::Id && !object.has("id"))
+    bool named = pool.kind == PoolKind::Id || pool.kind == PoolKind::LastId;
+    if (named && !object.has("id"))
       object.missing("id", "the id of the token");
-    if (pool.kind != PoolKind::Id && object.has("id"))
-      object.error("id", "belongs to the kind id");
+    if (!named && object.has("id"))
+      object.error("id", "belongs to the kinds id and last_id");
+    if (!named && pool.kind != PoolKind::LargestId && object.has("input"))
+      object.error("input", "belongs to the kinds id, last_id and largest_id");
   }
+  pool.input = object.string("input");
+  const TensorSpec *ids = findInput(object, "input");
+  if (ids && (ids->shape.size() != 2 ||
+              (ids->dtype != DType::I64 && ids->dtype != DType::I32)))
+    object.error("input",
+                 "input " + quote(ids->name) + " holds no ids [batch, tokens]");
   pooled = true;
   return pool;
 }
@@ -63,6 +76,32 @@ ClassTokens LayerParser::parseClassTokens(const Object &object) {
   return tokens;
 }
 
+Slice LayerParser::parseSlice(const Object &object) {
+  Slice slice;
+  needTokens(object);
+  slice.first = object.integer("first", 0).value_or(0);
+  slice.count = object.integer("count", 0).value_or(0);
+  grid = false;
+  return slice;
+}
+
+Concat LayerParser::parseConcat(const Object &object) {
+  Concat concat;
+  concat.source = object.string("source");
+  bool known = needTokens(object);
+  const Layer *source = findSource(object);
+  if (known && source) {
+    if (source->pooled || source->width == 0)
+      object.error("source", "gives no tokens [batch, tokens, width]");
+    else if (source->width != *width)
+      object.error("source", "has " + std::to_string(source->width) +
+                                 " channels, but the stream " +
+                                 std::to_string(*width));
+  }
+  grid = false;
+  return concat;
+}
+
 std::vector<int64_t> LayerParser::parseSizes(const Object &object,
                                              const char *key, size_t dims,
                                              int64_t fallback) {
@@ -72,9 +111,7 @@ std::vector<int64_t> LayerParser::parseSizes(const Object &object,
         dims, object.integer(key, fallback).value_or(fallback));
   if (dims != value->elements.size())
     object.error(key, "has " + std::to_string(value->elements.size()) +
-                          " numbers, but the convolution " +
-                          std::to_string(dims) +
-                          (dims == 1 ? " dimension" : " dimensions"));
+                          " numbers, expected " + std::to_string(dims));
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < value->elements.size(); ++i)
     sizes.push_back(context.dims
@@ -141,6 +178,16 @@ Conv LayerParser::parseConv(const Object &object) {
     needTokens(object);
     conv.channels = width.value_or(0);
   }
+  Known groups = object.integer("groups", 1);
+  conv.groups = groups.value_or(1);
+  if (groups && conv.channels % conv.groups != 0)
+    object.error("groups", std::to_string(conv.groups) +
+                               " does not divide the " +
+                               std::to_string(conv.channels) + " channels");
+  else if (groups && out && *out % conv.groups != 0)
+    object.error("groups", std::to_string(conv.groups) +
+                               " does not divide the " + std::to_string(*out) +
+                               " channels of the result");
   width = out;
   grid = dims == 2;
   return conv;

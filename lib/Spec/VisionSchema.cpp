@@ -16,14 +16,18 @@ const ObjectType &poolType() {
       "not counted by last, mean and max.",
       {
           {"kind",
-           choice(
-               {"first", "last", "mean", "max", "token", "id", "largest_id"}),
+           choice({"first", "last", "mean", "max", "token", "id", "last_id",
+                   "largest_id"}),
            "the first or last token, the mean or maximum of all, the token "
-           "number 'index', the first token whose id is 'id', or the first "
-           "with the largest id",
+           "number 'index', the first or last token whose id is 'id', or the "
+           "first with the largest id",
            true},
           {"index", integer(0), "token: which, counted from 0"},
-          {"id", integer(0), "id: which; a sequence without it gives token 0"},
+          {"id", integer(0),
+           "id, last_id: which; a sequence without it gives token 0"},
+          {"input", string(),
+           "id, last_id, largest_id: the input where the ids stand; default "
+           "what the stream starts from"},
       },
       {},
       {}};
@@ -36,6 +40,27 @@ const ObjectType &classTokensType() {
                                {{"count", integer(1), "how many; default 1"}},
                                {},
                                {}};
+  return type;
+}
+
+const ObjectType &sliceType() {
+  static const ObjectType type{
+      "slice",
+      "Some of the tokens; those that a sequence does not have are left out.",
+      {{"first", integer(0), "the first of them, counted from 0; default 0"},
+       {"count", integer(1), "how many; default the rest"}},
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &concatType() {
+  static const ObjectType type{
+      "concat",
+      "Tokens of another result behind those of the stream.",
+      {{"source", string(), "an earlier stream or layer", true}},
+      {},
+      {}};
   return type;
 }
 
@@ -53,6 +78,8 @@ const ObjectType &convType() {
           {"stride", either({integer(1), array(integer(1), 2)}), "default 1"},
           {"padding", either({integer(0), array(integer(0), 2)}),
            "zeros on each side; default 0"},
+          {"groups", integer(1),
+           "of channels, each of which makes its share of 'out'; default 1"},
           {"layout", choice({"channels_first", "channels_last"}),
            "of the input; default channels_first, but on tokens "
            "channels_last"},

@@ -219,8 +219,13 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   if (const auto *op = std::get_if<Embedding>(&layer.op)) {
     list.roles.push_back({"weight", op->vocab, op->width});
   } else if (const auto *op = std::get_if<Positions>(&layer.op)) {
-    if (op->kind == PositionKind::Learned)
-      list.roles.push_back({"weight", op->length, width});
+    int64_t channels = op->concat ? op->concat : width;
+    if (op->kind == PositionKind::Learned && op->dims == 2) {
+      list.roles.push_back({"rows.weight", op->grid[0], channels / 2});
+      list.roles.push_back({"columns.weight", op->grid[1], channels / 2});
+    } else if (op->kind == PositionKind::Learned) {
+      list.roles.push_back({"weight", op->length, channels});
+    }
   } else if (const auto *op = std::get_if<Block>(&layer.op)) {
     list.block(*op, width);
   } else if (const auto *op = std::get_if<Attention>(&layer.op)) {
@@ -239,7 +244,7 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   } else if (const auto *op = std::get_if<ClassTokens>(&layer.op)) {
     list.roles.push_back({"weight", op->count, width});
   } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
-    int64_t columns = op->channels;
+    int64_t columns = op->channels / op->groups;
     for (int64_t size : op->kernel)
       columns *= size;
     list.projection("", op->out, columns, op->bias);

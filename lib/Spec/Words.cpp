@@ -217,8 +217,22 @@ const char *stringify(PoolKind kind) {
     return "token";
   case PoolKind::Id:
     return "id";
+  case PoolKind::LastId:
+    return "last_id";
   case PoolKind::LargestId:
     return "largest_id";
+  }
+  return "";
+}
+
+const char *stringify(Interpolation interpolation) {
+  switch (interpolation) {
+  case Interpolation::None:
+    return "none";
+  case Interpolation::Bilinear:
+    return "bilinear";
+  case Interpolation::Bicubic:
+    return "bicubic";
   }
   return "";
 }

@@ -93,6 +93,15 @@ func.func @t1_3(%ids: tensor<2x5xi64>) {
 
 // -----
 
+// T2: only an id has a last place
+func.func @t2_2(%ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{asks for the last place of no id}}
+  %y = attune.find_token %ids last : tensor<2x5xi64> -> tensor<2xi64>
+  return
+}
+
+// -----
+
 // T1: the result is [B, D]
 // expected-note @+1 {{input comes from here}}
 func.func @t1_4(%x: tensor<2x5x8xf32>) {

@@ -31,6 +31,13 @@ func.func @find(%ids: tensor<?x?xi64>) -> tensor<?xi64> {
   return %i : tensor<?xi64>
 }
 
+// CHECK-LABEL: @find_last(
+func.func @find_last(%ids: tensor<?x?xi64>) -> tensor<?xi64> {
+  // CHECK: attune.find_token %{{.+}} id 2 last : tensor<?x?xi64> -> tensor<?xi64>
+  %i = attune.find_token %ids id 2 last : tensor<?x?xi64> -> tensor<?xi64>
+  return %i : tensor<?xi64>
+}
+
 // CHECK-LABEL: @pool(
 func.func @pool(%x: tensor<?x?x768xf32>, %m: tensor<?x1x1x?xi1>) -> tensor<?x768xf32> {
   // CHECK: attune.pool <mean> %{{.+}} mask %{{.+}} : tensor<?x1x1x?xi1> : tensor<?x?x768xf32> -> tensor<?x768xf32>

@@ -213,6 +213,30 @@ def llama_like(w, ids, layers, self_attention, offset=0.0, factor=1.0,
         w, "model.embed_tokens.weight", x)
 
 
+def llama_biases(w, ids):
+    """One head of keys and values, biases everywhere, positions divided by 4."""
+    config = {**BASE, "model_type": "llama", "num_key_value_heads": 1,
+              "attention_bias": True, "mlp_bias": True, "hidden_act": "gelu",
+              "tie_word_embeddings": True, "rope_theta": 500.0,
+              "rope_scaling": {"type": "linear", "factor": 4.0}}
+    frequencies = [500.0 ** (-2.0 * i / DIM) / 4 for i in range(DIM // 2)]
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        q, k, v = projections(w, at + "self_attn.",
+                              rms_norm(w, at + "input_layernorm", x), 1, bias=True)
+        y = attend(turn(q, frequencies=frequencies),
+                   turn(k, frequencies=frequencies), v)
+        x = plus(x, linear(w, at + "self_attn.o_proj", y, WIDTH, True))
+        normed = rms_norm(w, at + "post_attention_layernorm", x)
+        inner = [[gelu(a) * b for a, b in zip(g, u)] for g, u in zip(
+            *(linear(w, f"{at}mlp.{n}_proj", normed, INNER, True)
+              for n in ("gate", "up")))]
+        x = plus(x, linear(w, at + "mlp.down_proj", inner, WIDTH, True))
+    return config, tied(w, "model.embed_tokens.weight",
+                        rms_norm(w, "model.norm", x))
+
+
 def mistral(w, ids):
     config = {**BASE, "model_type": "mistral", "num_key_value_heads": 2,
               "sliding_window": 4, "head_dim": 12}
@@ -496,6 +520,34 @@ def bigcode(w, ids, multi):
                         layer_norm(w, "transformer.ln_f", x))
 
 
+def gpt2_by_layer(w, ids):
+    """Scores divided by the number of their layer, and a head of its own."""
+    config = {"model_type": "gpt2", "vocab_size": VOCAB, "n_embd": WIDTH,
+              "n_head": HEADS, "n_layer": 3, "n_positions": 32,
+              "scale_attn_by_inverse_layer_idx": True, "n_inner": INNER,
+              "activation_function": "silu", "tie_word_embeddings": False}
+
+    def conv1d(name, x, rows):
+        table, shift = w.matrix(name + ".weight", len(x[0]), rows), w.vector(
+            name + ".bias", rows)
+        return [[math.fsum(a * row[j] for a, row in zip(v, table)) + shift[j]
+                 for j in range(rows)] for v in x]
+
+    x = plus(embed(w, "transformer.wte.weight", ids),
+             w.matrix("transformer.wpe.weight", 32, WIDTH))
+    for i in range(3):
+        at = f"transformer.h.{i}."
+        qkv = conv1d(at + "attn.c_attn", layer_norm(w, at + "ln_1", x), 3 * WIDTH)
+        q, k, v = (split([r[j * WIDTH:(j + 1) * WIDTH] for r in qkv], HEADS)
+                   for j in range(3))
+        y = attend(q, k, v, scale=1 / math.sqrt(DIM) / (i + 1))
+        x = plus(x, conv1d(at + "attn.c_proj", y, WIDTH))
+        y = conv1d(at + "mlp.c_fc", layer_norm(w, at + "ln_2", x), INNER)
+        x = plus(x, conv1d(at + "mlp.c_proj", [list(map(silu, r)) for r in y],
+                           WIDTH))
+    return config, head(w, "lm_head", layer_norm(w, "transformer.ln_f", x))
+
+
 def bigcode_mqa(w, ids):
     return bigcode(w, ids, True)
 
@@ -606,8 +658,8 @@ def mpt_clip(w, ids):
 
 
 CASES = {function.__name__: function for function in (
-    mistral, qwen2_window, qwen3, gemma2, gemma3, olmo2, cohere, stablelm, phi,
-    phi3_longrope, falcon_7b, falcon_11b, falcon_rw, bigcode_mqa, bigcode_mha,
+    llama_biases, mistral, qwen2_window, qwen3, gemma2, gemma3, olmo2, cohere, stablelm, phi,
+    phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, bigcode_mqa, bigcode_mha,
     gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
 
 

@@ -86,7 +86,7 @@ def sines(count):
             for row in angles]
 
 
-def bart_like(w, inputs, pre, embedding_norm, sinusoidal, scale):
+def bart_like(w, inputs, pre, embedding_norm, sinusoidal, scale, head=True):
     def side(name, ids, **options):
         x = embed(w, "model.shared.weight", ids, scale)
         places = (sines(len(ids)) if sinusoidal else w.matrix(
@@ -100,6 +100,8 @@ def bart_like(w, inputs, pre, embedding_norm, sinusoidal, scale):
     memory = side("encoder", inputs["input_ids"], keep=keep)
     states = side("decoder", inputs["decoder_input_ids"], memory=memory,
                   keep=keep)
+    if not head:
+        return memory, states
     table = w.matrix("model.shared.weight", VOCAB, WIDTH)
     bias = w.vector("final_logits_bias", VOCAB)
     w.made["final_logits_bias"] = ([1, VOCAB], w.made["final_logits_bias"][1])
@@ -117,6 +119,21 @@ def bart(w, inputs):
     config = dict(BART, model_type="bart", scale_embedding=True,
                   architectures=["BartForConditionalGeneration"])
     return config, bart_like(w, inputs, False, True, False, math.sqrt(WIDTH))
+
+
+def bart_labels(w, inputs):
+    """Labels by the decoder's state at the last end token (2) of what both
+    sides read, the decoder one place later."""
+    config = dict(BART, model_type="bart", num_labels=5, eos_token_id=2,
+                  decoder_start_token_id=2,
+                  architectures=["BartForSequenceClassification"])
+    ids = inputs["input_ids"]
+    memory, states = bart_like(w, dict(inputs, decoder_input_ids=[2] + ids[:-1]),
+                               False, True, False, 1.0, head=False)
+    last = max(i for i, x in enumerate(ids) if x == 2)
+    x = linear(w, "classification_head.dense", [states[last]], WIDTH, True)
+    x = [[math.tanh(v) for v in x[0]]]
+    return config, (memory, linear(w, "classification_head.out_proj", x, 5, True))
 
 
 def mbart(w, inputs):
@@ -168,6 +185,14 @@ def whisper(w, inputs):
     y = stack(w, "model.decoder.", y, True, memory, key_bias=False)
     return config, (memory,
                     decoders.tied(w, "model.decoder.embed_tokens.weight", y))
+
+
+def whisper_hushed(w, inputs):
+    """Tokens that are never said, and ones that are not said first."""
+    config, results = whisper(w, inputs)
+    config.update(suppress_tokens=[5, 9, 10**6, *range(20, VOCAB, 2)],
+                  begin_suppress_tokens=[*range(21, VOCAB, 4)])
+    return config, results
 
 
 # --- T5
@@ -255,7 +280,7 @@ def mt5(w, inputs):
 
 
 CASES = {function.__name__: function for function in (
-    bart, mbart, pegasus, whisper, t5_v11, t5_gated_silu, mt5)}
+    bart, bart_labels, mbart, pegasus, whisper, whisper_hushed, t5_v11, t5_gated_silu, mt5)}
 
 
 def integers(values):
@@ -304,12 +329,15 @@ def check(attune, folder, name, inputs, generates):
     if error or not generates:
         return error
     # Token by token, with the keys of the encoder kept.
-    start = [3 if name == "whisper" else 0]
+    start = [3 if "input_features" in inputs else 0]
     told = list(start)
     for _ in range(4):
         _, (_, logits) = CASES[name](weights,
                                      dict(inputs, decoder_input_ids=told))
-        told.append(logits[-1].index(max(logits[-1])))
+        banned = config.get("suppress_tokens", []) + (
+            config.get("begin_suppress_tokens", []) if told == start else [])
+        told.append(max((i for i in range(VOCAB) if i not in banned),
+                        key=lambda i: logits[-1][i]))
     save_inputs(path, {key: inputs[key] for key in inputs
                        if key != "decoder_input_ids"})
     result = subprocess.run(
@@ -331,7 +359,9 @@ def main():
         for source, target in ((9, 6), (1, 1), (6, 3)):
             inputs = {"decoder_input_ids": [draw.randrange(4, VOCAB)
                                             for _ in range(target)]}
-            if name == "whisper":
+            if name == "bart_labels":
+                inputs = {}
+            if name.startswith("whisper"):
                 inputs["input_features"] = [
                     [draw.uniform(-1, 1) for _ in range(FRAMES)]
                     for _ in range(BINS)]
@@ -340,7 +370,11 @@ def main():
                                        for _ in range(source)]
                 if source == 6:
                     inputs["attention_mask"] = [1, 1, 1, 1, 0, 0]
-            error = check(attune, folder, name, inputs, source == 9)
+                if name == "bart_labels":
+                    inputs["input_ids"][-1 - source // 3] = 2
+                    inputs["input_ids"][0] = 2
+            error = check(attune, folder, name, inputs,
+                          source == 9 and name != "bart_labels")
             if error:
                 print(f"FAIL {name}, {source} to {target} tokens: {error}")
                 failures += 1

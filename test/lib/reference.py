@@ -369,6 +369,8 @@ class Layer:
                 scores = []
                 for n in range(len(key)):
                     s = scale * dot(query[m][h], key[n][g])
+                    if options.get("scale_by_layer"):
+                        s /= self.number - self.layer.get("first", 0) + 1
                     if cap:
                         s = cap * math.tanh(s / cap)
                     if options.get("alibi"):
@@ -575,30 +577,11 @@ class Model:
                     else start + "_") + name
         return self.rows_of(name, batch) if name in self.inputs else None
 
-    def positions(self, rows, options, layer):
-        width, offset = len(rows[0]), options.get("offset", 0)
-        if options.get("kind", "learned") == "learned":
-            table = layer.weight("weight", self.number(options["length"]), width)
-            return add(rows, table[offset:offset + len(rows)])
-        result, half = [], width // 2
-        layout = options.get("layout", "interleaved")
-        for t, row in enumerate(rows):
-            angles = [(t + offset) * 10000.0 **
-                      (-k / (half - 1) if layout == "tensor2tensor" else -k / half)
-                      for k in range(half)]
-            sines, cosines = map(math.sin, angles), map(math.cos, angles)
-            if layout == "interleaved":
-                made = [x for pair in zip(sines, cosines) for x in pair]
-            else:
-                made = [*sines, *cosines]
-            result.append([x + y for x, y in zip(row, made)])
-        return result
-
     def run_one(self, batch):
         """Results by layer name for one sequence of the batch."""
         results, ends, embeddings, self.further = {}, {}, {}, {}
         self.stacks, self.masks = {}, {}
-        self.batch = batch
+        self.batch, self.before = batch, 0
         self.results = results
         several = "streams" in self.spec
         for title, stream in self.streams().items():
@@ -657,7 +640,7 @@ class Model:
                      for i in self.rows_of(options.get("input") or start, batch)]
             return add(rows, found) if rows else found
         if "positions" in layer:
-            return self.positions(rows, layer["positions"], one)
+            return reference_signals.positions(self, rows, layer["positions"], one)
         if "block" in layer:
             return one.block(rows, layer["block"], ends.get)
         if "cycle" in layer:

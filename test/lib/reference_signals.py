@@ -5,7 +5,8 @@ them: one sequence, plain numbers."""
 import math
 import sys
 
-KINDS = ("chunk", "timestep", "modulate", "conv", "add", "pool", "class_tokens")
+KINDS = ("chunk", "timestep", "modulate", "conv", "add", "pool", "class_tokens",
+         "slice", "concat")
 
 
 def dot(a, b):
@@ -86,6 +87,7 @@ def convolution(model, rows, options, one, start, batch):
     out, groups = model.number(options["out"]), model.number(options.get("groups", 1))
     table = one.weight("weight", out, len(image) // groups * kernel[0] * kernel[1])
     bias = one.weight("bias", out) if options.get("bias", True) else [0.0] * out
+    model.before = 0
     model.grid = [(size + 2 * p - k) // s + 1
                   for size, k, s, p in zip((len(image[0]), len(image[0][0])), kernel,
                                            stride, padding)]
@@ -103,8 +105,86 @@ def timestep(model, number, options):
             else sines + cosines]
 
 
-def pool(model, rows, options):
+def sinusoids(t, channels, layout):
+    half = channels // 2
+    angles = [t * 10000.0 ** (-k / (half - 1) if layout == "tensor2tensor" else -k / half)
+              for k in range(half)]
+    sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles]
+    if layout == "interleaved":
+        return [x for pair in zip(sines, cosines) for x in pair]
+    return sines + cosines
+
+
+def kernel(name, d):
+    """The share of a place that is d away."""
+    d = abs(d)
+    if name == "bilinear":
+        return max(0.0, 1 - d)
+    a = -0.75
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
+
+
+def interpolated(table, before, grid, size, name):
+    """The rows of a grid for an image of another size: each place is the sum of
+    all those that its kernel reaches, the border's counting for what is outside."""
+    def shares(at, count, extent):
+        where = (at + 0.5) * count / extent - 0.5
+        if name == "bilinear":
+            where = max(where, 0.0)
+        result = {}
+        for place in range(math.floor(where) - 2, math.floor(where) + 4):
+            inside = min(max(place, 0), count - 1)
+            result[inside] = result.get(inside, 0.0) + kernel(name, where - place)
+        return result.items()
+
+    places = []
+    for y in range(size[0]):
+        for x in range(size[1]):
+            row = [0.0] * len(table[0])
+            for i, p in shares(y, grid[0], size[0]):
+                for j, q in shares(x, grid[1], size[1]):
+                    row = [r + p * q * t for r, t in
+                           zip(row, table[before + i * grid[1] + j])]
+            places.append(row)
+    return table[:before] + places
+
+
+def positions(model, rows, options, layer):
+    offset, layout = options.get("offset", 0), options.get("layout", "interleaved")
+    channels = model.number(options.get("concat", len(rows[0])))
+    learned = options.get("kind", "learned") == "learned"
+    grid = [model.number(x) for x in options.get("grid", [])]
+    if options.get("dims") == 2:
+        half, parts = channels // 2, []
+        tables = [layer.weight(f"{name}.weight", count, half)
+                  for name, count in zip(("rows", "columns"), grid)]
+        for t in range(len(rows)):
+            place = divmod(t, model.grid[1])
+            pair = [tables[i][place[i]] if learned
+                    else sinusoids(place[i] + offset, half, layout) for i in (0, 1)]
+            parts.append(pair[1] + pair[0] if options.get("columns_first")
+                         else pair[0] + pair[1])
+    elif learned:
+        table = layer.weight("weight", model.number(options["length"]), channels)
+        if options.get("interpolate", "none") != "none":
+            table = interpolated(table, model.before, grid, model.grid,
+                                 options["interpolate"])
+        parts = table[offset:offset + len(rows)]
+    else:
+        parts = [sinusoids(t + offset, channels, layout) for t in range(len(rows))]
+    if "concat" in options:
+        return [row + part for row, part in zip(rows, parts)]
+    return add(rows, parts)
+
+
+def pool(model, rows, options, start, batch):
     kind = options.get("kind", "first")
+    if kind in ("id", "last_id"):
+        ids = model.rows_of(options.get("input") or start, batch)
+        found = [t for t, x in enumerate(ids) if x == model.number(options["id"])] or [0]
+        return [rows[found[0 if kind == "id" else -1]]]
     if kind == "mean":
         return [[sum(c) / len(rows) for c in zip(*rows)]]
     if kind not in ("first", "last"):
@@ -141,6 +221,13 @@ def run(model, one, rows, layer, start, batch, each):
         total = add(rows, model.results[layer["add"]["source"]])
         return [[layer["add"].get("scale", 1) * x for x in row] for row in total]
     if "pool" in layer:
-        return pool(model, rows, layer["pool"])
+        return pool(model, rows, layer["pool"], start, batch)
+    if "slice" in layer:
+        first = model.number(layer["slice"].get("first", 0))
+        count = model.number(layer["slice"].get("count", len(rows)))
+        return rows[first:first + count]
+    if "concat" in layer:
+        return rows + model.results[layer["concat"]["source"]]
     count = model.number(layer["class_tokens"].get("count", 1))
+    model.before += count
     return one.weight("weight", count, len(rows[0])) + rows

@@ -34,8 +34,16 @@ struct DimInfo {
 enum class ArgKind : uint8_t { Weights, Input, Past, Cache, Output };
 
 /// What an input that is not given is filled with: zeros, ones, the token's
-/// number, or its number among those that the mask shows.
-enum class DefaultValue : uint8_t { None, Zeros, Ones, Iota, CountMask };
+/// number, its number among those that the mask shows, or, for an input
+/// "decoder_X", the ids of X one place later behind the decoder's start.
+enum class DefaultValue : uint8_t {
+  None,
+  Zeros,
+  Ones,
+  Iota,
+  CountMask,
+  Shifted
+};
 
 struct ArgInfo {
   ArgKind kind = ArgKind::Input;
@@ -73,7 +81,9 @@ struct ModelInfo {
   std::vector<int64_t> eos;
   int64_t bos = -1, pad = -1;
   int64_t decoderStart = -1, forcedBos = -1; ///< encoder-decoders
-  std::string tokenizerJson;                 ///< empty: none
+  /// Tokens that are never generated, and those that are not first.
+  std::vector<int64_t> suppress, beginSuppress;
+  std::string tokenizerJson; ///< empty: none
   JsonValue inspect;
 
   const EntryInfo *find(std::string_view entry) const;

@@ -41,10 +41,12 @@ public:
   explicit Sampler(const SamplingOptions &options)
       : options(options), state(options.seed) {}
 
-  /// Chooses among `count` logits; `history` is the prompt and what followed.
+  /// Chooses among `count` logits; `history` is the prompt and what followed,
+  /// `banned` what may not follow.
   /// NaN, infinity and logits that are all minus infinity are errors.
   bool sample(const float *logits, int64_t count,
-              const std::vector<int64_t> &history, int64_t &id, Error &error);
+              const std::vector<int64_t> &history, int64_t &id, Error &error,
+              const std::vector<int64_t> &banned = {});
 
 private:
   double uniform();

@@ -177,6 +177,8 @@ struct Attention {
   bool qkvBias = false, outBias = false;
   bool keyBias = true; ///< with qkvBias: keys have one, too
   double scale = 0;    ///< already defaulted to 1/sqrt(head_dim)
+  /// Scores of the first repeat are divided by 1, of the second by 2, ...
+  bool scaleByLayer = false;
   Causal causal = Causal::None;
   std::optional<int64_t> window;
   std::optional<double> softcap;
@@ -331,7 +333,11 @@ enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
 /// What numbers the tokens: an input (position_ids), their place in the stream,
 /// or how many ids up to them are not `pad`, which itself is at 0 (RoBERTa).
 enum class PositionCount { Input, Tokens, Unpadded };
-/// Added positions. Learned: role "weight" [length, width].
+/// How a table of an image's places serves an image of another size.
+enum class Interpolation { None, Bilinear, Bicubic };
+/// A vector for each position, added or put beside the channels. Learned: role
+/// "weight" [length, width], in two dimensions "rows.weight" [rows, width / 2]
+/// and "columns.weight".
 struct Positions {
   PositionKind kind = PositionKind::Learned;
   PositionCount count = PositionCount::Input;
@@ -341,6 +347,13 @@ struct Positions {
   /// Position ids that are not given count only what attention_mask shows.
   bool skipPadding = false;
   SinusoidLayout layout = SinusoidLayout::Interleaved;
+  int64_t concat = 0; ///< channels that they add to the stream; 0: summed up
+  int64_t dims = 1;   ///< 2: half of the channels for rows, half for columns
+  bool columnsFirst = false; ///< which half
+  /// Rows and columns of the image that a learned table is for; its first
+  /// length - rows * columns rows are for the tokens before the image.
+  std::vector<int64_t> grid;
+  Interpolation interpolate = Interpolation::None;
 };
 /// Role "weight" [out, D], "bias" [out]. `tied` names the embedding layer whose
 /// table is used instead. Gives softcap(scale * act(x W + b)).
@@ -354,23 +367,34 @@ struct Linear {
   bool squeeze = false;          ///< `out` is 1 and its dimension left out
 };
 
-enum class PoolKind { First, Last, Mean, Max, Token, Id, LargestId };
+enum class PoolKind { First, Last, Mean, Max, Token, Id, LastId, LargestId };
 /// One vector [batch, width] for each sequence. Padding that an attention mask
 /// hides is not counted by last, mean and max.
 struct Pool {
   PoolKind kind = PoolKind::First;
   int64_t index = 0; ///< token: which
-  int64_t id = 0;    ///< id: the token where this id stands first
+  int64_t id = 0;    ///< id, last_id: the token where this id stands
+  std::string input; ///< where ids stand; default what the stream starts from
 };
 /// Learned tokens before the others, role "weight" [count, width].
 struct ClassTokens {
   int64_t count = 1;
 };
+/// Tokens `first` to `first + count` of each sequence; count 0: the rest.
+struct Slice {
+  int64_t first = 0, count = 0;
+};
+/// The tokens of `source`, a stream or layer, behind those of the stream.
+struct Concat {
+  std::string source;
+};
 /// A convolution whose result is tokens [batch, places, out], row by row. Roles
-/// "weight" [out, channels * kernel] in the order of PyTorch, and "bias".
+/// "weight" [out, channels / groups * kernel] in the order of PyTorch, and
+/// "bias".
 struct Conv {
   int64_t out = 0;
   int64_t channels = 0;
+  int64_t groups = 1; ///< of channels, each with its share of `out`
   /// One number per dimension.
   std::vector<int64_t> kernel, stride, padding;
   bool channelsFirst = false; ///< the input is [batch, channels, ...]
@@ -526,9 +550,9 @@ struct Layer {
   int64_t repeat = 1;
   int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
-               Pool, ClassTokens, Conv, BatchNorm, Add, L2Norm, Similarity,
-               CrossEntropy, Recurrent, Scan, Mamba, Modulate, Timestep, Chunk,
-               SwapChunks, OverlapAdd, Function>
+               Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, Add, L2Norm,
+               Similarity, CrossEntropy, Recurrent, Scan, Mamba, Modulate,
+               Timestep, Chunk, SwapChunks, OverlapAdd, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -565,6 +589,8 @@ struct Generation {
   /// Encoder-decoders: what the decoder starts from (default bos), and what it
   /// says first whatever its logits (a target language).
   std::optional<int64_t> decoderStart, forcedBos;
+  /// Ids that are never said, and ids that are not said first.
+  std::vector<int64_t> suppress, beginSuppress;
 };
 
 struct Model {
@@ -650,6 +676,7 @@ const char *stringify(PositionKind kind);
 const char *stringify(SinusoidLayout layout);
 const char *stringify(PositionCount count);
 const char *stringify(PoolKind kind);
+const char *stringify(Interpolation interpolation);
 const char *stringify(Function::Kind kind);
 const char *stringify(CellKind kind);
 const char *stringify(ScoreKind kind);

@@ -255,21 +255,28 @@ struct LowerFindToken final : OpRewritePattern<FindTokenOp> {
           // What is best so far, and where: 1 for a match, or the id itself.
           Value least =
               integer(k, op.getId() ? 0 : std::numeric_limits<int64_t>::min());
-          Value where = k.forLoop(
-              k.index(0), length, 1, {integer(k, 0), least},
-              [&](KernelBuilder &k, Value token, ValueRange carried) {
-                Value score = extract(k, ids, {ivs[0], token});
-                if (op.getId()) {
-                  Value equal = arith::CmpIOp::create(
-                      k.b, k.loc, arith::CmpIPredicate::eq, score,
-                      integer(k, *op.getId()));
-                  score = select(k, equal, integer(k, 1), integer(k, 0));
-                }
-                Value better = less(k, carried[1], score);
-                return Values{
-                    select(k, better, toInteger(k, token), carried[0]),
-                    select(k, better, score, carried[1])};
-              })[0];
+          Value where =
+              k.forLoop(k.index(0), length, 1, {integer(k, 0), least},
+                        [&](KernelBuilder &k, Value token, ValueRange carried) {
+                          Value score = extract(k, ids, {ivs[0], token});
+                          if (op.getId()) {
+                            Value equal = arith::CmpIOp::create(
+                                k.b, k.loc, arith::CmpIPredicate::eq, score,
+                                integer(k, *op.getId()));
+                            // Later matches are better ones, if the last is
+                            // asked for.
+                            Value match = op.getLast() ? toInteger(k, token)
+                                                       : integer(k, 1);
+                            if (op.getLast())
+                              match = arith::AddIOp::create(k.b, k.loc, match,
+                                                            integer(k, 1));
+                            score = select(k, equal, match, integer(k, 0));
+                          }
+                          Value better = less(k, carried[1], score);
+                          return Values{select(k, better, toInteger(k, token),
+                                               carried[0]),
+                                        select(k, better, score, carried[1])};
+                        })[0];
           return tensor::InsertOp::create(k.b, k.loc, where, tile,
                                           ValueRange{k.index(0)})
               .getResult();

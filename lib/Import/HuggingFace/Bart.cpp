@@ -9,6 +9,7 @@
 // configuration, says where the norms are and what the positions are.
 
 #include "Architectures.h"
+#include "EncoderBuilder.h"
 #include "EncoderDecoder.h"
 #include "StreamBuilder.h"
 
@@ -36,6 +37,7 @@ public:
 
 private:
   Stream stack(const std::string &name, bool decoder);
+  void classify(Model &model);
   void checkOldFlags();
 
   ImportContext &context;
@@ -189,7 +191,37 @@ std::optional<Model> BartImporter::run() {
   if (config.hasErrors())
     return std::nullopt;
   declareTextInputs(context, model);
+  if (context.modelClass->head == Head::Other)
+    classify(model);
+  if (config.hasErrors())
+    return std::nullopt;
   return model;
+}
+
+/// Scores of labels by what the decoder makes of the last end token; it reads
+/// what the encoder reads, one place later.
+void BartImporter::classify(Model &model) {
+  TensorSpec &ids = model.inputs.back();
+  ids.shape = model.inputs.front().shape;
+  ids.fallback = "shifted";
+  StreamBuilder head(config, "", width);
+  Pool pool;
+  pool.kind = PoolKind::LastId;
+  pool.id = config.integer("eos_token_id", kind.eos);
+  pool.input = model.inputs.front().name;
+  head.add("last_end", "eos_token_id", pool).pooled = true;
+  EncoderBuilder::dense(head, "classification_head.dense", width,
+                        Activation::Tanh);
+  EncoderBuilder::dense(head, "classification_head.out_proj", config.labels());
+  Stream stream = head.take();
+  for (Layer &layer : stream.layers)
+    layer.pooled = true;
+  stream.name = "classifier";
+  stream.input = "decoder";
+  stream.location = config.locate();
+  model.streams.push_back(std::move(stream));
+  model.outputs.front() = {"logits", "classification_head.out_proj",
+                           config.locate("architectures")};
 }
 
 static std::optional<Model> import(ImportContext &context, const Kind &kind) {

@@ -27,6 +27,8 @@ std::optional<Model> importCohere(ImportContext &context) {
   double ofLogits = config.real("logit_scale", 0.0625);
   bool bias = config.flag("attention_bias", false);
   bool headNorm = config.flag("use_qk_norm", false);
+  // How training was split, and what the tokenizer warns of.
+  config.ignore({"pretraining_tp", "model_max_length"});
   if (!cohere || config.hasErrors())
     return std::nullopt;
   cohere->norm.kind = NormKind::LayerNorm; // without beta

@@ -41,7 +41,9 @@ std::optional<Model> importFalcon(ImportContext &context) {
   body.norm.eps = config.real("layer_norm_epsilon", 1e-5);
   body.norm.location = config.locate("layer_norm_epsilon");
   // Dropout acts in training only.
-  config.ignore({"attention_dropout", "hidden_dropout"});
+  // A key of BLOOM's that Falcon's first configurations kept and no code reads.
+  config.ignore({"attention_dropout", "hidden_dropout",
+                 "apply_residual_connection_post_layernorm"});
   if (!grouped)
     kvHeads = multiQuery ? 1 : heads;
   config.mustShare(headsKey, heads, widthKey, width);

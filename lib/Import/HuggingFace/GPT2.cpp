@@ -27,9 +27,6 @@ std::optional<Model> importGPT2(ImportContext &context) {
   bool tied = config.flag("tie_word_embeddings", true);
   std::optional<Activation> activation =
       config.activation("activation_function", "gelu_new");
-  config.mustBeFalse("scale_attn_by_inverse_layer_idx",
-                     "scores divided by the number of their layer are not "
-                     "supported");
   config.mustBeFalse("add_cross_attention",
                      "cross-attention in GPT-2 is not supported");
   // Dropout acts in training only; the summary keys belong to the head of
@@ -58,6 +55,8 @@ std::optional<Model> importGPT2(ImportContext &context) {
   attention.headDim = attention.valueDim = width / heads;
   attention.qkvBias = attention.outBias = true;
   attention.scale = scaled ? 1 / std::sqrt(double(width / heads)) : 1;
+  attention.scaleByLayer =
+      config.flag("scale_attn_by_inverse_layer_idx", false);
   attention.causal = Causal::BottomRight;
   attention.location = config.locate("n_head");
   FFN &ffn = body.ffn.emplace();

@@ -75,6 +75,8 @@ void hf::ignoreCommonKeys(Config &config) {
       "id2label",
       "label2id",
       "num_labels",
+      "_num_labels",
+      "output_past",
       "prefix",
       "use_cache",
       "initializer_range",
@@ -288,6 +290,16 @@ static bool readGeneration(Config &config, const fs::path &folder,
     one("decoder_start_token_id", generation.decoderStart);
     one("forced_bos_token_id", generation.forcedBos);
   };
+  // Ids beyond the vocabulary are never said anyway.
+  auto readBanned = [&](Config &from) {
+    auto several = [&](const char *key, std::vector<int64_t> &ids) {
+      for (int64_t id : from.ids(key))
+        if (id < vocab)
+          ids.push_back(id);
+    };
+    several("suppress_tokens", generation.suppress);
+    several("begin_suppress_tokens", generation.beginSuppress);
+  };
   fs::path path = folder / "generation_config.json";
   if (isThere(path)) {
     auto file = readSourceFile(path.string(), diags);
@@ -304,8 +316,11 @@ static bool readGeneration(Config &config, const fs::path &folder,
       return false;
     Config extra(*root, "", reporter);
     read(extra);
+    readBanned(extra);
     if (extra.hasErrors())
       return false;
+  } else {
+    readBanned(config);
   }
   read(config);
   return true;

@@ -73,7 +73,7 @@ std::optional<Model> importMPT(ImportContext &context) {
   // training only.
   config.ignore({"learned_pos_emb", "no_bias", "expansion_ratio",
                  "embedding_fraction", "emb_pdrop", "resid_pdrop",
-                 "init_device", "verbose", "init_config"});
+                 "init_device", "verbose", "init_config", "tokenizer_name"});
   config.mustShare("n_heads", heads, "d_model", width);
   if (config.hasErrors())
     return std::nullopt;

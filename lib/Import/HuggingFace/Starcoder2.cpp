@@ -28,7 +28,12 @@ std::optional<Model> importStarcoder2(ImportContext &context) {
   std::optional<LlamaConfig> coder = readLlama(context, "starcoder2", defaults);
   std::optional<int64_t> window = readWindow(config, std::nullopt);
   bool bias = config.flag("use_bias", true);
-  config.ignore({"embedding_dropout", "residual_dropout"});
+  // The first configurations had what the class never read; the activation is
+  // that of hidden_act.
+  config.ignore({"embedding_dropout", "residual_dropout", "activation_function",
+                 "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
+                 "scale_attn_weights", "layer_norm_epsilon", "mlp_type",
+                 "norm_type"});
   if (!coder || config.hasErrors())
     return std::nullopt;
   coder->norm.kind = NormKind::LayerNorm;

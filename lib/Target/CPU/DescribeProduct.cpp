@@ -110,6 +110,10 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     generation["decoder_start"] = *info.decoderStart;
   if (info.forcedBos)
     generation["forced_bos"] = *info.forcedBos;
+  if (!info.suppress.empty())
+    generation["suppress"] = llvm::json::Array(info.suppress);
+  if (!info.beginSuppress.empty())
+    generation["begin_suppress"] = llvm::json::Array(info.beginSuppress);
   llvm::json::Object metadata{{"name", info.name},
                               {"abi", ATTUNE_ABI_VERSION},
                               {"entries", std::move(entries)},

@@ -105,9 +105,6 @@ TEST_F(HuggingFace, GPT2Options) {
 }
 
 TEST_F(HuggingFace, GPT2Errors) {
-  EXPECT_FALSE(gpt2("\"scale_attn_by_inverse_layer_idx\": true"));
-  EXPECT_TRUE(diags.saw({"3:36: /scale_attn_by_inverse_layer_idx: "}))
-      << diags.all();
   EXPECT_FALSE(gpt2("\"add_cross_attention\": true"));
   EXPECT_FALSE(gpt2("\"activation_function\": \"gelu_10\""));
   EXPECT_TRUE(diags.saw({"3:24: /activation_function: no activation is called "

@@ -168,7 +168,8 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "rms_norm, linear, pool, class_tokens, conv, batch_norm, add, l2_norm, "
       "similarity, activation, softmax, rotary, cross_entropy, recurrent, "
       "scan, "
-      "mamba, modulate, timestep, chunk, swap, overlap_add\n");
+      "mamba, modulate, timestep, chunk, swap, overlap_add, slice, "
+      "concat\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {

@@ -26,6 +26,7 @@ struct ProductInfo {
   int64_t context = 0;
   std::vector<int64_t> eos;
   std::optional<int64_t> bos, pad, decoderStart, forcedBos;
+  std::vector<int64_t> suppress, beginSuppress;
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
   std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
 };
