@@ -7,6 +7,8 @@
 
 #include "Attune/AttuneDialect.h"
 
+#include "AttuneBytecode.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -31,6 +33,7 @@ void AttuneDialect::initialize() {
   registerTokenOps();
   registerViewOps();
   registerWeightOps();
+  addBytecode(*this);
 }
 
 // D1: attune.fusion says "auto", "off" or "required".

@@ -52,10 +52,8 @@ void Signature::findRoles(FunctionOpInterface func) const {
     roles.push_back({type, argument(func, i, "attune.name").str()});
   auto bytes =
       roles.empty() ? MemRefType() : dyn_cast<MemRefType>(roles.front().type);
-  auto module = func->getParentOfType<ModuleOp>();
   first = roles.size() > numArguments && bytes && bytes.getRank() == 1 &&
-          bytes.getElementType().isInteger(8) &&
-          !module.getOps<WeightOp>().empty();
+          bytes.getElementType().isInteger(8);
 }
 
 /// The result of an earlier run that an argument is for: the one of its name,

@@ -106,6 +106,26 @@ static bool runIndex(Step &step) {
   return true;
 }
 
+/// affine.apply, affine.min and affine.max.
+static bool runAffine(Step &step) {
+  auto map = step.op->getAttrOfType<AffineMapAttr>("map");
+  llvm::SmallVector<Attribute> operands;
+  Builder b(step.op->getContext());
+  for (const Datum &operand : step.in)
+    operands.push_back(b.getI64IntegerAttr(operand.integer()));
+  llvm::SmallVector<Attribute> values;
+  if (!map || failed(map.getValue().constantFold(operands, values)))
+    return step.machine.illegal(step, "divides by zero");
+  int64_t result = cast<IntegerAttr>(values.front()).getInt();
+  bool least = step.op->getName().getStringRef() == "affine.min";
+  for (Attribute value : values) {
+    int64_t number = cast<IntegerAttr>(value).getInt();
+    result = least ? std::min(result, number) : std::max(result, number);
+  }
+  step.give(whole(result));
+  return true;
+}
+
 void validation::addLinalg(Handlers &handlers) {
   for (const char *name :
        {"generic", "fill",         "copy",        "transpose", "broadcast",
@@ -114,4 +134,6 @@ void validation::addLinalg(Handlers &handlers) {
         "sub",     "mul",          "div",         "exp",       "max"})
     handlers[("linalg." + llvm::Twine(name)).str()] = runStructured;
   handlers["linalg.index"] = runIndex;
+  for (const char *name : {"affine.apply", "affine.min", "affine.max"})
+    handlers[name] = runAffine;
 }

@@ -1,6 +1,8 @@
 """A language client: sends requests, prints each answer as one line of JSON.
 
-Usage: lsp.py SERVER FILE LINE:COLUMN...  (hover at each place, from 0)
+Usage: lsp.py SERVER FILE [METHOD=]LINE:COLUMN...
+
+Asks for METHOD (hover, completion, definition) at each place, counted from 0.
 """
 
 import json
@@ -51,8 +53,9 @@ def main():
         "textDocument": {"uri": uri, "languageId": "mlir", "version": 1,
                          "text": text}}})
     for number, place in enumerate(places, 1):
+        method, place = place.split("=") if "=" in place else ("hover", place)
         line, column = map(int, place.split(":"))
-        request(server, number, "textDocument/hover", {
+        request(server, number, "textDocument/" + method, {
             "textDocument": {"uri": uri},
             "position": {"line": line, "character": column}})
     request(server, 99, "shutdown", None)
