@@ -301,10 +301,12 @@ std::optional<std::string> Lowering::assembleKernels(bool required) {
         ExitCode::BadInput);
     return std::nullopt;
   }
-  llvm::Expected<std::string> cubin = assemble(device, *ptxas);
-  if (cubin)
-    return std::move(*cubin);
-  fail("internal error: " + llvm::toString(cubin.takeError()),
+  llvm::Expected<Assembled> assembled = assemble(device, *ptxas);
+  if (assembled) {
+    addKernelReport(*module, assembled->kernels);
+    return std::move(assembled->cubin);
+  }
+  fail("internal error: " + llvm::toString(assembled.takeError()),
        ExitCode::InternalError);
   return std::nullopt;
 }

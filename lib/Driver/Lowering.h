@@ -44,8 +44,8 @@ public:
   /// Also attaches what the product says of itself.
   bool lowerToLoops();
   bool lowerToLLVM();
-  /// Machine code of the GPU's kernels; empty where there is no toolkit and it
-  /// is not required.
+  /// Machine code of the GPU's kernels, and in the metadata what they take;
+  /// empty where there is no toolkit and it is not required.
   std::optional<std::string> assembleKernels(bool required);
   /// LLVM IR, optimised for the target.
   std::optional<CPUModule> translate();

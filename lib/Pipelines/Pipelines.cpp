@@ -80,6 +80,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
+  vector.tilesInParallel = !target.gpu.empty();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());
@@ -133,6 +134,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
 /// Kernels to PTX: what is left is host code that launches them.
 static void buildKernelPipeline(OpPassManager &pm, const std::string &gpu) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createAlignAccesses());
   kernels.addPass(createKernelMath());
   kernels.addPass(createApproximateMath());
   kernels.addPass(memref::createExpandStridedMetadataPass());

@@ -5,12 +5,16 @@
 
   oracle_table.py ATTUNE ORACLE WORK [--specs=FOLDER] [--jobs=N]
                   [--only=TEXT]... [--fused|--unfused] [--flag=FLAG]...
+                  [--programs=FOLDER [--prepare]]
 
 ORACLE holds hf/, torch/, sdpa/ and trained/. A case is compiled to a program,
 with fused attention and without, and the program runs all that was recorded of
 it: the forward pass with its hidden states, a single token, padded rows, greedy
 ids. FLAGs go to the compiler. A torch case has its description from torch_specs.py or is
 FOLDER/torch/<case>.json, whose inputs and outputs have the recorded names.
+
+With --prepare the programs are compiled into FOLDER and not run; without it
+those in FOLDER are run, perhaps on another machine, and ATTUNE is not.
 
 One row per output: the largest difference, what is allowed, and the verdict. A
 model whose architecture the compiler says it does not know, or that nobody has
@@ -121,9 +125,19 @@ class Runner:
     # --- Programs
 
     def compile(self, model, *flags):
-        self.program = os.path.join(self.work, "model")
+        folder = self.options.programs
+        self.program = os.path.join(
+            *([folder, self.kind, self.name, self.path] if folder
+              else [self.work]), "model")
+        if folder and not self.options.prepare:
+            if not os.path.exists(self.program):
+                raise Failure("", "no program", "")
+            return
+        os.makedirs(os.path.dirname(self.program), exist_ok=True)
         self.command("compile", [self.options.attune, "compile", model, "-o",
                                  self.program, *flags, *self.flags])
+        if self.options.prepare:
+            raise Failure("compile", "ok", "")
 
     def forward(self, label, inputs):
         path = os.path.join(self.work, label)
@@ -283,6 +297,8 @@ def main():
     parser.add_argument("work")
     parser.add_argument("--specs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--programs")
+    parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--flag", action="append", default=[])
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--fused", action="store_true")

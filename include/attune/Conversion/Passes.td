@@ -34,6 +34,9 @@ def ConvertAttuneToVector
       "Rows of the register tile">,
     Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
       "Bytes of weights that one parallel step keeps in the second-level cache">,
+    Option<"tilesInParallel", "tiles-in-parallel", "bool", /*default=*/"false",
+      "Every register tile of a linear layer is a parallel step of its own, as "
+      "many threads without a common cache like it">,
   ];
 }
 

@@ -29,7 +29,7 @@ struct ConvertAttuneToVector final
       getOperation().emitError("lanes, rows and panel-bytes must be positive");
       return signalPassFailure();
     }
-    VectorLowering lowering{lanes, rows, panelBytes};
+    VectorLowering lowering{lanes, rows, panelBytes, tilesInParallel};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);

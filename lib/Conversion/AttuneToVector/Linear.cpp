@@ -51,9 +51,19 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                                   : emptyRows(k, op.getInput(), product.width,
                                               resultType.getElementType());
 
-    int64_t group = product.panelsPerStep(lowering);
     Value numRows = countRows(k, op.getInput());
-    Value rows = k.forallTiles(
+    Value rows = lowering.tilesInParallel
+                     ? byTiles(k, product, input, numRows, dest)
+                     : byPanels(k, product, numRows, dest);
+    rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
+    return success();
+  }
+
+  /// Each step takes all rows against panels that stay in its cache.
+  Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
+                 Value dest) const {
+    int64_t group = product.panelsPerStep(lowering);
+    return k.forallTiles(
         {k.b.getIndexAttr((product.panels() + group - 1) / group)}, dest,
         [&](KernelBuilder &k, ValueRange ivs) {
           PanelProduct::Step step = product.step(k, ivs[0], group);
@@ -66,8 +76,39 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
           return product.allRows(k, lowering.rows, numRows, step.firstPanel,
                                  step.count, tile);
         });
-    rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
-    return success();
+  }
+
+  /// Each step takes a few rows against one panel.
+  Value byTiles(KernelBuilder &k, const PanelProduct &product, Value input,
+                Value numRows, Value dest) const {
+    int64_t height = lowering.rows;
+    auto rowsFrom = [&](KernelBuilder &k, Value first) {
+      return k.min(k.index(height), k.sub(numRows, first));
+    };
+    return k.forallTiles(
+        {getAsOpFoldResult(k.ceilDiv(numRows, height)),
+         k.b.getIndexAttr(product.panels())},
+        dest,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          PanelProduct::Step step = product.step(k, ivs[1], 1);
+          Value first = k.mul(ivs[0], height);
+          return KernelBuilder::Tile{
+              {first, step.firstColumn},
+              {getAsOpFoldResult(rowsFrom(k, first)), step.columns}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          PanelProduct::Step step = product.step(k, ivs[1], 1);
+          Value first = k.mul(ivs[0], height);
+          PanelProduct here = product;
+          here.input = [input, first](KernelBuilder &k, Value row) {
+            Value at = k.add(first, row);
+            return [input, at](KernelBuilder &k, Value step) {
+              return k.loadScalar(input, {at, step});
+            };
+          };
+          return here.allRows(k, height, rowsFrom(k, first), step.firstPanel,
+                              step.count, tile);
+        });
   }
 
   VectorLowering lowering;

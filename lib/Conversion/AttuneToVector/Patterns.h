@@ -20,6 +20,8 @@ struct VectorLowering {
   int64_t lanes;
   int64_t rows;
   int64_t panelBytes;
+  /// Every register tile of a linear layer is a parallel step of its own.
+  bool tilesInParallel = false;
 };
 
 void populateActivationPatterns(mlir::RewritePatternSet &,

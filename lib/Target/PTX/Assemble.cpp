@@ -52,8 +52,8 @@ static std::string readAll(const Twine &path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-llvm::Expected<std::string> assemble(const DeviceCode &code,
-                                     const std::string &ptxas) {
+llvm::Expected<Assembled> assemble(const DeviceCode &code,
+                                   const std::string &ptxas) {
   // Names that are the same every time: machine code may record them.
   llvm::SmallString<128> folder;
   if (std::error_code error =
@@ -69,7 +69,7 @@ llvm::Expected<std::string> assemble(const DeviceCode &code,
   if (error)
     return llvm::createStringError(error, "cannot write %s", input.c_str());
   std::string arch = "-arch=" + code.chip;
-  StringRef arguments[] = {ptxas, arch, "-o", output, input};
+  StringRef arguments[] = {ptxas, "-v", arch, "-o", output, input};
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages),
                                           StringRef(messages)};
   int status =
@@ -77,7 +77,7 @@ llvm::Expected<std::string> assemble(const DeviceCode &code,
   if (status != 0)
     return llvm::createStringError("%s failed:\n%s", ptxas.c_str(),
                                    readAll(messages).c_str());
-  return readAll(output);
+  return Assembled{readAll(output), readKernelUse(readAll(messages))};
 }
 
 } // namespace attune

@@ -88,11 +88,11 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
 
   /// A launch with an empty body; the builder stands inside.
   gpu::LaunchOp makeLaunch(OpBuilder &b, Location loc, Value blocks,
-                           int64_t threads) {
+                           int64_t width, int64_t height = 1) {
     Value one = arith::ConstantIndexOp::create(b, loc, 1);
-    Value width = arith::ConstantIndexOp::create(b, loc, threads);
-    auto launch =
-        gpu::LaunchOp::create(b, loc, blocks, one, one, width, one, one);
+    Value x = arith::ConstantIndexOp::create(b, loc, width);
+    Value y = arith::ConstantIndexOp::create(b, loc, height);
+    auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, x, y, one);
     b.setInsertionPointToStart(&launch.getBody().front());
     auto end = gpu::TerminatorOp::create(b, loc);
     b.setInsertionPoint(end);
@@ -108,6 +108,12 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     Operation *end = launch.getBody().front().getTerminator();
     for (Operation *op : run.ops)
       op->moveBefore(end);
+  }
+
+  /// Goes on inside `if (condition)`.
+  static void enter(OpBuilder &b, Location loc, Value condition) {
+    auto guard = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(guard.thenBlock());
   }
 
   static FailureOr<Bounds> bounds(Operation *loop) {
@@ -148,29 +154,63 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
       counts.push_back(count);
       total = arith::MulIOp::create(b, loc, total, count);
     }
-    Value width = arith::ConstantIndexOp::create(b, loc, blockThreads);
-    Value blocks = arith::CeilDivSIOp::create(b, loc, total, width);
-    gpu::LaunchOp launch = makeLaunch(b, loc, blocks, blockThreads);
-    Value number = arith::MulIOp::create(b, loc, launch.getBlockIds().x, width);
-    number = arith::AddIOp::create(b, loc, number, launch.getThreadIds().x);
-    Value inside =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, total);
-    auto guard = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(guard.thenBlock());
-    // The last dimension varies fastest: neighbours in memory are neighbours
-    // in a warp.
     IRMapping mapping;
-    for (int64_t i = at->ivs.size() - 1; i >= 0; --i) {
-      Value iv = number;
-      if (i > 0) {
-        iv = arith::RemUIOp::create(b, loc, number, counts[i]);
-        number = arith::DivUIOp::create(b, loc, number, counts[i]);
-      }
+    auto setIndex = [&](unsigned i, Value number) {
       if (!isOneInteger(at->step[i]))
-        iv = arith::MulIOp::create(b, loc, iv, value(at->step[i]));
+        number = arith::MulIOp::create(b, loc, number, value(at->step[i]));
       if (!isZeroInteger(at->lower[i]))
-        iv = arith::AddIOp::create(b, loc, iv, value(at->lower[i]));
-      mapping.map(at->ivs[i], iv);
+        number = arith::AddIOp::create(b, loc, number, value(at->lower[i]));
+      mapping.map(at->ivs[i], number);
+    };
+    auto below = [&](Value number, Value count) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number,
+                                   count);
+    };
+    auto blocksOf = [&](Value count, int64_t width) -> Value {
+      Value size = arith::ConstantIndexOp::create(b, loc, width);
+      return arith::CeilDivSIOp::create(b, loc, count, size);
+    };
+    /// Number in the grid of thread `at` of block `block`.
+    auto numberOf = [&](Value block, int64_t width, Value at) -> Value {
+      Value size = arith::ConstantIndexOp::create(b, loc, width);
+      Value first = arith::MulIOp::create(b, loc, block, size);
+      return arith::AddIOp::create(b, loc, first, at);
+    };
+    unsigned rank = at->ivs.size();
+    int64_t height = rank == 2 ? rowsOfBlock : 1, width = blockThreads / height;
+    if (rank == 2 && height > 1) {
+      // Blocks of both dimensions: its threads share rows as well as columns.
+      // They are numbered along one axis of the grid, which has no small limit.
+      Value columns = blocksOf(counts[1], width);
+      Value blocks =
+          arith::MulIOp::create(b, loc, blocksOf(counts[0], height), columns);
+      gpu::LaunchOp launch = makeLaunch(b, loc, blocks, width, height);
+      Value block = launch.getBlockIds().x;
+      Value row = numberOf(arith::DivUIOp::create(b, loc, block, columns),
+                           height, launch.getThreadIds().y);
+      Value column = numberOf(arith::RemUIOp::create(b, loc, block, columns),
+                              width, launch.getThreadIds().x);
+      Value inside = arith::AndIOp::create(b, loc, below(row, counts[0]),
+                                           below(column, counts[1]));
+      enter(b, loc, inside);
+      setIndex(0, row);
+      setIndex(1, column);
+    } else {
+      gpu::LaunchOp launch =
+          makeLaunch(b, loc, blocksOf(total, blockThreads), blockThreads);
+      Value number = numberOf(launch.getBlockIds().x, blockThreads,
+                              launch.getThreadIds().x);
+      enter(b, loc, below(number, total));
+      // The last dimension varies fastest: neighbours in memory are neighbours
+      // in a warp.
+      for (int64_t i = rank - 1; i >= 0; --i) {
+        Value here = number;
+        if (i > 0) {
+          here = arith::RemUIOp::create(b, loc, number, counts[i]);
+          number = arith::DivUIOp::create(b, loc, number, counts[i]);
+        }
+        setIndex(i, here);
+      }
     }
     for (Operation &op : at->body->without_terminator())
       b.clone(op, mapping);

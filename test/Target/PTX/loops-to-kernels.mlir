@@ -1,24 +1,27 @@
 // RUN: attune-opt %s --attune-loops-to-kernels --split-input-file | FileCheck %s
 
-// One thread for each of n m iterations, 128 to a block; the last dimension
-// varies fastest. The view and the scratch are made inside; only numbers and
+// One thread for each of n m iterations: 4 rows of 32 to a block, blocks numbered
+// along one axis. The view and the scratch are made inside; only numbers and
 // pointers to the device come from above.
 // CHECK-LABEL: func.func @loop(
 // CHECK-SAME:    %[[BYTES:.+]]: memref<?xi8>, %[[N:[^:]+]]: index, %[[M:[^:]+]]: index, %[[X:.+]]: f32)
-// CHECK-DAG:     %[[ALL:.+]] = arith.muli %{{.+}}, %[[M]] : index
-// CHECK-DAG:     %[[BLOCKS:.+]] = arith.ceildivsi %[[ALL]], %{{.+}} : index
+// CHECK-DAG:     %[[COLUMNS:.+]] = arith.ceildivsi %[[M]], %c32{{.*}} : index
+// CHECK-DAG:     %[[ROWS:.+]] = arith.ceildivsi %[[N]], %c4{{.*}} : index
+// CHECK-DAG:     %[[BLOCKS:.+]] = arith.muli %[[ROWS]], %[[COLUMNS]] : index
 // CHECK:         gpu.launch blocks(%[[B:[^,]+]], {{.+}}) in (%{{.+}} = %[[BLOCKS]],
-// CHECK-SAME:      threads(%[[T:[^,]+]], {{.+}}) in (%{{.+}} = %{{.+}} module(@attune_kernels) function(@loop_0) {
+// CHECK-SAME:      threads(%[[TX:[^,]+]], %[[TY:[^,]+]], {{.+}} module(@attune_kernels) function(@loop_0) {
 // CHECK-DAG:       %[[P:.+]] = llvm.addrspacecast %{{.+}} : !llvm.ptr<1> to !llvm.ptr
 // CHECK-DAG:       %[[SCRATCH:.+]] = memref.alloca() : memref<4xf32>
 // CHECK-DAG:       %[[HERE:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<?xi8>
 // CHECK-DAG:       %[[VIEW:.+]] = memref.view %[[HERE]]
-// CHECK:           %[[N0:.+]] = arith.muli %[[B]], %{{.+}} : index
-// CHECK:           %[[NUMBER:.+]] = arith.addi %[[N0]], %[[T]] : index
-// CHECK:           %[[INSIDE:.+]] = arith.cmpi slt, %[[NUMBER]], %[[ALL]] : index
+// CHECK-DAG:       arith.divui %[[B]], %[[COLUMNS]] : index
+// CHECK-DAG:       arith.remui %[[B]], %[[COLUMNS]] : index
+// CHECK-DAG:       %[[I:.+]] = arith.addi %{{.+}}, %[[TY]] : index
+// CHECK-DAG:       %[[J:.+]] = arith.addi %{{.+}}, %[[TX]] : index
+// CHECK-DAG:       %[[INI:.+]] = arith.cmpi slt, %[[I]], %[[N]] : index
+// CHECK-DAG:       %[[INJ:.+]] = arith.cmpi slt, %[[J]], %[[M]] : index
+// CHECK:           %[[INSIDE:.+]] = arith.andi %[[INI]], %[[INJ]] : i1
 // CHECK:           scf.if %[[INSIDE]] {
-// CHECK-DAG:         %[[J:.+]] = arith.remui %[[NUMBER]], %[[M]] : index
-// CHECK-DAG:         %[[I:.+]] = arith.divui %[[NUMBER]], %[[M]] : index
 // CHECK:             memref.store %[[X]], %[[SCRATCH]]
 // CHECK:             memref.store %{{.+}}, %[[VIEW]][%[[I]], %[[J]]]
 // CHECK:           gpu.terminator
@@ -62,6 +65,27 @@ func.func @between(%counts: memref<4xi32>, %y: memref<?xf32>, %x: f32) {
   %count = arith.index_cast %n : i32 to index
   scf.forall (%i) in (%count) {
     memref.store %x, %y[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// Other loops: 128 iterations to a block, the last dimension fastest.
+// CHECK-LABEL: func.func @three(
+// CHECK-SAME:    %{{.+}}: memref<2x4x64xf32>, %[[X:.+]]: f32)
+// CHECK:         gpu.launch blocks(%[[B:[^,]+]], {{.+}} threads(%[[T:[^,]+]],
+// CHECK:           %[[NUMBER:.+]] = arith.addi %{{.+}}, %[[T]] : index
+// CHECK:           %[[INSIDE:.+]] = arith.cmpi slt, %[[NUMBER]], %{{.+}} : index
+// CHECK:           scf.if %[[INSIDE]] {
+// CHECK:             %[[K:.+]] = arith.remui %[[NUMBER]], %{{.+}} : index
+// CHECK:             %[[REST:.+]] = arith.divui %[[NUMBER]], %{{.+}} : index
+// CHECK:             %[[J:.+]] = arith.remui %[[REST]], %{{.+}} : index
+// CHECK:             %[[I:.+]] = arith.divui %[[REST]], %{{.+}} : index
+// CHECK:             memref.store %[[X]], %{{.+}}[%[[I]], %[[J]], %[[K]]]
+func.func @three(%y: memref<2x4x64xf32>, %x: f32) {
+  scf.forall (%i, %j, %k) in (2, 4, 64) {
+    memref.store %x, %y[%i, %j, %k] : memref<2x4x64xf32>
   }
   return
 }

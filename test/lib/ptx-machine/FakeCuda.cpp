@@ -182,6 +182,10 @@ Result cuMemsetD8Async(Address to, unsigned char value, size_t count, void *) {
   return Success;
 }
 
+Result cuMemsetD8_v2(Address to, unsigned char value, size_t count) {
+  return cuMemsetD8Async(to, value, count, nullptr);
+}
+
 Result cuModuleLoadDataEx(void **module, const void *image, unsigned count,
                           int *options, void **values) {
   auto *bytes = static_cast<const char *>(image);
@@ -208,6 +212,9 @@ Result cuModuleLoadDataEx(void **module, const void *image, unsigned count,
   *module = parsed.release();
   return Success;
 }
+Result cuModuleLoadData(void **module, const void *image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
 Result cuModuleUnload(void *module) {
   delete static_cast<ptx::Module *>(module);
   return Success;
@@ -221,6 +228,27 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
   return Success;
 }
 Result cuFuncSetAttribute(void *, int, int) { return Success; }
+Result cuFuncGetAttribute(int *value, int attribute, void *function) {
+  auto &kernel = *static_cast<ptx::Kernel *>(function);
+  if (attribute != 0)
+    return InvalidValue;
+  *value = kernel.maxThreads ? int(kernel.maxThreads) : 1024;
+  return Success;
+}
+Result cuEventCreate(void **event, unsigned) {
+  static int object;
+  *event = &object;
+  return Success;
+}
+Result cuEventRecord(void *, void *) { return Success; }
+Result cuEventSynchronize(void *) { return broken; }
+Result cuEventElapsedTime_v2(float *milliseconds, void *, void *) {
+  *milliseconds = 0;
+  return Success;
+}
+Result cuEventElapsedTime(float *milliseconds, void *begin, void *end) {
+  return cuEventElapsedTime_v2(milliseconds, begin, end);
+}
 
 Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,

@@ -16,7 +16,8 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
     Needs: bufferized code with frames planned; all memory but scratch inside
     parallel loops is the device's.
     Gives: a gpu.launch for every outermost scf.forall and scf.parallel, one
-    thread for each iteration; writes between them are launches of one thread.
+    thread for each iteration; blocks of a loop of two dimensions are tiles of
+    both. Writes between them are launches of one thread.
     A launch uses nothing from above but numbers and pointers to device memory
     (`!llvm.ptr<1>`): views are made inside, scratch is the thread's own. What
     is left outside computes sizes and decides; where it reads device memory (a
@@ -32,6 +33,8 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
   let options = [
     Option<"blockThreads", "block-threads", "int64_t", /*default=*/"128",
       "Threads of a block">,
+    Option<"rowsOfBlock", "rows-of-block", "int64_t", /*default=*/"4",
+      "How many of them stand along the first of two dimensions">,
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Launches made of loops">,
@@ -51,6 +54,22 @@ def KernelMath : Pass<"attune-kernel-math", "::mlir::gpu::GPUModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
+}
+
+def AlignAccesses : Pass<"attune-align-accesses", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Loads and stores of vectors as wide as their addresses allow";
+  let description = [{
+    Needs: kernels whose buffers, and the views that frames and weights are cut
+    into, start at multiples of 64 bytes, as the runtime's do.
+    Gives: vector.load and vector.store with the alignment that follows from
+    indices and strides, for transfers of whole vectors; PTX then moves up to 16
+    bytes at once. Others stay.
+    Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::vector::VectorDialect"];
+  let statistics = [
+    Statistic<"numWidened", "num-widened", "Accesses with a known alignment">,
+  ];
 }
 
 def KernelIntrinsics

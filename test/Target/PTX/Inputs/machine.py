@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs small kernels on the interpreter of PTX and checks what they compute.
+
+  machine.py LIBCUDA
+"""
+import ctypes
+import random
+import struct
+import sys
+
+CUDA = ctypes.CDLL(sys.argv[1])
+HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
+RNG = random.Random(1)
+
+
+def kernel(name, params, body, extra=""):
+    parameters = ",\n".join(f".param .u64 {name}_{i}" for i in range(params))
+    loads = "".join(f"ld.param.b64 %rd{i}, [{name}_{i}];\n"
+                    for i in range(params))
+    return (f"{HEAD}{extra}.visible .entry {name}({parameters})\n{{\n"
+            ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<99>;"
+            " .reg .b64 %rd<99>;\nmov.u32 %r0, %tid.x;\n"
+            f"{loads}{body}\nret;\n}}\n")
+
+
+def load(text):
+    module = ctypes.c_void_p()
+    status = CUDA.cuModuleLoadData(ctypes.byref(module), text.encode())
+    return status, module
+
+
+def launch(name, text, threads, buffers):
+    """Copies the buffers there and back; the status of the wait."""
+    status, module = load(text)
+    assert status == 0, status
+    function = ctypes.c_void_p()
+    assert CUDA.cuModuleGetFunction(ctypes.byref(function), module,
+                                    name.encode()) == 0
+    addresses = []
+    for data in buffers:
+        address = ctypes.c_uint64()
+        assert CUDA.cuMemAlloc_v2(ctypes.byref(address),
+                                  ctypes.c_size_t(len(data))) == 0
+        CUDA.cuMemcpyHtoDAsync_v2(address, bytes(data),
+                                  ctypes.c_size_t(len(data)), None)
+        addresses.append(address)
+    params = (ctypes.c_void_p * len(addresses))(
+        *[ctypes.addressof(address) for address in addresses])
+    assert CUDA.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None,
+                               params, None) == 0
+    results = []
+    for data, address in zip(buffers, addresses):
+        back = ctypes.create_string_buffer(len(data))
+        CUDA.cuMemcpyDtoHAsync_v2(back, address, ctypes.c_size_t(len(data)),
+                                  None)
+        results.append(back.raw)
+    return CUDA.cuStreamSynchronize(None), results
+
+
+def report(name, good):
+    print(("PASS " if good else "FAIL ") + name, flush=True)
+
+
+def bf16(value):
+    return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+
+
+def product(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)]
+            for row in a]
+
+
+def small(rows, columns):
+    """Numbers that every format holds exactly."""
+    return [[RNG.randrange(-8, 9) / 4 for _ in range(columns)]
+            for _ in range(rows)]
+
+
+def floats(data):
+    return list(struct.unpack(f"<{len(data) // 4}f", data))
+
+
+CUDA.cuInit(0)
+
+# --- A barrier between writing and reading shared memory.
+REVERSE = kernel("reverse", 1, """
+shl.b32 %r1, %r0, 2; cvt.u64.u32 %rd1, %r1; add.s64 %rd2, %rd0, %rd1;
+ld.global.b32 %r2, [%rd2];
+mov.u32 %r3, row; add.s32 %r4, %r3, %r1; st.shared.b32 [%r4], %r2;
+bar.sync 0;
+mov.u32 %r5, 63; sub.s32 %r5, %r5, %r0; shl.b32 %r5, %r5, 2;
+add.s32 %r6, %r3, %r5; ld.shared.b32 %r7, [%r6]; st.global.b32 [%rd2], %r7;
+""".replace(";", ";\n"), ".shared .align 16 .b8 row[256];\n")
+status, (found,) = launch("reverse", REVERSE, 64,
+                          [struct.pack("<64i", *range(64))])
+report("a block turns its row around", status == 0 and
+       list(struct.unpack("<64i", found)) == list(reversed(range(64))))
+
+# --- A [16,16] row by row in shared memory, B as [8 columns][16] of them or,
+# --- transposed, as [16][8]; C straight to memory by the manual's layout.
+STORE = """
+shr.u32 %r40, %r0, 2; and.b32 %r41, %r0, 3; shl.b32 %r41, %r41, 1;
+mad.lo.s32 %r42, %r40, 8, %r41; mul.wide.u32 %rd10, %r42, 4;
+add.s64 %rd11, %rd2, %rd10;
+st.global.v2.b32 [%rd11], {%r20, %r21};
+st.global.v2.b32 [%rd11+256], {%r22, %r23};
+"""
+FILL = """
+mov.u32 %r1, tile; mul.wide.u32 %rd3, %r0, 16; add.s64 %rd4, %rd0, %rd3;
+shl.b32 %r2, %r0, 4; add.s32 %r3, %r1, %r2;
+cp.async.cg.shared.global [%r3], [%rd4], 16;
+and.b32 %r4, %r0, 15; mul.wide.u32 %rd5, %r4, 16; add.s64 %rd6, %rd1, %rd5;
+shl.b32 %r5, %r4, 4; add.s32 %r6, %r1, %r5; add.s32 %r6, %r6, 512;
+cp.async.cg.shared.global [%r6], [%rd6], 16;
+cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+"""
+# Lane l names row l % 16, half l / 16 of A: matrices 0 and 1 are the upper and
+# lower eight rows of the left half, 2 and 3 those of the right one.
+A_ROWS = """
+and.b32 %r7, %r0, 15; shl.b32 %r7, %r7, 5; shr.u32 %r8, %r0, 4;
+shl.b32 %r8, %r8, 4; add.s32 %r9, %r7, %r8; add.s32 %r9, %r9, %r1;
+ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r9];
+"""
+ZERO = "mov.b32 %r30, 0f00000000;\n"
+MMA = ("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32 "
+       "{{%r20, %r21, %r22, %r23}}, {{%r10, %r11, %r12, %r13}}, "
+       "{{%r14, %r15}}, {{%r30, %r30, %r30, %r30}};\n")
+B_COLUMNS = """
+and.b32 %r16, %r0, 7; shl.b32 %r16, %r16, 5; shr.u32 %r17, %r0, 3;
+and.b32 %r17, %r17, 1; shl.b32 %r17, %r17, 4; add.s32 %r18, %r16, %r17;
+add.s32 %r18, %r18, %r1;
+ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r14, %r15}, [%r18+512];
+"""
+B_ROWS = """
+and.b32 %r16, %r0, 15; shl.b32 %r16, %r16, 4; add.s32 %r18, %r16, %r1;
+ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r14, %r15}, [%r18+512];
+"""
+TILE = ".shared .align 16 .b8 tile[768];\n"
+
+
+def multiply(name, letters, pack, transposed):
+    a, b = small(16, 16), small(16, 8)
+    body = FILL + A_ROWS + (B_ROWS if transposed else B_COLUMNS) + ZERO
+    text = kernel("product", 3, body + MMA.format(t=letters) + STORE, TILE)
+    stored = b if transposed else list(zip(*b))
+    status, (_, _, found) = launch("product", text, 32, [
+        pack([x for row in a for x in row]),
+        pack([x for row in stored for x in row]), bytes(16 * 8 * 4)])
+    want = [x for row in product(a, b) for x in row]
+    report(name, status == 0 and floats(found) == want)
+
+
+multiply("ldmatrix and mma, bf16", "bf16",
+         lambda values: struct.pack(f"<{len(values)}H", *map(bf16, values)),
+         False)
+multiply("ldmatrix.trans and mma, f16", "f16",
+         lambda values: struct.pack(f"<{len(values)}e", *values), True)
+
+# --- tf32: A [16,8] and B [8,8] straight from memory.
+TF32 = """
+shr.u32 %r1, %r0, 2; and.b32 %r2, %r0, 3;
+mad.lo.s32 %r3, %r1, 8, %r2; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd0, %rd3;
+ld.global.b32 %r10, [%rd4]; ld.global.b32 %r11, [%rd4+256];
+ld.global.b32 %r12, [%rd4+16]; ld.global.b32 %r13, [%rd4+272];
+mad.lo.s32 %r4, %r2, 8, %r1; mul.wide.u32 %rd5, %r4, 4; add.s64 %rd6, %rd1, %rd5;
+ld.global.b32 %r14, [%rd6]; ld.global.b32 %r15, [%rd6+128];
+""" + ZERO + """
+mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r20, %r21, %r22, %r23},
+ {%r10, %r11, %r12, %r13}, {%r14, %r15}, {%r30, %r30, %r30, %r30};
+"""
+A, B = small(16, 8), small(8, 8)
+status, (_, _, found) = launch("product", kernel("product", 3, TF32 + STORE),
+                               32, [
+    struct.pack("<128f", *[x for row in A for x in row]),
+    struct.pack("<64f", *[x for row in B for x in row]), bytes(512)])
+report("mma, tf32", status == 0 and
+       floats(found) == [x for row in product(A, B) for x in row])
+
+# --- The rest of a copy whose source ends early.
+SHORT = """
+mov.u32 %r1, tile; mov.u32 %r2, 8;
+cp.async.ca.shared.global [%r1], [%rd0], 16, %r2;
+cp.async.wait_all; ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1];
+st.global.v4.b32 [%rd1], {%r3, %r4, %r5, %r6};
+"""
+status, (_, found) = launch("short", kernel("short", 2, SHORT, TILE), 1,
+                            [struct.pack("<2i", 5, 6), bytes(16)])
+report("cp.async fills with zeros",
+       status == 0 and struct.unpack("<4i", found) == (5, 6, 0, 0))
+
+# --- What cannot be.
+STUCK = """
+setp.eq.b32 %p1, %r0, 0;
+@%p1 shfl.sync.idx.b32 %r1, %r0, 0, 31, -1;
+@!%p1 bar.sync 0;
+"""
+status, _ = launch("stuck", kernel("stuck", 0, STUCK), 32, [])
+report("a barrier that some never reach", status == 700)
+status, _ = load(kernel("new", 0, "wgmma.unknown %r1, %r2;"))
+report("an unknown instruction", status == 218)
