@@ -102,7 +102,8 @@ void LayerParser::parseGrid(const Object &object, Positions &positions) {
   if ((positions.dims == 2 || stretched) &&
       positions.count != PositionCount::Tokens)
     object.error("count", "the places of an image number themselves");
-  int64_t places = stretched ? positions.grid[0] * positions.grid[1] : 0;
+  int64_t places =
+      learned && stretched ? positions.grid[0] * positions.grid[1] : 0;
   if (positions.length && places > positions.length)
     object.error("grid", "has " + std::to_string(places) +
                              " places, more than the table's " +

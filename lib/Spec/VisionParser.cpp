@@ -11,6 +11,10 @@ namespace attune::spec {
 
 /// False if `object` has no layer of these kinds whose options are readable.
 bool LayerParser::parseVision(const Object &object, Layer &layer) {
+  for (const char *kind : {"class_tokens", "slice", "concat", "conv"})
+    if (chunks != Chunks::None && object.has(kind))
+      object.error(kind, "changes how many tokens a chunk has; sum the chunks "
+                         "up first");
   if (auto options = object.object("pool")) {
     layer.op = parsePool(*options);
   } else if (auto options = object.object("class_tokens")) {
