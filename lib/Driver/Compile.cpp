@@ -180,6 +180,8 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
     if (!files.write(options.output.empty() ? "-" : options.output, *text))
       return ExitCode::BadInput;
   }
+  if (!lowering.dumpReport())
+    return ExitCode::BadInput;
   report.endStage();
   return files.commit() ? ExitCode::Success : ExitCode::BadInput;
 }

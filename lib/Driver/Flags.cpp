@@ -378,7 +378,8 @@ ArrayRef<Flag> driver::getFlags() {
        "Run every function before and after each pass; exit with 3 if one "
        "changes an answer"},
       {"emit-stages", "DIR", compile, applyText<&Options::stagesDir>,
-       "Also write every stage on the way into this folder"},
+       "Also write every stage on the way into this folder, and report.html "
+       "about them"},
       {"locations", "", compile | import, applySwitch<&Options::locations>,
        "Print where in the JSON each operation comes from"},
       {"timing", "", compiling, applySwitch<&Options::timing>,

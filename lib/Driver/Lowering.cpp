@@ -56,8 +56,19 @@ bool Lowering::dump(llvm::StringRef name, llvm::StringRef text) {
 }
 
 bool Lowering::dumpModule(llvm::StringRef name) {
+  if (options.stagesDir.empty())
+    return true;
+  std::string text = printModule(*module, options.locations);
+  stages.add(name, text, *module);
+  return dump(name, text);
+}
+
+bool Lowering::dumpReport() {
+  std::optional<ModelStatistics> statistics;
+  if (source.model)
+    statistics = analyze(*source.model, {});
   return options.stagesDir.empty() ||
-         dump(name, printModule(*module, options.locations));
+         dump("report.html", stages.html(options.model, statistics));
 }
 
 /// A module with the weights of `module` and nothing else.
@@ -184,7 +195,8 @@ bool Lowering::import(Entries entries) {
     dropEntry("encode");
     dropEntry("decode");
   }
-  return dumpModule("1-imported.mlir");
+  return dumpModule("1-imported.mlir") &&
+         (options.stagesDir.empty() || dump("1-graph.dot", makeGraph(*module)));
 }
 
 bool Lowering::optimize() {
@@ -256,6 +268,7 @@ bool Lowering::dumpFrames() {
     for (auto line : frame.getAsRange<mlir::StringAttr>())
       text += "  " + line.str() + "\n";
   }
+  stages.setFrames(text);
   return dump("4-frames.txt", text);
 }
 

@@ -10,6 +10,7 @@
 
 #include "Modules.h"
 #include "Report.h"
+#include "StageReport.h"
 
 #include "attune/Pipelines/Pipelines.h"
 #include "attune/Target/CPU/CPUBackend.h"
@@ -59,6 +60,8 @@ public:
   bool dump(llvm::StringRef name, llvm::StringRef text);
   bool dumpModule(llvm::StringRef name);
   bool dumpFrames();
+  /// The page about all stages so far.
+  bool dumpReport();
 
   ExitCode code = ExitCode::Success;
 
@@ -77,6 +80,7 @@ private:
   const ModelSource &source;
   Modules modules;
   PipelineOptions pipeline;
+  StageReport stages;
   std::optional<Validation> validation; ///< with --validate
   std::shared_ptr<ValidationResult> validated;
   mlir::OwningOpRef<mlir::ModuleOp> module, weights, before;

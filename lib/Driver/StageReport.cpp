@@ -1,0 +1,261 @@
+//===- StageReport.cpp - What every stage made, as a page -------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageReport.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <sys/resource.h>
+
+using namespace attune;
+using namespace attune::driver;
+
+/// Text of a stage beyond this stays in its file.
+static constexpr size_t mostText = 4 << 20;
+
+void StageReport::add(llvm::StringRef name, llvm::StringRef text,
+                      mlir::ModuleOp module) {
+  Clock::time_point now = Clock::now();
+  Stage stage;
+  stage.name = name.str();
+  stage.text = text.take_front(mostText).str();
+  stage.seconds = std::chrono::duration<double>(now - last).count();
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) == 0)
+    stage.peakBytes = int64_t(usage.ru_maxrss) * 1024;
+  module.walk([&](mlir::Operation *op) {
+    if (op == module)
+      return;
+    ++stage.operations;
+    ++stage.counts[op->getName().getStringRef()];
+  });
+  stages.push_back(std::move(stage));
+  last = Clock::now();
+}
+
+static std::string escape(llvm::StringRef text) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  llvm::printHTMLEscaped(text, stream);
+  return result;
+}
+
+static const char head[] = R"(<style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #222; }
+table { border-collapse: collapse; margin-bottom: 1.5rem; }
+th, td { padding: .1rem .8rem; text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+th { border-bottom: 2px solid #222; }
+pre { font: 12px/1.4 monospace; margin: 0; }
+.sides { display: flex; gap: 1rem; }
+.sides > div { flex: 1; overflow: auto; max-height: 80vh;
+               border: 1px solid #ccc; padding: .5rem; }
+.gone { background: #fdd; } .new { background: #dfd; }
+.bar { display: inline-block; height: .7rem; background: #4a7fb5; }
+</style>
+)";
+
+/// Lines that only one side has are coloured; sides too different to compare
+/// are shown as they are.
+static const char script[] = R"(<script>
+const stages = JSON.parse(document.getElementById("stages").textContent);
+const pick = ["left", "right"].map(id => document.getElementById(id));
+function common(a, b) {
+  // Myers' greedy algorithm, as far as 2000 differences.
+  const max = Math.min(a.length + b.length, 2000), v = new Map([[1, 0]]);
+  const trace = [];
+  for (let d = 0; d <= max; ++d) {
+    trace.push(new Map(v));
+    for (let k = -d; k <= d; k += 2) {
+      let x = k == -d || (k != d && v.get(k - 1) < v.get(k + 1))
+            ? v.get(k + 1) : v.get(k - 1) + 1;
+      let y = x - k;
+      while (x < a.length && y < b.length && a[x] === b[y]) { ++x; ++y; }
+      v.set(k, x);
+      if (x < a.length || y < b.length) continue;
+      const keep = [new Set(), new Set()];
+      for (; d >= 0; --d) {
+        const u = trace[d], k = x - y;
+        const p = k == -d || (k != d && u.get(k - 1) < u.get(k + 1)) ? k + 1 : k - 1;
+        const px = u.get(p), py = px - p;
+        while (x > px && y > py && x > 0 && y > 0) { keep[0].add(--x); keep[1].add(--y); }
+        x = px; y = py;
+      }
+      return keep;
+    }
+  }
+  return null;
+}
+function show() {
+  const lines = pick.map(p => stages[p.value].text.split("\n"));
+  const keep = common(lines[0], lines[1]);
+  ["leftText", "rightText"].forEach((id, side) => {
+    const pre = document.getElementById(id);
+    pre.textContent = "";
+    lines[side].forEach((line, i) => {
+      const row = document.createElement("div");
+      row.textContent = line || " ";
+      if (keep && !keep[side].has(i)) row.className = side ? "new" : "gone";
+      pre.appendChild(row);
+    });
+  });
+}
+pick.forEach((p, side) => {
+  stages.forEach((s, i) => p.add(new Option(s.name, i)));
+  p.value = Math.min(side, stages.length - 1);
+  p.onchange = show;
+});
+show();
+</script>
+)";
+
+std::string
+StageReport::html(llvm::StringRef title,
+                  const std::optional<ModelStatistics> &statistics) const {
+  std::string page;
+  llvm::raw_string_ostream out(page);
+  out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
+         "charset=\"utf-8\">\n<title>"
+      << escape(title) << "</title>\n"
+      << head << "</head>\n<body>\n<h1>" << escape(title) << "</h1>\n";
+
+  double longest = 1e-9;
+  for (const Stage &stage : stages)
+    longest = std::max(longest, stage.seconds);
+  out << "<h2>Stages</h2>\n<table id=\"time\">\n<tr><th>stage</th>"
+         "<th>seconds</th><th>peak MiB</th><th>operations</th><th></th></tr>\n";
+  for (const Stage &stage : stages)
+    out << "<tr><td><a href=\"" << escape(stage.name) << "\">"
+        << escape(stage.name) << "</a></td><td>"
+        << llvm::format("%.3f", stage.seconds) << "</td><td>"
+        << (stage.peakBytes >> 20) << "</td><td>" << stage.operations
+        << "</td><td style=\"text-align: left\"><span class=\"bar\" "
+           "style=\"width: "
+        << llvm::format("%.1f", 12 * stage.seconds / longest)
+        << "rem\"></span></td></tr>\n";
+  out << "</table>\n";
+
+  if (statistics) {
+    out << "<h2>Layers</h2>\n<table id=\"layers\">\n<tr><th>layer</th>"
+           "<th>kind</th><th>line</th><th>repeat</th><th>parameters</th>"
+           "<th>weight bytes</th><th>FLOPs</th><th>FLOPs per weight "
+           "byte</th></tr>\n";
+    for (const LayerStatistics &layer : statistics->layers) {
+      out << "<tr><td>" << escape(layer.name) << "</td><td>" << layer.kind
+          << "</td><td>" << layer.location.line << "</td><td>" << layer.repeat
+          << "</td><td>" << layer.parameters << "</td><td>"
+          << llvm::format("%.0f", double(layer.weightBytes)) << "</td><td>"
+          << llvm::format("%.3g", double(layer.flops)) << "</td><td>";
+      if (layer.weightBytes > 0)
+        out << llvm::format("%.2f",
+                            double(layer.flops) / double(layer.weightBytes));
+      out << "</td></tr>\n";
+    }
+    out << "</table>\n";
+  }
+  if (!frames.empty())
+    out << "<h2>Memory of each function</h2>\n<p>Buffers that share a slot "
+           "are never needed at once; they stand in the order of their "
+           "lives.</p>\n<pre id=\"frames\">"
+        << escape(frames) << "</pre>\n";
+
+  out << "<h2>Operations</h2>\n<table id=\"operations\">\n<tr><th></th>";
+  llvm::MapVector<llvm::StringRef, int64_t> all;
+  for (const Stage &stage : stages) {
+    out << "<th>" << escape(stage.name) << "</th>";
+    for (auto [name, count] : stage.counts)
+      all[name] += count;
+  }
+  out << "</tr>\n";
+  std::vector<llvm::StringRef> names;
+  for (auto [name, count] : all)
+    names.push_back(name);
+  llvm::sort(names);
+  for (llvm::StringRef name : names) {
+    out << "<tr><td>" << escape(name) << "</td>";
+    for (const Stage &stage : stages) {
+      auto found = stage.counts.find(name);
+      out << "<td>";
+      if (found != stage.counts.end())
+        out << found->second;
+      out << "</td>";
+    }
+    out << "</tr>\n";
+  }
+  out << "</table>\n";
+
+  out << "<h2>Side by side</h2>\n<div class=\"sides\"><div><select "
+         "id=\"left\"></select><pre id=\"leftText\"></pre></div><div><select "
+         "id=\"right\"></select><pre id=\"rightText\"></pre></div></div>\n"
+         "<script type=\"application/json\" id=\"stages\">";
+  llvm::json::Array list;
+  for (const Stage &stage : stages)
+    list.push_back(llvm::json::Object{
+        {"name", stage.name}, {"text", llvm::json::fixUTF8(stage.text)}});
+  std::string json;
+  llvm::raw_string_ostream(json) << llvm::json::Value(std::move(list));
+  // The end of a script would end it inside a string, too.
+  for (size_t at = 0; (at = json.find("</", at)) != std::string::npos; at += 3)
+    json.replace(at, 2, "<\\/");
+  out << json << "</script>\n" << script << "</body>\n</html>\n";
+  return page;
+}
+
+std::string driver::makeGraph(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "digraph model {\n  node [shape=box, fontname=\"sans-serif\"];\n";
+  llvm::DenseMap<mlir::Value, std::string> origins;
+  int number = 0, cluster = 0;
+  for (auto func : module.getOps<mlir::func::FuncOp>()) {
+    out << "  subgraph cluster_" << cluster++ << " {\n    label=\""
+        << func.getName() << "\";\n";
+    auto node = [&](const llvm::Twine &label, const char *style) {
+      std::string id = "n" + std::to_string(number++);
+      out << "    " << id << " [label=\"" << label << '"' << style << "];\n";
+      return id;
+    };
+    for (mlir::BlockArgument argument : func.getArguments())
+      origins[argument] =
+          node("argument " + llvm::Twine(argument.getArgNumber()),
+               ", shape=ellipse");
+    func.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
+      bool shown =
+          op != func && llvm::any_of(op->getOperandTypes(), [](auto t) {
+            return mlir::isa<mlir::ShapedType>(t);
+          });
+      shown |= llvm::any_of(op->getResultTypes(), [](auto t) {
+        return mlir::isa<mlir::ShapedType>(t);
+      });
+      if (op == func || !shown)
+        return;
+      std::string label = op->getName().getStringRef().str();
+      for (llvm::StringRef key : {"weight", "callee"})
+        if (auto symbol = op->getAttrOfType<mlir::SymbolRefAttr>(key))
+          label += "\\n" + symbol.getRootReference().getValue().str();
+      std::string id = node(label, "");
+      for (mlir::Value operand : op->getOperands())
+        if (auto from = origins.find(operand); from != origins.end())
+          out << "    " << from->second << " -> " << id << ";\n";
+      for (mlir::Value result : op->getResults())
+        if (mlir::isa<mlir::ShapedType>(result.getType()))
+          origins[result] = id;
+      for (mlir::Region &region : op->getRegions())
+        for (mlir::Block &block : region)
+          for (mlir::BlockArgument argument : block.getArguments())
+            if (mlir::isa<mlir::ShapedType>(argument.getType()))
+              origins[argument] = id;
+    });
+    out << "  }\n";
+  }
+  out << "}\n";
+  return text;
+}

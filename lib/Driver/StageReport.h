@@ -1,0 +1,55 @@
+//===- StageReport.h - What every stage made, as a page ---------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_STAGEREPORT_H
+#define ATTUNE_LIB_DRIVER_STAGEREPORT_H
+
+#include "attune/Analysis/ModelStatistics.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attune::driver {
+
+/// Collects the stages of `--emit-stages` and writes them as one HTML page that
+/// needs nothing else: time, memory, counts of operations, the layers, what the
+/// frames hold, and any two stages side by side.
+class StageReport {
+public:
+  /// A stage whose text was just written to the file `name`.
+  void add(llvm::StringRef name, llvm::StringRef text, mlir::ModuleOp module);
+  void setFrames(llvm::StringRef text) { frames = text.str(); }
+
+  std::string html(llvm::StringRef title,
+                   const std::optional<ModelStatistics> &statistics) const;
+
+private:
+  using Clock = std::chrono::steady_clock;
+  struct Stage {
+    std::string name, text;
+    double seconds = 0;    ///< since the stage before
+    int64_t peakBytes = 0; ///< of the process, up to here
+    llvm::MapVector<llvm::StringRef, int64_t> counts;
+    int64_t operations = 0;
+  };
+  std::vector<Stage> stages;
+  std::string frames;
+  Clock::time_point last = Clock::now();
+};
+
+/// The functions of a module as a graph in the language of Graphviz: a node for
+/// every operation, an edge for every tensor.
+std::string makeGraph(mlir::ModuleOp module);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_STAGEREPORT_H
