@@ -368,6 +368,9 @@ static bool runRouter(Step &step) {
     if (op.getScoring() == RouterScoring::Sigmoid)
       for (double &value : s)
         value = activate(Activation::Sigmoid, value);
+    // Scores that are equal in f32 are equal: their numbers decide.
+    for (double &value : s)
+      value = float(value);
     c = s;
     for (int64_t e = 0; bias && e < experts; ++e)
       c[e] += bias->data[e].f;

@@ -166,6 +166,9 @@ static bool runSelectiveScan(Step &step) {
   if (steps.shape != x.shape || (gate && gate->shape != x.shape) ||
       bs.shape[0] != batch || bs.shape[1] != tokens || cs.shape != bs.shape)
     return step.machine.illegal(step, "operands have different sizes");
+  for (Scalar value : log.data)
+    if (value.f > 80)
+      return step.machine.illegal(step, "has a decay that f32 cannot hold");
   Datum result = makeReals(x.shape);
   Datum last = makeReals({batch, states, channels});
   for (int64_t b = 0; b < batch; ++b)

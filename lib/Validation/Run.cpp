@@ -265,15 +265,14 @@ std::optional<Mismatch> validation::compare(const Outputs &before,
           spread = std::isnan(by) ? INFINITY : std::max(spread, by);
         }
       }
+      if (check.numbers == Numbers::NotANumber &&
+          (batch < 0 || int64_t(i) / below % shape[batch] == shape[batch] - 1))
+        continue;
       double by, allowed = 0;
       if (isFloat) {
         double a = want[i].f, b = got[i].f;
         // Where the answer is not a number there is nothing to keep.
         if (a == b || std::isnan(a))
-          continue;
-        if (check.numbers == Numbers::NotANumber &&
-            (batch < 0 ||
-             int64_t(i) / below % shape[batch] == shape[batch] - 1))
           continue;
         allowed = tolerance.atol * largest + tolerance.rtol * std::fabs(a) +
                   8 * spread + 1e-37;
