@@ -495,18 +495,9 @@ void Counter::countBlock(const Block &block, int64_t width) {
 }
 
 static const char *kindOf(const Layer &layer) {
-  static const char *const kinds[] = {
-      "embedding",  "positions",  "block",         "attention",  "ffn",
-      "norm",       "linear",     "moe",           "pool",       "class_tokens",
-      "slice",      "concat",     "conv",          "batch_norm", "add",
-      "l2_norm",    "similarity", "cross_entropy", "recurrent",  "scan",
-      "mamba",      "modulate",   "timestep",      "chunk",      "swap",
-      "overlap_add"};
   if (const auto *norm = std::get_if<Norm>(&layer.op))
     return stringify(norm->kind);
-  if (const auto *function = std::get_if<Function>(&layer.op))
-    return stringify(function->kind);
-  return kinds[layer.op.index()];
+  return keyOf(layer);
 }
 
 void Counter::countLayer(const Layer &layer) {

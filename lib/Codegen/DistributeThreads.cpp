@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Codegen/ParallelLoops.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Codegen/SequentialRuns.h"
 
@@ -34,13 +35,7 @@ struct DistributeThreads final
     for (auto func : module.getOps<func::FuncOp>()) {
       if (func.isExternal())
         continue;
-      SmallVector<Operation *> loops;
-      func.walk<WalkOrder::PreOrder>([&](Operation *op) {
-        if (!isa<scf::ForallOp, scf::ParallelOp>(op))
-          return WalkResult::advance();
-        loops.push_back(op);
-        return WalkResult::skip();
-      });
+      SmallVector<Operation *> loops = findParallelLoops(func);
       SmallVector<SequentialRun> runs;
       if (failed(findSequentialRuns(func, runs)))
         return signalPassFailure();
@@ -51,27 +46,9 @@ struct DistributeThreads final
       numThreads = call(b, func.getLoc(), "attune_rt_num_threads");
       for (SequentialRun &run : runs)
         giveToFirstThread(run);
-      for (Operation *loop : loops) {
-        if (auto forall = dyn_cast<scf::ForallOp>(loop)) {
-          if (!forall.getResults().empty() || !forall.isNormalized()) {
-            forall.emitOpError("is not bufferized or does not count from zero");
-            return signalPassFailure();
-          }
-          distribute(forall, forall.getInductionVars(),
-                     forall.getMixedLowerBound(), forall.getMixedUpperBound(),
-                     forall.getMixedStep(), forall.getBody());
-        } else {
-          auto parallel = cast<scf::ParallelOp>(loop);
-          if (!parallel.getResults().empty()) {
-            parallel.emitOpError("reduces across threads");
-            return signalPassFailure();
-          }
-          distribute(parallel, parallel.getInductionVars(),
-                     getAsOpFoldResult(parallel.getLowerBound()),
-                     getAsOpFoldResult(parallel.getUpperBound()),
-                     getAsOpFoldResult(parallel.getStep()), parallel.getBody());
-        }
-      }
+      for (Operation *loop : loops)
+        if (failed(distribute(loop)))
+          return signalPassFailure();
     }
   }
 
@@ -106,35 +83,30 @@ struct DistributeThreads final
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
 
-  void distribute(Operation *loop, ValueRange ivs, ArrayRef<OpFoldResult> lower,
-                  ArrayRef<OpFoldResult> upper, ArrayRef<OpFoldResult> step,
-                  Block *body) {
-    OpBuilder b(loop);
-    Location loc = loop->getLoc();
-    auto value = [&](OpFoldResult size) {
-      return getValueOrCreateConstantIndexOp(b, loc, size);
-    };
+  LogicalResult distribute(Operation *op) {
+    auto forall = dyn_cast<scf::ForallOp>(op);
+    if (forall && (!forall.getResults().empty() || !forall.isNormalized()))
+      return forall.emitOpError(
+          "is not bufferized or does not count from zero");
+    FailureOr<ParallelLoop> loop = ParallelLoop::get(op);
+    if (failed(loop))
+      return failure();
+    OpBuilder b(op);
+    Location loc = op->getLoc();
     Value one = arith::ConstantIndexOp::create(b, loc, 1);
     SmallVector<Value> counts;
     Value total = one;
-    unsigned shared = ivs.size();
+    unsigned rank = loop->ivs.size(), shared = rank;
     // Loops over single elements: a thread takes whole rows of them, which
     // LLVM vectorises, rather than finding each element's place by division.
-    if (isa<scf::ParallelOp>(loop) && shared > 1)
+    if (!forall && shared > 1)
       --shared;
-    for (auto [lb, ub, st] :
-         llvm::zip(lower.take_front(shared), upper.take_front(shared),
-                   step.take_front(shared))) {
-      Value count = value(ub);
-      if (!isZeroInteger(lb))
-        count = arith::SubIOp::create(b, loc, count, value(lb));
-      if (!isOneInteger(st))
-        count = arith::CeilDivSIOp::create(b, loc, count, value(st));
-      counts.push_back(count);
-      total = arith::MulIOp::create(b, loc, total, count);
+    for (unsigned i = 0; i < shared; ++i) {
+      counts.push_back(loop->count(b, loc, i));
+      total = arith::MulIOp::create(b, loc, total, counts.back());
     }
     Value begin = thread, end = total, stride = numThreads;
-    if (ivs.size() < kDealtRank) {
+    if (rank < kDealtRank) {
       auto share = [&](Value number) -> Value {
         Value product = arith::MulIOp::create(b, loc, total, number);
         return arith::DivUIOp::create(b, loc, product, numThreads);
@@ -154,29 +126,24 @@ struct DistributeThreads final
         iv = arith::RemUIOp::create(inner, loc, rest, counts[i]);
         rest = arith::DivUIOp::create(inner, loc, rest, counts[i]);
       }
-      auto valueInside = [&](OpFoldResult size) {
-        return getValueOrCreateConstantIndexOp(inner, loc, size);
-      };
-      if (!isOneInteger(step[i]))
-        iv = arith::MulIOp::create(inner, loc, iv, valueInside(step[i]));
-      if (!isZeroInteger(lower[i]))
-        iv = arith::AddIOp::create(inner, loc, iv, valueInside(lower[i]));
-      mapping.map(ivs[i], iv);
+      mapping.map(loop->ivs[i], loop->at(inner, loc, i, iv));
     }
-    if (shared < ivs.size()) {
-      auto inside = [&](OpFoldResult size) {
+    if (shared < rank) {
+      auto value = [&](OpFoldResult size) {
         return getValueOrCreateConstantIndexOp(inner, loc, size);
       };
-      auto row = scf::ForOp::create(inner, loc, inside(lower.back()),
-                                    inside(upper.back()), inside(step.back()));
-      mapping.map(ivs.back(), row.getInductionVar());
+      auto row = scf::ForOp::create(inner, loc, value(loop->lower.back()),
+                                    value(loop->upper.back()),
+                                    value(loop->step.back()));
+      mapping.map(loop->ivs.back(), row.getInductionVar());
       inner.setInsertionPointToStart(row.getBody());
     }
-    for (Operation &op : body->without_terminator())
-      inner.clone(op, mapping);
+    for (Operation &inside : loop->body->without_terminator())
+      inner.clone(inside, mapping);
     auto barrier = declare("attune_rt_barrier", b.getFunctionType({}, {}));
     func::CallOp::create(b, loc, barrier, ValueRange{});
-    loop->erase();
+    op->erase();
+    return success();
   }
 
   Value thread, numThreads;

@@ -11,6 +11,7 @@
 #include "SizeText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -277,12 +278,13 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     auto pointer = LLVM::LLVMPointerType::get(context);
     auto i64 = b.getI64Type();
     Value size = arith::IndexCastOp::create(b, loc, i64, bytes);
-    Value address = LLVM::CallOp::create(
-                        b, loc,
-                        declare(func, "attune_rt_frame_push",
-                                LLVM::LLVMFunctionType::get(pointer, {i64})),
-                        ValueRange{size})
-                        .getResult();
+    auto module = func->getParentOfType<ModuleOp>();
+    auto push = LLVM::lookupOrCreateFn(b, module, "attune_rt_frame_push", {i64},
+                                       pointer);
+    auto pop = LLVM::lookupOrCreateFn(b, module, "attune_rt_frame_pop", {i64},
+                                      LLVM::LLVMVoidType::get(context));
+    Value address =
+        LLVM::CallOp::create(b, loc, *push, ValueRange{size}).getResult();
     // The descriptor of memref<?xi8>, by hand: the pointer comes from C.
     auto array = LLVM::LLVMArrayType::get(i64, 1);
     auto descriptor = LLVM::LLVMStructType::getLiteral(
@@ -301,23 +303,11 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     auto type = MemRefType::get({ShapedType::kDynamic}, b.getI8Type());
     Value frame =
         UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
-    auto pop = declare(
-        func, "attune_rt_frame_pop",
-        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {i64}));
     func.walk([&](func::ReturnOp returnOp) {
       OpBuilder at(returnOp);
-      LLVM::CallOp::create(at, returnOp.getLoc(), pop, ValueRange{size});
+      LLVM::CallOp::create(at, returnOp.getLoc(), *pop, ValueRange{size});
     });
     return frame;
-  }
-
-  static LLVM::LLVMFuncOp declare(func::FuncOp func, StringRef name,
-                                  LLVM::LLVMFunctionType type) {
-    auto module = func->getParentOfType<ModuleOp>();
-    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-      return known;
-    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    return LLVM::LLVMFuncOp::create(b, module.getLoc(), name, type);
   }
 
   Block *entry = nullptr;

@@ -81,13 +81,6 @@ bool attune::canDecode(const spec::Model &model) {
 /// A symbol a person recognises: "model.layers.{i}" is "model.layers". Layers
 /// without a name are called by their kind and place.
 static std::string makeSymbol(const spec::Layer &layer, size_t number) {
-  static const char *const kinds[] = {
-      "embedding",  "positions",  "block",         "attention",  "ffn",
-      "norm",       "linear",     "moe",           "pool",       "class_tokens",
-      "slice",      "concat",     "conv",          "batch_norm", "add",
-      "l2_norm",    "similarity", "cross_entropy", "recurrent",  "scan",
-      "mamba",      "modulate",   "timestep",      "chunk",      "swap",
-      "overlap_add"};
   std::string symbol;
   for (size_t i = 0; i < layer.name.size(); ++i) {
     if (layer.name.compare(i, 3, "{i}") == 0) {
@@ -101,11 +94,8 @@ static std::string makeSymbol(const spec::Layer &layer, size_t number) {
     bool plain = llvm::isAlnum(c) || c == '_' || (c == '.' && !symbol.empty());
     symbol += plain ? c : '_';
   }
-  if (symbol.empty()) {
-    const auto *function = std::get_if<spec::Function>(&layer.op);
-    return (function ? stringify(function->kind) : kinds[layer.op.index()]) +
-           std::to_string(number);
-  }
+  if (symbol.empty())
+    return keyOf(layer) + std::to_string(number);
   if (llvm::isDigit(symbol.front()))
     symbol.insert(0, "_");
   return symbol;

@@ -7,7 +7,24 @@
 
 #include "attune/Spec/Spec.h"
 
+#include <iterator>
+
 namespace attune::spec {
+
+const char *keyOf(const Layer &layer) {
+  if (const auto *function = std::get_if<Function>(&layer.op))
+    return stringify(function->kind);
+  static constexpr const char *keys[] = {
+      "embedding",  "positions",  "block",         "attention",  "ffn",
+      "norm",       "linear",     "moe",           "pool",       "class_tokens",
+      "slice",      "concat",     "conv",          "batch_norm", "add",
+      "l2_norm",    "similarity", "cross_entropy", "recurrent",  "scan",
+      "mamba",      "modulate",   "timestep",      "chunk",      "swap",
+      "overlap_add"};
+  // In the order of the variant, whose last kind is the functions.
+  static_assert(std::size(keys) + 1 == std::variant_size_v<decltype(layer.op)>);
+  return keys[layer.op.index()];
+}
 
 const char *stringify(DType dtype) {
   switch (dtype) {

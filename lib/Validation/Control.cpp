@@ -9,8 +9,10 @@
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include "Slices.h"
@@ -181,43 +183,33 @@ static bool runRegionOnce(Step &step) {
 // Branches and calls
 //===----------------------------------------------------------------------===//
 
-static bool runBranch(Step &step) {
-  step.machine.nextBlock = cast<cf::BranchOp>(step.op).getDest();
-  step.out.append(step.in.begin(), step.in.end());
+/// Goes on in successor `number`, with the operands that are meant for it.
+static bool branchTo(Step &step, unsigned number) {
+  auto branch = cast<BranchOpInterface>(step.op);
+  OperandRange passed =
+      branch.getSuccessorOperands(number).getForwardedOperands();
+  step.machine.nextBlock = step.op->getSuccessor(number);
+  if (passed.empty())
+    return true;
+  auto values = step.in.slice(passed.getBeginOperandIndex(), passed.size());
+  step.out.append(values.begin(), values.end());
   return true;
 }
+
+static bool runBranch(Step &step) { return branchTo(step, 0); }
 
 static bool runCondBranch(Step &step) {
-  auto branch = cast<cf::CondBranchOp>(step.op);
-  bool taken = step.in[0].integer();
-  step.machine.nextBlock = taken ? branch.getTrueDest() : branch.getFalseDest();
-  size_t numTrue = branch.getNumTrueOperands();
-  auto passed =
-      taken ? step.in.slice(1, numTrue) : step.in.drop_front(1 + numTrue);
-  step.out.append(passed.begin(), passed.end());
-  return true;
+  return branchTo(step, step.in[0].integer() ? 0 : 1);
 }
 
-static bool runSwitch(Step &step) {
-  auto branch = cast<cf::SwitchOp>(step.op);
-  unsigned successor = 0;
-  if (auto values = branch.getCaseValues())
-    for (auto [i, value] : llvm::enumerate(values->getValues<llvm::APInt>()))
+template <typename SwitchOp> static bool runSwitch(Step &step) {
+  unsigned successor = 0; // the default
+  if (auto values = cast<SwitchOp>(step.op).getCaseValues())
+    for (auto [i, value] :
+         llvm::enumerate(values->template getValues<llvm::APInt>()))
       if (value.getSExtValue() == step.in[0].integer())
         successor = i + 1;
-  step.machine.nextBlock = step.op->getSuccessor(successor);
-  size_t at = 1;
-  auto passed = branch.getDefaultOperands();
-  size_t count = passed.size();
-  if (successor > 0) {
-    at += count;
-    for (unsigned i = 0; i + 1 < successor; ++i)
-      at += branch.getCaseOperands(i).size();
-    count = branch.getCaseOperands(successor - 1).size();
-  }
-  auto operands = step.in.slice(at, count);
-  step.out.append(operands.begin(), operands.end());
-  return true;
+  return branchTo(step, successor);
 }
 
 static bool runCall(Step &step) {
@@ -254,7 +246,10 @@ void validation::addControl(Handlers &handlers) {
   handlers["memref.alloca_scope"] = runRegionOnce;
   handlers["cf.br"] = runBranch;
   handlers["cf.cond_br"] = runCondBranch;
-  handlers["cf.switch"] = runSwitch;
+  handlers["cf.switch"] = runSwitch<cf::SwitchOp>;
+  handlers["llvm.br"] = runBranch;
+  handlers["llvm.cond_br"] = runCondBranch;
+  handlers["llvm.switch"] = runSwitch<LLVM::SwitchOp>;
   handlers["cf.assert"] = runAssert;
   handlers["func.call"] = runCall;
 }

@@ -212,41 +212,6 @@ static bool runZero(Step &step) {
 // Branches
 //===----------------------------------------------------------------------===//
 
-static bool runBranch(Step &step) {
-  step.machine.nextBlock = cast<LLVM::BrOp>(step.op).getDest();
-  step.out.append(step.in.begin(), step.in.end());
-  return true;
-}
-
-static bool runCondBranch(Step &step) {
-  auto branch = cast<LLVM::CondBrOp>(step.op);
-  bool taken = step.in[0].integer();
-  step.machine.nextBlock = taken ? branch.getTrueDest() : branch.getFalseDest();
-  size_t numTrue = branch.getTrueDestOperands().size();
-  auto passed =
-      taken ? step.in.slice(1, numTrue) : step.in.drop_front(1 + numTrue);
-  step.out.append(passed.begin(), passed.end());
-  return true;
-}
-
-static bool runSwitch(Step &step) {
-  auto branch = cast<LLVM::SwitchOp>(step.op);
-  unsigned successor = 0;
-  if (auto values = branch.getCaseValues())
-    for (auto [i, value] : llvm::enumerate(values->getValues<llvm::APInt>()))
-      if (value.getSExtValue() == step.in[0].integer())
-        successor = i + 1;
-  step.machine.nextBlock = step.op->getSuccessor(successor);
-  size_t at = 1 + (successor ? branch.getDefaultOperands().size() : 0);
-  for (unsigned i = 1; i < successor; ++i)
-    at += branch.getCaseOperands(i - 1).size();
-  size_t count = successor ? branch.getCaseOperands(successor - 1).size()
-                           : branch.getDefaultOperands().size();
-  auto operands = step.in.slice(at, count);
-  step.out.append(operands.begin(), operands.end());
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Vectors and comparisons
 //===----------------------------------------------------------------------===//
@@ -362,9 +327,6 @@ void validation::addPointers(Handlers &handlers) {
              {"intr.assume", runNothing},
              {"intr.lifetime.start", runNothing},
              {"intr.lifetime.end", runNothing},
-             {"br", runBranch},
-             {"cond_br", runCondBranch},
-             {"switch", runSwitch},
              {"icmp", runICmp},
              {"fcmp", runFCmp},
              {"insertelement", runInsertElement},

@@ -656,11 +656,15 @@ std::string print(const Block &block, int64_t width);
 /// (attune-spec-v1.schema.json).
 std::string jsonSchema();
 
-/// Spellings in the file.
 /// How many sublayers a block has, each with a shift, scale and gate if it is
 /// modulated.
 int64_t numModulated(const Block &block);
 
+/// The key of a layer's kind: "block", "linear", ... Norms are all "norm";
+/// functions have their own names.
+const char *keyOf(const Layer &layer);
+
+/// Spellings in the file.
 const char *stringify(DType dtype);
 const char *stringify(NormKind kind);
 const char *stringify(Causal causal);

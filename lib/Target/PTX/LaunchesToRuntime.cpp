@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -98,10 +99,10 @@ struct LaunchesToRuntime final
     arguments.push_back(constant(b, count));
     SmallVector<Type> types(8, i64);
     types.append({pointer, i64});
-    auto signature =
-        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
-    LLVM::CallOp::create(b, loc, declare("attune_rt_launch", signature),
-                         arguments);
+    auto function =
+        LLVM::lookupOrCreateFn(b, getOperation(), "attune_rt_launch", types,
+                               LLVM::LLVMVoidType::get(context));
+    LLVM::CallOp::create(b, loc, *function, arguments);
     launch.erase();
   }
 
@@ -118,14 +119,6 @@ struct LaunchesToRuntime final
       value = arith::BitcastOp::create(b, loc, b.getIntegerType(bits), value);
     return bits < 64 ? arith::ExtUIOp::create(b, loc, i64, value).getResult()
                      : value;
-  }
-
-  LLVM::LLVMFuncOp declare(StringRef name, LLVM::LLVMFunctionType type) {
-    ModuleOp module = getOperation();
-    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-      return known;
-    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    return LLVM::LLVMFuncOp::create(b, module.getLoc(), name, type);
   }
 
   SmallVector<StringAttr> names;

@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Codegen/ParallelLoops.h"
 #include "attune/Codegen/SequentialRuns.h"
 #include "attune/Target/PTX/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,13 +30,6 @@ namespace {
 
 /// The one gpu.module that all kernels are outlined into.
 constexpr StringRef kModule = "attune_kernels";
-
-/// A loop's dimensions, whichever of the two ops it is.
-struct Bounds {
-  SmallVector<Value> ivs;
-  SmallVector<OpFoldResult> lower, upper, step;
-  Block *body;
-};
 
 struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
   using Base::Base;
@@ -54,13 +49,7 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     SmallVector<SequentialRun> runs;
     if (failed(findSequentialRuns(func, runs)))
       return failure();
-    SmallVector<Operation *> loops;
-    func.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (!isa<scf::ForallOp, scf::ParallelOp>(op))
-        return WalkResult::advance();
-      loops.push_back(op);
-      return WalkResult::skip();
-    });
+    SmallVector<Operation *> loops = findParallelLoops(func);
     prefix = kernelPrefix(func);
     for (SequentialRun &run : runs)
       launchOnce(run);
@@ -116,51 +105,22 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     b.setInsertionPointToStart(guard.thenBlock());
   }
 
-  static FailureOr<Bounds> bounds(Operation *loop) {
-    if (auto forall = dyn_cast<scf::ForallOp>(loop)) {
-      if (!forall.getResults().empty())
-        return forall.emitOpError("is not bufferized");
-      return Bounds{SmallVector<Value>(forall.getInductionVars()),
-                    forall.getMixedLowerBound(), forall.getMixedUpperBound(),
-                    forall.getMixedStep(), forall.getBody()};
-    }
-    auto parallel = cast<scf::ParallelOp>(loop);
-    if (!parallel.getResults().empty())
-      return parallel.emitOpError("reduces across threads");
-    return Bounds{SmallVector<Value>(parallel.getInductionVars()),
-                  getAsOpFoldResult(parallel.getLowerBound()),
-                  getAsOpFoldResult(parallel.getUpperBound()),
-                  getAsOpFoldResult(parallel.getStep()), parallel.getBody()};
-  }
-
-  LogicalResult launchLoop(Operation *loop) {
-    FailureOr<Bounds> at = bounds(loop);
-    if (failed(at))
+  LogicalResult launchLoop(Operation *op) {
+    FailureOr<ParallelLoop> loop = ParallelLoop::get(op);
+    if (failed(loop))
       return failure();
-    OpBuilder b(loop);
-    Location loc = loop->getLoc();
-    auto value = [&](OpFoldResult size) {
-      return getValueOrCreateConstantIndexOp(b, loc, size);
-    };
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    unsigned rank = loop->ivs.size();
     SmallVector<Value> counts;
     Value total = arith::ConstantIndexOp::create(b, loc, 1);
-    for (auto [lower, upper, step] :
-         llvm::zip(at->lower, at->upper, at->step)) {
-      Value count = value(upper);
-      if (!isZeroInteger(lower))
-        count = arith::SubIOp::create(b, loc, count, value(lower));
-      if (!isOneInteger(step))
-        count = arith::CeilDivSIOp::create(b, loc, count, value(step));
-      counts.push_back(count);
-      total = arith::MulIOp::create(b, loc, total, count);
+    for (unsigned i = 0; i < rank; ++i) {
+      counts.push_back(loop->count(b, loc, i));
+      total = arith::MulIOp::create(b, loc, total, counts.back());
     }
     IRMapping mapping;
     auto setIndex = [&](unsigned i, Value number) {
-      if (!isOneInteger(at->step[i]))
-        number = arith::MulIOp::create(b, loc, number, value(at->step[i]));
-      if (!isZeroInteger(at->lower[i]))
-        number = arith::AddIOp::create(b, loc, number, value(at->lower[i]));
-      mapping.map(at->ivs[i], number);
+      mapping.map(loop->ivs[i], loop->at(b, loc, i, number));
     };
     auto below = [&](Value number, Value count) -> Value {
       return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number,
@@ -176,7 +136,6 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
       Value first = arith::MulIOp::create(b, loc, block, size);
       return arith::AddIOp::create(b, loc, first, at);
     };
-    unsigned rank = at->ivs.size();
     int64_t height = rank == 2 ? rowsOfBlock : 1, width = blockThreads / height;
     if (rank == 2 && height > 1) {
       // Blocks of both dimensions: its threads share rows as well as columns.
@@ -212,10 +171,10 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
         setIndex(i, here);
       }
     }
-    for (Operation &op : at->body->without_terminator())
-      b.clone(op, mapping);
+    for (Operation &inside : loop->body->without_terminator())
+      b.clone(inside, mapping);
     ++numKernels;
-    loop->erase();
+    op->erase();
     return success();
   }
 
@@ -403,11 +362,10 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
                                   b, loc, load.getMemref()));
     Value address = arith::IndexCastOp::create(b, loc, i64, place);
     address = LLVM::IntToPtrOp::create(b, loc, pointer, address);
-    auto signature = LLVM::LLVMFunctionType::get(i64, {pointer, i64});
+    auto read = LLVM::lookupOrCreateFn(
+        b, getOperation(), "attune_rt_device_read", {pointer, i64}, i64);
     Value size = LLVM::ConstantOp::create(b, loc, i64, bytes);
-    Value word = LLVM::CallOp::create(
-                     b, loc, declare("attune_rt_device_read", signature),
-                     ValueRange{address, size})
+    Value word = LLVM::CallOp::create(b, loc, *read, ValueRange{address, size})
                      .getResult();
     Value value = word;
     if (type.isIndex()) {
@@ -420,14 +378,6 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
       value = arith::BitcastOp::create(b, loc, type, value).getResult();
     load.replaceAllUsesWith(value);
     load.erase();
-  }
-
-  LLVM::LLVMFuncOp declare(StringRef name, LLVM::LLVMFunctionType type) {
-    ModuleOp module = getOperation();
-    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-      return known;
-    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    return LLVM::LLVMFuncOp::create(b, module.getLoc(), name, type);
   }
 
   void rename(StringRef from, StringRef to) {

@@ -55,6 +55,26 @@ void loadMatrices(Thread *const *lanes, const Instruction &i) {
   }
 }
 
+/// The part of mma.sync behind its inputs: d = a b + c, each lane its four
+/// elements; c's come after the six registers of a and b.
+template <int depth>
+void addProduct(Thread *const *lanes, const Instruction &i,
+                const float (&a)[16][depth], const float (&b)[depth][8]) {
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane / 4, member = lane % 4;
+    float result[4];
+    for (int k = 0; k < 4; ++k) {
+      int row = group + (k & 2 ? 8 : 0), column = member * 2 + (k & 1);
+      double sum = asFloat(lanes[lane]->r[i.s[6 + k]]);
+      for (int step = 0; step < depth; ++step)
+        sum += double(a[row][step]) * b[step][column];
+      result[k] = float(sum);
+    }
+    for (int k = 0; k < 4; ++k)
+      lanes[lane]->r[i.d[k]] = fromFloat(result[k]);
+  }
+}
+
 /// mma.sync.aligned.m16n8k16.row.col.f32.{f16,bf16}.{f16,bf16}.f32, in f32
 /// sums.
 template <bool bfloat>
@@ -78,19 +98,7 @@ void multiply16(Thread *const *lanes, const Instruction &i) {
       b[row + 1][group] = widen(pair >> 16);
     }
   }
-  for (int lane = 0; lane < 32; ++lane) {
-    int group = lane / 4, member = lane % 4;
-    float result[4];
-    for (int k = 0; k < 4; ++k) {
-      int row = group + (k & 2 ? 8 : 0), column = member * 2 + (k & 1);
-      double sum = asFloat(lanes[lane]->r[i.s[6 + k]]);
-      for (int step = 0; step < 16; ++step)
-        sum += double(a[row][step]) * b[step][column];
-      result[k] = float(sum);
-    }
-    for (int k = 0; k < 4; ++k)
-      lanes[lane]->r[i.d[k]] = fromFloat(result[k]);
-  }
+  addProduct(lanes, i, a, b);
 }
 
 /// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
@@ -105,19 +113,7 @@ void multiplyTF32(Thread *const *lanes, const Instruction &i) {
     for (int k = 0; k < 2; ++k)
       b[member + 4 * k][group] = cut(lanes[lane]->r[i.s[4 + k]]);
   }
-  for (int lane = 0; lane < 32; ++lane) {
-    int group = lane / 4, member = lane % 4;
-    float result[4];
-    for (int k = 0; k < 4; ++k) {
-      int row = group + (k & 2 ? 8 : 0), column = member * 2 + (k & 1);
-      double sum = asFloat(lanes[lane]->r[i.s[6 + k]]);
-      for (int step = 0; step < 8; ++step)
-        sum += double(a[row][step]) * b[step][column];
-      result[k] = float(sum);
-    }
-    for (int k = 0; k < 4; ++k)
-      lanes[lane]->r[i.d[k]] = fromFloat(result[k]);
-  }
+  addProduct(lanes, i, a, b);
 }
 
 /// shfl.sync.{idx,up,down,bfly}.b32 d|p, a, b, c, mask
