@@ -167,7 +167,8 @@ private:
     entry.index = static_cast<unsigned>(info.entries.size());
     if (!value.isObject())
       return fail("entries", "an array of objects", value);
-    if (!text(value, "name", entry.name))
+    if (!text(value, "name", entry.name) ||
+        !integer(value, "recompute_beyond", entry.recomputeBeyond, false))
       return false;
     const JsonValue *args = value.find("args");
     if (!args || !args->isArray())

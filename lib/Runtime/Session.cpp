@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace attune::runtime {
 
@@ -83,7 +84,7 @@ bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
     return false;
   };
   encoded = false;
-  past = 0;
+  reset();
   memory.clear();
   auto remember = [&](const std::string &name, DType dtype,
                       const std::vector<int64_t> &shape) {
@@ -135,6 +136,12 @@ bool Session::select(const int64_t *rows, Error &error) {
     same &= rows[row] == row;
   if (same)
     return true;
+  if (!history.empty()) {
+    std::vector<std::vector<int64_t>> chosen;
+    for (int64_t row = 0; row < batch; ++row)
+      chosen.push_back(history[rows[row]]);
+    history = std::move(chosen);
+  }
   uint64_t largest = 0;
   for (Cache &cache : caches)
     largest = std::max(largest, cache.rowBytes * static_cast<uint64_t>(batch));
@@ -178,6 +185,36 @@ bool Session::step(const int64_t *ids, int64_t count, Error &error) {
                           std::to_string(maxLength));
   if (encoder && !encoded)
     return error.badInput("nothing was encoded that could be decoded");
+  int64_t beyond = invocation.entry().recomputeBeyond;
+  if (beyond == 0 || past > beyond)
+    return run(ids, count, error);
+  // No row is appended to what a step keeps before the step has worked.
+  std::vector<std::vector<int64_t>> rows = history;
+  rows.resize(batch);
+  for (int64_t row = 0; row < batch; ++row)
+    rows[row].insert(rows[row].end(), ids + row * count,
+                     ids + (row + 1) * count);
+  if (past == 0 || past + count <= beyond) {
+    if (!run(ids, count, error))
+      return false;
+  } else {
+    std::vector<int64_t> all;
+    for (const std::vector<int64_t> &row : rows)
+      all.insert(all.end(), row.begin(), row.end());
+    int64_t before = std::exchange(past, 0);
+    if (!run(all.data(), before + count, error)) {
+      reset(); // the caches hold neither the old nor the new
+      return false;
+    }
+  }
+  if (past > beyond)
+    rows.clear(); // nobody asks for them any more
+  history = std::move(rows);
+  return true;
+}
+
+/// One call of the decode entry, which appends to the caches.
+bool Session::run(const int64_t *ids, int64_t count, Error &error) {
   invocation.reset();
   InputTensor tensor;
   tensor.name = idsName;

@@ -276,7 +276,7 @@ class Layer:
         wide = self.linear(low, role + "kv_b.", heads * (plain + value_dim), False)
 
         def turn(head, t):
-            return self.rotate(head, options["rope"], t, turned)
+            return self.rotate(head, options["rope"], t, turned, len(rows))
         query, key, value = [], [], []
         for t in range(len(rows)):
             shared = turn(both[t][rank:], t)
@@ -289,22 +289,36 @@ class Layer:
             value.append([e[plain:] for e in each])
         return query, key, value
 
-    def rotate(self, head, rope, position, width):
+    def rotate(self, head, rope, position, width, length):
         channels = self.model.number(rope.get("channels", width))
         half, result = channels // 2, list(head)
+        theta, scaling = rope.get("theta", 10000.0), rope.get("scaling", {})
+        kind, original = scaling.get("type"), scaling.get("original_length")
+        divisors, factor = [1] * half, scaling.get("attention_factor", 1)
+        if kind == "linear":
+            divisors = [scaling["factor"]] * half
+        elif kind == "longrope":
+            divisors = scaling["long_factors" if length > original
+                               else "short_factors"]
+        elif kind == "dynamic":
+            grown = scaling["factor"] * (length / original - 1) + 1
+            theta *= max(grown, 1) ** (channels / (channels - 2))
+        else:
+            assert kind is None, kind
         for i in range(half):
-            angle = position * rope.get("theta", 10000.0) ** (-2 * i / channels)
+            angle = position * theta ** (-2 * i / channels) / divisors[i]
             a, b = ((2 * i, 2 * i + 1) if rope.get("interleaved")
                     else (i, i + half))
             x, y = head[a], head[b]
-            result[a] = x * math.cos(angle) - y * math.sin(angle)
-            result[b] = y * math.cos(angle) + x * math.sin(angle)
+            result[a] = factor * (x * math.cos(angle) - y * math.sin(angle))
+            result[b] = factor * (y * math.cos(angle) + x * math.sin(angle))
         return result
 
     def rotary(self, rows, options):
         width = len(rows[0]) // self.model.number(options.get("heads", 1))
         return [[x for at in range(0, len(row), width) for x in self.rotate(
-                 row[at:at + width], options.get("rope", {}), t, width)]
+                 row[at:at + width], options.get("rope", {}), t, width,
+                 len(rows))]
                 for t, row in enumerate(rows)]
 
     def attention(self, rows, options, role, memory):
@@ -336,9 +350,9 @@ class Layer:
             key = [self.norm(t, norm, role + "k_norm.", kind) for t in key]
         if "rope" in options and "latent" not in options:
             rope = options["rope"]
-            query = [[self.rotate(h, rope, t, dim) for h in token]
+            query = [[self.rotate(h, rope, t, dim, len(query)) for h in token]
                      for t, token in enumerate(query)]
-            key = [[self.rotate(h, rope, t, dim) for h in token]
+            key = [[self.rotate(h, rope, t, dim, len(key)) for h in token]
                    for t, token in enumerate(key)]
         linear = options.get("linear")
         if linear is not None:

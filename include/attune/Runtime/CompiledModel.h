@@ -222,12 +222,16 @@ public:
   int64_t length() const { return past; }
   int64_t capacity() const { return maxLength; }
   /// Forgets everything that was appended.
-  void reset() { past = 0; }
+  void reset() {
+    past = 0;
+    history.clear();
+  }
 
 private:
   Session(CompiledModel &model, const EntryInfo &entry)
       : model(model), invocation(model, entry) {}
   bool bindMemory(Error &error);
+  bool run(const int64_t *ids, int64_t count, Error &error);
 
   /// What decoding reads of the other streams: outputs of the encoder and the
   /// masks it was given.
@@ -251,6 +255,9 @@ private:
   Buffer logitsBuffer;
   ModelMemory spare; ///< as large as the largest cache's layer
   std::string idsName;
+  /// What each row has appended, while the model may want it again
+  /// (EntryInfo::recomputeBeyond).
+  std::vector<std::vector<int64_t>> history;
   unsigned logitsOutput = 0;
   int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;
 };

@@ -64,6 +64,9 @@ struct EntryInfo {
   std::string name;
   unsigned index = 0; ///< into the descriptor's entries
   std::vector<ArgInfo> args;
+  /// What a cache keeps of a sequence that was no longer than this is of no use
+  /// to a longer one; 0: it always is.
+  int64_t recomputeBeyond = 0;
 
   /// The only input that nothing can stand in for and that holds ids [batch,
   /// tokens]; null if there is none or more than one.

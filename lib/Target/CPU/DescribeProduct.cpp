@@ -90,8 +90,12 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
                << " of an entry does not say its kind, name, type or shape";
       arguments.push_back(std::move(*argument));
     }
-    entries.push_back(llvm::json::Object{{"name", func.getSymName()},
-                                         {"args", std::move(arguments)}});
+    llvm::json::Object entry{{"name", func.getSymName()},
+                             {"args", std::move(arguments)}};
+    if (auto length =
+            func->getAttrOfType<IntegerAttr>("attune.recompute_beyond"))
+      entry["recompute_beyond"] = length.getInt();
+    entries.push_back(std::move(entry));
     names.push_back(func.getSymNameAttr());
     func->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                   b.getUnitAttr());
