@@ -550,6 +550,8 @@ void Counter::countLayer(const Layer &layer) {
       countStep(step, tokens());
   } else if (const auto *op = std::get_if<Mamba>(&layer.op)) {
     countMamba("", *op, width);
+  } else if (const auto *op = std::get_if<Extension>(&layer.op)) {
+    part(op->kind).flops += op->flopsPerToken * tokens();
   }
   countWeights(layer); // after the parts are there, in the order they run
   for (const PartStatistics &part : current.parts)

@@ -220,6 +220,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   void describe(func::FuncOp func, ArrayRef<Buffer> buffers,
                 ArrayRef<Slot> slots) {
     SmallVector<std::string> lines, sizes;
+    SmallVector<int64_t> lives;
     for (auto [number, slot] : llvm::enumerate(slots)) {
       std::string bytes = std::to_string(slot.factor);
       for (Value dim : slot.dims)
@@ -228,9 +229,11 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       lines.push_back("slot " + std::to_string(number) + ": " + bytes +
                       " bytes");
       for (const Buffer &buffer : buffers)
-        if (buffer.slot == number)
+        if (buffer.slot == number) {
           lines.push_back("  " + describeShape(buffer.alloc->getResult(0)) +
                           "  " + describePlace(buffer.alloc->getLoc()));
+          lives.append({int64_t(number), buffer.begin, buffer.end});
+        }
     }
     auto attach = [&](StringRef name, ArrayRef<std::string> texts) {
       SmallVector<StringRef> views(texts.begin(), texts.end());
@@ -239,6 +242,9 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     attach("attune.frame", lines);
     // The sizes alone: lib/Analysis/MemoryPlan adds them up.
     attach("attune.slots", sizes);
+    // Slot, first and last operation of each buffer, as the lines have them.
+    func->setAttr("attune.lives",
+                  Builder(func.getContext()).getDenseI64ArrayAttr(lives));
   }
 
   void emit(func::FuncOp func, ArrayRef<Buffer> buffers, ArrayRef<Slot> slots) {

@@ -7,6 +7,7 @@
 
 #include "attune/Driver/Driver.h"
 
+#include "Extensions.h"
 #include "Verbs.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -44,6 +45,8 @@ int attune::runDriver(int argc, char **argv) {
     return int(*code);
   }
   const Options &options = std::get<Options>(parsed);
+  if (!loadPlugins(options, report))
+    return int(ExitCode::BadCommandLine);
   ExitCode code = runVerb(options, report);
   if (options.timing && code == ExitCode::Success)
     report.printTiming();

@@ -1,4 +1,4 @@
-//===- Extensions.h - Passes that others bring ------------------*- C++ -*-===//
+//===- Extensions.h - What others add to the compiler -----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,10 +15,18 @@
 
 namespace attune::driver {
 
-/// Loads the plugins that were asked for and puts their passes where they are
-/// to run. False, once reported, if one cannot be had.
-bool loadExtensions(const Options &options, PipelineOptions &pipeline,
-                    Report &report);
+/// Loads the plugins that were asked for. What they register as they are loaded
+/// is there from then on: passes, kinds of layers, architectures of Hugging
+/// Face, backends. False, once reported, if one cannot be had.
+bool loadPlugins(const Options &options, Report &report);
+
+/// Adds the dialects that loaded plugins bring.
+void registerPluginDialects(mlir::DialectRegistry &registry);
+
+/// Puts the passes that were asked for where they are to run, and the sequences
+/// of a schedule. False, once reported, if that is not possible.
+bool addInsertions(const Options &options, mlir::MLIRContext &context,
+                   PipelineOptions &pipeline, Report &report);
 
 } // namespace attune::driver
 

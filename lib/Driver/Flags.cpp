@@ -362,18 +362,26 @@ ArrayRef<Flag> driver::getFlags() {
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
        "Say what fused, and why the rest did not"},
+      {"remarks", "FILE", compile, applyText<&Options::remarks>,
+       "Write what was fused and tiled, how, and what not and why, into this "
+       "file: LLVM's optimisation records (.yaml), or text"},
       {"check-weights", "", running | compile,
        applySwitch<&Options::checkWeights>,
        "Refuse weights that hold NaN or infinity"},
       {"tap", "NAME", compile | run | import, applyTap,
        "Add an output: a layer's name, hidden_states, or attention weights: "
        "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
-      {"load-pass-plugin", "FILE", compiling, applyMore<&Options::plugins>,
-       "Load passes from this shared library"},
+      {"load-pass-plugin", "FILE", compiling | inspect | import,
+       applyMore<&Options::plugins>,
+       "Load passes, dialects, kinds of layers and importers from this shared "
+       "library"},
       {"insert", "POINT:PASSES", compiling, applyMore<&Options::insertions>,
        "Run these passes too, at after-import, after-fusion, after-optimize, "
        "before-tiling, after-tiling, before-bufferization, "
        "after-bufferization or after-threads"},
+      {"schedule", "FILE", compiling, applyText<&Options::schedule>,
+       "A library of the transform dialect: its sequences run at the points "
+       "that they are named after, as in @before_tiling"},
       {"validate", "", compile, applySwitch<&Options::validate>,
        "Run every function before and after each pass; exit with 3 if one "
        "changes an answer"},

@@ -7,9 +7,11 @@
 
 #include "Lowering.h"
 
+#include "Charts.h"
 #include "Extensions.h"
 #include "Inspect.h"
 #include "OutputFile.h"
+#include "Remarks.h"
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Support/Version.h"
@@ -64,11 +66,18 @@ bool Lowering::dumpModule(llvm::StringRef name) {
 }
 
 bool Lowering::dumpReport() {
+  if (options.stagesDir.empty())
+    return true;
   std::optional<ModelStatistics> statistics;
-  if (source.model)
+  std::optional<MachinePeak> peak;
+  if (source.model) {
     statistics = analyze(*source.model, {});
-  return options.stagesDir.empty() ||
-         dump("report.html", stages.html(options.model, statistics));
+    if (auto probe = MachineProbe::create(options.threads))
+      peak = probe->measure();
+    else
+      llvm::consumeError(probe.takeError());
+  }
+  return dump("report.html", stages.html(options.model, statistics, peak));
 }
 
 /// A module with the weights of `module` and nothing else.
@@ -135,10 +144,10 @@ bool Lowering::runStage(
     code = ExitCode::Mismatch;
     return false;
   }
-  // A model may ask for what cannot be had; IR that Attune made itself and
-  // cannot lower is its own fault.
+  // A model may ask for what cannot be had, and so may passes of others; IR
+  // that Attune made itself and cannot lower is its own fault.
   bool refused = survived && modules.getNumErrors() > errorsBefore &&
-                 (mayRefuse || source.isMlir());
+                 (mayRefuse || source.isMlir() || !pipeline.insertions.empty());
   if (!refused)
     return internalError(name, passes);
   code = ExitCode::BadInput;
@@ -165,7 +174,9 @@ bool Lowering::import(Entries entries) {
   if (options.cuda)
     addGpu(pipeline.target, options.gpu);
 
-  if (!loadExtensions(options, pipeline, report)) {
+  if (!addInsertions(options, modules.getContext(), pipeline, report) ||
+      (!options.remarks.empty() &&
+       !writeRemarks(modules.getContext(), options.remarks, report))) {
     code = ExitCode::BadCommandLine;
     return false;
   }
@@ -173,6 +184,7 @@ bool Lowering::import(Entries entries) {
     ValidationOptions allowed;
     allowed.atol = options.atol;
     allowed.rtol = options.rtol;
+    allowed.warn = true;
     validated = std::make_shared<ValidationResult>();
     validation.emplace(allowed, validated);
   }
@@ -195,8 +207,12 @@ bool Lowering::import(Entries entries) {
     dropEntry("encode");
     dropEntry("decode");
   }
-  return dumpModule("1-imported.mlir") &&
-         (options.stagesDir.empty() || dump("1-graph.dot", makeGraph(*module)));
+  if (options.stagesDir.empty())
+    return true;
+  Graph graph(*module);
+  stages.setGraph(graph.svg());
+  return dumpModule("1-imported.mlir") && dump("1-graph.dot", graph.dot()) &&
+         dump("1-graph.svg", graph.svg());
 }
 
 bool Lowering::optimize() {
@@ -257,9 +273,12 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
 /// Writes down where each function keeps its temporary buffers, which the
 /// planning pass left as an attribute, and takes that off.
 bool Lowering::dumpFrames() {
-  std::string text;
+  std::string text, pictures;
+  if (!options.stagesDir.empty() && source.model)
+    pictures = drawMemory(*module, analyze(*source.model, {}).dims);
   for (auto func : module->getOps<mlir::func::FuncOp>()) {
     func->removeAttr("attune.slots");
+    func->removeAttr("attune.lives");
     auto frame = llvm::dyn_cast_or_null<mlir::ArrayAttr>(
         func->removeAttr("attune.frame"));
     if (!frame)
@@ -268,7 +287,7 @@ bool Lowering::dumpFrames() {
     for (auto line : frame.getAsRange<mlir::StringAttr>())
       text += "  " + line.str() + "\n";
   }
-  stages.setFrames(text);
+  stages.setFrames(text, pictures);
   return dump("4-frames.txt", text);
 }
 

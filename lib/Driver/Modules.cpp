@@ -7,6 +7,8 @@
 
 #include "Modules.h"
 
+#include "Extensions.h"
+
 #include "attune/Import/ImportSpec.h"
 #include "attune/InitAll.h"
 
@@ -28,6 +30,7 @@ static mlir::DialectRegistry makeRegistry() {
   mlir::registerAllExtensions(registry);
   attune::registerAllDialects(registry);
   registerPTXTranslations(registry);
+  registerPluginDialects(registry);
   return registry;
 }
 

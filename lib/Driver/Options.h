@@ -58,12 +58,14 @@ struct Options {
   std::optional<spec::DType> dtype;
   bool fusion = true;
   bool explainFusion = false;
+  std::string remarks;
   bool checkWeights = false;
   bool locations = false;
   std::vector<std::string> taps;
 
   // What others add to the compiler, and whether to trust it.
   std::vector<std::string> plugins, insertions;
+  std::string schedule;
   bool validate = false;
 
   // How it is said.

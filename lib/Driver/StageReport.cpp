@@ -7,7 +7,8 @@
 
 #include "StageReport.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "Charts.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -58,6 +59,7 @@ pre { font: 12px/1.4 monospace; margin: 0; }
 .sides { display: flex; gap: 1rem; }
 .sides > div { flex: 1; overflow: auto; max-height: 80vh;
                border: 1px solid #ccc; padding: .5rem; }
+.graph { overflow: auto; max-height: 80vh; }
 .gone { background: #fdd; } .new { background: #dfd; }
 .bar { display: inline-block; height: .7rem; background: #4a7fb5; }
 </style>
@@ -117,9 +119,19 @@ show();
 </script>
 )";
 
-std::string
-StageReport::html(llvm::StringRef title,
-                  const std::optional<ModelStatistics> &statistics) const {
+/// The sizes that figures are for: ", for batch 1 and seq 1024".
+static std::string assumed(const std::optional<ModelStatistics> &statistics) {
+  std::string text;
+  if (statistics)
+    for (const auto &[name, size] : statistics->dims)
+      text += (text.empty() ? ", for " : " and ") + escape(name) + " " +
+              std::to_string(size);
+  return text;
+}
+
+std::string StageReport::html(llvm::StringRef title,
+                              const std::optional<ModelStatistics> &statistics,
+                              const std::optional<MachinePeak> &peak) const {
   std::string page;
   llvm::raw_string_ostream out(page);
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
@@ -160,12 +172,21 @@ StageReport::html(llvm::StringRef title,
       out << "</td></tr>\n";
     }
     out << "</table>\n";
+    if (peak)
+      out << "<h2>Roofline</h2>\n<p>Layers below the slope wait for memory, "
+             "those below the flat part for arithmetic"
+          << assumed(statistics) << ".</p>\n"
+          << drawRoofline(*statistics, *peak);
   }
   if (!frames.empty())
     out << "<h2>Memory of each function</h2>\n<p>Buffers that share a slot "
            "are never needed at once; they stand in the order of their "
            "lives.</p>\n<pre id=\"frames\">"
         << escape(frames) << "</pre>\n";
+  if (!memory.empty())
+    out << "<p>Over the operations of a function" << assumed(statistics)
+        << ":</p>\n"
+        << memory;
 
   out << "<h2>Operations</h2>\n<table id=\"operations\">\n<tr><th></th>";
   llvm::MapVector<llvm::StringRef, int64_t> all;
@@ -192,6 +213,9 @@ StageReport::html(llvm::StringRef title,
   }
   out << "</table>\n";
 
+  if (!graph.empty())
+    out << "<h2>Graph</h2>\n<div class=\"graph\">" << graph << "</div>\n";
+
   out << "<h2>Side by side</h2>\n<div class=\"sides\"><div><select "
          "id=\"left\"></select><pre id=\"leftText\"></pre></div><div><select "
          "id=\"right\"></select><pre id=\"rightText\"></pre></div></div>\n"
@@ -207,55 +231,4 @@ StageReport::html(llvm::StringRef title,
     json.replace(at, 2, "<\\/");
   out << json << "</script>\n" << script << "</body>\n</html>\n";
   return page;
-}
-
-std::string driver::makeGraph(mlir::ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  out << "digraph model {\n  node [shape=box, fontname=\"sans-serif\"];\n";
-  llvm::DenseMap<mlir::Value, std::string> origins;
-  int number = 0, cluster = 0;
-  for (auto func : module.getOps<mlir::func::FuncOp>()) {
-    out << "  subgraph cluster_" << cluster++ << " {\n    label=\""
-        << func.getName() << "\";\n";
-    auto node = [&](const llvm::Twine &label, const char *style) {
-      std::string id = "n" + std::to_string(number++);
-      out << "    " << id << " [label=\"" << label << '"' << style << "];\n";
-      return id;
-    };
-    for (mlir::BlockArgument argument : func.getArguments())
-      origins[argument] =
-          node("argument " + llvm::Twine(argument.getArgNumber()),
-               ", shape=ellipse");
-    func.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
-      bool shown =
-          op != func && llvm::any_of(op->getOperandTypes(), [](auto t) {
-            return mlir::isa<mlir::ShapedType>(t);
-          });
-      shown |= llvm::any_of(op->getResultTypes(), [](auto t) {
-        return mlir::isa<mlir::ShapedType>(t);
-      });
-      if (op == func || !shown)
-        return;
-      std::string label = op->getName().getStringRef().str();
-      for (llvm::StringRef key : {"weight", "callee"})
-        if (auto symbol = op->getAttrOfType<mlir::SymbolRefAttr>(key))
-          label += "\\n" + symbol.getRootReference().getValue().str();
-      std::string id = node(label, "");
-      for (mlir::Value operand : op->getOperands())
-        if (auto from = origins.find(operand); from != origins.end())
-          out << "    " << from->second << " -> " << id << ";\n";
-      for (mlir::Value result : op->getResults())
-        if (mlir::isa<mlir::ShapedType>(result.getType()))
-          origins[result] = id;
-      for (mlir::Region &region : op->getRegions())
-        for (mlir::Block &block : region)
-          for (mlir::BlockArgument argument : block.getArguments())
-            if (mlir::isa<mlir::ShapedType>(argument.getType()))
-              origins[argument] = id;
-    });
-    out << "  }\n";
-  }
-  out << "}\n";
-  return text;
 }

@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_DRIVER_STAGEREPORT_H
 
 #include "attune/Analysis/ModelStatistics.h"
+#include "attune/Target/CPU/MachineProbe.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -21,16 +22,23 @@
 namespace attune::driver {
 
 /// Collects the stages of `--emit-stages` and writes them as one HTML page that
-/// needs nothing else: time, memory, counts of operations, the layers, what the
-/// frames hold, and any two stages side by side.
+/// needs nothing else: time, memory, counts of operations, the layers below
+/// this machine's roof, what the frames hold and when, the model as a graph,
+/// and any two stages side by side.
 class StageReport {
 public:
   /// A stage whose text was just written to the file `name`.
   void add(llvm::StringRef name, llvm::StringRef text, mlir::ModuleOp module);
-  void setFrames(llvm::StringRef text) { frames = text.str(); }
+  /// What functions keep in their frames, as text and as pictures.
+  void setFrames(llvm::StringRef text, llvm::StringRef pictures) {
+    frames = text.str();
+    memory = pictures.str();
+  }
+  void setGraph(llvm::StringRef picture) { graph = picture.str(); }
 
   std::string html(llvm::StringRef title,
-                   const std::optional<ModelStatistics> &statistics) const;
+                   const std::optional<ModelStatistics> &statistics,
+                   const std::optional<MachinePeak> &peak) const;
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -42,13 +50,9 @@ private:
     int64_t operations = 0;
   };
   std::vector<Stage> stages;
-  std::string frames;
+  std::string frames, memory, graph;
   Clock::time_point last = Clock::now();
 };
-
-/// The functions of a module as a graph in the language of Graphviz: a node for
-/// every operation, an edge for every tensor.
-std::string makeGraph(mlir::ModuleOp module);
 
 } // namespace attune::driver
 

@@ -44,6 +44,9 @@ bool attune::canDecode(const spec::Model &model) {
         std::holds_alternative<spec::Slice>(layer.op) ||
         std::holds_alternative<spec::Concat>(layer.op))
       return false;
+    if (const auto *extension = std::get_if<spec::Extension>(&layer.op))
+      if (!extension->perToken)
+        return false;
     crosses |= getCrossAttention(layer) != nullptr;
     if (const auto *bare = std::get_if<spec::Attention>(&layer.op))
       if (!bare->projections)

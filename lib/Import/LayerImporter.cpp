@@ -778,23 +778,3 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     });
   return x;
 }
-
-Value LayerImporter::build(Value input) {
-  if (const auto *op = std::get_if<spec::Block>(&layer.op))
-    return block(*op, input);
-  if (const auto *op = std::get_if<spec::Norm>(&layer.op))
-    return norm(*op, "", input);
-  if (const auto *op = std::get_if<spec::Linear>(&layer.op))
-    return linear(*op, input, /*matrix=*/Value());
-  if (const auto *op = std::get_if<spec::Function>(&layer.op))
-    return function(*op, input);
-  int64_t width = layer.width ? layer.width : widthOf(input);
-  if (const auto *op = std::get_if<spec::FFN>(&layer.op))
-    return ffn(*op, "", input, width, /*residual=*/Value());
-  if (const auto *op = std::get_if<spec::MoE>(&layer.op))
-    return moe(*op, "", input, width, /*residual=*/Value());
-  if (const auto *op = std::get_if<spec::Mamba>(&layer.op))
-    return mamba(*op, "", input, width, /*residual=*/Value());
-  return attention(std::get<spec::Attention>(layer.op), "", input, width,
-                   /*residual=*/Value());
-}

@@ -221,6 +221,7 @@ private:
                       const std::string &prefix, bool values);
 
   mlir::Value function(const spec::Function &function, mlir::Value input);
+  mlir::Value extension(const spec::Extension &extension, mlir::Value input);
   mlir::Value rotary(const spec::Function &function, mlir::Value input);
 
   /// One weight made of several roles below each other.

@@ -29,13 +29,27 @@ using namespace mlir;
 
 namespace attune {
 
+/// Of plugins.
+static std::vector<Insertion> &registeredInsertions() {
+  static std::vector<Insertion> insertions;
+  return insertions;
+}
+
+void registerInsertion(Insertion insertion) {
+  registeredInsertions().push_back(std::move(insertion));
+}
+
 /// Adds what was asked for at this place.
 static void insert(OpPassManager &pm, const PipelineOptions &options,
                    StringRef point) {
-  for (const Insertion &insertion : options.insertions)
-    if (insertion.point == point &&
-        failed(parsePassPipeline(insertion.passes, pm)))
-      llvm::report_fatal_error("an insertion that was not checked", false);
+  auto add = [&](const std::vector<Insertion> &insertions) {
+    for (const Insertion &insertion : insertions)
+      if (insertion.point == point &&
+          failed(parsePassPipeline(insertion.passes, pm)))
+        llvm::report_fatal_error("an insertion that was not checked", false);
+  };
+  add(registeredInsertions());
+  add(options.insertions);
 }
 
 void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {

@@ -55,7 +55,7 @@ void LayerParser::parse(const Object &object, size_t index) {
     needTokens(*options);
     layer.op = parseMamba(*options);
   } else if (!parseVision(object, layer) && !parseFunction(object, layer) &&
-             !parseSignals(object, layer)) {
+             !parseSignals(object, layer) && !parseExtension(object, layer)) {
     width = std::nullopt; // its options are no object
   }
 

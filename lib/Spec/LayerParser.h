@@ -91,6 +91,7 @@ private:
   void checkModulation(const Object &object, const Block &block);
   Timestep parseTimestep(const Object &object);
   Chunk parseChunk(const Object &object);
+  bool parseExtension(const Object &object, Layer &layer);
   bool parseFunction(const Object &object, Layer &layer);
   Function parseActivation(const Object &object);
   Function parseSoftmax(const Object &object);

@@ -546,6 +546,13 @@ static Json print(const WeightSource &source) {
   return json;
 }
 
+static Json print(const Extension &extension) {
+  Json json = Json::object();
+  for (const auto &[name, option] : extension.options)
+    std::visit([&](const auto &value) { json[name] = value; }, option);
+  return json;
+}
+
 static Json print(const Layer &layer) {
   Json json = Json::object();
   if (const auto *op = std::get_if<Embedding>(&layer.op))
@@ -606,6 +613,8 @@ static Json print(const Layer &layer) {
     json["scan"] = print(*op);
   else if (const auto *op = std::get_if<Mamba>(&layer.op))
     json["mamba"] = print(*op);
+  else if (const auto *op = std::get_if<Extension>(&layer.op))
+    json[op->kind] = print(*op);
   json["name"] = layer.name;
   if (layer.repeat != 1)
     json["repeat"] = layer.repeat;

@@ -7,6 +7,7 @@
 
 #include "SchemaTypes.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attune::spec {
@@ -376,8 +377,9 @@ static const ObjectType &weightSourceType() {
   return type;
 }
 
-static const ObjectType &layerType() {
-  static const ObjectType type{
+/// Plugins add kinds to it.
+static ObjectType &layerType() {
+  static ObjectType type{
       "layer",
       "One layer: its kind with the kind's options, and the keys that every "
       "layer has.",
@@ -531,8 +533,8 @@ const ObjectType &modelType() {
   return type;
 }
 
-const std::vector<const ObjectType *> &objectTypes() {
-  static const std::vector<const ObjectType *> types{
+static std::vector<const ObjectType *> &allObjectTypes() {
+  static std::vector<const ObjectType *> types{
       &normType(),         &qkNormType(),       &layerNormType(),
       &rmsNormType(),      &ropeScalingType(),  &ropeType(),
       &biasType(),         &relativeBiasType(), &attentionType(),
@@ -552,6 +554,21 @@ const std::vector<const ObjectType *> &objectTypes() {
       &layerType(),        &inputType(),        &streamType(),
       &generationType()};
   return types;
+}
+
+const std::vector<const ObjectType *> &objectTypes() {
+  return allObjectTypes();
+}
+
+bool addLayerType(const ObjectType &type) {
+  ObjectType &layer = layerType();
+  std::vector<const ObjectType *> &all = allObjectTypes();
+  if (layer.find(type.name) || objectTypeNamed(type.name))
+    return false;
+  layer.keys.push_back({type.name, object(type), type.doc});
+  layer.exactlyOne.push_back(type.name);
+  all.insert(std::find(all.begin(), all.end(), &layer), &type);
+  return true;
 }
 
 const ObjectType *objectTypeNamed(std::string_view name) {

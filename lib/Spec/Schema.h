@@ -77,6 +77,10 @@ const std::vector<const ObjectType *> &objectTypes();
 
 const ObjectType *objectTypeNamed(std::string_view name);
 
+/// Adds the kind of layer whose key is the type's name; false if that is taken.
+/// `type` must live on.
+bool addLayerType(const ObjectType &type);
+
 /// Values that failed the check; nobody should look at them again.
 using BadValues = std::set<const Value *>;
 

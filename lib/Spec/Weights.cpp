@@ -263,6 +263,8 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
     list.steps(op->steps);
   } else if (const auto *op = std::get_if<Mamba>(&layer.op)) {
     list.mamba("", *op, width);
+  } else if (const auto *op = std::get_if<Extension>(&layer.op)) {
+    list.roles = op->weights;
   }
   return list.roles;
 }

@@ -14,6 +14,8 @@ namespace attune::spec {
 const char *keyOf(const Layer &layer) {
   if (const auto *function = std::get_if<Function>(&layer.op))
     return stringify(function->kind);
+  if (const auto *extension = std::get_if<Extension>(&layer.op))
+    return extension->kind.c_str();
   static constexpr const char *keys[] = {
       "embedding",  "positions",  "block",         "attention",  "ffn",
       "norm",       "linear",     "moe",           "pool",       "class_tokens",
@@ -21,8 +23,8 @@ const char *keyOf(const Layer &layer) {
       "l2_norm",    "similarity", "cross_entropy", "recurrent",  "scan",
       "mamba",      "modulate",   "timestep",      "chunk",      "swap",
       "overlap_add"};
-  // In the order of the variant, whose last kind is the functions.
-  static_assert(std::size(keys) + 1 == std::variant_size_v<decltype(layer.op)>);
+  // In the order of the variant, whose last kinds name themselves.
+  static_assert(std::size(keys) + 2 == std::variant_size_v<decltype(layer.op)>);
   return keys[layer.op.index()];
 }
 

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -125,14 +126,14 @@ struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
     AttentionOp fused = replace(rewriter);
     eraseDead(links, rewriter);
     ++numFused;
-    remark::passed(loc, remarkName()) << describe(fused);
+    remark::passed(loc, remarkName(fused)) << describe(fused);
     if (explainFusion)
       emitRemark(loc) << "fused into attune.attention: " << describe(fused);
   }
 
   LogicalResult leave(Operation *root, Wish wish, const Refusal &refusal) {
     ++numLeft;
-    remark::missed(root->getLoc(), remarkName()) << refusal.reason;
+    remark::missed(root->getLoc(), remarkName(root)) << refusal.reason;
     if (wish == Wish::Required) {
       refusal.attachNote(root->emitError("this attention has to be fused, but ")
                          << refusal.reason);
@@ -158,8 +159,11 @@ struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
     }
   }
 
-  remark::RemarkOpts remarkName() {
-    return remark::RemarkOpts::name("attention").category("attune-fusion");
+  static remark::RemarkOpts remarkName(Operation *op) {
+    auto func = op->getParentOfType<FunctionOpInterface>();
+    return remark::RemarkOpts::name("attention")
+        .category("attune-fusion")
+        .function(func ? func.getName() : StringRef());
   }
 };
 } // namespace

@@ -40,7 +40,8 @@ static const Handlers &allHandlers() {
   return handlers;
 }
 
-Machine::Machine(ModuleOp module) : module(module) {}
+Machine::Machine(ModuleOp module, WeightCache *cache)
+    : module(module), cache(cache) {}
 Machine::~Machine() = default;
 
 bool Machine::fail(Operation *op, Failure why, const llvm::Twine &text) {
@@ -79,9 +80,9 @@ Memory *Machine::owner(const uint8_t *place, int64_t count) const {
   return place + count <= end ? memory : nullptr;
 }
 
-bool Machine::spend(Step &step, int64_t work) {
+bool Machine::spend(Operation *op, int64_t work) {
   budget -= work;
-  return budget >= 0 || fail(step.op, Failure::Budget, "takes too long");
+  return budget >= 0 || fail(op, Failure::Budget, "takes too long");
 }
 
 unsigned Machine::slotOf(Value value) {

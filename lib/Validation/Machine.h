@@ -49,12 +49,19 @@ enum class Failure {
   Budget,      ///< it takes longer than was allowed
 };
 
+/// What weights are made of, for all machines of a module: passes change few.
+struct WeightCache {
+  /// By what the op says of the weight, and its layer.
+  llvm::DenseMap<std::pair<mlir::Attribute, int64_t>, Datum> values;
+  int64_t held = 0; ///< numbers
+};
+
 /// Runs functions of one module, each op as its dialect defines it: floats of a
 /// type are rounded to it after every op, buffers are bytes of their own and
 /// start as NaN. It shares no code with the lowering, which is what it judges.
 class Machine {
 public:
-  explicit Machine(mlir::ModuleOp module);
+  explicit Machine(mlir::ModuleOp module, WeightCache *cache = nullptr);
   ~Machine();
 
   /// Calls a function. Arguments that are memrefs are written to in place.
@@ -80,7 +87,8 @@ public:
     return fail(step.op, Failure::OutOfBounds, message);
   }
   /// Takes `work` from the budget.
-  bool spend(Step &step, int64_t work);
+  bool spend(mlir::Operation *op, int64_t work);
+  bool spend(Step &step, int64_t work) { return spend(step.op, work); }
 
   mlir::ModuleOp getModule() { return module; }
   /// Forgets a failure; `work` may be spent from now on.
@@ -92,7 +100,8 @@ public:
   int64_t budget = 0;
 
   /// The value of one layer of a weight, row-major or in panels as its type
-  /// says, and the bytes of all of them.
+  /// says, and the bytes of all of them. Nothing if there is no such weight, or
+  /// it takes too long to make it up.
   Datum getWeight(llvm::StringRef name, int64_t layer);
   Datum getWeightBytes();
 
@@ -118,6 +127,7 @@ private:
   unsigned slotOf(mlir::Value value);
 
   mlir::ModuleOp module;
+  WeightCache *cache;
   llvm::DenseMap<mlir::Block *, std::unique_ptr<Code>> codes;
   llvm::DenseMap<mlir::Value, unsigned> slots;
   std::vector<Datum> values;

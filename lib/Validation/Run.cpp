@@ -121,14 +121,17 @@ std::optional<Outputs> validation::run(Machine &machine,
   std::vector<Datum> bound;
   for (size_t i = 0; i < roles.size(); ++i) {
     std::optional<Datum> value;
-    if (i < first)
+    if (i < first) {
       value = machine.getWeightBytes();
-    else if (i < first + args.size())
+      if (!value->box)
+        return unknown("has weights that have no place");
+    } else if (i < first + args.size()) {
       value = bind(roles[i].type, args[i - first].value);
-    else if (const Output *model =
-                 findResult(like, roles[i].name, i - first - args.size()))
+    } else if (const Output *model =
+                   findResult(like, roles[i].name, i - first - args.size())) {
       value = bind(roles[i].type, makeArray(model->value.array().shape,
                                             poison(model->element)));
+    }
     if (!value)
       return unknown("takes other arguments than before");
     bound.push_back(std::move(*value));

@@ -45,6 +45,8 @@ attune::parseValidationOptions(llvm::StringRef text,
       bad = value.getAsInteger(10, options.seed);
     } else if (key == "budget") {
       bad = value.getAsInteger(10, options.budget);
+    } else if (key == "total") {
+      bad = value.getAsInteger(10, options.total);
     } else if (key == "lengths") {
       options.lengths.clear();
       llvm::SmallVector<llvm::StringRef> lengths;
@@ -56,7 +58,7 @@ attune::parseValidationOptions(llvm::StringRef text,
     } else {
       return "'" + key.str() +
              "' is no option of validation: atol, rtol, seed, budget, "
-             "lengths=1/7/19 and verbose are";
+             "total, lengths=1/7/19 and verbose are";
     }
     if (bad)
       return "'" + value.str() + "' is no value for '" + key.str() + "'";
@@ -127,6 +129,8 @@ struct Checked {
   Case check;
   std::vector<Argument> args;
   Outputs before;
+  int64_t cost = 0; ///< of its last run
+  bool tooLong = false;
 };
 
 /// A function on its way through the passes.
@@ -154,6 +158,18 @@ public:
 
 private:
   void start(ModuleOp module);
+  bool watch(ModuleOp module, FunctionOpInterface func, std::string &why);
+  void tryWaiting(Pass *pass, ModuleOp module);
+  /// Leaves out inputs until the rest cost no more than the function's share.
+  void thin(StringRef name, Watched &watched);
+  void leaveOut(FunctionOpInterface func, Watched *watched,
+                const llvm::Twine &from, StringRef why);
+  /// What was spent of a machine's budget since its reset to `allowed`.
+  int64_t account(const Machine &machine, int64_t allowed) {
+    int64_t cost = allowed - std::max<int64_t>(machine.budget, 0);
+    left -= cost;
+    return cost;
+  }
   void judge(Pass *pass, ModuleOp module, FunctionOpInterface func,
              Watched &watched);
   bool judgeCase(Pass *pass, ModuleOp module, Machine &machine,
@@ -173,7 +189,11 @@ private:
   std::shared_ptr<ValidationResult> result;
   ModuleOp current;
   Tolerance tolerance{0, 0};
+  WeightCache weights;
+  int64_t left = 0;  ///< of all work
+  int64_t share = 0; ///< of a function for one pass
   llvm::MapVector<StringAttr, Watched> functions;
+  llvm::SetVector<StringAttr> waiting; ///< of ops that are not known
   std::optional<OperationFingerPrint> fingerprint;
 };
 
@@ -192,42 +212,110 @@ static ModuleOp moduleOf(Operation *op) {
   return module ? module : op->getParentOfType<ModuleOp>();
 }
 
+/// Passes that a function goes through on its way to LLVM's dialect, about.
+static constexpr int64_t usualPasses = 50;
+
+void Validation::Watch::leaveOut(FunctionOpInterface func, Watched *watched,
+                                 const llvm::Twine &from, StringRef why) {
+  if (watched)
+    watched->done = true;
+  say("@" + func.getName() + " is not watched" + from + ": " + why);
+  if (options.warn)
+    emitWarning(func.getLoc()) << "@" << func.getName() << " is not validated"
+                               << from.str() << ": " << why;
+}
+
+void Validation::Watch::thin(StringRef name, Watched &watched) {
+  llvm::erase_if(watched.cases,
+                 [](const Checked &checked) { return checked.tooLong; });
+  int64_t cost = 0;
+  for (const Checked &checked : watched.cases)
+    cost += checked.cost;
+  while (watched.cases.size() > 1 && cost > share) {
+    auto most = llvm::max_element(
+        watched.cases, [](auto &a, auto &b) { return a.cost < b.cost; });
+    say("@" + name + " is run no more with " + most->check.name +
+        ", which costs " + Twine(most->cost) + " of " + Twine(share));
+    cost -= most->cost;
+    watched.cases.erase(most);
+  }
+}
+
+bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
+                              std::string &why) {
+  Machine machine(module, &weights);
+  Watched watched(func);
+  why = "takes what cannot be made up";
+  bool unknown = false;
+  // Of cases with one name, the first that the function is defined for.
+  std::string last;
+  for (Case &check : makeCases(func, options)) {
+    if (!watched.cases.empty() && check.name == last)
+      continue;
+    auto args = makeArguments(func, check);
+    if (!args)
+      break;
+    machine.reset(options.budget);
+    auto outputs =
+        run(machine, func, watched.signature, *args, /*like=*/nullptr);
+    int64_t cost = account(machine, options.budget);
+    if (outputs) {
+      last = check.name;
+      watched.cases.push_back(
+          {check, std::move(*args), std::move(*outputs), cost});
+      continue;
+    }
+    why = machine.message;
+    unknown |= machine.failure == Failure::Unsupported;
+    if (unknown)
+      break; // no input changes that
+  }
+  thin(func.getName(), watched);
+  if (watched.cases.empty()) {
+    // A pass may lower what is not known.
+    if (unknown)
+      waiting.insert(func.getNameAttr());
+    return false;
+  }
+  watched.module = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
+  waiting.remove(func.getNameAttr());
+  functions.insert({func.getNameAttr(), std::move(watched)});
+  return true;
+}
+
 void Validation::Watch::start(ModuleOp module) {
   current = module;
   functions.clear();
+  waiting.clear();
   tolerance = findTolerance(module);
   if (options.atol)
     tolerance.atol = *options.atol;
   if (options.rtol)
     tolerance.rtol = *options.rtol;
-  auto copy = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
-  Machine machine(module);
-  for (FunctionOpInterface func : findRoots(module)) {
-    Watched watched(func);
-    watched.module = copy;
-    std::string why = "takes what cannot be made up";
-    // Of cases with one name, the first that the function is defined for.
-    StringRef last;
-    for (Case &check : makeCases(func, options)) {
-      if (!watched.cases.empty() && check.name == last)
-        continue;
-      auto args = makeArguments(func, check);
-      if (!args)
-        break;
-      machine.reset(options.budget);
-      auto outputs =
-          run(machine, func, watched.signature, *args, /*like=*/nullptr);
-      if (!outputs) {
-        why = machine.message;
-        continue;
-      }
-      watched.cases.push_back({check, std::move(*args), std::move(*outputs)});
-      last = watched.cases.back().check.name;
-    }
-    if (watched.cases.empty())
-      say("@" + func.getName() + " is not watched: " + why);
-    else
-      functions.insert({func.getNameAttr(), std::move(watched)});
+  llvm::SmallVector<FunctionOpInterface> roots = findRoots(module);
+  left = options.total;
+  share =
+      options.total / usualPasses / std::max<int64_t>(int64_t(roots.size()), 1);
+  for (FunctionOpInterface func : roots) {
+    std::string why;
+    if (!watch(module, func, why))
+      leaveOut(func, nullptr,
+               waiting.contains(func.getNameAttr())
+                   ? " before a pass changes what it is made of"
+                   : "",
+               why);
+  }
+}
+
+/// Functions that could not be run before.
+void Validation::Watch::tryWaiting(Pass *pass, ModuleOp module) {
+  auto names = waiting.takeVector();
+  for (StringAttr name : names) {
+    auto func =
+        dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
+    std::string why;
+    if (func && !func.isExternal() && left > 0 && watch(module, func, why))
+      say("@" + func.getName() + " is watched from " + nameOf(pass) + " on");
   }
 }
 
@@ -257,18 +345,36 @@ void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
       continue;
     judge(pass, module, func, watched);
   }
+  tryWaiting(pass, module);
 }
 
 void Validation::Watch::judge(Pass *pass, ModuleOp module,
                               FunctionOpInterface func, Watched &watched) {
-  Machine machine(module);
+  // Layouts that are gone are not needed again.
+  if (weights.held > 2 * options.budget)
+    weights = WeightCache();
+  Machine machine(module, &weights);
   bool judged = true;
+  std::string why;
   for (Checked &checked : watched.cases) {
-    judged &= judgeCase(pass, module, machine, func, watched, checked);
+    bool answered = judgeCase(pass, module, machine, func, watched, checked);
     if (watched.done)
       return;
+    judged &= answered || checked.tooLong;
+    if (!answered)
+      why = machine.message;
   }
+  thin(func.getName(), watched);
+  std::string from = " from '" + nameOf(pass) + "' on";
+  if (watched.cases.empty())
+    return leaveOut(func, &watched, from, why);
+  if (left < 0)
+    return leaveOut(func, &watched, from, "all that it may cost is spent");
   if (!judged) {
+    if (watched.unjudged.empty() && options.warn)
+      emitWarning(func.getLoc())
+          << "@" << func.getName() << " is not validated after '"
+          << nameOf(pass) << "': " << why;
     watched.unjudged.push_back(nameOf(pass));
     return;
   }
@@ -286,7 +392,9 @@ bool Validation::Watch::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
   machine.reset(4 * options.budget);
   auto outputs =
       run(machine, func, watched.signature, checked.args, &checked.before);
+  checked.cost = account(machine, 4 * options.budget);
   if (!outputs) {
+    checked.tooLong = machine.failure == Failure::Budget;
     if (machine.failure == Failure::Illegal ||
         machine.failure == Failure::OutOfBounds) {
       report(pass, module, func, watched, checked, machine.message,
@@ -315,7 +423,7 @@ std::optional<Outputs> Validation::Watch::moved(const Watched &watched,
                                                 const Checked &checked,
                                                 StringRef name) {
   auto before = watched.module->get().lookupSymbol<FunctionOpInterface>(name);
-  Machine machine(watched.module->get());
+  Machine machine(watched.module->get(), &weights);
   machine.reset(4 * options.budget);
   double step = tolerance.rtol > 1e-3 ? 1e-3 : 1e-6;
   return run(machine, before, watched.signature, disturb(checked.args, step),

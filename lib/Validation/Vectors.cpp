@@ -386,6 +386,19 @@ static bool runInterleave(Step &step) {
   return true;
 }
 
+static bool runDeinterleave(Step &step) {
+  const Array &from = step.in[0].array();
+  Shape shape = from.shape;
+  shape.back() /= 2;
+  for (size_t half = 0; half < 2; ++half) {
+    Datum result = makeArray(shape, whole(0));
+    for (auto [i, value] : llvm::enumerate(result.array().data))
+      value = from.data[2 * i + half];
+    step.give(result);
+  }
+  return true;
+}
+
 static bool runStep(Step &step) {
   Datum result = makeResult(step, whole(0));
   for (auto [i, value] : llvm::enumerate(result.array().data))
@@ -551,6 +564,7 @@ void validation::addVector(Handlers &handlers) {
              {"to_elements", runToElements},
              {"transpose", runTranspose},
              {"interleave", runInterleave},
+             {"deinterleave", runDeinterleave},
              {"step", runStep},
              {"constant_mask", runConstantMask},
              {"create_mask", runCreateMask},

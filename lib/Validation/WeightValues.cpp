@@ -75,7 +75,16 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
   auto weight = module.lookupSymbol<WeightOp>(name);
   if (!weight || layer < 0 || layer >= weight.getNumLayers())
     return {};
-  known = makeReals(weight.getLayerType().getShape());
+  llvm::ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  Datum *shared = nullptr;
+  if (cache) {
+    shared = &cache->values[{weight->getAttrDictionary(), layer}];
+    if (shared->box)
+      return known = *shared;
+  }
+  if (!spend(weight, volume(shape)))
+    return {};
+  known = makeReals(shape);
   int64_t parts = weight.getNumParts();
   int64_t each = int64_t(known.array().data.size()) / parts;
   for (int64_t part = 0; part < parts; ++part)
@@ -83,6 +92,10 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
         weight,
         Noise::mix(identify(weight) + uint64_t(layer) * 8191 + uint64_t(part)),
         &known.array().data[part * each]);
+  if (shared) {
+    *shared = known;
+    cache->held += volume(shape);
+  }
   return known;
 }
 
@@ -93,18 +106,22 @@ Datum Machine::getWeightBytes() {
   if (failed(layout))
     return {};
   Type byte = IntegerType::get(module.getContext(), 8);
-  weightBytes = allocate(byte, {layout->totalBytes});
+  if (!spend(module, layout->totalBytes / 4))
+    return {};
+  Datum bytes = allocate(byte, {layout->totalBytes});
   for (auto weight : module.getOps<WeightOp>()) {
     const WeightPlace *place = layout->lookup(weight.getSymName());
     Type element = weight.getTensorType().getElementType();
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
       Datum values = getWeight(weight.getSymName(), layer);
-      uint8_t *to = weightBytes.view().base + place->getLayerOffset(layer);
+      if (!values.box)
+        return {};
+      uint8_t *to = bytes.view().base + place->getLayerOffset(layer);
       for (Scalar value : values.array().data) {
         storeScalar(element, to, value);
         to += bytesOf(element);
       }
     }
   }
-  return weightBytes;
+  return weightBytes = bytes;
 }

@@ -21,12 +21,13 @@ using namespace attune;
 /// Defined in RegisterUpstream.cpp.
 void registerUpstream(mlir::DialectRegistry &registry);
 
-static llvm::cl::opt<std::string> validate(
-    "attune-validate", llvm::cl::ValueOptional, llvm::cl::init("no"),
-    llvm::cl::desc(
-        "Run functions before and after each pass and report the "
-        "first pass that changes an answer; the exit code is 3 then"),
-    llvm::cl::value_desc("atol=,rtol=,seed=,budget=,lengths=1/7/19,verbose"));
+static llvm::cl::opt<std::string>
+    validate("attune-validate", llvm::cl::ValueOptional, llvm::cl::init("no"),
+             llvm::cl::desc(
+                 "Run functions before and after each pass and report the "
+                 "first pass that changes an answer; the exit code is 3 then"),
+             llvm::cl::value_desc(
+                 "atol=,rtol=,seed=,budget=,total=,lengths=1/7/19,verbose"));
 
 static int fail(const llvm::Twine &message, int code) {
   llvm::errs() << "attune-opt: " << message << '\n';

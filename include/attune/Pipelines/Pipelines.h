@@ -39,6 +39,11 @@ llvm::ArrayRef<llvm::StringRef> getInsertionPoints();
 std::optional<Insertion> parseInsertion(llvm::StringRef text,
                                         std::string &problem);
 
+/// Has passes run at a point of every pipeline that is built from here on,
+/// ahead of the insertions of its options: what plugins call whose ops need
+/// lowering.
+void registerInsertion(Insertion insertion);
+
 struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not

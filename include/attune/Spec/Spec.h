@@ -540,6 +540,28 @@ struct SwapChunks {};
 /// The sum of all chunks where they overlap: the tokens that `chunk` cut.
 struct OverlapAdd {};
 
+/// A weight that a layer needs: its role and its shape as the op wants it,
+/// [rows, columns] or, with `columns` 0, a vector.
+struct WeightRole {
+  std::string role;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t parts = 1; ///< `{e}` in the role counts to this
+};
+
+/// A layer of a kind that a plugin brought (attune/Spec/LayerKind.h).
+struct Extension {
+  std::string kind; ///< its key
+  /// What the description says of it, integers evaluated. Options that it
+  /// leaves out are absent.
+  std::map<std::string, std::variant<int64_t, double, bool, std::string>>
+      options;
+  std::vector<WeightRole> weights;
+  double flopsPerToken = 0; ///< for statistics
+  bool perToken = true;     ///< reads no other tokens
+  SourceLocation location;
+};
+
 /// One entry of "layers". `{i}` in `name` and in the tensors of `weights` is
 /// replaced by the number of the repeat: `first`, `first + 1`, ... A layer of a
 /// file that gives no name is called "layers.<index>"
@@ -552,7 +574,7 @@ struct Layer {
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
                Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, Add, L2Norm,
                Similarity, CrossEntropy, Recurrent, Scan, Mamba, Modulate,
-               Timestep, Chunk, SwapChunks, OverlapAdd, Function>
+               Timestep, Chunk, SwapChunks, OverlapAdd, Extension, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -604,15 +626,6 @@ struct Model {
   int64_t context = 0;      ///< longest sequence; 0: unlimited
   Generation generation;
   std::shared_ptr<const SourceFile> file;
-};
-
-/// A weight that a layer needs: its role and its shape as the op wants it,
-/// [rows, columns] or, with `columns` 0, a vector.
-struct WeightRole {
-  std::string role;
-  int64_t rows = 0;
-  int64_t columns = 0;
-  int64_t parts = 1; ///< `{e}` in the role counts to this
 };
 
 /// Every weight of one repeat of `layer`, in a fixed order. A tied linear layer

@@ -28,8 +28,13 @@ struct ValidationOptions {
   uint64_t seed = 1;
   /// Work for one function on one input; what takes more is left out.
   int64_t budget = 20000000;
+  /// Work for everything, about four minutes. Each function has a share for
+  /// each pass, and as many inputs as fit into that.
+  int64_t total = 2000000000;
   /// Lengths of open sizes.
   std::vector<int64_t> lengths{1, 7, 19};
+  /// Warns of functions and passes that are left out.
+  bool warn = false;
   /// Says on stderr what was run and what could not be.
   bool verbose = false;
 };

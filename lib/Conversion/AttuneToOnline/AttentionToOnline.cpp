@@ -14,6 +14,7 @@
 #include "Attune/AttuneDialect.h"
 #include "attune/Conversion/KernelBuilder.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Conversion/Schedule.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -86,25 +87,33 @@ class Tiling {
 public:
   Tiling(AttentionOp op, PatternRewriter &rewriter, int64_t queryBlock,
          int64_t keyBlock)
-      : op(op), k(rewriter, op.getLoc()), keyBlock(keyBlock),
+      : op(op), k(rewriter, op.getLoc()),
+        keyBlock(scheduled(op, "attune.key_block", keyBlock)),
         query(op.getQuery()), key(op.getKey()), value(op.getValue()) {
     int64_t kvHeads = tensorType(key).getDimSize(1);
     sharing = group = tensorType(query).getDimSize(1) / kvHeads;
     // Heads that see different blocks cannot walk the keys together.
     if (op.getBlocks() && tensorType(op.getBlocks()).getDimSize(1) != 1)
       group = 1;
+    queryBlock = scheduled(op, "attune.query_block", queryBlock);
     tileQueries = std::max<int64_t>(1, queryBlock / group);
     if (int64_t known = tensorType(query).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
       tileQueries = std::min(tileQueries, known);
     if (int64_t known = tensorType(key).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
-      this->keyBlock = std::min(keyBlock, known);
+      this->keyBlock = std::min(this->keyBlock, known);
     // A tile lies in one block of the mask.
     if (auto sizes = op.getBlockSizes()) {
       tileQueries = largestDivisor((*sizes)[0], tileQueries);
       this->keyBlock = largestDivisor((*sizes)[1], this->keyBlock);
     }
+    remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
+        << remark::add("tiles of {0} queries of {1} heads, {2} keys at a time",
+                       tileQueries, group, this->keyBlock)
+        << remark::metric("Queries", tileQueries)
+        << remark::metric("Heads", group)
+        << remark::metric("Keys", this->keyBlock);
   }
 
   ValueRange run() {
@@ -255,6 +264,8 @@ private:
           slopes, firstQuery, first, numQueries, numKeys, carried[0],
           carried[1], carried[2], op.getScaleAttr(), op.getCausalAttr(),
           op.getWindowAttr(), op.getSoftcapAttr());
+      if (Attribute rows = op->getDiscardableAttr("attune.tile_rows"))
+        step->setAttr("attune.tile_rows", rows);
       return KernelBuilder::Values(step.getResults());
     };
     auto foldPresent = [&](KernelBuilder &k, Value first, ValueRange carried) {
@@ -331,6 +342,8 @@ struct ConvertAttuneAttentionToOnline final
       getOperation().emitError("query-block and key-block must be positive");
       return signalPassFailure();
     }
+    if (failed(checkSchedule(getOperation())))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     patterns.add<TileAttention>(&getContext(), queryBlock, keyBlock);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

@@ -25,6 +25,8 @@
 
 #include "StepKernel.h"
 
+#include "attune/Conversion/Schedule.h"
+
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <cmath>
@@ -439,8 +441,9 @@ struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
     auto keys = upperBound(op.getKey(), 2);
     if (!queries || !keys)
       return rewriter.notifyMatchFailure(op, "the tile has no upper bound");
-    rewriter.replaceOp(op,
-                       StepKernel(op, tile, *queries, *keys).emit(rewriter));
+    AttentionTile own = tile;
+    own.rows = scheduled(op, "attune.tile_rows", tile.rows);
+    rewriter.replaceOp(op, StepKernel(op, own, *queries, *keys).emit(rewriter));
     return success();
   }
   AttentionTile tile;

@@ -8,6 +8,7 @@
 #include "Patterns.h"
 
 #include "attune/Conversion/Passes.h"
+#include "attune/Conversion/Schedule.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -29,6 +30,8 @@ struct ConvertAttuneToVector final
       getOperation().emitError("lanes, rows and panel-bytes must be positive");
       return signalPassFailure();
     }
+    if (failed(checkSchedule(getOperation())))
+      return signalPassFailure();
     VectorLowering lowering{lanes, rows, panelBytes, tilesInParallel};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);

@@ -12,6 +12,8 @@
 
 #include "PanelProduct.h"
 
+#include "attune/Conversion/Schedule.h"
+
 using namespace mlir;
 
 namespace attune {
@@ -52,9 +54,19 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                                               resultType.getElementType());
 
     Value numRows = countRows(k, op.getInput());
+    LowerLinear own = *this;
+    own.lowering.rows = scheduled(op, "attune.tile_rows", lowering.rows);
+    own.lowering.panelBytes =
+        scheduled(op, "attune.panel_bytes", lowering.panelBytes);
+    remark::analysis(op.getLoc(), tilingRemark(op, "linear"))
+        << remark::add("tiles of {0} rows by {1} columns over sums of {2}",
+                       own.lowering.rows, product.lanes(), product.depth())
+        << remark::metric("Rows", own.lowering.rows)
+        << remark::metric("Columns", product.lanes())
+        << remark::metric("Depth", product.depth());
     Value rows = lowering.tilesInParallel
-                     ? byTiles(k, product, input, numRows, dest)
-                     : byPanels(k, product, numRows, dest);
+                     ? own.byTiles(k, product, input, numRows, dest)
+                     : own.byPanels(k, product, numRows, dest);
     rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
     return success();
   }

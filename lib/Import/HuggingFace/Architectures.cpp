@@ -25,8 +25,8 @@ static std::vector<ModelClass> robertaClasses(const char *name) {
   return classes;
 }
 
-const std::vector<Architecture> &architectures() {
-  static const std::vector<Architecture> all = {
+static std::vector<Architecture> &allArchitectures() {
+  static std::vector<Architecture> all = {
       {"albert",
        {{"AlbertModel", Head::None},
         {"AlbertForPreTraining", Head::Other},
@@ -227,6 +227,16 @@ const std::vector<Architecture> &architectures() {
       {"xlm-roberta", robertaClasses("XLMRoberta"), importRoberta},
   };
   return all;
+}
+
+const std::vector<Architecture> &architectures() { return allArchitectures(); }
+
+bool registerArchitecture(const Architecture &architecture) {
+  for (const Architecture &known : architectures())
+    if (std::string(known.modelType) == architecture.modelType)
+      return false;
+  allArchitectures().push_back(architecture);
+  return true;
 }
 
 } // namespace attune::hf

@@ -8,40 +8,12 @@
 #ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_ARCHITECTURES_H
 #define ATTUNE_LIB_IMPORT_HUGGINGFACE_ARCHITECTURES_H
 
-#include "Config.h"
+#include "attune/Import/HuggingFace/Architecture.h"
 
 namespace attune::hf {
 
-/// What follows the network in a class of "architectures".
-enum class Head {
-  None,          ///< the bare network
-  LanguageModel, ///< scores over the vocabulary
-  Score,         ///< scores of labels, by the last token of a decoder
-  Other,         ///< another one, which the importer knows by the class's name
-};
-
-/// A class name that "architectures" may hold.
-struct ModelClass {
-  const char *name;
-  Head head;
-};
-
-/// An architecture: reads its keys and builds name and streams. An importer
-/// whose model reads other things than `input_ids`, or gives other things than
-/// the last layer as `logits` or `last_hidden_state`, fills inputs (and each
-/// stream's `input`) and outputs, too. Dtype, generation and common keys are
-/// the caller's business.
-struct Architecture {
-  const char *modelType;
-  /// The first one is meant where "architectures" is absent.
-  std::vector<ModelClass> classes;
-  std::optional<spec::Model> (*import)(ImportContext &context);
-  /// Has an encoder and a decoder; `import` may set token ids of generation
-  /// that hold where no file names any.
-  bool encoderDecoder = false;
-};
-
-/// In alphabetical order; a new architecture is added to Architectures.cpp.
+/// In alphabetical order, then those of plugins; a new architecture is added to
+/// Architectures.cpp.
 const std::vector<Architecture> &architectures();
 
 std::optional<spec::Model> importAlbert(ImportContext &context);

@@ -11,7 +11,7 @@
 #include "Architectures.h"
 #include "EncoderBuilder.h"
 #include "EncoderDecoder.h"
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <cmath>
 

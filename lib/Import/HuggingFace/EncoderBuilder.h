@@ -9,7 +9,7 @@
 #define ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERBUILDER_H
 
 #include "Architectures.h"
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 namespace attune::hf {
 

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERDECODER_H
 #define ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERDECODER_H
 
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 namespace attune::hf {
 

@@ -7,7 +7,7 @@
 
 #include "Architectures.h"
 #include "Rope.h"
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <cmath>
 

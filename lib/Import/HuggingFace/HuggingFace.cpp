@@ -8,7 +8,7 @@
 #include "attune/Import/HuggingFace.h"
 
 #include "Architectures.h"
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <filesystem>
 

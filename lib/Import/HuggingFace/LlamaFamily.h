@@ -10,7 +10,7 @@
 
 #include "Architectures.h"
 #include "Rope.h"
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 namespace attune::hf {
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Architectures.h"
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <cmath>
 

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_ROPE_H
 #define ATTUNE_LIB_IMPORT_HUGGINGFACE_ROPE_H
 
-#include "Config.h"
+#include "attune/Import/HuggingFace/Config.h"
 
 namespace attune::hf {
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_CONFIG_H
-#define ATTUNE_LIB_IMPORT_HUGGINGFACE_CONFIG_H
+#ifndef ATTUNE_IMPORT_HUGGINGFACE_CONFIG_H
+#define ATTUNE_IMPORT_HUGGINGFACE_CONFIG_H
 
 #include "attune/Import/Checkpoint.h"
 #include "attune/Spec/Json.h"
@@ -126,4 +126,4 @@ void ignoreCommonKeys(Config &config);
 
 } // namespace attune::hf
 
-#endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_CONFIG_H
+#endif // ATTUNE_IMPORT_HUGGINGFACE_CONFIG_H

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_STREAMBUILDER_H
-#define ATTUNE_LIB_IMPORT_HUGGINGFACE_STREAMBUILDER_H
+#ifndef ATTUNE_IMPORT_HUGGINGFACE_STREAMBUILDER_H
+#define ATTUNE_IMPORT_HUGGINGFACE_STREAMBUILDER_H
 
-#include "Config.h"
+#include "attune/Import/HuggingFace/Config.h"
 
 /// What the importers of all architectures share: layers one after the other,
 /// and tables that say under which names a checkpoint keeps their weights.
@@ -89,4 +89,4 @@ private:
 
 } // namespace attune::hf
 
-#endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_STREAMBUILDER_H
+#endif // ATTUNE_IMPORT_HUGGINGFACE_STREAMBUILDER_H

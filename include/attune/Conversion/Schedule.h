@@ -1,0 +1,62 @@
+//===- Schedule.h - Numbers that a schedule gives an op ---------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CONVERSION_SCHEDULE_H
+#define ATTUNE_CONVERSION_SCHEDULE_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+/// Sizes of tiles are the target's, unless an attribute of the op says
+/// otherwise, such as transform.annotate leaves it: `attune.query_block`,
+/// `attune.key_block` and `attune.tile_rows` of attune.attention,
+/// `attune.tile_rows` and `attune.panel_bytes` of attune.linear. They change
+/// speed and nothing else.
+namespace attune {
+
+inline constexpr llvm::StringLiteral scheduleNames[] = {
+    "attune.query_block", "attune.key_block", "attune.tile_rows",
+    "attune.panel_bytes"};
+
+/// A number of the schedule, or what the target says.
+inline int64_t scheduled(mlir::Operation *op, llvm::StringRef name,
+                         int64_t fallback) {
+  auto number = op->getAttrOfType<mlir::IntegerAttr>(name);
+  return number ? number.getInt() : fallback;
+}
+
+/// Reports numbers that no loop can have.
+inline mlir::LogicalResult checkSchedule(mlir::Operation *root) {
+  auto result = root->walk([](mlir::Operation *op) {
+    for (llvm::StringRef name : scheduleNames) {
+      mlir::Attribute attribute = op->getDiscardableAttr(name);
+      auto number = llvm::dyn_cast_or_null<mlir::IntegerAttr>(attribute);
+      if (!attribute || (number && number.getInt() > 0))
+        continue;
+      op->emitError("'") << name << "' must be a positive integer, got "
+                         << attribute;
+      return mlir::WalkResult::interrupt();
+    }
+    return mlir::WalkResult::advance();
+  });
+  return mlir::failure(result.wasInterrupted());
+}
+
+/// How a remark about sizes is called.
+inline mlir::remark::RemarkOpts tilingRemark(mlir::Operation *op,
+                                             llvm::StringRef what) {
+  auto func = op->getParentOfType<mlir::FunctionOpInterface>();
+  return mlir::remark::RemarkOpts::name(what)
+      .category("attune-tiling")
+      .function(func ? func.getName() : llvm::StringRef());
+}
+
+} // namespace attune
+
+#endif // ATTUNE_CONVERSION_SCHEDULE_H
