@@ -132,7 +132,6 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createHoistBuffers());
   pm.addPass(createPlanFrames());
   if (options.target.gpu.empty()) {
-    pm.addPass(createPrefetchPanels());
     pm.addPass(createDistributeThreads());
   } else {
     pm.addPass(createLoopsToKernels());

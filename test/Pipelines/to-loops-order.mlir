@@ -13,7 +13,6 @@
 // CHECK: convert-linalg-to-parallel-loops
 // CHECK: attune-hoist-buffers
 // CHECK: attune-plan-frames
-// CHECK: attune-prefetch-panels
 // CHECK: attune-distribute-threads
 // CHECK: canonicalize
 // CHECK: loop-invariant-code-motion

@@ -93,23 +93,6 @@ def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
   ];
 }
 
-def PrefetchPanels : Pass<"attune-prefetch-panels", "::mlir::ModuleOp"> {
-  let summary = "Fetch the next panel of an expert while one is used";
-  let description = [{
-    Needs: bufferized code whose loops over the depth of a panel, where its rows
-    come from memory rather than a cache, are marked `attune.prefetch`.
-    Gives: a memref.prefetch of the panel after, row by row. A mixture of many
-    experts reads each of its weights once, for a few tokens: the first tile of
-    rows would wait for memory, the others leave it idle.
-    Keeps: values.
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect"];
-  let statistics = [
-    Statistic<"numPrefetches", "num-prefetches", "Loops that fetch ahead">,
-  ];
-}
-
 def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
   let summary = "Lay temporary buffers out in one frame per function";
   let description = [{

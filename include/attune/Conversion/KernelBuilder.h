@@ -55,6 +55,9 @@ public:
   /// type); only the first `valid` lanes if given.
   mlir::Value store(mlir::Value vector, mlir::Value tensor,
                     mlir::ValueRange indices, mlir::Value valid = {});
+  /// Brings the line of memory that holds an element into the second-level
+  /// cache. The last index counts through all dimensions that are left.
+  void prefetch(mlir::Value tensor, mlir::ValueRange indices);
   mlir::Value fma(mlir::Value lhs, mlir::Value rhs, mlir::Value acc);
 
   // Loops. Bodies get a builder positioned inside, the induction variable and

@@ -45,6 +45,10 @@ Value remainder(KernelBuilder &k, Value number, int64_t by) {
                        .getResult();
 }
 
+/// Threads take the columns of a mixture in about so many shares: enough for
+/// every thread, and each long enough to keep a task's rows in the cache.
+constexpr int64_t kColumnShares = 16;
+
 /// The order of work of a mixture, as one tensor of numbers.
 struct Schedule {
   Value numbers;  ///< what follows, one after the other
@@ -221,33 +225,36 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
   using RowReader = function_ref<Element(KernelBuilder &, Value place)>;
   using RowScale = function_ref<Value(KernelBuilder &, Value place)>;
 
-  /// [slots, width]: every task's rows against its expert's panels, parallel
-  /// over tasks and panels.
+  /// [slots, width]: every task's rows against its expert's panels. Threads
+  /// share the columns rather than the tasks, which are of different sizes.
   Value perTask(KernelBuilder &k, const Schedule &schedule,
                 const PanelProduct &product, RowReader input,
                 RowScale scale = nullptr) const {
-    int64_t group = product.panelsPerStep(lowering);
+    // The panels in use and those that come next share the cache.
+    int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
+    int64_t share = group;
+    if (!lowering.tilesInParallel)
+      share *= std::max<int64_t>(1, product.panels() / (kColumnShares * group));
     Value dest = tensor::EmptyOp::create(
         k.b, k.loc,
         {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
         k.b.getF32Type());
     return k.forallTiles(
-        {schedule.numTasks(k),
-         k.b.getIndexAttr((product.panels() + group - 1) / group)},
+        {k.b.getIndexAttr((product.panels() + share - 1) / share),
+         schedule.numTasks(k)},
         dest,
         [&](KernelBuilder &k, ValueRange ivs) {
-          PanelProduct::Step step = product.step(k, ivs[1], group);
+          PanelProduct::Step step = product.step(k, ivs[0], share);
           return KernelBuilder::Tile{
-              {schedule.taskField(k, ivs[0], 1), step.firstColumn},
-              {getAsOpFoldResult(schedule.taskField(k, ivs[0], 2)),
+              {schedule.taskField(k, ivs[1], 1), step.firstColumn},
+              {getAsOpFoldResult(schedule.taskField(k, ivs[1], 2)),
                step.columns}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-          PanelProduct::Step step = product.step(k, ivs[1], group);
-          Value begin = schedule.taskField(k, ivs[0], 1);
+          PanelProduct::Step step = product.step(k, ivs[0], share);
+          Value begin = schedule.taskField(k, ivs[1], 1);
           PanelProduct mine = product;
-          mine.prefetch = true;
-          mine.part = schedule.taskField(k, ivs[0], 0);
+          mine.part = schedule.taskField(k, ivs[1], 0);
           mine.input = [&](KernelBuilder &k, Value row) {
             return input(k, k.add(begin, row));
           };
@@ -255,9 +262,29 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
             mine.rowScale = [&](KernelBuilder &k, Value row) {
               return scale(k, k.add(begin, row));
             };
-          return mine.allRows(k, lowering.rows,
-                              schedule.taskField(k, ivs[0], 2), step.firstPanel,
-                              step.count, tile);
+          Value rows = schedule.taskField(k, ivs[1], 2);
+          // After a task's columns come those of the next task's expert.
+          Value last = k.sub(schedule.numTasks(k), k.index(1));
+          Value nextTask = k.min(k.add(ivs[1], k.index(1)), last);
+          Value nextPart = schedule.taskField(k, nextTask, 0);
+          return k.forLoop(
+              k.index(0), step.count, group, tile,
+              [&](KernelBuilder &k, Value first, ValueRange carried) {
+                Value after = k.add(first, k.index(group));
+                Value more = arith::CmpIOp::create(
+                    k.b, k.loc, arith::CmpIPredicate::slt, after, step.count);
+                auto choose = [&](Value yes, Value no) -> Value {
+                  return arith::SelectOp::create(k.b, k.loc, more, yes, no);
+                };
+                if (!lowering.tilesInParallel)
+                  mine.ahead = PanelProduct::Ahead{
+                      choose(mine.part, nextPart),
+                      k.add(step.firstPanel, choose(after, k.index(0)))};
+                Value count = k.min(k.index(group), k.sub(step.count, first));
+                return KernelBuilder::Values{mine.allRows(
+                    k, lowering.rows, rows, k.add(step.firstPanel, first),
+                    count, k.mul(first, product.lanes()), carried[0])};
+              })[0];
         });
   }
 
@@ -337,7 +364,7 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
             };
           };
           return mine.allRows(k, lowering.rows, tokens, step.firstPanel,
-                              step.count, tile);
+                              step.count, k.index(0), tile);
         });
     if (result.getType() != type)
       result = tensor::CastOp::create(k.b, k.loc, type, result);

@@ -86,7 +86,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           PanelProduct::Step step = product.step(k, ivs[0], group);
           return product.allRows(k, lowering.rows, numRows, step.firstPanel,
-                                 step.count, tile);
+                                 step.count, k.index(0), tile);
         });
   }
 
@@ -119,7 +119,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
             };
           };
           return here.allRows(k, height, rowsFrom(k, first), step.firstPanel,
-                              step.count, tile);
+                              step.count, k.index(0), tile);
         });
   }
 

@@ -89,13 +89,14 @@ PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,
 }
 
 Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
-                            Value firstPanel, Value count, Value tile) const {
+                            Value firstPanel, Value count, Value column,
+                            Value tile) const {
   auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
     return k.forLoop(k.index(0), count, 1, tile,
                      [&](KernelBuilder &k, Value i, ValueRange carried) {
-                       return KernelBuilder::Values{
-                           onePanel(k, rows, row, k.add(firstPanel, i),
-                                    k.mul(i, lanes()), carried[0])};
+                       return KernelBuilder::Values{onePanel(
+                           k, rows, row, numRows, firstPanel, i,
+                           k.add(column, k.mul(i, lanes())), carried[0])};
                      })[0];
   };
   auto known = getConstantIntValue(numRows);
@@ -161,35 +162,100 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
   return k.forLoop(k.index(0), tiles, 1, tile, tail)[0];
 }
 
-/// `rows` rows from `row` against one panel; writes columns [column, +R) of the
-/// tile.
+/// Steps of the sum over K between two fetches.
+static constexpr int64_t kFetchSteps = 4;
+
+namespace {
+/// A tile's share of fetching a panel: a little every few steps of the sum, so
+/// that a product draws evenly on memory, whichever tile uses a panel first.
+struct Fetches {
+  /// For `rows` of `numRows` rows, from `row`.
+  Fetches(KernelBuilder &k, Value weight, int64_t rows, Value row,
+          Value numRows) {
+    RankedTensorType type = typeOf(weight);
+    int64_t depth = type.getShape().drop_back().back(),
+            lanes = type.getShape().back(), turns = depth / kFetchSteps;
+    line = 64 * 8 / type.getElementTypeBitWidth();
+    // As many as one tile alone needs. Among several, what is fetched twice
+    // costs little.
+    lines = std::max<int64_t>(1, kFetchSteps * lanes / line);
+    distance = arith::CeilDivUIOp::create(
+        k.b, k.loc, k.index(kFetchSteps * lanes * rows), numRows);
+    Value first =
+        arith::DivUIOp::create(k.b, k.loc, k.mul(row, depth * lanes), numRows);
+    Value last =
+        arith::MaxUIOp::create(k.b, k.loc, distance, k.index(lines * line));
+    Value all = k.add(k.mul(distance, turns - 1), last);
+    begin = k.min(first, k.sub(k.index(depth * lanes), all));
+  }
+
+  /// The lines from element `at` of the panel.
+  void emit(KernelBuilder &k, Value weight, Value part, Value panel,
+            Value at) const {
+    for (int64_t i = 0; i < lines; ++i)
+      k.prefetch(weight, {part, panel, k.add(at, k.index(i * line))});
+  }
+
+  int64_t line, lines;
+  Value begin, distance;
+};
+} // namespace
+
+/// `rows` of `numRows` rows, from `row`, against panel firstPanel + i; writes
+/// columns [column, +R) of the tile.
 Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
-                             Value panel, Value column, Value tile) const {
+                             Value numRows, Value firstPanel, Value i,
+                             Value column, Value tile) const {
+  Value panel = k.add(firstPanel, i);
   int64_t lanes = this->lanes();
   KernelBuilder::Values sums;
   Value valid;
   Value n = k.mul(panel, lanes); // the panel's first output channel
   if (width % lanes != 0)
     valid = k.min(k.index(lanes), k.sub(k.index(width), n));
+  Value next; // the panel to fetch meanwhile
+  if (ahead)
+    next = k.min(k.add(ahead->firstPanel, i), k.index(panels() - 1));
   SmallVector<Element> elements;
   for (int64_t i = 0; i < rows; ++i)
     elements.push_back(input(k, k.add(row, k.index(i))));
-  auto product = [&](Value storedPanel) {
+  auto product = [&](Value storedPanel, Value fetched) {
     KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
-    KernelBuilder::Values sums = emitMicrokernel(
-        k, rows, k.index(depth()), zero,
-        [&](KernelBuilder &k, int64_t i, Value step) {
-          return elements[i](k, step);
-        },
-        [&](KernelBuilder &k, Value step) {
-          SmallVector<Value> at = {storedPanel, step, k.index(0)};
-          if (part)
-            at.insert(at.begin(), part);
-          return k.load(weight, at, lanes);
-        });
-    if (prefetch)
-      sums[0].getDefiningOp()->setAttr("attune.prefetch", k.b.getUnitAttr());
-    return sums;
+    auto steps = [&](KernelBuilder &k, Value begin, Value number,
+                     ValueRange sums) {
+      return emitMicrokernel(
+          k, rows, number, sums,
+          [&](KernelBuilder &k, int64_t i, Value step) {
+            return elements[i](k, k.add(begin, step));
+          },
+          [&](KernelBuilder &k, Value step) {
+            SmallVector<Value> at = {storedPanel, k.add(begin, step),
+                                     k.index(0)};
+            if (part)
+              at.insert(at.begin(), part);
+            return k.load(weight, at, lanes);
+          });
+    };
+    if (!ahead || depth() < kFetchSteps)
+      return steps(k, k.index(0), k.index(depth()), zero);
+    Fetches fetches(k, weight, rows, row, numRows);
+    int64_t rest = depth() % kFetchSteps;
+    KernelBuilder::Values carried = zero;
+    carried.push_back(fetches.begin);
+    carried =
+        k.forLoop(k.index(0), k.index(depth() - rest), kFetchSteps, carried,
+                  [&](KernelBuilder &k, Value begin, ValueRange carried) {
+                    Value at = carried.back();
+                    fetches.emit(k, weight, ahead->part, fetched, at);
+                    KernelBuilder::Values next = steps(
+                        k, begin, k.index(kFetchSteps), carried.drop_back());
+                    next.push_back(k.add(at, fetches.distance));
+                    return next;
+                  });
+    carried.pop_back();
+    return rest == 0
+               ? carried
+               : steps(k, k.index(depth() - rest), k.index(rest), carried);
   };
   auto addBias = [&](KernelBuilder::Values &values, Value first) {
     if (!bias)
@@ -199,16 +265,17 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
       value = arith::AddFOp::create(k.b, k.loc, value, b);
   };
   if (gated) {
-    Value pair = k.mul(panel, 2);
-    KernelBuilder::Values gate = product(pair);
+    Value pair = k.mul(panel, 2), one = k.index(1);
+    Value nextPair = next ? k.mul(next, 2) : Value();
+    KernelBuilder::Values gate = product(pair, nextPair);
     addBias(gate, n);
-    sums = product(k.add(pair, k.index(1)));
+    sums = product(k.add(pair, one), next ? k.add(nextPair, one) : Value());
     addBias(sums, k.add(n, k.index(width)));
     for (auto [sum, g] : llvm::zip(sums, gate))
       sum = arith::MulFOp::create(k.b, k.loc, sum,
                                   emitActivation(k, activation, g));
   } else {
-    sums = product(panel);
+    sums = product(panel, next);
     addBias(sums, n);
     for (Value &sum : sums)
       sum = emitActivation(k, activation, sum);

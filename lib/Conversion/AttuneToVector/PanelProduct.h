@@ -27,7 +27,12 @@ struct PanelProduct {
   mlir::Value bias; ///< may be null
   std::optional<double> scale;
   /// Few rows for each panel, which is not read again: it comes from memory.
-  bool prefetch = false;
+  /// While rows pass panel i of a step, they fetch panel firstPanel + i of
+  /// `part`, which comes next.
+  struct Ahead {
+    mlir::Value part, firstPanel;
+  };
+  std::optional<Ahead> ahead;
   bool residual = false; ///< the tile holds what the result is added to
   /// Prepares to read row `row`; what it returns gives the row's element
   /// `step`.
@@ -46,10 +51,10 @@ struct PanelProduct {
   int64_t panelsPerStep(const VectorLowering &lowering) const;
 
   /// Rows [0, numRows) against panels [firstPanel, firstPanel + count); writes
-  /// columns [0, count * R) of the tile.
+  /// columns [column, column + count * R) of the tile.
   mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
                       mlir::Value firstPanel, mlir::Value count,
-                      mlir::Value tile) const;
+                      mlir::Value column, mlir::Value tile) const;
 
   /// The panels and columns of parallel step `step` of `group` panels.
   struct Step {
@@ -60,7 +65,8 @@ struct PanelProduct {
 
 private:
   mlir::Value onePanel(KernelBuilder &k, int64_t rows, mlir::Value row,
-                       mlir::Value panel, mlir::Value column,
+                       mlir::Value numRows, mlir::Value firstPanel,
+                       mlir::Value i, mlir::Value column,
                        mlir::Value tile) const;
 };
 

@@ -9,6 +9,8 @@
 #include "attune/Conversion/KernelBuilder.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -136,6 +138,20 @@ Value KernelBuilder::store(Value vector, Value tensor, ValueRange indices,
              b, loc, tensor.getType(), vector, tensor, indices,
              AffineMapAttr::get(map), mask, b.getBoolArrayAttr({true}))
       .getResult();
+}
+
+void KernelBuilder::prefetch(Value tensor, ValueRange indices) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Value buffer = bufferization::ToBufferOp::create(
+      b, loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
+      /*read_only=*/true);
+  size_t kept = indices.size() - 1;
+  SmallVector<ReassociationIndices> groups(indices.size());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    groups[std::min<size_t>(i, kept)].push_back(i);
+  buffer = memref::CollapseShapeOp::create(b, loc, buffer, groups);
+  memref::PrefetchOp::create(b, loc, buffer, indices, /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
 }
 
 Value KernelBuilder::fma(Value lhs, Value rhs, Value acc) {

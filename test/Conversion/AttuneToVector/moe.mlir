@@ -2,18 +2,33 @@
 
 // Slots are sorted by expert; how many tasks that gives is known then. A task's
 // rows are a tile of the hidden layer; they are read through the order, and the
-// expert is a number of the task: one nobody chose is in none.
+// expert is a number of the task: one nobody chose is in none. Threads share the
+// columns, all tasks of a share one after the other. Each of a task's rows
+// fetches its part of the panel that comes next, here the next task's.
 // CHECK-LABEL: @moe(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x12xf32>, %[[E:[^:]+]]: tensor<?x2xi64>, %{{[^:]+}}: tensor<?x2xf32>, %[[UP:[^:]+]]: tensor<6x3x12x8xf32>, %[[DOWN:[^:]+]]: tensor<6x2x20x8xf32>)
 // CHECK:         tensor.extract %[[E]]
 // CHECK:         %[[PLAN:.+]] = tensor.insert_slice
 // CHECK:         %[[N:.+]] = tensor.extract %[[PLAN]][%c0]
 // CHECK:         %[[TASKS:.+]] = arith.index_cast %[[N]] : i64 to index
-// CHECK:         %[[HIDDEN:.+]] = scf.forall (%[[T:.+]], %{{.+}}) in (%[[TASKS]], 3)
-// CHECK:           tensor.extract %[[PLAN]]
-// CHECK:           vector.transfer_read %[[UP]][%[[EXPERT:[^,]+]], %{{.+}}, %{{.+}}, %c0]
-// CHECK:           tensor.extract %[[X]]
-// CHECK:         %[[SLOTS:.+]] = scf.forall {{.+}} in (%[[TASKS]], 2)
+// CHECK:         %[[HIDDEN:.+]] = scf.forall (%[[C:.+]], %[[T:.+]]) in (3, %[[TASKS]])
+// CHECK:           %[[AFTER:.+]] = arith.addi %[[T]], %c1
+// CHECK:           arith.minsi %[[AFTER]],
+// CHECK:           %[[NEXT:.+]] = tensor.extract %[[PLAN]]
+// CHECK-NEXT:      %[[PART:.+]] = arith.index_cast %[[NEXT]]
+// CHECK:           %[[DISTANCE:.+]] = arith.ceildivui %c32, %[[ROWS:.+]] : index
+// CHECK:           arith.divui %{{.+}}, %[[ROWS]] : index
+// CHECK:           scf.for %[[K:.+]] = %c0 to %c12 step %c4 iter_args(%{{.+}} = %{{.+}}, %[[AT:.+]] = %{{.+}}) -> (vector<8xf32>, index)
+// CHECK-NEXT:        %[[ALL:.+]] = bufferization.to_buffer %[[UP]] read_only
+// CHECK-NEXT:        %[[FLAT:.+]] = memref.collapse_shape %[[ALL]] {{\[\[}}0], [1], [2, 3]]
+// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[AT]]], read
+// CHECK-NEXT:        %[[LINE:.+]] = arith.addi %[[AT]], %c16
+// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[LINE]]], read
+// CHECK-NEXT:        scf.for %{{.+}} = %c0 to %c4
+// CHECK:               vector.transfer_read %[[UP]][%[[EXPERT:[^,]+]], %[[C]], %{{.+}}, %c0]
+// CHECK:               tensor.extract %[[X]]
+// CHECK:             arith.addi %[[AT]], %[[DISTANCE]]
+// CHECK:         %[[SLOTS:.+]] = scf.forall {{.+}} in (2, %[[TASKS]])
 // CHECK:           vector.transfer_read %[[DOWN]]
 // CHECK:           tensor.extract %[[HIDDEN]]
 // Each token sums its own slots, in the order of the router.
