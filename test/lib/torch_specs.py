@@ -256,8 +256,11 @@ def attention(name, case, fixtures):
     width, bias = torch["embed_dim"], torch.get("bias", True)
     layer = {"attention": {"heads": torch["num_heads"], "bias": bias},
              "name": "attn", "weights": packed("", "", width, bias)}
-    model = {"attune": 1, "name": name, "outputs": {"attn_output": "attn"}}
-    outputs = {"attn_output": ("attn_output", None)}
+    model = {"attune": 1, "name": name,
+             "outputs": {"attn_output": "attn",
+                         "attn_weights": "attn.attention"}}
+    outputs = {key: (key, None) for key in model["outputs"]
+               if key in fixtures}
     if "memory" in fixtures:
         layer["attention"]["source"] = "memory"
         model["inputs"] = {"query": floats("batch", "tokens", width),
