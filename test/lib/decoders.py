@@ -19,180 +19,11 @@ import subprocess
 import sys
 
 import tensors
-
-TOKENS, VOCAB, WIDTH, HEADS, DIM, INNER = 11, 40, 32, 4, 8, 48
-
-
-class Weights:
-    """Random tensors by name; each is made when it is first asked for."""
-
-    def __init__(self, seed):
-        self.random, self.made = random.Random(seed), {}
-
-    def vector(self, name, size, center=0.0):
-        if name not in self.made:
-            raw = struct.pack(f"<{size}f", *(
-                center + self.random.uniform(-0.5, 0.5) for _ in range(size)))
-            self.made[name] = ([size], raw)
-        return list(struct.unpack(f"<{size}f", self.made[name][1]))
-
-    def matrix(self, name, rows, columns):
-        flat = self.vector(name, rows * columns)
-        self.made[name] = ([rows, columns], self.made[name][1])
-        return [flat[i * columns:(i + 1) * columns] for i in range(rows)]
-
-    def save(self, path):
-        tensors.save(path, {name: ("F32", shape, raw)
-                            for name, (shape, raw) in self.made.items()})
-
-
-def dot(a, b):
-    return math.fsum(x * y for x, y in zip(a, b))
-
-
-def add(*vectors):
-    return [sum(values) for values in zip(*vectors)]
-
-
-def scaled(vector, factor):
-    return [x * factor for x in vector]
-
-
-def linear(w, name, x, rows, bias=False):
-    matrix = w.matrix(name + ".weight", rows, len(x[0]))
-    offset = w.vector(name + ".bias", rows) if bias else [0.0] * rows
-    return [[dot(row, v) + b for row, b in zip(matrix, offset)] for v in x]
-
-
-def layer_norm(w, name, x, eps=1e-5, bias=True, affine=True):
-    size = len(x[0])
-    gamma = w.vector(name + ".weight", size, 1.0) if affine else [1.0] * size
-    beta = w.vector(name + ".bias", size) if bias and affine else [0.0] * size
-    result = []
-    for v in x:
-        mean = math.fsum(v) / size
-        scale = 1 / math.sqrt(math.fsum((a - mean) ** 2 for a in v) / size + eps)
-        result.append([(a - mean) * scale * g + b
-                       for a, g, b in zip(v, gamma, beta)])
-    return result
-
-
-def rms_norm(w, name, x, eps=1e-6, offset=0.0):
-    size = len(x[0])
-    gamma = w.vector(name + ".weight", size, 1.0 - offset)
-    result = []
-    for v in x:
-        scale = 1 / math.sqrt(dot(v, v) / size + eps)
-        result.append([a * scale * (offset + g) for a, g in zip(v, gamma)])
-    return result
-
-
-def gelu_tanh(x):
-    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi)
-                                    * (x + 0.044715 * x ** 3)))
-
-
-def gelu(x):
-    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
-
-
-def silu(x):
-    return x / (1 + math.exp(-x))
-
-
-def relu(x):
-    return max(x, 0.0)
-
-
-def split(x, heads):
-    """Rows to heads of rows."""
-    size = len(x[0]) // heads
-    return [[v[h * size:(h + 1) * size] for v in x] for h in range(heads)]
-
-
-def turn(heads, theta=10000.0, channels=None, interleaved=False,
-         frequencies=None, factor=1.0):
-    channels = channels or len(heads[0][0])
-    half = channels // 2
-    frequencies = frequencies or [theta ** (-2.0 * i / channels)
-                                  for i in range(half)]
-    result = []
-    for rows in heads:
-        turned = []
-        for t, v in enumerate(rows):
-            v = list(v)
-            for i, frequency in enumerate(frequencies):
-                a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
-                c = factor * math.cos(t * frequency)
-                s = factor * math.sin(t * frequency)
-                v[a], v[b] = v[a] * c - v[b] * s, v[b] * c + v[a] * s
-            turned.append(v)
-        result.append(turned)
-    return result
-
-
-def attend(q, k, v, scale=None, window=None, cap=None, bias=None):
-    """Causal; `bias(head, query, key)` is added to the scaled scores."""
-    scale = scale or 1 / math.sqrt(len(q[0][0]))
-    group = len(q) // len(k)
-    joined = [[] for _ in q[0]]
-    for h, rows in enumerate(q):
-        for m, query in enumerate(rows):
-            first = max(0, m - window + 1) if window else 0
-            scores = []
-            for n in range(first, m + 1):
-                score = scale * dot(query, k[h // group][n])
-                score = cap * math.tanh(score / cap) if cap else score
-                scores.append(score + (bias(h, m, n) if bias else 0.0))
-            top = max(scores)
-            weights = [math.exp(s - top) for s in scores]
-            total = math.fsum(weights)
-            joined[m] += [math.fsum(a * v[h // group][first + i][c]
-                                    for i, a in enumerate(weights)) / total
-                          for c in range(len(v[0][0]))]
-    return joined
-
-
-def gated(w, name, x, function):
-    gate = linear(w, name + "gate_proj", x, INNER)
-    up = linear(w, name + "up_proj", x, INNER)
-    inner = [[function(g) * u for g, u in zip(a, b)] for a, b in zip(gate, up)]
-    return linear(w, name + "down_proj", inner, WIDTH)
-
-
-def plain(w, up, down, x, function, bias=True, inner=INNER):
-    hidden = linear(w, up, x, inner, bias)
-    hidden = [[function(a) for a in v] for v in hidden]
-    return linear(w, down, hidden, WIDTH, bias)
-
-
-def embed(w, name, ids, factor=1.0, width=WIDTH):
-    table = w.matrix(name, VOCAB, width)
-    return [scaled(table[i], factor) for i in ids]
-
-
-def head(w, name, x):
-    return linear(w, name, x, VOCAB)
-
-
-def tied(w, name, x):
-    table = w.matrix(name, VOCAB, len(x[0]))
-    return [[dot(row, v) for row in table] for v in x]
-
-
-def plus(x, y):
-    return [add(a, b) for a, b in zip(x, y)]
-
-
-def norm_each(w, name, heads, function):
-    """One gamma for all heads."""
-    return [function(w, name, rows) for rows in heads]
-
-
-def projections(w, at, x, kv, dim=DIM, bias=False):
-    return [split(linear(w, at + n, x, heads * dim, bias), heads)
-            for n, heads in (("q_proj", HEADS), ("k_proj", kv), ("v_proj", kv))]
-
+from decoder_layers import (DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weights,
+                            attend, embed, gated, gelu, gelu_tanh, head,
+                            layer_norm, linear, norm_each, plain, plus,
+                            projections, relu, rms_norm, scaled, silu, split,
+                            tied, turn)
 
 BASE = {"vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": INNER,
         "num_attention_heads": HEADS, "num_hidden_layers": 2,
@@ -326,22 +157,106 @@ def gemma3(w, ids):
     return config, gemma_like(w, ids, 8, attention, None)
 
 
-def olmo2(w, ids):
-    config = {**BASE, "model_type": "olmo2", "num_key_value_heads": 2}
+def olmo_branches(w, ids, layers, positions):
+    """`positions(layer)`: the frequencies of its rotary embedding, its window."""
     x = embed(w, "model.embed_tokens.weight", ids)
-    for i in range(2):
+    for i in range(layers):
         at = f"model.layers.{i}."
+        frequencies, window = positions(i)
         q, k, v = (linear(w, at + f"self_attn.{n}_proj", x, heads * DIM)
                    for n, heads in (("q", 4), ("k", 2), ("v", 2)))
         q = rms_norm(w, at + "self_attn.q_norm", q, 1e-5)
         k = rms_norm(w, at + "self_attn.k_norm", k, 1e-5)
+        q, k = (turn(split(a, n), frequencies=frequencies)
+                for a, n in ((q, 4), (k, 2)))
         y = linear(w, at + "self_attn.o_proj",
-                   attend(turn(split(q, 4)), turn(split(k, 2)), split(v, 2)),
-                   WIDTH)
+                   attend(q, k, split(v, 2), window=window), WIDTH)
         x = plus(x, rms_norm(w, at + "post_attention_layernorm", y, 1e-5))
         y = gated(w, at + "mlp.", x, silu)
         x = plus(x, rms_norm(w, at + "post_feedforward_layernorm", y, 1e-5))
-    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+    return head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def olmo2(w, ids):
+    config = {**BASE, "model_type": "olmo2", "num_key_value_heads": 2}
+    return config, olmo_branches(w, ids, 2, lambda i: (None, None))
+
+
+def olmo3(w, ids):
+    config = {**BASE, "model_type": "olmo3", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "sliding_window": 3,
+              "rope_theta": 500.0,
+              "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+
+    def positions(i):
+        local = (i + 1) % 4 != 0
+        return ([500.0 ** (-j / 4) / (1 if local else 4) for j in range(4)],
+                3 if local else None)
+    return config, olmo_branches(w, ids, 5, positions)
+
+
+def olmo(w, ids):
+    """Norms without parameters, projections cut off at 0.5."""
+    config = {**BASE, "model_type": "olmo", "clip_qkv": 0.5}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        normed = layer_norm(w, "", x, affine=False)
+        q, k, v = ([[[min(max(a, -0.5), 0.5) for a in r] for r in rows]
+                    for rows in heads]
+                   for heads in projections(w, at + "self_attn.", normed, HEADS))
+        x = plus(x, linear(w, at + "self_attn.o_proj",
+                           attend(turn(q), turn(k), v), WIDTH))
+        x = plus(x, gated(w, at + "mlp.", layer_norm(w, "", x, affine=False),
+                          silu))
+    return config, head(w, "lm_head", layer_norm(w, "", x, affine=False))
+
+
+def smollm3(w, ids):
+    config = {**BASE, "model_type": "smollm3", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "no_rope_layer_interval": 3}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2)
+        if (i + 1) % 3:
+            q, k = turn(q, theta=2e6), turn(k, theta=2e6)
+        return linear(w, at + "o_proj", attend(q, k, v), WIDTH)
+    return config, llama_like(w, ids, 5, attention, untied=False)
+
+
+def gpt_neo(w, ids):
+    """Scores are not scaled; every second layer sees three tokens."""
+    config = {"model_type": "gpt_neo", "vocab_size": VOCAB,
+              "hidden_size": WIDTH, "num_heads": HEADS, "num_layers": 4,
+              "max_position_embeddings": 64, "window_size": 3,
+              "attention_types": [[["global", "local"], 2]]}
+    places = w.matrix("transformer.wpe.weight", 64, WIDTH)
+    x = plus(embed(w, "transformer.wte.weight", ids), places)
+    for i in range(4):
+        at = f"transformer.h.{i}."
+        q, k, v = projections(w, at + "attn.attention.",
+                              layer_norm(w, at + "ln_1", x), HEADS)
+        y = attend(q, k, v, scale=1.0, window=3 if i % 2 else None)
+        x = plus(x, linear(w, at + "attn.attention.out_proj", y, WIDTH, True))
+        x = plus(x, plain(w, at + "mlp.c_fc", at + "mlp.c_proj",
+                          layer_norm(w, at + "ln_2", x), gelu_tanh,
+                          inner=4 * WIDTH))
+    return config, tied(w, "transformer.wte.weight",
+                        layer_norm(w, "transformer.ln_f", x))
+
+
+def cohere_like(w, ids, layers, attention, factor):
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        normed = layer_norm(w, at + "input_layernorm", x, bias=False)
+        q, k, v = projections(w, at + "self_attn.", normed, 2)
+        y = attention(at + "self_attn.", i, q, k, v)
+        x = plus(plus(x, linear(w, at + "self_attn.o_proj", y, WIDTH)),
+                 gated(w, at + "mlp.", normed, silu))
+    x = layer_norm(w, "model.norm", x, bias=False)
+    return [scaled(v, factor)
+            for v in tied(w, "model.embed_tokens.weight", x)]
 
 
 def cohere(w, ids):
@@ -352,19 +267,25 @@ def cohere(w, ids):
         gammas = w.matrix(name + ".weight", len(heads), DIM)
         return [[[a * g for a, g in zip(v, gamma)] for v in layer_norm(
             w, "", rows, affine=False)] for rows, gamma in zip(heads, gammas)]
-    x = embed(w, "model.embed_tokens.weight", ids)
-    for i in range(2):
-        at = f"model.layers.{i}."
-        normed = layer_norm(w, at + "input_layernorm", x, bias=False)
-        q, k, v = projections(w, at + "self_attn.", normed, 2)
-        q = turn(each(at + "self_attn.q_norm", q), interleaved=True)
-        k = turn(each(at + "self_attn.k_norm", k), interleaved=True)
-        x = plus(plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v),
-                                WIDTH)),
-                 gated(w, at + "mlp.", normed, silu))
-    x = layer_norm(w, "model.norm", x, bias=False)
-    return config, [scaled(v, 0.25)
-                    for v in tied(w, "model.embed_tokens.weight", x)]
+
+    def attention(at, i, q, k, v):
+        return attend(turn(each(at + "q_norm", q), interleaved=True),
+                      turn(each(at + "k_norm", k), interleaved=True), v)
+    return config, cohere_like(w, ids, 2, attention, 0.25)
+
+
+def cohere2(w, ids):
+    """Positions only where there is a window."""
+    config = {**BASE, "model_type": "cohere2", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "sliding_window": 3,
+              "sliding_window_pattern": 3, "rope_theta": 500.0}
+
+    def attention(at, i, q, k, v):
+        if (i + 1) % 3 == 0:
+            return attend(q, k, v)
+        q, k = (turn(a, theta=500.0, interleaved=True) for a in (q, k))
+        return attend(q, k, v, window=3)
+    return config, cohere_like(w, ids, 5, attention, 0.0625)
 
 
 def stablelm(w, ids):
@@ -503,7 +424,7 @@ def falcon_rw(w, ids):
 def bigcode(w, ids, multi):
     config = {"model_type": "gpt_bigcode", "vocab_size": VOCAB, "n_embd": WIDTH,
               "n_head": HEADS, "n_layer": 2, "n_positions": 32,
-              "multi_query": multi}
+              "num_key_value_heads": 1 if multi else HEADS, "multi_query": multi}
     places = w.matrix("transformer.wpe.weight", 32, WIDTH)
     x = plus(embed(w, "transformer.wte.weight", ids), places)
     kv = 1 if multi else HEADS
@@ -658,9 +579,9 @@ def mpt_clip(w, ids):
 
 
 CASES = {function.__name__: function for function in (
-    llama_biases, mistral, qwen2_window, qwen3, gemma2, gemma3, olmo2, cohere, stablelm, phi,
-    phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, bigcode_mqa, bigcode_mha,
-    gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
+    llama_biases, mistral, qwen2_window, qwen3, smollm3, gemma2, gemma3, olmo, olmo2, olmo3, cohere,
+    cohere2, stablelm, phi, phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, gpt_neo,
+    bigcode_mqa, bigcode_mha, gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
 
 
 def run(attune, folder, ids, expected):

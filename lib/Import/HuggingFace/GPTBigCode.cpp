@@ -42,12 +42,18 @@ std::optional<Model> importGPTBigCode(ImportContext &context) {
                  "pre_allocate_kv_cache", "max_sequence_length",
                  "max_batch_size", "pad_key_length"});
   config.mustShare("n_head", heads, "n_embd", width);
+  // Version 5 of transformers writes what multi_query says once more.
+  int64_t kvHeads = multiQuery ? 1 : heads;
+  if (config.integer("num_key_value_heads", kvHeads) != kvHeads)
+    config.error("num_key_value_heads",
+                 "expected " + std::to_string(kvHeads) +
+                     ", which is what multi_query stands for");
   if (config.hasErrors())
     return std::nullopt;
 
   Attention &attention = body.attention.emplace();
   attention.heads = heads;
-  attention.kvHeads = multiQuery ? 1 : heads;
+  attention.kvHeads = kvHeads;
   attention.headDim = attention.valueDim = width / heads;
   attention.qkvBias = attention.outBias = true;
   attention.scale = scaled ? 1 / std::sqrt(double(width / heads)) : 1;
