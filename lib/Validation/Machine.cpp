@@ -82,7 +82,7 @@ Memory *Machine::owner(const uint8_t *place, int64_t count) const {
 
 bool Machine::spend(Operation *op, int64_t work) {
   budget -= work;
-  return budget >= 0 || fail(op, Failure::Budget, "takes too long");
+  return budget >= 0 || fail(op, Failure::Budget, tooLong);
 }
 
 unsigned Machine::slotOf(Value value) {
@@ -129,7 +129,7 @@ bool Machine::runBlock(Block &block, llvm::MutableArrayRef<Datum> args,
   llvm::SmallVector<Datum, 4> out;
   for (const Instruction &instruction : code.instructions) {
     if (--budget < 0)
-      return fail(instruction.op, Failure::Budget, "takes too long");
+      return fail(instruction.op, Failure::Budget, tooLong);
     in.clear();
     for (size_t i = 0; i < instruction.in.size(); ++i) {
       Datum &value = values[instruction.in[i]];

@@ -94,6 +94,10 @@ public:
   /// Forgets a failure; `work` may be spent from now on.
   void reset(int64_t work);
 
+  /// The message of Failure::Budget.
+  static constexpr llvm::StringLiteral tooLong =
+      "costs more than 'budget' allows";
+
   Failure failure = Failure::None;
   std::string message;
   mlir::Operation *culprit = nullptr;

@@ -296,9 +296,23 @@ void Validation::Watch::start(ModuleOp module) {
   left = options.total;
   share =
       options.total / usualPasses / std::max<int64_t>(int64_t(roots.size()), 1);
-  for (FunctionOpInterface func : roots) {
+  // Of a function that costs too much, those that it calls may still be run.
+  llvm::SetVector<Operation *> queue;
+  for (FunctionOpInterface func : roots)
+    queue.insert(func);
+  for (size_t i = 0; i < queue.size(); ++i) {
+    auto func = cast<FunctionOpInterface>(queue[i]);
     std::string why;
-    if (!watch(module, func, why))
+    if (watch(module, func, why))
+      continue;
+    if (why.find(Machine::tooLong) != std::string::npos)
+      func.walk([&](CallOpInterface call) {
+        auto callee =
+            dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
+        if (callee && !callee.isExternal())
+          queue.insert(callee);
+      });
+    if (i < roots.size())
       leaveOut(func, nullptr,
                waiting.contains(func.getNameAttr())
                    ? " before a pass changes what it is made of"

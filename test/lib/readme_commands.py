@@ -110,10 +110,10 @@ def main():
             if reason:
                 print(f"{name}:{line}: not run: {reason}")
                 continue
-            program = re.match(r"\./(\S+)", command)
-            if program and not os.path.exists(os.path.join(folder, program.group(1))):
-                print(f"{name}:{line}: not run: {program.group(0)} is not made "
-                      "without weights")
+            lost = [program for program in re.findall(r"(?<!\S)\./\S+", command)
+                    if not os.path.exists(os.path.join(folder, program))]
+            if lost:
+                print(f"{name}:{line}: not run: {lost[0]} is not made without weights")
                 continue
             count += 1
             text = command.replace("<where Attune is installed>", options.installed)
