@@ -16,6 +16,10 @@ def Attune_SimilarityOp : Attune_Op<"similarity", [Pure, Attune_Reify]> {
   let description = [{
     `E[b,h,m,n] = scale * sum_d Q[b,h,m,d] K[b,h*Hkv/Hq,n,d]`, summed in f32.
 
+    Rounds once, at the end.
+    Source: Vaswani et al. (2017), equation 1; shared key/value heads: Ainslie
+    et al. (2023).
+
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - S1: batch sizes agree.
     - S2: Hq is a multiple of Hkv.
@@ -54,6 +58,11 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
 
     A size of mask, bias or blocks that is 1 in the type is broadcast (of
     blocks: batch and heads); a dynamic one is that of the scores.
+
+    In f32, step after step. Rounds once, at the end.
+    Source: Vaswani et al. (2017), section 3.2.3, for the causal mask; Beltagy
+    et al. (2020) for windows, Press et al. (2022) for slopes, Gemma 2 (2024) for the
+    soft cap.
 
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - M1: mask, bias and slopes broadcast to the scores.
@@ -104,6 +113,9 @@ def Attune_SoftmaxOp : Attune_Op<"softmax",
     `sink = exp(sinks[h] - max)` if given, else 0; with sinks the maximum
     includes `sinks[h]`.
 
+    In f32. Rounds once, at the end.
+    Source: Vaswani et al. (2017), equation 1; sinks: Xiao et al. (2024).
+
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - T1: sinks is [H].
 
@@ -125,6 +137,9 @@ def Attune_LogSumExpOp : Attune_Op<"log_sum_exp", [Pure, Attune_Reify]> {
     `L[m] = log(sum_n exp(E[m,n]) + sink)`, where `sink = exp(sinks[h])` if
     given, else 0; computed around the maximum, so it does not overflow. A row
     of -inf without a sink gives -inf. `exp(E - L)` is the softmax.
+
+    In f32. Rounds once, at the end.
+    Source: Dao (2023), where the backward pass needs it.
 
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - X1: the result is [B, H, M].
@@ -148,6 +163,8 @@ def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure, Attune_Reify]> {
   let description = [{
     `Y[b,h,m,d] = sum_n A[b,h,m,n] V[b,h*Hkv/Hq,n,d]`, summed in f32 and
     rounded once.
+
+    Source: Vaswani et al. (2017), equation 1.
 
     Verifier rules (tests: `invalid-ladder.mlir`, one case per label):
     - Y1: batch sizes agree.
@@ -179,6 +196,9 @@ def Attune_AttentionOp : Attune_Op<"attention",
     `lse[b,h,m] = log sum_n exp E[m,n]` (-inf for such a row; with sinks the sum
     includes `exp(sinks[h])`, so that `exp(E - lse)` are the weights) is an
     optional second result. Rounds once, at the end.
+
+    Source: Vaswani et al. (2017), equation 1; Dao et al. (2022) for how it is
+    computed.
 
     Verifier rules (tests: `invalid-attention.mlir`, one case per label):
     - A1: batch sizes agree.
@@ -250,6 +270,9 @@ def Attune_AttentionWeightsOp : Attune_Op<"attention_weights",
     it is, so that a block that is one function for many layers gives the
     weights of the layers asked for.
 
+    In f32. Rounds once, at the end.
+    Source: Vaswani et al. (2017), equation 1; recomputed as Dao (2023) does.
+
     Verifier rules (tests: `invalid-weights.mlir`, one case per label):
     - W1: batch sizes agree.
     - W2: Hq is a multiple of Hkv.
@@ -320,6 +343,10 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
     mask and bias are already cut to the block. Keys beyond a sequence's length
     and blocks that are false are not given to any step. `acc`, `m` and `l` are f32.
 
+    Every operation rounds to f32; the result rounds in
+    `online_finish`.
+    Source: Milakov and Gimelshein (2018); Dao et al. (2022).
+
     Verifier rules (tests: `invalid-online.mlir`, one case per label):
     - O1 to O5: as A1 to A5 of `attention`.
     - O6: the states fit the query block, keep their types and acc is f32.
@@ -379,6 +406,9 @@ def Attune_OnlineMergeOp : Attune_Op<"online_merge",
     accumulator; associative and commutative. A factor is 0 while its state is
     empty (m_i = -inf).
 
+    Every operation rounds to f32.
+    Source: Milakov and Gimelshein (2018).
+
     Verifier rules (tests: `invalid-online.mlir`, one case per label):
     - P1: maximum and sum are [B, H, M] of an f32 accumulator.
 
@@ -405,6 +435,9 @@ def Attune_OnlineFinishOp : Attune_Op<"online_finish",
   let description = [{
     `Y = acc / l`, 0 where l = 0; `lse = m + log l`. With `sinks` the sum is
     `l + exp(sinks[h] - m)` first (rescaled if the sink is the maximum).
+
+    Rounds once, at the end.
+    Source: Dao et al. (2022).
 
     Verifier rules (tests: `invalid-online.mlir`, one case per label):
     - Z1: maximum and sum are [B, H, M] of an f32 accumulator.
@@ -445,6 +478,8 @@ def Attune_RelativeBiasOp : Attune_Op<"relative_bias", [Pure, Attune_Reify]> {
     `bidirectional`: then S is half the number of buckets, and keys ahead have
     the second half for their distance.
 
+    Source: Raffel et al. (2020), in the form of Hugging Face's T5.
+
     Verifier rules (tests: `invalid-relative-bias.mlir`, one case per label):
     - B1: the table is [buckets, H] with two buckets or more, four if
       bidirectional; the result is [H, M + N - 1].
@@ -480,6 +515,9 @@ def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure, Attune_Reify]> {
   let description = [{
     `Y[b,h,t,d] = X[b,t, offset + h*Dh + d]`: [B, T, W] to [B, H, T, Dh].
 
+    Nothing is computed, so nothing rounds.
+    Source: Vaswani et al. (2017), section 3.2.2.
+
     Verifier rules (tests: `invalid-heads.mlir`, one case per label):
     - H1: offset + H*Dh <= W and offset >= 0.
     - H2: H and Dh are static.
@@ -505,6 +543,9 @@ def Attune_MergeHeadsOp : Attune_Op<"merge_heads", [Pure, Attune_Reify]> {
   let summary = "Concatenate the heads of each token";
   let description = [{
     `Y[b,t,h*Dh + d] = X[b,h,t,d]`: [B, H, T, Dh] to [B, T, H*Dh].
+
+    Nothing is computed, so nothing rounds.
+    Source: Vaswani et al. (2017), section 3.2.2.
 
     Verifier rules (tests: `invalid-heads.mlir`, one case per label):
     - J1: the shapes say so, and the element types agree.

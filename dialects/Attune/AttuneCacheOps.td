@@ -17,6 +17,9 @@ def Attune_CacheAppendOp : Attune_Op<"cache_append",
     `R = cache; R[layer, b, h, past + t, d] = new[b, h, t, d]`. The caller sees
     to it that past + T <= capacity. A value: bufferization makes it in place.
 
+    Nothing is computed, so nothing rounds.
+    Source: Shazeer (2019), incremental inference.
+
     Verifier rules (tests: `invalid-cache.mlir`, one case per label):
     - C1: batch, heads, width and element type of cache and new rows agree.
     - C2: there are no more new rows than the cache holds.
@@ -40,6 +43,9 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
   let summary = "The first rows of one layer of a cache";
   let description = [{
     `Y[b,h,t,d] = cache[layer, b, h, t, d]` for t < length.
+
+    Nothing is computed, so nothing rounds.
+    Source: Shazeer (2019), incremental inference.
 
     Verifier rules (tests: `invalid-cache.mlir`, one case per label):
     - C1: batch, heads, width and element type of cache and result agree.

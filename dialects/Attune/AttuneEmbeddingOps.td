@@ -19,6 +19,10 @@ def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure, Attune_Reify]> {
 
     The table may be [V, D] or packed panels [V/R, D, R] (a tied head).
 
+    In f32. Rounds once, at the end.
+    Source: Vaswani et al. (2017), section 3.4; learned positions: Gehring et al.
+    (2017).
+
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - E1: the result is [B, T, D].
     - E2: addend has its type.
@@ -48,6 +52,9 @@ def Attune_SinusoidalOp : Attune_Op<"sinusoidal", [Pure, Attune_Reify]> {
   let description = [{
     `[sin(w_k t), cos(w_k t)]` laid out by `convention` (see the enum), added to
     `addend` if given. `base` is 10000 in every published model.
+
+    Angles, sines and the sum are f32. Rounds once, at the end.
+    Source: Vaswani et al. (2017), section 3.5.
 
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - E1: the result is [B, T, D] with D even.
@@ -86,6 +93,11 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
     `long w' from n0` is LongRoPE (Ding et al. 2024): with n as above, but
     without `max_length`, w' takes the place of w if n > n0.
 
+    Angles are f32 products; the cosines and sines round to
+    f32.
+    Source: Su et al. (2021); YaRN: Peng et al. (2023); LongRoPE: Ding et al.
+    (2024).
+
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - R1: results are [B, T, pairs].
     - R2: factor and frequencies are finite and there is at least one.
@@ -123,6 +135,9 @@ def Attune_RotaryOp : Attune_Op<"rotary",
     With R = 2 * the tables' pairs, for pair i = (a, b) of the first R channels:
     `y_a = x_a cos_i - x_b sin_i`, `y_b = x_b cos_i + x_a sin_i`. Pair i is
     (i, i + R/2) or (2i, 2i + 1) by `pairing`. Channels from R on pass through.
+
+    In f32. Rounds once, at the end.
+    Source: Su et al. (2021).
 
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - R1: tables are [B, T, R/2] with R <= Dh.

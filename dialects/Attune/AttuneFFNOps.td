@@ -21,6 +21,8 @@ def Attune_LinearOp : Attune_Op<"linear",
 
     W may be in packed panels (see `attune.weight`): rank 3 with `panels`.
 
+    Source: Vaswani et al. (2017), section 3.3; gated: Dauphin et al. (2017).
+
     Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
     - L1: input width is W's K.
     - L2: result width is W's N (half of it if gated).
@@ -57,6 +59,9 @@ def Attune_FFNOp : Attune_Op<"ffn",
     Vaswani et al. (2017). The hidden layer stays in f32. `Y += residual` if
     given.
 
+    Rounds once, at the end.
+    Source: Vaswani et al. (2017), section 3.3.
+
     Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
     - F1: W1 is [H, D], W2 is [Dout, H], or panels of these.
     - F2: biases fit.
@@ -91,6 +96,9 @@ def Attune_GatedFFNOp : Attune_Op<"gated_ffn",
   let description = [{
     Shazeer (2020): SwiGLU, GEGLU, ReGLU by activation. `gate_up` holds the H
     rows of the gate, then the H rows of the up projection: one matmul.
+
+    The hidden layer stays in f32. Rounds once, at the end.
+    Source: Shazeer (2020).
 
     Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
     - F1: gate_up is [2H, D], down is [Dout, H], or panels of these.
@@ -127,6 +135,9 @@ def Attune_ActivationOp : Attune_Op<"activation",
   let description = [{
     `Y = act(X)`, in f32 and rounded once. Between matmuls the function belongs
     to the linear op before it; this one stands where there is none.
+
+    Source: Hendrycks and Gimpel (2016) for gelu, Ramachandran et al. (2017)
+    for silu, So et al. (2021) for squared relu; the rest as in torch.nn.
 
     ```mlir
     %y = attune.activation %x function <gelu> : tensor<?x?x64xf32>

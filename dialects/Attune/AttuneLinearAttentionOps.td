@@ -32,6 +32,10 @@ def Attune_LinearAttentionOp : Attune_Op<"linear_attention",
     taken in any pieces: the op of one token is the running form, that of all
     tokens the parallel one.
 
+    Every operation rounds to f32; the result rounds once, at the
+    end.
+    Source: Katharopoulos et al. (2020), equations 9 to 12.
+
     Verifier rules (tests: `invalid-linear-attention.mlir`, one case per label):
     - L1: batch sizes agree.
     - L2: Hq is a multiple of Hkv; key and value have as many heads.

@@ -24,6 +24,9 @@ def Attune_CrossEntropyOp : Attune_Op<"cross_entropy", [Pure]> {
     threads. NaN if no target counts. Every other target must be from 0 to
     V - 1, which who calls the op checks (the runtime does, of inputs).
 
+    Rounds once, to f32.
+    Source: torch.nn.CrossEntropyLoss with its mean and ignore_index.
+
     Verifier rules (tests: `invalid-loss.mlir`, one case per label):
     - E1: targets have the leading sizes of the logits.
 

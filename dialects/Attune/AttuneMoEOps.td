@@ -37,6 +37,9 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     published DeepSeek-V3. All in f32. If no logit is a number the experts are
     still valid numbers.
 
+    Every operation rounds to f32.
+    Source: Shazeer et al. (2017); groups and biases: DeepSeek-V3 (2024).
+
     Verifier rules (tests: `invalid-moe.mlir`, one case per label):
     - R1: experts and weights are [..., A] for logits [..., E], 1 <= A <= E.
     - R2: bias has E entries.
@@ -88,6 +91,8 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
     once, at the end. Work and weights read are those of the experts that are
     named: `experts[t, a]` must be below E, which the runtime does not check.
 
+    Source: Shazeer et al. (2017); Fedus et al. (2022).
+
     Verifier rules (tests: `invalid-moe.mlir`, one case per label):
     - M1: up is [E, H, D] (gated: [E, 2H, D]) and down [E, Dout, H], or panels.
     - M2: experts and weights are both [..., A], with the input's tokens.
@@ -123,6 +128,9 @@ def Attune_HeadLinearOp : Attune_Op<"head_linear", [Pure, Attune_Reify]> {
     `Y[b, h, t, n] = sum_k X[b, h, t, k] W[h, n, k]`, summed in f32. Latent
     attention moves queries into the space of its cache and results out of it
     this way.
+
+    Rounds once, at the end.
+    Source: DeepSeek-V2 (2024), section 2.1.
 
     Verifier rules (tests: `invalid-moe.mlir`, one case per label):
     - H1: W is [H, N, K] for X [B, H, T, K] and Y [B, H, T, N], or panels.

@@ -20,6 +20,9 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
     defaults to 1, beta to 0. `eps` in f32. Heads [B, H, T, Dh] may have a gamma
     and beta each: [H, Dh].
 
+    In f32. Rounds once, at the end.
+    Source: Ba, Kiros and Hinton (2016).
+
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
     - N1: gamma and beta have the input's last dimension, or heads and last.
     - N2: eps >= 0.
@@ -47,6 +50,9 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm",
     Zhang and Sennrich (2019). `y = x / sqrt(mean x^2 + eps) * (offset + gamma)`
     with statistics in f32; `offset` is 0, or 1 for the Gemma form. Without
     gamma the factor is 1. Heads [B, H, T, Dh] may have a gamma each: [H, Dh].
+
+    Rounds once, at the end.
+    Source: Zhang and Sennrich (2019).
 
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
     - N1: gamma has the input's last dimension, or heads and last.
@@ -77,6 +83,8 @@ def Attune_ModulateOp : Attune_Op<"modulate",
     `Y[b,t,d] = R[b,t,d] + X[b,t,d] * (offset + C[b, scale + d]) + C[b, shift + d]`
     where the residual R and the shift are 0 if not given. `offset` 1 is the form
     that follows a norm, 0 that of a gate. Rounds once.
+
+    Source: Peebles and Xie (2023).
 
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
     - D1: input is [B, T, D], and the condition has a row for each of B.

@@ -35,6 +35,10 @@ def Attune_RecurrentCellOp : Attune_Op<"recurrent_cell",
     biases of a gru are not one: r multiplies the bias in U. Where `keep` is
     false the row keeps its state. Arithmetic and states are f32.
 
+    Every operation rounds to f32.
+    Source: Elman (1990), Hochreiter and Schmidhuber (1997), Cho et al. (2014),
+    in the form of torch.nn's cells.
+
     Verifier rules (tests: `invalid-recurrent.mlir`, one case per label):
     - R1: both kinds of gates are G times as wide as the state.
     - R2: an lstm, and nothing else, has a cell state; it is as wide as H.
@@ -74,6 +78,9 @@ def Attune_RecurrentOp : Attune_Op<"recurrent",
 
     Gives H of every token, then the last H and, of an lstm, the last C.
 
+    Products are summed in f32; every operation rounds to f32.
+    Source: torch.nn.RNN, GRU and LSTM.
+
     Verifier rules (tests: `invalid-recurrent.mlir`, one case per label):
     - R5: W is [G*W, W] or panels of it, and the gates are as wide as W is high.
     - R6: the bias has W's rows.
@@ -111,6 +118,9 @@ def Attune_AdditiveSimilarityOp : Attune_Op<"additive_similarity",
     It stands where `attune.similarity` does and the rest of the ladder is the
     same, but no fused op folds it in: it costs A activations per score where
     dot products cost A multiply-adds, so memory traffic is not what counts.
+
+    Rounds once, at the end.
+    Source: Bahdanau et al. (2015), appendix A.1.2.
 
     Verifier rules (tests: `invalid-recurrent.mlir`, one case per label):
     - D1: batch sizes and heads agree.

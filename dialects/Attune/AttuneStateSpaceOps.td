@@ -23,6 +23,8 @@ def Attune_CausalConvOp : Attune_Op<"causal_conv",
     once. Tokens before the first are zeros, and so are those where `keep` is
     false: what stands there is not read, and what is given there is zero.
 
+    Source: Gu and Dao (2023), and their package causal-conv1d.
+
     Verifier rules (tests: `invalid-state-space.mlir`, one case per label):
     - V1: W has X's channels, and so has the bias.
     - V2: keep is [batch, tokens] of X.
@@ -65,6 +67,9 @@ def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
 
     `step` is meant before its softplus, `a_log` as checkpoints have it, so that
     no third tensor of their size is made on the way.
+
+    Every operation rounds to f32.
+    Source: Gu and Dao (2023), algorithm 2.
 
     Verifier rules (tests: `invalid-state-space.mlir`, one case per label):
     - V3: step, gate and Y have X's sizes.

@@ -24,6 +24,9 @@ def Attune_PatchesOp : Attune_Op<"patches", [Pure, Attune_Reify]> {
     convolution weights. What lies outside of the input is zero. With
     `attune.linear` after it this is a convolution whose places are tokens.
 
+    Nothing is computed, so nothing rounds.
+    Source: Dosovitskiy et al. (2021); the columns of torch.nn.Unfold.
+
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - P1: kernel, stride and padding have one number per spatial dimension;
       kernels and strides are 1 or more, paddings 0 or more and less than the
@@ -63,6 +66,10 @@ def Attune_PrependTokensOp : Attune_Op<"prepend_tokens",
   let description = [{
     `Y[b,t,:] = tokens[t,:]` for t < n, `Y[b,n+t,:] = X[b,t,:]`: class tokens.
 
+    Nothing is computed; rounds where the result's type is
+    narrower.
+    Source: Devlin et al. (2019); Dosovitskiy et al. (2021).
+
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - T1: tokens are [n, D] and the input [B, T, D].
     - T2: the result is [B, n + T, D].
@@ -91,6 +98,9 @@ def Attune_TokenPositionsOp : Attune_Op<"token_positions",
     activations. With `pad`: `p[b,t] = 0` where `ids[b,t] = pad`, else the
     number of ids up to t that are not `pad` (RoBERTa).
 
+    Whole numbers: nothing rounds.
+    Source: Liu et al. (2019), as Hugging Face numbers their tokens.
+
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - T1: the result is [B, T].
     - T2: pad needs ids.
@@ -118,6 +128,9 @@ def Attune_FindTokenOp : Attune_Op<"find_token", [Pure, Attune_Reify]> {
     `id`: the smallest t where `ids[b,t]` is largest (CLIP's older checkpoints,
     whose end token has the largest id).
 
+    Whole numbers: nothing rounds.
+    Source: Radford et al. (2021).
+
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - T1: the result is [B].
     - T2: only an id has a last place.
@@ -144,6 +157,10 @@ def Attune_PoolOp : Attune_Op<"pool",
     summed in f32 and divided by their number; `<max>`; `<last>`. `<token>` is
     token number `index`, or that of `at[b]`. A sequence that shows no token
     gives zeros.
+
+    Rounds once, at the end.
+    Source: Devlin et al. (2019) for the first token, Reimers and Gurevych
+    (2019) for mean and maximum.
 
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - T1: the result is [B, D].
@@ -177,6 +194,9 @@ def Attune_BatchNormOp : Attune_Op<"batch_norm",
     Ioffe and Szegedy (2015), at inference: with the scale
     `s[c] = gamma[c] / sqrt(variance[c] + eps)`,
     `Y[...,c] = (X[...,c] - mean[c]) * s[c] + beta[c]`.
+
+    In f32, the scale too. Rounds once, at the end.
+    Source: Ioffe and Szegedy (2015).
 
     Verifier rules (tests: `invalid-token.mlir`, one case per label):
     - N1: gamma, beta, mean and variance have one number per channel.

@@ -24,7 +24,11 @@ class Attune_ViewOp<string mnemonic>
 def Attune_FlattenTokensOp : Attune_ViewOp<"flatten_tokens"> {
   let summary = "The tokens of all sequences as rows of one matrix";
   let description = [{
-    [B, T, D] seen as [B*T, D]; the same buffer.
+    [B, T, D] seen as [B*T, D]; the same buffer:
+    `M[b * T + t, d] = X[b, t, d]`.
+
+    Nothing is computed, so nothing rounds.
+    Source: `tensor.collapse_shape` of MLIR.
 
     ```mlir
     %m = attune.flatten_tokens %x : tensor<?x?x768xf32> -> tensor<?x768xf32>
@@ -43,7 +47,11 @@ def Attune_FlattenTokensOp : Attune_ViewOp<"flatten_tokens"> {
 def Attune_UnflattenTokensOp : Attune_ViewOp<"unflatten_tokens"> {
   let summary = "Rows of a matrix as the tokens of sequences";
   let description = [{
-    [B*T, D] seen as [B, T, D]; the same buffer.
+    [B*T, D] seen as [B, T, D]; the same buffer:
+    `M[b * T + t, d] = X[b, t, d]`.
+
+    Nothing is computed, so nothing rounds.
+    Source: `tensor.expand_shape` of MLIR.
 
     ```mlir
     %y = attune.unflatten_tokens %m[%b, %t]

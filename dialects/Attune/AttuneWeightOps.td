@@ -32,6 +32,10 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     panel 0, gate panel 1, ... Packing leaves N, which the panels no longer
     tell, in the attribute `attune.rows`.
 
+    Packing moves numbers and rounds none; a file of a wider type
+    is rounded to `type` once, when it is packed.
+    Source: safetensors for what is read; panels: Goto and van de Geijn (2008).
+
     Verifier rules (tests: `invalid-weight.mlir`, one case per label):
     - W1: the type is static and has the dimensions that layers and panels need.
     - W2: a stacked weight names its layers with `{i}` (or `{i+N}`, for numbers
@@ -82,6 +86,11 @@ def Attune_WeightGetOp : Attune_Op<"weight_get",
     [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The value of a weight, or of one layer of a stacked weight";
   let description = [{
+    `Y = weight`, or `Y = weight[layer]` of a stacked one.
+
+    Nothing is computed, so nothing rounds.
+    Source: `ml_program.global_load` of MLIR, for weights in a file.
+
     Verifier rules (tests: `invalid-weight.mlir`, one case per label):
     - G1: the symbol is an `attune.weight`.
     - G2: the result type is the weight's layer type.
