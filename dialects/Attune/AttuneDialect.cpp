@@ -24,6 +24,7 @@ void AttuneDialect::initialize() {
   registerCacheOps();
   registerEmbeddingOps();
   registerFFNOps();
+  registerIntoOps();
   registerLinearAttentionOps();
   registerMoEOps();
   registerLossOps();

@@ -34,6 +34,7 @@ def Attune_Dialect : Dialect {
     void registerCacheOps();
     void registerEmbeddingOps();
     void registerFFNOps();
+    void registerIntoOps();
     void registerLinearAttentionOps();
     void registerMoEOps();
     void registerLossOps();

@@ -7,6 +7,7 @@
 
 #include "attune/Codegen/SequentialRuns.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -16,7 +17,7 @@ using namespace mlir;
 namespace attune {
 
 static bool isParallelStep(Operation *op) {
-  return isa<scf::ForallOp, scf::ParallelOp, func::CallOp>(op);
+  return isa<scf::ForallOp, scf::ParallelOp, gpu::LaunchOp, func::CallOp>(op);
 }
 static bool holdsParallelStep(Operation *op) {
   return op

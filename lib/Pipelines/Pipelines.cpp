@@ -7,6 +7,7 @@
 
 #include "attune/Pipelines/Pipelines.h"
 
+#include "attune/Analysis/GpuTiles.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Target/PTX/Passes.h"
@@ -95,6 +96,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
   vector.tilesInParallel = !target.gpu.empty();
+  vector.cooperative = !target.gpu.empty();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());
@@ -127,6 +129,11 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createFoldViews());
   pm.addPass(createCanonicalizerPass());
   insert(pm, options, "after-bufferization");
+  if (!options.target.gpu.empty()) {
+    ConvertAttuneToGPUOptions blocks;
+    blocks.multiprocessors = countMultiprocessors(options.target.gpu);
+    pm.addNestedPass<func::FuncOp>(createConvertAttuneToGPU(blocks));
+  }
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
@@ -155,6 +162,7 @@ static void buildKernelPipeline(OpPassManager &pm, const std::string &gpu) {
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
   kernels.addPass(createLoopInvariantCodeMotionPass());
+  kernels.addPass(createConvertNVGPUToNVVMPass());
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertVectorToLLVMPass());
   kernels.addPass(arith::createArithExpandOpsPass());

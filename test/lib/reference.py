@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks a compiled description against its formulas in f64.
 
-  reference.py ATTUNE MODEL.json WORK [--set D=16]... [--dim seq=7]... [FLAG]...
+  reference.py ATTUNE MODEL.json WORK [--set D=16]... [--dim seq=7]...
+               [--store bf16] [FLAG]...
 
 Evaluates the description as lib/Spec/README.md defines it, one number at a time,
 with random weights and inputs; compiles and runs it on the same; compares every
 output. It reads the JSON itself and shares no code with the compiler. --set
 changes a number of "dims", so that a big model is checked in a small size, and
---dim gives a symbol of the inputs' shapes. FLAGs go to `attune run`.
+--dim gives a symbol of the inputs' shapes. --store keeps the weights in bf16 or
+f16; they are numbers which both hold exactly, so nothing is rounded more often
+than in f32. FLAGs go to `attune run`.
 
 The tolerance is 2e-5 of the largest value of an output: f32 sums of a few hundred
 terms differ by about 1e-6 of it, a slip in a formula by thousands of times more.
@@ -94,8 +97,8 @@ def alibi_slope(head, heads):
 class Weights:
     """Tensors made up when they are first asked for, kept as f32."""
 
-    def __init__(self):
-        self.made = {}
+    def __init__(self, short):
+        self.made, self.short = {}, short
 
     def get(self, name, shape):
         if name not in self.made:
@@ -107,6 +110,12 @@ class Weights:
                 middle = 1.0
             values = array.array("f", (source.gauss(middle, spread)
                                        for _ in range(math.prod(shape))))
+            if self.short:
+                # Eight bits, none of them below 2^-24.
+                bits = array.array("I", values.tobytes())
+                values = array.array("f", array.array("I", (
+                    x & 0xffff0000 if abs(y) >= 2.0 ** -17 else 0
+                    for x, y in zip(bits, values))).tobytes())
             self.made[name] = (shape, values)
         held, values = self.made[name]
         if held != shape:
@@ -498,7 +507,7 @@ class Model:
     ACTIVATIONS = ACTIVATIONS
 
     def __init__(self, spec, sizes):
-        self.spec, self.sizes, self.weights = spec, sizes, Weights()
+        self.spec, self.sizes, self.weights = spec, sizes, Weights(spec["dtype"] != "f32")
         self.dims, self.inputs, self.maps = {}, {}, {}
         for name in spec.get("dims", {}):
             self.dims[name] = self.evaluate(spec["dims"][name])
@@ -730,6 +739,7 @@ def main():
     attune, path, work = sys.argv[1:4]
     spec = json.load(open(path, encoding="utf-8"))
     sizes, flags = {"batch": 2}, []
+    spec["dtype"] = "f32"
     arguments = iter(sys.argv[4:])
     for argument in arguments:
         if argument in ("--set", "--dim"):
@@ -738,9 +748,10 @@ def main():
             if argument == "--set" and name not in target:
                 sys.exit(f"the description has no dimension '{name}'")
             target[name] = int(value)
+        elif argument == "--store":
+            spec["dtype"] = next(arguments)
         else:
             flags.append(argument)
-    spec["dtype"] = "f32"
     model = Model(spec, sizes)
     expected = model.run()
 

@@ -38,6 +38,35 @@ def ConvertAttuneToVector
     Option<"tilesInParallel", "tiles-in-parallel", "bool", /*default=*/"false",
       "Every register tile of a linear layer is a parallel step of its own, as "
       "many threads without a common cache like it">,
+    Option<"cooperative", "cooperative", "bool", /*default=*/"false",
+      "Linear layers with weights of 16 bits, which a block of threads computes "
+      "together, stay one op, attune.linear_into">,
+  ];
+}
+
+def ConvertAttuneToGPU
+    : Pass<"convert-attune-to-gpu", "::mlir::func::FuncOp"> {
+  let summary = "Turn ops with a destination into launches of cooperating threads";
+  let description = [{
+    Needs: attune.linear_into on buffers.
+    Gives: gpu.launch. Few rows: a block of 128 threads takes one panel, its
+    threads split the sum and merge it through shuffles and shared memory. Many
+    rows, weights of 16 bits: tiles on the tensor cores, staged through shared
+    memory by asynchronous copies; which tile the host decides by the number of
+    rows (lib/Analysis/GpuTiles).
+    Keeps: f32 sums. Activations of f32 are cut into parts whose products with
+    the weights are exact, so they are as precise as multiply-adds in f32. The
+    order of a sum depends on the sizes alone.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"108",
+      "How many blocks the chip runs at once, at least">,
   ];
 }
 

@@ -32,7 +32,8 @@ struct ConvertAttuneToVector final
     }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
-    VectorLowering lowering{lanes, rows, panelBytes, tilesInParallel};
+    VectorLowering lowering{lanes, rows, panelBytes, tilesInParallel,
+                            cooperative};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);

@@ -54,6 +54,17 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                                               resultType.getElementType());
 
     Value numRows = countRows(k, op.getInput());
+    // The host chooses the tile of a block by the number of rows.
+    if (lowering.cooperative &&
+        !getElementTypeOrSelf(product.weight.getType()).isF32()) {
+      Value rows = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
+                                        product.weight, product.bias, dest,
+                                        product.activation, product.gated,
+                                        product.residual, op.getScaleAttr())
+                       .getResult();
+      rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
+      return success();
+    }
     LowerLinear own = *this;
     own.lowering.rows = scheduled(op, "attune.tile_rows", lowering.rows);
     own.lowering.panelBytes =

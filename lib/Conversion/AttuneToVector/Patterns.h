@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
 
 #include "Attune/AttuneDialect.h"
+#include "attune/Conversion/Activations.h"
 #include "attune/Conversion/KernelBuilder.h"
 
 #include "mlir/IR/PatternMatch.h"
@@ -22,6 +23,8 @@ struct VectorLowering {
   int64_t panelBytes;
   /// Every register tile of a linear layer is a parallel step of its own.
   bool tilesInParallel = false;
+  /// What a block of threads computes better together stays one op.
+  bool cooperative = false;
 };
 
 void populateActivationPatterns(mlir::RewritePatternSet &,
@@ -46,10 +49,6 @@ void populateStateSpacePatterns(mlir::RewritePatternSet &,
                                 const VectorLowering &);
 void populateRelativeBiasPatterns(mlir::RewritePatternSet &);
 void populateTokenPatterns(mlir::RewritePatternSet &, const VectorLowering &);
-
-/// `activation(x)` on a vector of f32.
-mlir::Value emitActivation(KernelBuilder &k, Activation activation,
-                           mlir::Value x);
 
 /// Sine and cosine of a vector of f32 in radians. Cody-Waite reduction by pi/2
 /// in three steps, minimax polynomials on [-pi/4, pi/4]: absolute error below

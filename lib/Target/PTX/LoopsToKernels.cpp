@@ -45,7 +45,6 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
   }
 
   LogicalResult lower(func::FuncOp func) {
-    launches.clear();
     SmallVector<SequentialRun> runs;
     if (failed(findSequentialRuns(func, runs)))
       return failure();
@@ -56,6 +55,9 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     for (Operation *loop : loops)
       if (failed(launchLoop(loop)))
         return failure();
+    // Those of cooperating threads were there before.
+    SmallVector<gpu::LaunchOp> launches;
+    func.walk([&](gpu::LaunchOp launch) { launches.push_back(launch); });
     for (gpu::LaunchOp launch : launches)
       if (failed(closeOver(launch)))
         return failure();
@@ -85,7 +87,6 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     b.setInsertionPointToStart(&launch.getBody().front());
     auto end = gpu::TerminatorOp::create(b, loc);
     b.setInsertionPoint(end);
-    launches.push_back(launch);
     return launch;
   }
 
@@ -390,7 +391,6 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     func.setSymNameAttr(name);
   }
 
-  SmallVector<gpu::LaunchOp> launches;
   std::string prefix;
 };
 } // namespace

@@ -69,6 +69,7 @@ struct Instruction {
   std::vector<int32_t> d;     ///< destination registers
   std::vector<int32_t> s;     ///< source registers
   int64_t offset = 0;         ///< of an address
+  int64_t from = 0;           ///< of the second address, if there are two
   int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;

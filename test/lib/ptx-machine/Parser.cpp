@@ -413,9 +413,11 @@ private:
 
   bool address(Instruction &instruction) {
     std::string name = word();
+    int64_t &offset =
+        instruction.s.empty() ? instruction.offset : instruction.from;
     auto symbol = names.find(name);
     if (symbol != names.end()) {
-      instruction.offset = static_cast<int64_t>(symbol->second.value);
+      offset = static_cast<int64_t>(symbol->second.value);
       instruction.s.push_back(symbol->second.kind == Symbol::Local
                                   ? kernel->localBase
                                   : newRegister(0));
@@ -427,7 +429,7 @@ private:
       return fail("unknown name '" + name + "'");
     }
     if (take('+'))
-      instruction.offset += static_cast<int64_t>(number(word()));
+      offset += static_cast<int64_t>(number(word()));
     return expect(']');
   }
 

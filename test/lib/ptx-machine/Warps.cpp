@@ -166,24 +166,23 @@ void nothing(Thread &, const Instruction &) {}
 /// cp.async.{ca,cg}.shared.global [to], [from], size{, used}: the rest of size
 /// is zeros. Here it is done at once.
 void copyAsync(Thread &t, const Instruction &i) {
-  // Operands: [to], [from], size, used; the offset is that of both addresses
-  // together, so neither may have one.
+  // Operands: [to], [from], size, used.
+  uint64_t target = t.r[i.s[0]] + uint64_t(i.offset);
+  uint64_t source = t.r[i.s[1]] + uint64_t(i.from);
   auto bytes = unsigned(t.r[i.s[2]]);
   auto used = i.s.size() > 3 ? unsigned(t.r[i.s[3]]) : bytes;
   Instruction shared = i, global = i;
   shared.space = Space::Shared;
   global.space = Space::Global;
-  if (i.offset)
-    return t.fail("an offset in cp.async");
-  uint8_t *to = reach(t, shared, t.r[i.s[0]], bytes);
+  uint8_t *to = reach(t, shared, target, bytes);
   if (!to)
     return;
   std::memset(to, 0, bytes);
-  if (t.r[i.s[1]] % bytes)
+  if (source % bytes)
     return t.fail("a misaligned source of cp.async");
   if (!used)
     return;
-  if (uint8_t *from = reach(t, global, t.r[i.s[1]], used))
+  if (uint8_t *from = reach(t, global, source, used))
     std::memcpy(to, from, used);
 }
 

@@ -63,7 +63,7 @@ def AlignAccesses : Pass<"attune-align-accesses", "::mlir::gpu::GPUModuleOp"> {
     into, start at multiples of 64 bytes, as the runtime's do.
     Gives: vector.load and vector.store with the alignment that follows from
     indices and strides, for transfers of whole vectors; PTX then moves up to 16
-    bytes at once. Others stay.
+    bytes at once. Others stay. Shared memory starts at a multiple of 16.
     Keeps: values.
   }];
   let dependentDialects = ["::mlir::vector::VectorDialect"];

@@ -180,15 +180,16 @@ report("mma, tf32", status == 0 and
 
 # --- The rest of a copy whose source ends early.
 SHORT = """
-mov.u32 %r1, tile; mov.u32 %r2, 8;
+mov.u32 %r1, tile; mov.u32 %r2, 8; mov.u32 %r7, 4;
 cp.async.ca.shared.global [%r1], [%rd0], 16, %r2;
+cp.async.ca.shared.global [%r1+8], [%rd0+4], 4, %r7;
 cp.async.wait_all; ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1];
 st.global.v4.b32 [%rd1], {%r3, %r4, %r5, %r6};
 """
 status, (_, found) = launch("short", kernel("short", 2, SHORT, TILE), 1,
                             [struct.pack("<2i", 5, 6), bytes(16)])
 report("cp.async fills with zeros",
-       status == 0 and struct.unpack("<4i", found) == (5, 6, 0, 0))
+       status == 0 and struct.unpack("<4i", found) == (5, 6, 6, 0))
 
 # --- What cannot be.
 STUCK = """

@@ -1,0 +1,82 @@
+//===- AttuneToGPU.cpp - Launches of cooperating threads --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockBuilder.h"
+
+#include "attune/Analysis/GpuTiles.h"
+#include "attune/Conversion/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_CONVERTATTUNETOGPU
+#include "attune/Conversion/Passes.h.inc"
+
+namespace {
+struct ConvertAttuneToGPU final
+    : impl::ConvertAttuneToGPUBase<ConvertAttuneToGPU> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<LinearIntoOp> linears;
+    getOperation().walk([&](LinearIntoOp op) { linears.push_back(op); });
+    for (LinearIntoOp op : linears) {
+      if (!isa<MemRefType>(op.getDest().getType())) {
+        op.emitOpError("is not bufferized");
+        return signalPassFailure();
+      }
+      lower(op);
+    }
+  }
+
+  /// `yes` if there are fewer rows than `bound`, else `no`.
+  static void choose(BlockBuilder &b, Value rows, int64_t bound,
+                     llvm::function_ref<void(BlockBuilder &)> yes,
+                     llvm::function_ref<void(BlockBuilder &)> no) {
+    if (auto known = getConstantIntValue(rows))
+      return *known < bound ? yes(b) : no(b);
+    auto choice = scf::IfOp::create(b.b, b.loc, b.less(rows, b.index(bound)),
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b.b);
+    b.b.setInsertionPointToStart(choice.thenBlock());
+    yes(b);
+    b.b.setInsertionPointToStart(choice.elseBlock());
+    no(b);
+  }
+
+  void lower(LinearIntoOp op) {
+    OpBuilder builder(op);
+    BlockBuilder b(builder, op.getLoc());
+    LinearKernel kernel(op);
+    Value rows = b.sizeOf(op.getDest(), 0);
+    auto few = [&](BlockBuilder &b) {
+      choose(
+          b, rows, 2, [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
+          [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); });
+    };
+    auto many = [&](BlockBuilder &b) {
+      if (!kernel.fitsTensorCores())
+        return kernel.emitForFewRows(b, 4);
+      choose(
+          b, rows,
+          rowsForLargeTiles(kernel.width() * kernel.parts(), multiprocessors),
+          [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); },
+          [&](BlockBuilder &b) { kernel.emitTiles(b, kLargeTile); });
+    };
+    choose(b, rows, kFewRows + 1, few, many);
+    op.erase();
+  }
+};
+} // namespace
+} // namespace attune

@@ -1,0 +1,94 @@
+//===- BlockBuilder.h - Kernels of cooperating threads ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOGPU_BLOCKBUILDER_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOGPU_BLOCKBUILDER_H
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Conversion/KernelBuilder.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace attune {
+
+/// KernelBuilder for code on buffers that the threads of a block run together.
+class BlockBuilder : public KernelBuilder {
+public:
+  using KernelBuilder::KernelBuilder;
+  explicit BlockBuilder(const KernelBuilder &k) : KernelBuilder(k.b, k.loc) {}
+
+  // Numbers that are not negative.
+  mlir::Value div(mlir::Value lhs, int64_t rhs);
+  mlir::Value div(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value rem(mlir::Value lhs, int64_t rhs);
+  mlir::Value rem(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value bitAnd(mlir::Value lhs, int64_t rhs);
+  mlir::Value bitXor(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value shiftRight(mlir::Value lhs, int64_t bits);
+  mlir::Value less(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value both(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
+
+  // Memory.
+  mlir::Value sizeOf(mlir::Value buffer, int64_t dim);
+  /// `lanes` elements, as they are stored; their address is a multiple of
+  /// `align` bytes.
+  mlir::Value loadAt(mlir::Value buffer, mlir::ValueRange indices,
+                     int64_t lanes, int64_t align);
+  /// The same widened to f32.
+  mlir::Value loadWide(mlir::Value buffer, mlir::ValueRange indices,
+                       int64_t lanes, int64_t align);
+  /// A vector of f32, narrowed to the buffer's type.
+  void storeAt(mlir::Value vector, mlir::Value buffer, mlir::ValueRange indices,
+               int64_t align);
+
+  /// `body` where the condition holds.
+  void when(mlir::Value condition,
+            llvm::function_ref<void(BlockBuilder &)> body);
+  void barrier();
+};
+
+/// A launch that is being written: what follows is built inside.
+struct BlockLaunch {
+  BlockLaunch(KernelBuilder &k, mlir::Value blocks, int64_t threads);
+  /// An array in shared memory.
+  mlir::Value shared(int64_t elements, mlir::Type type);
+
+  mlir::gpu::LaunchOp op;
+  mlir::Value block, thread;
+};
+
+/// The number of bytes that the address of every row's start is a multiple of,
+/// as far as the buffer's type tells; its memory starts at a multiple of 64.
+int64_t alignmentOfRows(mlir::Value buffer);
+
+/// Products of rows with panels, on buffers.
+class LinearKernel {
+public:
+  explicit LinearKernel(LinearIntoOp op) : op(op) {}
+
+  /// Each block takes one panel, and up to `rows` rows.
+  void emitForFewRows(KernelBuilder &k, int64_t rows);
+  /// Whether tensor cores can take it.
+  bool fitsTensorCores();
+  void emitTiles(KernelBuilder &k, const struct ProductTile &tile);
+
+  int64_t width();  ///< output channels
+  int64_t depth();  ///< of the sums
+  int64_t panels(); ///< those of gate and up apart
+  int64_t parts() { return op.getGated() ? 2 : 1; }
+  /// Everything behind the sums, for some channels of a row; `up` is null
+  /// unless gated. Stores the result.
+  void finish(BlockBuilder &b, mlir::Value sum, mlir::Value up, mlir::Value row,
+              mlir::Value column);
+
+  LinearIntoOp op;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOGPU_BLOCKBUILDER_H

@@ -1,0 +1,176 @@
+//===- GpuTilesTest.cpp - Fragments, banks and the choice of tiles --------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/GpuTiles.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+using namespace attune;
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+// The PTX manual's formulas for mma.m16n8k16 with 16 bits, element by element.
+TEST(Fragments, AreTheManuals) {
+  std::set<std::pair<int64_t, int64_t>> seen;
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane >> 2, member = lane % 4;
+    for (int i = 0; i < 8; ++i) {
+      int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
+      int column = member * 2 + (i & 1) + (i >= 4 ? 8 : 0);
+      FragmentPlace place = placeInA(lane, i / 2);
+      EXPECT_EQ(place.row, row);
+      EXPECT_EQ(place.column + i % 2, column);
+      seen.insert({row, column});
+    }
+    for (int i = 0; i < 4; ++i) {
+      FragmentPlace place = placeInSum(lane, i / 2);
+      EXPECT_EQ(place.row, i < 2 ? group : group + 8);
+      EXPECT_EQ(place.column + i % 2, member * 2 + (i & 1));
+    }
+  }
+  EXPECT_EQ(seen.size(), 256u);
+}
+
+// ldmatrix gives lane 4r + c elements 2c and 2c + 1 of row r of each matrix;
+// lanes 8m to 8m + 7 name the rows of matrix m. With matrices in the order that
+// the kernel names them this is the fragment.
+TEST(Fragments, LdmatrixLoadsA) {
+  for (int matrix = 0; matrix < 4; ++matrix)
+    for (int lane = 0; lane < 32; ++lane) {
+      FragmentPlace place = placeInA(lane, matrix);
+      EXPECT_EQ(place.row, matrix % 2 * 8 + lane / 4);
+      EXPECT_EQ(place.column, matrix / 2 * 8 + lane % 4 * 2);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Banks
+//===----------------------------------------------------------------------===//
+
+/// How often the fullest bank is asked for when `addresses` are accessed at
+/// once: 32 banks of 4 bytes, each gives one word at a time. A multiprocessor
+/// takes as many lanes together as 128 bytes have accesses.
+static int conflicts(const std::vector<int64_t> &addresses, int64_t bytes) {
+  int worst = 0;
+  size_t together = std::min<size_t>(128 / bytes, addresses.size());
+  for (size_t first = 0; first < addresses.size(); first += together) {
+    std::map<int64_t, std::set<int64_t>> words;
+    for (size_t i = first; i < first + together; ++i)
+      for (int64_t word = addresses[i] / 4; word < (addresses[i] + bytes) / 4;
+           ++word)
+        words[word % 32].insert(word);
+    for (auto &[bank, wanted] : words)
+      worst = std::max(worst, int(wanted.size()));
+  }
+  return worst;
+}
+
+TEST(Banks, TheCheckSeesConflicts) {
+  std::vector<int64_t> column;
+  for (int row = 0; row < 8; ++row)
+    column.push_back(row * 64);
+  EXPECT_EQ(conflicts(column, 16), 4);
+}
+
+TEST(Banks, EveryElementHasItsPlace) {
+  for (int64_t bytes : {2, 4}) {
+    SwizzledRows rows{bytes};
+    std::set<int64_t> places;
+    for (int row = 0; row < 128; ++row)
+      for (int chunk = 0; chunk < 4; ++chunk)
+        places.insert(rows.placeOf(row, chunk));
+    EXPECT_EQ(places.size(), 512u);
+    EXPECT_EQ(*places.rbegin(),
+              128 * rows.elementsOfRow() - rows.elementsOfChunk());
+  }
+}
+
+TEST(Banks, CopiesOfRows) {
+  for (int64_t bytes : {2, 4}) {
+    SwizzledRows rows{bytes};
+    std::vector<int64_t> addresses;
+    for (int lane = 0; lane < 32; ++lane)
+      addresses.push_back(rows.placeOf(lane / 4, lane % 4) * bytes);
+    EXPECT_EQ(conflicts(addresses, 16), 1);
+  }
+}
+
+TEST(Banks, MatricesOfRows) {
+  SwizzledRows rows{2};
+  for (int k = 0; k < rows.elementsOfRow(); k += 16) {
+    std::vector<int64_t> addresses;
+    for (int lane = 0; lane < 32; ++lane)
+      addresses.push_back(
+          2 * rows.placeOf(lane / 8 % 2 * 8 + lane % 8, k / 8 + lane / 16));
+    EXPECT_EQ(conflicts(addresses, 16), 1);
+  }
+}
+
+TEST(Banks, PairsOfWideRows) {
+  SwizzledRows rows{4};
+  for (int pair = 0; pair < 4; ++pair) {
+    std::vector<int64_t> addresses;
+    for (int lane = 0; lane < 32; ++lane) {
+      FragmentPlace place = placeInA(lane, pair);
+      addresses.push_back(
+          4 * (rows.placeOf(place.row, place.column / 4) + place.column % 4));
+    }
+    EXPECT_EQ(conflicts(addresses, 8), 1);
+  }
+}
+
+// Panels: rows of 16 bytes one behind the other, of panels `step` rows long.
+TEST(Banks, Panels) {
+  for (int step : {16, 32}) {
+    std::vector<int64_t> copies, matrices;
+    for (int lane = 0; lane < 32; ++lane) {
+      copies.push_back(lane * 16);
+      int panel = lane / 16, row = lane / 8 % 2 * 8 + lane % 8;
+      matrices.push_back((panel * step + row) * 16);
+    }
+    EXPECT_EQ(conflicts(copies, 16), 1);
+    EXPECT_EQ(conflicts(matrices, 16), 1);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+TEST(ProductTiles, CostByHand) {
+  // 4096 columns are 64 small tiles or 32 large ones; 108 at a time.
+  EXPECT_EQ(costOfTiles(kSmallTile, 64, 4096, 108), 64 * 64 + 32 * 128);
+  EXPECT_EQ(costOfTiles(kLargeTile, 64, 4096, 108), 128 * 128 + 32 * 256);
+  EXPECT_EQ(costOfTiles(kSmallTile, 128, 4096, 108), 2 * (4096 + 4096));
+  EXPECT_EQ(costOfTiles(kLargeTile, 8192, 8192, 108),
+            38 * (128 * 128 + 32 * 256));
+}
+
+TEST(ProductTiles, LargeOnesForManyRows) {
+  for (int64_t columns : {96, 768, 4096, 32000})
+    for (const char *chip : {"sm_80", "sm_90a", "sm_100"}) {
+      int64_t count = countMultiprocessors(chip);
+      int64_t first = rowsForLargeTiles(columns, count);
+      EXPECT_GE(first, kLargeTile.rows);
+      EXPECT_LE(costOfTiles(kLargeTile, 1 << 20, columns, count),
+                costOfTiles(kSmallTile, 1 << 20, columns, count));
+      for (int64_t rows = first; rows < first + 4096; rows += 64)
+        EXPECT_LE(costOfTiles(kLargeTile, rows, columns, count),
+                  costOfTiles(kSmallTile, rows, columns, count));
+    }
+  // A short text against a small matrix does not fill the chip with them.
+  EXPECT_GT(rowsForLargeTiles(768, 108), 512);
+  EXPECT_EQ(countMultiprocessors("sm_90a"), 132);
+  EXPECT_EQ(countMultiprocessors("sm_89"), 128);
+}
