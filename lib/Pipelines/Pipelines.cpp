@@ -154,6 +154,7 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
 /// Kernels to PTX: what is left is host code that launches them.
 static void buildKernelPipeline(OpPassManager &pm, const std::string &gpu) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createKernelLimits());
   kernels.addPass(createAlignAccesses());
   kernels.addPass(createKernelMath());
   kernels.addPass(createApproximateMath());

@@ -8,8 +8,6 @@
 #include "attune/Target/PTX/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -104,13 +102,6 @@ struct AlignAccesses final : impl::AlignAccessesBase<AlignAccesses> {
     });
     for (VectorTransferOpInterface transfer : transfers)
       widen(transfer);
-    // Copies and matrices of 16 bytes go there.
-    getOperation().walk([](gpu::GPUFuncOp func) {
-      Builder b(func.getContext());
-      for (unsigned i = 0; i < func.getNumWorkgroupAttributions(); ++i)
-        func.setWorkgroupAttributionAttr(
-            i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(16));
-    });
   }
 
   void widen(VectorTransferOpInterface transfer) {

@@ -63,7 +63,7 @@ def AlignAccesses : Pass<"attune-align-accesses", "::mlir::gpu::GPUModuleOp"> {
     into, start at multiples of 64 bytes, as the runtime's do.
     Gives: vector.load and vector.store with the alignment that follows from
     indices and strides, for transfers of whole vectors; PTX then moves up to 16
-    bytes at once. Others stay. Shared memory starts at a multiple of 16.
+    bytes at once. Others stay.
     Keeps: values.
   }];
   let dependentDialects = ["::mlir::vector::VectorDialect"];
@@ -83,6 +83,20 @@ def KernelIntrinsics
     Keeps: values.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "What a kernel may use, for ptxas";
+  let description = [{
+    Needs: kernels outlined.
+    Gives: arrays in shared memory start at multiples of 16 bytes, which
+    asynchronous copies and matrices have. Every kernel may take the registers of
+    a whole multiprocessor for one block (`.minnctapersm 1`): left alone, ptxas
+    makes room for more blocks and spills.
+    Keeps: code.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def LaunchesToRuntime : Pass<"attune-launches-to-runtime", "::mlir::ModuleOp"> {
