@@ -30,7 +30,9 @@ def Attune_LinearIntoOp : Attune_Op<"linear_into",
     As `attune.linear`: `Z[m, n] = sum_k X[m, k] W[n, k] + bias[n]`,
     `Y = act(Z)`, or `Y[m, n] = act(Z[m, n]) * Z[m, N + n]` if `gated`, then
     `Y *= scale`. With `residual` the destination's own values are added.
-    Summed in f32, rounded once, at the end.
+    Summed in f32. Rounds once, at the end.
+
+    Source: as `attune.linear`; a destination as in linalg of MLIR.
 
     Verifier rules (tests: `invalid-into.mlir`, one case per label):
     - I1: all operands are tensors and there is a result, or all are buffers and
