@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StreamBuilder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
 
 namespace attune::hf {
 
