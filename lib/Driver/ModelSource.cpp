@@ -27,8 +27,7 @@ static SourceLocation atFile(const std::string &path) {
 
 static bool addTaps(spec::Model &model, const Options &options,
                     DiagnosticEngine &diags) {
-  std::vector<std::string> names = spec::attentionNames(model);
-  names.push_back("hidden_states");
+  std::vector<std::string> names = {"hidden_states"};
   for (const spec::Stream &stream : model.streams)
     for (const spec::Layer &layer : stream.layers)
       if (!layer.name.empty() && layer.repeat == 1)
@@ -40,7 +39,9 @@ static bool addTaps(spec::Model &model, const Options &options,
     std::string problem;
     if (!is_contained(names, tap) &&
         !spec::findAttentionTap(model, tap, problem)) {
-      SmallVector<StringRef> known(names.begin(), names.end());
+      std::vector<std::string> maps = spec::attentionNames(model);
+      SmallVector<StringRef> known(maps.begin(), maps.end());
+      known.append(names.begin(), names.end());
       diags.error({model.file, 0, 0},
                   problem.empty()
                       ? "the model has no layer '" + tap +

@@ -129,13 +129,17 @@ void EntryImporter::startMap(AskedMap &asked, const spec::Layer &layer) {
     return getAsOpFoldResult(
         builder.createOrFold<tensor::DimOp>(at, of.value, index(dim)));
   };
-  SmallVector<OpFoldResult> sizes = {
-      sizeOf(queries, 0), builder.getIndexAttr(asked.tap.heads),
-      sizeOf(queries, tokens), sizeOf(keys, tokens)};
-  std::vector<spec::Dim> shape = {queries.shape[0],
-                                  {asked.tap.heads, ""},
-                                  queries.shape[tokens],
-                                  keys.shape[tokens]};
+  OpFoldResult columns = sizeOf(keys, tokens);
+  spec::Dim places = keys.shape[tokens];
+  if (auto sums = spec::columnsOf(attention)) {
+    columns = builder.getIndexAttr(*sums);
+    places = {*sums, ""};
+  }
+  SmallVector<OpFoldResult> sizes = {sizeOf(queries, 0),
+                                     builder.getIndexAttr(asked.tap.heads),
+                                     sizeOf(queries, tokens), columns};
+  std::vector<spec::Dim> shape = {
+      queries.shape[0], {asked.tap.heads, ""}, queries.shape[tokens], places};
   if (asked.tap.count) {
     sizes.insert(sizes.begin(), builder.getIndexAttr(asked.tap.count));
     shape.insert(shape.begin(), {asked.tap.count, ""});

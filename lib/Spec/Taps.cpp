@@ -13,16 +13,21 @@
 
 namespace attune::spec {
 
-/// Weights of every token with every key, which features and sums have not.
-static bool hasWeights(const Attention &attention) {
-  return !attention.linear && !attention.sequenceRank;
+/// Sums of features have none.
+static bool hasWeights(const Attention &attention) { return !attention.linear; }
+
+std::optional<int64_t> columnsOf(const Attention &attention) {
+  if (attention.sequenceRank)
+    return attention.sequenceRank->rank;
+  return std::nullopt;
 }
 
 const Attention *getTapped(const Layer &layer, bool cross) {
   const Attention *tapped = nullptr;
   if (const auto *block = std::get_if<Block>(&layer.op)) {
     for (const Block &turn : layer.cycle)
-      if (turn.attention && !cross && !hasWeights(*turn.attention))
+      if (turn.attention && !cross &&
+          (!hasWeights(*turn.attention) || columnsOf(*turn.attention)))
         return nullptr;
     const std::optional<Attention> &attention =
         cross ? block->cross : block->attention;
@@ -189,15 +194,24 @@ std::optional<AttentionTap> findAttentionTap(const Model &model,
 
   const std::vector<Layer> &layers = model.streams[tap.stream].layers;
   int64_t heads = getTapped(layers[tap.parts[0].layer], tap.cross)->heads;
-  for (const AttentionTap::Part &part : tap.parts)
-    if (int64_t other = getTapped(layers[part.layer], tap.cross)->heads;
-        other != heads) {
+  auto columns = columnsOf(*getTapped(layers[tap.parts[0].layer], tap.cross));
+  for (const AttentionTap::Part &part : tap.parts) {
+    const Attention &attention = *getTapped(layers[part.layer], tap.cross);
+    if (columnsOf(attention) != columns) {
+      problem = "'" + name + "' cannot be one tensor: '" +
+                layers[tap.parts[0].layer].name + "' and '" +
+                layers[part.layer].name +
+                "' attend to different numbers of tokens or sums";
+      return std::nullopt;
+    }
+    if (int64_t other = attention.heads; other != heads) {
       problem = "'" + name + "' cannot be one tensor: '" +
                 layers[tap.parts[0].layer].name + "' has " +
                 std::to_string(heads) + " heads and '" +
                 layers[part.layer].name + "' has " + std::to_string(other);
       return std::nullopt;
     }
+  }
   if (tap.parts.size() > 1)
     for (const Layer &layer : layers)
       if (std::holds_alternative<Chunk>(layer.op)) {

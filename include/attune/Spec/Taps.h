@@ -31,6 +31,10 @@ struct AttentionTap {
 /// The attention of a layer that a tap means; null if it has none.
 const Attention *getTapped(const Layer &layer, bool cross);
 
+/// How many sums of tokens low-rank attention weighs; otherwise the weights are
+/// those of the tokens themselves.
+std::optional<int64_t> columnsOf(const Attention &attention);
+
 /// What `target` asks for, one of
 ///   LAYER.attention, LAYER.cross   of a layer ("h.3") or of all its repeats
 ///                                  ("h.{i}")
