@@ -18,4 +18,14 @@
 // CHECK: loop-invariant-code-motion
 // CHECK: cse
 
+// For a GPU: products once there are buffers, launches once frames are planned.
+// RUN: attune-opt %s --attune-to-loops=gpu=sm_80 --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=DEVICE
+// DEVICE: one-shot-bufferize
+// DEVICE: drop-equivalent-buffer-results
+// DEVICE: convert-attune-to-gpu{multiprocessors=108}
+// DEVICE: attune-copies-to-loops
+// DEVICE: attune-plan-frames
+// DEVICE: attune-loops-to-kernels
+// DEVICE: gpu-kernel-outlining
+
 module {}
