@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttunePairs.h"
 #include "Attune/AttuneShapes.h"
 
 #include <cmath>
@@ -57,9 +58,11 @@ static LogicalResult tokensOf(Operation *op, Value result, Value ids,
 
 LogicalResult EmbeddingOp::verify() {
   // E1
+  bool pairs = holdsPairs(cast<RankedTensorType>(getTable().getType()),
+                          cast<RankedTensorType>(getType()).getDimSize(2));
   if (failed(tokensOf(*this, getResult(), getIds(), "ids")) ||
-      failed(sameSize(*this, {getResult(), 2, "result", "width"},
-                      {getTable(), 1, "table", "width"})))
+      (!pairs && failed(sameSize(*this, {getResult(), 2, "result", "width"},
+                                 {getTable(), 1, "table", "width"}))))
     return failure();
   // E2
   return typeOfResult(*this, getAddend(), "addend");

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttunePairs.h"
 #include "Attune/AttuneShapes.h"
 
 #include "mlir/IR/PatternMatch.h"
@@ -48,12 +49,15 @@ static LogicalResult sameTokens(Operation *op, Value input, Value result) {
 /// `matrix` has `rows` rows; in panels it has as many as hold them, each half
 /// on its own if gated. `rows` may be dynamic.
 static LogicalResult hasRows(Operation *op, Value matrix, StringRef owner,
-                             int64_t rows, bool gated, const Twine &why) {
+                             int64_t rows, bool gated, const Twine &why,
+                             bool pairs = false) {
   if (ShapedType::isDynamic(rows))
     return success();
   if (rankOf(matrix) == 2)
     return sizeIs(op, {matrix, 0, owner, "rows"}, rows, why);
   int64_t panel = cast<RankedTensorType>(matrix.getType()).getDimSize(2);
+  if (pairs)
+    panel /= 2;
   if (ShapedType::isDynamic(panel) || panel == 0)
     return success();
   int64_t half = gated ? rows / 2 : rows;
@@ -71,17 +75,26 @@ static LogicalResult hasEntries(Operation *op, Value bias, StringRef owner,
 }
 
 LogicalResult LinearOp::verify() {
+  auto input = cast<RankedTensorType>(getInput().getType());
+  bool pairs = holdsPairs(cast<RankedTensorType>(getWeight().getType()),
+                          input.getShape().back());
   // L1
-  if (failed(sameSize(*this, last(getInput(), "input"),
-                      {getWeight(), 1, "weight", "depth"})))
+  if (!pairs && failed(sameSize(*this, last(getInput(), "input"),
+                                {getWeight(), 1, "weight", "depth"})))
     return failure();
+  // L6
+  if (pairs && !input.getElementType().isBF16())
+    return emitOpError("has a weight in pairs, which multiplies bf16, but an "
+                       "input of ")
+           << input.getElementType();
   // L2
   NamedSize width = last(getResult(), "result");
   int64_t rows =
       width.known() ? width.get() * (getGated() ? 2 : 1) : ShapedType::kDynamic;
   if (failed(hasRows(*this, getWeight(), "weight", rows, getGated(),
                      getGated() ? "a gated result takes rows"
-                                : "the result takes rows")))
+                                : "the result takes rows",
+                     pairs)))
     return failure();
   NamedSize weightRows{getWeight(), 0, "weight", "rows"};
   bool plain = rankOf(getWeight()) == 2;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttunePairs.h"
 
 using namespace mlir;
 using namespace attune;
@@ -45,7 +46,8 @@ LogicalResult WeightOp::verify() {
     return emitOpError("has no source");
   // W4
   if (std::optional<int64_t> width = getPanelWidth())
-    if (*width < 1 || type.getShape().back() != *width)
+    if (*width < 1 ||
+        (type.getShape().back() != *width && !storesPairs(type, width)))
       return emitOpError("has panels of ")
              << *width << " rows, but type " << type;
   // W5

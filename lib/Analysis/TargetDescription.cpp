@@ -19,14 +19,15 @@
 
 namespace attune {
 
-// Attention works on score blocks of queries x keys. 64 keys of 128 channels
-// are 32 KiB packed, which leaves half of a small second-level cache to the
-// rest.
+// Keys and values are packed once for every tile of queries, so a tile is as
+// large as pays: of 128 channels its queries and sums are 192 KiB, which leaves
+// most of a second-level cache to a block of keys and values.
 // On a GPU a tile is one thread's, and so is its scratch.
 int64_t TargetDescription::getQueryBlock() const {
   if (!gpu.empty())
     return getTileRows();
-  return getTileRows() * std::max<int64_t>(1, 48 / getTileRows());
+  int64_t rows = std::min<int64_t>(192, level2Bytes * 3 / 8 / (2 * 128 * 4));
+  return getTileRows() * std::max<int64_t>(1, rows / getTileRows());
 }
 int64_t TargetDescription::getKeyBlock() const {
   if (!gpu.empty())
@@ -107,6 +108,7 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
       if (info->checkFeatures("+avx512f")) {
         target.vectorBits = 512;
         target.vectorRegisters = 32;
+        target.bf16Pairs = info->checkFeatures("+avx512bf16");
       } else if (info->checkFeatures("+avx2,+fma")) {
         target.vectorBits = 256;
       } else {

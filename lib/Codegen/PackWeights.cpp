@@ -8,6 +8,8 @@
 #include "Attune/AttuneDialect.h"
 #include "attune/Codegen/Passes.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace attune {
@@ -53,21 +55,42 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
     });
     if (walked.wasInterrupted())
       return signalPassFailure();
+    llvm::DenseSet<Operation *> unpaired;
+    module.walk([&](WeightGetOp get) {
+      if (!takesPairs(get))
+        unpaired.insert(symbols.lookup(get.getWeight()));
+    });
     for (auto [weight, gated] : matrices)
-      pack(weight, gated);
+      pack(weight, gated, pairs && !unpaired.contains(weight));
     module.walk([&](WeightGetOp get) {
       if (auto weight = symbols.lookup<WeightOp>(get.getWeight()))
         get.getResult().setType(weight.getLayerType());
     });
   }
 
-  void pack(WeightOp weight, bool gated) {
+  /// Whether all users can read the weight in pairs.
+  static bool takesPairs(WeightGetOp get) {
+    auto type = cast<RankedTensorType>(get.getType());
+    if (type.getRank() != 2 || !type.getElementType().isBF16() ||
+        type.getDimSize(1) % 2 != 0)
+      return false;
+    return llvm::all_of(get->getUsers(), [](Operation *user) {
+      auto linear = dyn_cast<LinearOp>(user);
+      return linear ? getElementTypeOrSelf(linear.getInput()).isBF16()
+                    : isa<EmbeddingOp>(user);
+    });
+  }
+
+  void pack(WeightOp weight, bool gated, bool paired) {
     RankedTensorType type = weight.getTensorType();
     SmallVector<int64_t> shape(type.getShape());
     int64_t depth = shape.pop_back_val(), rows = shape.pop_back_val();
     int64_t half = gated ? rows / 2 : rows;
     int64_t panels = (half + panelWidth - 1) / panelWidth * (gated ? 2 : 1);
-    shape.append({panels, depth, panelWidth});
+    if (paired)
+      shape.append({panels, depth / 2, 2 * panelWidth});
+    else
+      shape.append({panels, depth, panelWidth});
     weight.setTypeAttr(
         TypeAttr::get(RankedTensorType::get(shape, type.getElementType())));
     weight.setPanelWidth(panelWidth);
@@ -75,6 +98,8 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
     // The panels do not tell how many of their rows are padding.
     weight->setAttr("attune.rows", Builder(weight).getI64IntegerAttr(rows));
     ++numPacked;
+    if (paired)
+      ++numPaired;
   }
 };
 } // namespace

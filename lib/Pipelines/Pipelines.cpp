@@ -66,6 +66,10 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
   PackWeightsOptions pack;
+  if (options.target.multipliesBf16()) {
+    pm.addPass(createNarrowActivations());
+    pack.pairs = true;
+  }
   pack.panelWidth = options.target.getTileColumns();
   pm.addPass(createPackWeights(pack));
   pm.addPass(createCanonicalizerPass());
@@ -87,6 +91,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     ConvertAttuneOnlineToVectorOptions online;
     online.lanes = target.getTileColumns();
     online.rows = target.getTileRows();
+    online.pairs = target.multipliesBf16();
     pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
   }
   // What is left of the ladder: all of it on the reference path.
@@ -194,7 +199,9 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCSEPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createConvertVectorToLLVMPass());
+  ConvertVectorToLLVMPassOptions vectors;
+  vectors.x86Vector = options.target.multipliesBf16();
+  pm.addPass(createConvertVectorToLLVMPass(vectors));
   pm.addPass(arith::createArithExpandOpsPass());
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());

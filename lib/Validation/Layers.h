@@ -45,6 +45,8 @@ public:
   /// Part number `part` of a stack of matrices (0 if it is none).
   Rows(const Array &array, int64_t rows, bool gated, bool stack = false,
        int64_t part = 0);
+  /// If it is in panels and half as deep as `depth`, it holds pairs.
+  void readPairs(int64_t depth);
   double operator()(int64_t row, int64_t column) const {
     return data[place(row, column)].f;
   }
@@ -55,7 +57,7 @@ private:
   int64_t place(int64_t row, int64_t column) const;
   const Scalar *data;
   int64_t rows, columns, width = 0; ///< of a panel; 0 if there are none
-  bool gated;
+  bool gated, pairs = false;
 };
 
 double activate(Activation function, double x);

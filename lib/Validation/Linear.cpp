@@ -40,6 +40,14 @@ Rows::Rows(const Array &array, int64_t rows, bool gated, bool stack,
     this->rows = shape[0];
 }
 
+void Rows::readPairs(int64_t depth) {
+  pairs = width && 2 * columns == depth;
+  if (!pairs)
+    return;
+  columns = depth;
+  width /= 2;
+}
+
 int64_t Rows::place(int64_t row, int64_t column) const {
   if (!width)
     return row * columns + column;
@@ -48,6 +56,9 @@ int64_t Rows::place(int64_t row, int64_t column) const {
   int64_t panel = inHalf / width;
   if (gated)
     panel = 2 * panel + (row >= half);
+  if (pairs)
+    return ((panel * columns + column / 2 * 2) * width) + inHalf % width * 2 +
+           column % 2;
   return (panel * columns + column) * width + inHalf % width;
 }
 
@@ -152,6 +163,7 @@ static bool runLinear(Step &step) {
     width = bias ? int64_t(bias->data.size()) / (gated ? 2 : 1)
                  : step.in[1].array().shape[0] / (gated ? 2 : 1);
   Rows w(step.in[1].array(), gated ? 2 * width : width, gated);
+  w.readPairs(x.shape.back());
   if (!fits(step, x, w, bias))
     return false;
   Datum result = resultLike(x, gated ? w.getRows() / 2 : w.getRows());

@@ -33,7 +33,7 @@ static const Handlers &allHandlers() {
     Handlers all;
     for (auto add : {addControl, addArith, addMath, addTensor, addLinalg,
                      addVector, addMemRef, addLLVM, addPointers, addAttention,
-                     addLinear, addTokens, addRecurrent})
+                     addLinear, addTokens, addRecurrent, addPairProducts})
       add(all);
     return all;
   }();

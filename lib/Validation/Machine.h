@@ -156,6 +156,7 @@ void addAttention(Handlers &);
 void addLinear(Handlers &);
 void addTokens(Handlers &);
 void addRecurrent(Handlers &);
+void addPairProducts(Handlers &);
 
 } // namespace attune::validation
 

@@ -37,7 +37,12 @@ static bool runEmbedding(Step &step) {
   int64_t count =
       values.shape[0] * (values.shape.size() == 3 ? values.shape[2] : 1);
   Rows table(values, count, false);
-  int64_t width = table.getColumns();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  if (!ShapedType::isDynamic(width)) {
+    table.readPairs(width);
+    count = values.shape.size() == 3 ? volume(values.shape) / width : count;
+  }
+  width = table.getColumns();
   Datum result = makeReals({ids.shape[0], ids.shape[1], width});
   for (size_t t = 0; t < ids.data.size(); ++t) {
     int64_t id = ids.data[t].i + int64_t(op.getOffset());

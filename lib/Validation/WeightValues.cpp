@@ -8,6 +8,7 @@
 #include "Layers.h"
 #include "Noise.h"
 
+#include "Attune/AttunePairs.h"
 #include "attune/Analysis/WeightLayout.h"
 
 #include "llvm/ADT/Hashing.h"
@@ -38,7 +39,8 @@ static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
   Type element = type.getElementType();
   int64_t panel = weight.getPanelWidth().value_or(0);
   bool matrix = shape.size() >= (panel ? 3u : 2u);
-  int64_t columns = matrix ? shape[1] : 1;
+  bool pairs = storesPairs(type, weight.getPanelWidth());
+  int64_t columns = matrix ? shape[1] * (pairs ? 2 : 1) : 1;
   int64_t count = volume(shape);
   int64_t rows = count / columns;
   if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
@@ -52,8 +54,13 @@ static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
     int64_t row, column;
     if (panel) {
       int64_t block = i / panel / columns;
-      column = i / panel % columns;
-      int64_t inHalf = (gated ? block / 2 : block) * panel + i % panel;
+      int64_t inBlock = i % (panel * columns), lane = inBlock % panel;
+      column = inBlock / panel;
+      if (pairs) {
+        lane = inBlock / 2 % panel;
+        column = inBlock / (2 * panel) * 2 + inBlock % 2;
+      }
+      int64_t inHalf = (gated ? block / 2 : block) * panel + lane;
       row = inHalf + (gated && block % 2 ? half : 0);
       if (inHalf >= half) {
         out[i] = real(0);

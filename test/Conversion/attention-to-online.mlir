@@ -5,12 +5,17 @@
 // CHECK-SAME:    %[[Q:.+]]: tensor<?x8x?x64xf32>, %[[K:.+]]: tensor<?x2x?x64xf32>, %[[V:.+]]: tensor<?x2x?x32xf32>)
 // CHECK:         %[[M:.+]] = tensor.dim %[[Q]], %c2
 // CHECK:         %[[N:.+]] = tensor.dim %[[K]], %c2
-// CHECK:         %[[OUT:.+]] = tensor.empty({{.+}}, %[[M]]) : tensor<?x8x?x32xf32>
 // CHECK:         %[[BLOCKS:.+]] = arith.divsi %{{.+}}, %c24
+// They share the queries out evenly, in twelves.
+// CHECK:         %[[SOME:.+]] = arith.maxsi %[[BLOCKS]], %c1
+// CHECK:         %[[EACH:.+]] = arith.divui %{{.+}}, %[[SOME]]
+// CHECK:         arith.divsi %{{.+}}, %c12
+// CHECK:         %[[SIZE:.+]] = arith.minsi %{{.+}}, %c24
+// CHECK:         %[[OUT:.+]] = tensor.empty({{.+}}, %[[M]]) : tensor<?x8x?x32xf32>
 // CHECK:         scf.forall (%[[B:.+]], %[[G:.+]], %[[I:.+]]) in (%{{.+}}, 2, %[[BLOCKS]]) shared_outs(%[[O:.+]] = %[[OUT]])
-// CHECK:           %[[FIRST:.+]] = arith.muli %[[I]], %c24
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[I]], %[[SIZE]]
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[M]], %[[FIRST]]
-// CHECK:           %[[COUNT:.+]] = arith.minsi %[[LEFT]], %c24
+// CHECK:           %[[COUNT:.+]] = arith.minsi %[[SIZE]], %[[LEFT]]
 // CHECK:           %[[H:.+]] = arith.muli %[[G]], %c4
 // CHECK:           %[[TILE:.+]] = tensor.extract_slice %[[Q]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 64]
 // Scratch has a static size; the states are its front part.
@@ -35,8 +40,14 @@ func.func @grouped(%q: tensor<?x8x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tenso
 // CHECK-LABEL: func.func @window(
 // CHECK:         %[[M:.+]] = tensor.dim %arg0, %c2
 // CHECK:         %[[N:.+]] = tensor.dim %arg1, %c2
-// CHECK:         %[[FIRST:.+]] = arith.muli %{{.+}}, %c96
-// CHECK:         %[[COUNT:.+]] = arith.minsi %{{.+}}, %c96
+// CHECK:         %[[TILES:.+]] = arith.divsi %{{.+}}, %c96
+// CHECK:         %[[SIZE:.+]] = arith.minsi %{{.+}}, %c96
+// Every second head begins with the long tiles at the end.
+// CHECK:         %[[LAST:.+]] = arith.subi %[[TILES]], %c1
+// CHECK:         %[[BACK:.+]] = arith.subi %[[LAST]], %[[I:.+]] : index
+// CHECK:         %[[TILE:.+]] = arith.select %{{.+}}, %[[BACK]], %[[I]]
+// CHECK:         %[[FIRST:.+]] = arith.muli %[[TILE]], %[[SIZE]]
+// CHECK:         %[[COUNT:.+]] = arith.minsi %[[SIZE]]
 // CHECK:         %[[SHIFT:.+]] = arith.subi %[[N]], %[[M]]
 // CHECK:         %[[POS:.+]] = arith.addi %[[FIRST]], %[[SHIFT]]
 // CHECK:         %[[PAST:.+]] = arith.addi %[[POS]], %[[COUNT]]
@@ -67,4 +78,25 @@ func.func @masked(%q: tensor<2x4x7x16xf16>, %k: tensor<2x2x40x16xf16>, %v: tenso
   %y, %lse = attune.attention %q, %k, %v scale 0.25 mask %mask : tensor<2x1x1x40xi1> bias %bias : tensor<1x4x7x40xf32> sinks %sinks : tensor<4xf32>
     : tensor<2x4x7x16xf16>, tensor<2x2x40x16xf16>, tensor<2x2x40x16xf16> -> tensor<2x4x7x16xf16> lse tensor<2x4x7xf32>
   return %y, %lse : tensor<2x4x7x16xf16>, tensor<2x4x7xf32>
+}
+
+// Keys of a cache are split: the parts leave their states, which are merged in
+// order. Their number follows from the lengths.
+// CHECK-LABEL: func.func @cached(
+// CHECK-DAG:     %[[N:.+]] = tensor.dim %[[K:.+]], %c2 : tensor<?x2x?x64xf32>
+// CHECK:         %[[MANY:.+]] = arith.divui %c16, %{{.+}}
+// CHECK:         %[[PARTS:.+]] = arith.maxsi %{{.+}}, %c1
+// CHECK:         %[[STATES:.+]]:3 = scf.forall (%[[B:.+]], %[[G:.+]], %[[I:.+]], %[[P:.+]]) in (%{{.+}}, 2, %{{.+}}, %[[PARTS]])
+// CHECK:           attune.online_attention
+// CHECK-COUNT-3:   tensor.parallel_insert_slice
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}) in (%{{.+}}, 2, %{{.+}})
+// CHECK:           scf.for %{{.+}} = %c0 to %[[PARTS]] step %c1
+// CHECK:             tensor.extract_slice %[[STATES]]#0
+// CHECK:             attune.online_merge
+// CHECK:           attune.online_finish
+func.func @cached(%q: tensor<?x8x?x64xf32>, %c: tensor<3x?x2x?x64xf32>, %layer: index, %length: index) -> tensor<?x8x?x64xf32> {
+  %k = attune.cache_read %c[%layer] length %length : tensor<3x?x2x?x64xf32> -> tensor<?x2x?x64xf32>
+  %y = attune.attention %q, %k, %k scale 0.125
+    : tensor<?x8x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x64xf32> -> tensor<?x8x?x64xf32>
+  return %y : tensor<?x8x?x64xf32>
 }

@@ -98,6 +98,15 @@ func.func @l5_2(%x: tensor<3x64xf32>, %w: tensor<96x64xf32>) {
 
 // -----
 
+// L6: pairs are of bf16 on both sides
+func.func @l6(%x: tensor<3x64xf32>, %w: tensor<6x32x32xbf16>) {
+  // expected-error @+1 {{has a weight in pairs, which multiplies bf16, but an input of 'f32'}}
+  %y = attune.linear %x, %w : tensor<3x64xf32>, tensor<6x32x32xbf16> -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
 // F1: the first matrix takes the input
 // expected-note @+1 {{up comes from here}}
 func.func @f1(%x: tensor<?x64xf32>, %u: tensor<256x32xf32>, %d: tensor<64x256xf32>) {

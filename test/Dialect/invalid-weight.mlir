@@ -36,6 +36,12 @@ attune.weight @w panels 16 : tensor<1x4x32xf32> from [#attune.source<"w">]
 
 // -----
 
+// W4: or twice as wide, for pairs of bf16
+// expected-error @+1 {{has panels of 16 rows, but type 'tensor<1x4x48xbf16>'}}
+attune.weight @w panels 16 : tensor<1x4x48xbf16> from [#attune.source<"w">]
+
+// -----
+
 // W4: a panel has a row
 // expected-error @+1 {{has panels of 0 rows, but type 'tensor<1x4x0xf32>'}}
 attune.weight @w panels 0 : tensor<1x4x0xf32> from [#attune.source<"w">]

@@ -23,6 +23,8 @@ struct TargetDescription {
   std::string features;     ///< LLVM's feature string; empty: the CPU's own
   int64_t vectorBits = 256; ///< of one register
   int64_t vectorRegisters = 16;
+  /// The CPU adds products of pairs of bf16 to f32 (AVX512-BF16).
+  bool bf16Pairs = false;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;
   /// The chip that runs the kernels, e.g. sm_90a; empty: the CPU does.
@@ -37,6 +39,8 @@ struct TargetDescription {
   int64_t getTileRows() const {
     return gpu.empty() ? (vectorRegisters - 3) / 2 : 4;
   }
+  /// Whether kernels multiply bf16 as it is rather than widened.
+  bool multipliesBf16() const { return bf16Pairs && gpu.empty(); }
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.
   int64_t getPanelBytes() const { return gpu.empty() ? level2Bytes / 2 : 1; }

@@ -10,22 +10,49 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NarrowActivations
+    : Pass<"attune-narrow-activations", "::mlir::ModuleOp"> {
+  let summary = "Inputs of linear layers with bf16 weights become bf16";
+  let description = [{
+    For CPUs that multiply bf16 and add in f32.
+
+    Needs: ffn ops decomposed, so that every matrix product is attune.linear.
+    Gives: a bf16 input to every attune.linear whose weight is a bf16
+    attune.weight of even depth. A linear layer without a residual or merged
+    heads that only such layers read give it so themselves; other inputs are
+    rounded by an arith.truncf that all readers share. Queries, keys and
+    values that come from such layers and from no cache are rounded as well.
+    Keeps: values up to one rounding of each such input to bf16. Sums, norms,
+    caches and the residual stream stay f32.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::attune::AttuneDialect"];
+  let statistics = [
+    Statistic<"numNarrowed", "num-narrowed", "Values that became bf16">,
+  ];
+}
+
 def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Give the matrices of linear layers the layout kernels stream";
   let description = [{
     Needs: ffn ops decomposed, so that every matrix product is attune.linear.
     Gives: every `attune.weight` that a linear layer multiplies by has
     `panels R` and the matching type, and so have its `weight_get`s; a gated one
-    has its halves interleaved.
+    has its halves interleaved. With `pairs` a bf16 matrix whose linear layers
+    all have a bf16 input has the weights of two neighbouring inputs side by
+    side: panels of [K/2, 2R].
     Keeps: values; the file is written in this layout once, at compile time.
   }];
   let dependentDialects = ["::attune::AttuneDialect"];
   let options = [
     Option<"panelWidth", "panel-width", "int64_t", /*default=*/"16",
       "Output channels per panel (R)">,
+    Option<"pairs", "pairs", "bool", /*default=*/"false",
+      "Put bf16 weights in pairs, for instructions that add up two products">,
   ];
   let statistics = [
     Statistic<"numPacked", "num-packed", "Weights put in panels">,
+    Statistic<"numPaired", "num-paired", "Weights put in panels of pairs">,
   ];
 }
 
@@ -136,8 +163,8 @@ def ApproximateMath : Pass<"attune-approximate-math"> {
     Needs: math ops on vectors.
     Gives: arithmetic only, no call per element. Scalar exp and exp2 are left to
     libm.
-    Keeps: relative error below 4e-7 for exp and exp2, absolute error below 5e-7
-    for tanh and erf.
+    Keeps: relative error below 4e-7 for exp and exp2 (0 where they are below
+    2^-125.5), absolute error below 5e-7 for tanh and erf.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",

@@ -26,7 +26,7 @@ def ConvertAttuneToVector
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"
   ];
   let options = [
     Option<"lanes", "lanes", "int64_t", /*default=*/"16",
@@ -101,6 +101,9 @@ def ConvertAttuneAttentionToOnline
     attune.online_attention, then attune.online_finish. All heads of a group
     are one tile. Blocks of keys that causal masking or a window hides from the
     whole tile are never visited. Scratch is of static size.
+    Keys of a cache are split into at most 16 parts of 512 and more, as many as
+    there are for few queries, in a parallel loop of their own; their states are
+    merged in order.
     Keeps: the order of every sum, whatever the number of threads; memory is
     linear in the lengths.
   }];
@@ -131,19 +134,26 @@ def ConvertAttuneOnlineToVector
     are packed into panels of `lanes`; scores, probabilities and the weighted
     sum are computed `rows` at a time in registers; masks are computed only for
     panels on an edge. attune.online_finish and attune.online_merge too.
-    Keeps: a row that sees no key gives zeros; the order of every sum.
+    With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are
+    multiplied as they are and added in f32.
+    Keeps: a row that sees no key gives zeros; the order of every sum. With
+    `pairs` the probabilities of several queries are rounded to bf16 before they
+    meet the values, though not in their own sum.
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect"
+    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
+    "::mlir::x86vector::X86VectorDialect"
   ];
   let options = [
     Option<"lanes", "lanes", "int64_t", /*default=*/"16",
       "Width of the register tile; a multiple of 8">,
     Option<"rows", "rows", "int64_t", /*default=*/"6",
       "Rows of the register tile">,
+    Option<"pairs", "pairs", "bool", /*default=*/"false",
+      "Multiply bf16 by instructions that add up two products">,
   ];
 }
 

@@ -10,6 +10,12 @@
 // all heads of one group, so that keys and values are read once per group. It
 // walks the keys that the tile can see at all, block by block, and folds them
 // into running states that live in scratch of static size.
+//
+// Attention that reads a cache has few queries most of the time, and then fewer
+// tiles than threads. It is split along the keys as well: one parallel loop
+// leaves a state for each part of the cache, a second one merges them in order.
+// How many parts there are follows from the sizes alone; of many queries there
+// is one.
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Conversion/KernelBuilder.h"
@@ -116,51 +122,137 @@ public:
         << remark::metric("Keys", this->keyBlock);
   }
 
-  ValueRange run() {
+  SmallVector<Value> run() {
     numQueries = k.dim(query, 2);
     numKeys = k.dim(key, 2);
-    OpFoldResult batch = getAsOpFoldResult(k.dim(query, 0));
+    batches = k.dim(query, 0);
+    tiles = k.ceilDiv(numQueries, tileQueries);
+    tileSize = evenTile(tiles);
+    tilesOfHeads = tensorType(query).getDimSize(1) / group;
+    if (readsCache())
+      splitKeys();
     SmallVector<Value> outs = {emptyLike(op.getResult())};
     if (op.getLse())
       outs.push_back(emptyLike(op.getLse()));
     auto loop = scf::ForallOp::create(
         k.b, k.loc,
-        ArrayRef<OpFoldResult>{
-            batch, k.b.getIndexAttr(tensorType(query).getDimSize(1) / group),
-            getAsOpFoldResult(k.ceilDiv(numQueries, tileQueries))},
+        ArrayRef<OpFoldResult>{getAsOpFoldResult(batches),
+                               k.b.getIndexAttr(tilesOfHeads),
+                               getAsOpFoldResult(tiles)},
         outs, std::nullopt);
 
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(loop.getBody());
     SmallVector<Value> ivs = loop.getInductionVars();
-    firstQuery = k.mul(ivs[2], tileQueries);
-    queries = k.min(k.index(tileQueries), k.sub(numQueries, firstQuery));
-    Value head = k.mul(ivs[1], group);
-    OpFoldResult one = k.b.getIndexAttr(1), zero = k.b.getIndexAttr(0);
-    rowAt = {ivs[0], head, firstQuery};
-    rowSizes = {one, k.b.getIndexAttr(group), getAsOpFoldResult(queries)};
-
-    Value kvHead = ivs[1];
-    if (group != sharing)
-      kvHead =
-          arith::DivUIOp::create(k.b, k.loc, kvHead, k.index(sharing / group));
-    Value y = computeTile(ivs[0], kvHead);
-    auto finish = y.getDefiningOp<OnlineFinishOp>();
+    OpFoldResult zero = k.b.getIndexAttr(0);
+    Value kvHead = enterTile(ivs);
+    OnlineFinishOp finish =
+        finishTile(partStates.empty() ? foldTile(ivs[0], kvHead, Value())
+                                      : mergeParts(startStates(), ivs[0]));
     k.b.setInsertionPointToStart(loop.getTerminator().getBody());
-    auto insert = [&](Value tile, Value dest, ArrayRef<OpFoldResult> at,
-                      ArrayRef<OpFoldResult> sizes) {
-      SmallVector<OpFoldResult> strides(at.size(), one);
-      tensor::ParallelInsertSliceOp::create(k.b, k.loc, tile, dest, at, sizes,
-                                            strides);
-    };
     insert(finish.getResult(), loop.getRegionIterArgs()[0], with(rowAt, zero),
            with(rowSizes, width(op.getResult())));
     if (op.getLse())
       insert(finish.getLse(), loop.getRegionIterArgs()[1], rowAt, rowSizes);
-    return loop.getResults();
+    return SmallVector<Value>(loop.getResults());
   }
 
 private:
+  bool readsCache() {
+    return key.getDefiningOp<CacheReadOp>() && !op.getBlocks();
+  }
+
+  /// Sets what the tile at `ivs` (batch, heads, queries) is; gives its
+  /// key/value head.
+  Value enterTile(ValueRange ivs) {
+    Value tile = ivs[2];
+    if (op.getCausal() != CausalAlign::None)
+      tile = turnEverySecond(k.add(k.mul(ivs[0], tilesOfHeads), ivs[1]), tile,
+                             tiles);
+    firstQuery = k.mul(tile, tileSize);
+    queries = k.min(tileSize, k.sub(numQueries, firstQuery));
+    Value head = k.mul(ivs[1], group);
+    rowAt = {ivs[0], head, firstQuery};
+    rowSizes = {k.b.getIndexAttr(1), k.b.getIndexAttr(group),
+                getAsOpFoldResult(queries)};
+    if (group == sharing)
+      return ivs[1];
+    return arith::DivUIOp::create(k.b, k.loc, ivs[1], k.index(sharing / group));
+  }
+
+  void insert(Value tile, Value dest, ArrayRef<OpFoldResult> at,
+              ArrayRef<OpFoldResult> sizes) {
+    SmallVector<OpFoldResult> strides(at.size(), k.b.getIndexAttr(1));
+    tensor::ParallelInsertSliceOp::create(k.b, k.loc, tile, dest, at, sizes,
+                                          strides);
+  }
+
+  /// Leaves the states of all parts of the keys in `partStates`.
+  void splitKeys() {
+    // Queries times parts; a part is worth the merging.
+    constexpr int64_t kMostParts = 16, kLeastKeys = 512;
+    Value many = arith::DivUIOp::create(k.b, k.loc, k.index(kMostParts),
+                                        maximum(k, numQueries, k.index(1)));
+    parts = maximum(k, k.index(1), k.min(k.ceilDiv(numKeys, kLeastKeys), many));
+    Value each = arith::DivUIOp::create(
+        k.b, k.loc, k.add(numKeys, k.sub(parts, k.index(1))), parts);
+    partKeys = k.mul(k.ceilDiv(each, keyBlock), keyBlock);
+
+    OpFoldResult zero = k.b.getIndexAttr(0);
+    SmallVector<OpFoldResult> sizes = {
+        getAsOpFoldResult(k.mul(batches, parts)),
+        k.b.getIndexAttr(tensorType(query).getDimSize(1)),
+        getAsOpFoldResult(numQueries)};
+    auto empty = [&](ArrayRef<OpFoldResult> of) -> Value {
+      return tensor::EmptyOp::create(k.b, k.loc, of, k.b.getF32Type());
+    };
+    auto loop = scf::ForallOp::create(
+        k.b, k.loc,
+        ArrayRef<OpFoldResult>{
+            getAsOpFoldResult(batches), k.b.getIndexAttr(tilesOfHeads),
+            getAsOpFoldResult(tiles), getAsOpFoldResult(parts)},
+        ValueRange{empty(with(sizes, width(value))), empty(sizes),
+                   empty(sizes)},
+        std::nullopt);
+    {
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(loop.getBody());
+      SmallVector<Value> ivs = loop.getInductionVars();
+      Value kvHead = enterTile(ArrayRef(ivs).take_front(3));
+      KernelBuilder::Values states = foldTile(ivs[0], kvHead, ivs[3]);
+      SmallVector<OpFoldResult> at = partAt(k, ivs[0], ivs[3]);
+      k.b.setInsertionPointToStart(loop.getTerminator().getBody());
+      for (auto [i, state] : llvm::enumerate(states))
+        insert(state, loop.getRegionIterArgs()[i], i == 0 ? with(at, zero) : at,
+               i == 0 ? with(rowSizes, width(value)) : rowSizes);
+    }
+    partStates.assign(loop.getResults().begin(), loop.getResults().end());
+  }
+
+  /// Where the tile's states of one part are.
+  SmallVector<OpFoldResult> partAt(KernelBuilder &k, Value batch, Value part) {
+    SmallVector<OpFoldResult> at(rowAt);
+    at[0] = k.add(k.mul(batch, parts), part);
+    return at;
+  }
+
+  KernelBuilder::Values mergeParts(KernelBuilder::Values states, Value batch) {
+    return k.forLoop(k.index(0), parts, 1, states,
+                     [&](KernelBuilder &k, Value part, ValueRange carried) {
+                       SmallVector<OpFoldResult> at = partAt(k, batch, part);
+                       OpFoldResult zero = k.b.getIndexAttr(0);
+                       auto merge = OnlineMergeOp::create(
+                           k.b, k.loc, carried[0].getType(),
+                           carried[1].getType(), carried[2].getType(),
+                           carried[0], carried[1], carried[2],
+                           cut(k, partStates[0], with(at, zero),
+                               with(rowSizes, width(value))),
+                           cut(k, partStates[1], at, rowSizes),
+                           cut(k, partStates[2], at, rowSizes));
+                       return KernelBuilder::Values(merge.getResults());
+                     });
+  }
+
   static SmallVector<OpFoldResult> with(ArrayRef<OpFoldResult> head,
                                         OpFoldResult last) {
     SmallVector<OpFoldResult> all(head);
@@ -169,6 +261,33 @@ private:
   }
   OpFoldResult width(Value heads) {
     return k.b.getIndexAttr(tensorType(heads).getDimSize(3));
+  }
+
+  /// Queries of a tile if all are about as large: a multiple of kEven, unless
+  /// a block of the mask says how large they are. Threads take tiles in turn.
+  Value evenTile(Value tiles) {
+    // Fills the rows of any register tile but for a few.
+    constexpr int64_t kEven = 12;
+    Value most = k.index(tileQueries);
+    if (op.getBlocks() || tileQueries % kEven != 0)
+      return most;
+    auto known = getConstantIntValue(numQueries);
+    if (known && *known <= tileQueries)
+      return most;
+    Value some = maximum(k, tiles, k.index(1));
+    Value each = k.b.createOrFold<arith::DivUIOp>(
+        k.loc, k.add(numQueries, k.sub(some, k.index(1))), some);
+    return k.min(most, k.mul(k.ceilDiv(each, kEven), kEven));
+  }
+
+  /// Later tiles see more keys and take longer. Every second head counts them
+  /// from the end, so that no thread gets the long ones of every head.
+  Value turnEverySecond(Value head, Value tile, Value tiles) {
+    Value odd = arith::RemUIOp::create(k.b, k.loc, head, k.index(2));
+    Value isOdd = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne,
+                                        odd, k.index(0));
+    Value fromEnd = k.sub(k.sub(tiles, k.index(1)), tile);
+    return arith::SelectOp::create(k.b, k.loc, isOdd, fromEnd, tile);
   }
 
   Value emptyLike(Value result) {
@@ -234,19 +353,28 @@ private:
     return k.loadScalar(blocks, at);
   }
 
-  Value computeTile(Value batch, Value kvHead) {
+  KernelBuilder::Values startStates() {
+    return {startState(k, with(rowSizes, width(value)), tileQueries, 0.0),
+            startState(k, rowSizes, tileQueries, -INFINITY),
+            startState(k, rowSizes, tileQueries, 0.0)};
+  }
+
+  /// The tile's states after the keys of `part`, or after all if it is null.
+  KernelBuilder::Values foldTile(Value batch, Value kvHead, Value part) {
     OpFoldResult zero = k.b.getIndexAttr(0), one = k.b.getIndexAttr(1);
     Value q = cut(k, query, with(rowAt, zero), with(rowSizes, width(query)));
-    Value slopes = perHead(op.getSlopes()), sinks = perHead(op.getSinks());
+    Value slopes = perHead(op.getSlopes());
     Value diagonals = op.getDiagonals();
     if (diagonals)
       diagonals = cut(k, diagonals, {rowAt[1], zero},
                       {rowSizes[1], getAsOpFoldResult(k.dim(diagonals, 1))});
-    KernelBuilder::Values states = {
-        startState(k, with(rowSizes, width(value)), tileQueries, 0.0),
-        startState(k, rowSizes, tileQueries, -INFINITY),
-        startState(k, rowSizes, tileQueries, 0.0)};
+    KernelBuilder::Values states = startStates();
     auto [begin, end] = visibleKeys(batch);
+    if (part) {
+      Value first = k.mul(part, partKeys);
+      end = k.min(end, k.add(first, partKeys));
+      begin = maximum(k, begin, first);
+    }
     auto fold = [&, end = end](KernelBuilder &k, Value first,
                                ValueRange carried) {
       OpFoldResult keys =
@@ -281,18 +409,19 @@ private:
       return KernelBuilder::Values(choice.getResults());
     };
     if (op.getBlocks())
-      states = k.forLoop(begin, end, keyBlock, states, foldPresent);
-    else
-      states = k.forLoop(begin, end, keyBlock, states, fold);
+      return k.forLoop(begin, end, keyBlock, states, foldPresent);
+    return k.forLoop(begin, end, keyBlock, states, fold);
+  }
+
+  OnlineFinishOp finishTile(KernelBuilder::Values states) {
     auto rowType = tensorType(states[1]);
     SmallVector<int64_t> shape(rowType.getShape());
     shape.push_back(tensorType(value).getDimSize(3));
     auto type = RankedTensorType::get(
         shape, tensorType(op.getResult()).getElementType());
-    return OnlineFinishOp::create(k.b, k.loc, type,
-                                  op.getLse() ? Type(rowType) : Type(),
-                                  states[0], states[1], states[2], sinks)
-        .getResult();
+    return OnlineFinishOp::create(
+        k.b, k.loc, type, op.getLse() ? Type(rowType) : Type(), states[0],
+        states[1], states[2], perHead(op.getSinks()));
   }
 
   Value perHead(Value whole) {
@@ -308,7 +437,13 @@ private:
   /// Query heads that share keys, and those of them that a tile has.
   int64_t sharing, group;
   int64_t tileQueries;
-  Value numQueries, numKeys;
+  Value batches, numQueries, numKeys;
+  // Tiles of queries and the size of one; tiles of heads.
+  Value tiles, tileSize;
+  int64_t tilesOfHeads;
+  // Parts of the keys and the size of one; their states, if there are any.
+  Value parts, partKeys;
+  SmallVector<Value> partStates;
   // Of the current tile: where its rows start in [B, Hq, M], and how many.
   Value firstQuery, queries;
   SmallVector<OpFoldResult> rowAt, rowSizes;

@@ -19,6 +19,7 @@ namespace attune {
 struct AttentionTile {
   int64_t lanes;
   int64_t rows;
+  bool pairs = false; ///< bf16 is multiplied in pairs
 };
 
 /// exp(x) = exp2(x * kLog2E).

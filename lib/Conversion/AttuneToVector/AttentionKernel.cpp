@@ -85,7 +85,8 @@ Value reduce(KernelBuilder &k, Value vector,
 
 /// Folds the keys into some rows. Carried: scores, acc, max, sum.
 Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
-                            ValueRange carried, Scores scoresOf, Sum sumUp) {
+                            ValueRange carried, Scores scoresOf, Sum sumUp,
+                            Value narrow) {
   int64_t rows = at.size();
   Range range = visible(k, at);
   Value zero = k.index(0);
@@ -133,8 +134,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   for (int64_t i = 0; i < rows; ++i)
     factors.push_back(vector::ExtractOp::create(k.b, k.loc, powers, i));
 
-  // Probabilities over the scores, and their sums.
-  Values sums = {state[0]};
+  // Probabilities over the scores (or narrow ones beside them), and their sums.
+  Values sums = {narrow ? narrow : state[0]};
   sums.append(rows, k.splat(0.0, lanes));
   sums = k.forLoop(
       firstPanel, endPanel, 1, sums,
@@ -142,7 +143,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
         Value start = k.mul(panel, lanes);
         Values next = {c[0]};
         for (int64_t i = 0; i < rows; ++i) {
-          Value x = k.load(next[0], {k.index(i), start}, lanes);
+          Value x =
+              k.load(narrow ? state[0] : next[0], {k.index(i), start}, lanes);
           x = arith::SubFOp::create(k.b, k.loc, x, k.splat(safe[i], lanes));
           Value p = emitExp(k, x);
           next[0] = k.store(p, next[0], {k.index(i), start});
@@ -170,11 +172,13 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   }
 
   Value acc = sumUp(k, factors, probabilities, firstKey, depth, carried[1]);
-  return {probabilities, acc, max, sum};
+  return {narrow ? state[0] : probabilities, acc, max, sum};
 }
 
 /// The products of a block of rows with a panel of keys.
 Values StepKernel::packedProducts(KernelBuilder &k, Value block, Value panel) {
+  if (pairs)
+    return pairProducts(k, block, panel);
   return emitMicrokernel(
       k, rows, k.index(width), Values(rows, k.splat(0.0, lanes)),
       [&](KernelBuilder &k, int64_t row, Value d) {
@@ -202,15 +206,19 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
       inits.push_back(
           arith::MulFOp::create(k.b, k.loc, x, k.splat(factors[i], lanes)));
     }
-    Values folded = emitMicrokernel(
-        k, rows, depth, inits,
-        [&](KernelBuilder &k, int64_t row, Value n) {
-          return k.loadScalar(probabilities, {k.index(row), k.add(first, n)});
-        },
-        [&](KernelBuilder &k, Value n) {
-          return k.load(packedValues, {panel, k.add(first, n), k.index(0)},
-                        lanes);
-        });
+    Values folded;
+    if (pairs)
+      folded = sumPairs(k, panel, probabilities, first, depth, inits);
+    else
+      folded = emitMicrokernel(
+          k, rows, depth, inits,
+          [&](KernelBuilder &k, int64_t row, Value n) {
+            return k.loadScalar(probabilities, {k.index(row), k.add(first, n)});
+          },
+          [&](KernelBuilder &k, Value n) {
+            return k.load(packedValues, {panel, k.add(first, n), k.index(0)},
+                          lanes);
+          });
     for (int64_t i = 0; i < rows; ++i)
       acc = k.store(folded[i], acc, place(k, acc, at[i], column), valid);
     return acc;
@@ -229,11 +237,11 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                      factors, probabilities, first, depth, acc);
     return acc;
   };
-  return foldRows(k, at, carried, scores, sum);
+  return foldRows(k, at, carried, scores, sum, narrowScratch);
 }
 
 /// The products of one query with a panel of keys, each where it lies: sums of
-/// eight keys at a time, turned so that keys become lanes.
+/// eight keys at a time, whose lanes are then added up.
 Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
   Value last = k.sub(keys, k.index(1));
   Value block = arith::DivUIOp::create(k.b, k.loc, head, k.index(rows));
@@ -263,15 +271,11 @@ Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
                             });
     if (whole < width)
       sums = step(k, k.index(whole), k.index(width - whole), sums);
-    sums = transposeSquare(k, sums);
-    for (int64_t half = kSquare / 2; half > 0; half /= 2)
-      for (int64_t i = 0; i < half; ++i)
-        sums[i] = arith::AddFOp::create(k.b, k.loc, sums[i], sums[i + half]);
-    all = vector::InsertStridedSliceOp::create(k.b, k.loc, sums[0], all,
-                                               ArrayRef<int64_t>{lane},
+    all = vector::InsertStridedSliceOp::create(k.b, k.loc, sumSquare(k, sums),
+                                               all, ArrayRef<int64_t>{lane},
                                                ArrayRef<int64_t>{1});
   }
-  return all;
+  return pairs ? scaled(k, all) : all;
 }
 
 /// Folds the keys into the only query of one head.
@@ -379,10 +383,15 @@ Values StepKernel::emit(OpBuilder &builder) {
   if (auto forall = op->getParentOfType<scf::ForallOp>())
     home = forall.getBody();
   builder.setInsertionPointToStart(home);
-  queryScratch =
-      scratch(k, {rowBlocks, rows, int64_t(llvm::alignTo(width, lanes))});
-  keyScratch = scratch(k, {keyPanels, width, lanes});
-  valueScratch = scratch(k, {valuePanels, keyPanels * lanes, lanes});
+  queryScratch = scratch(
+      k, {rowBlocks, rows, int64_t(llvm::alignTo(width, lanes))}, pairs);
+  // A pair is one place of twice the size.
+  int64_t unit = pairs ? 2 : 1;
+  keyScratch = scratch(k, {keyPanels, width / unit, unit * lanes}, pairs);
+  valueScratch =
+      scratch(k, {valuePanels, keyPanels * lanes / unit, unit * lanes}, pairs);
+  if (pairs)
+    narrowScratch = scratch(k, {rows, keyPanels * lanes}, pairs);
   scoreScratch = scratch(k, {rows, keyPanels * lanes});
   if (sharesMask)
     maskScratch = scratch(k, {keyPanels * lanes});

@@ -19,7 +19,15 @@ Value shuffle(KernelBuilder &k, Value a, Value b, ArrayRef<int64_t> lanes) {
   return vector::ShuffleOp::create(k.b, k.loc, a, b, lanes);
 }
 
-Values transposeSquare(KernelBuilder &k, ArrayRef<Value> rows) {
+Values transposeSquare(KernelBuilder &k, ArrayRef<Value> rows, int64_t unit) {
+  auto shuffle = [&](KernelBuilder &k, Value a, Value b,
+                     ArrayRef<int64_t> lanes) {
+    SmallVector<int64_t> elements;
+    for (int64_t lane : lanes)
+      for (int64_t i = 0; i < unit; ++i)
+        elements.push_back(lane * unit + i);
+    return attune::shuffle(k, a, b, elements);
+  };
   Values pairs, quads, columns;
   for (int64_t i = 0; i < kSquare; i += 2) {
     pairs.push_back(
@@ -43,9 +51,31 @@ Values transposeSquare(KernelBuilder &k, ArrayRef<Value> rows) {
   return columns;
 }
 
-Value StepKernel::scratch(KernelBuilder &k, ArrayRef<int64_t> shape) {
+Value sumSquare(KernelBuilder &k, Values rows) {
+  // Each round adds what two vectors have in different lanes; the first two
+  // stay within 128 bits.
+  const int64_t low[][8] = {{0, 8, 1, 9, 4, 12, 5, 13},
+                            {0, 1, 8, 9, 4, 5, 12, 13},
+                            {0, 1, 2, 3, 8, 9, 10, 11}};
+  const int64_t high[][8] = {{2, 10, 3, 11, 6, 14, 7, 15},
+                             {2, 3, 10, 11, 6, 7, 14, 15},
+                             {4, 5, 6, 7, 12, 13, 14, 15}};
+  for (int round = 0; round < 3; ++round) {
+    Values sums;
+    for (size_t i = 0; i < rows.size(); i += 2)
+      sums.push_back(arith::AddFOp::create(
+          k.b, k.loc, shuffle(k, rows[i], rows[i + 1], low[round]),
+          shuffle(k, rows[i], rows[i + 1], high[round])));
+    rows = sums;
+  }
+  return rows[0];
+}
+
+Value StepKernel::scratch(KernelBuilder &k, ArrayRef<int64_t> shape,
+                          bool pairs) {
+  Type element = pairs ? Type(k.b.getBF16Type()) : Type(k.b.getF32Type());
   return bufferization::AllocTensorOp::create(
-      k.b, k.loc, RankedTensorType::get(shape, k.b.getF32Type()), ValueRange{});
+      k.b, k.loc, RankedTensorType::get(shape, element), ValueRange{});
 }
 
 Value StepKernel::countRowBlocks(KernelBuilder &k) {
@@ -81,7 +111,8 @@ Value StepKernel::packQueries(KernelBuilder &k, Value to) {
         [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
           Value x = k.load(op.getQuery(), place(k, op.getQuery(), row, column),
                            lanes, valid);
-          x = arith::MulFOp::create(k.b, k.loc, x, scale);
+          if (!pairs)
+            x = arith::MulFOp::create(k.b, k.loc, x, scale);
           return Values{k.store(x, c[0], {block, i, column})};
         });
   };
@@ -96,6 +127,8 @@ Value StepKernel::packQueries(KernelBuilder &k, Value to) {
 }
 
 Value StepKernel::packKeys(KernelBuilder &k, Value to) {
+  if (pairs)
+    return packKeyPairs(k, to);
   Value last = k.sub(keys, k.index(1));
   // Keys beyond the end repeat the last: masked later, but real memory.
   auto packSquare = [&](KernelBuilder &k, Value panel, int64_t lane,
@@ -134,6 +167,8 @@ Value StepKernel::packKeys(KernelBuilder &k, Value to) {
 }
 
 Value StepKernel::packValues(KernelBuilder &k, Value to) {
+  if (pairs)
+    return packValuePairs(k, to);
   return k.forLoop(
       k.index(0), keys, 1, to, [&](KernelBuilder &k, Value n, ValueRange c) {
         Value packed = c[0];

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -31,7 +32,7 @@ struct ConvertAttuneOnlineToVector final
       return signalPassFailure();
     }
     RewritePatternSet patterns(&getContext());
-    populateOnlineAttentionPatterns(patterns, {lanes, rows});
+    populateOnlineAttentionPatterns(patterns, {lanes, rows, pairs});
     populateOnlineStatePatterns(patterns, {lanes, rows});
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

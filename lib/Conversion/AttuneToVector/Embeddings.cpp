@@ -7,6 +7,8 @@
 
 #include "Patterns.h"
 
+#include "Attune/AttunePairs.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
@@ -99,16 +101,23 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
   /// stored once, and one token reads one row.
   Value fromPanels(EmbeddingOp op, KernelBuilder &k, Value id, int64_t width,
                    Value tile) const {
-    int64_t panel =
-        cast<RankedTensorType>(op.getTable().getType()).getDimSize(2);
+    auto type = cast<RankedTensorType>(op.getTable().getType());
+    bool pairs = holdsPairs(type, width);
+    int64_t panel = type.getDimSize(2) / (pairs ? 2 : 1);
     auto [p, lane] = batchAndToken(k, id, k.index(panel));
     Value zero = k.index(0);
     Value panelIndex = p, laneIndex = lane;
     return k.forLoop(
         zero, k.index(width), 1, tile,
         [&](KernelBuilder &k, Value column, ValueRange carried) {
-          Value x =
-              k.loadScalar(op.getTable(), {panelIndex, column, laneIndex});
+          Value depth = column, place = laneIndex;
+          if (pairs) {
+            Value two = k.index(2);
+            depth = arith::DivUIOp::create(k.b, k.loc, column, two);
+            place = k.add(k.mul(laneIndex, two),
+                          arith::RemUIOp::create(k.b, k.loc, column, two));
+          }
+          Value x = k.loadScalar(op.getTable(), {panelIndex, depth, place});
           if (!op.getScale().isExactlyValue(1.0))
             x = arith::MulFOp::create(k.b, k.loc, x,
                                       k.f32(op.getScale().convertToDouble()));

@@ -12,6 +12,8 @@
 
 #include "PanelProduct.h"
 
+#include "Attune/AttunePairs.h"
+#include "attune/Conversion/PairProduct.h"
 #include "attune/Conversion/Schedule.h"
 
 using namespace mlir;
@@ -43,9 +45,15 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
       product.scale = op.getScale()->convertToDouble();
     product.residual = bool(op.getResidual());
     Value input = asRows(k, op.getInput());
-    product.input = [input](KernelBuilder &, Value row) {
-      return [input, row](KernelBuilder &k, Value step) {
-        return k.loadScalar(input, {row, step});
+    product.pairs =
+        holdsPairs(cast<RankedTensorType>(product.weight.getType()),
+                   cast<RankedTensorType>(input.getType()).getDimSize(1));
+    int64_t lanes = pairLanes(product.lanes());
+    product.input = [input, lanes, pairs = product.pairs](KernelBuilder &,
+                                                          Value row) {
+      return [=](KernelBuilder &k, Value step) {
+        return pairs ? splatPair(k, input, {row, k.mul(step, 2)}, lanes)
+                     : k.loadScalar(input, {row, step});
       };
     };
     // A residual is updated in place: it is the destination to begin with.

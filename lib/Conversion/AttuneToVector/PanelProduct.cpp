@@ -7,6 +7,8 @@
 
 #include "PanelProduct.h"
 
+#include "attune/Conversion/PairProduct.h"
+
 using namespace mlir;
 
 namespace attune {
@@ -63,7 +65,9 @@ int64_t PanelProduct::depth() const {
   return typeOf(weight).getShape().drop_back().back();
 }
 
-int64_t PanelProduct::lanes() const { return typeOf(weight).getShape().back(); }
+int64_t PanelProduct::lanes() const {
+  return typeOf(weight).getShape().back() / (pairs ? 2 : 1);
+}
 
 int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
   int64_t panelBytes = depth() * lanes() * 4 * (gated ? 2 : 1);
@@ -221,6 +225,16 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
     elements.push_back(input(k, k.add(row, k.index(i))));
   auto product = [&](Value storedPanel, Value fetched) {
     KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
+    if (pairs)
+      return emitPairMicrokernel(
+          k, rows, k.index(depth()), zero,
+          [&](KernelBuilder &k, int64_t i, Value step) {
+            return elements[i](k, step);
+          },
+          [&](KernelBuilder &k, Value step, int64_t lane) {
+            return loadPairs(k, weight, {storedPanel, step, k.index(2 * lane)},
+                             pairLanes(lanes));
+          });
     auto steps = [&](KernelBuilder &k, Value begin, Value number,
                      ValueRange sums) {
       return emitMicrokernel(

@@ -19,7 +19,9 @@ namespace attune {
 /// and heads differ in which rows they read, which matrix, and what becomes of
 /// a sum, and share this.
 struct PanelProduct {
-  mlir::Value weight; ///< [panels, K, R], or [parts, panels, K, R]
+  /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs.
+  mlir::Value weight;
+  bool pairs = false;
   mlir::Value part;   ///< which of the parts; null if there are none
   int64_t width = 0;  ///< output channels, without padding
   bool gated = false; ///< panels of gate and up alternate
@@ -35,7 +37,7 @@ struct PanelProduct {
   std::optional<Ahead> ahead;
   bool residual = false; ///< the tile holds what the result is added to
   /// Prepares to read row `row`; what it returns gives the row's element
-  /// `step`.
+  /// `step`, or its pair `step` in every lane.
   using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
   std::function<Element(KernelBuilder &, mlir::Value row)> input;
   /// A factor of row `row`, if set.
@@ -43,7 +45,7 @@ struct PanelProduct {
   /// Leading indices of the tile, before row and column.
   llvm::SmallVector<mlir::Value> prefix;
 
-  int64_t depth() const;
+  int64_t depth() const; ///< in elements or pairs
   int64_t lanes() const;
   int64_t panels() const { return (width + lanes() - 1) / lanes(); }
   /// Panels that one parallel step takes: as many as stay in the cache while

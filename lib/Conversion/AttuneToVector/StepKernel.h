@@ -17,8 +17,12 @@ constexpr int64_t kSquare = 8;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
 /// shuffles, of which the first two stay within 128 bits.
+/// A lane is `unit` elements.
 KernelBuilder::Values transposeSquare(KernelBuilder &k,
-                                      llvm::ArrayRef<mlir::Value> rows);
+                                      llvm::ArrayRef<mlir::Value> rows,
+                                      int64_t unit = 1);
+/// The sums of the lanes of eight vectors of eight, as a vector.
+mlir::Value sumSquare(KernelBuilder &k, KernelBuilder::Values rows);
 /// Some lanes of two vectors, counted through both.
 mlir::Value shuffle(KernelBuilder &k, mlir::Value a, mlir::Value b,
                     llvm::ArrayRef<int64_t> lanes);
@@ -39,6 +43,7 @@ public:
     keyPanels = llvm::divideCeil(maxKeys, lanes);
     valuePanels = llvm::divideCeil(valueWidth, lanes);
     masksRange = op.getWindow() || op.getCausal() != CausalAlign::None;
+    pairs = tile.pairs && multipliesPairs(op, width);
     alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
     if (op.getMask()) {
       auto mask = tensorType(op.getMask());
@@ -73,7 +78,8 @@ private:
       KernelBuilder &, mlir::ValueRange factors, mlir::Value probabilities,
       mlir::Value first, mlir::Value depth, mlir::Value acc)>;
 
-  mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape);
+  mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
+                      bool pairs = false);
   Row rowAt(KernelBuilder &k, mlir::Value number);
   llvm::SmallVector<Row> rowsOf(KernelBuilder &k, mlir::Value block);
   mlir::Value countRowBlocks(KernelBuilder &k);
@@ -87,8 +93,17 @@ private:
   Values foldSingle(KernelBuilder &k, mlir::Value head,
                     mlir::ValueRange carried);
   Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at,
-                  mlir::ValueRange carried, Scores scores, Sum sum);
+                  mlir::ValueRange carried, Scores scores, Sum sum,
+                  mlir::Value narrow = {});
   mlir::Value products(KernelBuilder &k, mlir::Value head, mlir::Value panel);
+  static bool multipliesPairs(OnlineAttentionOp op, int64_t width);
+  mlir::Value packKeyPairs(KernelBuilder &k, mlir::Value to);
+  mlir::Value packValuePairs(KernelBuilder &k, mlir::Value to);
+  Values pairProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
+  mlir::Value scaled(KernelBuilder &k, mlir::Value score);
+  Values sumPairs(KernelBuilder &k, mlir::Value panel,
+                  mlir::Value probabilities, mlir::Value first,
+                  mlir::Value depth, mlir::ValueRange sums);
   Values packedProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
   Range visible(KernelBuilder &k, llvm::ArrayRef<Row> at);
   mlir::Value keyPosition(KernelBuilder &k, const Row &row, bool topLeft);
@@ -121,9 +136,11 @@ private:
   int64_t group, width, valueWidth;
   int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
   bool masksRange, alone, sharesMask = false;
+  bool pairs; // queries, keys, probabilities and values are packed as bf16
   mlir::Value batch, kvHead; // of the tile that is being folded
   mlir::Value keys;          // in the block
   mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
+  mlir::Value narrowScratch; // of probabilities, in pairs
   mlir::Value packedQueries, packedKeys, packedValues, packedMask;
 };
 

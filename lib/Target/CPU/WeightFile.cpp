@@ -8,6 +8,7 @@
 #include "attune/Target/CPU/WeightFile.h"
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttunePairs.h"
 #include "WeightPacker.h"
 
 #include <cerrno>
@@ -50,7 +51,8 @@ static std::vector<int64_t> unpackedShape(WeightOp weight) {
     return {shape.begin(), shape.end()};
   std::vector<int64_t> result = {notedRows(weight).value_or(shape[0] * *width)};
   if (shape.size() > 2)
-    result.push_back(shape[1]);
+    result.push_back(shape[1] *
+                     (storesPairs(weight.getPartType(), width) ? 2 : 1));
   return result;
 }
 
@@ -219,6 +221,7 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
   matrix->dtype = *storage;
   matrix->panelWidth = weight.getPanelWidth().value_or(0);
   matrix->gated = weight.getGated() && matrix->panelWidth;
+  matrix->pairs = storesPairs(weight.getPartType(), weight.getPanelWidth());
   for (size_t i = 1; i < shape.size(); ++i)
     matrix->columns *= shape[i];
   int64_t rows = shape.empty() ? 1 : shape[0];

@@ -221,6 +221,19 @@ void PackedMatrix::pack(int64_t first, int64_t last, uint8_t *out) const {
     if (end - begin < panelWidth)
       std::memset(out, 0, bandBytes());
     packRows(halfStart + begin, halfStart + end, out, 1, panelWidth);
+    if (pairs)
+      pairColumns(out);
+  }
+}
+
+void PackedMatrix::pairColumns(uint8_t *panel) const {
+  std::vector<uint16_t> both(2 * panelWidth);
+  size_t bytes = both.size() * sizeof(uint16_t);
+  for (int64_t column = 0; column < columns; column += 2, panel += bytes) {
+    for (int64_t side = 0; side < 2; ++side)
+      for (int64_t row = 0; row < panelWidth; ++row)
+        both[2 * row + side] = loadAt<uint16_t>(panel, side * panelWidth + row);
+    std::memcpy(panel, both.data(), bytes);
   }
 }
 

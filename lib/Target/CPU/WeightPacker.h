@@ -44,6 +44,7 @@ struct PackedMatrix {
   int64_t rows = 0, columns = 1;
   int64_t panelWidth = 0; ///< 0: row by row
   bool gated = false;     ///< panels of the two halves of the rows alternate
+  bool pairs = false;     ///< two columns of a panel side by side, in 16 bits
   int64_t numBands = 0;
   PackNoise noise;
 
@@ -59,6 +60,9 @@ private:
   /// strides is 1.
   void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
                 int64_t columnStride) const;
+  /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
+  /// panelWidth] become one row of [columns / 2, 2 panelWidth].
+  void pairColumns(uint8_t *panel) const;
   /// `count` values of `piece` that lie side by side in its tensor. The first
   /// is (row, column) of the weight, in row `pieceRow` of the piece.
   void load(const PackPiece &piece, int64_t row, int64_t pieceRow,

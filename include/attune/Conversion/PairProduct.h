@@ -1,0 +1,41 @@
+//===- PairProduct.h - Products of pairs of bf16 ----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CONVERSION_PAIRPRODUCT_H
+#define ATTUNE_CONVERSION_PAIRPRODUCT_H
+
+#include "attune/Conversion/KernelBuilder.h"
+
+/// CPUs with bf16 arithmetic have one instruction for it: each f32 lane adds
+/// the products of two pairs of neighbours, `acc + a1 b1 + a0 b0`. What runs
+/// along the depth of a product therefore lies in pairs.
+namespace attune {
+
+/// Lanes of a product that one instruction computes, of `lanes` in a panel.
+int64_t pairLanes(int64_t lanes);
+
+/// `2 * lanes` elements of a bf16 tensor, as they are.
+mlir::Value loadPairs(KernelBuilder &k, mlir::Value tensor,
+                      mlir::ValueRange indices, int64_t lanes);
+/// The two elements of a bf16 tensor at `indices`, in every lane.
+mlir::Value splatPair(KernelBuilder &k, mlir::Value tensor,
+                      mlir::ValueRange indices, int64_t lanes);
+
+/// emitMicrokernel on pairs: `loadA` gives a pair in every of pairLanes lanes,
+/// `loadB` the pairs of pairLanes lanes from `lane` on. `steps` counts pairs.
+KernelBuilder::Values emitPairMicrokernel(
+    KernelBuilder &k, int64_t rows, mlir::Value steps, mlir::ValueRange inits,
+    llvm::function_ref<mlir::Value(KernelBuilder &, int64_t row,
+                                   mlir::Value step)>
+        loadA,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value step,
+                                   int64_t lane)>
+        loadB);
+
+} // namespace attune
+
+#endif // ATTUNE_CONVERSION_PAIRPRODUCT_H

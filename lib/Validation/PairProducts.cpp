@@ -1,0 +1,54 @@
+//===- PairProducts.cpp - Products of pairs of bf16 -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+/// Subnormal numbers count as zero, read or written.
+static float flush(float x) {
+  return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0, x)
+                                                          : x;
+}
+
+/// VDPBF16PS as Intel's manual has it: the pair's second product is added
+/// first, each addition rounds to nearest even once, whatever MXCSR says.
+static bool runPairProduct(Step &step) {
+  Datum result = step.in[0];
+  const Array &a = step.in[1].array(), &b = step.in[2].array();
+  Array &sums = result.ownArray();
+  for (size_t lane = 0; lane < sums.data.size(); ++lane) {
+    float sum = flush(float(sums.data[lane].f));
+    for (size_t i : {2 * lane + 1, 2 * lane})
+      sum = flush(
+          std::fma(flush(float(a.data[i].f)), flush(float(b.data[i].f)), sum));
+    sums.data[lane] = real(sum);
+  }
+  step.give(std::move(result));
+  return true;
+}
+
+static bool runIntrinsic(Step &step) {
+  auto op = cast<LLVM::CallIntrinsicOp>(step.op);
+  if (op.getIntrin().starts_with("llvm.x86.avx512bf16.dpbf16ps."))
+    return runPairProduct(step);
+  return step.machine.fail(step.op, Failure::Unsupported,
+                           "calls '" + op.getIntrin() +
+                               "', which is not known here");
+}
+
+void validation::addPairProducts(Handlers &handlers) {
+  handlers["x86vector.avx512.dot"] = runPairProduct;
+  handlers["llvm.call_intrinsic"] = runIntrinsic;
+}

@@ -1,0 +1,43 @@
+// RUN: attune-opt %s --attune-pack-weights="panel-width=8 pairs" --split-input-file | FileCheck %s
+
+// Two neighbouring inputs stand side by side: half as many rows of twice the
+// width. A tied table is read from the same panels.
+// CHECK: attune.weight @fc stacked gated panels 8 : tensor<2x4x6x16xbf16> from {{.+}} {attune.rows = 20 : i64}
+// CHECK: attune.weight @wte panels 8 : tensor<3x6x16xbf16>
+attune.weight @fc stacked : tensor<2x20x12xbf16> from [#attune.source<"h.{i}.fc">]
+attune.weight @wte : tensor<20x12xbf16> from [#attune.source<"wte">]
+
+// CHECK-LABEL: @pairs(
+// CHECK:         attune.linear {{.+}} gated : tensor<?x?x12xbf16>, tensor<4x6x16xbf16> -> tensor<?x?x10xf32>
+// CHECK:         attune.embedding {{.+}}, tensor<3x6x16xbf16> -> tensor<?x?x12xbf16>
+// CHECK:         attune.linear {{.+}} : tensor<?x?x12xbf16>, tensor<3x6x16xbf16> -> tensor<?x?x20xf32>
+func.func @pairs(%layer: index, %x: tensor<?x?x12xbf16>, %ids: tensor<?x?xi64>) -> (tensor<?x?x10xf32>, tensor<?x?x20xf32>) {
+  %w = attune.weight_get @fc[%layer] : tensor<20x12xbf16>
+  %y = attune.linear %x, %w activation <silu> gated : tensor<?x?x12xbf16>, tensor<20x12xbf16> -> tensor<?x?x10xf32>
+  %table = attune.weight_get @wte : tensor<20x12xbf16>
+  %e = attune.embedding %ids, %table : tensor<?x?xi64>, tensor<20x12xbf16> -> tensor<?x?x12xbf16>
+  %z = attune.linear %e, %table : tensor<?x?x12xbf16>, tensor<20x12xbf16> -> tensor<?x?x20xf32>
+  return %y, %z : tensor<?x?x10xf32>, tensor<?x?x20xf32>
+}
+
+// -----
+
+// No pairs where one reader has f32 to multiply, where the depth is odd or
+// where the weight is f32.
+// CHECK: attune.weight @mixed panels 8 : tensor<1x12x8xbf16>
+// CHECK: attune.weight @odd panels 8 : tensor<1x11x8xbf16>
+// CHECK: attune.weight @wide panels 8 : tensor<1x12x8xf32>
+attune.weight @mixed : tensor<8x12xbf16> from [#attune.source<"mixed">]
+attune.weight @odd : tensor<8x11xbf16> from [#attune.source<"odd">]
+attune.weight @wide : tensor<8x12xf32> from [#attune.source<"wide">]
+func.func @plain(%x: tensor<?x12xf32>, %b: tensor<?x12xbf16>, %o: tensor<?x11xbf16>)
+    -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+  %mixed = attune.weight_get @mixed : tensor<8x12xbf16>
+  %odd = attune.weight_get @odd : tensor<8x11xbf16>
+  %wide = attune.weight_get @wide : tensor<8x12xf32>
+  %0 = attune.linear %x, %mixed : tensor<?x12xf32>, tensor<8x12xbf16> -> tensor<?x8xf32>
+  %1 = attune.linear %b, %mixed : tensor<?x12xbf16>, tensor<8x12xbf16> -> tensor<?x8xf32>
+  %2 = attune.linear %o, %odd : tensor<?x11xbf16>, tensor<8x11xbf16> -> tensor<?x8xf32>
+  %3 = attune.linear %b, %wide : tensor<?x12xbf16>, tensor<8x12xf32> -> tensor<?x8xf32>
+  return %0, %1, %2, %3 : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
