@@ -39,6 +39,8 @@ substitute("%attune_tools", config.attune_tools_dir)
 substitute("%examples", os.path.join(config.attune_src_root, "examples"))
 substitute("%test_src", config.test_source_root)
 substitute("%test_lib", os.path.join(config.test_source_root, "lib"))
+substitute("%expand_pairs",
+           os.path.join(config.attune_obj_root, "test", "libAttuneExpandPairs.so"))
 substitute("%planted_bugs",
            os.path.join(config.attune_obj_root, "test", "libAttunePlantedBugs.so"))
 substitute("%shared", config.attune_shared_dir)
