@@ -19,7 +19,8 @@ def Attune_LinearOp : Attune_Op<"linear",
     `Y[..., n] = act(Z[..., n]) * Z[..., N + n]`. Then `Y *= scale` if given and
     `Y += residual` if given. Rounds once, at the end.
 
-    W may be in packed panels (see `attune.weight`): rank 3 with `panels`.
+    W may be in packed panels (see `attune.weight`): rank 3 with `panels`. Of a
+    bf16 W they may hold pairs, [panels, K/2, 2R]; X is bf16 then, too.
 
     Source: Vaswani et al. (2017), section 3.3; gated: Dauphin et al. (2017).
 
@@ -29,6 +30,7 @@ def Attune_LinearOp : Attune_Op<"linear",
     - L3: bias has W's N entries.
     - L4: residual has the result's type.
     - L5: leading dimensions of input and result agree.
+    - L6: a weight in pairs multiplies a bf16 input.
 
     ```mlir
     %y = attune.linear %x, %w bias %b : tensor<2304xf32>

@@ -29,7 +29,9 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     with zeros, which is how the matmul kernels stream it; the type is then
     [(L,) (P,) ceil(N/R), K, R], or [(L,) ceil(N/R), R] for a bias. `gated`
     interleaves the panels of the two halves of the rows: gate panel 0, up
-    panel 0, gate panel 1, ... Packing leaves N, which the panels no longer
+    panel 0, gate panel 1, ... A bf16 matrix may hold pairs: panels of
+    [K/2, 2R], in which the entries of two neighbouring columns stand side by
+    side for each of R rows. Packing leaves N, which the panels no longer
     tell, in the attribute `attune.rows`.
 
     Packing moves numbers and rounds none; a file of a wider type
@@ -41,7 +43,8 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     - W2: a stacked weight names its layers with `{i}` (or `{i+N}`, for numbers
       that start at N) in every source.
     - W3: at least one source.
-    - W4: panels are as wide as the last dimension of the type.
+    - W4: panels are as wide as the last dimension of the type, or half as wide
+      where bf16 stands in pairs.
     - W5: rows of a source begin at 0 or later and end after they begin; ranges
       of rows that repeat do not overlap.
     - W6: parts are as many as the type has, and sources tell them apart with
