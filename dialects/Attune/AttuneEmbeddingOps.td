@@ -17,7 +17,8 @@ def Attune_EmbeddingOp : Attune_Op<"embedding", [Pure, Attune_Reify]> {
     token embeddings and learned positions alike. Ids outside the table are the
     caller's error: the runtime checks its inputs before it enters.
 
-    The table may be [V, D] or packed panels [V/R, D, R] (a tied head).
+    The table may be [V, D] or packed panels (a tied head): [V/R, D, R], or
+    [V/R, D/2, 2R] in pairs.
 
     In f32. Rounds once, at the end.
     Source: Vaswani et al. (2017), section 3.4; learned positions: Gehring et al.
