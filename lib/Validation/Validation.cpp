@@ -17,6 +17,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -193,7 +194,8 @@ private:
   int64_t left = 0;  ///< of all work
   int64_t share = 0; ///< of a function for one pass
   llvm::MapVector<StringAttr, Watched> functions;
-  llvm::SetVector<StringAttr> waiting; ///< of ops that are not known
+  /// Functions of ops that are not known, and which.
+  llvm::MapVector<StringAttr, std::string> waiting;
   std::optional<OperationFingerPrint> fingerprint;
 };
 
@@ -246,7 +248,7 @@ bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
   Machine machine(module, &weights);
   Watched watched(func);
   why = "takes what cannot be made up";
-  bool unknown = false;
+  std::string unknown;
   // Of cases with one name, the first that the function is defined for.
   std::string last;
   for (Case &check : makeCases(func, options)) {
@@ -266,19 +268,19 @@ bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
       continue;
     }
     why = machine.message;
-    unknown |= machine.failure == Failure::Unsupported;
-    if (unknown)
+    if (machine.failure == Failure::Unsupported) {
+      unknown = machine.culprit->getName().getStringRef().str();
       break; // no input changes that
+    }
   }
   thin(func.getName(), watched);
   if (watched.cases.empty()) {
     // A pass may lower what is not known.
-    if (unknown)
-      waiting.insert(func.getNameAttr());
+    if (!unknown.empty())
+      waiting[func.getNameAttr()] = unknown;
     return false;
   }
   watched.module = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
-  waiting.remove(func.getNameAttr());
   functions.insert({func.getNameAttr(), std::move(watched)});
   return true;
 }
@@ -323,8 +325,17 @@ void Validation::Watch::start(ModuleOp module) {
 
 /// Functions that could not be run before.
 void Validation::Watch::tryWaiting(Pass *pass, ModuleOp module) {
-  auto names = waiting.takeVector();
-  for (StringAttr name : names) {
+  if (waiting.empty())
+    return;
+  llvm::StringSet<> present;
+  module.walk(
+      [&](Operation *op) { present.insert(op->getName().getStringRef()); });
+  auto before = waiting.takeVector();
+  for (const auto &[name, unknown] : before) {
+    if (present.contains(unknown)) {
+      waiting[name] = unknown;
+      continue;
+    }
     auto func =
         dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
     std::string why;
