@@ -17,7 +17,7 @@ import tempfile
 
 attune, examples, oracle = sys.argv[1:4]
 MODELS = [os.path.join(oracle, name) for name in
-          ("gpt2_f16", "llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
+          ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
 MODELS += [os.path.join(examples, "bert", "model.json")]
 FEW = 64
 failed = False
