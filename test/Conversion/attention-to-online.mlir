@@ -17,11 +17,11 @@
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[M]], %[[FIRST]]
 // CHECK:           %[[COUNT:.+]] = arith.minsi %[[SIZE]], %[[LEFT]]
 // CHECK:           %[[H:.+]] = arith.muli %[[G]], %c4
-// CHECK:           %[[TILE:.+]] = tensor.extract_slice %[[Q]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 64]
 // Scratch has a static size; the states are its front part.
 // CHECK:           bufferization.alloc_tensor() : tensor<1x4x24x32xf32>
 // CHECK:           bufferization.alloc_tensor() : tensor<1x4x24xf32>
 // CHECK:           bufferization.alloc_tensor() : tensor<1x4x24xf32>
+// CHECK:           %[[TILE:.+]] = tensor.extract_slice %[[Q]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 64]
 // CHECK:           %[[STATES:.+]]:3 = scf.for %[[AT:.+]] = %c0 to %[[N]] step %c256
 // CHECK:             %[[KEYS:.+]] = arith.minsi %{{.+}}, %c256
 // CHECK:             %[[KTILE:.+]] = tensor.extract_slice %[[K]][%[[B]], %[[G]], %[[AT]], 0] [1, 1, %[[KEYS]], 64]

@@ -147,7 +147,7 @@ public:
     OpFoldResult zero = k.b.getIndexAttr(0);
     Value kvHead = enterTile(ivs);
     OnlineFinishOp finish =
-        finishTile(partStates.empty() ? foldTile(ivs[0], kvHead, Value())
+        finishTile(partStates.empty() ? foldTile(ivs[0], kvHead, startStates())
                                       : mergeParts(startStates(), ivs[0]));
     k.b.setInsertionPointToStart(loop.getTerminator().getBody());
     insert(finish.getResult(), loop.getRegionIterArgs()[0], with(rowAt, zero),
@@ -219,8 +219,18 @@ private:
       k.b.setInsertionPointToStart(loop.getBody());
       SmallVector<Value> ivs = loop.getInductionVars();
       Value kvHead = enterTile(ArrayRef(ivs).take_front(3));
-      KernelBuilder::Values states = foldTile(ivs[0], kvHead, ivs[3]);
       SmallVector<OpFoldResult> at = partAt(k, ivs[0], ivs[3]);
+      // Folded where they stay: nothing is copied.
+      auto home = [&](unsigned i, double start) -> Value {
+        Value part =
+            cut(k, loop.getRegionIterArgs()[i], i == 0 ? with(at, zero) : at,
+                i == 0 ? with(rowSizes, width(value)) : rowSizes);
+        return linalg::FillOp::create(k.b, k.loc, k.f32(start), part)
+            .getResult(0);
+      };
+      KernelBuilder::Values states =
+          foldTile(ivs[0], kvHead,
+                   {home(0, 0.0), home(1, -INFINITY), home(2, 0.0)}, ivs[3]);
       k.b.setInsertionPointToStart(loop.getTerminator().getBody());
       for (auto [i, state] : llvm::enumerate(states))
         insert(state, loop.getRegionIterArgs()[i], i == 0 ? with(at, zero) : at,
@@ -360,7 +370,9 @@ private:
   }
 
   /// The tile's states after the keys of `part`, or after all if it is null.
-  KernelBuilder::Values foldTile(Value batch, Value kvHead, Value part) {
+  KernelBuilder::Values foldTile(Value batch, Value kvHead,
+                                 KernelBuilder::Values states,
+                                 Value part = {}) {
     OpFoldResult zero = k.b.getIndexAttr(0), one = k.b.getIndexAttr(1);
     Value q = cut(k, query, with(rowAt, zero), with(rowSizes, width(query)));
     Value slopes = perHead(op.getSlopes());
@@ -368,7 +380,6 @@ private:
     if (diagonals)
       diagonals = cut(k, diagonals, {rowAt[1], zero},
                       {rowSizes[1], getAsOpFoldResult(k.dim(diagonals, 1))});
-    KernelBuilder::Values states = startStates();
     auto [begin, end] = visibleKeys(batch);
     if (part) {
       Value first = k.mul(part, partKeys);
