@@ -62,11 +62,10 @@ std::optional<Model> importSmolLM3(ImportContext &context) {
   config.mustBeFalse("use_sliding_window", "SmolLM3 with a window is not "
                                            "supported");
   config.ignore({"sliding_window", "max_window_layers", "pretraining_tp"});
+  int64_t layers = config.layers("num_hidden_layers", defaults.layers);
+  readLayerTypes(config, layers, {"full_attention"}, "SmolLM3");
+  std::vector<bool> turning = readTurning(config, layers);
   if (!llama || config.hasErrors())
-    return std::nullopt;
-  readLayerTypes(config, llama->layers, {"full_attention"}, "SmolLM3");
-  std::vector<bool> turning = readTurning(config, llama->layers);
-  if (config.hasErrors())
     return std::nullopt;
   llama->block.attention->qkvBias = llama->block.attention->outBias =
       attentionBias;
