@@ -18,11 +18,11 @@ import struct
 import subprocess
 import sys
 
-import decoders
+import decoder_layers
 import tensors
-from decoders import (DIM, HEADS, INNER, VOCAB, WIDTH, dot, embed, gelu,
-                      gelu_tanh, layer_norm, linear, plus, rms_norm, silu,
-                      split)
+from decoder_layers import (DIM, HEADS, INNER, VOCAB, WIDTH, dot, embed, gelu,
+                            gelu_tanh, layer_norm, linear, plus, rms_norm, silu,
+                            split)
 
 LAYERS = 2
 
@@ -184,7 +184,7 @@ def whisper(w, inputs):
     y = plus(y, w.matrix("model.decoder.embed_positions.weight", 64, WIDTH))
     y = stack(w, "model.decoder.", y, True, memory, key_bias=False)
     return config, (memory,
-                    decoders.tied(w, "model.decoder.embed_tokens.weight", y))
+                    decoder_layers.tied(w, "model.decoder.embed_tokens.weight", y))
 
 
 def whisper_hushed(w, inputs):
@@ -264,7 +264,7 @@ def t5_gated(w, inputs, model_type="t5", act=gelu_tanh, **keys):
     memory = t5_stack(w, "encoder.", x, act, inner, keep=keep)
     y = embed(w, "shared.weight", inputs["decoder_input_ids"])
     y = t5_stack(w, "decoder.", y, act, inner, memory, keep)
-    return config, (memory, decoders.head(w, "lm_head", y))
+    return config, (memory, decoder_layers.head(w, "lm_head", y))
 
 
 def t5_v11(w, inputs):
@@ -310,7 +310,7 @@ def differs(found, name, expected):
 
 def check(attune, folder, name, inputs, generates):
     """Nothing, or what is wrong."""
-    weights = decoders.Weights(name)
+    weights = decoder_layers.Weights(name)
     config, (memory, logits) = CASES[name](weights, inputs)
     weights.save(os.path.join(folder, "model.safetensors"))
     with open(os.path.join(folder, "config.json"), "w",
