@@ -29,6 +29,7 @@ import sys
 import time
 
 import compare_safetensors
+import recurrent_specs
 import sdpa
 import tensors
 import torch_specs
@@ -124,11 +125,11 @@ class Runner:
 
     # --- Programs
 
-    def compile(self, model, *flags):
+    def compile(self, model, *flags, program="model"):
         folder = self.options.programs
         self.program = os.path.join(
             *([folder, self.kind, self.name, self.path] if folder
-              else [self.work]), "model")
+              else [self.work]), program)
         if folder and not self.options.prepare:
             if not os.path.exists(self.program):
                 raise Failure("", "no program", "")
@@ -242,6 +243,9 @@ class Runner:
             path = os.path.join(self.work, "model.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(spec, file, indent=1)
+        text, computed = torch_specs.functions(self.name, self.fixtures)
+        if text:
+            self.attempt(self.run_functions, text, inputs, computed)
         weights = os.path.join(self.folder, "model.safetensors")
         self.compile(path, *(["--weights=" + weights]
                              if os.path.exists(weights) else []))
@@ -251,12 +255,34 @@ class Runner:
             if tensor and adapt:
                 tensor = adapt(tensor)
             self.compare(name, tensor, reference)
-        if "greedy_ids" in self.fixtures and "generation" in spec:
-            self.attempt(self.run_greedy_rows, next(iter(inputs.values())))
+        if "greedy_ids" in self.fixtures:
+            if "generation" in spec:
+                self.attempt(self.run_greedy_rows, next(iter(inputs.values())))
+            else:
+                self.attempt(self.run_greedy_whole, inputs)
             outputs = dict(outputs, greedy_ids=("greedy_ids", None))
+        outputs = {**outputs, **computed}
         for name in self.case["outputs"] if "outputs" in self.case else ():
             if name not in [reference for reference, _ in outputs.values()]:
                 self.row(name, "no description")
+
+    def run_functions(self, text, inputs, outputs):
+        """What is no layer of a description, as IR."""
+        path = os.path.join(self.work, "functions.mlir")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.compile(path, program="functions")
+        found = self.forward("functions", inputs)
+        for name, (reference, adapt) in outputs.items():
+            self.compare(name, adapt(found[name]), reference)
+
+    def run_greedy_whole(self, inputs):
+        """A decoder that keeps nothing between steps."""
+        want, got = recurrent_specs.greedy_ids(
+            lambda tensors: self.forward("greedy_ids", tensors), self.case,
+            self.fixtures, inputs)
+        self.row("greedy_ids", "ok" if got == want else "FAIL", "", "equal",
+                 detail="" if got == want else f"got {got}\nnot {want}")
 
     def run_greedy_rows(self, sources):
         """An encoder-decoder, one source after the other."""

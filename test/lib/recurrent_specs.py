@@ -221,6 +221,32 @@ def longs(tensor):
     return list(array.array("q", tensor[2]))
 
 
+def decode(run, source, target, first, count):
+    """`count` ids for each row of the inputs `source`, always the likeliest,
+    where `run` gives the logits of `first` and all ids so far, as `target`."""
+    rows = source[next(iter(source))][1][0]
+    found = [[first] for _ in range(rows)]
+    for step in range(count):
+        flat = array.array("q", [i for row in found for i in row])
+        _, (_, tokens, vocab), raw = run({**source, target: (
+            "I64", [rows, step + 1], flat.tobytes())})["logits"]
+        values = array.array("f", raw)
+        for row, ids in enumerate(found):
+            at = (row * tokens + tokens - 1) * vocab
+            ids.append(max(range(vocab),
+                           key=values[at:at + vocab].__getitem__))
+    return [row[1:] for row in found]
+
+
+def greedy_ids(run, case, fixtures, inputs):
+    """What a case's `greedy_ids` should be, and what they are."""
+    _, (rows, count), _ = fixtures["greedy_ids"]
+    flat = longs(fixtures["greedy_ids"])
+    source = {key: inputs[key] for key in ("src", "src_attention_mask")}
+    return ([flat[i * count:(i + 1) * count] for i in range(rows)],
+            decode(run, source, "tgt", case["torch"]["bos"], count))
+
+
 class Decoder:
     def __init__(self, attune, folder, work, flags):
         self.case, self.fixtures = read(folder)
@@ -263,28 +289,6 @@ class Decoder:
               f"{worst:.0e}, padding {padding}: {'ok' if good else 'FAIL'}")
         return not good
 
-    def next(self, inputs):
-        """The likeliest token of each row."""
-        _, (rows, tokens, vocab), raw = self.outputs(inputs)["logits"]
-        values = array.array("f", raw)
-        best = []
-        for row in range(rows):
-            at = (row * tokens + tokens - 1) * vocab
-            best.append(max(range(vocab),
-                            key=values[at:at + vocab].__getitem__))
-        return best
-
-    def decode(self, source, target, first, count):
-        rows = source[next(iter(source))][1][0]
-        found = [[first] for _ in range(rows)]
-        for step in range(count):
-            flat = array.array("q", [i for row in found for i in row])
-            best = self.next({**source, target:
-                              ("I64", [rows, step + 1], flat.tobytes())})
-            for row, one in zip(found, best):
-                row.append(one)
-        return [row[1:] for row in found]
-
     def run(self):
         failures = 0
 
@@ -296,18 +300,14 @@ class Decoder:
                   + ("" if good else f": {got}, not {want}"))
 
         if "greedy_ids" in self.fixtures:
-            _, (rows, count), _ = self.fixtures["greedy_ids"]
-            flat = longs(self.fixtures["greedy_ids"])
-            source = {key: self.inputs[key]
-                      for key in ("src", "src_attention_mask")}
-            check("greedy_ids",
-                  self.decode(source, "tgt", self.case["torch"]["bos"], count),
-                  [flat[i * count:(i + 1) * count] for i in range(rows)])
+            want, got = greedy_ids(self.outputs, self.case, self.fixtures,
+                                   self.inputs)
+            check("greedy_ids", got, want)
         for i, sample in enumerate(self.case.get("samples", ())):
             want = longs(self.fixtures[f"sample{i}.generated_ids"])
             first = longs(self.fixtures["decoder_input_ids"])[0]
-            got = self.decode(
-                {"input_ids": self.fixtures[f"sample{i}.input_ids"]},
+            got = decode(
+                self.outputs, {"input_ids": self.fixtures[f"sample{i}.input_ids"]},
                 "decoder_input_ids", first, len(want))
             check(f"sample{i}", got, [want])
         return failures

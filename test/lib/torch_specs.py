@@ -295,6 +295,28 @@ def activations(name, case, fixtures):
             back(fixtures, layers))
 
 
+def functions(name, fixtures):
+    """What of a case is no layer, as IR of MLIR's own ops, and its outputs."""
+    if name != "activations":
+        return None, {}
+    shape = f'attune.shape = ["batch", "tokens", {fixtures["x"][1][-1]}]'
+    tensor = f'tensor<?x?x{fixtures["x"][1][-1]}xf32>'
+    found = {"erf": "%erf", "exp_neg_abs": "%exp"}
+    results = ", ".join(f'{tensor} {{attune.kind = "output", '
+                        f'attune.name = "{key}", {shape}}}' for key in found)
+    text = f"""
+func.func @forward(%x: {tensor} {{attune.kind = "input", attune.name = "x", {shape}}})
+    -> ({results}) attributes {{attune.entry}} {{
+  %erf = math.erf %x : {tensor}
+  %abs = math.absf %x : {tensor}
+  %neg = arith.negf %abs : {tensor}
+  %exp = math.exp %neg : {tensor}
+  return {", ".join(found.values())} : {", ".join([tensor] * len(found))}
+}}
+"""
+    return text, back(fixtures, found)
+
+
 def softmax(name, case, fixtures):
     layers = {"softmax": {"softmax": {}},
               "log_softmax": {"softmax": {"log": True}}}
