@@ -507,7 +507,8 @@ class Model:
     ACTIVATIONS = ACTIVATIONS
 
     def __init__(self, spec, sizes):
-        self.spec, self.sizes, self.weights = spec, sizes, Weights(spec["dtype"] != "f32")
+        self.spec, self.sizes, self.weights = spec, sizes, Weights(
+            spec.get("dtype", "f32") != "f32")
         self.dims, self.inputs, self.maps = {}, {}, {}
         for name in spec.get("dims", {}):
             self.dims[name] = self.evaluate(spec["dims"][name])
