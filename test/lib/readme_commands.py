@@ -90,7 +90,8 @@ def main():
                            capture_output=True, text=True).stdout.split()
     if not names:  # no clone
         for folder, _, files in os.walk(options.root):
-            if "README.md" in files and "/build" not in folder:
+            inside = os.path.relpath(folder, options.root).split(os.sep)
+            if "README.md" in files and "build" not in inside:
                 names.append(os.path.relpath(os.path.join(folder, "README.md"),
                                              options.root))
     environment = dict(os.environ)
