@@ -164,6 +164,10 @@ def main():
     parser.add_argument("--small", action="store_true",
                         help="tiny shapes: whether it runs, not how fast")
     options = parser.parse_args()
+    groups = {"matmul", "attention", "model"}
+    if unknown := set(options.groups.split(",")) - groups:
+        parser.error(f"--groups: no group is called {', '.join(unknown)}; "
+                     f"there are {', '.join(sorted(groups))}")
     os.makedirs(options.out, exist_ok=True)
     chosen, measured, peak, bandwidth = collect(options, options.out)
     results = list(summarise(chosen, measured, peak, bandwidth))
