@@ -435,7 +435,6 @@ Value attune::writeState(OpBuilder &builder, Location loc, Value cache,
 Value LayerImporter::runningAttention(const spec::Attention &attention,
                                       const AttentionOperands &operands) {
   Location at = loc(attention.location);
-  Elements e{builder, at};
   Value sums = readState(builder, at, scope.keyCache, scope.index, scope.past);
   auto query = typeOf(operands.query);
   auto resultType = RankedTensorType::get(

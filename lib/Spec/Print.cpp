@@ -548,8 +548,9 @@ static Json print(const WeightSource &source) {
 
 static Json print(const Extension &extension) {
   Json json = Json::object();
-  for (const auto &[name, option] : extension.options)
-    std::visit([&](const auto &value) { json[name] = value; }, option);
+  for (const auto &option : extension.options)
+    std::visit([&](const auto &value) { json[option.first] = value; },
+               option.second);
   return json;
 }
 

@@ -62,8 +62,7 @@ llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
   if (std::error_code error =
           llvm::sys::fs::createUniqueDirectory("attune-link", folder))
     return llvm::createStringError(error, "cannot make a temporary folder");
-  auto cleanup =
-      llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
   std::string objectPath = (folder + "/model.o").str();
   std::string messages = (folder + "/messages").str();
   {

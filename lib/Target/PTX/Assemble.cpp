@@ -59,8 +59,7 @@ llvm::Expected<Assembled> assemble(const DeviceCode &code,
   if (std::error_code error =
           llvm::sys::fs::createUniqueDirectory("attune-ptxas", folder))
     return llvm::createStringError(error, "cannot make a temporary folder");
-  auto cleanup =
-      llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
   std::string input = (folder + "/kernels.ptx").str(),
               output = (folder + "/kernels.cubin").str(),
               messages = (folder + "/messages").str();

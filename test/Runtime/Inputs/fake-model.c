@@ -116,4 +116,4 @@ const char fake_metadata[] =
 
 const attune_model_descriptor attune_model = {
     ATTUNE_ABI_VERSION, 2, fake_metadata, sizeof(fake_metadata) - 1,
-    fake_entries};
+    fake_entries, 0};

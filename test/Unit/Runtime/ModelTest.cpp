@@ -31,8 +31,8 @@ struct Fake {
   Error error;
 
   bool open(unsigned threads = 2, const float *weights = zeroWeights) {
-    descriptor = {ATTUNE_ABI_VERSION, 2, metadata.data(), metadata.size(),
-                  fake_entries};
+    descriptor = {ATTUNE_ABI_VERSION, 2,      metadata.data(), metadata.size(),
+                  fake_entries,       nullptr};
     OpenOptions options;
     options.threads = threads;
     options.weights = weights;

@@ -178,8 +178,8 @@ protected:
         R"("tokenizer_json":)";
     appendJsonString(metadata, read("tokenizer.json"));
     metadata += "}";
-    descriptor = {ATTUNE_ABI_VERSION, 1, metadata.data(), metadata.size(),
-                  entries};
+    descriptor = {ATTUNE_ABI_VERSION, 1,       metadata.data(),
+                  metadata.size(),    entries, nullptr};
     OpenOptions options;
     options.threads = 2;
     model = CompiledModel::open(&descriptor, options, error);
