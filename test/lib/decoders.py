@@ -229,7 +229,8 @@ def gpt_neo(w, ids):
     config = {"model_type": "gpt_neo", "vocab_size": VOCAB,
               "hidden_size": WIDTH, "num_heads": HEADS, "num_layers": 4,
               "max_position_embeddings": 64, "window_size": 3,
-              "attention_types": [[["global", "local"], 2]]}
+              "attention_types": [[["global", "local"], 2]],
+              "attention_layers": ["global", "local", "global", "local"]}
     places = w.matrix("transformer.wpe.weight", 64, WIDTH)
     x = plus(embed(w, "transformer.wte.weight", ids), places)
     for i in range(4):
