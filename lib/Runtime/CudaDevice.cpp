@@ -151,6 +151,7 @@ CudaDevice::~CudaDevice() {
   }
   if (module)
     driver.moduleUnload(module);
+  graphs.clear();
   for (Chunk &chunk : chunks)
     driver.memFree(chunk.base);
   release(weights);
@@ -181,6 +182,7 @@ bool CudaDevice::allocate(uint64_t bytes, const char *what, void *&address,
       failed(driver.fill(memory, 0, bytes, stream), "clearing memory", error))
     return false;
   address = reinterpret_cast<void *>(memory);
+  allocated.push_back(address);
   return true;
 }
 
@@ -189,6 +191,12 @@ void CudaDevice::release(void *address) {
     return;
   driver.contextSetCurrent(context);
   driver.memFree(reinterpret_cast<CudaAddress>(address));
+  allocated.erase(std::find(allocated.begin(), allocated.end(), address));
+}
+
+bool CudaDevice::owns(int64_t address) const {
+  return std::find(allocated.begin(), allocated.end(),
+                   reinterpret_cast<void *>(address)) != allocated.end();
 }
 
 bool CudaDevice::upload(void *to, const void *from, uint64_t bytes,
@@ -230,6 +238,8 @@ void *CudaDevice::push(int64_t bytes) {
       leave();
     chunk.base = reinterpret_cast<CudaAddress>(memory);
     chunks.push_back(chunk);
+    // Nobody is given a whole chunk.
+    allocated.pop_back();
   }
   Chunk &chunk = chunks[last];
   frames.push_back({last, chunk.used});
@@ -297,7 +307,7 @@ bool CudaDevice::copyArguments(const EntryInfo &entry, void **args,
     void *place = reinterpret_cast<void *>(given[1]);
     if (arg.kind == ArgKind::Weights) {
       place = weights;
-    } else if (arg.kind != ArgKind::Cache) {
+    } else if (!owns(given[1])) {
       uint64_t bytes = tensorBytes(arg, given);
       place = push(static_cast<int64_t>(bytes));
       if (arg.kind == ArgKind::Input &&
@@ -314,9 +324,9 @@ bool CudaDevice::copyOutputs(const EntryInfo &entry, void **args,
                              Error &error) {
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const ArgInfo &arg = entry.args[i];
-    if (arg.kind != ArgKind::Output)
-      continue;
     auto *given = static_cast<const int64_t *>(args[i]);
+    if (arg.kind != ArgKind::Output || owns(given[1]))
+      continue;
     uint64_t bytes = tensorBytes(arg, given);
     if (bytes && failed(driver.copyToHost(reinterpret_cast<void *>(given[1]),
                                           static_cast<CudaAddress>(words[i][1]),
@@ -334,13 +344,15 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   CudaDevice *outer = current;
   current = this;
   problem = Error();
+  work.clear();
+  graphs.begin(&entry);
   bool done = false;
   // What cannot go on jumps back here; compiled code owns nothing that would
   // have to be destroyed on the way.
   if (setjmp(home) == 0) {
     if (copyArguments(entry, args, problem)) {
       function(arguments.data());
-      done = copyOutputs(entry, args, problem);
+      done = start(problem) && copyOutputs(entry, args, problem);
     }
   }
   if (!done) {
@@ -359,28 +371,30 @@ void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
   for (unsigned size : sizes)
     if (size == 0)
       return;
-  auto **params =
-      static_cast<void **>(__builtin_alloca((count + 1) * sizeof(void *)));
-  for (int64_t i = 0; i < count; ++i)
-    params[i] = const_cast<uint64_t *>(words + i);
-  CudaHandle function = kernels[kernel];
-  CudaResult result = 0;
-  if (shared > defaultSharedBytes)
-    result = driver.functionSetAttribute(function, functionSharedBytes,
-                                         static_cast<int>(shared));
-  if (result == 0)
-    result = driver.launchKernel(
-        function, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5],
-        static_cast<unsigned>(shared), stream, params, nullptr);
-  if (!failed(result, "starting a kernel", problem))
-    return;
-  problem.message += std::string(" in ") + code->kernels[kernel];
-  leave();
+  if (shared > defaultSharedBytes &&
+      failed(driver.functionSetAttribute(kernels[kernel], functionSharedBytes,
+                                         static_cast<int>(shared)),
+             "starting a kernel", problem)) {
+    problem.message += std::string(" in ") + code->kernels[kernel];
+    leave();
+  }
+  work.add(kernel, sizes, static_cast<unsigned>(shared), words, count);
+}
+
+bool CudaDevice::start(Error &error) {
+  size_t at = 0;
+  bool bad = failed(graphs.start(work, stream, at), "starting a kernel", error);
+  if (bad)
+    error.message +=
+        std::string(" in ") + code->kernels[work.launches[at].kernel];
+  work.clear();
+  return !bad;
 }
 
 uint64_t CudaDevice::read(const void *address, int64_t bytes) {
   uint64_t word = 0;
-  if (failed(driver.copyToHost(&word, reinterpret_cast<CudaAddress>(address),
+  if (!start(problem) ||
+      failed(driver.copyToHost(&word, reinterpret_cast<CudaAddress>(address),
                                static_cast<size_t>(bytes), stream),
              "copying from it", problem) ||
       failed(driver.streamSynchronize(stream), "running the model", problem))

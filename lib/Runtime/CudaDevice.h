@@ -8,8 +8,11 @@
 // One device, one stream, one arena. The entries of a model for a GPU are host
 // code that computes sizes and launches kernels: they get descriptors of device
 // memory, and what they push as frames is device memory too. The weights are
-// uploaded when the model is opened, inputs and outputs at every call; caches
-// stay on the device.
+// uploaded when the model is opened, inputs and outputs at every call, unless
+// the caller keeps them in memory of this device; caches stay there.
+//
+// Launches are collected, and start when the entry is done or reads a number of
+// the device (see CudaGraph.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +20,7 @@
 #define ATTUNE_LIB_RUNTIME_CUDADEVICE_H
 
 #include "CudaDriver.h"
+#include "CudaGraph.h"
 #include "attune/Runtime/Metadata.h"
 #include "attune/Runtime/Model.h"
 
@@ -58,7 +62,7 @@ public:
   void pop(int64_t bytes);
 
 private:
-  CudaDevice() = default;
+  CudaDevice() : graphs(driver, kernels) {}
   bool start(const attune_device_code &code, Error &error);
   bool check(const attune_device_code &code, Error &error);
   bool loadCode(const attune_device_code &code, Error &error);
@@ -68,6 +72,10 @@ private:
   bool copyArguments(const EntryInfo &entry, void **args, Error &error);
   bool copyOutputs(const EntryInfo &entry, void **args, Error &error);
   void resetArena();
+  /// Starts what was collected.
+  bool start(Error &error);
+  /// Whether this is memory that allocate() gave.
+  bool owns(int64_t address) const;
 
   struct Chunk {
     CudaAddress base;
@@ -85,6 +93,8 @@ private:
   CudaHandle context = nullptr, stream = nullptr, module = nullptr;
   const attune_device_code *code = nullptr;
   std::vector<CudaHandle> kernels;
+  CudaGraphs graphs;
+  std::vector<void *> allocated;
   pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
   // The arena: chunks in use from the first on, and the frames in them.
@@ -95,6 +105,7 @@ private:
   // The call that runs.
   std::vector<std::vector<int64_t>> words; ///< descriptors on the device
   std::vector<void *> arguments;
+  CudaLaunches work;
   jmp_buf home;
   Error problem;
 };

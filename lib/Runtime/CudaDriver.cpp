@@ -13,6 +13,34 @@ namespace attune::runtime {
 
 static const char *const libraryName = "libcuda.so.1";
 
+/// The second versions take a longer description of a node than the first ones;
+/// the beginning is the same.
+void CudaDriver::loadGraphs(void *library) {
+  struct {
+    const char *name, *before;
+    void *place;
+  } functions[] = {
+      {"cuGraphCreate", nullptr, &graphCreate},
+      {"cuGraphAddKernelNode_v2", "cuGraphAddKernelNode", &graphAddKernelNode},
+      {"cuGraphInstantiateWithFlags", nullptr, &graphInstantiate},
+      {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecKernelNodeSetParams",
+       &graphExecSetParams},
+      {"cuGraphLaunch", nullptr, &graphLaunch},
+      {"cuGraphExecDestroy", nullptr, &graphExecDestroy},
+      {"cuGraphDestroy", nullptr, &graphDestroy},
+  };
+  bool complete = true;
+  for (auto &function : functions) {
+    void *address = dlsym(library, function.name);
+    if (!address && function.before)
+      address = dlsym(library, function.before);
+    *static_cast<void **>(function.place) = address;
+    complete &= address != nullptr;
+  }
+  if (!complete)
+    graphCreate = nullptr;
+}
+
 bool CudaDriver::load(Error &error) {
   // It stays open: a driver does not like to be unloaded.
   void *library = dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);
@@ -61,6 +89,7 @@ bool CudaDriver::load(Error &error) {
                             libraryName + " has no " + function.name);
     *static_cast<void **>(function.place) = address;
   }
+  loadGraphs(library);
   return true;
 }
 

@@ -34,6 +34,16 @@ enum : CudaResult {
   CudaUnsupportedPtxVersion = 222,
 };
 
+/// CUDA_KERNEL_NODE_PARAMS; the first version ends with `extra`.
+struct CudaKernelNode {
+  CudaHandle function;
+  unsigned sizes[6]; ///< grid and block
+  unsigned shared;
+  void **params;
+  void **extra;
+  CudaHandle kernel, context; ///< instead of `function`; null: the current one
+};
+
 struct CudaDriver {
   /// Opens the driver's library; fails with a message for people.
   bool load(Error &error);
@@ -73,11 +83,27 @@ struct CudaDriver {
                              unsigned gridY, unsigned gridZ, unsigned blockX,
                              unsigned blockY, unsigned blockZ, unsigned shared,
                              CudaHandle stream, void **params, void **extra);
+  // Graphs; `graphCreate` is null if any is missing.
+  CudaResult (*graphCreate)(CudaHandle *graph, unsigned flags);
+  CudaResult (*graphAddKernelNode)(CudaHandle *node, CudaHandle graph,
+                                   const CudaHandle *after, size_t numAfter,
+                                   const CudaKernelNode *params);
+  CudaResult (*graphInstantiate)(CudaHandle *executable, CudaHandle graph,
+                                 unsigned long long flags);
+  CudaResult (*graphExecSetParams)(CudaHandle executable, CudaHandle node,
+                                   const CudaKernelNode *params);
+  CudaResult (*graphLaunch)(CudaHandle executable, CudaHandle stream);
+  CudaResult (*graphExecDestroy)(CudaHandle executable);
+  CudaResult (*graphDestroy)(CudaHandle graph);
+  bool hasGraphs() const { return graphCreate != nullptr; }
   CudaResult (*getErrorName)(CudaResult result, const char **text);
   CudaResult (*getErrorString)(CudaResult result, const char **text);
 
   /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
   std::string describe(CudaResult result) const;
+
+private:
+  void loadGraphs(void *library);
 };
 
 } // namespace attune::runtime

@@ -128,9 +128,14 @@ bool Invocation::bindInput(const InputTensor &tensor, Error &error) {
       reinterpret_cast<uintptr_t>(tensor.data) % dtypeBytes(arg.dtype) == 0;
   bool boolean = arg.dtype == DType::Bool;
   // A byte other than 0 and 1 is no boolean to compiled code.
-  bool valid =
-      !boolean || (tensor.dtype == arg.dtype && allBelow2(tensor.data, bytes));
-  if (tensor.dtype == arg.dtype && aligned && valid) {
+  bool valid = !boolean || tensor.fromModel ||
+               (tensor.dtype == arg.dtype && allBelow2(tensor.data, bytes));
+  if (tensor.fromModel && tensor.dtype != arg.dtype)
+    return error.set(ExitInternalError,
+                     "entry '" + info.name + "' takes " + quote(tensor.name) +
+                         " as " + dtypeName(arg.dtype) +
+                         ", but it was made as " + dtypeName(tensor.dtype));
+  if (tensor.fromModel || (tensor.dtype == arg.dtype && aligned && valid)) {
     describe(slot, const_cast<void *>(tensor.data));
   } else {
     if (!slot.copy.reserve(bytes))
@@ -145,7 +150,7 @@ bool Invocation::bindInput(const InputTensor &tensor, Error &error) {
     describe(slot, slot.copy.data());
   }
   slot.bound = true;
-  return arg.max < 0 || checkIds(arg, slot, error);
+  return arg.max < 0 || tensor.fromModel || checkIds(arg, slot, error);
 }
 
 bool Invocation::checkIds(const ArgInfo &arg, const Slot &slot,

@@ -87,17 +87,21 @@ bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
   reset();
   memory.clear();
   auto remember = [&](const std::string &name, DType dtype,
-                      const std::vector<int64_t> &shape) {
+                      const std::vector<int64_t> &shape, bool made) {
     Memory tensor;
     tensor.name = name;
     tensor.dtype = dtype;
     tensor.shape = shape;
     uint64_t bytes;
-    if (!byteSize(shape, dtypeBytes(dtype), bytes) ||
-        !tensor.data.reserve(bytes))
+    bool fits = byteSize(shape, dtypeBytes(dtype), bytes);
+    if (fits && made) {
+      if (!tensor.made.reserve(model, bytes, "the encoder's outputs", error))
+        return false;
+    } else if (!fits || !tensor.given.reserve(bytes)) {
       return error.set(ExitResourceLimit, "no memory for '" + name +
                                               "' of shape " +
                                               formatShape(shape));
+    }
     memory.push_back(std::move(tensor));
     return true;
   };
@@ -111,21 +115,22 @@ bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
       return false;
     if (!has(invocation, input.name))
       continue;
-    if (!remember(std::string(input.name), input.dtype, input.shape))
+    if (!remember(std::string(input.name), input.dtype, input.shape,
+                  /*made=*/false))
       return false;
     uint64_t bytes = 0;
     byteSize(input.shape, dtypeBytes(input.dtype), bytes);
-    std::memcpy(memory.back().data.data(), input.data, bytes);
+    std::memcpy(memory.back().given.data(), input.data, bytes);
   }
   if (!encoder->resolve(/*past=*/0, names.empty() ? "" : "what holds " + names,
                         error))
     return false;
   size_t first = memory.size();
   for (const TensorDecl &output : encoder->outputs())
-    if (!remember(output.name, output.dtype, output.shape))
+    if (!remember(output.name, output.dtype, output.shape, /*made=*/true))
       return false;
   for (unsigned i = 0; i < encoder->outputs().size(); ++i)
-    encoder->setOutput(i, memory[first + i].data.data());
+    encoder->setOutput(i, memory[first + i].made.data());
   encoded = encoder->run(error);
   return encoded;
 }
@@ -169,7 +174,8 @@ bool Session::bindMemory(Error &error) {
     input.name = tensor.name;
     input.dtype = tensor.dtype;
     input.shape = tensor.shape;
-    input.data = tensor.data.data();
+    input.fromModel = tensor.made.data() != nullptr;
+    input.data = input.fromModel ? tensor.made.data() : tensor.given.data();
     if (!invocation.bindInput(input, error))
       return false;
   }

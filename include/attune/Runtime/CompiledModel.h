@@ -81,6 +81,8 @@ struct InputTensor {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
   const void *data = nullptr;
+  /// Lies in ModelMemory: what an entry gave, as it gave it.
+  bool fromModel = false;
 };
 
 /// Memory aligned to 64 bytes that grows but never shrinks.
@@ -239,7 +241,8 @@ private:
     std::string name;
     DType dtype = DType::F32;
     std::vector<int64_t> shape;
-    Buffer data;
+    Buffer given;     ///< by the caller,
+    ModelMemory made; ///< or by the encoder
   };
   CompiledModel &model;
   Invocation invocation;

@@ -14,6 +14,7 @@
 //   FAKE_CUDA_MEMORY       bytes of the device (16 GiB)
 //   FAKE_CUDA_VERSION      CUDA version of the driver, as in 12040 (13000)
 //   FAKE_CUDA_PTX          the newest PTX version it reads, as in 7.0
+//   FAKE_CUDA_GRAPHS       0: graphs cannot be made (1)
 //   FAKE_CUDA_LOG          a file that gets a line for each call of interest
 //
 //===----------------------------------------------------------------------===//
@@ -24,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace {
 using Result = int;
@@ -38,8 +40,10 @@ enum : Result {
   InvalidImage = 200,
   InvalidPtx = 218,
   UnsupportedPtxVersion = 222,
+  InvalidHandle = 400,
   NotFound = 500,
   IllegalAddress = 700,
+  NotSupported = 801,
 };
 
 uint64_t setting(const char *name, uint64_t usual) {
@@ -65,6 +69,61 @@ void log(const std::string &line) {
 bool reachable(Address address, size_t bytes) {
   return memory.holds(address, bytes);
 }
+
+/// A kernel with its sizes and a copy of its arguments.
+struct Work {
+  ptx::Kernel *kernel = nullptr;
+  ptx::Launch launch;
+};
+
+Result prepare(Work &work, void *function, const unsigned (&sizes)[6],
+               unsigned shared, void **params, void **extra) {
+  auto &kernel = *static_cast<ptx::Kernel *>(function);
+  uint64_t threads = uint64_t(sizes[3]) * sizes[4] * sizes[5];
+  if (extra || sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0 ||
+      threads == 0 || sizes[1] > 65535 || sizes[2] > 65535 || threads > 1024 ||
+      (kernel.maxThreads && threads > kernel.maxThreads))
+    return InvalidValue;
+  work.kernel = &kernel;
+  work.launch = {{sizes[0], sizes[1], sizes[2]},
+                 {sizes[3], sizes[4], sizes[5]},
+                 shared,
+                 std::vector<uint8_t>(kernel.paramsSize)};
+  for (size_t i = 0; i < kernel.paramOffsets.size(); ++i)
+    std::memcpy(work.launch.params.data() + kernel.paramOffsets[i], params[i],
+                kernel.paramBytes[i]);
+  return Success;
+}
+
+void perform(const Work &work) {
+  auto &[grid, block, shared, params] = work.launch;
+  log("launch " + work.kernel->name + " " + std::to_string(grid[0]) + "x" +
+      std::to_string(grid[1]) + "x" + std::to_string(grid[2]) + " " +
+      std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
+      std::to_string(block[2]));
+  std::string error;
+  if (!broken && !ptx::run(*work.kernel, work.launch, memory, error)) {
+    std::fprintf(stderr, "fake libcuda: kernel %s: %s\n",
+                 work.kernel->name.c_str(), error.c_str());
+    broken = IllegalAddress;
+  }
+}
+
+/// CUDA_KERNEL_NODE_PARAMS_v2
+struct NodeParams {
+  void *function;
+  unsigned sizes[6], shared;
+  void **params, **extra;
+  void *kernel, *context;
+};
+/// Nodes are numbers of a graph, from 1 on; each follows the one before.
+struct Graph {
+  std::vector<Work> nodes;
+};
+struct Executable {
+  const Graph *graph;
+  std::vector<Work> nodes;
+};
 } // namespace
 
 extern "C" {
@@ -254,29 +313,75 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
                       unsigned blockZ, unsigned shared, void *, void **params,
                       void **extra) {
-  auto &kernel = *static_cast<ptx::Kernel *>(function);
-  ptx::Launch launch = {{gridX, gridY, gridZ},
-                        {blockX, blockY, blockZ},
-                        shared,
-                        std::vector<uint8_t>(kernel.paramsSize)};
-  uint64_t threads = uint64_t(blockX) * blockY * blockZ;
-  if (extra || gridX == 0 || gridY == 0 || gridZ == 0 || threads == 0 ||
-      gridY > 65535 || gridZ > 65535 || threads > 1024 ||
-      (kernel.maxThreads && threads > kernel.maxThreads))
+  Work work;
+  const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ};
+  Result result = prepare(work, function, sizes, shared, params, extra);
+  if (result == Success)
+    perform(work);
+  return result;
+}
+
+Result cuGraphCreate(void **graph, unsigned) {
+  if (setting("FAKE_CUDA_GRAPHS", 1) == 0)
+    return NotSupported;
+  *graph = new Graph();
+  return Success;
+}
+Result cuGraphAddKernelNode_v2(void **node, void *graph, void *const *after,
+                               size_t numAfter, const NodeParams *params) {
+  auto &nodes = static_cast<Graph *>(graph)->nodes;
+  // Anything but a chain would have to run in some other order as well.
+  if (numAfter != (nodes.empty() ? 0 : 1) ||
+      (numAfter && *after != reinterpret_cast<void *>(nodes.size())))
     return InvalidValue;
-  for (size_t i = 0; i < kernel.paramOffsets.size(); ++i)
-    std::memcpy(launch.params.data() + kernel.paramOffsets[i], params[i],
-                kernel.paramBytes[i]);
-  log("launch " + kernel.name + " " + std::to_string(gridX) + "x" +
-      std::to_string(gridY) + "x" + std::to_string(gridZ) + " " +
-      std::to_string(blockX) + "x" + std::to_string(blockY) + "x" +
-      std::to_string(blockZ));
-  std::string error;
-  if (!broken && !ptx::run(kernel, launch, memory, error)) {
-    std::fprintf(stderr, "fake libcuda: kernel %s: %s\n", kernel.name.c_str(),
-                 error.c_str());
-    broken = IllegalAddress;
-  }
+  Work work;
+  Result result = prepare(work, params->function, params->sizes, params->shared,
+                          params->params, params->extra);
+  if (result != Success)
+    return result;
+  nodes.push_back(std::move(work));
+  *node = reinterpret_cast<void *>(nodes.size());
+  return Success;
+}
+Result cuGraphInstantiateWithFlags(void **executable, void *graph,
+                                   unsigned long long) {
+  auto *made = static_cast<Graph *>(graph);
+  *executable = new Executable{made, made->nodes};
+  log("graph of " + std::to_string(made->nodes.size()));
+  return Success;
+}
+Result cuGraphExecKernelNodeSetParams_v2(void *executable, void *node,
+                                         const NodeParams *params) {
+  auto &nodes = static_cast<Executable *>(executable)->nodes;
+  auto number = reinterpret_cast<size_t>(node);
+  if (number == 0 || number > nodes.size())
+    return InvalidHandle;
+  Work work;
+  Result result = prepare(work, params->function, params->sizes, params->shared,
+                          params->params, params->extra);
+  // A node keeps its kernel.
+  if (result == Success && work.kernel != nodes[number - 1].kernel)
+    result = InvalidValue;
+  if (result != Success)
+    return result;
+  log("new arguments of node " + std::to_string(number - 1));
+  nodes[number - 1] = std::move(work);
+  return Success;
+}
+Result cuGraphLaunch(void *executable, void *) {
+  auto &nodes = static_cast<Executable *>(executable)->nodes;
+  log("start of a graph of " + std::to_string(nodes.size()));
+  for (const Work &work : nodes)
+    perform(work);
+  return Success;
+}
+Result cuGraphExecDestroy(void *executable) {
+  delete static_cast<Executable *>(executable);
+  log("end of a graph");
+  return Success;
+}
+Result cuGraphDestroy(void *graph) {
+  delete static_cast<Graph *>(graph);
   return Success;
 }
 

@@ -1,0 +1,165 @@
+//===- CudaGraph.cpp - Many launches handed over at once ------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaGraph.h"
+
+#include <cstring>
+#include <utility>
+
+namespace attune::runtime {
+
+/// Fewer launches than this are not worth a graph.
+static constexpr size_t kLeastNodes = 4;
+
+void CudaLaunches::add(int64_t kernel, const unsigned (&sizes)[6],
+                       unsigned shared, const uint64_t *arguments,
+                       int64_t count) {
+  Launch launch = {};
+  launch.kernel = kernel;
+  std::memcpy(launch.sizes, sizes, sizeof(sizes));
+  launch.shared = shared;
+  launch.firstWord = words.size();
+  launch.numWords = static_cast<size_t>(count);
+  launches.push_back(launch);
+  words.insert(words.end(), arguments, arguments + count);
+}
+
+void CudaLaunches::clear() {
+  launches.clear();
+  words.clear();
+}
+
+static bool sameKernels(const CudaLaunches &a, const CudaLaunches &b) {
+  if (a.launches.size() != b.launches.size())
+    return false;
+  for (size_t i = 0; i < a.launches.size(); ++i)
+    if (a.launches[i].kernel != b.launches[i].kernel)
+      return false;
+  return true;
+}
+
+/// The same kernel has the same number of words, so both lie at the same place.
+static bool sameLaunch(const CudaLaunches &a, const CudaLaunches &b, size_t i) {
+  const CudaLaunches::Launch &x = a.launches[i], &y = b.launches[i];
+  return x.shared == y.shared &&
+         std::memcmp(x.sizes, y.sizes, sizeof(x.sizes)) == 0 &&
+         x.numWords == y.numWords &&
+         std::memcmp(a.words.data() + x.firstWord, b.words.data() + y.firstWord,
+                     x.numWords * sizeof(uint64_t)) == 0;
+}
+
+void CudaGraphs::clear() {
+  for (Section &section : sections)
+    destroy(section);
+  sections.clear();
+}
+
+void CudaGraphs::begin(const void *next) {
+  entry = next;
+  number = 0;
+}
+
+CudaGraphs::Section &CudaGraphs::section() {
+  unsigned wanted = number++;
+  for (Section &section : sections)
+    if (section.entry == entry && section.number == wanted)
+      return section;
+  Section fresh;
+  fresh.entry = entry;
+  fresh.number = wanted;
+  sections.push_back(std::move(fresh));
+  return sections.back();
+}
+
+CudaKernelNode CudaGraphs::describe(const CudaLaunches &work, size_t i) {
+  const CudaLaunches::Launch &launch = work.launches[i];
+  params.resize(launch.numWords + 1);
+  for (size_t word = 0; word < launch.numWords; ++word)
+    params[word] = const_cast<uint64_t *>(&work.words[launch.firstWord + word]);
+  CudaKernelNode node = {};
+  node.function = kernels[launch.kernel];
+  std::memcpy(node.sizes, launch.sizes, sizeof(node.sizes));
+  node.shared = launch.shared;
+  node.params = params.data();
+  return node;
+}
+
+CudaResult CudaGraphs::startEach(const CudaLaunches &work, CudaHandle stream,
+                                 size_t &failed) {
+  for (size_t i = 0; i < work.launches.size(); ++i) {
+    CudaKernelNode node = describe(work, i);
+    const unsigned *s = node.sizes;
+    CudaResult result =
+        driver.launchKernel(node.function, s[0], s[1], s[2], s[3], s[4], s[5],
+                            node.shared, stream, node.params, nullptr);
+    if (result != 0) {
+      failed = i;
+      return result;
+    }
+  }
+  return 0;
+}
+
+CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
+                             size_t &failed) {
+  failed = 0;
+  if (!usable || !driver.hasGraphs() || !entry ||
+      work.launches.size() < kLeastNodes)
+    return startEach(work, stream, failed);
+  Section &here = section();
+  bool again = sameKernels(here.last, work);
+  bool made =
+      again && (here.executable ? update(here, work) : build(here, work));
+  if (!made) {
+    destroy(here);
+    // What failed here would fail at every step.
+    usable = !again;
+  }
+  here.last = work;
+  if (made)
+    return driver.graphLaunch(here.executable, stream);
+  return startEach(work, stream, failed);
+}
+
+/// The nodes form a chain: a stream would have run them one after the other.
+bool CudaGraphs::build(Section &section, const CudaLaunches &work) {
+  if (driver.graphCreate(&section.graph, 0) != 0)
+    return false;
+  for (size_t i = 0; i < work.launches.size(); ++i) {
+    CudaKernelNode params = describe(work, i);
+    CudaHandle node = nullptr;
+    if (driver.graphAddKernelNode(&node, section.graph,
+                                  i ? &section.nodes.back() : nullptr, i != 0,
+                                  &params) != 0)
+      return false;
+    section.nodes.push_back(node);
+  }
+  return driver.graphInstantiate(&section.executable, section.graph, 0) == 0;
+}
+
+bool CudaGraphs::update(Section &section, const CudaLaunches &work) {
+  for (size_t i = 0; i < work.launches.size(); ++i) {
+    if (sameLaunch(section.last, work, i))
+      continue;
+    CudaKernelNode params = describe(work, i);
+    if (driver.graphExecSetParams(section.executable, section.nodes[i],
+                                  &params) != 0)
+      return false;
+  }
+  return true;
+}
+
+void CudaGraphs::destroy(Section &section) {
+  if (section.executable)
+    driver.graphExecDestroy(section.executable);
+  if (section.graph)
+    driver.graphDestroy(section.graph);
+  section.graph = section.executable = nullptr;
+  section.nodes.clear();
+}
+
+} // namespace attune::runtime

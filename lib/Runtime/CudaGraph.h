@@ -1,0 +1,87 @@
+//===- CudaGraph.h - Many launches handed over at once ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A decoded token is some hundred short kernels, and what starts them one by
+// one is slower than they are. So launches are collected first. What an entry
+// launches for the second time in a row, the same kernels in the same order,
+// becomes a graph of the driver; from then on the nodes whose sizes or
+// arguments are others than in the call before are told so, and one call starts
+// them all. Nothing is assumed about which arguments change: positions, sizes
+// of the caches and addresses are compared as what they are, words.
+//
+// A driver without graphs, or one that fails to make one, gets the launches one
+// by one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_CUDAGRAPH_H
+#define ATTUNE_LIB_RUNTIME_CUDAGRAPH_H
+
+#include "CudaDriver.h"
+
+#include <vector>
+
+namespace attune::runtime {
+
+/// Launches in their order, each with the words of its arguments.
+struct CudaLaunches {
+  struct Launch {
+    int64_t kernel; ///< its number in the model's code
+    unsigned sizes[6];
+    unsigned shared;
+    size_t firstWord, numWords;
+  };
+  std::vector<Launch> launches;
+  std::vector<uint64_t> words;
+
+  void add(int64_t kernel, const unsigned (&sizes)[6], unsigned shared,
+           const uint64_t *arguments, int64_t count);
+  void clear();
+};
+
+class CudaGraphs {
+public:
+  CudaGraphs(const CudaDriver &driver, const std::vector<CudaHandle> &kernels)
+      : driver(driver), kernels(kernels) {}
+  /// While the driver still has its context.
+  void clear();
+
+  /// Another call of an entry, or of nothing.
+  void begin(const void *entry);
+  /// Starts `work`, what the entry has launched since the last time. On failure
+  /// `failed` is the number of the launch.
+  CudaResult start(const CudaLaunches &work, CudaHandle stream, size_t &failed);
+
+private:
+  /// What an entry launches between two waits for the device.
+  struct Section {
+    const void *entry;
+    unsigned number;
+    CudaLaunches last;
+    CudaHandle graph = nullptr, executable = nullptr;
+    std::vector<CudaHandle> nodes;
+  };
+  Section &section();
+  bool build(Section &section, const CudaLaunches &work);
+  bool update(Section &section, const CudaLaunches &work);
+  void destroy(Section &section);
+  CudaKernelNode describe(const CudaLaunches &work, size_t i);
+  CudaResult startEach(const CudaLaunches &work, CudaHandle stream,
+                       size_t &failed);
+
+  const CudaDriver &driver;
+  const std::vector<CudaHandle> &kernels;
+  std::vector<Section> sections;
+  const void *entry = nullptr;
+  unsigned number = 0; ///< of the next section
+  bool usable = true;
+  std::vector<void *> params; ///< of the launch that is being described
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_CUDAGRAPH_H
