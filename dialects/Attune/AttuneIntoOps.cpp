@@ -82,19 +82,109 @@ LogicalResult LinearIntoOp::verify() {
              : sizeAt(*this, getBias(), 0, width * parts, "entries of bias");
 }
 
+MutableOperandRange AttentionIntoOp::getDpsInitsMutable() {
+  return MutableOperandRange(
+      getOperation(), getDestMutable().getOperandNumber(), getLse() ? 2 : 1);
+}
+
+LogicalResult AttentionIntoOp::verify() {
+  // N1
+  bool tensors = isa<RankedTensorType>(getDest().getType());
+  for (Value operand : getOperands())
+    if (isa<RankedTensorType>(operand.getType()) != tensors)
+      return emitOpError("has both tensors and buffers as operands");
+  size_t expected = tensors ? getDpsInitsMutable().size() : 0;
+  if (getNumResults() != expected)
+    return emitOpError("gives ")
+           << getNumResults() << " tensors where it writes "
+           << getDpsInitsMutable().size()
+           << (tensors ? " of them" : " buffers");
+  // N2
+  auto typeOf = [](Value value) { return cast<ShapedType>(value.getType()); };
+  std::pair<Value, StringRef> named[] = {{getQuery(), "a query"},
+                                         {getKey(), "a key"},
+                                         {getValue(), "a value"},
+                                         {getDest(), "a destination"}};
+  for (auto [value, what] : named) {
+    if (failed(rankIs(*this, value, 4, what)))
+      return failure();
+    if (typeOf(value).isDynamicDim(1) || typeOf(value).isDynamicDim(3))
+      return emitOpError("has ") << what << " of unknown heads or width";
+  }
+  ShapedType query = typeOf(getQuery()), key = typeOf(getKey()),
+             value = typeOf(getValue());
+  if (failed(
+          sizeAt(*this, getKey(), 3, query.getDimSize(3), "channels of keys")))
+    return failure();
+  if (query.getElementType() != key.getElementType() ||
+      query.getElementType() != value.getElementType())
+    return emitOpError("has queries, keys and values of more than one type");
+  // N3
+  if (failed(
+          sizeAt(*this, getValue(), 1, key.getDimSize(1), "heads of values")))
+    return failure();
+  if (key.getDimSize(1) == 0 || query.getDimSize(1) % key.getDimSize(1) != 0)
+    return emitOpError("has ")
+           << query.getDimSize(1) << " query heads, which " << key.getDimSize(1)
+           << " key/value heads cannot share evenly";
+  // N4
+  if (failed(
+          sizeAt(*this, getDest(), 1, query.getDimSize(1), "heads of results")))
+    return failure();
+  return sizeAt(*this, getDest(), 3, value.getDimSize(3),
+                "channels of results");
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// Reads every operand but destinations, and those too if `reads`; writes the
+/// destinations.
+static void effectsOf(DestinationStyleOpInterface op, bool reads,
+                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    if (reads || !op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+
+/// A result is its destination's buffer.
+static AliasingValueList destinationOf(DestinationStyleOpInterface op,
+                                       OpOperand &operand) {
+  if (!op.isDpsInit(&operand))
+    return {};
+  return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
+}
+
+static LogicalResult bufferizeInto(DestinationStyleOpInterface op,
+                                   RewriterBase &rewriter,
+                                   const BufferizationOptions &options,
+                                   BufferizationState &state) {
+  SmallVector<Value> buffers, dests;
+  for (Value operand : op->getOperands()) {
+    FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+    if (failed(buffer))
+      return failure();
+    buffers.push_back(*buffer);
+  }
+  OperationState made(op->getLoc(), op->getName());
+  made.addOperands(buffers);
+  made.addAttributes(op->getAttrs());
+  rewriter.create(made);
+  for (OpOperand &dest : op.getDpsInitsMutable())
+    dests.push_back(buffers[dest.getOperandNumber()]);
+  replaceOpWithBufferizedValues(rewriter, op, dests);
+  return success();
+}
+
 void LinearIntoOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  if (!isa<MemRefType>(getDest().getType()))
-    return;
-  OpOperand &dest = getDestMutable();
-  for (OpOperand &operand : getOperation()->getOpOperands())
-    if (&operand != &dest || getResidual())
-      effects.emplace_back(MemoryEffects::Read::get(), &operand);
-  effects.emplace_back(MemoryEffects::Write::get(), &dest);
+  effectsOf(*this, getResidual(), effects);
 }
 bool LinearIntoOp::bufferizesToMemoryRead(OpOperand &operand,
                                           const AnalysisState &) {
@@ -106,22 +196,32 @@ bool LinearIntoOp::bufferizesToMemoryWrite(OpOperand &operand,
 }
 AliasingValueList LinearIntoOp::getAliasingValues(OpOperand &operand,
                                                   const AnalysisState &) {
-  if (!isDpsInit(&operand))
-    return {};
-  return {{getOperation()->getResult(0), BufferRelation::Equivalent}};
+  return destinationOf(*this, operand);
 }
 LogicalResult LinearIntoOp::bufferize(RewriterBase &rewriter,
                                       const BufferizationOptions &options,
                                       BufferizationState &state) {
-  SmallVector<Value> buffers;
-  for (Value operand : getOperands()) {
-    FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
-    if (failed(buffer))
-      return failure();
-    buffers.push_back(*buffer);
-  }
-  create(rewriter, getLoc(), TypeRange{}, buffers, (*this)->getAttrs());
-  Value dest = buffers[getDestMutable().getOperandNumber()];
-  replaceOpWithBufferizedValues(rewriter, *this, dest);
-  return success();
+  return bufferizeInto(*this, rewriter, options, state);
+}
+
+void AttentionIntoOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  effectsOf(*this, /*reads=*/false, effects);
+}
+bool AttentionIntoOp::bufferizesToMemoryRead(OpOperand &operand,
+                                             const AnalysisState &) {
+  return !isDpsInit(&operand);
+}
+bool AttentionIntoOp::bufferizesToMemoryWrite(OpOperand &operand,
+                                              const AnalysisState &) {
+  return isDpsInit(&operand);
+}
+AliasingValueList AttentionIntoOp::getAliasingValues(OpOperand &operand,
+                                                     const AnalysisState &) {
+  return destinationOf(*this, operand);
+}
+LogicalResult AttentionIntoOp::bufferize(RewriterBase &rewriter,
+                                         const BufferizationOptions &options,
+                                         BufferizationState &state) {
+  return bufferizeInto(*this, rewriter, options, state);
 }

@@ -1,4 +1,4 @@
-//===- AttuneIntoOps.td - Products for blocks of threads -----*- tablegen -*-===//
+//===- AttuneIntoOps.td - Ops for blocks of threads ----------*- tablegen -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,14 +17,16 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Attune_Place : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
 // What a whole block of a GPU's threads computes together cannot be loops on
-// tensors: its threads share memory that no tensor is. This stays one op until
-// there are buffers, and says where its result goes.
-def Attune_LinearIntoOp : Attune_Op<"linear_into",
-    [DestinationStyleOpInterface,
-     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-     DeclareOpInterfaceMethods<BufferizableOpInterface,
-       ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
-        "getAliasingValues", "bufferize"]>]> {
+// tensors: its threads share memory that no tensor is. Such an op stays one
+// until there are buffers, and says where its result goes.
+class Attune_IntoOp<string mnemonic, list<Trait> traits = []>
+    : Attune_Op<mnemonic, traits # [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+        DeclareOpInterfaceMethods<BufferizableOpInterface,
+          ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
+           "getAliasingValues", "bufferize"]>]>;
+
+def Attune_LinearIntoOp : Attune_IntoOp<"linear_into"> {
   let summary = "attune.linear on rows and panels, into a destination";
   let description = [{
     As `attune.linear`: `Z[m, n] = sum_k X[m, k] W[n, k] + bias[n]`,
@@ -66,6 +68,69 @@ def Attune_LinearIntoOp : Attune_Op<"linear_into",
     ::mlir::MutableOperandRange getDpsInitsMutable() {
       return getDestMutable();
     }
+  }];
+}
+
+def Attune_AttentionIntoOp
+    : Attune_IntoOp<"attention_into", [AttrSizedOperandSegments]> {
+  let summary = "attune.attention into a destination";
+  let description = [{
+    As `attune.attention`, in one kernel of cooperating threads or two: with
+    `split_keys` those that take few queries share the keys among them, and the
+    parts are merged in order. Widths and heads are known.
+
+    Arithmetic is f32, but weights of softmax are rounded to the storage type of
+    queries, keys and values where these and the result have the same 16 bits.
+    Rounds once, at the end.
+    Source: Dao (2023).
+
+    Verifier rules (tests: `invalid-attention-into.mlir`, one case per label):
+    - N1: all operands are tensors and there is a result for each destination, or
+      all are buffers and there is none.
+    - N2: query, key, value and destination have rank 4 with known heads and
+      widths; queries and keys have one width and one type with the values.
+    - N3: query heads are a multiple of key heads; keys and values have as many.
+    - N4: the destination has the heads of the queries and the width of the
+      values.
+
+    ```mlir
+    %r = attune.attention_into %q, %k, %v scale 1.250000e-01
+       causal <bottom_right> into %d
+       : tensor<1x8x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>,
+         tensor<1x8x?x64xbf16> -> tensor<1x8x?x64xbf16>
+    ```
+  }];
+  let arguments = (ins Attune_Place:$query, Attune_Place:$key,
+                       Attune_Place:$value, Optional<Attune_Place>:$mask,
+                       Optional<Attune_Place>:$bias,
+                       Optional<Attune_Place>:$diagonals,
+                       Optional<Attune_Place>:$slopes,
+                       Optional<Attune_Place>:$sinks,
+                       Optional<Attune_Place>:$lengths,
+                       Optional<Attune_Place>:$blocks, Attune_Place:$dest,
+                       Optional<Attune_Place>:$lse, F32Attr:$scale,
+                       DefaultValuedAttr<Attune_CausalAlignAttr,
+                                         "CausalAlign::None">:$causal,
+                       OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F32Attr>:$softcap,
+                       OptionalAttr<DenseI64ArrayAttr>:$block_sizes,
+                       UnitAttr:$split_keys);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` $scale
+    (`mask` $mask^ `:` type($mask))? (`lengths` $lengths^ `:` type($lengths))?
+    (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
+    (`bias` $bias^ `:` type($bias))?
+    (`diagonals` $diagonals^ `:` type($diagonals))?
+    (`slopes` $slopes^ `:` type($slopes))? (`sinks` $sinks^ `:` type($sinks))?
+    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+    (`split_keys` $split_keys^)? `into` $dest (`lse` $lse^ `:` type($lse))?
+    attr-dict `:` type($query) `,` type($key) `,` type($value) `,` type($dest)
+    (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
   }];
 }
 

@@ -48,8 +48,8 @@ def ConvertAttuneToGPU
     : Pass<"convert-attune-to-gpu", "::mlir::func::FuncOp"> {
   let summary = "Turn ops with a destination into launches of cooperating threads";
   let description = [{
-    Needs: attune.linear_into on buffers.
-    Gives: gpu.launch. Few rows: a block of 128 threads takes one panel, its
+    Needs: attune.linear_into and attune.attention_into on buffers.
+    Gives: gpu.launch. Products of few rows: a block of 128 threads takes one panel, its
     threads split the sum and merge it through shuffles and shared memory. Many
     rows, weights of 16 bits: tiles on the tensor cores, staged through shared
     memory by asynchronous copies; which tile the host decides by the number of
@@ -57,6 +57,11 @@ def ConvertAttuneToGPU
     Keeps: f32 sums. Activations of f32 are cut into parts whose products with
     the weights are exact, so they are as precise as multiply-adds in f32. The
     order of a sum depends on the sizes alone.
+    Attention: a block takes some queries of all heads of a group. Keys and
+    values pass through a ring in shared memory; scores, their maximum and sum,
+    and what they weigh stay in registers. Numbers of f32 are cut in two parts
+    of tf32. With few queries of many keys, blocks split the keys and a second
+    kernel merges their states in order.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
@@ -104,6 +109,8 @@ def ConvertAttuneAttentionToOnline
     Keys of a cache are split into at most 16 parts of 512 and more, as many as
     there are for few queries, in a parallel loop of their own; their states are
     merged in order.
+    With `cooperative`, attention that tensor cores can take stays one op,
+    attune.attention_into; a remark says which, and why another cannot.
     Keeps: the order of every sum, whatever the number of threads; memory is
     linear in the lengths.
   }];
@@ -118,6 +125,8 @@ def ConvertAttuneAttentionToOnline
       "Rows of a tile: queries times the heads of a group">,
     Option<"keyBlock", "key-block", "int64_t", /*default=*/"256",
       "Keys that one step folds in">,
+    Option<"cooperative", "cooperative", "bool", /*default=*/"false",
+      "Attention that a block of threads computes together stays one op">,
   ];
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockBuilder.h"
+#include "Attention.h"
 
 #include "attune/Analysis/GpuTiles.h"
 #include "attune/Conversion/Passes.h"
@@ -38,21 +38,15 @@ struct ConvertAttuneToGPU final
       }
       lower(op);
     }
-  }
-
-  /// `yes` if there are fewer rows than `bound`, else `no`.
-  static void choose(BlockBuilder &b, Value rows, int64_t bound,
-                     llvm::function_ref<void(BlockBuilder &)> yes,
-                     llvm::function_ref<void(BlockBuilder &)> no) {
-    if (auto known = getConstantIntValue(rows))
-      return *known < bound ? yes(b) : no(b);
-    auto choice = scf::IfOp::create(b.b, b.loc, b.less(rows, b.index(bound)),
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b.b);
-    b.b.setInsertionPointToStart(choice.thenBlock());
-    yes(b);
-    b.b.setInsertionPointToStart(choice.elseBlock());
-    no(b);
+    SmallVector<AttentionIntoOp> attentions;
+    getOperation().walk([&](AttentionIntoOp op) { attentions.push_back(op); });
+    for (AttentionIntoOp op : attentions) {
+      if (!isa<MemRefType>(op.getDest().getType())) {
+        op.emitOpError("is not bufferized");
+        return signalPassFailure();
+      }
+      lowerAttention(op, multiprocessors);
+    }
   }
 
   void lower(LinearIntoOp op) {
@@ -61,20 +55,20 @@ struct ConvertAttuneToGPU final
     LinearKernel kernel(op);
     Value rows = b.sizeOf(op.getDest(), 0);
     auto few = [&](BlockBuilder &b) {
-      choose(
+      chooseBelow(
           b, rows, 2, [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
           [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); });
     };
     auto many = [&](BlockBuilder &b) {
       if (!kernel.fitsTensorCores())
         return kernel.emitForFewRows(b, 4);
-      choose(
+      chooseBelow(
           b, rows,
           rowsForLargeTiles(kernel.width() * kernel.parts(), multiprocessors),
           [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); },
           [&](BlockBuilder &b) { kernel.emitTiles(b, kLargeTile); });
     };
-    choose(b, rows, kFewRows + 1, few, many);
+    chooseBelow(b, rows, kFewRows + 1, few, many);
     op.erase();
   }
 };

@@ -38,6 +38,9 @@ Value BlockBuilder::bitXor(Value lhs, Value rhs) {
 Value BlockBuilder::shiftRight(Value lhs, int64_t bits) {
   return b.createOrFold<arith::ShRUIOp>(loc, lhs, index(bits));
 }
+Value BlockBuilder::max(Value lhs, Value rhs) {
+  return b.createOrFold<arith::MaxSIOp>(loc, lhs, rhs);
+}
 Value BlockBuilder::less(Value lhs, Value rhs) {
   return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, lhs,
                                        rhs);
@@ -76,6 +79,13 @@ Value BlockBuilder::loadWide(Value buffer, ValueRange indices, int64_t lanes,
   return arith::ExtFOp::create(b, loc, vectorType(lanes), read);
 }
 
+Value BlockBuilder::loadNumber(Value buffer, ValueRange indices) {
+  Value read = memref::LoadOp::create(b, loc, buffer, indices);
+  if (!isa<FloatType>(read.getType()) || read.getType().isF32())
+    return read;
+  return arith::ExtFOp::create(b, loc, b.getF32Type(), read);
+}
+
 void BlockBuilder::storeAt(Value vector, Value buffer, ValueRange indices,
                            int64_t align) {
   Type element = cast<MemRefType>(buffer.getType()).getElementType();
@@ -101,6 +111,20 @@ int64_t alignmentOfRows(Value buffer) {
   constexpr int64_t start = 64;
   auto type = cast<MemRefType>(buffer.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (auto cast = buffer.getDefiningOp<memref::CastOp>())
+    return alignmentOfRows(cast.getSource());
+  if (auto view = buffer.getDefiningOp<memref::SubViewOp>())
+    if (auto first = getConstantIntValue(view.getMixedOffsets().back());
+        first && view.hasUnitStride() &&
+        !view.getDroppedDims().test(view.getSourceType().getRank() - 1))
+      return std::gcd(alignmentOfRows(view.getSource()), *first * bytes);
+  if (type.getRank() == 1 && type.getLayout().isIdentity())
+    return start;
+  // Every row starts at a multiple of one.
+  if (type.getLayout().isIdentity())
+    return type.isDynamicDim(type.getRank() - 1)
+               ? bytes
+               : std::gcd(start, type.getShape().back() * bytes);
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   if (failed(type.getStridesAndOffset(strides, offset)) ||
@@ -116,6 +140,20 @@ int64_t alignmentOfRows(Value buffer) {
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
+
+void chooseBelow(BlockBuilder &b, Value number, int64_t bound,
+                 llvm::function_ref<void(BlockBuilder &)> yes,
+                 llvm::function_ref<void(BlockBuilder &)> no) {
+  if (auto known = getConstantIntValue(number))
+    return *known < bound ? yes(b) : no(b);
+  auto choice = scf::IfOp::create(b.b, b.loc, b.less(number, b.index(bound)),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b.b);
+  b.b.setInsertionPointToStart(choice.thenBlock());
+  yes(b);
+  b.b.setInsertionPointToStart(choice.elseBlock());
+  no(b);
+}
 
 BlockLaunch::BlockLaunch(KernelBuilder &k, Value blocks, int64_t threads) {
   Value one = k.index(1), width = k.index(threads);

@@ -29,6 +29,7 @@ public:
   mlir::Value bitAnd(mlir::Value lhs, int64_t rhs);
   mlir::Value bitXor(mlir::Value lhs, mlir::Value rhs);
   mlir::Value shiftRight(mlir::Value lhs, int64_t bits);
+  mlir::Value max(mlir::Value lhs, mlir::Value rhs);
   mlir::Value less(mlir::Value lhs, mlir::Value rhs);
   mlir::Value both(mlir::Value lhs, mlir::Value rhs);
   mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
@@ -42,6 +43,8 @@ public:
   /// The same widened to f32.
   mlir::Value loadWide(mlir::Value buffer, mlir::ValueRange indices,
                        int64_t lanes, int64_t align);
+  /// One element, widened to f32 if it is a float.
+  mlir::Value loadNumber(mlir::Value buffer, mlir::ValueRange indices);
   /// A vector of f32, narrowed to the buffer's type.
   void storeAt(mlir::Value vector, mlir::Value buffer, mlir::ValueRange indices,
                int64_t align);
@@ -51,6 +54,11 @@ public:
             llvm::function_ref<void(BlockBuilder &)> body);
   void barrier();
 };
+
+/// `yes` if `number` is below `bound`, else `no`; the host decides.
+void chooseBelow(BlockBuilder &b, mlir::Value number, int64_t bound,
+                 llvm::function_ref<void(BlockBuilder &)> yes,
+                 llvm::function_ref<void(BlockBuilder &)> no);
 
 /// A launch that is being written: what follows is built inside.
 struct BlockLaunch {

@@ -25,25 +25,16 @@
 //
 // The smallest parts are added first. An infinite activation gives NaN.
 
-#include "BlockBuilder.h"
+#include "TensorCores.h"
 
 #include "attune/Analysis/GpuTiles.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 
 using namespace mlir;
 
 namespace attune {
-
-static Type elementOf(Value buffer) {
-  return cast<MemRefType>(buffer.getType()).getElementType();
-}
-static int64_t bytesOf(Value buffer) {
-  return elementOf(buffer).getIntOrFloatBitWidth() / 8;
-}
 
 bool LinearKernel::fitsTensorCores() {
   Type weight = elementOf(op.getWeight()), input = elementOf(op.getInput());
@@ -98,7 +89,7 @@ public:
     for (int64_t i = 0; i < stages - 1; ++i) {
       if (i < steps)
         copyStage(b, b.index(i * step), b.index(i));
-      commit(b);
+      commitCopies(b);
     }
     auto sumType = VectorType::get({2, 2}, b.b.getF32Type());
     Value zero = arith::ConstantOp::create(
@@ -110,13 +101,12 @@ public:
                     BlockBuilder b(k);
                     // The stage that is next has come, and everybody is done
                     // with the one before, which is filled anew.
-                    NVVM::CpAsyncWaitGroupOp::create(b.b, b.loc, stages - 2);
-                    b.barrier();
+                    awaitCopies(b, stages - 2);
                     Value ahead = b.add(i, b.index(stages - 1));
                     b.when(b.less(ahead, b.index(steps)), [&](BlockBuilder &b) {
                       copyStage(b, b.mul(ahead, step), b.rem(ahead, stages));
                     });
-                    commit(b);
+                    commitCopies(b);
                     Value stage = b.rem(i, stages);
                     KernelBuilder::Values next(carried);
                     for (int64_t k = 0; k < step; k += 16)
@@ -130,32 +120,9 @@ private:
   int64_t rowTiles() const { return tile.rowsOfWarp() / 16; }
   int64_t columnTiles() const { return tile.columnsOfWarp() / 8; }
 
-  static void commit(BlockBuilder &b) {
-    NVVM::CpAsyncCommitGroupOp::create(b.b, b.loc);
-  }
-
   //===--------------------------------------------------------------------===//
   // Copies
   //===--------------------------------------------------------------------===//
-
-  void copy(BlockBuilder &b, Value to, Value toAt, Value from, ValueRange at,
-            int64_t elements, Value valid) {
-    // Only 16 bytes can go past the first-level cache.
-    bool whole = elements * bytesOf(from) == 16;
-    nvgpu::DeviceAsyncCopyOp::create(
-        b.b, b.loc, nvgpu::DeviceAsyncTokenType::get(b.b.getContext()), to,
-        ValueRange{toAt}, from, at, b.b.getIndexAttr(elements), valid,
-        whole ? b.b.getUnitAttr() : UnitAttr());
-  }
-
-  /// What is there of `count` elements from `at` on, of `size` in all.
-  Value valid(BlockBuilder &b, Value at, int64_t count, int64_t size) {
-    if (size % count == 0)
-      return b.select(b.less(at, b.index(size)), b.index(count), b.index(0));
-    Value rest = b.sub(b.index(size), at);
-    rest = arith::MaxSIOp::create(b.b, b.loc, rest, b.index(0));
-    return b.min(rest, b.index(count));
-  }
 
   /// Starts copies of the rows and panels from `k` on.
   void copyStage(BlockBuilder &b, Value k, Value stage) {
@@ -167,15 +134,15 @@ private:
     for (int64_t i = 0; i < tile.rows * chunks; i += tile.threads()) {
       Value number = b.add(thread, b.index(i));
       Value row = b.div(number, chunks), column = b.rem(number, chunks);
-      Value to = b.add(start, placeOf(b, row, column));
+      Value to = b.add(start, placeOf(b, rows, row, column));
       Value from = b.add(firstRow, row);
       Value there = b.less(from, numRows);
       from = b.min(from, b.sub(numRows, b.index(1)));
       for (int64_t part = 0; part < chunk; part += unit) {
         Value at = b.add(b.add(k, b.mul(column, chunk)), b.index(part));
-        Value count = b.select(there, valid(b, at, unit, depth), b.index(0));
-        copy(b, sharedA, b.add(to, b.index(part)), op.getInput(), {from, at},
-             unit, count);
+        Value count = b.select(there, validOf(b, at, unit, depth), b.index(0));
+        copyAsync(b, sharedA, b.add(to, b.index(part)), op.getInput(),
+                  {from, at}, unit, count);
       }
     }
     start = b.mul(stage, stageB);
@@ -186,79 +153,16 @@ private:
       Value there = b.less(panel, b.index(storedPanels));
       if (depth % step != 0)
         there = b.both(there, b.less(at, b.index(depth)));
-      copy(b, sharedB, b.add(start, b.mul(number, 8)), op.getWeight(),
-           {b.min(panel, b.index(storedPanels - 1)),
-            b.min(at, b.index(depth - 1)), b.index(0)},
-           8, b.select(there, b.index(8), b.index(0)));
+      copyAsync(b, sharedB, b.add(start, b.mul(number, 8)), op.getWeight(),
+                {b.min(panel, b.index(storedPanels - 1)),
+                 b.min(at, b.index(depth - 1)), b.index(0)},
+                8, b.select(there, b.index(8), b.index(0)));
     }
-  }
-
-  /// As SwizzledRows::placeOf.
-  Value placeOf(BlockBuilder &b, Value row, Value chunk) {
-    Value moved =
-        b.bitXor(chunk, b.shiftRight(b.bitAnd(row, rows.mask()), rows.shift()));
-    return b.add(b.mul(row, rows.elementsOfRow()),
-                 b.mul(moved, rows.elementsOfChunk()));
   }
 
   //===--------------------------------------------------------------------===//
   // Products
   //===--------------------------------------------------------------------===//
-
-  /// What one lane has of a fragment: words, or pairs of f16.
-  using Registers = SmallVector<Value, 4>;
-
-  static Value toRegister(BlockBuilder &b, Value value) {
-    Type i32 = b.b.getI32Type();
-    if (!isa<VectorType>(value.getType()))
-      return arith::BitcastOp::create(b.b, b.loc, i32, value);
-    if (getElementTypeOrSelf(value.getType()).isF16())
-      return value;
-    Value word = cast(b, value, VectorType::get({1}, i32));
-    return vector::ExtractOp::create(b.b, b.loc, word, int64_t{0});
-  }
-
-  /// Pairs of 16 bits of four matrices.
-  static SmallVector<Value> loadMatrices(BlockBuilder &b, Value from, Value at,
-                                         bool transpose) {
-    Value four = nvgpu::LdMatrixOp::create(
-        b.b, b.loc, VectorType::get({4, 2}, elementOf(from)), from,
-        ValueRange{at}, transpose, /*numTiles=*/4);
-    SmallVector<Value> pairs;
-    for (int64_t i = 0; i < 4; ++i)
-      pairs.push_back(vector::ExtractOp::create(b.b, b.loc, four, i));
-    return pairs;
-  }
-  static Registers toRegisters(BlockBuilder &b, ArrayRef<Value> values) {
-    Registers registers;
-    for (Value value : values)
-      registers.push_back(toRegister(b, value));
-    return registers;
-  }
-
-  /// sum + a b. Not nvgpu.mma.sync, which has no bf16.
-  static Value multiplyAdd(BlockBuilder &b, ArrayRef<Value> a,
-                           ArrayRef<Value> panel, Value sum,
-                           NVVM::MMATypes type) {
-    Type f32 = b.b.getF32Type();
-    Registers sums;
-    for (int64_t pair = 0; pair < 2; ++pair)
-      for (int64_t i = 0; i < 2; ++i)
-        sums.push_back(vector::ExtractOp::create(b.b, b.loc, sum,
-                                                 ArrayRef<int64_t>{pair, i}));
-    auto four = LLVM::LLVMStructType::getLiteral(b.b.getContext(),
-                                                 {f32, f32, f32, f32});
-    Value made = NVVM::MmaOp::create(
-        b.b, b.loc, four, a, panel, sums,
-        ArrayRef<int64_t>{16, 8, type == NVVM::MMATypes::tf32 ? 8 : 16},
-        /*b1Op=*/std::nullopt, /*intOverflow=*/std::nullopt,
-        std::array<NVVM::MMATypes, 2>{type, type},
-        std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
-                                       NVVM::MMALayout::col});
-    for (int64_t i = 0; i < 4; ++i)
-      sums[i] = LLVM::ExtractValueOp::create(b.b, b.loc, made, i);
-    return vector::FromElementsOp::create(b.b, b.loc, sum.getType(), sums);
-  }
 
   /// Adds the products of 16 of the depth, from `k` of the stage on.
   void multiply(BlockBuilder &b, Value stage, int64_t k,
@@ -277,7 +181,7 @@ private:
       Value at = b.add(b.mul(b.rem(matrix, 2), 8), b.add(line, b.index(k)));
       at = b.mul(b.add(b.mul(panel, step), at), 8);
       SmallVector<Value> pairs =
-          loadMatrices(b, sharedB, b.add(startB, at), /*transpose=*/true);
+          loadMatrices(b, sharedB, b.add(startB, at), 4, /*transpose=*/true);
       if (type == NVVM::MMATypes::tf32)
         for (Value pair : pairs) {
           Value wide = arith::ExtFOp::create(b.b, b.loc, b.vectorType(2), pair);
@@ -296,8 +200,9 @@ private:
         Value at = b.add(b.add(row, b.mul(b.rem(matrix, 2), 8)), line);
         Value chunk = b.add(b.div(matrix, 2), b.index(k / 8));
         parts = {{toRegisters(
-            b, loadMatrices(b, sharedA, b.add(startA, placeOf(b, at, chunk)),
-                            /*transpose=*/false))}};
+            b,
+            loadMatrices(b, sharedA, b.add(startA, placeOf(b, rows, at, chunk)),
+                         4, /*transpose=*/false))}};
       } else {
         SmallVector<Value> pairs = loadPairs(b, startA, row, k);
         parts = half ? cutForTF32(b, pairs) : cutForBF16(b, pairs);
@@ -320,24 +225,22 @@ private:
       FragmentPlace first = placeInA(0, pair);
       Value at = b.add(b.add(row, group), b.index(first.row));
       Value chunk = b.add(b.div(member, 2), b.index((k + first.column) / 4));
-      Value place = b.add(placeOf(b, at, chunk), b.mul(b.rem(member, 2), 2));
+      Value place =
+          b.add(placeOf(b, rows, at, chunk), b.mul(b.rem(member, 2), 2));
       pairs.push_back(b.loadAt(sharedA, {b.add(start, place)}, 2, 8));
     }
     return pairs;
   }
 
-  static Value cast(BlockBuilder &b, Value value, Type type) {
-    return vector::BitCastOp::create(b.b, b.loc, type, value);
-  }
   /// `value` without the bits that are 0 in `mask`.
   static Value cutOff(BlockBuilder &b, Value value, uint32_t mask) {
-    auto f32 = llvm::cast<VectorType>(value.getType());
+    auto f32 = cast<VectorType>(value.getType());
     auto i32 = VectorType::get(f32.getShape(), b.b.getI32Type());
     Value bits = arith::AndIOp::create(
-        b.b, b.loc, cast(b, value, i32),
+        b.b, b.loc, bitCast(b, value, i32),
         arith::ConstantOp::create(
             b.b, b.loc, DenseElementsAttr::get(i32, APInt(32, mask))));
-    return cast(b, bits, f32);
+    return bitCast(b, bits, f32);
   }
   static Value minus(BlockBuilder &b, Value lhs, Value rhs) {
     return arith::SubFOp::create(b.b, b.loc, lhs, rhs);
@@ -368,9 +271,6 @@ private:
     return fragments;
   }
 
-  static Value element(BlockBuilder &b, Value pair, int64_t i) {
-    return vector::ExtractOp::create(b.b, b.loc, pair, i);
-  }
   /// Two fragments, each in two halves of the depth.
   static SmallVector<SmallVector<Registers>> cutForTF32(BlockBuilder &b,
                                                         ArrayRef<Value> pairs) {
@@ -382,8 +282,9 @@ private:
       Value rest = minus(b, pair, high.back());
       Value half = arith::ConstantOp::create(
           b.b, b.loc, DenseElementsAttr::get(i32, APInt(32, 0x1000)));
-      Value bits = arith::AddIOp::create(b.b, b.loc, cast(b, rest, i32), half);
-      low.push_back(cutOff(b, cast(b, bits, rest.getType()), 0xffffe000));
+      Value bits =
+          arith::AddIOp::create(b.b, b.loc, bitCast(b, rest, i32), half);
+      low.push_back(cutOff(b, bitCast(b, bits, rest.getType()), 0xffffe000));
     }
     auto fragments = [&](ArrayRef<Value> of) {
       SmallVector<Registers> halves;

@@ -17,8 +17,8 @@
 // How many parts there are follows from the sizes alone; of many queries there
 // is one.
 
-#include "Attune/AttuneDialect.h"
-#include "attune/Conversion/KernelBuilder.h"
+#include "AttentionInto.h"
+
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 
@@ -129,11 +129,11 @@ public:
     tiles = k.ceilDiv(numQueries, tileQueries);
     tileSize = evenTile(tiles);
     tilesOfHeads = tensorType(query).getDimSize(1) / group;
-    if (readsCache())
+    if (readsCache(op))
       splitKeys();
-    SmallVector<Value> outs = {emptyLike(op.getResult())};
+    SmallVector<Value> outs = {emptyResult(k, op, op.getResult())};
     if (op.getLse())
-      outs.push_back(emptyLike(op.getLse()));
+      outs.push_back(emptyResult(k, op, op.getLse()));
     auto loop = scf::ForallOp::create(
         k.b, k.loc,
         ArrayRef<OpFoldResult>{getAsOpFoldResult(batches),
@@ -158,10 +158,6 @@ public:
   }
 
 private:
-  bool readsCache() {
-    return key.getDefiningOp<CacheReadOp>() && !op.getBlocks();
-  }
-
   /// Sets what the tile at `ivs` (batch, heads, queries) is; gives its
   /// key/value head.
   Value enterTile(ValueRange ivs) {
@@ -298,19 +294,6 @@ private:
                                         odd, k.index(0));
     Value fromEnd = k.sub(k.sub(tiles, k.index(1)), tile);
     return arith::SelectOp::create(k.b, k.loc, isOdd, fromEnd, tile);
-  }
-
-  Value emptyLike(Value result) {
-    auto type = tensorType(result);
-    SmallVector<OpFoldResult> sizes;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      if (!type.isDynamicDim(dim))
-        sizes.push_back(k.b.getIndexAttr(type.getDimSize(dim)));
-      else // Only batch and queries may be dynamic.
-        sizes.push_back(
-            getAsOpFoldResult(dim == 0 ? k.dim(query, 0) : numQueries));
-    }
-    return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
   }
 
   static int64_t largestDivisor(int64_t number, int64_t most) {
@@ -492,6 +475,8 @@ struct ConvertAttuneAttentionToOnline final
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     patterns.add<TileAttention>(&getContext(), queryBlock, keyBlock);
+    if (cooperative)
+      populateAttentionIntoPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](AttentionOp op) {

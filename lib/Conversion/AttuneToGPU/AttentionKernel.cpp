@@ -1,0 +1,748 @@
+//===- AttentionKernel.cpp - Attention on tensor cores ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// A block computes some queries of all heads that share keys. Each warp has 16
+// of its rows, and all of what belongs to them stays in the registers of its
+// lanes: queries, scores, maxima and sums, what the weights add up to. Keys and
+// values pass through a ring in shared memory; while one step works on a tile,
+// copies of the next are under way. Tiles that causality, a window, a length or
+// a mask of blocks hides from all rows are not visited or not read.
+//
+// The two products have the same form: sums of scores are, pair by pair, what a
+// lane needs of weights. Of f32 every number is cut in two of tf32 with 22 bits
+// between them, and three of the four products are added, the smallest first:
+// what is left out is as small as the rounding of f32. Numbers of 16 bits take
+// one product, if the result has the same 16 bits; for others the weights are
+// cut into parts of 16 bits.
+//
+// Of few queries the keys are split: a block of one warp leaves the state of
+// its part in memory.
+
+#include "Attention.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace attune {
+
+AttentionSizes::AttentionSizes(BlockBuilder &b, AttentionIntoOp op) {
+  auto sizeOf = [](Value heads, int64_t dim) {
+    return cast<MemRefType>(heads.getType()).getDimSize(dim);
+  };
+  heads = sizeOf(op.getQuery(), 1);
+  kvHeads = sizeOf(op.getKey(), 1);
+  group = heads / kvHeads;
+  width = sizeOf(op.getQuery(), 3);
+  valueWidth = sizeOf(op.getValue(), 3);
+  batches = b.sizeOf(op.getQuery(), 0);
+  queries = b.sizeOf(op.getQuery(), 2);
+  keys = b.sizeOf(op.getKey(), 2);
+  rows = b.mul(queries, group);
+}
+
+namespace {
+
+/// Two numbers of tf32 in place of one of f32.
+struct Cut {
+  Value high, low;
+};
+
+/// One kernel; the members are what its parts share.
+class AttentionBlock {
+public:
+  AttentionBlock(AttentionIntoOp op, const AttentionSizes &sizes,
+                 KernelBuilder &k, const AttentionTile &tile,
+                 const AttentionParts *parts)
+      : op(op), sizes(sizes), tile(tile), parts(parts), b(k),
+        wide(tile.elementBytes == 4), type(elementOf(op.getQuery())) {}
+
+  void emit() {
+    OpBuilder::InsertionGuard guard(b.b);
+    Value tiles = b.ceilDiv(sizes.rows, tile.rows());
+    Value blocks = b.mul(b.mul(sizes.batches, b.index(sizes.kvHeads)), tiles);
+    if (parts)
+      blocks = b.mul(blocks, parts->count);
+    BlockLaunch launch(b, blocks, tile.threads());
+    thread = launch.thread;
+    sharedKeys =
+        launch.shared(AttentionTile::kStages * tile.stageOf(tile.width), type);
+    sharedValues = launch.shared(
+        AttentionTile::kStages * tile.stageOf(tile.valueWidth), type);
+    enterTile(launch.block, tiles);
+
+    if (tile.holdsQuery)
+      for (int64_t step = 0; step < steps(); ++step)
+        heldQuery.push_back(loadQuery(b, step));
+    Value count = b.ceilDiv(b.max(b.sub(end, begin), b.index(0)), tile.keys);
+    for (int64_t i = 0; i < AttentionTile::kStages - 1; ++i) {
+      b.when(b.less(b.index(i), count),
+             [&](BlockBuilder &b) { copyStage(b, b.index(i), b.index(i)); });
+      commitCopies(b);
+    }
+    KernelBuilder::Values states(valueTiles(), zeroSum(b));
+    states.append(2, b.f32(-INFINITY));
+    states.append(2, b.f32(0));
+    states =
+        b.forLoop(b.index(0), count, 1, states,
+                  [&](KernelBuilder &k, Value i, ValueRange carried) {
+                    BlockBuilder b(k);
+                    // The stage that is next has come, and everybody is done
+                    // with the one before, which is filled anew.
+                    awaitCopies(b, AttentionTile::kStages - 2);
+                    Value ahead = b.add(i, b.index(AttentionTile::kStages - 1));
+                    b.when(b.less(ahead, count), [&](BlockBuilder &b) {
+                      copyStage(b, ahead, b.rem(ahead, AttentionTile::kStages));
+                    });
+                    commitCopies(b);
+                    Value first = b.add(begin, b.mul(i, tile.keys));
+                    Value stage = b.rem(i, AttentionTile::kStages);
+                    if (!op.getBlocks())
+                      return foldKeys(b, first, stage, carried);
+                    auto choice = scf::IfOp::create(
+                        b.b, b.loc, hasBlock(b, first),
+                        [&](OpBuilder &builder, Location loc) {
+                          BlockBuilder b(builder, loc);
+                          scf::YieldOp::create(
+                              builder, loc, foldKeys(b, first, stage, carried));
+                        },
+                        [&](OpBuilder &builder, Location loc) {
+                          scf::YieldOp::create(builder, loc, carried);
+                        });
+                    return KernelBuilder::Values(choice.getResults());
+                  });
+    finish(states);
+  }
+
+private:
+  /// Products of 16 of the width at a time; of 8 values.
+  int64_t steps() const { return (tile.width + 15) / 16; }
+  int64_t valueTiles() const { return (tile.valueWidth + 7) / 8; }
+  int64_t keyTiles() const { return tile.keys / 8; }
+
+  static Value zeroSum(BlockBuilder &b) {
+    auto sum = VectorType::get({2, 2}, b.b.getF32Type());
+    return arith::ConstantOp::create(b.b, b.loc,
+                                     DenseElementsAttr::get(sum, 0.0f));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Which part
+  //===--------------------------------------------------------------------===//
+
+  void enterTile(Value number, Value tiles) {
+    lane = b.rem(thread, 32);
+    Value warp = b.div(thread, 32);
+    lineGroup = b.div(lane, 4);
+    member = b.rem(lane, 4);
+    if (parts) {
+      part = b.rem(number, parts->count);
+      number = b.div(number, parts->count);
+    }
+    Value at = b.rem(number, tiles), heads = b.div(number, tiles);
+    // Late queries see more keys: they begin, so that none is left at the end.
+    if (causal())
+      at = b.sub(b.sub(tiles, b.index(1)), at);
+    batch = b.div(heads, sizes.kvHeads);
+    kvHead = b.rem(heads, sizes.kvHeads);
+    Value last = b.sub(sizes.rows, b.index(1));
+    Value firstRow = b.mul(at, tile.rows());
+    firstQuery = b.div(firstRow, sizes.group);
+    Value lastQuery = b.div(
+        b.min(b.add(firstRow, b.index(tile.rows() - 1)), last), sizes.group);
+    allKeys = sizes.keys;
+    if (op.getLengths())
+      allKeys = b.min(allKeys, arith::IndexCastOp::create(
+                                   b.b, b.loc, b.b.getIndexType(),
+                                   b.loadNumber(op.getLengths(), {batch})));
+    // From the first key that the first query sees to the last of the last one.
+    begin = b.max(seenFrom(firstQuery), b.index(0));
+    begin = b.sub(begin, b.rem(begin, tile.keys));
+    end = seenTo(lastQuery);
+    if (parts) {
+      Value count = b.max(b.sub(end, begin), b.index(0));
+      Value each =
+          b.div(b.add(count, b.sub(parts->count, b.index(1))), parts->count);
+      each = b.mul(b.ceilDiv(each, tile.keys), tile.keys);
+      begin = b.add(begin, b.mul(part, each));
+      end = b.min(end, b.add(begin, each));
+    }
+
+    Value warpRow = b.add(firstRow, b.mul(warp, kWarpRows));
+    for (int64_t half = 0; half < 2; ++half) {
+      AttentionRow &row = rows[half];
+      Value number =
+          b.add(b.add(warpRow, b.index(placeInSum(0, half).row)), lineGroup);
+      row.there = b.less(number, sizes.rows);
+      number = b.min(number, last);
+      row.query = b.div(number, sizes.group);
+      row.head = b.add(b.mul(kvHead, sizes.group), b.rem(number, sizes.group));
+      row.begin = seenFrom(row.query);
+      row.end = b.min(seenTo(row.query), end);
+    }
+    // Of all rows of the warp: where the ranges are not the whole of a tile.
+    Value first = b.div(b.min(warpRow, last), sizes.group);
+    Value late =
+        b.div(b.min(b.add(warpRow, b.index(kWarpRows - 1)), last), sizes.group);
+    earliestEnd = b.min(seenTo(first), end);
+    latestBegin = seenFrom(late);
+  }
+
+  bool causal() { return op.getCausal() != CausalAlign::None; }
+
+  /// The key position of a query.
+  Value positionOf(Value query) {
+    if (op.getCausal() == CausalAlign::TopLeft)
+      return query;
+    return b.add(query, b.sub(sizes.keys, sizes.queries));
+  }
+  Value seenTo(Value query) {
+    return causal() ? b.min(allKeys, b.add(positionOf(query), b.index(1)))
+                    : allKeys;
+  }
+  Value seenFrom(Value query) {
+    if (!op.getWindow())
+      return b.index(0);
+    return b.sub(positionOf(query), b.index(*op.getWindow() - 1));
+  }
+
+  /// Whether the mask of blocks has the tile's keys from `first` on. A tile
+  /// lies in one of its blocks.
+  Value hasBlock(BlockBuilder &b, Value first) {
+    auto type = cast<MemRefType>(op.getBlocks().getType());
+    ArrayRef<int64_t> blockSizes = *op.getBlockSizes();
+    SmallVector<Value> at = {batch, rows[0].head,
+                             b.div(firstQuery, blockSizes[0]),
+                             b.div(first, blockSizes[1])};
+    for (int64_t dim = 0; dim < 2; ++dim)
+      if (type.getDimSize(dim) == 1)
+        at[dim] = b.index(0);
+    return b.loadNumber(op.getBlocks(), at);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Copies
+  //===--------------------------------------------------------------------===//
+
+  /// Starts copies of step `i`.
+  void copyStage(BlockBuilder &b, Value i, Value stage) {
+    Value first = b.add(begin, b.mul(i, tile.keys));
+    Value to = end;
+    if (op.getBlocks())
+      to = b.select(hasBlock(b, first), end, first);
+    copyRows(b, op.getKey(), tile.width, sharedKeys, stage, first, to);
+    copyRows(b, op.getValue(), tile.valueWidth, sharedValues, stage, first, to);
+  }
+
+  void copyRows(BlockBuilder &b, Value from, int64_t width, Value shared,
+                Value stage, Value first, Value to) {
+    SwizzledRows swizzle = tile.swizzle();
+    int64_t chunk = swizzle.elementsOfChunk(), each = swizzle.elementsOfRow();
+    int64_t chunks = each / chunk,
+            total = tile.columns(width) * tile.keys * chunks;
+    int64_t unit =
+        std::min<int64_t>(chunk, alignmentOfRows(from) / tile.elementBytes);
+    // Sizes are powers of two: what a thread copies next is some rows or
+    // columns further, and swizzled alike.
+    int64_t column = tile.keys * chunks;
+    Value row = b.rem(b.div(thread, chunks), tile.keys);
+    Value at = b.rem(thread, chunks), firstColumn = b.div(thread, column);
+    Value start = b.add(b.mul(stage, tile.stageOf(width)),
+                        b.add(b.mul(firstColumn, tile.keys * each),
+                              placeOf(b, swizzle, row, at)));
+    Value channel = b.add(b.mul(firstColumn, each), b.mul(at, chunk));
+    row = b.add(first, row);
+    Value last = b.sub(sizes.keys, b.index(1));
+    for (int64_t i = 0; i < total; i += tile.threads()) {
+      int64_t moreColumns = i / column, moreRows = i % column / chunks;
+      auto copyChunk = [&](BlockBuilder &b) {
+        int64_t further = (moreColumns * tile.keys + moreRows) * each;
+        Value key = b.add(row, b.index(moreRows));
+        Value there = b.less(key, to);
+        key = b.min(key, last);
+        for (int64_t more = 0; more < chunk; more += unit) {
+          Value here = b.add(channel, b.index(moreColumns * each + more));
+          Value count =
+              b.select(there, validOf(b, here, unit, width), b.index(0));
+          copyAsync(b, shared, b.add(start, b.index(further + more)), from,
+                    {batch, kvHead, key, here}, unit, count);
+        }
+      };
+      if (i + tile.threads() <= total)
+        copyChunk(b);
+      else
+        b.when(b.less(thread, b.index(total - i)), copyChunk);
+    }
+  }
+
+  /// An element of a stage: `row`, a multiple of eight, and `line` below it.
+  Value placeIn(BlockBuilder &b, Value stage, int64_t width, int64_t column,
+                int64_t row, Value line, Value chunk) {
+    SwizzledRows swizzle = tile.swizzle();
+    int64_t start = (column * tile.keys + row) * swizzle.elementsOfRow();
+    return b.add(b.add(b.mul(stage, tile.stageOf(width)), b.index(start)),
+                 placeOf(b, swizzle, line, chunk));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Queries and scores
+  //===--------------------------------------------------------------------===//
+
+  /// `lanes` elements of a row of queries, zeros where it has ended.
+  Value loadChannels(BlockBuilder &b, const AttentionRow &row, Value channel,
+                     int64_t lanes, bool whole) {
+    Value query = op.getQuery();
+    int64_t align =
+        std::min<int64_t>(lanes * tile.elementBytes, alignmentOfRows(query));
+    if (whole)
+      return b.loadAt(query, {batch, row.head, row.query, channel}, lanes,
+                      align);
+    auto vector = VectorType::get({lanes}, type);
+    Value zero = arith::ConstantOp::create(b.b, b.loc, b.b.getZeroAttr(vector));
+    auto guarded = [&](Value at, int64_t lanes, int64_t align, Value zero) {
+      Value there = b.less(at, b.index(tile.width));
+      Value read = b.loadAt(
+          query, {batch, row.head, row.query, b.select(there, at, b.index(0))},
+          lanes, align);
+      return b.select(there, read, zero);
+    };
+    if (tile.width % lanes == 0)
+      return guarded(channel, lanes, align, zero);
+    auto one = VectorType::get({1}, type);
+    Value none = arith::ConstantOp::create(b.b, b.loc, b.b.getZeroAttr(one));
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < lanes; ++i)
+      numbers.push_back(element(
+          b, guarded(b.add(channel, b.index(i)), 1, tile.elementBytes, none),
+          0));
+    return vector::FromElementsOp::create(b.b, b.loc, vector, numbers);
+  }
+
+  /// What the lane has of 16 channels of its rows: fragments of A as they are,
+  /// or of f32 four numbers in a row of each, whose first two and last two make
+  /// a fragment: keys are taken in the same order.
+  SmallVector<Value> loadQuery(BlockBuilder &b, int64_t step) {
+    bool whole = 16 * (step + 1) <= tile.width;
+    SmallVector<Value> read;
+    if (wide) {
+      Value channel = b.add(b.mul(member, 4), b.index(16 * step));
+      for (const AttentionRow &row : rows)
+        read.push_back(loadChannels(b, row, channel, 4, whole));
+      return read;
+    }
+    for (int64_t pair = 0; pair < 4; ++pair) {
+      FragmentPlace first = placeInA(0, pair);
+      Value channel =
+          b.add(b.mul(member, 2), b.index(16 * step + first.column));
+      read.push_back(loadChannels(b, rows[first.row / 8], channel, 2, whole));
+    }
+    return read;
+  }
+
+  /// Rounded to tf32, and what is missing; the hardware reads no more bits.
+  static Cut cut(BlockBuilder &b, Value x) {
+    auto f32 = cast<VectorType>(x.getType());
+    auto i32 = VectorType::get(f32.getShape(), b.b.getI32Type());
+    auto number = [&](uint32_t value) -> Value {
+      return arith::ConstantOp::create(
+          b.b, b.loc, DenseElementsAttr::get(i32, APInt(32, value)));
+    };
+    auto mask = [&](Value bits) -> Value {
+      Value kept = arith::AndIOp::create(b.b, b.loc, bits, number(0xffffe000));
+      return bitCast(b, kept, f32);
+    };
+    Value half = number(0x1000);
+    Value high =
+        mask(arith::AddIOp::create(b.b, b.loc, bitCast(b, x, i32), half));
+    Value rest = arith::SubFOp::create(b.b, b.loc, x, high);
+    return {high, mask(bitCast(b, rest, i32))};
+  }
+  static Registers pick(BlockBuilder &b, Value vector, ArrayRef<int64_t> at) {
+    Registers registers;
+    for (int64_t i : at)
+      registers.push_back(toRegister(b, element(b, vector, i)));
+    return registers;
+  }
+  /// sum + a b, the smallest product first.
+  static Value multiplyCut(BlockBuilder &b, ArrayRef<Registers> a,
+                           ArrayRef<Registers> c, Value sum) {
+    constexpr auto tf32 = NVVM::MMATypes::tf32;
+    sum = multiplyAdd(b, a[1], c[0], sum, tf32);
+    sum = multiplyAdd(b, a[0], c[1], sum, tf32);
+    return multiplyAdd(b, a[0], c[0], sum, tf32);
+  }
+  NVVM::MMATypes narrowType() {
+    return type.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+  }
+
+  void multiplyQueryKeys(BlockBuilder &b, Value stage,
+                         SmallVector<Value> &sums) {
+    for (int64_t step = 0; step < steps(); ++step) {
+      SmallVector<Value> query =
+          tile.holdsQuery ? heldQuery[step] : loadQuery(b, step);
+      if (wide)
+        multiplyWideKeys(b, stage, step, query, sums);
+      else
+        multiplyNarrowKeys(b, stage, step, query, sums);
+    }
+  }
+
+  void multiplyNarrowKeys(BlockBuilder &b, Value stage, int64_t step,
+                          ArrayRef<Value> query, SmallVector<Value> &sums) {
+    Registers a = toRegisters(b, query);
+    Value matrix = b.div(lane, 8), line = b.rem(lane, 8);
+    for (int64_t n = 0; n < keyTiles(); n += 2) {
+      // Matrices: both halves of the depth of eight keys, then of the next.
+      Value chunk = b.add(b.rem(matrix, 2), b.index(step % 2 * 2));
+      Value row = b.add(b.mul(b.div(matrix, 2), 8), line);
+      SmallVector<Value> pairs = loadMatrices(
+          b, sharedKeys,
+          placeIn(b, stage, tile.width, step / 2, 8 * n, row, chunk), 4,
+          /*transpose=*/false);
+      for (int64_t i = 0; i < 2; ++i)
+        sums[n + i] =
+            multiplyAdd(b, a, toRegisters(b, {pairs[2 * i], pairs[2 * i + 1]}),
+                        sums[n + i], narrowType());
+    }
+  }
+
+  void multiplyWideKeys(BlockBuilder &b, Value stage, int64_t step,
+                        ArrayRef<Value> query, SmallVector<Value> &sums) {
+    Cut upper = cut(b, query[0]), lower = cut(b, query[1]);
+    auto fragment = [&](Value upper, Value lower, int64_t i) {
+      return Registers{toRegister(b, element(b, upper, i)),
+                       toRegister(b, element(b, lower, i)),
+                       toRegister(b, element(b, upper, i + 1)),
+                       toRegister(b, element(b, lower, i + 1))};
+    };
+    SmallVector<std::array<Registers, 2>> a;
+    for (int64_t i = 0; i < 4; i += 2)
+      a.push_back({fragment(upper.high, lower.high, i),
+                   fragment(upper.low, lower.low, i)});
+    // As keyOfColumn.
+    Value pair = b.div(lineGroup, 2);
+    Value odd = b.add(b.bitXor(pair, b.index(1)), b.index(4));
+    Value line = b.select(b.less(b.rem(lineGroup, 2), b.index(1)), pair, odd);
+    for (int64_t n = 0; n < keyTiles(); ++n) {
+      Value key = b.loadAt(
+          sharedKeys,
+          {placeIn(b, stage, tile.width, step, 8 * n, line, member)}, 4, 16);
+      Cut parts = cut(b, key);
+      for (int64_t i = 0; i < 2; ++i)
+        sums[n] = multiplyCut(b, a[i],
+                              {pick(b, parts.high, {2 * i, 2 * i + 1}),
+                               pick(b, parts.low, {2 * i, 2 * i + 1})},
+                              sums[n]);
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Weights and values
+  //===--------------------------------------------------------------------===//
+
+  /// A pair of weights in parts of 16 bits, the smallest first. One is enough
+  /// for a result that is rounded to them anyway.
+  SmallVector<Value> cutWeights(BlockBuilder &b, Value pair) {
+    bool same = elementOf(op.getDest()) == type;
+    int64_t count = same ? 1 : type.isBF16() ? 3 : 2;
+    auto narrow = VectorType::get({2}, type);
+    SmallVector<Value> parts;
+    for (int64_t i = 0; i < count; ++i) {
+      Value here = arith::TruncFOp::create(b.b, b.loc, narrow, pair);
+      parts.insert(parts.begin(), toRegister(b, here));
+      if (i + 1 < count)
+        pair = arith::SubFOp::create(
+            b.b, b.loc, pair,
+            arith::ExtFOp::create(b.b, b.loc, pair.getType(), here));
+    }
+    return parts;
+  }
+
+  static Value pairOf(BlockBuilder &b, const std::array<Value, 2> &pair) {
+    return vector::FromElementsOp::create(b.b, b.loc, b.vectorType(2), pair);
+  }
+
+  void multiplyNarrowValues(BlockBuilder &b, Value stage, const Scores &weights,
+                            MutableArrayRef<Value> sums) {
+    Value matrix = b.div(lane, 8), line = b.rem(lane, 8);
+    for (int64_t k = 0; k < keyTiles(); k += 2) {
+      SmallVector<SmallVector<Value>> pairs;
+      for (int64_t pair = 0; pair < 4; ++pair)
+        pairs.push_back(
+            cutWeights(b, pairOf(b, weights[k + pair / 2][pair % 2])));
+      for (int64_t n = 0; n < valueTiles(); n += 2) {
+        // Matrices: 16 keys of eight channels, then of the next, if there are.
+        int64_t count = n + 1 < valueTiles() ? 2 : 1;
+        Value chunk = b.add(b.div(matrix, 2), b.index(n % 4));
+        Value row = b.add(b.mul(b.rem(matrix, 2), 8), line);
+        SmallVector<Value> values = loadMatrices(
+            b, sharedValues,
+            placeIn(b, stage, tile.valueWidth, n / 4, 8 * k, row, chunk),
+            2 * count, /*transpose=*/true);
+        for (int64_t i = 0; i < count; ++i)
+          for (size_t part = 0; part < pairs[0].size(); ++part) {
+            Registers a;
+            for (auto &parts : pairs)
+              a.push_back(parts[part]);
+            sums[n + i] = multiplyAdd(
+                b, a, toRegisters(b, {values[2 * i], values[2 * i + 1]}),
+                sums[n + i], narrowType());
+          }
+      }
+    }
+  }
+
+  void multiplyWideValues(BlockBuilder &b, Value stage, const Scores &weights,
+                          MutableArrayRef<Value> sums) {
+    Value lines[] = {columns[0], columns[1]};
+    for (int64_t k = 0; k < keyTiles(); ++k) {
+      auto &four = weights[k];
+      Cut parts = cut(
+          b, vector::FromElementsOp::create(
+                 b.b, b.loc, b.vectorType(4),
+                 ValueRange{four[0][0], four[1][0], four[0][1], four[1][1]}));
+      Registers a[] = {pick(b, parts.high, {0, 1, 2, 3}),
+                       pick(b, parts.low, {0, 1, 2, 3})};
+      for (int64_t n = 0; n < valueTiles(); ++n) {
+        Value chunk = b.add(b.div(lineGroup, 4), b.index(n % 2 * 2));
+        SmallVector<Value> pair;
+        for (Value line : lines) {
+          Value place = b.add(
+              placeIn(b, stage, tile.valueWidth, n / 2, 8 * k, line, chunk),
+              b.rem(lineGroup, 4));
+          pair.push_back(element(b, b.loadAt(sharedValues, {place}, 1, 4), 0));
+        }
+        Cut value = cut(b, vector::FromElementsOp::create(
+                               b.b, b.loc, b.vectorType(2), pair));
+        sums[n] = multiplyCut(
+            b, a, {pick(b, value.high, {0, 1}), pick(b, value.low, {0, 1})},
+            sums[n]);
+      }
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // One step
+  //===--------------------------------------------------------------------===//
+
+  /// Combines a number of the four lanes that share a row; all get the result.
+  static Value
+  amongLanes(BlockBuilder &b, Value x,
+             llvm::function_ref<Value(Value lhs, Value rhs)> combine) {
+    for (int32_t distance : {1, 2}) {
+      Value other = gpu::ShuffleOp::create(b.b, b.loc, x, distance, 32,
+                                           gpu::ShuffleMode::XOR)
+                        .getShuffleResult();
+      x = combine(x, other);
+    }
+    return x;
+  }
+  static Value addUp(BlockBuilder &b, Value lhs, Value rhs) {
+    return arith::AddFOp::create(b.b, b.loc, lhs, rhs);
+  }
+
+  static Value at(BlockBuilder &b, Value sum, int64_t half, int64_t i) {
+    return vector::ExtractOp::create(b.b, b.loc, sum,
+                                     ArrayRef<int64_t>{half, i});
+  }
+
+  /// The states after the keys from `first` on; carried are the sums, then the
+  /// two rows' maxima, then the lane's part of their sums.
+  KernelBuilder::Values foldKeys(BlockBuilder &b, Value first, Value stage,
+                                 ValueRange carried) {
+    SmallVector<Value> products(keyTiles(), zeroSum(b));
+    multiplyQueryKeys(b, stage, products);
+    Scores scores(keyTiles());
+    for (auto [four, product] : llvm::zip_equal(scores, products))
+      for (int64_t half = 0; half < 2; ++half)
+        for (int64_t i = 0; i < 2; ++i)
+          four[half][i] = at(b, product, half, i);
+    columns = columnsOfLane(b);
+    AttentionScores between(op, sizes, batch, rows, columns);
+    between.adjust(b, first, scores);
+    Value edge = b.less(earliestEnd, b.add(first, b.index(tile.keys)));
+    if (op.getWindow())
+      edge = arith::OrIOp::create(b.b, b.loc, edge, b.less(first, latestBegin));
+    between.hide(b, edge, first, scores);
+
+    KernelBuilder::Values states(carried);
+    Value ratios[2];
+    for (int64_t half = 0; half < 2; ++half) {
+      Value &most = states[valueTiles() + half];
+      Value &sum = states[valueTiles() + 2 + half];
+      Value here;
+      for (auto &four : scores)
+        for (Value score : four[half])
+          here = here ? maximum(b, here, score) : score;
+      here = amongLanes(
+          b, here, [&](Value lhs, Value rhs) { return maximum(b, lhs, rhs); });
+      Value next = maximum(b, most, here), safe = orZero(b, next);
+      ratios[half] = weightOf(b, op, most, safe);
+      most = next;
+      sum = arith::MulFOp::create(b.b, b.loc, sum, ratios[half]);
+      for (auto &four : scores)
+        for (Value &score : four[half]) {
+          score = weightOf(b, op, score, safe);
+          sum = addUp(b, sum, score);
+        }
+    }
+    auto sums = MutableArrayRef<Value>(states).take_front(valueTiles());
+    for (Value &sum : sums) {
+      SmallVector<Value> scaled;
+      for (int64_t half = 0; half < 2; ++half)
+        for (int64_t i = 0; i < 2; ++i)
+          scaled.push_back(arith::MulFOp::create(
+              b.b, b.loc, at(b, sum, half, i), ratios[half]));
+      sum = vector::FromElementsOp::create(b.b, b.loc, sum.getType(), scaled);
+    }
+    if (wide)
+      multiplyWideValues(b, stage, scores, sums);
+    else
+      multiplyNarrowValues(b, stage, scores, sums);
+    return states;
+  }
+
+  /// Of eight keys, those whose scores the lane has.
+  std::array<Value, 2> columnsOfLane(BlockBuilder &b) {
+    if (wide) // As keyOfColumn.
+      return {member, b.add(b.bitXor(member, b.index(1)), b.index(4))};
+    Value even = b.mul(member, 2);
+    return {even, b.add(even, b.index(1))};
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  void finish(ValueRange states) {
+    for (int64_t half = 0; half < 2; ++half) {
+      const AttentionRow &row = rows[half];
+      Value most = states[valueTiles() + half];
+      Value sum =
+          amongLanes(b, states[valueTiles() + 2 + half],
+                     [&](Value lhs, Value rhs) { return addUp(b, lhs, rhs); });
+      Value first = b.less(member, b.index(1));
+      b.when(row.there, [&](BlockBuilder &b) {
+        if (parts) {
+          Value number = b.add(b.mul(batch, sizes.heads), row.head);
+          number = b.add(b.mul(number, sizes.queries), row.query);
+          number = b.add(b.mul(number, parts->count), part);
+          store(b, states, half, parts->sums, {number}, {});
+          b.when(first, [&](BlockBuilder &b) {
+            b.storeAt(pairOf(b, {most, sum}), parts->states,
+                      {number, b.index(0)}, 8);
+          });
+          return;
+        }
+        FinishedRow done = finishRow(b, op, most, sum, row.head);
+        store(b, states, half, op.getDest(), {batch, row.head, row.query},
+              done.factor);
+        if (Value lse = op.getLse())
+          b.when(first, [&](BlockBuilder &b) {
+            memref::StoreOp::create(b.b, b.loc, done.logSumExp, lse,
+                                    ValueRange{batch, row.head, row.query});
+          });
+      });
+    }
+  }
+
+  /// The lane's sums of a row, times `factor` if it is given.
+  void store(BlockBuilder &b, ValueRange states, int64_t half, Value to,
+             ArrayRef<Value> row, Value factor) {
+    int64_t bytes = bytesOf(to);
+    int64_t lanes = tile.valueWidth % 2 == 0 ? 2 : 1;
+    int64_t align =
+        lanes == 1 ? bytes
+                   : std::min(2 * bytes, std::max(alignmentOfRows(to), bytes));
+    for (int64_t n = 0; n < valueTiles(); ++n)
+      for (int64_t i = 0; i < 2; i += lanes) {
+        SmallVector<Value> numbers;
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          Value x = at(b, states[n], half, i + lane);
+          numbers.push_back(
+              factor ? arith::MulFOp::create(b.b, b.loc, x, factor) : x);
+        }
+        Value vector = vector::FromElementsOp::create(
+            b.b, b.loc, b.vectorType(lanes), numbers);
+        Value channel = b.add(b.mul(member, 2), b.index(8 * n + i));
+        SmallVector<Value> place(row);
+        place.push_back(channel);
+        auto put = [&](BlockBuilder &b) {
+          b.storeAt(vector, to, place, align);
+        };
+        if (8 * (n + 1) <= tile.valueWidth)
+          put(b);
+        else
+          b.when(b.less(channel, b.index(tile.valueWidth)), put);
+      }
+  }
+
+  AttentionIntoOp op;
+  const AttentionSizes &sizes;
+  const AttentionTile tile;
+  const AttentionParts *parts;
+  BlockBuilder b;
+  bool wide; ///< f32
+  Type type;
+  Value thread, lane, lineGroup, member;
+  Value batch, kvHead, part, firstQuery;
+  Value allKeys, begin, end, earliestEnd, latestBegin;
+  std::array<AttentionRow, 2> rows;
+  std::array<Value, 2> columns;
+  Value sharedKeys, sharedValues;
+  SmallVector<SmallVector<Value>> heldQuery;
+};
+
+} // namespace
+
+void lowerAttention(AttentionIntoOp op, int64_t multiprocessors) {
+  OpBuilder builder(op);
+  BlockBuilder b(builder, op.getLoc());
+  AttentionSizes sizes(b, op);
+  auto tileFor = [&](bool fewRows) {
+    return chooseAttentionTile(bytesOf(op.getQuery()), sizes.width,
+                               sizes.valueWidth, fewRows);
+  };
+  auto whole = [&](BlockBuilder &b) {
+    AttentionBlock(op, sizes, b, tileFor(false), nullptr).emit();
+  };
+  if (!op.getSplitKeys()) {
+    whole(b);
+    op.erase();
+    return;
+  }
+  // Two blocks for each multiprocessor, as long as there are keys for them.
+  Value groups = b.max(b.mul(sizes.batches, sizes.kvHeads), b.index(1));
+  Value wanted = b.div(
+      b.add(b.sub(groups, b.index(1)), b.index(2 * multiprocessors)), groups);
+  Value most = b.max(b.ceilDiv(sizes.keys, kLeastKeysOfPart), b.index(1));
+  AttentionParts parts;
+  parts.count = b.min(b.min(wanted, most), b.index(kMostParts));
+  // As many rows as take this way.
+  int64_t few = std::max<int64_t>(1, kWarpRows / sizes.group);
+  Value states = b.mul(b.mul(sizes.batches, sizes.heads), parts.count);
+  states = b.mul(states, b.min(sizes.queries, b.index(few)));
+  auto memory = [&](int64_t columns) -> Value {
+    auto type =
+        MemRefType::get({ShapedType::kDynamic, columns}, b.b.getF32Type());
+    return memref::AllocOp::create(b.b, b.loc, type, ValueRange{states});
+  };
+  parts.sums = memory(sizes.valueWidth);
+  parts.states = memory(2);
+  chooseBelow(
+      b, sizes.queries, few + 1,
+      [&](BlockBuilder &b) {
+        AttentionBlock(op, sizes, b, tileFor(true), &parts).emit();
+        emitMerge(b, op, sizes, parts);
+      },
+      whole);
+  op.erase();
+}
+
+} // namespace attune

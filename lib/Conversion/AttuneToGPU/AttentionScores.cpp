@@ -1,0 +1,196 @@
+//===- AttentionScores.cpp - Between the two products of attention --------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// The instruction computes powers of two: a weight is 2^(log2 e (x - m)). The
+// difference comes first, since large scores that lie close together have an
+// exact one. Where nothing but a positive scale happens to scores it is part of
+// that factor, and they and their maximum stay as the product gives them.
+
+#include "Attention.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace attune {
+
+constexpr double kLog2E = 1.4426950408889634;
+
+static Value intrinsic(BlockBuilder &b, StringRef name, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(b.b, b.loc, operands[0].getType(),
+                                       b.b.getStringAttr(name), operands)
+      .getResult(0);
+}
+
+Value maximum(BlockBuilder &b, Value lhs, Value rhs) {
+  return intrinsic(b, "llvm.maxnum.f32", {lhs, rhs});
+}
+Value orZero(BlockBuilder &b, Value x) {
+  Value none = arith::CmpFOp::create(b.b, b.loc, arith::CmpFPredicate::OEQ, x,
+                                     b.f32(-INFINITY));
+  return b.select(none, b.f32(0), x);
+}
+static Value times(BlockBuilder &b, Value lhs, Value rhs) {
+  return arith::MulFOp::create(b.b, b.loc, lhs, rhs);
+}
+static Value plus(BlockBuilder &b, Value lhs, Value rhs) {
+  return arith::AddFOp::create(b.b, b.loc, lhs, rhs);
+}
+static Value minus(BlockBuilder &b, Value lhs, Value rhs) {
+  return arith::SubFOp::create(b.b, b.loc, lhs, rhs);
+}
+
+/// What one of the units is that scores and maxima are kept in.
+static double unitOf(AttentionIntoOp op) {
+  double scale = op.getScale().convertToDouble();
+  bool plain = !op.getSoftcap() && !op.getBias() && !op.getDiagonals() &&
+               !op.getSlopes();
+  return plain && scale > 0 ? scale : 1;
+}
+
+static Value exponential(BlockBuilder &b, Value x, double unit) {
+  return intrinsic(b, "llvm.nvvm.ex2.approx.f32",
+                   times(b, x, b.f32(unit * kLog2E)));
+}
+Value weightOf(BlockBuilder &b, AttentionIntoOp op, Value score, Value most) {
+  return exponential(b, minus(b, score, most), unitOf(op));
+}
+
+FinishedRow finishRow(BlockBuilder &b, AttentionIntoOp op, Value max, Value sum,
+                      Value head) {
+  max = times(b, max, b.f32(unitOf(op)));
+  Value factor;
+  if (op.getSinks()) {
+    Value sink = b.loadNumber(op.getSinks(), {head});
+    Value most = maximum(b, max, sink), safe = orZero(b, most);
+    factor = exponential(b, minus(b, max, safe), 1);
+    sum =
+        plus(b, times(b, sum, factor), exponential(b, minus(b, sink, safe), 1));
+    max = most;
+  }
+  Value none = arith::CmpFOp::create(b.b, b.loc, arith::CmpFPredicate::OEQ, sum,
+                                     b.f32(0));
+  Value share = arith::DivFOp::create(b.b, b.loc, b.f32(1), sum);
+  share = b.select(none, b.f32(0), share);
+  FinishedRow row = {factor ? times(b, share, factor) : share, {}};
+  if (op.getLse())
+    row.logSumExp = plus(b, max, math::LogOp::create(b.b, b.loc, sum));
+  return row;
+}
+
+Value AttentionScores::keyOf(BlockBuilder &b, Value first, int64_t tile,
+                             int64_t i) {
+  return b.add(b.add(first, b.index(8 * tile)), columns[i]);
+}
+
+/// What a mask or bias has for a key, which is there or hidden anyway.
+Value AttentionScores::loadScore(BlockBuilder &b, Value buffer,
+                                 const AttentionRow &row, Value key) {
+  auto type = cast<MemRefType>(buffer.getType());
+  SmallVector<Value> at = {batch, row.head, row.query,
+                           b.min(key, b.sub(sizes.keys, b.index(1)))};
+  for (int64_t dim = 0; dim < 4; ++dim)
+    if (type.getDimSize(dim) == 1)
+      at[dim] = b.index(0);
+  return b.loadNumber(buffer, at);
+}
+
+void AttentionScores::adjust(BlockBuilder &b, Value first, Scores &scores) {
+  double scale = op.getScale().convertToDouble() / unitOf(op);
+  Value fromEnd = b.sub(sizes.keys, sizes.queries);
+  for (int64_t half = 0; half < 2; ++half) {
+    const AttentionRow &row = rows[half];
+    Value slope;
+    if (op.getSlopes())
+      slope = b.loadNumber(op.getSlopes(), {row.head});
+    for (auto [tile, four] : llvm::enumerate(scores))
+      for (int64_t i = 0; i < 2; ++i) {
+        Value &score = four[half][i];
+        Value key = keyOf(b, first, int64_t(tile), i);
+        if (scale != 1)
+          score = times(b, score, b.f32(scale));
+        if (auto cap = op.getSoftcap()) {
+          double limit = cap->convertToDouble();
+          score = times(b, score, b.f32(1.0 / limit));
+          score = math::TanhOp::create(b.b, b.loc, score);
+          score = times(b, score, b.f32(limit));
+        }
+        if (Value bias = op.getBias())
+          score = plus(b, score, loadScore(b, bias, row, key));
+        if (Value diagonals = op.getDiagonals()) {
+          Value last = b.sub(sizes.queries, b.index(1));
+          Value there = b.min(key, b.sub(sizes.keys, b.index(1)));
+          Value number = b.add(b.sub(there, row.query), last);
+          score = plus(b, score, b.loadNumber(diagonals, {row.head, number}));
+        }
+        if (slope) {
+          Value distance = b.sub(key, b.add(row.query, fromEnd));
+          distance = arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(),
+                                                distance);
+          distance =
+              arith::SIToFPOp::create(b.b, b.loc, b.b.getF32Type(), distance);
+          score = math::FmaOp::create(b.b, b.loc, slope, distance, score);
+        }
+        if (Value mask = op.getMask())
+          score =
+              b.select(loadScore(b, mask, row, key), score, b.f32(-INFINITY));
+      }
+  }
+}
+
+void AttentionScores::hide(BlockBuilder &b, Value edge, Value first,
+                           Scores &scores) {
+  Type i32 = b.b.getI32Type();
+  SmallVector<Value> before;
+  for (auto &four : scores)
+    for (auto &pair : four)
+      before.append(pair.begin(), pair.end());
+  auto choice = scf::IfOp::create(
+      b.b, b.loc, edge,
+      [&](OpBuilder &builder, Location loc) {
+        BlockBuilder b(builder, loc);
+        SmallVector<Value> hidden;
+        // Key 8 t + column against the ends: one constant for each t.
+        Value limits[2][2], starts[2][2];
+        for (int64_t half = 0; half < 2; ++half)
+          for (int64_t i = 0; i < 2; ++i) {
+            Value here = b.add(first, columns[i]);
+            limits[half][i] = arith::IndexCastOp::create(
+                builder, loc, i32, b.sub(rows[half].end, here));
+            starts[half][i] = arith::IndexCastOp::create(
+                builder, loc, i32, b.sub(rows[half].begin, here));
+          }
+        for (int64_t tile = 0; tile < int64_t(scores.size()); ++tile)
+          for (int64_t half = 0; half < 2; ++half)
+            for (int64_t i = 0; i < 2; ++i) {
+              Value at = arith::ConstantOp::create(
+                  builder, loc, builder.getI32IntegerAttr(8 * tile));
+              Value seen = b.less(at, limits[half][i]);
+              if (op.getWindow())
+                seen = b.both(seen, arith::CmpIOp::create(
+                                        builder, loc, arith::CmpIPredicate::sge,
+                                        at, starts[half][i]));
+              hidden.push_back(
+                  b.select(seen, scores[tile][half][i], b.f32(-INFINITY)));
+            }
+        scf::YieldOp::create(builder, loc, hidden);
+      },
+      [&](OpBuilder &builder, Location loc) {
+        scf::YieldOp::create(builder, loc, before);
+      });
+  auto next = choice.getResults().begin();
+  for (auto &four : scores)
+    for (auto &pair : four)
+      for (Value &score : pair)
+        score = *next++;
+}
+
+} // namespace attune

@@ -1,0 +1,119 @@
+//===- AttentionInto.cpp - Attention that stays one op ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// A block of a GPU's threads computes attention together, in memory that no
+// tensor is: until there are buffers it stays one op. What its kernel does not
+// know becomes loops of single threads like on a CPU.
+
+#include "AttentionInto.h"
+
+#include "attune/Analysis/GpuAttention.h"
+#include "attune/Conversion/Schedule.h"
+
+using namespace mlir;
+
+namespace attune {
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value emptyResult(KernelBuilder &k, AttentionOp op, Value result) {
+  RankedTensorType type = typeOf(result);
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    if (!type.isDynamicDim(dim))
+      sizes.push_back(k.b.getIndexAttr(type.getDimSize(dim)));
+    else // Only batch and queries may be dynamic.
+      sizes.push_back(getAsOpFoldResult(k.dim(op.getQuery(), dim)));
+  }
+  return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+}
+
+bool readsCache(AttentionOp op) {
+  return op.getKey().getDefiningOp<CacheReadOp>() && !op.getBlocks();
+}
+
+namespace {
+
+AttentionTile tileFor(AttentionOp op) {
+  RankedTensorType query = typeOf(op.getQuery());
+  return chooseAttentionTile(query.getElementTypeBitWidth() / 8,
+                             query.getDimSize(3),
+                             typeOf(op.getValue()).getDimSize(3),
+                             /*fewRows=*/false);
+}
+
+/// Why tensor cores cannot take it, or nothing.
+StringRef refusal(AttentionOp op) {
+  RankedTensorType query = typeOf(op.getQuery()), key = typeOf(op.getKey()),
+                   value = typeOf(op.getValue());
+  for (RankedTensorType type : {query, key, value})
+    if (type.isDynamicDim(1) || type.isDynamicDim(3))
+      return "the number of heads or their width is not known";
+  Type element = query.getElementType();
+  if (key.getElementType() != element || value.getElementType() != element)
+    return "queries, keys and values are of more than one type";
+  int64_t width = query.getDimSize(3), valueWidth = value.getDimSize(3);
+  if (width > kWidestHead || valueWidth > kWidestHead)
+    return "heads are wider than 256";
+  if (!element.isF32() && (width % 2 != 0 || valueWidth % 2 != 0))
+    return "rows of an odd number of 16 bits cannot be copied asynchronously";
+  if (!op.getBlocks())
+    return "";
+  int64_t group = query.getDimSize(1) / key.getDimSize(1);
+  if (group != 1 && typeOf(op.getBlocks()).getDimSize(1) != 1)
+    return "heads that share keys have blocks of their own";
+  AttentionTile tile = tileFor(op);
+  ArrayRef<int64_t> sizes = *op.getBlockSizes();
+  if (tile.rows() % group != 0 || sizes[0] % (tile.rows() / group) != 0 ||
+      sizes[1] % tile.keys != 0)
+    return "blocks of the mask are no multiples of tiles";
+  return "";
+}
+
+struct KeepAttention final : OpRewritePattern<AttentionOp> {
+  explicit KeepAttention(MLIRContext *context)
+      : OpRewritePattern(context, /*benefit=*/2) {}
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    if (StringRef why = refusal(op); !why.empty()) {
+      remark::missed(op.getLoc(), tilingRemark(op, "attention"))
+          << "not on tensor cores, because " + why.str();
+      return rewriter.notifyMatchFailure(op, why);
+    }
+    AttentionTile tile = tileFor(op);
+    remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
+        << remark::add("blocks of {0} threads for {1} rows, {2} keys at a time",
+                       tile.threads(), tile.rows(), tile.keys)
+        << remark::metric("Rows", tile.rows())
+        << remark::metric("Keys", tile.keys);
+    KernelBuilder k(rewriter, op.getLoc());
+    SmallVector<Type> types(op->getResultTypes());
+    Value dest = emptyResult(k, op, op.getResult()), lse;
+    if (op.getLse())
+      lse = emptyResult(k, op, op.getLse());
+    auto into = AttentionIntoOp::create(
+        rewriter, op.getLoc(), types, op.getQuery(), op.getKey(), op.getValue(),
+        op.getMask(), op.getBias(), op.getDiagonals(), op.getSlopes(),
+        op.getSinks(), op.getLengths(), op.getBlocks(), dest, lse,
+        op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+        op.getSoftcapAttr(), op.getBlockSizesAttr(),
+        readsCache(op) ? rewriter.getUnitAttr() : UnitAttr());
+    rewriter.replaceOp(op, into.getResults());
+    return success();
+  }
+};
+
+} // namespace
+
+void populateAttentionIntoPatterns(RewritePatternSet &patterns) {
+  patterns.add<KeepAttention>(patterns.getContext());
+}
+
+} // namespace attune
