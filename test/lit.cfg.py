@@ -104,7 +104,7 @@ if "avx512f" in features:
     features.add("avx512")
 for target in config.llvm_targets:
     features.add(target.lower() + "-registered-target")
-# For tests of pages. Not among .ci/packages.txt: it is larger than all of them.
+# For tests of pages.
 for browser in ("chromium-headless-shell", "chromium", "google-chrome"):
     if shutil.which(browser):
         features.add("chromium")

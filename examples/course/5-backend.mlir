@@ -2,8 +2,16 @@
 //
 // A backend begins where the target does: `attune-to-loops` leaves loops over
 // vectors and memory, and a frame for each function. This one goes on with
-// passes of MLIR instead of `attune-to-llvm`; one of your own would be a plugin
-// at the same place. An entry function writes to arguments that it is given.
+// passes of MLIR instead of `attune-to-llvm`. An entry function writes to
+// arguments that it is given.
+//
+// One of your own is a class (attune/Target/Backend.h) that a plugin registers,
+// and `--target=NAME`. The pipelines ask it for passes at three places:
+//   addBufferPasses  in attune-to-loops, once tensors are memory
+//   addThreadPasses  in attune-to-loops, once frames are planned
+//   addCodePasses    at the start of attune-to-llvm
+// `--attune-to-loops=gpu=sm_80` shows what CUDA's adds: try it here, and look
+// for gpu.launch_func. ../wasm-backend is a whole backend.
 
 // CHECK: func.func @entry(
 // CHECK: cf.cond_br

@@ -12,34 +12,22 @@
 #include "Verbs.h"
 #include "WeightsForProduct.h"
 
-#include "attune/Target/PTX/PTXBackend.h"
-
-#include "llvm/Support/FileSystem.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace attune;
 using namespace attune::driver;
 
-static Emit chooseEmit(const Options &options) {
-  if (options.emit)
-    return *options.emit;
-  static const std::pair<llvm::StringRef, Emit> suffixes[] = {
-      {".json", Emit::Json}, {".mlir", Emit::Mlir}, {".ll", Emit::Llvm},
-      {".s", Emit::Asm},     {".ptx", Emit::Ptx},   {".cubin", Emit::Cubin},
-      {".o", Emit::Obj},     {".so", Emit::So}};
-  for (auto [suffix, emit] : suffixes)
-    if (llvm::StringRef(options.output).ends_with(suffix))
-      return emit;
-  return Emit::Exe;
+static bool toStdout(const Options &options) {
+  return options.output.empty() || options.output == "-";
 }
 
 namespace {
 class Compiler {
 public:
-  Compiler(const Options &options, Report &report, const ModelSource &source,
-           Emit emit)
-      : options(options), report(report), source(source), emit(emit),
+  Compiler(const Options &options, Report &report, const ModelSource &source)
+      : options(options), report(report), source(source),
         lowering(options, report, source, options.fusion), files(report) {}
 
   ExitCode run(const Checkpoint *checkpoint);
@@ -52,7 +40,6 @@ private:
   const Options &options;
   Report &report;
   const ModelSource &source;
-  Emit emit;
   Lowering lowering;
   OutputFiles files;
 };
@@ -60,12 +47,14 @@ private:
 
 /// The text of a stage, or nothing if one on the way failed.
 std::optional<std::string> Compiler::makeText() {
+  if (options.emit == "json")
+    return spec::print(*source.model);
   if (!lowering.import(Entries::All))
     return std::nullopt;
   auto print = [&] {
     return printModule(lowering.getModule(), options.locations);
   };
-  if (emit == Emit::Mlir) {
+  if (options.emit == "mlir") {
     std::string text = print();
     // The remarks come from the stage after.
     if (options.explainFusion && !lowering.optimize())
@@ -74,31 +63,9 @@ std::optional<std::string> Compiler::makeText() {
   }
   if (!lowering.optimize() || !lowering.lowerToTensor())
     return std::nullopt;
-  if (emit == Emit::Tensor)
-    return print();
-  if (!lowering.lowerToLoops())
+  if (options.emit != "tensor" && !lowering.lowerToLoops())
     return std::nullopt;
-  if (emit == Emit::Loops)
-    return print();
-  if (!lowering.lowerToLLVM())
-    return std::nullopt;
-  if (emit == Emit::Ptx)
-    return getDeviceCode(lowering.getModule()).ptx;
-  if (emit == Emit::Cubin)
-    return lowering.assembleKernels(/*required=*/true);
-  std::optional<CPUModule> translated = lowering.translate();
-  if (!translated)
-    return std::nullopt;
-  if (emit == Emit::Llvm)
-    return translated->llvmText();
-  report.beginStage("generating machine code");
-  llvm::Expected<std::string> text = translated->assembly();
-  if (text)
-    return std::move(*text);
-  lowering.code =
-      report.fail("internal error: " + llvm::toString(text.takeError()),
-                  ExitCode::InternalError);
-  return std::nullopt;
+  return print();
 }
 
 /// Appends the weights to the file at `path`.
@@ -110,47 +77,44 @@ bool Compiler::pack(const Checkpoint &checkpoint, const std::string &path) {
 }
 
 bool Compiler::writeProduct(const Checkpoint *checkpoint) {
+  const ProductKind &product = *options.product;
+  if (product.weights == ProductKind::Weights::None)
+    checkpoint = nullptr;
   lowering.code = ExitCode::BadInput;
   // What cannot be written shows before anything is compiled.
-  std::string *path = files.reserve(options.output, emit == Emit::Exe);
-  if (!path)
-    return false;
-  std::string beside;
-  if (checkpoint && emit == Emit::Obj) {
-    std::string *reserved = files.reserve(options.output + ".weights");
-    if (!reserved)
+  std::string target, beside;
+  if (!toStdout(options)) {
+    std::string *path = files.reserve(options.output, product.executable);
+    if (!path)
       return false;
-    beside = *reserved;
+    target = *path;
   }
-  std::string target = *path;
+  if (checkpoint && product.weights == ProductKind::Weights::Beside) {
+    std::string *path = files.reserve(options.output + ".weights");
+    if (!path)
+      return false;
+    beside = *path;
+  }
   lowering.code = ExitCode::Success;
-  std::optional<llvm::SmallVector<char, 0>> object =
-      lowering.compile(Entries::All);
-  if (!object)
+  std::optional<ProductBytes> bytes =
+      lowering.compile(Entries::All, product.name);
+  if (!bytes)
     return false;
+  llvm::StringRef content(bytes->data(), bytes->size());
+  if (target.empty())
+    return files.write("-", content);
 
-  if (emit == Emit::Obj) {
-    std::error_code problem;
-    llvm::raw_fd_ostream stream(target, problem);
-    stream.write(object->data(), object->size());
-    stream.close();
-    if (stream.has_error()) {
-      lowering.code =
-          report.fail("'" + options.output +
-                      "' cannot be written: " + stream.error().message());
-      stream.clear_error();
-      return false;
-    }
-    return !checkpoint || pack(*checkpoint, beside);
-  }
-  report.beginStage("linking");
-  LinkKind kind =
-      emit == Emit::So ? LinkKind::SharedLibrary : LinkKind::Executable;
-  if (llvm::Error problem = linkProduct(*object, kind, target)) {
-    lowering.code = report.fail(llvm::toString(std::move(problem)));
+  std::error_code problem;
+  llvm::raw_fd_ostream stream(target, problem);
+  stream << content;
+  stream.close();
+  if (stream.has_error()) {
+    lowering.code = report.fail("'" + options.output + "' cannot be written: " +
+                                stream.error().message());
+    stream.clear_error();
     return false;
   }
-  if (emit == Emit::So) {
+  if (product.header) {
     llvm::SmallString<128> header(options.output);
     llvm::sys::path::replace_extension(header, "h");
     if (!files.write(header.str().str(), makeHeader(lowering.getModule()))) {
@@ -158,7 +122,7 @@ bool Compiler::writeProduct(const Checkpoint *checkpoint) {
       return false;
     }
   }
-  return !checkpoint || pack(*checkpoint, target);
+  return !checkpoint || pack(*checkpoint, beside.empty() ? target : beside);
 }
 
 ExitCode Compiler::run(const Checkpoint *checkpoint) {
@@ -169,12 +133,11 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
         !lowering.dump("0-model.json", spec::print(*source.model)))
       return ExitCode::BadInput;
   }
-  if (emit >= Emit::Obj) {
+  if (options.product) {
     if (!writeProduct(checkpoint))
       return lowering.code;
   } else {
-    std::optional<std::string> text =
-        emit == Emit::Json ? spec::print(*source.model) : makeText();
+    std::optional<std::string> text = makeText();
     if (!text)
       return lowering.code;
     if (!files.write(options.output.empty() ? "-" : options.output, *text))
@@ -186,27 +149,41 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
   return files.commit() ? ExitCode::Success : ExitCode::BadInput;
 }
 
+/// What may go to stdout, for a message.
+static std::string listTexts(const Backend &backend) {
+  std::vector<llvm::StringRef> names = {"json", "mlir", "tensor", "loops"};
+  for (const ProductKind &product : backend.getProducts())
+    if (product.text)
+      names.push_back(product.name);
+  llvm::StringRef last = names.back();
+  names.pop_back();
+  return llvm::join(names, ", ") + " or " + last.str();
+}
+
 ExitCode driver::runCompile(const Options &options, Report &report) {
-  Emit emit = chooseEmit(options);
-  if (emit >= Emit::Cubin && (options.output.empty() || options.output == "-"))
+  const ProductKind *product = options.product;
+  if (product && !product->text && toStdout(options))
     return report.fail(
         "'compile' needs -o OUT for the file to write; only text goes to "
-        "stdout (--emit=json, mlir, tensor, loops, llvm, asm or ptx)",
+        "stdout (--emit=" +
+            listTexts(*options.backend) + ")",
         ExitCode::BadCommandLine);
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;
-  if (emit == Emit::Json && source->isMlir())
+  if (options.emit == "json" && source->isMlir())
     return report.fail("an .mlir file has no description to print");
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
     checkpoint = openCheckpoint(*source, options, report);
     if (!checkpoint)
       return ExitCode::BadInput;
-  } else if (emit >= Emit::So && hasWeights(*source))
+  } else if (product && product->weights == ProductKind::Weights::Inside &&
+             hasWeights(*source)) {
     report.warning({}, "without --weights the result holds code alone; it "
                        "will look for '" +
                            options.output + ".weights'");
-  return Compiler(options, report, *source, emit)
+  }
+  return Compiler(options, report, *source)
       .run(checkpoint ? &*checkpoint : nullptr);
 }

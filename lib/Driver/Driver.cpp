@@ -8,6 +8,7 @@
 #include "attune/Driver/Driver.h"
 
 #include "Extensions.h"
+#include "Target.h"
 #include "Verbs.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -44,8 +45,8 @@ int attune::runDriver(int argc, char **argv) {
     outs().flush();
     return int(*code);
   }
-  const Options &options = std::get<Options>(parsed);
-  if (!loadPlugins(options, report))
+  Options &options = std::get<Options>(parsed);
+  if (!loadPlugins(options, report) || !chooseTarget(options, report))
     return int(ExitCode::BadCommandLine);
   ExitCode code = runVerb(options, report);
   if (options.timing && code == ExitCode::Success)

@@ -7,8 +7,6 @@
 
 #include "Flags.h"
 
-#include "attune/Analysis/TargetDescription.h"
-
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -25,13 +23,6 @@ StringRef driver::getName(Verb verb) {
   static const StringRef names[] = {"compile", "run",    "generate", "inspect",
                                     "import",  "verify", "bench"};
   return names[unsigned(verb)];
-}
-
-StringRef driver::getName(Emit emit) {
-  static const StringRef names[] = {"json", "mlir", "tensor", "loops",
-                                    "llvm", "asm",  "ptx",    "cubin",
-                                    "obj",  "so",   "exe"};
-  return names[unsigned(emit)];
 }
 
 ArrayRef<VerbInfo> driver::getVerbs() {
@@ -71,50 +62,30 @@ ArrayRef<VerbInfo> driver::getVerbs() {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Picks one of the words; else `problem` names the nearest.
-static std::optional<size_t> pickWord(const Flag &flag, StringRef value,
-                                      ArrayRef<StringRef> words,
-                                      std::string &problem) {
+std::optional<size_t> driver::pickWord(StringRef flag, StringRef value,
+                                       ArrayRef<StringRef> words,
+                                       std::string &problem) {
   for (size_t i = 0; i < words.size(); ++i)
     if (words[i] == value)
       return i;
-  problem = ("'" + value + "' is no value of " + flag.spelling() +
-             "; did you mean '" + findNearest(value, words) +
-             "'? It takes one of: " + join(words, ", "))
-                .str();
+  problem =
+      ("'" + value + "' is no value of " + flag + "; did you mean '" +
+       findNearest(value, words) + "'? It takes one of: " + join(words, ", "))
+          .str();
   return std::nullopt;
 }
 
-static bool applyEmit(const Flag &flag, StringRef value, Options &options,
-                      std::string &problem) {
-  SmallVector<StringRef> words;
-  bool import = options.verb == Verb::Import;
-  for (unsigned i = 0; i <= unsigned(import ? Emit::Mlir : Emit::Exe); ++i)
-    words.push_back(getName(Emit(i)));
-  auto index = pickWord(flag, value, words, problem);
-  if (index)
-    options.emit = Emit(*index);
-  return index.has_value();
-}
-
-static bool applyTarget(const Flag &flag, StringRef value, Options &options,
-                        std::string &problem) {
-  auto index = pickWord(flag, value, {"cpu", "cuda"}, problem);
-  options.cuda = index == 1;
-  return index.has_value();
-}
-
-static bool applyGpu(const Flag &flag, StringRef value, Options &options,
-                     std::string &problem) {
-  std::vector<std::string> names = listGpus();
-  SmallVector<StringRef> words(names.begin(), names.end());
-  options.gpu = value.str();
-  return pickWord(flag, value, words, problem).has_value();
+static bool applyImportEmit(const Flag &flag, StringRef value, Options &options,
+                            std::string &problem) {
+  options.emit = value.str();
+  return pickWord(flag.spelling(), value, {"json", "mlir"}, problem)
+      .has_value();
 }
 
 static bool applyDType(const Flag &flag, StringRef value, Options &options,
                        std::string &problem) {
-  auto index = pickWord(flag, value, {"f32", "bf16", "f16"}, problem);
+  auto index =
+      pickWord(flag.spelling(), value, {"f32", "bf16", "f16"}, problem);
   static const spec::DType types[] = {spec::DType::F32, spec::DType::BF16,
                                       spec::DType::F16};
   if (index)
@@ -124,14 +95,15 @@ static bool applyDType(const Flag &flag, StringRef value, Options &options,
 
 static bool applyFusion(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
-  auto index = pickWord(flag, value, {"auto", "off"}, problem);
+  auto index = pickWord(flag.spelling(), value, {"auto", "off"}, problem);
   options.fusion = index != 1;
   return index.has_value();
 }
 
 static bool applyMessageFormat(const Flag &flag, StringRef value, Options &,
                                std::string &problem) {
-  return pickWord(flag, value, {"text", "json"}, problem).has_value();
+  return pickWord(flag.spelling(), value, {"text", "json"}, problem)
+      .has_value();
 }
 
 static bool applyFormat(const Flag &flag, StringRef value, Options &options,
@@ -139,7 +111,7 @@ static bool applyFormat(const Flag &flag, StringRef value, Options &options,
   SmallVector<StringRef> words = {"table", "json"};
   if (options.verb == Verb::Inspect)
     words.push_back("html");
-  auto index = pickWord(flag, value, words, problem);
+  auto index = pickWord(flag.spelling(), value, words, problem);
   options.format = value.str();
   return index.has_value();
 }
@@ -292,11 +264,11 @@ ArrayRef<Flag> driver::getFlags() {
   static const Flag flags[] = {
       {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
        "Write the result here; it appears whole or not at all"},
-      {"emit", "KIND", compile, applyEmit,
+      {"emit", "KIND", compile, applyText<&Options::emit>,
        "What to write: json, mlir (as imported), tensor, loops, llvm, asm, "
        "ptx, cubin, obj, so, exe; by default what OUT's suffix says (.json "
        ".mlir .ll .s .ptx .cubin .o .so), else exe"},
-      {"emit", "KIND", import, applyEmit,
+      {"emit", "KIND", import, applyImportEmit,
        "What to write: json (default) or mlir"},
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
@@ -348,10 +320,10 @@ ArrayRef<Flag> driver::getFlags() {
        "Threads to run on and to pack weights with; by default one per core"},
       {"memory-limit", "SIZE", run | generate | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
-      {"target", "TARGET", compiling, applyTarget,
-       "cpu (default) or cuda: kernels for an NVIDIA GPU, and what starts "
-       "them"},
-      {"gpu", "GPU", compiling, applyGpu,
+      {"target", "TARGET", compiling, applyText<&Options::target>,
+       "cpu (default), cuda (kernels for an NVIDIA GPU, and what starts them) "
+       "or a backend of a plugin"},
+      {"gpu", "GPU", compiling, applyText<&Options::gpu>,
        "With --target=cuda: sm_80 (default), sm_90a, sm_100 and the like; one "
        "without a letter runs on later GPUs, too"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
@@ -373,8 +345,8 @@ ArrayRef<Flag> driver::getFlags() {
        "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
       {"load-pass-plugin", "FILE", compiling | inspect | import,
        applyMore<&Options::plugins>,
-       "Load passes, dialects, kinds of layers and importers from this shared "
-       "library"},
+       "Load passes, dialects, kinds of layers, importers and backends from "
+       "this shared library"},
       {"insert", "POINT:PASSES", compiling, applyMore<&Options::insertions>,
        "Run these passes too, at after-import, after-fusion, after-optimize, "
        "before-tiling, after-tiling, before-bufferization, "
@@ -399,17 +371,6 @@ ArrayRef<Flag> driver::getFlags() {
 }
 
 bool driver::checkOptions(Options &options, std::string &problem) {
-  StringRef output = options.output;
-  bool byName = !options.emit && options.verb == Verb::Compile &&
-                (output.ends_with(".ptx") || output.ends_with(".cubin"));
-  options.cuda |=
-      byName || options.emit == Emit::Ptx || options.emit == Emit::Cubin;
-  if (!options.cuda && !options.gpu.empty()) {
-    problem = "--gpu needs --target=cuda";
-    return false;
-  }
-  if (options.gpu.empty())
-    options.gpu = "sm_80";
   options.team.threads = options.threads;
   runtime::Error error;
   if (options.verb == Verb::Run) {

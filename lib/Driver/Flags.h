@@ -40,6 +40,12 @@ llvm::ArrayRef<Flag> getFlags();
 /// Rules between flags, once all are known.
 bool checkOptions(Options &options, std::string &problem);
 
+/// Picks one of the words; else `problem` is a message about the flag that
+/// names the nearest.
+std::optional<size_t> pickWord(llvm::StringRef flag, llvm::StringRef value,
+                               llvm::ArrayRef<llvm::StringRef> words,
+                               std::string &problem);
+
 } // namespace attune::driver
 
 #endif // ATTUNE_LIB_DRIVER_FLAGS_H

@@ -31,7 +31,7 @@ ExitCode driver::runImport(const Options &options, Report &report) {
   }
 
   std::string text;
-  if (options.emit == Emit::Mlir) {
+  if (options.emit == "mlir") {
     Modules modules(report);
     mlir::OwningOpRef<mlir::ModuleOp> module =
         modules.import(*source, /*decode=*/true);

@@ -28,14 +28,17 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
                               const ModelSource &source,
                               const Checkpoint *checkpoint, Entries entries,
                               bool fusion) {
-  std::optional<TargetDescription> target = describeTarget(options.cpu);
   llvm::Triple host(llvm::sys::getProcessTriple());
-  if (target && llvm::Triple(target->triple).getArch() != host.getArch())
-    return report.fail("code for " + options.cpu + " does not run on this " +
+  llvm::Triple target(options.machine.triple);
+  if (target.getArch() != host.getArch()) {
+    std::string what =
+        options.cpu == "native" ? target.getArchName().str() : options.cpu;
+    return report.fail("code for " + what + " does not run on this " +
                        host.getArchName().str() + " machine");
+  }
 
   Lowering lowering(options, report, source, fusion);
-  std::optional<llvm::SmallVector<char, 0>> object = lowering.compile(entries);
+  std::optional<ProductBytes> object = lowering.compile(entries, "obj");
   if (!object)
     return lowering.code;
   report.beginStage("loading");

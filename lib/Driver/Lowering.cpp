@@ -15,7 +15,6 @@
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Support/Version.h"
-#include "attune/Target/PTX/PTXBackend.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -37,6 +36,8 @@ Lowering::Lowering(const Options &options, Report &report,
     : options(options), report(report), source(source), modules(report) {
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
   pipeline.explainFusion = options.explainFusion;
+  pipeline.backend = options.backend;
+  pipeline.target = options.machine;
 }
 
 bool Lowering::fail(const std::string &message, ExitCode why) {
@@ -160,20 +161,6 @@ void Lowering::dropEntry(llvm::StringRef name) {
 }
 
 bool Lowering::import(Entries entries) {
-  std::optional<TargetDescription> target = describeTarget(options.cpu);
-  if (!target) {
-    std::vector<std::string> names = listTargets();
-    std::vector<llvm::StringRef> known(names.begin(), names.end());
-    return fail("'" + options.cpu +
-                    "' is no CPU that LLVM knows; did you "
-                    "mean '" +
-                    findNearest(options.cpu, known).str() + "'?",
-                ExitCode::BadCommandLine);
-  }
-  pipeline.target = *target;
-  if (options.cuda)
-    addGpu(pipeline.target, options.gpu);
-
   if (!addInsertions(options, modules.getContext(), pipeline, report) ||
       (!options.remarks.empty() &&
        !writeRemarks(modules.getContext(), options.remarks, report))) {
@@ -312,81 +299,56 @@ bool Lowering::lowerToLoops() {
 }
 
 bool Lowering::lowerToLLVM() {
-  if (!runStage("making LLVM's dialect", buildLLVMPipeline,
-                /*mayRefuse=*/false) ||
-      !dumpModule("5-llvm.mlir"))
-    return false;
-  return !options.cuda || dump("5-kernels.ptx", getDeviceCode(*module).ptx);
+  return runStage("making LLVM's dialect", buildLLVMPipeline,
+                  /*mayRefuse=*/false) &&
+         dumpModule("5-llvm.mlir");
 }
 
-std::optional<std::string> Lowering::assembleKernels(bool required) {
-  DeviceCode device = getDeviceCode(*module);
-  std::optional<std::string> ptxas = findPtxas();
-  if (device.ptx.empty() || (!ptxas && !required))
-    return std::string();
-  report.beginStage("assembling kernels");
-  if (!ptxas) {
-    fail(
-        "--emit=cubin needs ptxas of the CUDA toolkit, which is neither on "
-        "PATH nor in $CUDA_HOME (by default /usr/local/cuda); --emit=ptx needs "
-        "no toolkit",
-        ExitCode::BadInput);
-    return std::nullopt;
+namespace {
+/// Passes on what a backend says on its way.
+class ReportedEmission : public Emission {
+public:
+  ReportedEmission(Lowering &lowering, Report &report, const Options &options)
+      : Emission(lowering.getModule(), options.machine), lowering(lowering),
+        report(report), keeps(!options.stagesDir.empty()) {}
+
+  void beginStage(llvm::StringRef name) override {
+    report.beginStage(name.str());
   }
-  llvm::Expected<Assembled> assembled = assemble(device, *ptxas);
-  if (assembled) {
-    addKernelReport(*module, assembled->kernels);
-    return std::move(assembled->cubin);
+  bool keepsStages() const override { return keeps; }
+  void keepStage(llvm::StringRef file, llvm::StringRef text) override {
+    kept &= lowering.dump(file, text);
   }
-  fail("internal error: " + llvm::toString(assembled.takeError()),
-       ExitCode::InternalError);
+
+  bool kept = true;
+
+private:
+  Lowering &lowering;
+  Report &report;
+  bool keeps;
+};
+} // namespace
+
+std::optional<ProductBytes> Lowering::emit(llvm::StringRef product) {
+  ReportedEmission emission(*this, report, options);
+  llvm::Expected<ProductBytes> bytes = options.backend->emit(product, emission);
+  if (bytes && emission.kept)
+    return std::move(*bytes);
+  llvm::handleAllErrors(
+      bytes.takeError(),
+      [&](const Refusal &refusal) {
+        fail(refusal.message(), ExitCode::BadInput);
+      },
+      [&](const llvm::ErrorInfoBase &problem) {
+        fail("internal error: " + problem.message(), ExitCode::InternalError);
+      });
   return std::nullopt;
 }
 
-std::optional<CPUModule> Lowering::translate() {
-  report.beginStage("optimizing LLVM IR");
-  llvm::Expected<CPUModule> translated =
-      CPUModule::create(*module, pipeline.target);
-  if (!translated) {
-    fail("internal error: " + llvm::toString(translated.takeError()),
-         ExitCode::InternalError);
-    return std::nullopt;
-  }
-  if (!options.stagesDir.empty() && !dump("6-llvm.ll", translated->llvmText()))
-    return std::nullopt;
-  return std::move(*translated);
-}
-
-std::optional<llvm::SmallVector<char, 0>> Lowering::compile(Entries entries) {
+std::optional<ProductBytes> Lowering::compile(Entries entries,
+                                              llvm::StringRef product) {
   if (!import(entries) || !optimize() || !lowerToTensor() || !lowerToLoops() ||
       !lowerToLLVM())
     return std::nullopt;
-  std::optional<std::string> cubin = assembleKernels(/*required=*/false);
-  if (!cubin)
-    return std::nullopt;
-  if (!cubin->empty())
-    addCubin(*module, *cubin);
-  std::optional<CPUModule> translated = translate();
-  if (!translated)
-    return std::nullopt;
-  if (!options.stagesDir.empty()) {
-    // Emission consumes a module, so the text takes one of its own.
-    std::optional<CPUModule> twin = translate();
-    llvm::Expected<std::string> text =
-        twin ? twin->assembly() : llvm::Expected<std::string>(std::string());
-    if (!text) {
-      llvm::consumeError(text.takeError());
-      return std::nullopt;
-    }
-    if (!twin || !dump("7-assembly.s", *text))
-      return std::nullopt;
-  }
-  report.beginStage("generating machine code");
-  llvm::Expected<llvm::SmallVector<char, 0>> object = translated->object();
-  if (!object) {
-    fail("internal error: " + llvm::toString(object.takeError()),
-         ExitCode::InternalError);
-    return std::nullopt;
-  }
-  return std::move(*object);
+  return emit(product);
 }

@@ -33,7 +33,7 @@ public:
   Lowering(const Options &options, Report &report, const ModelSource &source,
            bool fusion);
 
-  /// Finds the target, imports or parses the module.
+  /// Imports or parses the module.
   bool import(Entries entries);
   /// attune to attune: what the kernels are made from. From here on the
   /// weights have their final layout.
@@ -45,13 +45,10 @@ public:
   /// Also attaches what the product says of itself.
   bool lowerToLoops();
   bool lowerToLLVM();
-  /// Machine code of the GPU's kernels, and in the metadata what they take;
-  /// empty where there is no toolkit and it is not required.
-  std::optional<std::string> assembleKernels(bool required);
-  /// LLVM IR, optimised for the target.
-  std::optional<CPUModule> translate();
-  /// All of the above, to an object file in memory.
-  std::optional<llvm::SmallVector<char, 0>> compile(Entries entries);
+  /// What the backend makes of that, by its name in --emit.
+  std::optional<ProductBytes> emit(llvm::StringRef product);
+  /// All of the above.
+  std::optional<ProductBytes> compile(Entries entries, llvm::StringRef product);
 
   mlir::ModuleOp getModule() { return *module; }
   /// The weights alone, as optimize() laid them out.

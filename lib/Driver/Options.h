@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_OPTIONS_H
 #define ATTUNE_LIB_DRIVER_OPTIONS_H
 
+#include "attune/Analysis/TargetDescription.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
@@ -21,24 +22,14 @@
 #include <variant>
 #include <vector>
 
+namespace attune {
+class Backend;
+struct ProductKind;
+} // namespace attune
+
 namespace attune::driver {
 
 enum class Verb { Compile, Run, Generate, Inspect, Import, Verify, Bench };
-
-/// What compile writes, in the order of the stages.
-enum class Emit {
-  Json,
-  Mlir,
-  Tensor,
-  Loops,
-  Llvm,
-  Asm,
-  Ptx,
-  Cubin,
-  Obj,
-  So,
-  Exe
-};
 
 struct Options {
   Verb verb = Verb::Compile;
@@ -51,10 +42,10 @@ struct Options {
   std::string stagesDir;
 
   // What is made.
-  std::optional<Emit> emit; ///< nothing: by the suffix of `output`
+  std::string emit;   ///< empty: by the suffix of `output`
+  std::string target; ///< empty: by what is made
   std::string cpu = "native";
-  bool cuda = false; ///< --target
-  std::string gpu;   ///< empty: sm_80, which later ones run, too
+  std::string gpu; ///< empty: the backend's default
   std::optional<spec::DType> dtype;
   bool fusion = true;
   bool explainFusion = false;
@@ -62,6 +53,10 @@ struct Options {
   bool checkWeights = false;
   bool locations = false;
   std::vector<std::string> taps;
+  // What the first four come to; chooseTarget() fills it in.
+  const Backend *backend = nullptr;
+  TargetDescription machine;
+  const ProductKind *product = nullptr; ///< null: a stage, which `emit` names
 
   // What others add to the compiler, and whether to trust it.
   std::vector<std::string> plugins, insertions;
@@ -94,7 +89,6 @@ std::variant<Options, ExitCode> parseOptions(llvm::ArrayRef<const char *> args,
 DiagnosticEngine::Format findMessageFormat(llvm::ArrayRef<const char *> args);
 
 llvm::StringRef getName(Verb verb);
-llvm::StringRef getName(Emit emit);
 
 /// The candidate that is closest to `word`, for "did you mean".
 llvm::StringRef findNearest(llvm::StringRef word,

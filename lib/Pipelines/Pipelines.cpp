@@ -7,17 +7,14 @@
 
 #include "attune/Pipelines/Pipelines.h"
 
-#include "attune/Analysis/GpuTiles.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
-#include "attune/Target/PTX/Passes.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
-#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -101,8 +98,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
-  vector.tilesInParallel = !target.gpu.empty();
-  vector.cooperative = !target.gpu.empty();
+  vector.tilesInParallel = target.tilesInParallel();
+  vector.cooperative = target.tilesInParallel();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());
@@ -135,66 +132,21 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createFoldViews());
   pm.addPass(createCanonicalizerPass());
   insert(pm, options, "after-bufferization");
-  if (!options.target.gpu.empty()) {
-    ConvertAttuneToGPUOptions blocks;
-    blocks.multiprocessors = countMultiprocessors(options.target.gpu);
-    pm.addNestedPass<func::FuncOp>(createConvertAttuneToGPU(blocks));
-  }
+  options.backend->addBufferPasses(pm, options.target);
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
   pm.addPass(createPlanFrames());
-  if (options.target.gpu.empty()) {
-    pm.addPass(createDistributeThreads());
-  } else {
-    pm.addPass(createLoopsToKernels());
-    // At once: nothing of a kernel may move to the host, nor the reverse.
-    pm.addPass(createGpuKernelOutliningPass());
-  }
+  options.backend->addThreadPasses(pm, options.target);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());
   insert(pm, options, "after-threads");
 }
 
-/// Kernels to PTX: what is left is host code that launches them.
-static void buildKernelPipeline(OpPassManager &pm, const std::string &gpu) {
-  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
-  kernels.addPass(createKernelLimits());
-  kernels.addPass(createAlignAccesses());
-  kernels.addPass(createKernelMath());
-  kernels.addPass(createApproximateMath());
-  kernels.addPass(memref::createExpandStridedMetadataPass());
-  kernels.addPass(createLowerAffinePass());
-  kernels.addPass(createCanonicalizerPass());
-  kernels.addPass(createCSEPass());
-  kernels.addPass(createLoopInvariantCodeMotionPass());
-  kernels.addPass(createConvertNVGPUToNVVMPass());
-  kernels.addPass(createSCFToControlFlowPass());
-  kernels.addPass(createConvertVectorToLLVMPass());
-  kernels.addPass(arith::createArithExpandOpsPass());
-  kernels.addPass(createConvertMathToLLVMPass());
-  kernels.addPass(createKernelIntrinsics());
-  ConvertGpuOpsToNVVMOpsOptions nvvm;
-  nvvm.indexBitwidth = 64;
-  kernels.addPass(createConvertGpuOpsToNVVMOps(nvvm));
-  kernels.addPass(createReconcileUnrealizedCastsPass());
-  kernels.addPass(createCanonicalizerPass());
-  GpuNVVMAttachTargetOptions attach;
-  attach.chip = gpu;
-  attach.features = ptxFeature(gpu);
-  attach.optLevel = 3;
-  pm.addPass(createGpuNVVMAttachTarget(attach));
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = "isa";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
-  pm.addPass(createLaunchesToRuntime());
-}
-
 void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createApproximateMath());
-  if (!options.target.gpu.empty())
-    buildKernelPipeline(pm, options.target.gpu);
+  options.backend->addCodePasses(pm, options.target);
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createCSEPass());
@@ -245,6 +197,11 @@ std::optional<Insertion> parseInsertion(StringRef text, std::string &problem) {
 namespace {
 /// attune-opt gives a pipeline its target by name.
 struct TextOptions : PassPipelineOptions<TextOptions> {
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("Backend: cpu, cuda or one of a plugin; by default cuda "
+                     "if there is a gpu, else cpu"),
+      llvm::cl::init("")};
   Option<std::string> cpu{*this, "cpu",
                           llvm::cl::desc("CPU to choose tile sizes for"),
                           llvm::cl::init("x86-64-v3")};
@@ -259,18 +216,31 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   PipelineOptions get() const {
     PipelineOptions options;
     options.fusion = fuse ? FusionMode::Auto : FusionMode::Off;
-    if (auto target = describeTarget(cpu))
-      options.target = *target;
-    else
-      llvm::report_fatal_error(llvm::Twine("unknown cpu ") + cpu, false);
-    if (!gpu.empty() && !addGpu(options.target, gpu))
-      llvm::report_fatal_error(llvm::Twine("unknown gpu ") + gpu, false);
+    auto refuse = [](const llvm::Twine &problem) {
+      llvm::report_fatal_error(problem, false);
+    };
+    std::string name = target;
+    if (name.empty())
+      name = gpu.empty() ? "cpu" : "cuda";
+    options.backend = findBackend(name);
+    if (!options.backend)
+      refuse("unknown target " + name);
+    std::vector<std::string> gpus = options.backend->listGpus();
+    std::string chip = gpu;
+    if (chip.empty() && !gpus.empty())
+      chip = gpus.front();
+    if (!chip.empty() && !llvm::is_contained(gpus, chip))
+      refuse("unknown gpu " + chip);
+    auto described = options.backend->describe(cpu, chip);
+    if (!described)
+      refuse("unknown cpu " + llvm::Twine(cpu));
+    options.target = *described;
     for (const std::string &text : insertions) {
       std::string problem;
       if (auto insertion = parseInsertion(text, problem))
         options.insertions.push_back(*insertion);
       else
-        llvm::report_fatal_error(llvm::Twine(problem), false);
+        refuse(problem);
     }
     return options;
   }

@@ -18,7 +18,9 @@ LEVELS = [
     ["Analysis"],  # counts what descriptions say, so it comes after Spec
     ["Validation"],  # places weights as Analysis says
     ["Import", "Transforms", "Conversion", "Codegen"],
-    ["Target/CPU", "Target/PTX"],
+    ["Target"],
+    ["Target/CPU"],
+    ["Target/PTX"],  # whose programs' host code is a CPU's
     ["Pipelines"],
     ["InitAll.h"],
     ["Driver"],

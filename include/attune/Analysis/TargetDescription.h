@@ -41,6 +41,8 @@ struct TargetDescription {
   }
   /// Whether kernels multiply bf16 as it is rather than widened.
   bool multipliesBf16() const { return bf16Pairs && gpu.empty(); }
+  /// Whether each tile has a thread of its own: those of a GPU are many.
+  bool tilesInParallel() const { return !gpu.empty(); }
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.
   int64_t getPanelBytes() const { return gpu.empty() ? level2Bytes / 2 : 1; }

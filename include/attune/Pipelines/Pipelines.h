@@ -8,7 +8,7 @@
 #ifndef ATTUNE_PIPELINES_PIPELINES_H
 #define ATTUNE_PIPELINES_PIPELINES_H
 
-#include "attune/Analysis/TargetDescription.h"
+#include "attune/Pipelines/Backends.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -47,7 +47,8 @@ void registerInsertion(Insertion insertion);
 struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
-  TargetDescription target;   ///< decides tile sizes
+  const Backend *backend = findBackend("cpu");
+  TargetDescription target; ///< of the backend; decides tile sizes
   std::vector<Insertion> insertions;
 };
 

@@ -289,8 +289,8 @@ llvm::Expected<std::string> CPUModule::assembly() {
   return std::string(text.begin(), text.end());
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> CPUModule::object() {
-  llvm::SmallVector<char, 0> object;
+llvm::Expected<ProductBytes> CPUModule::object() {
+  ProductBytes object;
   llvm::raw_svector_ostream os(object);
   if (llvm::Error error = emitFile(*impl->module, *impl->machine, os,
                                    llvm::CodeGenFileType::ObjectFile))

@@ -39,11 +39,15 @@ static llvm::ErrorOr<std::string> findLinker() {
   return std::make_error_code(std::errc::no_such_file_or_directory);
 }
 
-llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
-                        const std::string &path) {
+static llvm::Error refuse(const llvm::Twine &why) {
+  return llvm::make_error<Refusal>(why.str());
+}
+
+llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
+                                         LinkKind kind) {
   llvm::ErrorOr<std::string> linker = findLinker();
   if (!linker)
-    return llvm::createStringError(
+    return refuse(
         "linking needs a C compiler (cc, gcc or clang on PATH, or named by "
         "ATTUNE_CC), and there is none; --emit=obj needs no linker");
   std::string runtime = findRuntime();
@@ -53,18 +57,18 @@ llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
   for (const char *name :
        {"AttuneRuntime", "AttuneRuntimeMain", "AttuneRuntimeStandalone"})
     if (!llvm::sys::fs::exists(archive(name)))
-      return llvm::createStringError("the runtime library %s is missing",
-                                     archive(name).c_str());
+      return refuse("the runtime library " + archive(name) + " is missing");
 
   // Temporary files of fixed names in a folder of their own: linkers record
   // input names, and the same model must give the same bytes.
   llvm::SmallString<256> folder;
   if (std::error_code error =
           llvm::sys::fs::createUniqueDirectory("attune-link", folder))
-    return llvm::createStringError(error, "cannot make a temporary folder");
+    return refuse("cannot make a temporary folder: " + error.message());
   llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
   std::string objectPath = (folder + "/model.o").str();
   std::string messages = (folder + "/messages").str();
+  std::string path = (folder + "/product").str();
   {
     std::error_code error;
     llvm::raw_fd_ostream out(objectPath, error);
@@ -73,7 +77,7 @@ llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
     out.close();
     if (error || out.has_error()) {
       out.clear_error();
-      return llvm::createStringError("cannot write %s", objectPath.c_str());
+      return refuse("cannot write " + objectPath);
     }
   }
   std::vector<std::string> arguments = {*linker, "-o", path, objectPath};
@@ -103,11 +107,14 @@ llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
     std::string text;
     if (auto buffer = llvm::MemoryBuffer::getFile(messages))
       text = (*buffer)->getBuffer().trim().str();
-    llvm::sys::fs::remove(path);
-    return llvm::createStringError("%s failed to link:\n%s", linker->c_str(),
-                                   text.c_str());
+    return refuse(*linker + " failed to link:\n" + text);
   }
-  return llvm::Error::success();
+  auto product = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                             /*RequiresNullTerminator=*/false);
+  if (!product)
+    return refuse("cannot read " + path + ": " + product.getError().message());
+  llvm::StringRef bytes = (*product)->getBuffer();
+  return ProductBytes(bytes.begin(), bytes.end());
 }
 
 } // namespace attune

@@ -8,15 +8,10 @@
 #ifndef ATTUNE_TARGET_CPU_CPUBACKEND_H
 #define ATTUNE_TARGET_CPU_CPUBACKEND_H
 
-#include "attune/Analysis/TargetDescription.h"
 #include "attune/Runtime/Model.h"
-
-#include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Error.h"
+#include "attune/Target/Backend.h"
 
 #include <memory>
-#include <string>
 
 namespace attune {
 
@@ -47,7 +42,7 @@ public:
   CPUModule(CPUModule &&);
   std::string llvmText() const;
   llvm::Expected<std::string> assembly();
-  llvm::Expected<llvm::SmallVector<char, 0>> object();
+  llvm::Expected<ProductBytes> object();
 
 private:
   struct Impl;
@@ -70,11 +65,25 @@ private:
 };
 
 enum class LinkKind { Executable, SharedLibrary };
-/// Links an object with Attune's runtime into `path` (written whole or not at
-/// all). The runtime archives are looked for beside the running program
-/// (../lib) and at the install prefix.
-llvm::Error linkProduct(llvm::ArrayRef<char> object, LinkKind kind,
-                        const std::string &path);
+/// Links an object with Attune's runtime. The runtime archives are looked for
+/// beside the running program (../lib). Errors are refusals.
+llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
+                                         LinkKind kind);
+
+/// Code for a CPU, through LLVM. Backends whose host code is made like this
+/// derive from it.
+class CPUBackend : public Backend {
+public:
+  llvm::StringRef getName() const override { return "cpu"; }
+  std::vector<std::string> listCpus() const override { return listTargets(); }
+  std::optional<TargetDescription>
+  describe(const std::string &cpu, const std::string &gpu) const override;
+  void addThreadPasses(mlir::OpPassManager &pm,
+                       const TargetDescription &target) const override;
+  llvm::ArrayRef<ProductKind> getProducts() const override;
+  llvm::Expected<ProductBytes> emit(llvm::StringRef product,
+                                    Emission &emission) const override;
+};
 
 } // namespace attune
 

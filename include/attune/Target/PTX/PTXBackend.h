@@ -8,12 +8,7 @@
 #ifndef ATTUNE_TARGET_PTX_PTXBACKEND_H
 #define ATTUNE_TARGET_PTX_PTXBACKEND_H
 
-#include "mlir/IR/BuiltinOps.h"
-#include "llvm/Support/Error.h"
-
-#include <optional>
-#include <string>
-#include <vector>
+#include "attune/Target/CPU/CPUBackend.h"
 
 namespace attune {
 
@@ -57,6 +52,26 @@ void addCubin(mlir::ModuleOp module, llvm::StringRef cubin);
 /// Adds what kernels take to what the product says of itself (`inspect`).
 void addKernelReport(mlir::ModuleOp module,
                      const std::vector<KernelUse> &kernels);
+
+/// Kernels for NVIDIA GPUs, and a CPU's program that launches them.
+class PTXBackend : public CPUBackend {
+public:
+  llvm::StringRef getName() const override { return "cuda"; }
+  /// The default runs on all later ones, too.
+  std::vector<std::string> listGpus() const override;
+  std::optional<TargetDescription>
+  describe(const std::string &cpu, const std::string &gpu) const override;
+  void addBufferPasses(mlir::OpPassManager &pm,
+                       const TargetDescription &target) const override;
+  void addThreadPasses(mlir::OpPassManager &pm,
+                       const TargetDescription &target) const override;
+  /// Kernels to PTX: what is left is host code that launches them.
+  void addCodePasses(mlir::OpPassManager &pm,
+                     const TargetDescription &target) const override;
+  llvm::ArrayRef<ProductKind> getProducts() const override;
+  llvm::Expected<ProductBytes> emit(llvm::StringRef product,
+                                    Emission &emission) const override;
+};
 
 } // namespace attune
 

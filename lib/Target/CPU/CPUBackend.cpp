@@ -1,0 +1,85 @@
+//===- CPUBackend.cpp - Code for a CPU --------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Target/CPU/CPUBackend.h"
+
+#include "attune/Codegen/Passes.h"
+
+namespace attune {
+
+std::optional<TargetDescription>
+CPUBackend::describe(const std::string &cpu, const std::string &) const {
+  return describeTarget(cpu);
+}
+
+void CPUBackend::addThreadPasses(mlir::OpPassManager &pm,
+                                 const TargetDescription &) const {
+  pm.addPass(createDistributeThreads());
+}
+
+llvm::ArrayRef<ProductKind> CPUBackend::getProducts() const {
+  using Weights = ProductKind::Weights;
+  static const ProductKind products[] = {
+      {"llvm", ".ll", /*text=*/true},
+      {"asm", ".s", /*text=*/true},
+      {"obj", ".o", /*text=*/false, Weights::Beside},
+      {"so", ".so", /*text=*/false, Weights::Inside, /*executable=*/false,
+       /*header=*/true},
+      {"exe", "", /*text=*/false, Weights::Inside, /*executable=*/true}};
+  return products;
+}
+
+static llvm::Expected<CPUModule> translate(Emission &emission) {
+  emission.beginStage("optimizing LLVM IR");
+  return CPUModule::create(emission.module, emission.target);
+}
+
+static ProductBytes toBytes(llvm::StringRef text) {
+  return ProductBytes(text.begin(), text.end());
+}
+
+llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
+                                              Emission &emission) const {
+  llvm::Expected<CPUModule> code = translate(emission);
+  if (!code)
+    return code.takeError();
+  std::string text;
+  if (product == "llvm" || emission.keepsStages())
+    text = code->llvmText();
+  if (emission.keepsStages())
+    emission.keepStage("6-llvm.ll", text);
+  if (product == "llvm")
+    return toBytes(text);
+
+  if (product == "asm" || emission.keepsStages()) {
+    // Emission consumes a module, so the object takes one of its own.
+    std::optional<CPUModule> twin;
+    if (product != "asm") {
+      llvm::Expected<CPUModule> another = translate(emission);
+      if (!another)
+        return another.takeError();
+      twin.emplace(std::move(*another));
+    }
+    emission.beginStage("generating machine code");
+    llvm::Expected<std::string> assembly = (twin ? *twin : *code).assembly();
+    if (!assembly)
+      return assembly.takeError();
+    if (emission.keepsStages())
+      emission.keepStage("7-assembly.s", *assembly);
+    if (product == "asm")
+      return toBytes(*assembly);
+  }
+  emission.beginStage("generating machine code");
+  llvm::Expected<ProductBytes> object = code->object();
+  if (!object || product == "obj")
+    return object;
+  emission.beginStage("linking");
+  return linkProduct(*object, product == "so" ? LinkKind::SharedLibrary
+                                              : LinkKind::Executable);
+}
+
+} // namespace attune
