@@ -203,8 +203,9 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                      "if there is a gpu, else cpu"),
       llvm::cl::init("")};
   Option<std::string> cpu{*this, "cpu",
-                          llvm::cl::desc("CPU to choose tile sizes for"),
-                          llvm::cl::init("x86-64-v3")};
+                          llvm::cl::desc("CPU to choose tile sizes for; by "
+                                         "default x86-64-v3 where it is one"),
+                          llvm::cl::init("")};
   Option<std::string> gpu{
       *this, "gpu", llvm::cl::desc("GPU to make kernels for, such as sm_80"),
       llvm::cl::init("")};
@@ -231,7 +232,10 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       chip = gpus.front();
     if (!chip.empty() && !llvm::is_contained(gpus, chip))
       refuse("unknown gpu " + chip);
-    auto described = options.backend->describe(cpu, chip);
+    auto described =
+        options.backend->describe(cpu.empty() ? "x86-64-v3" : cpu, chip);
+    if (!described && cpu.empty())
+      described = options.backend->describe("native", chip);
     if (!described)
       refuse("unknown cpu " + llvm::Twine(cpu));
     options.target = *described;
