@@ -220,21 +220,22 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     auto refuse = [](const llvm::Twine &problem) {
       llvm::report_fatal_error(problem, false);
     };
-    std::string name = target;
-    if (name.empty())
-      name = gpu.empty() ? "cpu" : "cuda";
-    options.backend = findBackend(name);
+    std::string backend = target;
+    if (backend.empty())
+      backend = gpu.empty() ? "cpu" : "cuda";
+    options.backend = findBackend(backend);
     if (!options.backend)
-      refuse("unknown target " + name);
+      refuse("unknown target " + backend);
     std::vector<std::string> gpus = options.backend->listGpus();
     std::string chip = gpu;
     if (chip.empty() && !gpus.empty())
       chip = gpus.front();
     if (!chip.empty() && !llvm::is_contained(gpus, chip))
       refuse("unknown gpu " + chip);
+    std::string name = cpu;
     auto described =
-        options.backend->describe(cpu.empty() ? "x86-64-v3" : cpu, chip);
-    if (!described && cpu.empty())
+        options.backend->describe(name.empty() ? "x86-64-v3" : name, chip);
+    if (!described && name.empty())
       described = options.backend->describe("native", chip);
     if (!described)
       refuse("unknown cpu " + llvm::Twine(cpu));
