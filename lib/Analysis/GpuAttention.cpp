@@ -7,22 +7,44 @@
 
 #include "attune/Analysis/GpuAttention.h"
 
+#include <algorithm>
+
 namespace attune {
+
+/// Keys are added up by eight, or sixteen of 16 bits.
+static int64_t fewestKeys(int64_t elementBytes) {
+  return elementBytes == 4 ? 8 : 16;
+}
 
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
                                   int64_t valueWidth, bool fewRows) {
   // What a block may declare; of few rows there are many small blocks.
   int64_t limit = (fewRows ? 16 : 48) * 1024;
-  AttentionTile tile = {elementBytes,    width, valueWidth,
-                        fewRows ? 1 : 4, 64,    true};
-  int64_t least = elementBytes == 4 ? 8 : 16;
-  while (tile.keys > least && tile.sharedBytes() > limit)
+  AttentionTile tile = {
+      elementBytes,    width, std::min(valueWidth, kWidestValues),
+      fewRows ? 1 : 4, 64,    true};
+  while (tile.keys > fewestKeys(elementBytes) && tile.sharedBytes() > limit)
     tile.keys /= 2;
   // Registers of a lane: 16 rows of queries, 16 of what they weigh.
-  constexpr int64_t most = 160;
-  int64_t query = width * elementBytes / 8, sums = valueWidth / 2;
+  constexpr int64_t most = 112;
+  int64_t query = width * elementBytes / 8, sums = tile.valueWidth / 2;
   tile.holdsQuery = query + sums <= most;
   return tile;
+}
+
+std::optional<AttentionTile>
+chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
+                   int64_t group, int64_t queries, int64_t keys) {
+  AttentionTile tile =
+      chooseAttentionTile(elementBytes, width, valueWidth, /*fewRows=*/false);
+  while (tile.keys > fewestKeys(elementBytes) && keys % tile.keys != 0)
+    tile.keys /= 2;
+  if (keys % tile.keys != 0)
+    return std::nullopt;
+  for (; tile.warps > 0; tile.warps /= 2)
+    if (tile.rows() % group == 0 && queries % (tile.rows() / group) == 0)
+      return tile;
+  return std::nullopt;
 }
 
 } // namespace attune

@@ -134,8 +134,8 @@ struct DestinationPassing final
         from = &loop.getInitArgsMutable()[number];
       else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
         from = &insert.getDestMutable();
-      else if (auto generic = dyn_cast<linalg::LinalgOp>(op))
-        from = generic.getDpsInitOperand(number);
+      else if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
+        from = destination.getDpsInitOperand(number);
       else if (auto call = dyn_cast<func::CallOp>(op))
         from = updatedOperand(call, number);
       if (!from)

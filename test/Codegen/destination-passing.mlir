@@ -123,3 +123,18 @@ func.func @shared(%v: tensor<1xf32>) -> (tensor<8xf32>, tensor<8xf32>) attribute
   %b = tensor.insert_slice %v into %zeros[2] [1] [1] : tensor<1xf32> into tensor<8xf32>
   return %a, %b : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// So does what a block of threads computes.
+// CHECK-LABEL: func.func @into(
+// CHECK-SAME:    %[[OUT:[a-z0-9]+]]: tensor<?x16xf32> {attune.kind = "output"
+// CHECK-NOT:     linalg.copy
+// CHECK:         %[[Y:.+]] = attune.linear_into %{{.+}}, %{{.+}} into %[[OUT]]
+// CHECK:         return %[[Y]]
+func.func @into(%x: tensor<?x64xf32> {attune.kind = "input"}, %w: tensor<2x64x8xbf16> {attune.kind = "input"}, %n: index)
+    -> (tensor<?x16xf32> {attune.kind = "output", attune.name = "y"}) attributes {attune.entry} {
+  %init = tensor.empty(%n) : tensor<?x16xf32>
+  %y = attune.linear_into %x, %w into %init : tensor<?x64xf32>, tensor<2x64x8xbf16>, tensor<?x16xf32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}

@@ -15,6 +15,8 @@
 
 #include "attune/Analysis/GpuTiles.h"
 
+#include <optional>
+
 namespace attune {
 
 /// Rows of one warp: those of a fragment.
@@ -24,8 +26,9 @@ constexpr int64_t kWarpRows = 16;
 /// at a time. Keys and values lie in shared memory as columns of SwizzledRows,
 /// 64 bytes wide, one such column behind the other.
 struct AttentionTile {
-  int64_t elementBytes;      ///< of queries, keys and values
-  int64_t width, valueWidth; ///< of a head
+  int64_t elementBytes; ///< of queries, keys and values
+  int64_t width;        ///< of a head's queries and keys
+  int64_t valueWidth;   ///< of its values, or what one block takes of it
   int64_t warps;
   int64_t keys;    ///< of one step
   bool holdsQuery; ///< in registers; else read anew in every step
@@ -50,12 +53,22 @@ struct AttentionTile {
   }
 };
 
-/// The widest heads that registers and shared memory have room for.
-constexpr int64_t kWidestHead = 256;
+/// The widest queries and keys that shared memory has room for.
+constexpr int64_t kWidestHead = 640;
+
+/// So many channels of the values does one block take at most.
+constexpr int64_t kWidestValues = 128;
 
 /// A block of four warps for many rows, of one for few.
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
                                   int64_t valueWidth, bool fewRows);
+
+/// The same for a mask of blocks of so many queries and keys, each of which is
+/// some whole tiles of the `group` heads that share keys; none if no tile is
+/// small enough.
+std::optional<AttentionTile>
+chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
+                   int64_t group, int64_t queries, int64_t keys);
 
 /// So many parts are the keys of a few queries split into, at least; each has
 /// so many keys if there are enough of them.

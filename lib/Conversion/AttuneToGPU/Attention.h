@@ -46,6 +46,11 @@ struct FinishedRow {
 FinishedRow finishRow(BlockBuilder &b, AttentionIntoOp op, mlir::Value maximum,
                       mlir::Value sum, mlir::Value head);
 
+/// The kernel on tensor cores; with `parts` it leaves states there.
+void emitAttention(KernelBuilder &k, AttentionIntoOp op,
+                   const AttentionSizes &sizes, const AttentionTile &tile,
+                   const AttentionParts *parts);
+
 /// The kernel that merges parts in order and finishes.
 void emitMerge(KernelBuilder &k, AttentionIntoOp op,
                const AttentionSizes &sizes, const AttentionParts &parts);
@@ -93,8 +98,9 @@ mlir::Value maximum(BlockBuilder &b, mlir::Value lhs, mlir::Value rhs);
 mlir::Value orZero(BlockBuilder &b, mlir::Value x);
 
 /// Launches what an op takes: one kernel, or where it may split the keys the
-/// host's choice between that and two for few queries.
-void lowerAttention(AttentionIntoOp op, int64_t multiprocessors);
+/// host's choice between that and two for few queries. Fails with an error if
+/// the kernel does not know it.
+mlir::LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors);
 
 } // namespace attune
 

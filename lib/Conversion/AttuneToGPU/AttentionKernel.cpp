@@ -19,6 +19,9 @@
 // one product, if the result has the same 16 bits; for others the weights are
 // cut into parts of 16 bits.
 //
+// Heads wider than 128 take several blocks, each for some channels of the
+// values.
+//
 // Of few queries the keys are split: a block of one warp leaves the state of
 // its part in memory.
 
@@ -31,21 +34,6 @@
 using namespace mlir;
 
 namespace attune {
-
-AttentionSizes::AttentionSizes(BlockBuilder &b, AttentionIntoOp op) {
-  auto sizeOf = [](Value heads, int64_t dim) {
-    return cast<MemRefType>(heads.getType()).getDimSize(dim);
-  };
-  heads = sizeOf(op.getQuery(), 1);
-  kvHeads = sizeOf(op.getKey(), 1);
-  group = heads / kvHeads;
-  width = sizeOf(op.getQuery(), 3);
-  valueWidth = sizeOf(op.getValue(), 3);
-  batches = b.sizeOf(op.getQuery(), 0);
-  queries = b.sizeOf(op.getQuery(), 2);
-  keys = b.sizeOf(op.getKey(), 2);
-  rows = b.mul(queries, group);
-}
 
 namespace {
 
@@ -67,6 +55,7 @@ public:
     OpBuilder::InsertionGuard guard(b.b);
     Value tiles = b.ceilDiv(sizes.rows, tile.rows());
     Value blocks = b.mul(b.mul(sizes.batches, b.index(sizes.kvHeads)), tiles);
+    blocks = b.mul(blocks, b.index(valueBlocks()));
     if (parts)
       blocks = b.mul(blocks, parts->count);
     BlockLaunch launch(b, blocks, tile.threads());
@@ -125,6 +114,10 @@ private:
   int64_t steps() const { return (tile.width + 15) / 16; }
   int64_t valueTiles() const { return (tile.valueWidth + 7) / 8; }
   int64_t keyTiles() const { return tile.keys / 8; }
+  /// Blocks that have the same scores for other channels of the values.
+  int64_t valueBlocks() const {
+    return (sizes.valueWidth + tile.valueWidth - 1) / tile.valueWidth;
+  }
 
   static Value zeroSum(BlockBuilder &b) {
     auto sum = VectorType::get({2, 2}, b.b.getF32Type());
@@ -145,6 +138,9 @@ private:
       part = b.rem(number, parts->count);
       number = b.div(number, parts->count);
     }
+    Value valueBlock = b.rem(number, valueBlocks());
+    firstChannel = b.mul(valueBlock, tile.valueWidth);
+    number = b.div(number, valueBlocks());
     Value at = b.rem(number, tiles), heads = b.div(number, tiles);
     // Late queries see more keys: they begin, so that none is left at the end.
     if (causal())
@@ -236,12 +232,14 @@ private:
     Value to = end;
     if (op.getBlocks())
       to = b.select(hasBlock(b, first), end, first);
-    copyRows(b, op.getKey(), tile.width, sharedKeys, stage, first, to);
-    copyRows(b, op.getValue(), tile.valueWidth, sharedValues, stage, first, to);
+    copyRows(b, op.getKey(), tile.width, b.index(0), sharedKeys, stage, first,
+             to);
+    copyRows(b, op.getValue(), tile.valueWidth, firstChannel, sharedValues,
+             stage, first, to);
   }
 
-  void copyRows(BlockBuilder &b, Value from, int64_t width, Value shared,
-                Value stage, Value first, Value to) {
+  void copyRows(BlockBuilder &b, Value from, int64_t width, Value channel,
+                Value shared, Value stage, Value first, Value to) {
     SwizzledRows swizzle = tile.swizzle();
     int64_t chunk = swizzle.elementsOfChunk(), each = swizzle.elementsOfRow();
     int64_t chunks = each / chunk,
@@ -256,7 +254,7 @@ private:
     Value start = b.add(b.mul(stage, tile.stageOf(width)),
                         b.add(b.mul(firstColumn, tile.keys * each),
                               placeOf(b, swizzle, row, at)));
-    Value channel = b.add(b.mul(firstColumn, each), b.mul(at, chunk));
+    channel = b.add(channel, b.add(b.mul(firstColumn, each), b.mul(at, chunk)));
     row = b.add(first, row);
     Value last = b.sub(sizes.keys, b.index(1));
     for (int64_t i = 0; i < total; i += tile.threads()) {
@@ -268,10 +266,8 @@ private:
         key = b.min(key, last);
         for (int64_t more = 0; more < chunk; more += unit) {
           Value here = b.add(channel, b.index(moreColumns * each + more));
-          Value count =
-              b.select(there, validOf(b, here, unit, width), b.index(0));
-          copyAsync(b, shared, b.add(start, b.index(further + more)), from,
-                    {batch, kvHead, key, here}, unit, count);
+          copyUnit(b, from, {batch, kvHead, key, here}, unit, there, shared,
+                   b.add(start, b.index(further + more)));
         }
       };
       if (i + tile.threads() <= total)
@@ -279,6 +275,30 @@ private:
       else
         b.when(b.less(thread, b.index(total - i)), copyChunk);
     }
+  }
+
+  /// `unit` channels of a key, if it is there: zeros where the row has ended.
+  void copyUnit(BlockBuilder &b, Value from, ArrayRef<Value> at, int64_t unit,
+                Value there, Value shared, Value place) {
+    Value channel = at.back();
+    int64_t width = cast<MemRefType>(from.getType()).getDimSize(3);
+    if (unit * tile.elementBytes >= 4) {
+      bool whole = width % (from == op.getKey() || valueBlocks() == 1
+                                ? tile.swizzle().elementsOfRow()
+                                : tile.valueWidth) ==
+                   0;
+      Value count = whole ? b.index(unit) : validOf(b, channel, unit, width);
+      return copyAsync(b, shared, place, from, at, unit,
+                       b.select(there, count, b.index(0)));
+    }
+    // Two bytes are too few for an asynchronous copy.
+    SmallVector<Value> inside(at);
+    inside.back() = b.min(channel, b.index(width - 1));
+    there = b.both(there, b.less(channel, b.index(width)));
+    Value read = memref::LoadOp::create(b.b, b.loc, from, inside);
+    Value zero = arith::ConstantOp::create(b.b, b.loc, b.b.getZeroAttr(type));
+    memref::StoreOp::create(b.b, b.loc, b.select(there, read, zero), shared,
+                            ValueRange{place});
   }
 
   /// An element of a stage: `row`, a multiple of eight, and `line` below it.
@@ -627,7 +647,8 @@ private:
       Value sum =
           amongLanes(b, states[valueTiles() + 2 + half],
                      [&](Value lhs, Value rhs) { return addUp(b, lhs, rhs); });
-      Value first = b.less(member, b.index(1));
+      // What is the same for all channels is written once.
+      Value first = b.less(b.add(member, firstChannel), b.index(1));
       b.when(row.there, [&](BlockBuilder &b) {
         if (parts) {
           Value number = b.add(b.mul(batch, sizes.heads), row.head);
@@ -656,7 +677,7 @@ private:
   void store(BlockBuilder &b, ValueRange states, int64_t half, Value to,
              ArrayRef<Value> row, Value factor) {
     int64_t bytes = bytesOf(to);
-    int64_t lanes = tile.valueWidth % 2 == 0 ? 2 : 1;
+    int64_t lanes = sizes.valueWidth % 2 == 0 ? 2 : 1;
     int64_t align =
         lanes == 1 ? bytes
                    : std::min(2 * bytes, std::max(alignmentOfRows(to), bytes));
@@ -670,16 +691,18 @@ private:
         }
         Value vector = vector::FromElementsOp::create(
             b.b, b.loc, b.vectorType(lanes), numbers);
-        Value channel = b.add(b.mul(member, 2), b.index(8 * n + i));
+        Value channel =
+            b.add(b.add(firstChannel, b.mul(member, 2)), b.index(8 * n + i));
         SmallVector<Value> place(row);
         place.push_back(channel);
         auto put = [&](BlockBuilder &b) {
           b.storeAt(vector, to, place, align);
         };
-        if (8 * (n + 1) <= tile.valueWidth)
+        int64_t end = (valueBlocks() - 1) * tile.valueWidth + 8 * (n + 1);
+        if (end <= sizes.valueWidth)
           put(b);
         else
-          b.when(b.less(channel, b.index(tile.valueWidth)), put);
+          b.when(b.less(channel, b.index(sizes.valueWidth)), put);
       }
   }
 
@@ -692,7 +715,7 @@ private:
   Type type;
   Value thread, lane, lineGroup, member;
   Value batch, kvHead, part, firstQuery;
-  Value allKeys, begin, end, earliestEnd, latestBegin;
+  Value firstChannel, allKeys, begin, end, earliestEnd, latestBegin;
   std::array<AttentionRow, 2> rows;
   std::array<Value, 2> columns;
   Value sharedKeys, sharedValues;
@@ -701,48 +724,10 @@ private:
 
 } // namespace
 
-void lowerAttention(AttentionIntoOp op, int64_t multiprocessors) {
-  OpBuilder builder(op);
-  BlockBuilder b(builder, op.getLoc());
-  AttentionSizes sizes(b, op);
-  auto tileFor = [&](bool fewRows) {
-    return chooseAttentionTile(bytesOf(op.getQuery()), sizes.width,
-                               sizes.valueWidth, fewRows);
-  };
-  auto whole = [&](BlockBuilder &b) {
-    AttentionBlock(op, sizes, b, tileFor(false), nullptr).emit();
-  };
-  if (!op.getSplitKeys()) {
-    whole(b);
-    op.erase();
-    return;
-  }
-  // Two blocks for each multiprocessor, as long as there are keys for them.
-  Value groups = b.max(b.mul(sizes.batches, sizes.kvHeads), b.index(1));
-  Value wanted = b.div(
-      b.add(b.sub(groups, b.index(1)), b.index(2 * multiprocessors)), groups);
-  Value most = b.max(b.ceilDiv(sizes.keys, kLeastKeysOfPart), b.index(1));
-  AttentionParts parts;
-  parts.count = b.min(b.min(wanted, most), b.index(kMostParts));
-  // As many rows as take this way.
-  int64_t few = std::max<int64_t>(1, kWarpRows / sizes.group);
-  Value states = b.mul(b.mul(sizes.batches, sizes.heads), parts.count);
-  states = b.mul(states, b.min(sizes.queries, b.index(few)));
-  auto memory = [&](int64_t columns) -> Value {
-    auto type =
-        MemRefType::get({ShapedType::kDynamic, columns}, b.b.getF32Type());
-    return memref::AllocOp::create(b.b, b.loc, type, ValueRange{states});
-  };
-  parts.sums = memory(sizes.valueWidth);
-  parts.states = memory(2);
-  chooseBelow(
-      b, sizes.queries, few + 1,
-      [&](BlockBuilder &b) {
-        AttentionBlock(op, sizes, b, tileFor(true), &parts).emit();
-        emitMerge(b, op, sizes, parts);
-      },
-      whole);
-  op.erase();
+void emitAttention(KernelBuilder &k, AttentionIntoOp op,
+                   const AttentionSizes &sizes, const AttentionTile &tile,
+                   const AttentionParts *parts) {
+  AttentionBlock(op, sizes, k, tile, parts).emit();
 }
 
 } // namespace attune

@@ -45,7 +45,8 @@ struct ConvertAttuneToGPU final
         op.emitOpError("is not bufferized");
         return signalPassFailure();
       }
-      lowerAttention(op, multiprocessors);
+      if (failed(lowerAttention(op, multiprocessors)))
+        return signalPassFailure();
     }
   }
 

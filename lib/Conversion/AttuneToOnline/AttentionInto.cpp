@@ -40,12 +40,18 @@ bool readsCache(AttentionOp op) {
 
 namespace {
 
-AttentionTile tileFor(AttentionOp op) {
+/// Not there if the blocks of a mask are too small.
+std::optional<AttentionTile> tileFor(AttentionOp op) {
   RankedTensorType query = typeOf(op.getQuery());
-  return chooseAttentionTile(query.getElementTypeBitWidth() / 8,
-                             query.getDimSize(3),
-                             typeOf(op.getValue()).getDimSize(3),
-                             /*fewRows=*/false);
+  int64_t bytes = query.getElementTypeBitWidth() / 8,
+          width = query.getDimSize(3),
+          valueWidth = typeOf(op.getValue()).getDimSize(3);
+  if (!op.getBlocks())
+    return chooseAttentionTile(bytes, width, valueWidth, /*fewRows=*/false);
+  ArrayRef<int64_t> blocks = *op.getBlockSizes();
+  int64_t group = query.getDimSize(1) / typeOf(op.getKey()).getDimSize(1);
+  return chooseTileOfBlocks(bytes, width, valueWidth, group, blocks[0],
+                            blocks[1]);
 }
 
 /// Why tensor cores cannot take it, or nothing.
@@ -58,20 +64,14 @@ StringRef refusal(AttentionOp op) {
   Type element = query.getElementType();
   if (key.getElementType() != element || value.getElementType() != element)
     return "queries, keys and values are of more than one type";
-  int64_t width = query.getDimSize(3), valueWidth = value.getDimSize(3);
-  if (width > kWidestHead || valueWidth > kWidestHead)
-    return "heads are wider than 256";
-  if (!element.isF32() && (width % 2 != 0 || valueWidth % 2 != 0))
-    return "rows of an odd number of 16 bits cannot be copied asynchronously";
+  if (query.getDimSize(3) > kWidestHead)
+    return "heads are wider than 640";
   if (!op.getBlocks())
     return "";
   int64_t group = query.getDimSize(1) / key.getDimSize(1);
   if (group != 1 && typeOf(op.getBlocks()).getDimSize(1) != 1)
     return "heads that share keys have blocks of their own";
-  AttentionTile tile = tileFor(op);
-  ArrayRef<int64_t> sizes = *op.getBlockSizes();
-  if (tile.rows() % group != 0 || sizes[0] % (tile.rows() / group) != 0 ||
-      sizes[1] % tile.keys != 0)
+  if (!tileFor(op))
     return "blocks of the mask are no multiples of tiles";
   return "";
 }
@@ -87,7 +87,7 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
           << "not on tensor cores, because " + why.str();
       return rewriter.notifyMatchFailure(op, why);
     }
-    AttentionTile tile = tileFor(op);
+    AttentionTile tile = *tileFor(op);
     remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
         << remark::add("blocks of {0} threads for {1} rows, {2} keys at a time",
                        tile.threads(), tile.rows(), tile.keys)

@@ -23,7 +23,7 @@ struct KernelLimits final : impl::KernelLimitsBase<KernelLimits> {
   void runOnOperation() override {
     Builder b(&getContext());
     for (auto func : getOperation().getOps<gpu::GPUFuncOp>()) {
-      if (!func.isKernel() || func.getNumWorkgroupAttributions() == 0)
+      if (!func.isKernel())
         continue;
       for (unsigned i = 0; i < func.getNumWorkgroupAttributions(); ++i)
         func.setWorkgroupAttributionAttr(

@@ -6,6 +6,11 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // CHECK: gpu.func @alone(%{{.+}}: f32) kernel attributes {nvvm.minctasm = 1 : i32}
+  gpu.func @alone(%x: f32) kernel {
+    gpu.return
+  }
+
   // CHECK: gpu.func @helper(%{{.+}}: f32) {
   gpu.func @helper(%x: f32) {
     gpu.return

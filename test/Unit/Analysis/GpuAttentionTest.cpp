@@ -36,7 +36,22 @@ TEST(AttentionTiles, GrowWithTheRoom) {
   EXPECT_EQ(chooseAttentionTile(4, 64, 64, false).keys, 32);
   EXPECT_EQ(chooseAttentionTile(2, 64, 64, true).keys, 32);
   EXPECT_TRUE(chooseAttentionTile(2, 128, 128, false).holdsQuery);
+  EXPECT_FALSE(chooseAttentionTile(4, 128, 128, false).holdsQuery);
   EXPECT_FALSE(chooseAttentionTile(2, 256, 256, false).holdsQuery);
+}
+
+TEST(AttentionTiles, LieInOneBlockOfAMask) {
+  auto tile = chooseTileOfBlocks(2, 64, 64, 2, 32, 64);
+  ASSERT_TRUE(tile);
+  EXPECT_EQ(tile->rows(), 64);
+  EXPECT_EQ(tile->keys, 64);
+  tile = chooseTileOfBlocks(4, 64, 64, 1, 48, 24);
+  ASSERT_TRUE(tile);
+  EXPECT_EQ(tile->rows(), 16);
+  EXPECT_EQ(tile->keys, 8);
+  EXPECT_FALSE(chooseTileOfBlocks(2, 64, 64, 1, 64, 24));
+  EXPECT_FALSE(chooseTileOfBlocks(2, 64, 64, 3, 64, 64));
+  EXPECT_FALSE(chooseTileOfBlocks(2, 64, 64, 1, 20, 64));
 }
 
 //===----------------------------------------------------------------------===//

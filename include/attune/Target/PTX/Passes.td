@@ -90,8 +90,8 @@ def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
   let description = [{
     Needs: kernels outlined.
     Gives: arrays in shared memory start at multiples of 16 bytes, which
-    asynchronous copies and matrices have. A kernel with such may take the registers of
-    a whole multiprocessor for one block (`.minnctapersm 1`): left alone, ptxas
+    asynchronous copies and matrices have. Every kernel may take the registers of a
+    whole multiprocessor for one block (`.minnctapersm 1`): left alone, ptxas
     makes room for more blocks and spills.
     Keeps: code.
   }];

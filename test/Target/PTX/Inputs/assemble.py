@@ -6,8 +6,7 @@
   assemble.py ATTUNE EXAMPLES ORACLE CHIP...
 
 Prints for every model and chip how many kernels there are and how much they
-spill; exits with 1 if one cannot be assembled or spills more than a few words
-(the attention of one thread for a group of heads does that).
+spill; exits with 1 if one cannot be assembled or spills.
 """
 import os
 import re
@@ -19,7 +18,6 @@ attune, examples, oracle = sys.argv[1:4]
 MODELS = [os.path.join(oracle, name) for name in
           ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
 MODELS += [os.path.join(examples, "bert", "model.json")]
-FEW = 64
 failed = False
 with tempfile.TemporaryDirectory() as work:
     for model in MODELS:
@@ -38,7 +36,7 @@ with tempfile.TemporaryDirectory() as work:
                          re.findall(r"(\d+) bytes spill", report))
             kernels = report.count("Compiling entry function")
             print(f"{name} {chip}: {kernels} kernels, {spills} bytes spilled")
-            if result.returncode or spills > FEW or not kernels:
+            if result.returncode or spills or not kernels:
                 print(report)
                 failed = True
 print("failed" if failed else "all assembled")
