@@ -83,7 +83,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     ConvertAttuneAttentionToOnlineOptions blocks;
     blocks.queryBlock = target.getQueryBlock();
     blocks.keyBlock = target.getKeyBlock();
-    blocks.cooperative = !target.gpu.empty();
+    blocks.cooperative = target.tilesInParallel();
     pm.addNestedPass<func::FuncOp>(
         createConvertAttuneAttentionToOnline(blocks));
     ConvertAttuneOnlineToVectorOptions online;
