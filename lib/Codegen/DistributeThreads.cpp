@@ -23,8 +23,21 @@ namespace attune {
 
 namespace {
 
-/// Loops of at least this many dimensions are dealt out in turn.
-constexpr unsigned kDealtRank = 3;
+/// Whether threads should claim the iterations of a loop one by one: where each
+/// is long, a loop in a loop, a claim costs nothing beside it. Iterations that
+/// fetch what their successor reads must stay with one thread.
+bool takesLong(Block &body) {
+  bool nested = false, fetches = false;
+  body.walk([&](Operation *op) {
+    fetches |= isa<memref::PrefetchOp>(op);
+    if (!isa<LoopLikeOpInterface>(op))
+      return;
+    for (Operation *up = op->getParentOp(); up != body.getParentOp();
+         up = up->getParentOp())
+      nested |= isa<LoopLikeOpInterface>(up);
+  });
+  return nested && !fetches;
+}
 
 struct DistributeThreads final
     : impl::DistributeThreadsBase<DistributeThreads> {
@@ -105,21 +118,11 @@ struct DistributeThreads final
       counts.push_back(loop->count(b, loc, i));
       total = arith::MulIOp::create(b, loc, total, counts.back());
     }
-    Value begin = thread, end = total, stride = numThreads;
-    if (rank < kDealtRank) {
-      auto share = [&](Value number) -> Value {
-        Value product = arith::MulIOp::create(b, loc, total, number);
-        return arith::DivUIOp::create(b, loc, product, numThreads);
-      };
-      begin = share(thread);
-      end = share(arith::AddIOp::create(b, loc, thread, one));
-      stride = one;
-    }
-    auto serial = scf::ForOp::create(b, loc, begin, end, stride);
-    OpBuilder inner = OpBuilder::atBlockBegin(serial.getBody());
+    Value rest;
+    OpBuilder inner = takesLong(*loop->body) ? claims(b, loc, total, rest)
+                                             : shares(b, loc, total, rest);
     IRMapping mapping;
     // The last dimension varies fastest.
-    Value rest = serial.getInductionVar();
     for (int64_t i = shared - 1; i >= 0; --i) {
       Value iv = rest;
       if (i > 0) {
@@ -144,6 +147,36 @@ struct DistributeThreads final
     func::CallOp::create(b, loc, barrier, ValueRange{});
     op->erase();
     return success();
+  }
+
+  /// A loop over the thread's share of [0, total), in which `number` counts.
+  OpBuilder shares(OpBuilder &b, Location loc, Value total, Value &number) {
+    Value one = arith::ConstantIndexOp::create(b, loc, 1);
+    auto share = [&](Value part) -> Value {
+      Value product = arith::MulIOp::create(b, loc, total, part);
+      return arith::DivUIOp::create(b, loc, product, numThreads);
+    };
+    Value begin = share(thread);
+    Value end = share(arith::AddIOp::create(b, loc, thread, one));
+    auto serial = scf::ForOp::create(b, loc, begin, end, one);
+    number = serial.getInductionVar();
+    return OpBuilder::atBlockBegin(serial.getBody());
+  }
+
+  /// A loop over those of [0, total) that no other thread was faster to claim.
+  OpBuilder claims(OpBuilder &b, Location loc, Value total, Value &number) {
+    auto loop = scf::WhileOp::create(
+        b, loc, b.getIndexType(), call(b, loc, "attune_rt_claim"),
+        [&](OpBuilder &b, Location loc, ValueRange claimed) {
+          Value open = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                             claimed[0], total);
+          scf::ConditionOp::create(b, loc, open, claimed);
+        },
+        [&](OpBuilder &b, Location loc, ValueRange) {
+          scf::YieldOp::create(b, loc, call(b, loc, "attune_rt_claim"));
+        });
+    number = loop.getAfterArguments()[0];
+    return OpBuilder::atBlockBegin(loop.getAfterBody());
   }
 
   Value thread, numThreads;

@@ -136,6 +136,8 @@ struct ThreadTeam::State {
   alignas(64) std::atomic<uint32_t> sleepers{0};
   alignas(64) std::atomic<uint32_t> arrived{0}; // at the barrier
   alignas(64) std::atomic<uint32_t> phase{0};   // of the barrier
+  // Iterations claimed since the last barrier.
+  alignas(64) std::atomic<int64_t> claimed{0};
 
   alignas(64) Task task = nullptr; // null: go home
   void *context = nullptr;
@@ -158,6 +160,7 @@ struct ThreadContext {
 thread_local ThreadContext current = {nullptr, 0, 0, nullptr};
 // Frames of a thread that belongs to no team (kernels called directly).
 thread_local Arena ownArena;
+thread_local int64_t ownClaimed = 0;
 } // namespace
 
 void ThreadTeam::State::execute(unsigned index) {
@@ -282,6 +285,7 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
   uint64_t limit = state->frameLimit;
   // Whoever left early may have left barriers half full.
   state->arrived.store(0);
+  state->claimed.store(0);
   pthread_mutex_unlock(&state->turn);
   if (!wanted)
     return true;
@@ -304,15 +308,28 @@ using namespace attune::runtime;
 
 void attune_rt_barrier(void) {
   ThreadTeam::State *team = current.team;
-  if (!team || team->size == 1)
+  if (!team) {
+    ownClaimed = 0;
     return;
+  }
+  if (team->size == 1) {
+    team->claimed.store(0, std::memory_order_relaxed);
+    return;
+  }
   uint32_t phase = team->phase.load(std::memory_order_relaxed);
   if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team->size) {
     team->arrived.store(0, std::memory_order_relaxed);
+    team->claimed.store(0, std::memory_order_relaxed);
     team->phase.store(phase + 1, std::memory_order_release);
     return;
   }
   spinWhile(team->phase, phase, team->spin);
+}
+
+int64_t attune_rt_claim(void) {
+  return current.team
+             ? current.team->claimed.fetch_add(1, std::memory_order_relaxed)
+             : ownClaimed++;
 }
 
 int64_t attune_rt_thread(void) { return current.index; }

@@ -218,10 +218,16 @@ static bool runCall(Step &step) {
   auto func = dyn_cast_or_null<FunctionOpInterface>(callee);
   if (func && !func.isExternal())
     return step.machine.call(func, step.in, step.out);
-  // One thread is a team: the functions that a team meets in do nothing.
+  // One thread is a team: it waits for nobody and claims all iterations.
   llvm::StringRef name = call.getCallee();
-  if (name == "attune_rt_barrier")
+  if (name == "attune_rt_barrier") {
+    step.machine.claimed = 0;
     return true;
+  }
+  if (name == "attune_rt_claim") {
+    step.give(whole(step.machine.claimed++));
+    return true;
+  }
   if (name == "attune_rt_thread" || name == "attune_rt_num_threads") {
     step.give(whole(name == "attune_rt_thread" ? 0 : 1));
     return true;

@@ -138,8 +138,14 @@ static bool runCall(Step &step) {
       machine.getModule().lookupSymbol(name));
   if (func && !func.isExternal())
     return machine.call(func, step.in, step.out);
-  if (name == "attune_rt_barrier")
+  if (name == "attune_rt_barrier") {
+    machine.claimed = 0;
     return true;
+  }
+  if (name == "attune_rt_claim") {
+    step.give(whole(machine.claimed++));
+    return true;
+  }
   if (name == "attune_rt_thread" || name == "attune_rt_num_threads") {
     step.give(whole(name == "attune_rt_thread" ? 0 : 1));
     return true;

@@ -116,6 +116,8 @@ public:
   llvm::StringMap<Datum> globals;
   /// Frames of attune_rt_frame_push.
   std::vector<llvm::IntrusiveRefCntPtr<Memory>> frames;
+  /// Iterations claimed since the last barrier.
+  int64_t claimed = 0;
   /// The address of a block of memory as a number; the block lives on.
   Datum expose(Memory *memory);
   /// The exposed block that has these bytes, or null.

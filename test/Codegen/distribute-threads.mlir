@@ -27,25 +27,57 @@ func.func @one_dimension(%x: memref<?xf32>, %n: index, %v: f32) {
 
 // -----
 
-// Dealt out in turn: thread p does p, p + P, p + 2 P... of all b h n steps.
-// CHECK-LABEL: func.func @three_dimensions(
-// CHECK-SAME:    %{{[^:]+}}: memref<?x?x?xf32>, %[[B:[^:]+]]: index, %[[H:[^:]+]]: index, %[[N:[^:]+]]: index, %{{[^:]+}}: f32)
-// CHECK:         %[[T0:.+]] = call @attune_rt_thread()
-// CHECK:         %[[T:.+]] = arith.index_cast %[[T0]]
-// CHECK:         %[[P0:.+]] = call @attune_rt_num_threads()
-// CHECK:         %[[P:.+]] = arith.index_cast %[[P0]]
+// Iterations that hold a loop in a loop are claimed one by one.
+// CHECK-DAG:   func.func private @attune_rt_claim() -> i64
+// CHECK-LABEL: func.func @long_iterations(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<?x?x?xf32>, %[[B:[^:]+]]: index, %[[H:[^:]+]]: index, %[[N:[^:]+]]: index, %{{[^:]+}}: f32)
 // CHECK:         %[[BH:.+]] = arith.muli %{{.+}}, %[[H]] : index
 // CHECK:         %[[ALL:.+]] = arith.muli %[[BH]], %[[N]] : index
-// CHECK:         scf.for %[[I:.+]] = %[[T]] to %[[ALL]] step %[[P]]
+// CHECK:         %[[C0:.+]] = call @attune_rt_claim()
+// CHECK:         %[[C1:.+]] = arith.index_cast %[[C0]] : i64 to index
+// CHECK:         scf.while (%[[C:.+]] = %[[C1]]) : (index) -> index {
+// CHECK-NEXT:      %[[OPEN:.+]] = arith.cmpi ult, %[[C]], %[[ALL]] : index
+// CHECK-NEXT:      scf.condition(%[[OPEN]]) %[[C]]
+// CHECK:         ^bb0(%[[I:.+]]: index):
 // CHECK-DAG:       %[[LAST:.+]] = arith.remui %[[I]], %[[N]] : index
 // CHECK-DAG:       %[[REST:.+]] = arith.divui %[[I]], %[[N]] : index
 // CHECK-DAG:       %[[MIDDLE:.+]] = arith.remui %[[REST]], %[[H]] : index
 // CHECK-DAG:       %[[FIRST:.+]] = arith.divui %[[REST]], %[[H]] : index
-// CHECK:           memref.store %{{.+}}, %{{.+}}[%[[FIRST]], %[[MIDDLE]], %[[LAST]]]
+// CHECK:           memref.store %{{.+}}, %[[X]][%[[FIRST]], %[[MIDDLE]], %[[LAST]]]
+// CHECK:           %[[D0:.+]] = func.call @attune_rt_claim()
+// CHECK:           %[[D1:.+]] = arith.index_cast %[[D0]] : i64 to index
+// CHECK:           scf.yield %[[D1]]
 // CHECK:         call @attune_rt_barrier()
-func.func @three_dimensions(%x: memref<?x?x?xf32>, %b: index, %h: index, %n: index, %v: f32) {
+func.func @long_iterations(%x: memref<?x?x?xf32>, %b: index, %h: index, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
   scf.forall (%i, %j, %k) in (%b, %h, %n) {
-    memref.store %v, %x[%i, %j, %k] : memref<?x?x?xf32>
+    scf.for %l = %c0 to %n step %c1 {
+      scf.for %m = %c0 to %n step %c1 {
+        memref.store %v, %x[%i, %j, %k] : memref<?x?x?xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// What the next iteration reads is fetched by this one: both are one thread's.
+// CHECK-NOT:   attune_rt_claim
+// CHECK-LABEL: func.func @fetching(
+// CHECK-NOT:     scf.while
+// CHECK:         memref.prefetch
+func.func @fetching(%x: memref<?xf32>, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.forall (%i) in (%n) {
+    scf.for %l = %c0 to %n step %c1 {
+      scf.for %m = %c0 to %n step %c1 {
+        memref.prefetch %x[%m], read, locality<2>, data : memref<?xf32>
+        memref.store %v, %x[%i] : memref<?xf32>
+      }
+    }
   }
   return
 }

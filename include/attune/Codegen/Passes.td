@@ -144,10 +144,12 @@ def DistributeThreads : Pass<"attune-distribute-threads",
   let description = [{
     Needs: bufferized code; no op that writes outside scf.forall and scf.parallel
     gives a value that code behind the next parallel loop uses.
-    Gives: plain loops over the thread's share, each followed by a barrier. One-
-    and two-dimensional loops are cut in contiguous ranges; loops of three and
-    more dimensions are dealt out in turn, because their iterations (attention
-    over query blocks) differ in work. Writes outside parallel loops, as folding
+    Gives: plain loops over the thread's share, each followed by a barrier.
+    Short iterations are cut in contiguous ranges. Threads claim long ones, those
+    with a loop in a loop, one after the other: iterations differ in work
+    (attention over query blocks), cores in speed, and other programs take turns
+    on them. Iterations that fetch ahead what the next one reads stay contiguous.
+    Writes outside parallel loops, as folding
     a loop of one iteration leaves them, are the first thread's, and a barrier
     follows them, too.
     Keeps: the work of each iteration, hence every bit of the result.

@@ -26,7 +26,8 @@ extern "C" {
  *   { void *allocated, *aligned; int64_t offset, sizes[rank], strides[rank]; }
  * for a tensor, or to an int64_t for a number. Outputs are tensors the caller
  * allocates. Called by every thread of the team with the same arguments; the
- * kernels divide the work by attune_rt_thread() of attune_rt_num_threads(). */
+ * kernels divide the work by attune_rt_thread() of attune_rt_num_threads(), or
+ * claim pieces of it. */
 typedef void (*attune_entry_fn)(void **args);
 
 /* Kernels for a GPU. `ptx` ends with a zero; `cubin`, if there is one, is the
@@ -54,6 +55,9 @@ typedef struct attune_model_descriptor {
 
 /* All threads of the team wait until every one has arrived. */
 void attune_rt_barrier(void);
+/* 0, 1, 2... since the last barrier, each to one thread of the team only: the
+ * next iteration of a parallel loop that nobody runs yet. */
+int64_t attune_rt_claim(void);
 int64_t attune_rt_thread(void);
 int64_t attune_rt_num_threads(void);
 /* A frame of `bytes` in the model's shared arena, 64-byte aligned, the same

@@ -95,15 +95,15 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                  Value dest) const {
     int64_t group = product.panelsPerStep(lowering);
     return k.forallTiles(
-        {k.b.getIndexAttr((product.panels() + group - 1) / group)}, dest,
+        {k.b.getIndexAttr(product.numTapered(group))}, dest,
         [&](KernelBuilder &k, ValueRange ivs) {
-          PanelProduct::Step step = product.step(k, ivs[0], group);
+          PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
           return KernelBuilder::Tile{
               {k.index(0), step.firstColumn},
               {getAsOpFoldResult(numRows), step.columns}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-          PanelProduct::Step step = product.step(k, ivs[0], group);
+          PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
           return product.allRows(k, lowering.rows, numRows, step.firstPanel,
                                  step.count, k.index(0), tile);
         });

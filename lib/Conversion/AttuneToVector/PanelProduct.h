@@ -65,6 +65,12 @@ struct PanelProduct {
   };
   Step step(KernelBuilder &k, mlir::Value step, int64_t group) const;
 
+  /// Steps that threads claim in order: groups of panels first, then smaller
+  /// ones and the last one by one, so that all threads end at about the same
+  /// time however many they are and however fast each one is.
+  int64_t numTapered(int64_t group) const;
+  Step taperedStep(KernelBuilder &k, mlir::Value step, int64_t group) const;
+
 private:
   mlir::Value onePanel(KernelBuilder &k, int64_t rows, mlir::Value row,
                        mlir::Value numRows, mlir::Value firstPanel,

@@ -42,6 +42,7 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   };
   add("attune_rt_barrier", &attune_rt_barrier);
+  add("attune_rt_claim", &attune_rt_claim);
   add("attune_rt_thread", &attune_rt_thread);
   add("attune_rt_num_threads", &attune_rt_num_threads);
   add("attune_rt_frame_push", &attune_rt_frame_push);

@@ -71,6 +71,29 @@ TEST_P(Team, BarriersKeepRoundsApart) {
   EXPECT_EQ(shared.wrong.load(), 0);
 }
 
+/// Between two barriers every number goes to one thread.
+TEST_P(Team, ClaimsAreEachOneThreads) {
+  auto team = makeTeam(GetParam());
+  constexpr int numbers = 100, rounds = 300;
+  std::vector<std::atomic<int>> claimed(numbers);
+  Error error;
+  // Twice: a new task counts from 0, too.
+  for (int task = 0; task < 2; ++task)
+    ASSERT_TRUE(team->run(
+        [](void *context) {
+          auto &claimed =
+              *static_cast<std::vector<std::atomic<int>> *>(context);
+          for (int round = 0; round < rounds; ++round) {
+            for (int64_t i; (i = attune_rt_claim()) < numbers;)
+              ++claimed[static_cast<size_t>(i)];
+            attune_rt_barrier();
+          }
+        },
+        &claimed, error));
+  for (std::atomic<int> &count : claimed)
+    EXPECT_EQ(count.load(), 2 * rounds);
+}
+
 TEST_P(Team, FramesAgreeAndNest) {
   auto team = makeTeam(GetParam());
   struct Shared {
@@ -173,7 +196,10 @@ TEST(ThreadTeam, DefaultIsEveryCore) {
 TEST(ThreadTeam, KernelsRunWithoutATeam) {
   EXPECT_EQ(attune_rt_thread(), 0);
   EXPECT_EQ(attune_rt_num_threads(), 1);
+  EXPECT_EQ(attune_rt_claim(), 0);
+  EXPECT_EQ(attune_rt_claim(), 1);
   attune_rt_barrier();
+  EXPECT_EQ(attune_rt_claim(), 0);
   void *frame = attune_rt_frame_push(1000);
   std::memset(frame, 1, 1000);
   attune_rt_frame_pop(1000);
