@@ -32,7 +32,12 @@ int64_t TargetDescription::getQueryBlock() const {
 int64_t TargetDescription::getKeyBlock() const {
   if (!gpu.empty())
     return getTileColumns();
-  return std::max<int64_t>(getTileColumns(), 64);
+  // The more keys, the less often sums are rescaled: packed keys and values of
+  // 128 channels may take a quarter of the second-level cache, the scores of a
+  // tile of rows a quarter of the first.
+  int64_t keys = std::min(level2Bytes / 4 / (2 * 128 * 4),
+                          level1Bytes / 4 / (getTileRows() * 4));
+  return std::max<int64_t>(keys / getTileColumns() * getTileColumns(), 64);
 }
 
 static std::unique_ptr<llvm::MCSubtargetInfo>

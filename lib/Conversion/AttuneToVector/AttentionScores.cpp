@@ -65,22 +65,35 @@ StepKernel::Range StepKernel::visible(KernelBuilder &k, ArrayRef<Row> at) {
     range.last = range.earliestEnd = keys;
     return range;
   }
-  Value earliestBegin, latestEnd;
-  for (const Row &row : at) {
+  bool causal = op.getCausal() != CausalAlign::None;
+  auto seenBy = [&](const Row &row) -> std::pair<Value, Value> {
     Value past =
         k.add(keyPosition(k, row, op.getCausal() == CausalAlign::TopLeft),
               k.index(1));
-    Value begin = op.getWindow() ? k.sub(past, k.index(*op.getWindow())) : zero;
-    bool causal = op.getCausal() != CausalAlign::None;
-    Value end = causal ? k.min(past, keys) : keys;
+    return {op.getWindow() ? k.sub(past, k.index(*op.getWindow())) : zero,
+            causal ? k.min(past, keys) : keys};
+  };
+  for (const Row &row : at) {
+    auto [begin, end] = seenBy(row);
     range.begin.push_back(begin);
     range.end.push_back(end);
-    bool first = range.end.size() == 1;
-    earliestBegin = first ? begin : k.min(earliestBegin, begin);
-    latestEnd = first ? end : maxIndex(k, latestEnd, end);
-    range.latestBegin = first ? begin : maxIndex(k, range.latestBegin, begin);
-    range.earliestEnd = first ? end : k.min(range.earliestEnd, end);
   }
+  // Later queries begin and end later: the first and the last one of the block
+  // tell the bounds. A block that goes on with the next head has any query.
+  Row first = at.front(), last = at.back();
+  if (group > 1) {
+    Value oneHead = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
+                                          first.head, last.head);
+    Value queries = k.dim(op.getQuery(), 2);
+    first.query =
+        arith::SelectOp::create(k.b, k.loc, oneHead, first.query, zero);
+    last.query = arith::SelectOp::create(k.b, k.loc, oneHead, last.query,
+                                         k.sub(queries, k.index(1)));
+  }
+  auto [earliestBegin, earliestEnd] = seenBy(first);
+  auto [latestBegin, latestEnd] = seenBy(last);
+  range.latestBegin = latestBegin;
+  range.earliestEnd = earliestEnd;
   range.first = maxIndex(k, earliestBegin, zero);
   range.last = maxIndex(k, latestEnd, zero);
   return range;
