@@ -52,8 +52,9 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "Compiles a model in memory and times a whole pass and, for causal "
        "language models, a\ncached step. What the machine can do at most is "
        "measured before and after; of_peak is the\nshare of the f32 "
-       "multiply-add peak or, for decode, of the memory's read speed.\nWithout "
-       "--weights they are random."},
+       "multiply-add peak or, for decode, of what memory gives right "
+       "before\nand "
+       "after a step. Without --weights they are random."},
   };
   return verbs;
 }

@@ -149,7 +149,8 @@ def summarise(chosen, measured, peak, bandwidth):
         if decode:
             gbs, gflops = middle(decode, "gbs"), middle(decode, "gflops")
             yield {"group": "decode", "name": name + " decode", "gflops": gflops,
-                   "intensity": gflops / gbs, "of_roof": gbs / bandwidth,
+                   "intensity": gflops / gbs,
+                   "of_roof": middle(decode, "of_peak"),
                    "rivals": {}}
 
 

@@ -177,12 +177,12 @@ struct MachineProbe::Impl {
     return best;
   }
 
-  double readAll() {
+  double readAll(int rounds) {
     // Whole pages for each thread.
     int64_t share = int64_t(kMemory / threads) & ~int64_t(4095);
     std::vector<int64_t> kept(threads);
     double best = 0;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       double seconds = timeAll([&](unsigned thread) {
         kept[thread] = read(memory.get() + thread * share, share);
       });
@@ -281,9 +281,11 @@ MachinePeak MachineProbe::measure() {
     peak.bf16Gflops = impl->compute(impl->bf16);
   if (impl->int8.loop)
     peak.int8Gops = impl->compute(impl->int8);
-  peak.readGBs = impl->readAll();
+  peak.readGBs = impl->readAll(3);
   return peak;
 }
+
+double MachineProbe::measureReads() { return impl->readAll(1); }
 
 void MachinePeak::raise(const MachinePeak &other) {
   auto raiseOptional = [](std::optional<double> &mine,
