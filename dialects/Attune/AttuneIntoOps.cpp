@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneGroupOps.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -20,6 +20,10 @@ void AttuneDialect::registerIntoOps() {
   addOperations<
 #define GET_OP_LIST
 #include "Attune/AttuneIntoOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneGroupOps.cpp.inc"
       >();
 }
 

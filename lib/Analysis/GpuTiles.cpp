@@ -25,6 +25,8 @@ int64_t countMultiprocessors(const std::string &chip) {
   return 108;
 }
 
+bool hasWarpgroups(const std::string &chip) { return chip == "sm_90a"; }
+
 int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
                     int64_t multiprocessors) {
   // A row or column of a tile is as much to move as so many products of it.
@@ -35,16 +37,43 @@ int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
          (tile.rows * tile.columns + traffic * (tile.rows + tile.columns));
 }
 
-int64_t rowsForLargeTiles(int64_t columns, int64_t multiprocessors) {
+/// With so many rows that the waves are many it is the larger one.
+static int64_t rowsFor(const ProductTile &larger, const ProductTile &smaller,
+                       int64_t columns, int64_t multiprocessors) {
   auto better = [&](int64_t rows) {
-    return costOfTiles(kLargeTile, rows, columns, multiprocessors) <=
-           costOfTiles(kSmallTile, rows, columns, multiprocessors);
+    return costOfTiles(larger, rows, columns, multiprocessors) <=
+           costOfTiles(smaller, rows, columns, multiprocessors);
   };
-  // With so many rows that the waves are many it is the large one.
-  int64_t first = 16 * kLargeTile.rows * multiprocessors;
-  while (first > kLargeTile.rows && better(first - kSmallTile.rows))
-    first -= kSmallTile.rows;
+  int64_t first = 16 * larger.rows * multiprocessors;
+  while (first > larger.rows && better(first - smaller.rows))
+    first -= smaller.rows;
   return first;
+}
+
+int64_t rowsForLargeTiles(int64_t columns, int64_t multiprocessors) {
+  return rowsFor(kLargeTile, kSmallTile, columns, multiprocessors);
+}
+
+int64_t rowsForWideTiles(int64_t columns, int64_t multiprocessors) {
+  auto shape = [](const WarpgroupTile &tile) {
+    return ProductTile{tile.rows, tile.columns, 1, 1};
+  };
+  return rowsFor(shape(kWideGroupTile), shape(kGroupTile), columns,
+                 multiprocessors);
+}
+
+int64_t WarpgroupTile::sharedBytes() const {
+  return stages * (stageBytes() + 16) + kTileAlignment;
+}
+
+uint64_t WarpgroupTile::rowDescriptor() const {
+  // Atoms of eight rows one below the other. Along the depth there is one.
+  return describeMatrix(16, 8 * 128, /*swizzle=*/1);
+}
+
+uint64_t WarpgroupTile::panelDescriptor() const {
+  // Eight of the depth are one behind the other, panels a stage's depth apart.
+  return describeMatrix(8 * 16, uint64_t(depth) * 16, /*swizzle=*/0);
 }
 
 } // namespace attune

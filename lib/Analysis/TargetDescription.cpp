@@ -136,7 +136,7 @@ struct Gpu {
 };
 constexpr Gpu gpus[] = {{"sm_80", "+ptx70"},  {"sm_86", "+ptx71"},
                         {"sm_87", "+ptx74"},  {"sm_89", "+ptx78"},
-                        {"sm_90", "+ptx78"},  {"sm_90a", "+ptx80"},
+                        {"sm_90", "+ptx78"},  {"sm_90a", "+ptx83"},
                         {"sm_100", "+ptx86"}, {"sm_100a", "+ptx86"},
                         {"sm_120", "+ptx87"}, {"sm_120a", "+ptx87"}};
 } // namespace

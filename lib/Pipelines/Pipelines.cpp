@@ -98,7 +98,6 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
-  vector.tilesInParallel = target.tilesInParallel();
   vector.cooperative = target.tilesInParallel();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
   // Sums of whole tensors, which some descriptions write (peri-norm).

@@ -154,6 +154,7 @@ CudaDevice::~CudaDevice() {
   graphs.clear();
   for (Chunk &chunk : chunks)
     driver.memFree(chunk.base);
+  release(mapMemory);
   release(weights);
   driver.primaryContextRelease(ordinal);
 }
@@ -346,6 +347,9 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   problem = Error();
   work.clear();
   graphs.begin(&entry);
+  // What others hold after a call is none of it.
+  if (maps.size() > kMaps / 2)
+    maps.clear();
   bool done = false;
   // What cannot go on jumps back here; compiled code owns nothing that would
   // have to be destroyed on the way.
@@ -391,6 +395,47 @@ bool CudaDevice::start(Error &error) {
   return !bad;
 }
 
+void *CudaDevice::tensorMap(const TensorMapKey &key) {
+  auto known = std::find_if(maps.begin(), maps.end(), [&](auto &other) {
+    return std::memcmp(&other, &key, sizeof(key)) == 0;
+  });
+  size_t number = static_cast<size_t>(known - maps.begin());
+  auto place = [&] {
+    return static_cast<char *>(mapMemory) + number * kMapBytes;
+  };
+  if (known != maps.end())
+    return place();
+  if (!driver.tensorMapEncode) {
+    problem.badInput("the GPU's driver is too old: it knows no tensor maps");
+    leave();
+  }
+  if (!mapMemory &&
+      !allocate(kMaps * kMapBytes, "tensor maps", mapMemory, problem))
+    leave();
+  if (maps.size() == kMaps) {
+    problem.set(ExitInternalError, "a call takes more than " +
+                                       std::to_string(kMaps) + " tensor maps");
+    leave();
+  }
+  // Numbers of the driver's interface: UINT16 and UINT64, the swizzle of 128
+  // bytes, reading 256 at a time into the second-level cache.
+  constexpr int words2 = 1, words8 = 4, swizzle128 = 3, promote256 = 3;
+  alignas(64) unsigned char map[kMapBytes];
+  const uint64_t sizes[] = {key.columns, key.rows}, strides[] = {key.stride};
+  const unsigned box[] = {static_cast<unsigned>(key.boxColumns),
+                          static_cast<unsigned>(key.boxRows)};
+  const unsigned steps[] = {1, 1};
+  CudaResult result = driver.tensorMapEncode(
+      map, key.elementBytes == 2 ? words2 : words8, 2,
+      reinterpret_cast<void *>(key.address), sizes, strides, box, steps, 0,
+      key.swizzled ? swizzle128 : 0, promote256, 0);
+  if (failed(result, "making a tensor map", problem) ||
+      !upload(place(), map, kMapBytes, problem))
+    leave();
+  maps.push_back(key);
+  return place();
+}
+
 uint64_t CudaDevice::read(const void *address, int64_t bytes) {
   uint64_t word = 0;
   if (!start(problem) ||
@@ -419,6 +464,18 @@ void attune_rt_launch(int64_t kernel, int64_t gridX, int64_t gridY,
       static_cast<unsigned>(gridZ),  static_cast<unsigned>(blockX),
       static_cast<unsigned>(blockY), static_cast<unsigned>(blockZ)};
   current->launch(kernel, sizes, static_cast<uint64_t>(shared), words, count);
+}
+
+int64_t attune_rt_tensor_map(int64_t address, int64_t elementBytes,
+                             int64_t columns, int64_t rows, int64_t stride,
+                             int64_t boxColumns, int64_t boxRows,
+                             int64_t swizzled) {
+  TensorMapKey key = {
+      static_cast<uint64_t>(address), static_cast<uint64_t>(elementBytes),
+      static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
+      static_cast<uint64_t>(stride),  static_cast<uint64_t>(boxColumns),
+      static_cast<uint64_t>(boxRows), static_cast<uint64_t>(swizzled)};
+  return reinterpret_cast<int64_t>(current->tensorMap(key));
 }
 
 int64_t attune_rt_device_read(const void *address, int64_t bytes) {

@@ -31,6 +31,12 @@
 
 namespace attune::runtime {
 
+/// A matrix on the device and the part of it that is copied at a time.
+struct TensorMapKey {
+  uint64_t address, elementBytes, columns, rows, stride, boxColumns, boxRows,
+      swizzled;
+};
+
 class CudaDevice {
 public:
   /// Finds a GPU that can run `code` and loads it there. Frames may take
@@ -58,6 +64,8 @@ public:
   void launch(int64_t kernel, const unsigned (&sizes)[6], uint64_t shared,
               const uint64_t *words, int64_t count);
   uint64_t read(const void *address, int64_t bytes);
+  /// The device's address of a map of a matrix.
+  void *tensorMap(const TensorMapKey &key);
   void *push(int64_t bytes);
   void pop(int64_t bytes);
 
@@ -106,6 +114,11 @@ private:
   std::vector<std::vector<int64_t>> words; ///< descriptors on the device
   std::vector<void *> arguments;
   CudaLaunches work;
+
+  /// Maps that were made, in memory for kMaps of them.
+  static constexpr size_t kMaps = 1024, kMapBytes = 128;
+  std::vector<TensorMapKey> maps;
+  void *mapMemory = nullptr;
   jmp_buf home;
   Error problem;
 };

@@ -15,7 +15,9 @@ static const char *const libraryName = "libcuda.so.1";
 
 /// The second versions take a longer description of a node than the first ones;
 /// the beginning is the same.
-void CudaDriver::loadGraphs(void *library) {
+void CudaDriver::loadOptional(void *library) {
+  *reinterpret_cast<void **>(&tensorMapEncode) =
+      dlsym(library, "cuTensorMapEncodeTiled");
   struct {
     const char *name, *before;
     void *place;
@@ -89,7 +91,7 @@ bool CudaDriver::load(Error &error) {
                             libraryName + " has no " + function.name);
     *static_cast<void **>(function.place) = address;
   }
-  loadGraphs(library);
+  loadOptional(library);
   return true;
 }
 

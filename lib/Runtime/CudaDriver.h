@@ -96,6 +96,12 @@ struct CudaDriver {
   CudaResult (*graphExecDestroy)(CudaHandle executable);
   CudaResult (*graphDestroy)(CudaHandle graph);
   bool hasGraphs() const { return graphCreate != nullptr; }
+  /// Null if the driver knows no tensor maps.
+  CudaResult (*tensorMapEncode)(void *map, int type, unsigned rank,
+                                void *address, const uint64_t *sizes,
+                                const uint64_t *strides, const unsigned *box,
+                                const unsigned *steps, int interleave,
+                                int swizzle, int promotion, int fill);
   CudaResult (*getErrorName)(CudaResult result, const char **text);
   CudaResult (*getErrorString)(CudaResult result, const char **text);
 
@@ -103,7 +109,7 @@ struct CudaDriver {
   std::string describe(CudaResult result) const;
 
 private:
-  void loadGraphs(void *library);
+  void loadOptional(void *library);
 };
 
 } // namespace attune::runtime

@@ -30,6 +30,40 @@ struct ProductTile {
   int64_t rowsOfWarp() const { return rows / warpRows; }
   int64_t columnsOfWarp() const { return columns / warpColumns; }
 };
+/// The same of three warpgroups: one copies, two multiply 64 rows each.
+struct WarpgroupTile {
+  int64_t columns, stages;
+  int64_t rows = 128, depth = 64;
+
+  int64_t threads() const { return 384; }
+  /// Bytes of a stage: rows of 128 bytes, panels of 16 for each of the depth.
+  int64_t rowBytes() const { return rows * depth * 2; }
+  int64_t panelBytes() const { return columns * depth * 2; }
+  int64_t stageBytes() const { return rowBytes() + panelBytes(); }
+  /// All stages with their two barriers, wherever they start.
+  int64_t sharedBytes() const;
+  /// Matrix descriptors of wgmma without their addresses.
+  uint64_t rowDescriptor() const;
+  uint64_t panelDescriptor() const;
+};
+constexpr WarpgroupTile kGroupTile = {128, 6}, kWideGroupTile = {256, 4};
+
+/// Eight swizzled rows of 128 bytes start at a multiple of this.
+constexpr int64_t kTileAlignment = 1024;
+/// Where the chunk of 16 bytes lies that is number `chunk` of row `row`, among
+/// such rows.
+constexpr int64_t placeInAtom(int64_t row, int64_t chunk) {
+  return row * 128 + ((chunk ^ row) & 7) * 16;
+}
+
+/// A matrix descriptor (PTX manual, 9.7.15.5.1.2.2), but for the address:
+/// `leading` and `stride` are distances in bytes, `swizzle` is 0 for none and 1
+/// for 128 bytes.
+constexpr uint64_t describeMatrix(uint64_t leading, uint64_t stride,
+                                  uint64_t swizzle) {
+  return leading >> 4 << 16 | stride >> 4 << 32 | swizzle << 62;
+}
+
 constexpr ProductTile kLargeTile = {128, 128, 2, 4};
 constexpr ProductTile kSmallTile = {64, 64, 2, 2};
 
@@ -41,6 +75,9 @@ constexpr int64_t kFewRows = 8;
 /// a guess.
 int64_t countMultiprocessors(const std::string &chip);
 
+/// Whether it has wgmma and tensor maps: later chips have other tensor cores.
+bool hasWarpgroups(const std::string &chip);
+
 /// Time of a [rows, columns] product in tiles, in steps of a multiprocessor:
 /// blocks come in waves, and each pays for its multiplications and for what it
 /// moves through shared memory.
@@ -49,6 +86,9 @@ int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
 
 /// From how many rows on large tiles are the better ones.
 int64_t rowsForLargeTiles(int64_t columns, int64_t multiprocessors);
+
+/// From how many rows on wide tiles are the better ones of warpgroups.
+int64_t rowsForWideTiles(int64_t columns, int64_t multiprocessors);
 
 /// Rows of 64 bytes in shared memory, in chunks of 16 that are exchanged by row
 /// such that neither a copy of whole rows nor the lanes that read a fragment
@@ -69,6 +109,17 @@ struct SwizzledRows {
     return row * elementsOfRow() + moved * elementsOfChunk();
   }
 };
+
+/// The row of a panel of f32, eight channels and 32 bytes wide, that lies at
+/// place `place`: among each eight the even ones come first, so that the lanes
+/// that read a fragment of rows 0, 2, 4, 6, or 1, 3, 5, 7, touch every bank.
+constexpr int64_t wideRowAt(int64_t place) {
+  return (place & ~int64_t(7)) | ((place & 3) << 1) | ((place & 4) >> 2);
+}
+/// Where row `row` lies.
+constexpr int64_t placeOfWideRow(int64_t row) {
+  return (row & ~int64_t(7)) | ((row & 1) << 2) | ((row & 6) >> 1);
+}
 
 // What lane 4 * group + member has of mma.m16n8k16 (PTX manual, 9.7.14.5.8):
 // the place of the first element of each pair, which runs along the columns. B

@@ -35,28 +35,28 @@ def ConvertAttuneToVector
       "Rows of the register tile">,
     Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
       "Bytes of weights that one parallel step keeps in the second-level cache">,
-    Option<"tilesInParallel", "tiles-in-parallel", "bool", /*default=*/"false",
-      "Every register tile of a linear layer is a parallel step of its own, as "
-      "many threads without a common cache like it">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
-      "Linear layers with weights of 16 bits, which a block of threads computes "
-      "together, stay one op, attune.linear_into">,
+      "Products with weights, which a block of threads computes together, stay "
+      "one op, attune.linear_into">,
   ];
 }
 
 def ConvertAttuneToGPU
-    : Pass<"convert-attune-to-gpu", "::mlir::func::FuncOp"> {
+    : Pass<"convert-attune-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Turn ops with a destination into launches of cooperating threads";
   let description = [{
-    Needs: attune.linear_into and attune.attention_into on buffers.
+    Needs: attune.linear_into, attune.grouped_linear_into,
+    attune.expert_tasks_into and attune.attention_into on buffers.
     Gives: gpu.launch. Products of few rows: a block of 128 threads takes one panel, its
     threads split the sum and merge it through shuffles and shared memory. Many
-    rows, weights of 16 bits: tiles on the tensor cores, staged through shared
-    memory by asynchronous copies; which tile the host decides by the number of
-    rows (lib/Analysis/GpuTiles).
-    Keeps: f32 sums. Activations of f32 are cut into parts whose products with
-    the weights are exact, so they are as precise as multiply-adds in f32. The
-    order of a sum depends on the sizes alone.
+    rows: tiles on the tensor cores, staged through shared memory by asynchronous
+    copies; which tile the host decides by the number of rows
+    (lib/Analysis/GpuTiles). Matrices of a stack take their batches or tasks.
+    With `warpgroups` activations of the weights' own type take tiles that one
+    warpgroup copies by tensor maps and two multiply.
+    Keeps: f32 sums. Numbers of f32 are cut into parts whose products the tensor
+    cores take without rounding, so they are as precise as multiply-adds in f32.
+    The order of a sum depends on the sizes alone.
     Attention: a block takes some queries of all heads of a group. Keys and
     values pass through a ring in shared memory; scores, their maximum and sum,
     and what they weigh stay in registers. Numbers of f32 are cut in two parts
@@ -72,6 +72,9 @@ def ConvertAttuneToGPU
   let options = [
     Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"108",
       "How many blocks the chip runs at once, at least">,
+    Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
+      "The chip has tensor cores that read shared memory (wgmma), and copies of "
+      "tiles by tensor maps: sm_90a">,
   ];
 }
 

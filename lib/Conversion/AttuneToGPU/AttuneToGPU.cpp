@@ -29,14 +29,25 @@ struct ConvertAttuneToGPU final
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<LinearIntoOp> linears;
-    getOperation().walk([&](LinearIntoOp op) { linears.push_back(op); });
-    for (LinearIntoOp op : linears) {
-      if (!isa<MemRefType>(op.getDest().getType())) {
-        op.emitOpError("is not bufferized");
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<LinearIntoOp, GroupedLinearIntoOp, ExpertTasksIntoOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (op->getNumResults() != 0) {
+        op->emitOpError("is not bufferized");
         return signalPassFailure();
       }
-      lower(op);
+      OpBuilder builder(op);
+      BlockBuilder b(builder, op->getLoc());
+      if (auto tasks = dyn_cast<ExpertTasksIntoOp>(op))
+        emitExpertTasks(b, tasks);
+      else if (auto grouped = dyn_cast<GroupedLinearIntoOp>(op))
+        lower(b, LinearKernel(b, grouped));
+      else
+        lower(b, LinearKernel(b, cast<LinearIntoOp>(op)));
+      op->erase();
     }
     SmallVector<AttentionIntoOp> attentions;
     getOperation().walk([&](AttentionIntoOp op) { attentions.push_back(op); });
@@ -50,11 +61,10 @@ struct ConvertAttuneToGPU final
     }
   }
 
-  void lower(LinearIntoOp op) {
-    OpBuilder builder(op);
-    BlockBuilder b(builder, op.getLoc());
-    LinearKernel kernel(op);
-    Value rows = b.sizeOf(op.getDest(), 0);
+  void lower(BlockBuilder &b, LinearKernel kernel) {
+    Value rows = kernel.numRows;
+    if (kernel.tasks)
+      return lowerTasks(b, kernel, rows);
     auto few = [&](BlockBuilder &b) {
       chooseBelow(
           b, rows, 2, [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
@@ -63,14 +73,38 @@ struct ConvertAttuneToGPU final
     auto many = [&](BlockBuilder &b) {
       if (!kernel.fitsTensorCores())
         return kernel.emitForFewRows(b, 4);
+      int64_t columns = kernel.width() * kernel.parts();
+      auto large = [&](BlockBuilder &b) {
+        if (!warpgroups || !kernel.fitsWarpgroups())
+          return kernel.emitTiles(b, kLargeTile);
+        chooseBelow(
+            b, rows, rowsForWideTiles(columns, multiprocessors),
+            [&](BlockBuilder &b) { kernel.emitWarpgroupTiles(b, kGroupTile); },
+            [&](BlockBuilder &b) {
+              kernel.emitWarpgroupTiles(b, kWideGroupTile);
+            });
+      };
       chooseBelow(
-          b, rows,
-          rowsForLargeTiles(kernel.width() * kernel.parts(), multiprocessors),
-          [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); },
-          [&](BlockBuilder &b) { kernel.emitTiles(b, kLargeTile); });
+          b, rows, rowsForLargeTiles(columns, multiprocessors),
+          [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); }, large);
     };
     chooseBelow(b, rows, kFewRows + 1, few, many);
-    op.erase();
+  }
+
+  /// So many rows in all that each matrix has few, whatever the router says, or
+  /// probably.
+  void lowerTasks(BlockBuilder &b, LinearKernel &kernel, Value rows) {
+    chooseBelow(
+        b, rows, kFewRows + 1,
+        [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
+        [&](BlockBuilder &b) {
+          if (!kernel.fitsTensorCores())
+            return kernel.emitForFewRows(b, 4);
+          chooseBelow(
+              b, rows, kFewRows * kFewRows + 1,
+              [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); },
+              [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); });
+        });
   }
 };
 } // namespace

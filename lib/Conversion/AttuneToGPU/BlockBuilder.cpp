@@ -155,9 +155,15 @@ void chooseBelow(BlockBuilder &b, Value number, int64_t bound,
   no(b);
 }
 
-BlockLaunch::BlockLaunch(KernelBuilder &k, Value blocks, int64_t threads) {
+BlockLaunch::BlockLaunch(KernelBuilder &k, Value blocks, int64_t threads,
+                         int64_t dynamicBytes) {
   Value one = k.index(1), width = k.index(threads);
-  op = gpu::LaunchOp::create(k.b, k.loc, blocks, one, one, width, one, one);
+  Value dynamic;
+  if (dynamicBytes)
+    dynamic = arith::ConstantOp::create(
+        k.b, k.loc, k.b.getI32IntegerAttr(int32_t(dynamicBytes)));
+  op = gpu::LaunchOp::create(k.b, k.loc, blocks, one, one, width, one, one,
+                             dynamic);
   k.b.setInsertionPointToStart(&op.getBody().front());
   auto end = gpu::TerminatorOp::create(k.b, k.loc);
   k.b.setInsertionPoint(end);

@@ -8,10 +8,12 @@
 #ifndef ATTUNE_LIB_CONVERSION_ATTUNETOGPU_BLOCKBUILDER_H
 #define ATTUNE_LIB_CONVERSION_ATTUNETOGPU_BLOCKBUILDER_H
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneGroupOps.h"
 #include "attune/Conversion/KernelBuilder.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+#include <optional>
 
 namespace attune {
 
@@ -62,7 +64,9 @@ void chooseBelow(BlockBuilder &b, mlir::Value number, int64_t bound,
 
 /// A launch that is being written: what follows is built inside.
 struct BlockLaunch {
-  BlockLaunch(KernelBuilder &k, mlir::Value blocks, int64_t threads);
+  /// `dynamicBytes` of shared memory come beside what shared() makes.
+  BlockLaunch(KernelBuilder &k, mlir::Value blocks, int64_t threads,
+              int64_t dynamicBytes = 0);
   /// An array in shared memory.
   mlir::Value shared(int64_t elements, mlir::Type type);
 
@@ -77,25 +81,67 @@ int64_t alignmentOfRows(mlir::Value buffer);
 /// Products of rows with panels, on buffers.
 class LinearKernel {
 public:
-  explicit LinearKernel(LinearIntoOp op) : op(op) {}
+  /// Makes what all kernels of the op share, on the host.
+  LinearKernel(KernelBuilder &k, LinearIntoOp op);
+  LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op);
 
-  /// Each block takes one panel, and up to `rows` rows.
+  /// Rows of the result that one block computes, and the matrix that they take;
+  /// there may be none.
+  struct Group {
+    mlir::Value first, end;
+    mlir::Value part; ///< null for a single matrix
+  };
+  /// How many groups there are of at most `height` rows, and one of them. Those
+  /// of tasks are as high as the tasks are.
+  mlir::Value countGroups(KernelBuilder &k, int64_t height);
+  Group groupAt(BlockBuilder &b, mlir::Value number, int64_t height);
+  /// The row of the input that a row of the result comes from.
+  mlir::Value sourceOf(BlockBuilder &b, mlir::Value row);
+  /// Where a panel is in the weights, with `behind` after its number.
+  mlir::SmallVector<mlir::Value> panelAt(const Group &group, mlir::Value panel,
+                                         mlir::ValueRange behind);
+
+  /// Each block takes one panel, and `rows` rows at a time.
   void emitForFewRows(KernelBuilder &k, int64_t rows);
   /// Whether tensor cores can take it.
   bool fitsTensorCores();
   void emitTiles(KernelBuilder &k, const struct ProductTile &tile);
+  /// Whether warpgroups can.
+  bool fitsWarpgroups();
+  void emitWarpgroupTiles(KernelBuilder &k, const struct WarpgroupTile &tile);
 
   int64_t width();  ///< output channels
   int64_t depth();  ///< of the sums
   int64_t panels(); ///< those of gate and up apart
-  int64_t parts() { return op.getGated() ? 2 : 1; }
+  int64_t parts() { return gated ? 2 : 1; }
   /// Everything behind the sums, for some channels of a row; `up` is null
   /// unless gated. Stores the result.
   void finish(BlockBuilder &b, mlir::Value sum, mlir::Value up, mlir::Value row,
               mlir::Value column);
 
-  LinearIntoOp op;
+  /// Stores what a warp has of 16 rows from `row` on: of `panels` panels the
+  /// fragments of sums, whose pairs `pairOf` gives by panel and half.
+  void storeSums(BlockBuilder &b, const Group &group, mlir::Value lane,
+                 mlir::Value row, mlir::Value firstPanel, int64_t panels,
+                 llvm::function_ref<mlir::Value(BlockBuilder &, int64_t panel,
+                                                int64_t half)>
+                     pairOf);
+
+  // Null or unset: there is none.
+  mlir::Value input, weight, bias, dest; ///< batches lie one below the other
+  mlir::Value tasks, from;
+  mlir::Value numRows, numBatches; ///< rows of a batch, if there are batches
+  Activation activation = Activation::Identity;
+  bool gated = false, residual = false;
+  std::optional<double> scale;
+
+private:
+  void emitFewRows(BlockBuilder &b, mlir::Value thread, mlir::Value shared,
+                   mlir::Value panel, const Group &group, int64_t rows);
 };
+
+/// The order of a mixture's work.
+void emitExpertTasks(KernelBuilder &k, ExpertTasksIntoOp op);
 
 } // namespace attune
 

@@ -15,20 +15,91 @@
 
 #include "attune/Conversion/Activations.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 
 namespace attune {
 
 constexpr int64_t kThreads = 128, kWarps = kThreads / 32, kUnroll = 4;
 
+LinearKernel::LinearKernel(KernelBuilder &k, LinearIntoOp op)
+    : input(op.getInput()), weight(op.getWeight()), bias(op.getBias()),
+      dest(op.getDest()), activation(op.getActivation()), gated(op.getGated()),
+      residual(op.getResidual()) {
+  if (op.getScale())
+    scale = op.getScale()->convertToDouble();
+  numRows = BlockBuilder(k).sizeOf(dest, 0);
+}
+
+LinearKernel::LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op)
+    : input(op.getInput()), weight(op.getWeight()), dest(op.getDest()),
+      tasks(op.getTasks()), from(op.getFrom()), activation(op.getActivation()),
+      gated(op.getGated()) {
+  BlockBuilder b(k);
+  if (tasks) {
+    numRows = b.sizeOf(dest, 0);
+    return;
+  }
+  numBatches = b.sizeOf(dest, 0);
+  numRows = b.sizeOf(dest, 1);
+  SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
+  input = memref::CollapseShapeOp::create(k.b, k.loc, input, groups);
+  dest = memref::CollapseShapeOp::create(k.b, k.loc, dest, groups);
+}
+
+static ArrayRef<int64_t> panelsOf(Value weight) {
+  return cast<MemRefType>(weight.getType()).getShape().take_back(3);
+}
 int64_t LinearKernel::width() {
-  return cast<MemRefType>(op.getDest().getType()).getDimSize(1);
+  return cast<MemRefType>(dest.getType()).getDimSize(1);
 }
-int64_t LinearKernel::depth() {
-  return cast<MemRefType>(op.getWeight().getType()).getDimSize(1);
+int64_t LinearKernel::depth() { return panelsOf(weight)[1]; }
+int64_t LinearKernel::panels() { return panelsOf(weight)[0] / parts(); }
+
+Value LinearKernel::countGroups(KernelBuilder &k, int64_t height) {
+  BlockBuilder b(k);
+  if (tasks)
+    return b.sizeOf(tasks, 0);
+  Value groups = b.ceilDiv(numRows, height);
+  return numBatches ? b.mul(numBatches, groups) : groups;
 }
-int64_t LinearKernel::panels() {
-  return cast<MemRefType>(op.getWeight().getType()).getDimSize(0) / parts();
+
+LinearKernel::Group LinearKernel::groupAt(BlockBuilder &b, Value number,
+                                          int64_t height) {
+  if (tasks) {
+    auto field = [&](int64_t i) -> Value {
+      Value word = memref::LoadOp::create(b.b, b.loc, tasks,
+                                          ValueRange{number, b.index(i)});
+      return arith::IndexCastOp::create(b.b, b.loc, b.b.getIndexType(), word);
+    };
+    Value first = field(1);
+    return {first, b.add(first, field(2)), field(0)};
+  }
+  if (!numBatches)
+    return {b.mul(number, height), numRows, Value()};
+  Value groups = b.ceilDiv(numRows, height);
+  Value batch = b.div(number, groups), start = b.mul(batch, numRows);
+  int64_t matrices = cast<MemRefType>(weight.getType()).getDimSize(0);
+  return {b.add(start, b.mul(b.rem(number, groups), height)),
+          b.add(start, numRows), b.rem(batch, matrices)};
+}
+
+Value LinearKernel::sourceOf(BlockBuilder &b, Value row) {
+  if (!from)
+    return row;
+  Value source = memref::LoadOp::create(b.b, b.loc, from, ValueRange{row});
+  return arith::IndexCastOp::create(b.b, b.loc, b.b.getIndexType(), source);
+}
+
+SmallVector<Value> LinearKernel::panelAt(const Group &group, Value panel,
+                                         ValueRange behind) {
+  SmallVector<Value> at;
+  if (group.part)
+    at.push_back(group.part);
+  at.push_back(panel);
+  llvm::append_range(at, behind);
+  return at;
 }
 
 void LinearKernel::finish(BlockBuilder &b, Value sum, Value up, Value row,
@@ -39,49 +110,65 @@ void LinearKernel::finish(BlockBuilder &b, Value sum, Value up, Value row,
            8;
   };
   auto addBias = [&](Value value, Value first) -> Value {
-    if (!op.getBias())
+    if (!bias)
       return value;
     // The second half of an odd number of entries is aligned to one.
-    int64_t align = width() % lanes == 0 ? bytes(op.getBias())
-                                         : bytes(op.getBias()) / lanes;
-    return arith::AddFOp::create(
-        b.b, b.loc, value, b.loadWide(op.getBias(), {first}, lanes, align));
+    int64_t align = width() % lanes == 0 ? bytes(bias) : bytes(bias) / lanes;
+    return arith::AddFOp::create(b.b, b.loc, value,
+                                 b.loadWide(bias, {first}, lanes, align));
   };
-  Value y = emitActivation(b, op.getActivation(), addBias(sum, column));
+  Value y = emitActivation(b, activation, addBias(sum, column));
   if (up)
     y = arith::MulFOp::create(b.b, b.loc,
                               addBias(up, b.add(column, b.index(width()))), y);
-  if (auto scale = op.getScale())
-    y = arith::MulFOp::create(b.b, b.loc, y,
-                              b.splat(scale->convertToDouble(), lanes));
-  int64_t align =
-      std::min(bytes(op.getDest()), std::max(alignmentOfRows(op.getDest()),
-                                             bytes(op.getDest()) / lanes));
-  if (op.getResidual())
-    y = arith::AddFOp::create(
-        b.b, b.loc, y, b.loadWide(op.getDest(), {row, column}, lanes, align));
-  b.storeAt(y, op.getDest(), {row, column}, align);
+  if (scale)
+    y = arith::MulFOp::create(b.b, b.loc, y, b.splat(*scale, lanes));
+  int64_t align = std::min(
+      bytes(dest), std::max(alignmentOfRows(dest), bytes(dest) / lanes));
+  if (residual)
+    y = arith::AddFOp::create(b.b, b.loc, y,
+                              b.loadWide(dest, {row, column}, lanes, align));
+  b.storeAt(y, dest, {row, column}, align);
 }
 
 void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   OpBuilder::InsertionGuard guard(outer.b);
   BlockBuilder b(outer);
-  auto weightType = cast<MemRefType>(op.getWeight().getType());
-  int64_t lanes = weightType.getDimSize(2), depth = this->depth();
-  int64_t panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
-  int64_t sums = parts() * rows;
-  Value numRows = b.sizeOf(op.getDest(), 0);
-  Value blocks = b.mul(b.index(panels()), b.ceilDiv(numRows, rows));
+  int64_t lanes = panelsOf(weight)[2], sums = parts() * rows;
+  Value blocks = b.mul(b.index(panels()), countGroups(b, rows));
   BlockLaunch launch(b, blocks, kThreads);
   Value shared = launch.shared(kWarps * sums * lanes, b.b.getF32Type());
   Value panel = b.rem(launch.block, panels());
-  Value firstRow = b.mul(b.div(launch.block, panels()), rows);
+  Group group = groupAt(b, b.div(launch.block, panels()), rows);
+  if (!tasks)
+    return emitFewRows(b, launch.thread, shared, panel, group, rows);
+  // A task may have more rows; what they read of the weights is near by then.
+  b.forLoop(group.first, group.end, rows, {},
+            [&](KernelBuilder &k, Value first, ValueRange) {
+              BlockBuilder b(k);
+              Group some = group;
+              some.first = first;
+              emitFewRows(b, launch.thread, shared, panel, some, rows);
+              b.barrier();
+              return KernelBuilder::Values();
+            });
+}
+
+void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, Value shared,
+                               Value panel, const Group &group, int64_t rows) {
+  auto weightType = cast<MemRefType>(weight.getType());
+  int64_t lanes = weightType.getShape().back(), depth = this->depth();
+  int64_t panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
+  int64_t sums = parts() * rows;
+  Value firstRow = group.first, numRows = group.end;
   SmallVector<Value> rowAt;
-  for (int64_t r = 0; r < rows; ++r)
+  for (int64_t r = 0; r < rows; ++r) {
     // Rows that are not there are the last one again, and not stored.
-    rowAt.push_back(rows == 1 ? firstRow
-                              : b.min(b.add(firstRow, b.index(r)),
-                                      b.sub(numRows, b.index(1))));
+    Value row = rows == 1 ? firstRow
+                          : b.min(b.add(firstRow, b.index(r)),
+                                  b.sub(numRows, b.index(1)));
+    rowAt.push_back(sourceOf(b, row));
+  }
   // Adds the products at some places of the depth, all loaded first.
   auto addProducts = [&](BlockBuilder &b, ArrayRef<Value> at,
                          ValueRange before) {
@@ -89,11 +176,12 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
     for (Value k : at) {
       for (int64_t part = 0; part < parts(); ++part)
         weights.push_back(b.loadWide(
-            op.getWeight(),
-            {b.add(b.mul(panel, parts()), b.index(part)), k, b.index(0)}, lanes,
-            std::min<int64_t>(panelBytes & -panelBytes, 16)));
+            weight,
+            panelAt(group, b.add(b.mul(panel, parts()), b.index(part)),
+                    {k, b.index(0)}),
+            lanes, std::min<int64_t>(panelBytes & -panelBytes, 16)));
       for (Value row : rowAt) {
-        Value x = b.loadWide(op.getInput(), {row, k}, 1, 0);
+        Value x = b.loadWide(input, {row, k}, 1, 0);
         inputs.push_back(vector::BroadcastOp::create(
             b.b, b.loc, b.vectorType(lanes),
             vector::ExtractOp::create(b.b, b.loc, x, int64_t{0})));
@@ -109,23 +197,22 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   };
   KernelBuilder::Values zero(sums, b.splat(0.0, lanes));
   int64_t step = kThreads * kUnroll, whole = depth / step * step;
-  KernelBuilder::Values total =
-      b.forLoop(b.index(0), b.index(whole), step, zero,
-                [&](KernelBuilder &k, Value base, ValueRange carried) {
-                  BlockBuilder b(k);
-                  SmallVector<Value> at;
-                  for (int64_t i = 0; i < kUnroll; ++i)
-                    at.push_back(b.add(b.add(base, launch.thread),
-                                       b.index(i * kThreads)));
-                  return addProducts(b, at, carried);
-                });
+  KernelBuilder::Values total = b.forLoop(
+      b.index(0), b.index(whole), step, zero,
+      [&](KernelBuilder &k, Value base, ValueRange carried) {
+        BlockBuilder b(k);
+        SmallVector<Value> at;
+        for (int64_t i = 0; i < kUnroll; ++i)
+          at.push_back(b.add(b.add(base, thread), b.index(i * kThreads)));
+        return addProducts(b, at, carried);
+      });
   if (whole < depth)
-    total = b.forLoop(b.add(launch.thread, b.index(whole)), b.index(depth),
-                      kThreads, total,
-                      [&](KernelBuilder &k, Value at, ValueRange carried) {
-                        BlockBuilder b(k);
-                        return addProducts(b, at, carried);
-                      });
+    total =
+        b.forLoop(b.add(thread, b.index(whole)), b.index(depth), kThreads,
+                  total, [&](KernelBuilder &k, Value at, ValueRange carried) {
+                    BlockBuilder b(k);
+                    return addProducts(b, at, carried);
+                  });
   // Lanes of a warp: all end with the same sums.
   for (Value &sum : total) {
     SmallVector<Value> numbers;
@@ -142,7 +229,7 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
     sum = vector::FromElementsOp::create(b.b, b.loc, b.vectorType(lanes),
                                          numbers);
   }
-  Value warp = b.div(launch.thread, 32), lane = b.rem(launch.thread, 32);
+  Value warp = b.div(thread, 32), lane = b.rem(thread, 32);
   b.when(b.less(lane, b.index(1)), [&](BlockBuilder &b) {
     for (auto [i, sum] : llvm::enumerate(total))
       b.storeAt(sum, shared,
@@ -150,8 +237,8 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   });
   b.barrier();
   // One thread for each result.
-  b.when(b.less(launch.thread, b.index(rows * lanes)), [&](BlockBuilder &b) {
-    Value r = b.div(launch.thread, lanes), n = b.rem(launch.thread, lanes);
+  b.when(b.less(thread, b.index(rows * lanes)), [&](BlockBuilder &b) {
+    Value r = b.div(thread, lanes), n = b.rem(thread, lanes);
     Value row = b.add(firstRow, r);
     Value column = b.add(b.mul(panel, lanes), n);
     auto sumUp = [&](int64_t part) {
@@ -173,7 +260,7 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
     Value inside =
         b.both(b.less(row, numRows), b.less(column, b.index(width())));
     b.when(inside, [&](BlockBuilder &b) {
-      finish(b, sumUp(0), op.getGated() ? sumUp(1) : Value(), row, column);
+      finish(b, sumUp(0), gated ? sumUp(1) : Value(), row, column);
     });
   });
 }

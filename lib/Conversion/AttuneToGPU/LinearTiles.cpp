@@ -23,6 +23,11 @@
 //                  in another order, so that a lane has what it needs: columns
 //                  2m and 2m + 1 of a fragment instead of m and m + 4.
 //
+//   weights f32    both are cut into three parts of 8 bits, rounded, and six of
+//                  the nine products made: the others are below 2^-26 of the
+//                  whole. So large a number that it rounds to infinity in bf16
+//                  gives NaN.
+//
 // The smallest parts are added first. An infinite activation gives NaN.
 
 #include "TensorCores.h"
@@ -37,12 +42,12 @@ using namespace mlir;
 namespace attune {
 
 bool LinearKernel::fitsTensorCores() {
-  Type weight = elementOf(op.getWeight()), input = elementOf(op.getInput());
-  auto panel = cast<MemRefType>(op.getWeight().getType());
-  return (weight.isBF16() || weight.isF16()) &&
-         (input.isF32() || input == weight) && panel.getDimSize(2) == 8 &&
-         alignmentOfRows(op.getWeight()) % 16 == 0 &&
-         alignmentOfRows(op.getInput()) % 4 == 0;
+  Type weights = elementOf(weight), inputs = elementOf(input);
+  auto panel = cast<MemRefType>(weight.getType());
+  return (weights.isBF16() || weights.isF16() || weights.isF32()) &&
+         (inputs.isF32() || inputs == weights) &&
+         panel.getShape().back() == 8 && alignmentOfRows(weight) % 16 == 0 &&
+         alignmentOfRows(input) % 4 == 0;
 }
 
 namespace {
@@ -55,36 +60,48 @@ constexpr int64_t kRowsOfBlocks = 8;
 class Tiles {
 public:
   Tiles(LinearKernel &kernel, KernelBuilder &k, const ProductTile &tile)
-      : kernel(kernel), op(kernel.op), tile(tile), b(k),
-        rows{bytesOf(op.getInput())}, step(rows.elementsOfRow()),
-        stages(rows.elementBytes == 4 ? 4 : 3), split(rows.elementBytes == 4) {}
+      : kernel(kernel), tile(tile), b(k), rows{bytesOf(kernel.input)},
+        step(rows.elementsOfRow()), split(rows.elementBytes == 4),
+        wide(bytesOf(kernel.weight) == 4), stages(split && !wide ? 4 : 3) {}
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);
     depth = kernel.depth();
     storedPanels = kernel.panels() * kernel.parts();
-    numRows = b.sizeOf(op.getDest(), 0);
-    Value blockRows = b.ceilDiv(numRows, tile.rows);
+    Value blockRows = kernel.countGroups(b, tile.rows);
     int64_t columns = (storedPanels * 8 + tile.columns - 1) / tile.columns;
     BlockLaunch launch(b, b.mul(blockRows, columns), tile.threads());
     thread = launch.thread;
     stageA = tile.rows * step;
     stageB = tile.columns * step;
-    sharedA = launch.shared(stages * stageA, elementOf(op.getInput()));
-    sharedB = launch.shared(stages * stageB, elementOf(op.getWeight()));
+    sharedA = launch.shared(stages * stageA, elementOf(kernel.input));
+    sharedB = launch.shared(stages * stageB, elementOf(kernel.weight));
 
     // Which tile: some rows of tiles, column by column.
     Value inGroup = b.index(kRowsOfBlocks * columns);
     Value first = b.mul(b.div(launch.block, inGroup), kRowsOfBlocks);
     Value height = b.min(b.sub(blockRows, first), b.index(kRowsOfBlocks));
     Value within = b.rem(launch.block, inGroup);
-    firstRow = b.mul(b.add(first, b.rem(within, height)), tile.rows);
+    group = kernel.groupAt(b, b.add(first, b.rem(within, height)), tile.rows);
     firstPanel = b.mul(b.div(within, height), tile.columns / 8);
     lane = b.rem(thread, 32);
     Value warp = b.div(thread, 32);
     warpRow = b.mul(b.div(warp, tile.warpColumns), tile.rowsOfWarp());
     warpPanel = b.mul(b.rem(warp, tile.warpColumns), tile.columnsOfWarp() / 8);
 
+    if (!kernel.tasks)
+      return compute();
+    b.when(b.less(group.first, group.end), [&](BlockBuilder &inside) {
+      OpBuilder::InsertionGuard keep(b.b);
+      b.b.setInsertionPoint(inside.b.getInsertionBlock(),
+                            inside.b.getInsertionPoint());
+      compute();
+    });
+  }
+
+private:
+  void compute() {
+    findRows();
     int64_t steps = (depth + step - 1) / step;
     for (int64_t i = 0; i < stages - 1; ++i) {
       if (i < steps)
@@ -116,7 +133,6 @@ public:
     store(sums);
   }
 
-private:
   int64_t rowTiles() const { return tile.rowsOfWarp() / 16; }
   int64_t columnTiles() const { return tile.columnsOfWarp() / 8; }
 
@@ -124,40 +140,68 @@ private:
   // Copies
   //===--------------------------------------------------------------------===//
 
+  /// Chunks of a row of activations.
+  int64_t chunks() const {
+    return rows.elementsOfRow() / rows.elementsOfChunk();
+  }
+
+  /// Which rows a thread copies from, stage after stage.
+  void findRows() {
+    for (int64_t i = 0; i < tile.rows * chunks(); i += tile.threads()) {
+      Value row =
+          b.add(group.first, b.div(b.add(thread, b.index(i)), chunks()));
+      isThere.push_back(b.less(row, group.end));
+      source.push_back(
+          kernel.sourceOf(b, b.min(row, b.sub(group.end, b.index(1)))));
+    }
+  }
+
   /// Starts copies of the rows and panels from `k` on.
   void copyStage(BlockBuilder &b, Value k, Value stage) {
-    int64_t chunk = rows.elementsOfChunk(),
-            chunks = rows.elementsOfRow() / chunk;
-    int64_t unit = std::min<int64_t>(chunk, alignmentOfRows(op.getInput()) /
+    int64_t chunk = rows.elementsOfChunk();
+    int64_t unit = std::min<int64_t>(chunk, alignmentOfRows(kernel.input) /
                                                 rows.elementBytes);
     Value start = b.mul(stage, stageA);
-    for (int64_t i = 0; i < tile.rows * chunks; i += tile.threads()) {
+    for (int64_t i = 0; i < tile.rows * chunks(); i += tile.threads()) {
       Value number = b.add(thread, b.index(i));
-      Value row = b.div(number, chunks), column = b.rem(number, chunks);
+      Value row = b.div(number, chunks()), column = b.rem(number, chunks());
       Value to = b.add(start, placeOf(b, rows, row, column));
-      Value from = b.add(firstRow, row);
-      Value there = b.less(from, numRows);
-      from = b.min(from, b.sub(numRows, b.index(1)));
+      Value from = source[i / tile.threads()],
+            there = isThere[i / tile.threads()];
       for (int64_t part = 0; part < chunk; part += unit) {
         Value at = b.add(b.add(k, b.mul(column, chunk)), b.index(part));
         Value count = b.select(there, validOf(b, at, unit, depth), b.index(0));
-        copyAsync(b, sharedA, b.add(to, b.index(part)), op.getInput(),
+        copyAsync(b, sharedA, b.add(to, b.index(part)), kernel.input,
                   {from, at}, unit, count);
       }
     }
     start = b.mul(stage, stageB);
-    for (int64_t i = 0; i < tile.columns / 8 * step; i += tile.threads()) {
+    // Rows of a panel have one copy, or two.
+    int64_t copies = wide ? 2 : 1, elements = 8 / copies;
+    for (int64_t i = 0; i < tile.columns / 8 * step * copies;
+         i += tile.threads()) {
       Value number = b.add(thread, b.index(i));
-      Value panel = b.add(firstPanel, b.div(number, step));
-      Value at = b.add(k, b.rem(number, step));
+      Value line = b.div(number, copies), column = b.rem(number, copies);
+      Value panel = b.add(firstPanel, b.div(line, step));
+      Value place = b.rem(line, step);
+      Value at = b.add(k, wide ? wideRow(b, place) : place);
       Value there = b.less(panel, b.index(storedPanels));
       if (depth % step != 0)
         there = b.both(there, b.less(at, b.index(depth)));
-      copyAsync(b, sharedB, b.add(start, b.mul(number, 8)), op.getWeight(),
-                {b.min(panel, b.index(storedPanels - 1)),
-                 b.min(at, b.index(depth - 1)), b.index(0)},
-                8, b.select(there, b.index(8), b.index(0)));
+      copyAsync(b, sharedB, b.add(start, b.mul(number, elements)),
+                kernel.weight,
+                kernel.panelAt(
+                    group, b.min(panel, b.index(storedPanels - 1)),
+                    {b.min(at, b.index(depth - 1)), b.mul(column, elements)}),
+                elements, b.select(there, b.index(elements), b.index(0)));
     }
+  }
+
+  /// As wideRowAt().
+  static Value wideRow(BlockBuilder &b, Value place) {
+    Value row =
+        b.add(b.bitAnd(place, ~int64_t(7)), b.mul(b.bitAnd(place, 3), 2));
+    return b.add(row, b.shiftRight(b.bitAnd(place, 4), 2));
   }
 
   //===--------------------------------------------------------------------===//
@@ -167,9 +211,11 @@ private:
   /// Adds the products of 16 of the depth, from `k` of the stage on.
   void multiply(BlockBuilder &b, Value stage, int64_t k,
                 KernelBuilder::Values &sums) {
+    if (wide)
+      return multiplyWide(b, stage, k, sums);
     Value startA = b.mul(stage, stageA), startB = b.mul(stage, stageB);
     Value matrix = b.div(lane, 8), line = b.rem(lane, 8);
-    bool half = elementOf(op.getWeight()).isF16();
+    bool half = elementOf(kernel.weight).isF16();
     NVVM::MMATypes type = !half   ? NVVM::MMATypes::bf16
                           : split ? NVVM::MMATypes::tf32
                                   : NVVM::MMATypes::f16;
@@ -216,6 +262,44 @@ private:
     }
   }
 
+  /// The same of f32 with f32: for each part of the rows those parts of the
+  /// panels with which it makes a product that counts.
+  void multiplyWide(BlockBuilder &b, Value stage, int64_t k,
+                    KernelBuilder::Values &sums) {
+    Value startA = b.mul(stage, stageA), startB = b.mul(stage, stageB);
+    Value inPanel = b.div(lane, 4), member = b.rem(lane, 4);
+    SmallVector<SmallVector<SmallVector<Registers>>> panels;
+    for (int64_t n = 0; n < columnTiles(); ++n) {
+      Value panel =
+          b.add(startB, b.mul(b.add(warpPanel, b.index(n)), step * 8));
+      SmallVector<Value> pairs;
+      // Rows 2m and 2m + 1 of each eight lie at places m and m + 4.
+      for (int64_t half = 0; half < 16; half += 8) {
+        SmallVector<Value> numbers;
+        for (int64_t odd = 0; odd < 2; ++odd) {
+          Value place = b.add(member, b.index(placeOfWideRow(k + half + odd)));
+          Value at = b.add(b.add(panel, b.mul(place, 8)), inPanel);
+          numbers.push_back(element(b, b.loadAt(sharedB, {at}, 1, 4), 0));
+        }
+        pairs.push_back(vector::FromElementsOp::create(
+            b.b, b.loc, b.vectorType(2), numbers));
+      }
+      panels.push_back(cutForBF16(b, pairs, /*round=*/true));
+    }
+    for (int64_t m = 0; m < rowTiles(); ++m) {
+      Value row = b.add(warpRow, b.index(16 * m));
+      auto parts = cutForBF16(b, loadPairs(b, startA, row, k), /*round=*/true);
+      // By the size of the products; part 2 is the largest.
+      for (int64_t size = 2; size <= 4; ++size)
+        for (int64_t part = size - 2; part <= 2; ++part)
+          for (int64_t n = 0; n < columnTiles(); ++n) {
+            Value &sum = sums[m * columnTiles() + n];
+            sum = multiplyAdd(b, parts[part][0], panels[n][size - part][0], sum,
+                              NVVM::MMATypes::bf16);
+          }
+    }
+  }
+
   /// The four pairs of f32 that a lane has of a fragment of A.
   SmallVector<Value> loadPairs(BlockBuilder &b, Value start, Value row,
                                int64_t k) {
@@ -246,9 +330,21 @@ private:
     return arith::SubFOp::create(b.b, b.loc, lhs, rhs);
   }
 
-  /// Three fragments, the smallest first.
-  static SmallVector<SmallVector<Registers>> cutForBF16(BlockBuilder &b,
-                                                        ArrayRef<Value> pairs) {
+  /// The nearest number that cutting off with `mask` keeps.
+  static Value roundOff(BlockBuilder &b, Value value, uint32_t mask) {
+    auto i32 = VectorType::get(
+        llvm::cast<VectorType>(value.getType()).getShape(), b.b.getI32Type());
+    Value half = arith::ConstantOp::create(
+        b.b, b.loc, DenseElementsAttr::get(i32, APInt(32, (~mask + 1) / 2)));
+    Value bits =
+        arith::AddIOp::create(b.b, b.loc, bitCast(b, value, i32), half);
+    return cutOff(b, bitCast(b, bits, value.getType()), mask);
+  }
+
+  /// Three fragments, the smallest first. Rounded parts have other signs than
+  /// what they are cut from, so what is left out has no direction.
+  static SmallVector<SmallVector<Registers>>
+  cutForBF16(BlockBuilder &b, ArrayRef<Value> pairs, bool round = false) {
     constexpr uint32_t high = 0xffff0000;
     Type i32 = b.b.getI32Type();
     auto number = [&](uint32_t value) -> Value {
@@ -258,7 +354,9 @@ private:
     SmallVector<SmallVector<Registers>> fragments(3, {Registers()});
     for (Value rest : pairs)
       for (int part = 2; part >= 0; --part) {
-        Value here = part ? cutOff(b, rest, high) : rest;
+        Value here = !part   ? rest
+                     : round ? roundOff(b, rest, high)
+                             : cutOff(b, rest, high);
         // The upper halves of two words side by side.
         Value low = toRegister(b, element(b, here, 0));
         Value up = toRegister(b, element(b, here, 1));
@@ -275,16 +373,10 @@ private:
   static SmallVector<SmallVector<Registers>> cutForTF32(BlockBuilder &b,
                                                         ArrayRef<Value> pairs) {
     SmallVector<Value> low, high;
-    auto i32 = VectorType::get({2}, b.b.getI32Type());
+    constexpr uint32_t kept = 0xffffe000;
     for (Value pair : pairs) {
-      high.push_back(cutOff(b, pair, 0xffffe000));
-      // Half of the last bit that stays, and what is behind is cut off.
-      Value rest = minus(b, pair, high.back());
-      Value half = arith::ConstantOp::create(
-          b.b, b.loc, DenseElementsAttr::get(i32, APInt(32, 0x1000)));
-      Value bits =
-          arith::AddIOp::create(b.b, b.loc, bitCast(b, rest, i32), half);
-      low.push_back(cutOff(b, bitCast(b, bits, rest.getType()), 0xffffe000));
+      high.push_back(cutOff(b, pair, kept));
+      low.push_back(roundOff(b, minus(b, pair, high.back()), kept));
     }
     auto fragments = [&](ArrayRef<Value> of) {
       SmallVector<Registers> halves;
@@ -302,62 +394,72 @@ private:
   //===--------------------------------------------------------------------===//
 
   void store(ArrayRef<Value> sums) {
-    Value group = b.div(lane, 4), member = b.rem(lane, 4);
-    int64_t parts = kernel.parts(), width = kernel.width();
-    Value channels = b.index(width);
-    // Channels of a warp's first panel, or pair of panels.
-    Value column = b.mul(b.div(b.add(firstPanel, warpPanel), parts), 8);
-    column = b.add(column, b.mul(member, 2));
-    for (int64_t m = 0; m < rowTiles(); ++m)
-      for (int64_t half = 0; half < 2; ++half) {
-        Value row =
-            b.add(b.add(firstRow, warpRow),
-                  b.add(group, b.index(16 * m + placeInSum(0, half).row)));
-        auto pairOf = [&](int64_t n) -> Value {
-          return vector::ExtractOp::create(b.b, b.loc,
-                                           sums[m * columnTiles() + n], half);
-        };
-        b.when(b.less(row, numRows), [&](BlockBuilder &b) {
-          for (int64_t n = 0; n < columnTiles(); n += parts) {
-            Value sum = pairOf(n), up = parts == 2 ? pairOf(n + 1) : Value();
-            Value at = b.add(column, b.index(n / parts * 8));
-            if (width % 2 == 0) {
-              b.when(b.less(at, channels), [&](BlockBuilder &b) {
-                kernel.finish(b, sum, up, row, at);
-              });
-              continue;
-            }
-            for (int64_t i = 0; i < 2; ++i) {
-              Value here = b.add(at, b.index(i));
-              auto one = [&](Value pair) -> Value {
-                return pair ? vector::ExtractStridedSliceOp::create(
-                                  b.b, b.loc, pair, ArrayRef<int64_t>{i},
-                                  ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1})
-                                  .getResult()
-                            : Value();
-              };
-              b.when(b.less(here, channels), [&](BlockBuilder &b) {
-                kernel.finish(b, one(sum), one(up), row, here);
-              });
-            }
-          }
-        });
-      }
+    for (int64_t m = 0; m < rowTiles(); ++m) {
+      Value row = b.add(b.add(group.first, warpRow), b.index(16 * m));
+      kernel.storeSums(b, group, lane, row, b.add(firstPanel, warpPanel),
+                       columnTiles(),
+                       [&](BlockBuilder &b, int64_t n, int64_t half) -> Value {
+                         return vector::ExtractOp::create(
+                             b.b, b.loc, sums[m * columnTiles() + n], half);
+                       });
+    }
   }
 
   LinearKernel &kernel;
-  LinearIntoOp op;
   const ProductTile &tile;
   BlockBuilder b;
-  SwizzledRows rows;    ///< of activations
-  int64_t step, stages; ///< elements of the depth at a time; of the ring
-  bool split;           ///< activations are f32
+  SwizzledRows rows; ///< of activations
+  int64_t step;      ///< elements of the depth at a time
+  bool split, wide;  ///< activations, weights are f32
+  int64_t stages;    ///< of the ring
   int64_t depth = 0, storedPanels = 0, stageA = 0, stageB = 0;
-  Value numRows, thread, lane, firstRow, firstPanel, warpRow, warpPanel;
+  LinearKernel::Group group;
+  KernelBuilder::Values source, isThere;
+  Value thread, lane, firstPanel, warpRow, warpPanel;
   Value sharedA, sharedB;
 };
 
 } // namespace
+
+void LinearKernel::storeSums(
+    BlockBuilder &outer, const Group &group, Value lane, Value row,
+    Value firstPanel, int64_t panels,
+    llvm::function_ref<Value(BlockBuilder &, int64_t, int64_t)> pairOf) {
+  Value laneRow = outer.div(lane, 4), member = outer.rem(lane, 4);
+  Value channels = outer.index(width());
+  // Channels of the first panel, or pair of panels.
+  Value column = outer.mul(outer.div(firstPanel, parts()), 8);
+  column = outer.add(column, outer.mul(member, 2));
+  for (int64_t half = 0; half < 2; ++half) {
+    Value here = outer.add(
+        row, outer.add(laneRow, outer.index(placeInSum(0, half).row)));
+    outer.when(outer.less(here, group.end), [&](BlockBuilder &b) {
+      for (int64_t n = 0; n < panels; n += parts()) {
+        Value sum = pairOf(b, n, half),
+              up = gated ? pairOf(b, n + 1, half) : Value();
+        Value at = b.add(column, b.index(n / parts() * 8));
+        if (width() % 2 == 0) {
+          b.when(b.less(at, channels),
+                 [&](BlockBuilder &b) { finish(b, sum, up, here, at); });
+          continue;
+        }
+        for (int64_t i = 0; i < 2; ++i) {
+          Value one = b.add(at, b.index(i));
+          auto half = [&](Value pair) -> Value {
+            return pair ? vector::ExtractStridedSliceOp::create(
+                              b.b, b.loc, pair, ArrayRef<int64_t>{i},
+                              ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1})
+                              .getResult()
+                        : Value();
+          };
+          b.when(b.less(one, channels), [&](BlockBuilder &b) {
+            finish(b, half(sum), half(up), here, one);
+          });
+        }
+      }
+    });
+  }
+}
 
 void LinearKernel::emitTiles(KernelBuilder &k, const ProductTile &tile) {
   Tiles(*this, k, tile).emit();

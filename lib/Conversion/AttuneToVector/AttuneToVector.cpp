@@ -33,13 +33,15 @@ struct ConvertAttuneToVector final
     }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
-    VectorLowering lowering{lanes, rows, panelBytes, tilesInParallel,
-                            cooperative};
+    VectorLowering lowering{lanes, rows, panelBytes, cooperative};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);
     populateLinearPatterns(patterns, lowering);
-    populateExpertPatterns(patterns, lowering);
+    if (cooperative)
+      populateGroupedProductPatterns(patterns, lowering);
+    else
+      populateExpertPatterns(patterns, lowering);
     populateRouterPatterns(patterns, lowering);
     populateLossPatterns(patterns, lowering);
     populateModulatePatterns(patterns, lowering);

@@ -232,9 +232,8 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
                 RowScale scale = nullptr) const {
     // The panels in use and those that come next share the cache.
     int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
-    int64_t share = group;
-    if (!lowering.tilesInParallel)
-      share *= std::max<int64_t>(1, product.panels() / (kColumnShares * group));
+    int64_t share = group * std::max<int64_t>(1, product.panels() /
+                                                     (kColumnShares * group));
     Value dest = tensor::EmptyOp::create(
         k.b, k.loc,
         {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
@@ -276,10 +275,9 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
                 auto choose = [&](Value yes, Value no) -> Value {
                   return arith::SelectOp::create(k.b, k.loc, more, yes, no);
                 };
-                if (!lowering.tilesInParallel)
-                  mine.ahead = PanelProduct::Ahead{
-                      choose(mine.part, nextPart),
-                      k.add(step.firstPanel, choose(after, k.index(0)))};
+                mine.ahead = PanelProduct::Ahead{
+                    choose(mine.part, nextPart),
+                    k.add(step.firstPanel, choose(after, k.index(0)))};
                 Value count = k.min(k.index(group), k.sub(step.count, first));
                 return KernelBuilder::Values{mine.allRows(
                     k, lowering.rows, rows, k.add(step.firstPanel, first),

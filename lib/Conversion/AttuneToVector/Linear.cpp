@@ -63,8 +63,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
 
     Value numRows = countRows(k, op.getInput());
     // The host chooses the tile of a block by the number of rows.
-    if (lowering.cooperative &&
-        !getElementTypeOrSelf(product.weight.getType()).isF32()) {
+    if (lowering.cooperative) {
       Value rows = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
                                         product.weight, product.bias, dest,
                                         product.activation, product.gated,
@@ -83,9 +82,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         << remark::metric("Rows", own.lowering.rows)
         << remark::metric("Columns", product.lanes())
         << remark::metric("Depth", product.depth());
-    Value rows = lowering.tilesInParallel
-                     ? own.byTiles(k, product, input, numRows, dest)
-                     : own.byPanels(k, product, numRows, dest);
+    Value rows = own.byPanels(k, product, numRows, dest);
     rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
     return success();
   }
@@ -106,39 +103,6 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
           PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
           return product.allRows(k, lowering.rows, numRows, step.firstPanel,
                                  step.count, k.index(0), tile);
-        });
-  }
-
-  /// Each step takes a few rows against one panel.
-  Value byTiles(KernelBuilder &k, const PanelProduct &product, Value input,
-                Value numRows, Value dest) const {
-    int64_t height = lowering.rows;
-    auto rowsFrom = [&](KernelBuilder &k, Value first) {
-      return k.min(k.index(height), k.sub(numRows, first));
-    };
-    return k.forallTiles(
-        {getAsOpFoldResult(k.ceilDiv(numRows, height)),
-         k.b.getIndexAttr(product.panels())},
-        dest,
-        [&](KernelBuilder &k, ValueRange ivs) {
-          PanelProduct::Step step = product.step(k, ivs[1], 1);
-          Value first = k.mul(ivs[0], height);
-          return KernelBuilder::Tile{
-              {first, step.firstColumn},
-              {getAsOpFoldResult(rowsFrom(k, first)), step.columns}};
-        },
-        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-          PanelProduct::Step step = product.step(k, ivs[1], 1);
-          Value first = k.mul(ivs[0], height);
-          PanelProduct here = product;
-          here.input = [input, first](KernelBuilder &k, Value row) {
-            Value at = k.add(first, row);
-            return [input, at](KernelBuilder &k, Value step) {
-              return k.loadScalar(input, {at, step});
-            };
-          };
-          return here.allRows(k, height, rowsFrom(k, first), step.firstPanel,
-                              step.count, k.index(0), tile);
         });
   }
 

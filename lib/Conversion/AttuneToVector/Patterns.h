@@ -21,8 +21,6 @@ struct VectorLowering {
   int64_t lanes;
   int64_t rows;
   int64_t panelBytes;
-  /// Every register tile of a linear layer is a parallel step of its own.
-  bool tilesInParallel = false;
   /// What a block of threads computes better together stays one op.
   bool cooperative = false;
 };
@@ -39,6 +37,9 @@ void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+/// The same ops for blocks of threads that compute together.
+void populateGroupedProductPatterns(mlir::RewritePatternSet &,
+                                    const VectorLowering &);
 void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateRecurrentPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);

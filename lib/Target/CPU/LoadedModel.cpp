@@ -48,6 +48,7 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
   add("attune_rt_frame_push", &attune_rt_frame_push);
   add("attune_rt_frame_pop", &attune_rt_frame_pop);
   add("attune_rt_launch", &attune_rt_launch);
+  add("attune_rt_tensor_map", &attune_rt_tensor_map);
   add("attune_rt_device_read", &attune_rt_device_read);
   add("attune_rt_device_push", &attune_rt_device_push);
   add("attune_rt_device_pop", &attune_rt_device_pop);

@@ -43,7 +43,8 @@ void PTXBackend::addBufferPasses(OpPassManager &pm,
                                  const TargetDescription &target) const {
   ConvertAttuneToGPUOptions blocks;
   blocks.multiprocessors = countMultiprocessors(target.gpu);
-  pm.addNestedPass<func::FuncOp>(createConvertAttuneToGPU(blocks));
+  blocks.warpgroups = hasWarpgroups(target.gpu);
+  pm.addPass(createConvertAttuneToGPU(blocks));
 }
 
 void PTXBackend::addThreadPasses(OpPassManager &pm,
@@ -75,6 +76,8 @@ void PTXBackend::addCodePasses(OpPassManager &pm,
   nvvm.indexBitwidth = 64;
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvm));
   kernels.addPass(createReconcileUnrealizedCastsPass());
+  // What has no intrinsic, such as wgmma, is a line of assembly.
+  kernels.addPass(createConvertNVVMToLLVMPass());
   kernels.addPass(createCanonicalizerPass());
   GpuNVVMAttachTargetOptions attach;
   attach.chip = target.gpu;

@@ -1,4 +1,4 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-gpu))" --split-input-file --verify-diagnostics
+// RUN: attune-opt %s --pass-pipeline="builtin.module(convert-attune-to-gpu)" --split-input-file --verify-diagnostics
 
 func.func @tensors(%q: tensor<1x8x?x64xf32>, %d: tensor<1x8x?x64xf32>) -> tensor<1x8x?x64xf32> {
   // expected-error @+1 {{'attune.attention_into' op is not bufferized}}

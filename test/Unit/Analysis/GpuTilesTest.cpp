@@ -126,6 +126,77 @@ TEST(Banks, Panels) {
   }
 }
 
+// Panels of f32, eight channels wide: a copy is half a row; lane 4 * group +
+// member reads channel `group` of rows 2 * member and 2 * member + 1.
+TEST(Banks, WidePanels) {
+  std::set<int64_t> rows;
+  for (int64_t place = 0; place < 16; ++place) {
+    EXPECT_EQ(placeOfWideRow(wideRowAt(place)), place);
+    rows.insert(wideRowAt(place));
+  }
+  EXPECT_EQ(rows.size(), 16u);
+  EXPECT_EQ(*rows.rbegin(), 15);
+  for (int64_t half : {0, 8})
+    for (int64_t odd : {0, 1}) {
+      std::vector<int64_t> addresses;
+      for (int lane = 0; lane < 32; ++lane) {
+        // As the kernel has it: the place of row `half + odd`, plus `member`.
+        int64_t place = placeOfWideRow(half + odd) + lane % 4;
+        EXPECT_EQ(wideRowAt(place), half + odd + 2 * (lane % 4));
+        addresses.push_back(4 * (place * 8 + lane / 4));
+      }
+      EXPECT_EQ(conflicts(addresses, 4), 1);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Warpgroups
+//===----------------------------------------------------------------------===//
+
+// The swizzle of 128 bytes by its definition, on addresses: bits 4 to 6 are
+// exchanged with bits 7 to 9.
+TEST(Warpgroups, Swizzle) {
+  for (int64_t row = 0; row < 128; ++row)
+    for (int64_t chunk = 0; chunk < 8; ++chunk) {
+      int64_t address = row * 128 + chunk * 16;
+      EXPECT_EQ(placeInAtom(row, chunk), address ^ ((address >> 7 & 7) << 4));
+    }
+  // A fragment of eight rows touches every bank once.
+  for (int64_t chunk = 0; chunk < 8; ++chunk) {
+    std::vector<int64_t> addresses;
+    for (int64_t row = 0; row < 8; ++row)
+      addresses.push_back(placeInAtom(row, chunk));
+    EXPECT_EQ(conflicts(addresses, 16), 1);
+  }
+}
+
+// The fields of a matrix descriptor, and the element that each leads to.
+TEST(Warpgroups, Descriptors) {
+  for (const WarpgroupTile &tile : {kGroupTile, kWideGroupTile}) {
+    uint64_t rows = tile.rowDescriptor(), panels = tile.panelDescriptor();
+    EXPECT_EQ(rows >> 62, 1u);
+    EXPECT_EQ((rows >> 32 & 0x3fff) << 4, 1024u);
+    EXPECT_EQ(panels >> 62, 0u);
+    uint64_t leading = (panels >> 16 & 0x3fff) << 4,
+             stride = (panels >> 32 & 0x3fff) << 4;
+    for (int64_t n = 0; n < tile.columns; ++n)
+      for (int64_t k = 0; k < tile.depth; ++k)
+        // Panel after panel, [depth][8] of 16 bits.
+        EXPECT_EQ(n / 8 * stride + k / 8 * leading + k % 8 * 16 + n % 8 * 2,
+                  uint64_t(((n / 8 * tile.depth + k) * 8 + n % 8) * 2));
+    // What sm_90 gives one block, and a box's most elements.
+    EXPECT_LE(tile.sharedBytes(), 227 << 10);
+    EXPECT_LE(tile.depth * 2, 256);
+    EXPECT_LE(tile.rows, 256);
+    EXPECT_EQ(tile.stageBytes() % kTileAlignment, 0);
+    EXPECT_EQ(tile.rowBytes() % kTileAlignment, 0);
+    EXPECT_EQ(tile.panelBytes() % kTileAlignment, 0);
+  }
+  EXPECT_TRUE(hasWarpgroups("sm_90a"));
+  EXPECT_FALSE(hasWarpgroups("sm_90"));
+  EXPECT_FALSE(hasWarpgroups("sm_100a"));
+}
+
 //===----------------------------------------------------------------------===//
 // The choice
 //===----------------------------------------------------------------------===//

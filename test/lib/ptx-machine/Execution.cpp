@@ -88,11 +88,17 @@ static void runThread(Thread &t) {
 static bool runBlock(std::vector<Thread> &threads, Block &block) {
   for (;;) {
     bool moved = false;
-    for (Thread &t : threads)
-      if (t.state == State::Ready) {
-        runThread(t);
-        moved = true;
-      }
+    for (Thread &t : threads) {
+      if (t.state != State::Ready && t.state != State::Yields)
+        continue;
+      // Who looks again and sees the same has not moved.
+      bool looked = t.state == State::Yields;
+      t.state = State::Ready;
+      uint32_t before = t.lookedAt;
+      runThread(t);
+      moved |= t.state != State::Yields || !looked || t.pc != before;
+      t.lookedAt = t.pc;
+    }
     if (!block.error.empty())
       return false;
     // Warps whose lanes all stand at one instruction.
@@ -159,7 +165,9 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
   std::vector<uint64_t> local(sets * localBytes / 8);
   std::vector<Thread> threads(sets);
   // What a block leaves in shared memory is nobody's business; start from junk.
-  unsigned sharedBytes = kernel.sharedBytes + launch.sharedBytes;
+  unsigned sharedBytes = kernel.sharedBytes;
+  if (kernel.dynamic)
+    sharedBytes = kDynamicShared + launch.sharedBytes;
   uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   auto prepare = [&](Thread &t, size_t set, uint64_t number, unsigned thread) {
     t = Thread();

@@ -241,6 +241,29 @@ Result cuMemsetD8Async(Address to, unsigned char value, size_t count, void *) {
   return Success;
 }
 
+/// Matrices of 2 or 8 bytes an element, no interleaving, zeros outside.
+Result cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
+                              const uint64_t *sizes, const uint64_t *strides,
+                              const unsigned *box, const unsigned *steps,
+                              int interleave, int swizzle, int, int fill) {
+  unsigned bytes = type == 1 ? 2 : type == 4 ? 8 : 0;
+  auto start = reinterpret_cast<Address>(address);
+  if (!bytes || rank != 2 || interleave || fill || steps[0] != 1 ||
+      steps[1] != 1 || start % 16 || strides[0] % 16 ||
+      reinterpret_cast<uintptr_t>(map) % 64 || box[0] == 0 || box[0] > 256 ||
+      box[1] == 0 || box[1] > 256 || box[0] * bytes % 16 ||
+      (swizzle != 0 && swizzle != 3) ||
+      (swizzle == 3 && box[0] * bytes > 128) || sizes[0] == 0 || sizes[1] == 0)
+    return InvalidValue;
+  ptx::TensorMap made = {
+      ptx::TensorMap::kMagic, start, {sizes[0], sizes[1]}, strides[0],
+      {box[0], box[1]},       bytes, swizzle == 3,         {}};
+  std::memcpy(map, &made, sizeof(made));
+  log("tensor map " + std::to_string(sizes[1]) + "x" +
+      std::to_string(sizes[0]));
+  return Success;
+}
+
 Result cuMemsetD8_v2(Address to, unsigned char value, size_t count) {
   return cuMemsetD8Async(to, value, count, nullptr);
 }

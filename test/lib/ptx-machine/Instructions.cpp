@@ -435,7 +435,7 @@ bool chooseMemory(Instruction &i, const std::vector<std::string> &parts) {
 
 bool chooseCast(Instruction &i, const std::vector<std::string> &parts) {
   bool to = has(parts, "to");
-  if (has(parts, "shared"))
+  if (has(parts, "shared") || has(parts, "shared::cluster"))
     i.run = to ? toShared : fromShared;
   else
     i.run = Move<uint64_t>::run;

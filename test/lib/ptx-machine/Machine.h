@@ -70,6 +70,8 @@ struct Instruction {
   std::vector<int32_t> s;     ///< source registers
   int64_t offset = 0;         ///< of an address
   int64_t from = 0;           ///< of the second address, if there are two
+  int64_t third = 0;          ///< of the third one
+  bool waits = false;         ///< may wait for what another thread does
   int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;
@@ -81,12 +83,27 @@ struct Kernel {
   std::vector<unsigned> paramBytes;
   unsigned paramsSize = 0, localBytes = 0, sharedBytes = 0, maxThreads = 0;
   bool collective = false; ///< has instructions that wait for other threads
+  bool dynamic = false;    ///< uses shared memory whose size a launch says
   std::vector<Instruction> code;
   /// Every operand is a register; constants are registers with a first value.
   std::vector<uint64_t> registers;
   int32_t special[16];
   int32_t localBase = -1;
 };
+
+/// Where shared memory begins whose size a launch says: all that is declared
+/// lies before.
+constexpr unsigned kDynamicShared = 48 << 10;
+
+/// What cuTensorMapEncodeTiled makes here: a matrix and a part of it, in
+/// elements; only a driver knows what is in the 128 bytes of a GPU's.
+struct alignas(64) TensorMap {
+  static constexpr uint64_t kMagic = 0x6d7074656e736f72;
+  uint64_t magic, address, size[2], stride;
+  uint32_t box[2], elementBytes, swizzled;
+  uint8_t rest[72];
+};
+static_assert(sizeof(TensorMap) == 128, "a CUtensorMap has 128 bytes");
 
 /// Memory that kernels may touch.
 struct Allocation {
@@ -133,7 +150,8 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
 // Inside
 //===----------------------------------------------------------------------===//
 
-enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
+/// Yields: has looked for something that has not happened yet.
+enum class State : uint8_t { Ready, Yields, AtBlock, AtWarp, Done };
 
 struct Block {
   const Kernel *kernel;
@@ -145,7 +163,7 @@ struct Block {
 
 struct Thread {
   uint64_t *r = nullptr;
-  uint32_t pc = 0;
+  uint32_t pc = 0, lookedAt = 0;
   State state = State::Ready;
   Block *block = nullptr;
   uint8_t *local = nullptr;
@@ -168,6 +186,10 @@ uint8_t *reach(Thread &thread, const Instruction &instruction, uint64_t address,
 /// An instruction of a whole warp, or asynchronous.
 bool chooseTogether(Instruction &instruction,
                     const std::vector<std::string> &parts);
+
+/// One of sm_90's: mbarrier, tensor maps, wgmma.
+bool chooseAsync(Instruction &instruction,
+                 const std::vector<std::string> &parts);
 
 /// A register's low bytes as a value.
 template <typename T> T get(const Thread &t, int32_t slot) {

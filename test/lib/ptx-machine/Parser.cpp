@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 namespace ptx {
 
@@ -43,7 +44,7 @@ Module::~Module() {
 
 namespace {
 struct Symbol {
-  enum { Global, Local, Shared, Param } kind;
+  enum { Global, Local, Shared, Dynamic, Param } kind;
   uint64_t value;
 };
 
@@ -198,6 +199,8 @@ private:
       kernel->localBytes = (kernel->localBytes + align - 1) / align * align;
       names[name] = {Symbol::Local, kernel->localBytes};
       kernel->localBytes += static_cast<unsigned>(bytes);
+    } else if (space == ".shared" && count == 0) {
+      names[name] = {Symbol::Dynamic, kDynamicShared};
     } else if (space == ".shared") {
       used = (used + align - 1) / align * align;
       names[name] = {Symbol::Shared, used};
@@ -230,6 +233,8 @@ private:
     labels.clear();
     waiting.clear();
     tables.clear();
+    inner.clear();
+    scopes.assign(1, 0);
     std::unique_ptr<Kernel> owned(new Kernel());
     kernel = owned.get();
     kernel->name = word();
@@ -259,8 +264,10 @@ private:
     kernel->localBase = registerOf("%local");
     if (!expect('{') || !statements())
       return false;
-    for (auto &[index, label] : waiting) {
-      auto found = labels.find(label);
+    for (auto &[index, label, around] : waiting) {
+      auto found = labels.end();
+      for (size_t i = around.size(); i-- > 0 && found == labels.end();)
+        found = labels.find({around[i], label});
       if (found == labels.end())
         return fail("no label '" + label + "' in " + kernel->name);
       kernel->code[index].target = static_cast<int32_t>(found->second);
@@ -268,7 +275,7 @@ private:
     for (auto &[index, name] : indexed)
       for (const std::string &label : tables[name])
         kernel->code[index].table.push_back(
-            static_cast<int32_t>(labels[label]));
+            static_cast<int32_t>(labels[{0, label}]));
     indexed.clear();
     module->kernels[kernel->name] = std::move(owned);
     return true;
@@ -319,11 +326,13 @@ private:
     for (unsigned depth = 1; depth;) {
       if (take('}')) {
         --depth;
+        scopes.pop_back();
         continue;
       }
-      // Inline assembly stands in braces of its own.
+      // Inline assembly stands in braces of its own, with labels of its own.
       if (take('{')) {
         ++depth;
+        scopes.push_back(++numScopes);
         continue;
       }
       if (at >= text.size())
@@ -347,7 +356,7 @@ private:
       return take(';') || fail(std::string("unexpected '") + peek() + "'");
     if (!guarded && peek() == ':') {
       ++at;
-      labels[first] = kernel->code.size();
+      labels[{scopes.back(), first}] = kernel->code.size();
       std::string directive = peek() == '.' ? word() : "";
       if (directive == ".branchtargets") {
         do
@@ -362,7 +371,16 @@ private:
     if (first[0] == '.') {
       if (first == ".local" || first == ".shared")
         return variable(first, names, kernel->sharedBytes);
-      // .reg, .pragma, .loc: nothing to do.
+      // Registers of inline assembly have any name.
+      if (first == ".reg") {
+        word();
+        do {
+          std::string name = word();
+          if (!name.empty() && name[0] != '%')
+            inner.insert(name);
+        } while (take(','));
+      }
+      // .pragma, .loc: nothing to do.
       size_t end = text.find(first == ".loc" ? '\n' : ';', at);
       at = end == std::string::npos ? text.size() : end + 1;
       return true;
@@ -391,7 +409,7 @@ private:
       return fail("expected an operand");
     if (negated)
       return fail("a negated operand");
-    if (name[0] == '%' || name == "_") {
+    if (name[0] == '%' || name == "_" || inner.count(name)) {
       into.push_back(name == "_" ? newRegister(0) : registerOf(name));
       return true;
     }
@@ -402,6 +420,7 @@ private:
     auto symbol = names.find(name);
     if (symbol == names.end())
       return fail("unknown name '" + name + "'");
+    noteDynamic(symbol->second);
     uint64_t address = symbol->second.value;
     if (take('+'))
       address += number(word());
@@ -411,12 +430,19 @@ private:
     return true;
   }
 
-  bool address(Instruction &instruction) {
+  void noteDynamic(const Symbol &symbol) {
+    kernel->dynamic |= symbol.kind == Symbol::Dynamic;
+  }
+
+  bool address(Instruction &instruction, unsigned &count) {
     std::string name = word();
-    int64_t &offset =
-        instruction.s.empty() ? instruction.offset : instruction.from;
+    int64_t &offset = count == 0   ? instruction.offset
+                      : count == 1 ? instruction.from
+                                   : instruction.third;
+    ++count;
     auto symbol = names.find(name);
     if (symbol != names.end()) {
+      noteDynamic(symbol->second);
       offset = static_cast<int64_t>(symbol->second.value);
       instruction.s.push_back(symbol->second.kind == Symbol::Local
                                   ? kernel->localBase
@@ -430,6 +456,9 @@ private:
     }
     if (take('+'))
       offset += static_cast<int64_t>(number(word()));
+    // Where in a tensor.
+    if (take(',') && !value(instruction.s))
+      return false;
     return expect(']');
   }
 
@@ -440,18 +469,22 @@ private:
     // Stores and what only orders have no destination.
     bool noResult = op == "st" || op == "bar" || op == "barrier" ||
                     op == "cp" || op == "ret" || op == "exit" || op == "trap" ||
-                    op == "fence" || op == "membar" || op == "red";
+                    op == "fence" || op == "membar" || op == "red" ||
+                    op == "setmaxnreg" ||
+                    (op == "mbarrier" && parts[1] == "init") ||
+                    (op == "wgmma" && parts[1] != "mma_async");
     if (branch && op == "bra") {
-      waiting.push_back({kernel->code.size(), word()});
+      waiting.push_back({kernel->code.size(), word(), scopes});
     } else if (branch) {
       if (!value(instruction.s) || !expect(','))
         return false;
       indexed.push_back({kernel->code.size(), word()});
     } else {
       bool first = true;
+      unsigned addresses = 0;
       while (peek() != ';') {
         if (take('[')) {
-          if (!address(instruction))
+          if (!address(instruction, addresses))
             return false;
         } else {
           auto &into = first && !noResult ? instruction.d : instruction.s;
@@ -470,7 +503,8 @@ private:
       return false;
     if (!choose(instruction, parts))
       return fail("unknown instruction '" + mnemonic + "'");
-    kernel->collective |= instruction.together != Together::No;
+    kernel->collective |=
+        instruction.together != Together::No || instruction.waits;
     kernel->code.push_back(std::move(instruction));
     return true;
   }
@@ -487,8 +521,17 @@ private:
   Kernel *kernel = nullptr;
   std::map<std::string, Symbol> names;
   std::map<std::string, int32_t> registers;
-  std::map<std::string, size_t> labels;
-  std::vector<std::pair<size_t, std::string>> waiting, indexed;
+  std::map<std::pair<unsigned, std::string>, size_t> labels; ///< of a scope
+  struct Branch {
+    size_t at;
+    std::string label;
+    std::vector<unsigned> scopes;
+  };
+  std::vector<Branch> waiting;
+  std::vector<std::pair<size_t, std::string>> indexed;
+  std::set<std::string> inner; ///< registers of inline assembly
+  std::vector<unsigned> scopes;
+  unsigned numScopes = 0;
   std::map<std::string, std::vector<std::string>> tables;
 };
 } // namespace

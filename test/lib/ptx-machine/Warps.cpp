@@ -237,6 +237,8 @@ bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
       }
     return false;
   }
+  if (chooseAsync(i, parts))
+    return true;
   if (startsWith(parts, {"cp", "async"})) {
     bool order = parts[2] == "commit_group" || parts[2] == "wait_group" ||
                  parts[2] == "wait_all";

@@ -92,7 +92,9 @@ def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
     Gives: arrays in shared memory start at multiples of 16 bytes, which
     asynchronous copies and matrices have. Every kernel may take the registers of a
     whole multiprocessor for one block (`.minnctapersm 1`): left alone, ptxas
-    makes room for more blocks and spills.
+    makes room for more blocks and spills. Shared
+    memory whose size the launch says is an array at a multiple of 1024 bytes
+    that is defined elsewhere.
     Keeps: code.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",

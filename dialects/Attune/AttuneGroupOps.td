@@ -1,0 +1,133 @@
+//===- AttuneGroupOps.td - Stacks of matrices for blocks -----*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_GROUP_OPS_TD
+#define ATTUNE_GROUP_OPS_TD
+
+include "AttuneTypes.td"
+include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// A tensor, or the buffer that it becomes.
+def Attune_GroupPlace : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
+
+// As attune.linear_into these stay whole until there are buffers. Only what
+// makes them and what lowers them includes Attune/AttuneGroupOps.h.
+class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
+    : Attune_Op<mnemonic, !listconcat(
+    [DestinationStyleOpInterface,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+     DeclareOpInterfaceMethods<BufferizableOpInterface,
+       ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
+        "getAliasingValues", "bufferize"]>], traits)> {
+  let hasVerifier = 1;
+}
+
+def Attune_GroupedLinearIntoOp
+    : Attune_GroupOp<"grouped_linear_into", [AttrSizedOperandSegments]> {
+  let summary = "Rows that take different matrices, into a destination";
+  let description = [{
+    As `attune.linear_into`, of a stack of matrices [E, P, K, R] of which each
+    row takes one. Rows come in batches, [G, M, K] to [G, M, N], and batch g
+    takes matrix `g mod E`; or `tasks` says it, each with a matrix, its first row
+    and the number of its rows, which may be 0. Then row m of the result is of
+    row `from[m]` of the input, or of its own. Rows of no task keep what they
+    have.
+
+    Source: as `attune.moe`, `attune.head_linear`.
+
+    Verifier rules (tests: `invalid-group.mlir`, one case per label):
+    - G1: all operands are tensors and there is a result, or all are buffers and
+      there is none.
+    - G2: batches [G, M, K] give [G, M, N], rows [M, K] with tasks [M, N].
+    - G3: there are as many panels as hold N channels, twice as many if gated.
+    - G4: `tasks` is [T, 3] of i64.
+    - G5: `from` has M entries of i64, and comes with `tasks`.
+
+    ```mlir
+    %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x3xi64>
+       from %f : tensor<?xi64> into %d activation <silu> gated
+       : tensor<?x64xf32>, tensor<8x24x64x8xbf16>, tensor<?x96xf32>
+       -> tensor<?x96xf32>
+    ```
+    ```mlir
+    %y = attune.grouped_linear_into %x, %w into %d
+       : tensor<?x?x12xf32>, tensor<4x3x12x8xf32>, tensor<?x?x24xf32>
+       -> tensor<?x?x24xf32>
+    ```
+  }];
+  let arguments = (ins Attune_GroupPlace:$input, Attune_GroupPlace:$weight,
+                       Optional<Attune_GroupPlace>:$tasks,
+                       Optional<Attune_GroupPlace>:$from,
+                       Attune_GroupPlace:$dest,
+                       DefaultValuedAttr<Attune_ActivationAttr,
+                                         "Activation::Identity">:$activation,
+                       UnitAttr:$gated);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`tasks` $tasks^ `:` type($tasks))?
+    (`from` $from^ `:` type($from))? `into` $dest
+    (`activation` $activation^)? (`gated` $gated^)? attr-dict
+    `:` type($input) `,` type($weight) `,` type($dest)
+    (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+  }];
+}
+
+def Attune_ExpertTasksIntoOp : Attune_GroupOp<"expert_tasks_into"> {
+  let summary = "Which rows each expert multiplies";
+  let description = [{
+    Slot `s = t A + a` is what token t wants of its a-th expert. Slots sorted by
+    expert, those of one in their own order, have places 0, 1, ...:
+
+    `places[s]` is the place of slot s, `from[p]` the token at place p. An expert
+    e with c slots from place b on has the entries i of `tasks` with
+    `floor(b / rows) + e <= i < floor((b + c) / rows) + e + 1`: the expert, first
+    place `b + rows j` and number of rows, at most `rows`, of its j-th block; 0
+    rows where it has no j-th block. So everyone knows where its entries are
+    without knowing how many blocks the others have.
+
+    `tasks` has `floor(T A / rows) + experts` rows. Experts are numbers below
+    `experts`; nothing checks that.
+
+    Source: a counting sort; blocks of a permuted input as in MegaBlocks (Gale et
+    al. 2022).
+
+    Verifier rules (tests: `invalid-group.mlir`, one case per label):
+    - G1: all operands are tensors and there are results, or all are buffers and
+      there are none.
+    - G6: the choice is [T, A], with A known; tasks [?, 3], from and places
+      [T A], all of i64; experts and rows are positive.
+
+    ```mlir
+    %t, %f, %p = attune.expert_tasks_into %e into %a, %b, %c experts 8 rows 64
+       : tensor<?x2xi64>, tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64>
+       -> tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64>
+    ```
+  }];
+  let arguments = (ins Attune_GroupPlace:$chosen, Attune_GroupPlace:$tasks,
+                       Attune_GroupPlace:$from, Attune_GroupPlace:$places,
+                       I64Attr:$experts, I64Attr:$rows);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $chosen `into` $tasks `,` $from `,` $places `experts` $experts `rows` $rows
+    attr-dict `:` type($chosen) `,` type($tasks) `,` type($from) `,`
+    type($places) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return ::mlir::MutableOperandRange(*this, /*start=*/1, /*length=*/3);
+    }
+  }];
+}
+
+#endif // ATTUNE_GROUP_OPS_TD

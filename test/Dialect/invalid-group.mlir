@@ -1,0 +1,134 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// G1: tensors give a tensor
+func.func @g1(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<4x?x24xf32>) {
+  // expected-error @+1 {{'attune.grouped_linear_into' op writes a tensor and gives none}}
+  attune.grouped_linear_into %x, %w into %d : tensor<4x?x12xf32>, tensor<4x3x12x8xf32>, tensor<4x?x24xf32>
+  return
+}
+
+// -----
+
+// G1: buffers give none
+func.func @g1_buffer(%x: memref<4x?x12xf32>, %w: memref<4x3x12x8xf32>, %d: memref<4x?x24xf32>) {
+  // expected-error @+1 {{writes a buffer and gives a tensor}}
+  %y = attune.grouped_linear_into %x, %w into %d : memref<4x?x12xf32>, memref<4x3x12x8xf32>, memref<4x?x24xf32> -> tensor<4x?x24xf32>
+  return
+}
+
+// -----
+
+// G1: not both
+func.func @g1_mixed(%e: memref<?x2xi64>, %t: tensor<?x3xi64>, %f: tensor<?xi64>, %p: tensor<?xi64>) {
+  // expected-error @+1 {{has both tensors and buffers as operands}}
+  attune.expert_tasks_into %e into %t, %f, %p experts 8 rows 64 : memref<?x2xi64>, tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64>
+  return
+}
+
+// -----
+
+// G2: batches come with batches
+func.func @g2(%x: tensor<?x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<?x24xf32>) {
+  // expected-error @+1 {{has an input of type 'tensor<?x12xf32>' where it takes [?, ?, 12]}}
+  %y = attune.grouped_linear_into %x, %w into %d : tensor<?x12xf32>, tensor<4x3x12x8xf32>, tensor<?x24xf32> -> tensor<?x24xf32>
+  return
+}
+
+// -----
+
+// G2: as many rows
+func.func @g2_rows(%x: tensor<4x5x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<4x6x24xf32>) {
+  // expected-error @+1 {{has a destination of type 'tensor<4x6x24xf32>' where it takes [4, 5, ?]}}
+  %y = attune.grouped_linear_into %x, %w into %d : tensor<4x5x12xf32>, tensor<4x3x12x8xf32>, tensor<4x6x24xf32> -> tensor<4x6x24xf32>
+  return
+}
+
+// -----
+
+// G2: a stack
+func.func @g2_stack(%x: tensor<4x5x12xf32>, %w: tensor<3x12x8xf32>, %d: tensor<4x5x24xf32>) {
+  // expected-error @+1 {{has a stack of rank 3, not 4}}
+  %y = attune.grouped_linear_into %x, %w into %d : tensor<4x5x12xf32>, tensor<3x12x8xf32>, tensor<4x5x24xf32> -> tensor<4x5x24xf32>
+  return
+}
+
+// -----
+
+// G2: sizes that kernels are made for
+func.func @g2_unknown(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<4x?x?xf32>) {
+  // expected-error @+1 {{has matrices, panels or channels whose number is not known}}
+  %y = attune.grouped_linear_into %x, %w into %d : tensor<4x?x12xf32>, tensor<4x3x12x8xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  return
+}
+
+// -----
+
+// G3: panels of gate and up
+func.func @g3(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<4x?x24xf32>) {
+  // expected-error @+1 {{has panels of type 'tensor<4x3x12x8xf32>' where it takes [4, 6, 12, 8]}}
+  %y = attune.grouped_linear_into %x, %w into %d gated : tensor<4x?x12xf32>, tensor<4x3x12x8xf32>, tensor<4x?x24xf32> -> tensor<4x?x24xf32>
+  return
+}
+
+// -----
+
+// G4: a matrix, a row and how many
+func.func @g4(%x: tensor<?x12xf32>, %w: tensor<4x3x12x8xf32>, %t: tensor<?x2xi64>, %d: tensor<?x24xf32>) {
+  // expected-error @+1 {{has tasks of type 'tensor<?x2xi64>' where it takes [?, 3]}}
+  %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x2xi64> into %d : tensor<?x12xf32>, tensor<4x3x12x8xf32>, tensor<?x24xf32> -> tensor<?x24xf32>
+  return
+}
+
+// -----
+
+// G4: of i64
+func.func @g4_type(%x: tensor<?x12xf32>, %w: tensor<4x3x12x8xf32>, %t: tensor<?x3xi32>, %d: tensor<?x24xf32>) {
+  // expected-error @+1 {{has tasks of 'i32', not i64}}
+  %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x3xi32> into %d : tensor<?x12xf32>, tensor<4x3x12x8xf32>, tensor<?x24xf32> -> tensor<?x24xf32>
+  return
+}
+
+// -----
+
+// G5: a row for each of the destination
+func.func @g5(%x: tensor<?x12xf32>, %w: tensor<4x3x12x8xf32>, %t: tensor<?x3xi64>, %f: tensor<5xi64>, %d: tensor<6x24xf32>) {
+  // expected-error @+1 {{has rows to take of type 'tensor<5xi64>' where it takes [6]}}
+  %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x3xi64> from %f : tensor<5xi64> into %d : tensor<?x12xf32>, tensor<4x3x12x8xf32>, tensor<6x24xf32> -> tensor<6x24xf32>
+  return
+}
+
+// -----
+
+// G5: with tasks
+func.func @g5_alone(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %f: tensor<?xi64>, %d: tensor<4x?x24xf32>) {
+  // expected-error @+1 {{takes rows from elsewhere without tasks}}
+  %y = attune.grouped_linear_into %x, %w from %f : tensor<?xi64> into %d : tensor<4x?x12xf32>, tensor<4x3x12x8xf32>, tensor<4x?x24xf32> -> tensor<4x?x24xf32>
+  return
+}
+
+// -----
+
+// G6: slots
+func.func @g6(%e: tensor<5x2xi64>, %t: tensor<?x3xi64>, %f: tensor<9xi64>, %p: tensor<?xi64>) {
+  // expected-error @+1 {{has rows to take of type 'tensor<9xi64>' where it takes [10]}}
+  %a, %b, %c = attune.expert_tasks_into %e into %t, %f, %p experts 8 rows 64 : tensor<5x2xi64>, tensor<?x3xi64>, tensor<9xi64>, tensor<?xi64> -> tensor<?x3xi64>, tensor<9xi64>, tensor<?xi64>
+  return
+}
+
+// -----
+
+// G6: experts of a token
+func.func @g6_unknown(%e: tensor<5x?xi64>, %t: tensor<?x3xi64>, %f: tensor<?xi64>, %p: tensor<?xi64>) {
+  // expected-error @+1 {{has tokens whose number of experts is not known}}
+  %a, %b, %c = attune.expert_tasks_into %e into %t, %f, %p experts 8 rows 64 : tensor<5x?xi64>, tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64> -> tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64>
+  return
+}
+
+// -----
+
+// G6: blocks with rows
+func.func @g6_rows(%e: tensor<5x2xi64>, %t: tensor<?x3xi64>, %f: tensor<?xi64>, %p: tensor<?xi64>) {
+  // expected-error @+1 {{has no expert, or blocks without rows}}
+  %a, %b, %c = attune.expert_tasks_into %e into %t, %f, %p experts 8 rows 0 : tensor<5x2xi64>, tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64> -> tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64>
+  return
+}
