@@ -38,8 +38,8 @@ func.func @large(%x: memref<8192x8192xbf16>, %w: memref<1024x8192x8xbf16>, %d: m
 // CHECK-LABEL: func.func @odd(
 // CHECK-NOT:     wgmma
 // CHECK:         nvvm.mma.sync
-func.func @odd(%x: memref<8192x37xbf16>, %w: memref<1024x37x8xbf16>, %d: memref<8192x8192xbf16>) {
-  attune.linear_into %x, %w into %d : memref<8192x37xbf16>, memref<1024x37x8xbf16>, memref<8192x8192xbf16>
+func.func @odd(%x: memref<8192x42xbf16>, %w: memref<1024x42x8xbf16>, %d: memref<8192x8192xbf16>) {
+  attune.linear_into %x, %w into %d : memref<8192x42xbf16>, memref<1024x42x8xbf16>, memref<8192x8192xbf16>
   return
 }
 
