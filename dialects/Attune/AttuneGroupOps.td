@@ -28,8 +28,8 @@ class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
 }
 
-def Attune_GroupedLinearIntoOp
-    : Attune_GroupOp<"grouped_linear_into", [AttrSizedOperandSegments]> {
+def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
+                                                [AttrSizedOperandSegments]> {
   let summary = "Rows that take different matrices, into a destination";
   let description = [{
     As `attune.linear_into`, of a stack of matrices [E, P, K, R] of which each
@@ -37,7 +37,7 @@ def Attune_GroupedLinearIntoOp
     takes matrix `g mod E`; or `tasks` says it, each with a matrix, its first row
     and the number of its rows, which may be 0. Then row m of the result is of
     row `from[m]` of the input, or of its own. Rows of no task keep what they
-    have.
+    have. Rounds once, at the end.
 
     Source: as `attune.moe`, `attune.head_linear`.
 
@@ -96,6 +96,7 @@ def Attune_ExpertTasksIntoOp : Attune_GroupOp<"expert_tasks_into"> {
     rows where it has no j-th block. So everyone knows where its entries are
     without knowing how many blocks the others have.
 
+    Nothing is computed but numbers of rows.
     `tasks` has `floor(T A / rows) + experts` rows. Experts are numbers below
     `experts`; nothing checks that.
 

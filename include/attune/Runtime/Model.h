@@ -71,9 +71,9 @@ void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,
                       int64_t grid_z, int64_t block_x, int64_t block_y,
                       int64_t block_z, int64_t shared_bytes,
                       const uint64_t *words, int64_t num_words);
-/* Where the device has the map of a matrix of `rows` rows, `stride` bytes apart:
- * what copies of boxes of it need. Elements have 2 or 8 bytes; `swizzled` rows
- * of a box have 128. */
+/* Where the device has the map of a matrix of `rows` rows, `stride` bytes
+ * apart: what copies of boxes of it need. Elements have 2 or 8 bytes;
+ * `swizzled` rows of a box have 128. */
 int64_t attune_rt_tensor_map(int64_t address, int64_t element_bytes,
                              int64_t columns, int64_t rows, int64_t stride,
                              int64_t box_columns, int64_t box_rows,
