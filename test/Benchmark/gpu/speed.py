@@ -34,6 +34,9 @@ def from_bf16(bits):
     return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
 
 
+FLOATS = [from_bf16(bits) for bits in range(1 << 16)]
+
+
 def rounded(values):
     return [from_bf16(to_bf16(value)) for value in values]
 
@@ -163,7 +166,8 @@ class Chain:
         return b"".join(part.tobytes() for part in parts)
 
     def row(self, bits, number, width):
-        return [from_bf16(b) for b in bits[number * width:(number + 1) * width]]
+        return list(map(FLOATS.__getitem__,
+                        bits[number * width:(number + 1) * width]))
 
     def times(self, bits, vector, rows):
         width = len(vector)
@@ -178,9 +182,14 @@ class Chain:
             values = rounded(self.times(self.middle, values, self.size))
             return self.times(self.last, values, 8)
         width = self.config["width"]
-        query = rounded(self.times(self.first, inputs, width))
-        keys = [rounded(self.times(self.first, self.row(self.x, key, 8), width))
-                for key in range(self.config["rows"])]
+        first = [self.row(self.first, row, 8) for row in range(width)]
+
+        def head(number):
+            values = self.row(self.x, number, 8)
+            return rounded([sum(map(operator.mul, row, values))
+                            for row in first])
+        query = head(number)
+        keys = [head(key) for key in range(self.config["rows"])]
         scores = [sum(map(operator.mul, query, key)) * width ** -0.5
                   for key in keys]
         top = max(scores)
@@ -370,8 +379,10 @@ def time_chain(folder, work, name, config, torch, runs):
     flops = speed_models.flops(name, config)
 
     def show(who, seconds):
+        # Sizes so small that the clock does not tell them apart say nothing.
         row(name, who, f"{seconds * 1e3:.3f} ms",
-            f"{flops / max(seconds, 1e-12) / 1e12:.1f} TFLOP/s")
+            f"{flops / seconds / 1e12:.1f} TFLOP/s" if seconds > 0 else
+            "? TFLOP/s")
     show("attune", (times[1] - times[0]) / (links[1] - links[0]))
     if torch:
         rivals = rivals_of_matmul if name == "matmul" else rivals_of_attention
