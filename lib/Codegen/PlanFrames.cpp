@@ -1,5 +1,4 @@
-//===- PlanFrames.cpp - Temporary buffers in one frame per function ---*- C++
-//-*-===//
+//===- PlanFrames.cpp - Temporary buffers in one frame per function -------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -44,10 +43,30 @@ struct Slot {
   unsigned freeFrom;
 };
 
+/// By what an operation computes, wherever it comes from.
+struct SameOp : llvm::DenseMapInfo<Operation *> {
+  static unsigned getHashValue(Operation *op) {
+    return OperationEquivalence::computeHash(
+        op, OperationEquivalence::directHashValue,
+        OperationEquivalence::ignoreHashValue,
+        OperationEquivalence::IgnoreLocations);
+  }
+  static bool isEqual(Operation *a, Operation *b) {
+    auto marks = [](Operation *op) {
+      return op == getEmptyKey() || op == getTombstoneKey();
+    };
+    if (a == b || marks(a) || marks(b))
+      return a == b;
+    return OperationEquivalence::isEquivalentTo(
+        a, b, OperationEquivalence::IgnoreLocations);
+  }
+};
+
 struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   using Base::Base;
 
   void runOnOperation() override {
+    text.emplace(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(planFunction(func)))
         return signalPassFailure();
@@ -55,6 +74,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
 
   LogicalResult planFunction(func::FuncOp func) {
     atEntry.clear();
+    atStartOnce.clear();
     seen.clear();
     Block &body = func.getBody().front();
     entry = &body;
@@ -125,16 +145,11 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       mapping.map(operand, moved);
     }
     Operation *clone = start.clone(*op, mapping);
-    Value result = clone->getResult(cast<OpResult>(value).getResultNumber());
     // The same dimension of the same argument must be the same value.
-    for (auto &[original, known] : atEntry)
-      if (Operation *other = known.getDefiningOp())
-        if (OperationEquivalence::isEquivalentTo(
-                other, clone, OperationEquivalence::IgnoreLocations)) {
-          clone->erase();
-          result = other->getResult(cast<OpResult>(value).getResultNumber());
-          break;
-        }
+    auto [known, added] = atStartOnce.insert(clone);
+    if (!added)
+      clone->erase();
+    Value result = (*known)->getResult(cast<OpResult>(value).getResultNumber());
     atEntry[value] = result;
     return result;
   }
@@ -224,13 +239,14 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     for (auto [number, slot] : llvm::enumerate(slots)) {
       std::string bytes = std::to_string(slot.factor);
       for (Value dim : slot.dims)
-        bytes += " * " + describeSize(dim);
+        bytes += " * " + text->describeSize(dim);
       sizes.push_back(bytes);
       lines.push_back("slot " + std::to_string(number) + ": " + bytes +
                       " bytes");
       for (const Buffer &buffer : buffers)
         if (buffer.slot == number) {
-          lines.push_back("  " + describeShape(buffer.alloc->getResult(0)) +
+          lines.push_back("  " +
+                          text->describeShape(buffer.alloc->getResult(0)) +
                           "  " + describePlace(buffer.alloc->getLoc()));
           lives.append({int64_t(number), buffer.begin, buffer.end});
         }
@@ -316,9 +332,12 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     return frame;
   }
 
+  std::optional<SizeText> text;
   Block *entry = nullptr;
   OpBuilder start{static_cast<MLIRContext *>(nullptr)};
-  llvm::MapVector<Value, Value> atEntry;
+  DenseMap<Value, Value> atEntry;
+  /// What stands at the start of the function for them, each once.
+  DenseSet<Operation *, SameOp> atStartOnce;
   /// The dynamic sizes in the order they came up.
   DenseMap<Value, unsigned> seen;
 };

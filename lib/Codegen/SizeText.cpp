@@ -8,7 +8,6 @@
 #include "SizeText.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,35 +19,34 @@ using namespace attune;
 /// Chains of calls and views are short; a longer one is a cycle.
 static constexpr unsigned kDepth = 32;
 
-static std::string sizeText(Value value, unsigned depth);
-static std::string dimText(Value buffer, int64_t dim, unsigned depth);
+SizeText::SizeText(ModuleOp module) {
+  module.walk(
+      [&](func::CallOp call) { calls[call.getCallee()].push_back(call); });
+}
 
 /// What callers pass for an argument of a function, if they say the same.
-static std::string
-fromCallers(BlockArgument argument,
-            llvm::function_ref<std::string(Value)> describe) {
+std::string
+SizeText::fromCallers(BlockArgument argument,
+                      llvm::function_ref<std::string(Value)> describe) const {
   auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
   if (!func || !argument.getOwner()->isEntryBlock())
     return "?";
-  auto module = func->getParentOfType<ModuleOp>();
   std::string text;
-  module.walk([&](func::CallOp call) {
-    if (call.getCallee() != func.getSymName())
-      return;
+  for (func::CallOp call : calls.lookup(func.getSymName())) {
     std::string here = describe(call.getOperand(argument.getArgNumber()));
     text = text.empty() || text == here ? here : "?";
-  });
+  }
   return text.empty() ? "?" : text;
 }
 
-static std::string sizeText(OpFoldResult size, unsigned depth) {
+std::string SizeText::sizeText(OpFoldResult size, unsigned depth) const {
   if (auto number = getConstantIntValue(size))
     return std::to_string(*number);
   return sizeText(cast<Value>(size), depth);
 }
 
-static std::string binaryText(Operation *op, const char *symbol,
-                              unsigned depth) {
+std::string SizeText::binaryText(Operation *op, const char *symbol,
+                                 unsigned depth) const {
   std::string lhs = sizeText(op->getOperand(0), depth);
   std::string rhs = sizeText(op->getOperand(1), depth);
   if (lhs == "?" || rhs == "?")
@@ -56,7 +54,7 @@ static std::string binaryText(Operation *op, const char *symbol,
   return "(" + lhs + " " + symbol + " " + rhs + ")";
 }
 
-static std::string sizeText(Value value, unsigned depth) {
+std::string SizeText::sizeText(Value value, unsigned depth) const {
   if (depth == 0)
     return "?";
   if (auto number = getConstantIntValue(value))
@@ -95,7 +93,7 @@ static std::string sizeText(Value value, unsigned depth) {
   return "?";
 }
 
-static std::string dimText(Value buffer, int64_t dim, unsigned depth) {
+std::string SizeText::dimText(Value buffer, int64_t dim, unsigned depth) const {
   auto type = dyn_cast<MemRefType>(buffer.getType());
   if (depth == 0 || !type)
     return "?";
@@ -147,11 +145,11 @@ static std::string dimText(Value buffer, int64_t dim, unsigned depth) {
   return "?";
 }
 
-std::string attune::describeSize(Value value) {
+std::string SizeText::describeSize(Value value) const {
   return sizeText(value, kDepth);
 }
 
-std::string attune::describeShape(Value buffer) {
+std::string SizeText::describeShape(Value buffer) const {
   auto type = cast<MemRefType>(buffer.getType());
   std::string text;
   llvm::raw_string_ostream stream(text);
