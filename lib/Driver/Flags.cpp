@@ -334,7 +334,7 @@ ArrayRef<Flag> driver::getFlags() {
       {"fusion", "MODE", compile | run | generate | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
-       "Say what fused, and why the rest did not"},
+       "Say what fused, how it is computed, and why the rest did not fuse"},
       {"remarks", "FILE", compile, applyText<&Options::remarks>,
        "Write what was fused and tiled, how, and what not and why, into this "
        "file: LLVM's optimisation records (.yaml), or text"},

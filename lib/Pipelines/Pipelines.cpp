@@ -84,6 +84,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.queryBlock = target.getQueryBlock();
     blocks.keyBlock = target.getKeyBlock();
     blocks.cooperative = target.tilesInParallel();
+    blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(
         createConvertAttuneAttentionToOnline(blocks));
     ConvertAttuneOnlineToVectorOptions online;

@@ -130,6 +130,8 @@ def ConvertAttuneAttentionToOnline
       "Keys that one step folds in">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "Attention that a block of threads computes together stays one op">,
+    Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",
+      "Say how each attention is computed, and what that depends on">,
   ];
 }
 

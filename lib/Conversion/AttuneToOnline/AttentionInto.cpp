@@ -77,14 +77,16 @@ StringRef refusal(AttentionOp op) {
 }
 
 struct KeepAttention final : OpRewritePattern<AttentionOp> {
-  explicit KeepAttention(MLIRContext *context)
-      : OpRewritePattern(context, /*benefit=*/2) {}
+  KeepAttention(MLIRContext *context, bool explain)
+      : OpRewritePattern(context, /*benefit=*/2), explain(explain) {}
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
     if (StringRef why = refusal(op); !why.empty()) {
       remark::missed(op.getLoc(), tilingRemark(op, "attention"))
           << "not on tensor cores, because " + why.str();
+      if (explain)
+        emitRemark(op.getLoc()) << "not on tensor cores: " << why;
       return rewriter.notifyMatchFailure(op, why);
     }
     AttentionTile tile = *tileFor(op);
@@ -93,6 +95,11 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
                        tile.threads(), tile.rows(), tile.keys)
         << remark::metric("Rows", tile.rows())
         << remark::metric("Keys", tile.keys);
+    if (explain)
+      emitRemark(op.getLoc())
+          << "flash attention on tensor cores: " << tile.rows() << " rows by "
+          << tile.keys << " keys, no matrix of scores in memory"
+          << (readsCache(op) ? "; few queries split the keys of a cache" : "");
     KernelBuilder k(rewriter, op.getLoc());
     SmallVector<Type> types(op->getResultTypes());
     Value dest = emptyResult(k, op, op.getResult()), lse;
@@ -108,12 +115,13 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
     rewriter.replaceOp(op, into.getResults());
     return success();
   }
+  bool explain;
 };
 
 } // namespace
 
-void populateAttentionIntoPatterns(RewritePatternSet &patterns) {
-  patterns.add<KeepAttention>(patterns.getContext());
+void populateAttentionIntoPatterns(RewritePatternSet &patterns, bool explain) {
+  patterns.add<KeepAttention>(patterns.getContext(), explain);
 }
 
 } // namespace attune

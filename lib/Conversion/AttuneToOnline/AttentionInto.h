@@ -22,7 +22,8 @@ mlir::Value emptyResult(KernelBuilder &k, AttentionOp op, mlir::Value result);
 bool readsCache(AttentionOp op);
 
 /// Attention that tensor cores can take becomes attune.attention_into.
-void populateAttentionIntoPatterns(mlir::RewritePatternSet &patterns);
+void populateAttentionIntoPatterns(mlir::RewritePatternSet &patterns,
+                                   bool explain);
 
 } // namespace attune
 

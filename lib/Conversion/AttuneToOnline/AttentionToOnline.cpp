@@ -88,6 +88,9 @@ Value startState(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
   return linalg::FillOp::create(k.b, k.loc, k.f32(value), scratch).getResult(0);
 }
 
+/// Queries times parts of the keys; a part of fewer keys is not worth merging.
+constexpr int64_t kMostParts = 16, kLeastKeys = 512;
+
 /// Lowers one attention op; the members are what its parts share.
 class Tiling {
 public:
@@ -120,6 +123,17 @@ public:
         << remark::metric("Queries", tileQueries)
         << remark::metric("Heads", group)
         << remark::metric("Keys", this->keyBlock);
+  }
+
+  /// Says how the attention is computed and what it depends on.
+  void explain() {
+    InFlightDiagnostic text = emitRemark(op.getLoc())
+                              << "flash attention: tiles of " << tileQueries
+                              << " queries by " << keyBlock
+                              << " keys, no matrix of scores in memory";
+    if (readsCache(op))
+      text << "; few queries split the keys of a cache into up to "
+           << kMostParts << " parts of at least " << kLeastKeys;
   }
 
   SmallVector<Value> run() {
@@ -162,9 +176,10 @@ private:
   /// key/value head.
   Value enterTile(ValueRange ivs) {
     Value tile = ivs[2];
+    // Later tiles see more keys and take longer: the long ones go first, so
+    // that threads, which claim tiles one by one, end at about the same time.
     if (op.getCausal() != CausalAlign::None)
-      tile = turnEverySecond(k.add(k.mul(ivs[0], tilesOfHeads), ivs[1]), tile,
-                             tiles);
+      tile = k.sub(k.sub(tiles, k.index(1)), tile);
     firstQuery = k.mul(tile, tileSize);
     queries = k.min(tileSize, k.sub(numQueries, firstQuery));
     Value head = k.mul(ivs[1], group);
@@ -185,8 +200,6 @@ private:
 
   /// Leaves the states of all parts of the keys in `partStates`.
   void splitKeys() {
-    // Queries times parts; a part is worth the merging.
-    constexpr int64_t kMostParts = 16, kLeastKeys = 512;
     Value many = arith::DivUIOp::create(k.b, k.loc, k.index(kMostParts),
                                         maximum(k, numQueries, k.index(1)));
     parts = maximum(k, k.index(1), k.min(k.ceilDiv(numKeys, kLeastKeys), many));
@@ -270,7 +283,7 @@ private:
   }
 
   /// Queries of a tile if all are about as large: a multiple of kEven, unless
-  /// a block of the mask says how large they are. Threads take tiles in turn.
+  /// a block of the mask says how large they are.
   Value evenTile(Value tiles) {
     // Fills the rows of any register tile but for a few.
     constexpr int64_t kEven = 12;
@@ -284,16 +297,6 @@ private:
     Value each = k.b.createOrFold<arith::DivUIOp>(
         k.loc, k.add(numQueries, k.sub(some, k.index(1))), some);
     return k.min(most, k.mul(k.ceilDiv(each, kEven), kEven));
-  }
-
-  /// Later tiles see more keys and take longer. Every second head counts them
-  /// from the end, so that no thread gets the long ones of every head.
-  Value turnEverySecond(Value head, Value tile, Value tiles) {
-    Value odd = arith::RemUIOp::create(k.b, k.loc, head, k.index(2));
-    Value isOdd = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne,
-                                        odd, k.index(0));
-    Value fromEnd = k.sub(k.sub(tiles, k.index(1)), tile);
-    return arith::SelectOp::create(k.b, k.loc, isOdd, fromEnd, tile);
   }
 
   static int64_t largestDivisor(int64_t number, int64_t most) {
@@ -444,8 +447,10 @@ private:
 };
 
 struct TileAttention final : OpRewritePattern<AttentionOp> {
-  TileAttention(MLIRContext *context, int64_t queryBlock, int64_t keyBlock)
-      : OpRewritePattern(context), queryBlock(queryBlock), keyBlock(keyBlock) {}
+  TileAttention(MLIRContext *context, int64_t queryBlock, int64_t keyBlock,
+                bool explain)
+      : OpRewritePattern(context), queryBlock(queryBlock), keyBlock(keyBlock),
+        explain(explain) {}
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -456,10 +461,14 @@ struct TileAttention final : OpRewritePattern<AttentionOp> {
     if (!fixed(op.getQuery()) || !fixed(op.getKey()) || !fixed(op.getValue()) ||
         !fixed(op.getResult()))
       return rewriter.notifyMatchFailure(op, "heads and widths must be static");
-    rewriter.replaceOp(op, Tiling(op, rewriter, queryBlock, keyBlock).run());
+    Tiling tiling(op, rewriter, queryBlock, keyBlock);
+    if (explain)
+      tiling.explain();
+    rewriter.replaceOp(op, tiling.run());
     return success();
   }
   int64_t queryBlock, keyBlock;
+  bool explain;
 };
 
 struct ConvertAttuneAttentionToOnline final
@@ -474,9 +483,10 @@ struct ConvertAttuneAttentionToOnline final
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    patterns.add<TileAttention>(&getContext(), queryBlock, keyBlock);
+    patterns.add<TileAttention>(&getContext(), queryBlock, keyBlock,
+                                explainFusion);
     if (cooperative)
-      populateAttentionIntoPatterns(patterns);
+      populateAttentionIntoPatterns(patterns, explainFusion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](AttentionOp op) {
