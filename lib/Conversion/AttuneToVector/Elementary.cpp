@@ -80,6 +80,28 @@ forColumns(KernelBuilder &k, int64_t width, int64_t lanes, ValueRange inits,
   return carried;
 }
 
+Value sumSlots(KernelBuilder &k, int64_t lanes, int64_t active, bool residual,
+               Value tile,
+               function_ref<Value(KernelBuilder &, Value, Value, Value)> part) {
+  int64_t width = cast<RankedTensorType>(tile.getType()).getDimSize(1);
+  return forColumns(
+      k, width, lanes, tile,
+      [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+        Value sum =
+            k.forLoop(k.index(0), k.index(active), 1, k.splat(0.0, lanes),
+                      [&](KernelBuilder &k, Value slot, ValueRange sums) {
+                        return KernelBuilder::Values{arith::AddFOp::create(
+                            k.b, k.loc, sums[0], part(k, slot, column, valid))};
+                      })[0];
+        if (residual)
+          sum = arith::AddFOp::create(
+              k.b, k.loc, sum,
+              k.load(carried[0], {k.index(0), column}, lanes, valid));
+        return KernelBuilder::Values{
+            k.store(sum, carried[0], {k.index(0), column}, valid)};
+      })[0];
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//

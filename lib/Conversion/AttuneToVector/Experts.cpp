@@ -215,7 +215,14 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
                                               type.getElementType());
     Value rows =
         forallRows(k, dest, [&](KernelBuilder &k, Value token, Value tile) {
-          return sumSlots(k, op, schedule, slots, token, tile);
+          Value first = k.mul(token, schedule.active);
+          auto part = [&](KernelBuilder &k, Value a, Value column,
+                          Value valid) {
+            Value place = schedule.placeOf(k, k.add(first, a));
+            return k.load(slots, {place, column}, lowering.lanes, valid);
+          };
+          return sumSlots(k, lowering.lanes, schedule.active,
+                          bool(op.getResidual()), tile, part);
         });
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
@@ -284,32 +291,6 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
                     count, k.mul(first, product.lanes()), carried[0])};
               })[0];
         });
-  }
-
-  /// What the slots of a token gave, in the router's order, and the residual.
-  Value sumSlots(KernelBuilder &k, MoEOp op, const Schedule &schedule,
-                 Value slots, Value token, Value tile) const {
-    int64_t lanes = lowering.lanes, width = typeOf(slots).getDimSize(1);
-    Value firstSlot = k.mul(token, schedule.active);
-    return forColumns(
-        k, width, lanes, tile,
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-          Value sum = k.forLoop(
-              k.index(0), k.index(schedule.active), 1, k.splat(0.0, lanes),
-              [&](KernelBuilder &k, Value a, ValueRange sums) {
-                Value place = schedule.placeOf(k, k.add(firstSlot, a));
-                Value part = k.load(slots, {place, column}, lanes, valid);
-                return KernelBuilder::Values{
-                    arith::AddFOp::create(k.b, k.loc, sums[0], part)};
-              })[0];
-          Value zero = k.index(0);
-          if (op.getResidual())
-            sum = arith::AddFOp::create(
-                k.b, k.loc, sum,
-                k.load(carried[0], {zero, column}, lanes, valid));
-          return KernelBuilder::Values{
-              k.store(sum, carried[0], {zero, column}, valid)};
-        })[0];
   }
 
   VectorLowering lowering;

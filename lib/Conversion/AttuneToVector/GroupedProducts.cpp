@@ -91,42 +91,25 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
                      : emptyRows(k, op.getInput(), out, type.getElementType());
     Value rows =
         forallRows(k, dest, [&](KernelBuilder &k, Value token, Value tile) {
-          return sumSlots(k, bool(op.getResidual()), active,
-                          order->getResult(2), weights, results, token, tile);
+          Value first = k.mul(token, active);
+          auto part = [&](KernelBuilder &k, Value a, Value column,
+                          Value valid) -> Value {
+            Value place = tensor::ExtractOp::create(
+                k.b, k.loc, order->getResult(2), ValueRange{k.add(first, a)});
+            place = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
+                                               place);
+            Value weight =
+                k.splat(k.loadScalar(weights, {token, a}), lowering.lanes);
+            return arith::MulFOp::create(
+                k.b, k.loc,
+                k.load(results, {place, column}, lowering.lanes, valid),
+                weight);
+          };
+          return sumSlots(k, lowering.lanes, active, bool(op.getResidual()),
+                          tile, part);
         });
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
-  }
-
-  Value sumSlots(KernelBuilder &k, bool residual, int64_t active, Value places,
-                 Value weights, Value results, Value token, Value tile) const {
-    int64_t lanes = lowering.lanes, width = typeOf(results).getDimSize(1);
-    Value firstSlot = k.mul(token, active);
-    return forColumns(
-        k, width, lanes, tile,
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-          Value sum = k.forLoop(
-              k.index(0), k.index(active), 1, k.splat(0.0, lanes),
-              [&](KernelBuilder &k, Value a, ValueRange sums) {
-                Value place = tensor::ExtractOp::create(
-                    k.b, k.loc, places, ValueRange{k.add(firstSlot, a)});
-                place = arith::IndexCastOp::create(k.b, k.loc,
-                                                   k.b.getIndexType(), place);
-                Value part = k.load(results, {place, column}, lanes, valid);
-                Value weight =
-                    k.splat(k.loadScalar(weights, {token, a}), lanes);
-                part = arith::MulFOp::create(k.b, k.loc, part, weight);
-                return KernelBuilder::Values{
-                    arith::AddFOp::create(k.b, k.loc, sums[0], part)};
-              })[0];
-          Value zero = k.index(0);
-          if (residual)
-            sum = arith::AddFOp::create(
-                k.b, k.loc, sum,
-                k.load(carried[0], {zero, column}, lanes, valid));
-          return KernelBuilder::Values{
-              k.store(sum, carried[0], {zero, column}, valid)};
-        })[0];
   }
 
   VectorLowering lowering;

@@ -85,6 +85,17 @@ KernelBuilder::Values forColumns(
                               mlir::Value valid, mlir::ValueRange carried)>
         body);
 
+/// The [1, D] tile of a token of a mixture: what its `active` slots gave, added
+/// up in the order in which the router named them, so that threads cannot
+/// change a bit; and what the tile holds, if `residual`. `part` loads lanes of
+/// what slot `slot` gave.
+mlir::Value
+sumSlots(KernelBuilder &k, int64_t lanes, int64_t active, bool residual,
+         mlir::Value tile,
+         llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value slot,
+                                        mlir::Value column, mlir::Value valid)>
+             part);
+
 } // namespace attune
 
 #endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
