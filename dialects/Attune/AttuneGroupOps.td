@@ -13,9 +13,6 @@ include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// A tensor, or the buffer that it becomes.
-def Attune_GroupPlace : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
-
 // As attune.linear_into these stay whole until there are buffers. Only what
 // makes them and what lowers them includes Attune/AttuneGroupOps.h.
 class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
@@ -27,6 +24,9 @@ class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
         "getAliasingValues", "bufferize"]>], traits)> {
   let hasVerifier = 1;
 }
+
+// A tensor, or the buffer that it becomes.
+def Attune_GroupPlace : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
 def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
                                                 [AttrSizedOperandSegments]> {

@@ -9,7 +9,6 @@
 #include "attune/Target/CPU/CPUBackend.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
@@ -25,8 +24,7 @@
 using namespace attune;
 
 namespace {
-/// WebAssembly multiplies and adds, but has no instruction for both in one, and
-/// one thread runs all of it.
+/// WebAssembly multiplies and adds, but has no instruction for both in one.
 struct FitWasm
     : mlir::PassWrapper<FitWasm, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FitWasm)
@@ -44,24 +42,12 @@ struct FitWasm
       if (llvm::isa<mlir::vector::FMAOp, mlir::math::FmaOp>(op)) {
         mlir::Value product = mlir::arith::MulFOp::create(
             builder, loc, op->getOperand(0), op->getOperand(1));
-        replace(op, mlir::arith::AddFOp::create(builder, loc, product,
-                                                op->getOperand(2)));
-      } else if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op)) {
-        auto number = [&](int64_t value) {
-          return mlir::arith::ConstantIntOp::create(builder, loc, value, 64);
-        };
-        if (call.getCallee() == "attune_rt_thread")
-          replace(op, number(0));
-        else if (call.getCallee() == "attune_rt_num_threads")
-          replace(op, number(1));
-        else if (call.getCallee() == "attune_rt_barrier")
-          op->erase();
+        mlir::Value sum = mlir::arith::AddFOp::create(builder, loc, product,
+                                                      op->getOperand(2));
+        op->replaceAllUsesWith(mlir::ValueRange(sum));
+        op->erase();
       }
     });
-  }
-  static void replace(mlir::Operation *op, mlir::Value value) {
-    op->replaceAllUsesWith(mlir::ValueRange(value));
-    op->erase();
   }
 };
 

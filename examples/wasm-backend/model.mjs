@@ -30,7 +30,13 @@ export async function open(code, weightFile) {
     if (missing > 0) memory.grow(Math.ceil(missing / 65536));
     return address;
   };
+  // One thread, which claims every iteration between two barriers itself.
+  let claimed = 0n;
   const runtime = {
+    attune_rt_thread() { return 0n; },
+    attune_rt_num_threads() { return 1n; },
+    attune_rt_claim() { return claimed++; },
+    attune_rt_barrier() { claimed = 0n; },
     attune_rt_frame_push(bytes) {
       frames.push(top);
       return allocate(Number(bytes));
