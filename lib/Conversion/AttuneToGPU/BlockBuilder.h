@@ -74,6 +74,15 @@ struct BlockLaunch {
   mlir::Value block, thread;
 };
 
+/// The tile of block `block`, of `rows` by `columns` tiles. Blocks of a few
+/// rows work on the same columns at one time, so that what they read stays in
+/// the second-level cache.
+struct TilePlace {
+  TilePlace(BlockBuilder &b, mlir::Value block, mlir::Value rows,
+            int64_t columns);
+  mlir::Value row, column;
+};
+
 /// The number of bytes that the address of every row's start is a multiple of,
 /// as far as the buffer's type tells; its memory starts at a multiple of 64.
 int64_t alignmentOfRows(mlir::Value buffer);

@@ -65,6 +65,17 @@ Value LinearKernel::countGroups(KernelBuilder &k, int64_t height) {
   return numBatches ? b.mul(numBatches, groups) : groups;
 }
 
+TilePlace::TilePlace(BlockBuilder &b, Value block, Value rows,
+                     int64_t columns) {
+  constexpr int64_t kRowsOfBlocks = 8;
+  Value inGroup = b.index(kRowsOfBlocks * columns);
+  Value first = b.mul(b.div(block, inGroup), kRowsOfBlocks);
+  Value height = b.min(b.sub(rows, first), b.index(kRowsOfBlocks));
+  Value within = b.rem(block, inGroup);
+  row = b.add(first, b.rem(within, height));
+  column = b.div(within, height);
+}
+
 LinearKernel::Group LinearKernel::groupAt(BlockBuilder &b, Value number,
                                           int64_t height) {
   if (tasks) {

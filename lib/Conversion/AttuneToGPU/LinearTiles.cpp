@@ -52,10 +52,6 @@ bool LinearKernel::fitsTensorCores() {
 
 namespace {
 
-/// Blocks of so many rows of tiles work on the same columns at one time, so
-/// that what they read stays in the second-level cache.
-constexpr int64_t kRowsOfBlocks = 8;
-
 /// One kernel; the members are what its parts share.
 class Tiles {
 public:
@@ -77,13 +73,9 @@ public:
     sharedA = launch.shared(stages * stageA, elementOf(kernel.input));
     sharedB = launch.shared(stages * stageB, elementOf(kernel.weight));
 
-    // Which tile: some rows of tiles, column by column.
-    Value inGroup = b.index(kRowsOfBlocks * columns);
-    Value first = b.mul(b.div(launch.block, inGroup), kRowsOfBlocks);
-    Value height = b.min(b.sub(blockRows, first), b.index(kRowsOfBlocks));
-    Value within = b.rem(launch.block, inGroup);
-    group = kernel.groupAt(b, b.add(first, b.rem(within, height)), tile.rows);
-    firstPanel = b.mul(b.div(within, height), tile.columns / 8);
+    TilePlace at(b, launch.block, blockRows, columns);
+    group = kernel.groupAt(b, at.row, tile.rows);
+    firstPanel = b.mul(at.column, tile.columns / 8);
     lane = b.rem(thread, 32);
     Value warp = b.div(thread, 32);
     warpRow = b.mul(b.div(warp, tile.warpColumns), tile.rowsOfWarp());

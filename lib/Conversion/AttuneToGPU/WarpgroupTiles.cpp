@@ -44,7 +44,6 @@ namespace {
 /// So many registers has a thread that copies, one that multiplies: those of
 /// three warpgroups of 168 in all.
 constexpr uint32_t kFewRegisters = 40, kManyRegisters = 232;
-constexpr int64_t kRowsOfBlocks = 8;
 
 class WarpgroupTiles {
 public:
@@ -68,12 +67,9 @@ public:
                        tile.sharedBytes());
     thread = launch.thread;
 
-    Value inGroup = b.index(kRowsOfBlocks * columns);
-    Value first = b.mul(b.div(launch.block, inGroup), kRowsOfBlocks);
-    Value height = b.min(b.sub(blockRows, first), b.index(kRowsOfBlocks));
-    Value within = b.rem(launch.block, inGroup);
-    group = kernel.groupAt(b, b.add(first, b.rem(within, height)), tile.rows);
-    firstPanel = b.mul(b.div(within, height), tile.columns / 8);
+    TilePlace at(b, launch.block, blockRows, columns);
+    group = kernel.groupAt(b, at.row, tile.rows);
+    firstPanel = b.mul(at.column, tile.columns / 8);
 
     Type i8 = b.b.getI8Type();
     auto space = gpu::AddressSpaceAttr::get(
