@@ -443,10 +443,6 @@ LogicalResult SplitHeadsOp::verify() {
       failed(sameSize(*this, {y, 2, "result", "length"},
                       {x, 1, "input", "length"})))
     return failure();
-  if (getInput().getType().getElementType() != getType().getElementType())
-    return emitOpError("has an input of ")
-           << getInput().getType().getElementType() << ", but a result of "
-           << getType().getElementType();
   return success();
 }
 
@@ -476,6 +472,8 @@ static bool undoes(SplitHeadsOp split, MergeHeadsOp merge) {
   RankedTensorType heads = split.getType();
   int64_t columns = split.getInput().getType().getDimSize(2);
   return split.getOffset() == 0 && heads == merge.getInput().getType() &&
+         heads.getElementType() ==
+             split.getInput().getType().getElementType() &&
          heads.getDimSize(1) * heads.getDimSize(3) == columns;
 }
 

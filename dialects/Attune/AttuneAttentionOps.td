@@ -515,13 +515,13 @@ def Attune_SplitHeadsOp : Attune_Op<"split_heads", [Pure, Attune_Reify]> {
   let description = [{
     `Y[b,h,t,d] = X[b,t, offset + h*Dh + d]`: [B, T, W] to [B, H, T, Dh].
 
-    Nothing is computed, so nothing rounds.
+    Nothing is computed: only a result of fewer bits rounds.
     Source: Vaswani et al. (2017), section 3.2.2.
 
     Verifier rules (tests: `invalid-heads.mlir`, one case per label):
     - H1: offset + H*Dh <= W and offset >= 0.
     - H2: H and Dh are static.
-    - H3: batch, length and element type agree.
+    - H3: batch and length agree.
 
     ```mlir
     %k = attune.split_heads %qkv at 768

@@ -51,14 +51,29 @@ LogicalResult attune::headsShare(Operation *op, Value query, Value key,
                   op, k);
 }
 
-LogicalResult attune::typeOfResult(Operation *op, Value value,
-                                   StringRef owner) {
+/// An error: an operand's type and the result's do not go together.
+static LogicalResult unlikeResult(Operation *op, Value value, StringRef owner) {
   Type type = op->getResult(0).getType();
-  if (!value || value.getType() == type)
-    return success();
   InFlightDiagnostic diag = op->emitOpError("has ")
                             << owner << " of type " << value.getType()
                             << ", but a result of type " << type;
   diag.attachNote(value.getLoc()) << owner << " comes from here";
   return diag;
+}
+
+LogicalResult attune::typeOfResult(Operation *op, Value value,
+                                   StringRef owner) {
+  if (!value || value.getType() == op->getResult(0).getType())
+    return success();
+  return unlikeResult(op, value, owner);
+}
+
+LogicalResult attune::shapeOfResult(Operation *op, Value value,
+                                    StringRef owner) {
+  auto shapeOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  };
+  if (shapeOf(value) == shapeOf(op->getResult(0)))
+    return success();
+  return unlikeResult(op, value, owner);
 }

@@ -41,6 +41,10 @@ mlir::LogicalResult headsShare(mlir::Operation *op, mlir::Value query,
 mlir::LogicalResult typeOfResult(mlir::Operation *op, mlir::Value value,
                                  llvm::StringRef owner);
 
+/// The same, where the result's elements may be of another type.
+mlir::LogicalResult shapeOfResult(mlir::Operation *op, mlir::Value value,
+                                  llvm::StringRef owner);
+
 } // namespace attune
 
 #endif // ATTUNE_CHECKS_H

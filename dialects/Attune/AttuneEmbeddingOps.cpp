@@ -9,6 +9,7 @@
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttunePairs.h"
 #include "Attune/AttuneShapes.h"
+#include "Attune/AttuneSyntax.h"
 
 #include <cmath>
 
@@ -145,7 +146,7 @@ LogicalResult RotaryOp::verify() {
                       {getCos(), 1, "tables", "length"})))
     return failure();
   if (!width.known() || !pairs.known() || 2 * pairs.get() <= width.get())
-    return success();
+    return shapeOfResult(*this, getInput(), "input"); // R2
   InFlightDiagnostic diag = emitOpError("turns ")
                             << pairs.get()
                             << " pairs of channels, but heads are "

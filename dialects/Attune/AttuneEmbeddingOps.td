@@ -129,19 +129,19 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
 }
 
 def Attune_RotaryOp : Attune_Op<"rotary",
-    [Pure, Attune_Reify, AllTypesMatch<["input", "result"]>,
-     AllTypesMatch<["cos", "sin"]>]> {
+    [Pure, Attune_Reify, AllTypesMatch<["cos", "sin"]>]> {
   let summary = "Turn pairs of channels by position";
   let description = [{
     With R = 2 * the tables' pairs, for pair i = (a, b) of the first R channels:
     `y_a = x_a cos_i - x_b sin_i`, `y_b = x_b cos_i + x_a sin_i`. Pair i is
     (i, i + R/2) or (2i, 2i + 1) by `pairing`. Channels from R on pass through.
 
-    In f32. Rounds once, at the end.
+    In f32. Rounds once, at the end, to the result's type.
     Source: Su et al. (2021).
 
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - R1: tables are [B, T, R/2] with R <= Dh.
+    - R2: the result has the input's shape.
 
     ```mlir
     %r = attune.rotary %q, %cos, %sin pairing <half>
@@ -158,6 +158,7 @@ def Attune_RotaryOp : Attune_Op<"rotary",
   let assemblyFormat = [{
     $input `,` $cos `,` $sin `pairing` $pairing attr-dict
     `:` type($input) `,` type($cos)
+    custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
 }

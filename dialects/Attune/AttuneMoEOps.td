@@ -87,8 +87,9 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
 
     `Y[t] = residual[t] + sum_a weights[t, a] * f_experts[t, a](X[t])`
 
-    The hidden layer stays in f32; the sum runs over `a` in order and rounds
-    once, at the end. Work and weights read are those of the experts that are
+    The hidden layer stays in f32, but on a GPU that is given bf16 to multiply
+    by bf16 it is that as well; the sum runs over `a` in order and rounds once,
+    at the end. Work and weights read are those of the experts that are
     named: `experts[t, a]` must be below E, which the runtime does not check.
 
     Source: Shazeer et al. (2017); Fedus et al. (2022).

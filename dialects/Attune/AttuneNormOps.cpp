@@ -7,6 +7,7 @@
 
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
+#include "Attune/AttuneSyntax.h"
 
 using namespace mlir;
 using namespace attune;
@@ -21,7 +22,7 @@ void AttuneDialect::registerNormOps() {
       >();
 }
 
-/// N1 and N2 of both norms.
+/// N1 to N3 of both norms.
 static LogicalResult verifyNorm(Operation *op, Value input, Value gamma,
                                 Value beta, APFloat eps) {
   int64_t last = cast<RankedTensorType>(input.getType()).getRank() - 1;
@@ -43,7 +44,7 @@ static LogicalResult verifyNorm(Operation *op, Value input, Value gamma,
   if (!eps.isFinite() || (eps.isNegative() && !eps.isZero()))
     return op->emitOpError("has eps ")
            << eps.convertToDouble() << ", which is not a number from 0 on";
-  return success();
+  return shapeOfResult(op, input, "input");
 }
 
 LogicalResult LayerNormOp::verify() {

@@ -11,8 +11,7 @@
 include "AttuneTypes.td"
 
 def Attune_LayerNormOp : Attune_Op<"layer_norm",
-    [Pure, Attune_Reify, AttrSizedOperandSegments,
-     AllTypesMatch<["input", "result"]>]> {
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "Layer normalisation over the last dimension";
   let description = [{
     Ba, Kiros and Hinton (2016). `mu = mean x`, `var = mean (x - mu)^2` (two
@@ -20,12 +19,13 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
     defaults to 1, beta to 0. `eps` in f32. Heads [B, H, T, Dh] may have a gamma
     and beta each: [H, Dh].
 
-    In f32. Rounds once, at the end.
+    In f32. Rounds once, at the end, to the result's type.
     Source: Ba, Kiros and Hinton (2016).
 
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
     - N1: gamma and beta have the input's last dimension, or heads and last.
     - N2: eps >= 0.
+    - N3: the result has the input's shape.
 
     ```mlir
     %y = attune.layer_norm %x gamma %g : tensor<768xf32>
@@ -39,28 +39,29 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
   let assemblyFormat = [{
     $input (`gamma` $gamma^ `:` type($gamma))? (`beta` $beta^ `:` type($beta))?
     `eps` $eps attr-dict `:` type($input)
+    custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
 }
 
-def Attune_RMSNormOp : Attune_Op<"rms_norm",
-    [Pure, Attune_Reify, AllTypesMatch<["input", "result"]>]> {
+def Attune_RMSNormOp : Attune_Op<"rms_norm", [Pure, Attune_Reify]> {
   let summary = "Root-mean-square normalisation over the last dimension";
   let description = [{
     Zhang and Sennrich (2019). `y = x / sqrt(mean x^2 + eps) * (offset + gamma)`
     with statistics in f32; `offset` is 0, or 1 for the Gemma form. Without
     gamma the factor is 1. Heads [B, H, T, Dh] may have a gamma each: [H, Dh].
 
-    Rounds once, at the end.
+    Rounds once, at the end, to the result's type.
     Source: Zhang and Sennrich (2019).
 
     Verifier rules (tests: `invalid-norm.mlir`, one case per label):
     - N1: gamma has the input's last dimension, or heads and last.
     - N2: eps >= 0.
+    - N3: the result has the input's shape.
 
     ```mlir
     %y = attune.rms_norm %x gamma %g : tensor<768xf32> eps 1.000000e-05
-       : tensor<?x?x768xf32>
+       : tensor<?x?x768xf32> -> tensor<?x?x768xbf16>
     ```
   }];
   let arguments = (ins Attune_Activations:$input,
@@ -70,6 +71,7 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm",
   let assemblyFormat = [{
     $input (`gamma` $gamma^ `:` type($gamma))? `eps` $eps (`offset` $offset^)?
     attr-dict `:` type($input)
+    custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
 }

@@ -148,6 +148,10 @@ bool addGpu(TargetDescription &target, const std::string &chip) {
   return true;
 }
 
+bool TargetDescription::hasTensorCores() const {
+  return !ptxFeature(gpu).empty();
+}
+
 std::string ptxFeature(const std::string &chip) {
   for (const Gpu &gpu : gpus)
     if (chip == gpu.chip)

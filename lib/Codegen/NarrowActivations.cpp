@@ -1,4 +1,4 @@
-//===- NarrowActivations.cpp - Inputs that bf16 weights multiply ----------===//
+//===- NarrowActivations.cpp - Inputs that 16-bit weights multiply --------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,6 +9,7 @@
 #include "attune/Codegen/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -19,99 +20,197 @@ namespace attune {
 
 namespace {
 
-/// A layer that reads its input as bf16 if it is given that.
-bool multipliesBf16(OpOperand &use) {
-  auto linear = dyn_cast<LinearOp>(use.getOwner());
-  if (!linear || use.get() != linear.getInput() ||
-      linear.getWeight() == use.get())
-    return false;
-  auto weight = cast<RankedTensorType>(linear.getWeight().getType());
-  return linear.getWeight().getDefiningOp<WeightGetOp>() &&
-         weight.getRank() == 2 && weight.getElementType().isBF16() &&
-         weight.getDimSize(1) % 2 == 0;
+bool isNarrow(Type type) { return type.isBF16() || type.isF16(); }
+
+RankedTensorType withElements(Value value, FloatType type) {
+  return cast<RankedTensorType>(value.getType()).clone(type);
 }
 
-RankedTensorType narrow(Value value) {
-  return cast<RankedTensorType>(value.getType())
-      .clone(BFloat16Type::get(value.getContext()));
-}
-
-/// Makes the op that defines `value` write bf16, if its definition allows it.
-bool narrowAtSource(Value value) {
+/// f16 ends at 65504: a norm or softmax bounds what it gives, whatever it is
+/// given.
+bool isBounded(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (auto heads = dyn_cast<MergeHeadsOp>(op)) {
-    // Heads change their place and nothing else: attention has to round.
-    auto attention = heads.getInput().getDefiningOp<AttentionOp>();
-    if (!attention || !heads.getInput().hasOneUse())
-      return false;
-    heads.getInput().setType(narrow(heads.getInput()));
-  } else if (auto linear = dyn_cast<LinearOp>(op);
-             !linear || linear.getResidual()) {
-    return false;
-  }
-  value.setType(narrow(value));
-  return true;
-}
-
-/// Whether heads come from a layer that multiplies bf16, and not from a cache.
-bool comesFromBf16(Value heads) {
-  while (Operation *op = heads.getDefiningOp()) {
-    if (auto linear = dyn_cast<LinearOp>(op))
-      return multipliesBf16(linear.getInputMutable());
-    if (!isa<RotaryOp, SplitHeadsOp, RMSNormOp, LayerNormOp>(op))
-      return false;
-    heads = op->getOperand(0);
-  }
-  return false;
-}
-
-/// Attention between the layers of such a model: all of it is bf16 or none.
-bool multipliesBf16(AttentionOp op) {
-  constexpr int64_t kWidth = 16; // what the kernels take
-  return cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3) %
-                 kWidth ==
-             0 &&
-         llvm::all_of(ValueRange{op.getQuery(), op.getKey(), op.getValue()},
-                      [](Value heads) {
-                        return getElementTypeOrSelf(heads).isF32() &&
-                               comesFromBf16(heads);
-                      });
+  while (isa_and_nonnull<MergeHeadsOp, arith::TruncFOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<LayerNormOp, RMSNormOp, AttentionOp>(op);
 }
 
 struct NarrowActivations final
     : impl::NarrowActivationsBase<NarrowActivations> {
   using Base::Base;
 
-  void runOnOperation() override {
-    llvm::SetVector<Value> inputs;
-    getOperation().walk([&](LinearOp linear) {
-      if (multipliesBf16(linear.getInputMutable()) &&
-          getElementTypeOrSelf(linear.getInput()).isF32())
-        inputs.insert(linear.getInput());
-    });
-    for (Value input : inputs) {
-      ++numNarrowed;
-      auto reads = [](OpOperand &use) { return multipliesBf16(use); };
-      if (!llvm::all_of(input.getUses(), reads) || !narrowAtSource(input))
-        input.replaceUsesWithIf(round(input), reads);
-    }
-    getOperation().walk([&](AttentionOp op) {
-      if (!multipliesBf16(op))
-        return;
-      for (OpOperand *heads : {&op.getQueryMutable(), &op.getKeyMutable(),
-                               &op.getValueMutable()}) {
-        ++numNarrowed;
-        heads->set(round(heads->get()));
-      }
-    });
+  //===--------------------------------------------------------------------===//
+  // What is multiplied
+  //===--------------------------------------------------------------------===//
+
+  /// The 16 bits that products with this weight take their input in, or null.
+  FloatType factorOf(Value weight, int64_t rank) {
+    auto type = cast<RankedTensorType>(weight.getType());
+    bool known = type.getElementType().isBF16() ||
+                 (tensorCores && type.getElementType().isF16());
+    // Two numbers of 16 bits make a word, in pairs as in copies.
+    if (!known || type.getRank() != rank || type.getShape().back() % 2 != 0 ||
+        !weight.getDefiningOp<WeightGetOp>())
+      return {};
+    return cast<FloatType>(type.getElementType());
   }
 
-  static Value round(Value value) {
+  /// The 16 bits that an op reads an operand in if it is given that, or null.
+  FloatType readAs(OpOperand &use) {
+    Operation *op = use.getOwner();
+    unsigned number = use.getOperandNumber();
+    FloatType type;
+    if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0)
+      type = factorOf(linear.getWeight(), 2);
+    else if (auto moe = dyn_cast<MoEOp>(op); moe && number == 0 && tensorCores)
+      type = factorOf(moe.getUp(), 3);
+    else if (auto heads = dyn_cast<HeadLinearOp>(op);
+             heads && number == 0 && tensorCores)
+      type = factorOf(heads.getWeight(), 3);
+    else if (auto attention = dyn_cast<AttentionOp>(op);
+             attention && number < 3)
+      return factorsOf(attention);
+    else if (isa<AttentionWeightsOp>(op) && number < 2)
+      return readByAttention(use);
+    bool may = !type || !type.isF16() || isBounded(use.get()) ||
+               getElementTypeOrSelf(use.get()) == type;
+    return may ? type : FloatType();
+  }
+
+  /// Weights are recomputed from what attention read.
+  FloatType readByAttention(OpOperand &use) {
+    for (OpOperand &other : use.get().getUses())
+      if (isa<AttentionOp>(other.getOwner()) &&
+          other.getOperandNumber() == use.getOperandNumber())
+        return readAs(other);
+    return {};
+  }
+
+  /// Attention between layers of 16 bits multiplies them, too: all of it or
+  /// none.
+  FloatType factorsOf(AttentionOp op) {
+    constexpr int64_t kWidth = 16; // what the kernels of CPUs take
+    int64_t width = op.getQuery().getType().getDimSize(3);
+    if (!tensorCores && width % kWidth != 0)
+      return {};
+    FloatType type;
+    for (Value heads : {op.getQuery(), op.getKey(), op.getValue()}) {
+      FloatType here = madeAs(heads);
+      if (!here || (type && type != here))
+        return {};
+      type = here;
+    }
+    return type;
+  }
+
+  /// The 16 bits of a cache, or of the products that heads come from; or null.
+  FloatType madeAs(Value heads) {
+    Type element = getElementTypeOrSelf(heads);
+    if (isNarrow(element))
+      return element.isBF16() || tensorCores ? cast<FloatType>(element)
+                                             : FloatType();
+    Operation *op = heads.getDefiningOp();
+    if (!op)
+      return {};
+    if (isa<LinearOp, HeadLinearOp>(op))
+      return readAs(op->getOpOperand(0));
+    if (isa<RotaryOp, SplitHeadsOp, RMSNormOp, LayerNormOp,
+            tensor::ExtractSliceOp>(op))
+      return madeAs(op->getOperand(0));
+    // Channels side by side.
+    if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
+      FloatType type = madeAs(insert.getSource());
+      bool first = insert.getDest().getDefiningOp<tensor::EmptyOp>();
+      return first || type == madeAs(insert.getDest()) ? type : FloatType();
+    }
+    if (auto concat = dyn_cast<tensor::ConcatOp>(op)) {
+      FloatType type = madeAs(concat.getInputs().front());
+      for (Value input : concat.getInputs().drop_front())
+        if (madeAs(input) != type)
+          return {};
+      return type;
+    }
+    return {};
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Who rounds
+  //===--------------------------------------------------------------------===//
+
+  /// Makes the op that defines `value` write 16 bits, if it can.
+  static bool narrowAtSource(Value value, FloatType type) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return false;
+    if (auto heads = dyn_cast<MergeHeadsOp>(op)) {
+      // Heads change their place and nothing else: who made them has to round.
+      Value input = heads.getInput();
+      if (!input.hasOneUse() ||
+          !isa_and_nonnull<AttentionOp, HeadLinearOp>(input.getDefiningOp()))
+        return false;
+      input.setType(withElements(input, type));
+    } else if (auto linear = dyn_cast<LinearOp>(op)) {
+      if (linear.getResidual())
+        return false;
+    } else if (!isa<AttentionOp, HeadLinearOp, LayerNormOp, RMSNormOp, RotaryOp,
+                    SplitHeadsOp>(op)) {
+      return false;
+    }
+    value.setType(withElements(value, type));
+    return true;
+  }
+
+  static Value round(Value value, FloatType type) {
     OpBuilder b(value.getContext());
     b.setInsertionPointAfterValue(value);
-    return arith::TruncFOp::create(b, value.getLoc(), narrow(value), value);
+    return arith::TruncFOp::create(b, value.getLoc(), withElements(value, type),
+                                   value);
+  }
+
+  /// A layer whose result is only split in heads that round it rounds itself.
+  static bool roundsInHeads(LinearOp linear) {
+    Value result = linear.getResult();
+    if (linear.getResidual() || result.use_empty() ||
+        !getElementTypeOrSelf(result).isF32())
+      return false;
+    Type type;
+    for (Operation *user : result.getUsers()) {
+      auto heads = dyn_cast<SplitHeadsOp>(user);
+      Type here = heads ? getElementTypeOrSelf(heads.getResult()) : Type();
+      if (!heads || !isNarrow(here) || (type && type != here))
+        return false;
+      type = here;
+    }
+    result.setType(withElements(result, cast<FloatType>(type)));
+    return true;
+  }
+
+  void runOnOperation() override {
+    llvm::SetVector<std::pair<Value, FloatType>> inputs;
+    getOperation().walk([&](Operation *op) {
+      for (OpOperand &use : op->getOpOperands())
+        if (getElementTypeOrSelf(use.get()).isF32())
+          if (FloatType type = readAs(use))
+            inputs.insert({use.get(), type});
+    });
+    for (auto [value, type] : inputs) {
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : value.getUses())
+        if (readAs(use) == type)
+          uses.push_back(&use);
+      ++numNarrowed;
+      bool all = size_t(std::distance(value.use_begin(), value.use_end())) ==
+                 uses.size();
+      if (all && narrowAtSource(value, type))
+        continue;
+      Value rounded = round(value, type);
+      for (OpOperand *use : uses)
+        use->set(rounded);
+    }
+    getOperation().walk([&](LinearOp linear) {
+      if (roundsInHeads(linear))
+        ++numNarrowed;
+    });
   }
 };
 } // namespace

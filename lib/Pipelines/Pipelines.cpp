@@ -63,9 +63,11 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
   PackWeightsOptions pack;
+  pack.pairs = options.target.multipliesPairs();
   if (options.target.multipliesBf16()) {
-    pm.addPass(createNarrowActivations());
-    pack.pairs = true;
+    NarrowActivationsOptions narrow;
+    narrow.tensorCores = options.target.hasTensorCores();
+    pm.addPass(createNarrowActivations(narrow));
   }
   pack.panelWidth = options.target.getTileColumns();
   pm.addPass(createPackWeights(pack));
@@ -90,7 +92,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     ConvertAttuneOnlineToVectorOptions online;
     online.lanes = target.getTileColumns();
     online.rows = target.getTileRows();
-    online.pairs = target.multipliesBf16();
+    online.pairs = target.multipliesPairs();
     pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
   }
   // What is left of the ladder: all of it on the reference path.
@@ -153,7 +155,7 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createSCFToControlFlowPass());
   ConvertVectorToLLVMPassOptions vectors;
-  vectors.x86Vector = options.target.multipliesBf16();
+  vectors.x86Vector = options.target.multipliesPairs();
   pm.addPass(createConvertVectorToLLVMPass(vectors));
   pm.addPass(arith::createArithExpandOpsPass());
   pm.addPass(createConvertMathToLLVMPass());

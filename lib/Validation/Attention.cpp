@@ -489,7 +489,7 @@ static bool runSplitHeads(Step &step) {
       for (int64_t t = 0; t < x.shape[1]; ++t)
         for (int64_t d = 0; d < width; ++d)
           at(result.array(), b, h, t, d) = at(x, b, t, offset + h * width + d);
-  step.give(result);
+  giveRounded(step, 0, result);
   return true;
 }
 

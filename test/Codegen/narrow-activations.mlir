@@ -4,11 +4,11 @@ attune.weight @norm : tensor<64xbf16> from [#attune.source<"norm">]
 attune.weight @up : tensor<256x64xbf16> from [#attune.source<"up">]
 attune.weight @down : tensor<64x128xbf16> from [#attune.source<"down">]
 
-// A layer that only such layers read rounds its own result, a norm (whose type
-// is that of what it norms) is rounded; the residual stream is not.
+// A norm or a layer that only such layers read rounds its own result; the
+// residual stream is not rounded.
 // CHECK-LABEL: @ffn(
-// CHECK:         %[[N:.+]] = attune.rms_norm {{.+}} : tensor<?x?x64xf32>
-// CHECK-NEXT:    %[[R:.+]] = arith.truncf %[[N]]
+// CHECK-NOT:     arith.truncf
+// CHECK:         %[[R:.+]] = attune.rms_norm {{.+}} : tensor<?x?x64xf32> -> tensor<?x?x64xbf16>
 // CHECK-NOT:     arith.truncf
 // CHECK:         attune.linear %[[R]], {{.+}} gated : tensor<?x?x64xbf16>, tensor<256x64xbf16> -> tensor<?x?x128xbf16>
 // CHECK:         attune.linear {{.+}} residual {{.+}} : tensor<?x?x128xbf16>, tensor<64x128xbf16> -> tensor<?x?x64xf32>
@@ -57,9 +57,14 @@ attune.weight @qkv : tensor<96x64xbf16> from [#attune.source<"qkv">]
 attune.weight @o : tensor<64x32xbf16> from [#attune.source<"o">]
 
 // Attention between such layers reads bf16 and, since heads change their place
-// and nothing else when they are merged, gives it; from a cache it reads f32.
+// and nothing else when they are merged, gives it; from a cache of f32 it reads
+// f32, so that queries are there in both types.
 // CHECK-LABEL: @attention(
-// CHECK-COUNT-3: arith.truncf {{.+}} to tensor<?x2x?x16xbf16>
+// CHECK:         %[[Q:.+]] = attune.split_heads {{.+}} -> tensor<?x2x?x16xf32>
+// CHECK:         arith.truncf %[[Q]]
+// CHECK-NOT:     arith.truncf
+// CHECK:         attune.split_heads {{.+}} at 32 : tensor<?x?x96xf32> -> tensor<?x2x?x16xbf16>
+// CHECK:         attune.split_heads {{.+}} at 64 : tensor<?x?x96xf32> -> tensor<?x2x?x16xbf16>
 // CHECK:         attune.attention {{.+}} : tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x?x16xbf16>
 // CHECK:         attune.merge_heads {{.+}} : tensor<?x2x?x16xbf16> -> tensor<?x?x32xbf16>
 // CHECK:         attune.attention {{.+}} : tensor<?x2x?x16xf32>, tensor<?x2x?x16xf32>, tensor<?x2x?x16xf32> -> tensor<?x2x?x16xf32>
@@ -75,4 +80,38 @@ func.func @attention(%x: tensor<?x?x64xf32>, %cache: tensor<?x2x?x16xf32>) -> (t
   %r = attune.linear %m, %o : tensor<?x?x32xf32>, tensor<64x32xbf16> -> tensor<?x?x64xf32>
   %c = attune.attention %q, %cache, %cache scale 0.25 : tensor<?x2x?x16xf32>, tensor<?x2x?x16xf32>, tensor<?x2x?x16xf32> -> tensor<?x2x?x16xf32>
   return %r, %c : tensor<?x?x64xf32>, tensor<?x2x?x16xf32>
+}
+
+// -----
+
+attune.weight @q : tensor<32x64xbf16> from [#attune.source<"q">]
+attune.weight @kv : tensor<64x64xbf16> from [#attune.source<"kv">]
+
+// A cache of bf16 is as good as what such a layer gives; positions turn in f32
+// and are rounded once. A layer whose heads round all it gives does it itself,
+// and weights are recomputed from what attention reads.
+// CHECK-LABEL: @cached(
+// CHECK:         attune.linear {{.+}} -> tensor<?x?x32xf32>
+// CHECK:         attune.split_heads {{.+}} : tensor<?x?x32xf32> -> tensor<?x2x?x16xf32>
+// CHECK:         %[[Q:.+]] = attune.rotary {{.+}} : tensor<?x2x?x16xf32>, tensor<?x?x8xf32> -> tensor<?x2x?x16xbf16>
+// CHECK:         attune.attention %[[Q]], %[[C:.+]], %[[C]] {{.+}} : tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x?x16xf32>
+// CHECK:         attune.attention_weights %[[Q]], %[[C]]
+// CHECK:         attune.linear {{.+}} -> tensor<?x?x64xbf16>
+// CHECK:         attune.split_heads {{.+}} : tensor<?x?x64xbf16> -> tensor<?x2x?x16xbf16>
+// CHECK:         attune.split_heads {{.+}} at 32 : tensor<?x?x64xbf16> -> tensor<?x2x?x16xbf16>
+func.func @cached(%x: tensor<?x?x64xbf16>, %cache: tensor<3x?x2x128x16xbf16>, %n: index, %cos: tensor<?x?x8xf32>, %map: tensor<?x2x?x?xf32>)
+    -> (tensor<?x2x?x16xf32>, tensor<?x2x?x?xf32>, tensor<?x2x?x16xf32>) {
+  %w = attune.weight_get @q : tensor<32x64xbf16>
+  %h = attune.linear %x, %w : tensor<?x?x64xbf16>, tensor<32x64xbf16> -> tensor<?x?x32xf32>
+  %s = attune.split_heads %h : tensor<?x?x32xf32> -> tensor<?x2x?x16xf32>
+  %q = attune.rotary %s, %cos, %cos pairing <half> : tensor<?x2x?x16xf32>, tensor<?x?x8xf32>
+  %c = attune.cache_read %cache[%n] length %n : tensor<3x?x2x128x16xbf16> -> tensor<?x2x?x16xbf16>
+  %y, %l = attune.attention %q, %c, %c scale 0.25 : tensor<?x2x?x16xf32>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x?x16xf32> lse tensor<?x2x?xf32>
+  %a = attune.attention_weights %q, %c, %l scale 0.25 into %map : tensor<?x2x?x16xf32>, tensor<?x2x?x16xbf16>, tensor<?x2x?xf32> -> tensor<?x2x?x?xf32>
+  %v = attune.weight_get @kv : tensor<64x64xbf16>
+  %kv = attune.linear %x, %v : tensor<?x?x64xbf16>, tensor<64x64xbf16> -> tensor<?x?x64xf32>
+  %k0 = attune.split_heads %kv : tensor<?x?x64xf32> -> tensor<?x2x?x16xf32>
+  %v0 = attune.split_heads %kv at 32 : tensor<?x?x64xf32> -> tensor<?x2x?x16xf32>
+  %z = attune.attention %c, %k0, %v0 scale 0.25 : tensor<?x2x?x16xbf16>, tensor<?x2x?x16xf32>, tensor<?x2x?x16xf32> -> tensor<?x2x?x16xf32>
+  return %y, %a, %z : tensor<?x2x?x16xf32>, tensor<?x2x?x?xf32>, tensor<?x2x?x16xf32>
 }

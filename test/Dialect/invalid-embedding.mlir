@@ -176,3 +176,13 @@ func.func @r1_4(%x: tensor<2x3x5x8xf32>, %c: tensor<2x3x4xf32>) {
   %y = attune.rotary %x, %c, %c pairing <half> : tensor<2x3x5x8xf32>, tensor<2x3x4xf32>
   return
 }
+
+// -----
+
+// R2: a result may have other elements, but no other shape
+// expected-note @+1 {{input comes from here}}
+func.func @r2(%x: tensor<2x3x5x8xf32>, %c: tensor<2x5x4xf32>) {
+  // expected-error @+1 {{'attune.rotary' op has input of type 'tensor<2x3x5x8xf32>', but a result of type 'tensor<2x3x6x8xbf16>'}}
+  %y = attune.rotary %x, %c, %c pairing <half> : tensor<2x3x5x8xf32>, tensor<2x5x4xf32> -> tensor<2x3x6x8xbf16>
+  return
+}

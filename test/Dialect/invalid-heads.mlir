@@ -49,10 +49,11 @@ func.func @h3(%x: tensor<2x5x96xf32>) {
 
 // -----
 
-// H3: element types agree
-func.func @h3_2(%x: tensor<?x?x96xf32>) {
-  // expected-error @+1 {{has an input of 'f32', but a result of 'bf16'}}
-  %y = attune.split_heads %x : tensor<?x?x96xf32> -> tensor<?x3x?x32xbf16>
+// H3: batch sizes agree
+// expected-note @+1 {{input comes from here}}
+func.func @h3_2(%x: tensor<2x?x96xf32>) {
+  // expected-error @+1 {{has result batch size 4, but input batch size 2}}
+  %y = attune.split_heads %x : tensor<2x?x96xf32> -> tensor<4x3x?x32xbf16>
   return
 }
 

@@ -102,3 +102,23 @@ func.func @d3(%x: tensor<2x5x64xf32>, %c: tensor<2x128xf32>, %r: tensor<2x6x64xf
   %y = attune.modulate %x by %c scale 0 residual %r : tensor<2x6x64xf32> : tensor<2x5x64xf32>, tensor<2x128xf32>
   return
 }
+
+// -----
+
+// N3: a result may have other elements, but no other shape
+// expected-note @+1 {{input comes from here}}
+func.func @n3(%x: tensor<2x64xf32>) {
+  // expected-error @+1 {{'attune.rms_norm' op has input of type 'tensor<2x64xf32>', but a result of type 'tensor<3x64xbf16>'}}
+  %y = attune.rms_norm %x eps 1.0e-5 : tensor<2x64xf32> -> tensor<3x64xbf16>
+  return
+}
+
+// -----
+
+// N3: in layer_norm too
+// expected-note @+1 {{input comes from here}}
+func.func @n3_2(%x: tensor<2x64xf32>) {
+  // expected-error @+1 {{'attune.layer_norm' op has input of type 'tensor<2x64xf32>', but a result of type 'tensor<2x1x64xf16>'}}
+  %y = attune.layer_norm %x eps 1.0e-5 : tensor<2x64xf32> -> tensor<2x1x64xf16>
+  return
+}

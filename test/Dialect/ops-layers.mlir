@@ -13,11 +13,11 @@ func.func @norms(%x: tensor<?x?x768xf32>, %g: tensor<768xf32>, %b: tensor<768xf3
 }
 
 // CHECK-LABEL: @rms_norm(
-func.func @rms_norm(%x: tensor<?x?x768xf32>, %g: tensor<768xf32>) -> tensor<?x?x768xf32> {
-  // CHECK: attune.rms_norm %{{.+}} gamma %{{.+}} : tensor<768xf32> eps 9.99999974E-6 : tensor<?x?x768xf32>
+func.func @rms_norm(%x: tensor<?x?x768xf32>, %g: tensor<768xf32>) -> tensor<?x?x768xbf16> {
+  // CHECK: attune.rms_norm %{{.+}} gamma %{{.+}} : tensor<768xf32> eps 9.99999974E-6 : tensor<?x?x768xf32> -> tensor<?x?x768xbf16>
   %y = attune.rms_norm %x gamma %g : tensor<768xf32> eps 1.000000e-05
-     : tensor<?x?x768xf32>
-  return %y : tensor<?x?x768xf32>
+     : tensor<?x?x768xf32> -> tensor<?x?x768xbf16>
+  return %y : tensor<?x?x768xbf16>
 }
 
 // CHECK-LABEL: @linear(
@@ -95,6 +95,16 @@ func.func @rotary_table(%pos: tensor<?x?xi64>) -> tensor<?x?x2xf32> {
   %cos, %sin = attune.rotary_table %pos frequencies [1.000000e+00, 1.000000e-02]
      : tensor<?x?xi64> -> tensor<?x?x2xf32>, tensor<?x?x2xf32>
   return %sin : tensor<?x?x2xf32>
+}
+
+// CHECK-LABEL: @rounded_heads(
+func.func @rounded_heads(%x: tensor<?x?x128xf32>, %cos: tensor<?x?x16xf32>) -> (tensor<?x4x?x32xbf16>, tensor<?x4x?x32xf16>) {
+  // CHECK: attune.split_heads %{{.+}} : tensor<?x?x128xf32> -> tensor<?x4x?x32xf16>
+  %y = attune.split_heads %x : tensor<?x?x128xf32> -> tensor<?x4x?x32xf16>
+  // CHECK: attune.rotary %{{.+}}, %{{.+}}, %{{.+}} pairing <half> : tensor<?x4x?x32xf16>, tensor<?x?x16xf32> -> tensor<?x4x?x32xbf16>
+  %r = attune.rotary %y, %cos, %cos pairing <half>
+     : tensor<?x4x?x32xf16>, tensor<?x?x16xf32> -> tensor<?x4x?x32xbf16>
+  return %r, %y : tensor<?x4x?x32xbf16>, tensor<?x4x?x32xf16>
 }
 
 // CHECK-LABEL: @rotary_half(

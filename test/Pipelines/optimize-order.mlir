@@ -8,13 +8,14 @@
 // CHECK: canonicalize
 // CHECK: cse
 
-// A CPU that multiplies bf16 gets bf16 to multiply, in pairs; a GPU does not.
+// A CPU that multiplies bf16 gets bf16 to multiply, in pairs; a GPU f16 too, as
+// it is.
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=PAIRS
-// PAIRS: attune-narrow-activations
+// PAIRS: attune-narrow-activations{tensor-cores=false}
 // PAIRS: attune-pack-weights{pairs=true panel-width=32}
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids gpu=sm_80" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=GPU
-// GPU-NOT: attune-narrow-activations
-// GPU:     attune-pack-weights{pairs=false
+// GPU: attune-narrow-activations{tensor-cores=true}
+// GPU: attune-pack-weights{pairs=false
 
 // The reference path undoes fusion instead.
 // RUN: attune-opt %s --attune-optimize="fuse=false" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=OFF

@@ -39,8 +39,13 @@ struct TargetDescription {
   int64_t getTileRows() const {
     return gpu.empty() ? (vectorRegisters - 3) / 2 : 4;
   }
-  /// Whether kernels multiply bf16 as it is rather than widened.
-  bool multipliesBf16() const { return bf16Pairs && gpu.empty(); }
+  /// Whether kernels multiply pairs of bf16 as they are rather than widened.
+  bool multipliesPairs() const { return bf16Pairs && gpu.empty(); }
+  /// Whether they multiply 16 bits on tensor cores, as NVIDIA's chips do from
+  /// sm_80 on.
+  bool hasTensorCores() const;
+  /// Whether they multiply bf16 as it is one way or the other.
+  bool multipliesBf16() const { return multipliesPairs() || hasTensorCores(); }
   /// Whether each tile has a thread of its own: those of a GPU are many.
   bool tilesInParallel() const { return !gpu.empty(); }
   /// Weights that may stay in the second-level cache while rows stream past.

@@ -12,21 +12,30 @@ include "mlir/Pass/PassBase.td"
 
 def NarrowActivations
     : Pass<"attune-narrow-activations", "::mlir::ModuleOp"> {
-  let summary = "Inputs of linear layers with bf16 weights become bf16";
+  let summary = "Inputs of layers with 16-bit weights become 16-bit";
   let description = [{
-    For CPUs that multiply bf16 and add in f32.
+    For CPUs that multiply bf16 and add in f32 and, with `tensor-cores`, for
+    GPUs, which do the same with f16.
 
     Needs: ffn ops decomposed, so that every matrix product is attune.linear.
     Gives: a bf16 input to every attune.linear whose weight is a bf16
-    attune.weight of even depth. A linear layer without a residual or merged
-    heads that only such layers read give it so themselves; other inputs are
-    rounded by an arith.truncf that all readers share. Queries, keys and
-    values that come from such layers and from no cache are rounded as well.
-    Keeps: values up to one rounding of each such input to bf16. Sums, norms,
-    caches and the residual stream stay f32.
+    attune.weight of even depth; with `tensor-cores` also to attune.moe and
+    attune.head_linear. Of f16 weights, f16 inputs where a norm or attention
+    gives them, which bound what they give: f16 ends at 65504. Queries, keys and
+    values are rounded where all of them are of such products or of caches of the
+    type. Who gives such an input to nobody else writes it in 16 bits: norms,
+    attention, rotary embeddings, heads, linear layers without a residual. Other
+    inputs are rounded by an arith.truncf that all readers share.
+    Keeps: values up to one rounding of each such input. Sums, statistics and the
+    residual stream stay f32.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::attune::AttuneDialect"];
+  let options = [
+    Option<"tensorCores", "tensor-cores", "bool", /*default=*/"false",
+      "Products are those of a GPU's tensor cores: f16 and stacks of matrices "
+      "too, heads of every width">,
+  ];
   let statistics = [
     Statistic<"numNarrowed", "num-narrowed", "Values that became bf16">,
   ];

@@ -75,10 +75,17 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
         asRows(k, op.getExperts()), tasks, from, places, experts, kTaskRows);
     tasks = order->getResult(0);
 
+    // Tensor cores multiply bf16 by bf16; f16 might have no room for it.
+    bool narrow =
+        llvm::all_of(ValueRange{op.getInput(), up, down}, [](Value v) {
+          return typeOf(v).getElementType().isBF16();
+        });
+    Type hiddenType =
+        narrow && width % 2 == 0 ? Type(rewriter.getBF16Type()) : f32;
     // Slot by slot in sorted order: the hidden layer, then the result.
     Value hidden =
         intoStack(k, asRows(k, op.getInput()), up, tasks, order->getResult(1),
-                  emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, f32),
+                  emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, hiddenType),
                   op.getActivation(), op.getGated());
     Value results =
         intoStack(k, hidden, down, tasks, /*from=*/Value(),

@@ -6,45 +6,57 @@
 //===----------------------------------------------------------------------===//
 
 // What lies between projections and attention: all of it moves whole head rows,
-// parallel over batch and heads.
+// parallel over batch and heads; on a GPU, whose threads are many, over tokens
+// as well.
 
 #include "Patterns.h"
 
 using namespace mlir;
 
 namespace attune {
-namespace {
 
-/// A parallel loop over [batch, heads] of `dest` [B, H, T, D]: `row` gets
-/// batch, head, token and the [1, 1, T, D] tile, and returns the tile with that
-/// token's row written.
-Value forallHeadRows(KernelBuilder &k, Value dest, Value tokens,
-                     function_ref<Value(KernelBuilder &, ValueRange ivs,
-                                        Value token, Value tile)>
-                         row) {
+Value forallHeadRows(
+    KernelBuilder &k, Value dest, Value tokens, bool everyToken,
+    function_ref<Value(KernelBuilder &, const HeadRow &, Value)> row) {
   auto type = cast<RankedTensorType>(dest.getType());
-  auto size = [&](int64_t i) { return getAsOpFoldResult(k.dim(dest, i)); };
+  SmallVector<OpFoldResult> counts;
+  for (int64_t i = 0; i < 2; ++i)
+    counts.push_back(getAsOpFoldResult(k.dim(dest, i)));
+  if (everyToken)
+    counts.push_back(getAsOpFoldResult(tokens));
   OpFoldResult one = k.b.getIndexAttr(1);
   OpFoldResult width = k.b.getIndexAttr(type.getDimSize(3));
   return k.forallTiles(
-      {size(0), size(1)}, dest,
+      counts, dest,
       [&](KernelBuilder &k, ValueRange ivs) {
         return KernelBuilder::Tile{
-            {ivs[0], ivs[1], k.index(0), k.index(0)},
-            {one, one, getAsOpFoldResult(tokens), width}};
+            {ivs[0], ivs[1], everyToken ? ivs[2] : k.index(0), k.index(0)},
+            {one, one, everyToken ? one : getAsOpFoldResult(tokens), width}};
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        if (everyToken)
+          return row(k, {ivs[0], ivs[1], ivs[2], k.index(0)}, tile);
         return k.forLoop(k.index(0), tokens, 1, tile,
                          [&](KernelBuilder &k, Value t, ValueRange carried) {
                            return KernelBuilder::Values{
-                               row(k, ivs, t, carried[0])};
+                               row(k, {ivs[0], ivs[1], t, t}, carried[0])};
                          })[0];
       });
 }
 
+Value emptyHeads(KernelBuilder &k, Value like, RankedTensorType type) {
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    sizes.push_back(getAsOpFoldResult(k.dim(like, dim)));
+  return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+}
+
+namespace {
+
 struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
   LowerSplitHeads(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        everyToken(lowering.cooperative) {}
 
   LogicalResult matchAndRewrite(SplitHeadsOp op,
                                 PatternRewriter &rewriter) const override {
@@ -60,17 +72,18 @@ struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
     Value dest =
         tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
     Value result = forallHeadRows(
-        k, dest, tokens,
-        [&](KernelBuilder &k, ValueRange ivs, Value t, Value tile) {
-          Value first = k.add(k.mul(ivs[1], width), k.index(op.getOffset()));
+        k, dest, tokens, everyToken,
+        [&](KernelBuilder &k, const HeadRow &row, Value tile) {
+          Value first = k.add(k.mul(row.head, width), k.index(op.getOffset()));
           Value zero = k.index(0);
           return forColumns(
               k, width, lanes, tile,
               [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                Value x = k.load(input, {ivs[0], t, k.add(first, column)},
-                                 lanes, valid);
+                Value x =
+                    k.load(input, {row.batch, row.token, k.add(first, column)},
+                           lanes, valid);
                 return KernelBuilder::Values{
-                    k.store(x, c[0], {zero, zero, t, column}, valid)};
+                    k.store(x, c[0], {zero, zero, row.line, column}, valid)};
               })[0];
         });
     // A static number of tokens in the op's type may not be visible here.
@@ -80,11 +93,13 @@ struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
     return success();
   }
   int64_t lanes;
+  bool everyToken;
 };
 
 struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
   LowerMergeHeads(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        everyHead(lowering.cooperative) {}
 
   LogicalResult matchAndRewrite(MergeHeadsOp op,
                                 PatternRewriter &rewriter) const override {
@@ -100,27 +115,37 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
         k.b, k.loc,
         {getAsOpFoldResult(batch), getAsOpFoldResult(tokens), channels},
         type.getElementType());
+    SmallVector<OpFoldResult> counts = {getAsOpFoldResult(batch),
+                                        getAsOpFoldResult(tokens)};
+    if (everyHead)
+      counts.push_back(k.b.getIndexAttr(inputType.getDimSize(1)));
     Value result = k.forallTiles(
-        {getAsOpFoldResult(batch), getAsOpFoldResult(tokens)}, dest,
+        counts, dest,
         [&](KernelBuilder &k, ValueRange ivs) {
-          return KernelBuilder::Tile{{ivs[0], ivs[1], k.index(0)},
-                                     {one, one, channels}};
+          Value first = everyHead ? k.mul(ivs[2], width) : k.index(0);
+          return KernelBuilder::Tile{
+              {ivs[0], ivs[1], first},
+              {one, one, everyHead ? k.b.getIndexAttr(width) : channels}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value zero = k.index(0);
-          auto head = [&](KernelBuilder &k, Value h, ValueRange carried) {
-            Value first = k.mul(h, width);
+          auto copy = [&](KernelBuilder &k, Value head, Value first,
+                          ValueRange tile) {
             return forColumns(
-                k, width, lanes, carried,
+                k, width, lanes, tile,
                 [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                  Value x =
-                      k.load(input, {ivs[0], h, ivs[1], column}, lanes, valid);
+                  Value x = k.load(input, {ivs[0], head, ivs[1], column}, lanes,
+                                   valid);
                   return KernelBuilder::Values{k.store(
                       x, c[0], {zero, zero, k.add(first, column)}, valid)};
                 });
           };
+          if (everyHead)
+            return copy(k, ivs[2], zero, tile)[0];
           return k.forLoop(zero, k.index(inputType.getDimSize(1)), 1, tile,
-                           head)[0];
+                           [&](KernelBuilder &k, Value h, ValueRange carried) {
+                             return copy(k, h, k.mul(h, width), carried);
+                           })[0];
         });
     if (result.getType() != type)
       result = tensor::CastOp::create(k.b, k.loc, type, result);
@@ -128,11 +153,13 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
     return success();
   }
   int64_t lanes;
+  bool everyHead;
 };
 
 struct LowerRotary final : OpRewritePattern<RotaryOp> {
   LowerRotary(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        everyToken(lowering.cooperative) {}
 
   LogicalResult matchAndRewrite(RotaryOp op,
                                 PatternRewriter &rewriter) const override {
@@ -147,22 +174,59 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
       width /= 2;
     Value input = op.getInput();
     Value tokens = k.dim(input, 2);
-    // Turned in place: each pair is read before it is written.
+    // Turned in place, each pair is read before it is written; a result of
+    // other elements takes the channels behind the pairs along.
+    bool inPlace = input.getType() == op.getType();
+    auto type = cast<RankedTensorType>(op.getType());
+    Value dest = inPlace ? input : emptyHeads(k, input, type);
     Value result = forallHeadRows(
-        k, input, tokens,
-        [&](KernelBuilder &k, ValueRange ivs, Value t, Value tile) {
+        k, dest, tokens, everyToken,
+        [&](KernelBuilder &k, const HeadRow &row, Value tile) {
+          Value zero = k.index(0);
+          SmallVector<Value> to = {zero, zero, row.line};
+          SmallVector<Value> from = {row.batch, row.head, row.token};
           auto turn = [&](KernelBuilder &k, Value pair, ValueRange carried) {
-            Value cos = k.load(op.getCos(), {ivs[0], t, pair}, width);
-            Value sin = k.load(op.getSin(), {ivs[0], t, pair}, width);
+            Value cos =
+                k.load(op.getCos(), {row.batch, row.token, pair}, width);
+            Value sin =
+                k.load(op.getSin(), {row.batch, row.token, pair}, width);
+            Turn at = {inPlace ? carried[0] : input, inPlace ? to : from,
+                       carried[0], to};
             return KernelBuilder::Values{
                 op.getPairing() == RotaryPairing::Half
-                    ? turnHalves(k, carried[0], t, pair, pairs, width, cos, sin)
-                    : turnNeighbours(k, carried[0], t, pair, width, cos, sin)};
+                    ? turnHalves(k, at, pair, pairs, width, cos, sin)
+                    : turnNeighbours(k, at, pair, width, cos, sin)};
           };
-          return k.forLoop(k.index(0), k.index(pairs), width, tile, turn)[0];
+          tile = k.forLoop(k.index(0), k.index(pairs), width, tile, turn)[0];
+          if (inPlace)
+            return tile;
+          return forColumns(
+              k, type.getDimSize(3) - 2 * pairs, lanes, tile,
+              [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+                column = k.add(column, k.index(2 * pairs));
+                Value x = k.load(input, with(from, column), lanes, valid);
+                return KernelBuilder::Values{
+                    k.store(x, c[0], with(to, column), valid)};
+              })[0];
         });
+    if (result.getType() != type)
+      result = tensor::CastOp::create(k.b, k.loc, type, result);
     rewriter.replaceOp(op, result);
     return success();
+  }
+
+  /// Pairs of a row of `from` go to a row of `tile`.
+  struct Turn {
+    Value from;
+    ArrayRef<Value> fromRow;
+    Value tile;
+    ArrayRef<Value> tileRow;
+  };
+
+  static SmallVector<Value> with(ArrayRef<Value> row, Value channel) {
+    SmallVector<Value> at(row);
+    at.push_back(channel);
+    return at;
   }
 
   static std::pair<Value, Value> turned(KernelBuilder &k, Value a, Value b,
@@ -173,32 +237,34 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
     return {arith::SubFOp::create(k.b, k.loc, ac, bs), k.fma(a, sin, bc)};
   }
 
-  static Value turnHalves(KernelBuilder &k, Value tile, Value t, Value pair,
+  static Value turnHalves(KernelBuilder &k, const Turn &at, Value pair,
                           int64_t pairs, int64_t width, Value cos, Value sin) {
-    Value zero = k.index(0), partner = k.add(pair, k.index(pairs));
-    Value a = k.load(tile, {zero, zero, t, pair}, width);
-    Value b = k.load(tile, {zero, zero, t, partner}, width);
+    Value partner = k.add(pair, k.index(pairs));
+    Value a = k.load(at.from, with(at.fromRow, pair), width);
+    Value b = k.load(at.from, with(at.fromRow, partner), width);
     auto [first, second] = turned(k, a, b, cos, sin);
-    tile = k.store(first, tile, {zero, zero, t, pair});
-    return k.store(second, tile, {zero, zero, t, partner});
+    Value tile = k.store(first, at.tile, with(at.tileRow, pair));
+    return k.store(second, tile, with(at.tileRow, partner));
   }
 
-  static Value turnNeighbours(KernelBuilder &k, Value tile, Value t, Value pair,
+  static Value turnNeighbours(KernelBuilder &k, const Turn &at, Value pair,
                               int64_t width, Value cos, Value sin) {
-    Value zero = k.index(0), channel = k.mul(pair, 2);
-    Value both = k.load(tile, {zero, zero, t, channel}, 2 * width);
+    Value channel = k.mul(pair, 2);
+    Value both = k.load(at.from, with(at.fromRow, channel), 2 * width);
     auto split = vector::DeinterleaveOp::create(k.b, k.loc, both);
     auto [first, second] =
         turned(k, split.getResult(0), split.getResult(1), cos, sin);
     Value merged = vector::InterleaveOp::create(k.b, k.loc, first, second);
-    return k.store(merged, tile, {zero, zero, t, channel});
+    return k.store(merged, at.tile, with(at.tileRow, channel));
   }
   int64_t lanes;
+  bool everyToken;
 };
 
 struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
   LowerCacheAppend(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        everyToken(lowering.cooperative) {}
 
   LogicalResult matchAndRewrite(CacheAppendOp op,
                                 PatternRewriter &rewriter) const override {
@@ -207,33 +273,43 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
     int64_t width = cast<RankedTensorType>(rows.getType()).getDimSize(3);
     Value tokens = k.dim(rows, 2);
     OpFoldResult one = k.b.getIndexAttr(1);
+    SmallVector<OpFoldResult> counts = {getAsOpFoldResult(k.dim(rows, 0)),
+                                        getAsOpFoldResult(k.dim(rows, 1))};
+    if (everyToken)
+      counts.push_back(getAsOpFoldResult(tokens));
     Value result = k.forallTiles(
-        {getAsOpFoldResult(k.dim(rows, 0)), getAsOpFoldResult(k.dim(rows, 1))},
-        op.getCache(),
+        counts, op.getCache(),
         [&](KernelBuilder &k, ValueRange ivs) {
+          Value first = everyToken ? k.add(op.getPast(), ivs[2]) : op.getPast();
           return KernelBuilder::Tile{
-              {op.getLayer(), ivs[0], ivs[1], op.getPast(), k.index(0)},
-              {one, one, one, getAsOpFoldResult(tokens),
+              {op.getLayer(), ivs[0], ivs[1], first, k.index(0)},
+              {one, one, one, everyToken ? one : getAsOpFoldResult(tokens),
                k.b.getIndexAttr(width)}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value zero = k.index(0);
-          auto token = [&](KernelBuilder &k, Value t, ValueRange carried) {
+          auto copy = [&](KernelBuilder &k, Value t, Value line, Value tile) {
             return forColumns(
-                k, width, lanes, carried,
+                k, width, lanes, tile,
                 [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
                   Value x =
                       k.load(rows, {ivs[0], ivs[1], t, column}, lanes, valid);
-                  return KernelBuilder::Values{
-                      k.store(x, c[0], {zero, zero, zero, t, column}, valid)};
+                  return KernelBuilder::Values{k.store(
+                      x, c[0], {zero, zero, zero, line, column}, valid)};
                 });
           };
-          return k.forLoop(zero, tokens, 1, tile, token)[0];
+          if (everyToken)
+            return copy(k, ivs[2], zero, tile)[0];
+          return k.forLoop(zero, tokens, 1, tile,
+                           [&](KernelBuilder &k, Value t, ValueRange carried) {
+                             return copy(k, t, t, carried[0]);
+                           })[0];
         });
     rewriter.replaceOp(op, result);
     return success();
   }
   int64_t lanes;
+  bool everyToken;
 };
 
 /// A read is a view: nothing is moved.

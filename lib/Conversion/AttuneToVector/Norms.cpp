@@ -102,31 +102,26 @@ Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
       })[0];
 }
 
-/// Queries or keys [B, H, T, Dh], head by head, in place.
-Value normaliseHeads(KernelBuilder &k, Value input, const Norm &norm,
-                     int64_t lanes) {
-  Value zero = k.index(0), tokens = k.dim(input, 2);
-  int64_t width = cast<RankedTensorType>(input.getType()).getDimSize(3);
-  auto size = [&](int64_t i) { return getAsOpFoldResult(k.dim(input, i)); };
-  OpFoldResult one = k.b.getIndexAttr(1), channels = k.b.getIndexAttr(width);
-  return k.forallTiles(
-      {size(0), size(1)}, input,
-      [&](KernelBuilder &k, ValueRange ivs) {
-        return KernelBuilder::Tile{
-            {ivs[0], ivs[1], k.index(0), k.index(0)},
-            {one, one, getAsOpFoldResult(tokens), channels}};
-      },
-      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-        auto body = [&](KernelBuilder &k, Value t, ValueRange carried) {
-          auto load = [&](KernelBuilder &k, Value from, Value column,
-                          Value valid) {
-            return k.load(from, {zero, zero, t, column}, lanes, valid);
-          };
-          Row row = {load, {zero, zero, t}, ivs[1]};
-          return KernelBuilder::Values{
-              normalise(k, norm, row, carried[0], width, lanes)};
+/// Queries or keys [B, H, T, Dh], head by head, in place if the type allows it.
+Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
+                     const Norm &norm, const VectorLowering &lowering) {
+  int64_t width = type.getDimSize(3);
+  bool inPlace = input.getType() == type;
+  return forallHeadRows(
+      k, inPlace ? input : emptyHeads(k, input, type), k.dim(input, 2),
+      lowering.cooperative,
+      [&](KernelBuilder &k, const HeadRow &at, Value tile) {
+        Value zero = k.index(0);
+        auto load = [&](KernelBuilder &k, Value from, Value column,
+                        Value valid) {
+          if (inPlace)
+            return k.load(from, {zero, zero, at.line, column}, lowering.lanes,
+                          valid);
+          return k.load(input, {at.batch, at.head, at.token, column},
+                        lowering.lanes, valid);
         };
-        return k.forLoop(zero, tokens, 1, tile, body)[0];
+        Row row = {load, {zero, zero, at.line}, at.head};
+        return normalise(k, norm, row, tile, width, lowering.lanes);
       });
 }
 
@@ -158,7 +153,7 @@ Norm normOf(RMSNormOp op) {
 
 template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
   LowerNorm(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern<Op>(context), lanes(lowering.lanes) {}
+      : OpRewritePattern<Op>(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
@@ -166,13 +161,16 @@ template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
     if (type.getRank() < 2 || type.getRank() > 4)
       return rewriter.notifyMatchFailure(op, "rank 2 to 4 only");
     KernelBuilder k(rewriter, op.getLoc());
-    rewriter.replaceOp(
-        op, type.getRank() == 4
-                ? normaliseHeads(k, op.getInput(), normOf(op), lanes)
-                : normaliseRows(k, op.getInput(), type, normOf(op), lanes));
+    Value made =
+        type.getRank() == 4
+            ? normaliseHeads(k, op.getInput(), type, normOf(op), lowering)
+            : normaliseRows(k, op.getInput(), type, normOf(op), lowering.lanes);
+    if (made.getType() != type)
+      made = tensor::CastOp::create(k.b, k.loc, type, made);
+    rewriter.replaceOp(op, made);
     return success();
   }
-  int64_t lanes;
+  VectorLowering lowering;
 };
 
 } // namespace

@@ -76,6 +76,26 @@ forallRows(KernelBuilder &k, mlir::Value dest,
                                           mlir::Value tile)>
                compute);
 
+/// A token of a head: where it stands in its tensor, and which row of the tile
+/// that is written is its own.
+struct HeadRow {
+  mlir::Value batch, head, token, line;
+};
+
+/// A parallel loop over batch and heads of `dest` [B, H, T, D], and over tokens
+/// too if `everyToken`: `row` gets a token and a [1, 1, T or 1, D] tile, and
+/// returns the tile with the token's row written.
+mlir::Value forallHeadRows(
+    KernelBuilder &k, mlir::Value dest, mlir::Value tokens, bool everyToken,
+    llvm::function_ref<mlir::Value(KernelBuilder &, const HeadRow &row,
+                                   mlir::Value tile)>
+        row);
+
+/// An uninitialised tensor of this type with the dynamic sizes of `like`, whose
+/// shape it has.
+mlir::Value emptyHeads(KernelBuilder &k, mlir::Value like,
+                       mlir::RankedTensorType type);
+
 /// Walks a row of static width in vectors: `body(k, column, valid, carried)`;
 /// `valid` is null for whole vectors and the number of lanes for the last one.
 KernelBuilder::Values forColumns(

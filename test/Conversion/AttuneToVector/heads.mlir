@@ -1,4 +1,6 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune."
+// A GPU's threads take a token each.
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 cooperative}),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=TOKENS
 
 // Head h of the queries starts at h 8, of the keys at 32 + h 8.
 // CHECK-LABEL: @split(
@@ -7,6 +9,10 @@
 // CHECK:           arith.addi %[[AT]], %c32
 // CHECK:           vector.transfer_read {{.+}} : tensor<?x?x64xf32>, vector<8xf32>
 // CHECK:           vector.transfer_write
+// TOKENS-LABEL: @split(
+// TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %[[T:.+]]) in (%{{.+}}, 2, %{{.+}}) shared_outs(%[[O:.+]] = %{{.+}})
+// TOKENS:           tensor.extract_slice %[[O]][%{{.+}}, %{{.+}}, %[[T]], 0] [1, 1, 1, 8]
+// TOKENS-NOT:       scf.for
 func.func @split(%x: tensor<?x?x64xf32>) -> tensor<?x2x?x8xf32> {
   %y = attune.split_heads %x at 32 : tensor<?x?x64xf32> -> tensor<?x2x?x8xf32>
   return %y : tensor<?x2x?x8xf32>
@@ -17,6 +23,10 @@ func.func @split(%x: tensor<?x?x64xf32>) -> tensor<?x2x?x8xf32> {
 // CHECK-LABEL: @merge(
 // CHECK:         scf.forall
 // CHECK:           vector.transfer_read {{.+}} : tensor<?x2x?x8xf32>, vector<8xf32>
+// TOKENS-LABEL: @merge(
+// TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %[[H:.+]]) in (%{{.+}}, %{{.+}}, 2)
+// TOKENS:           arith.muli %[[H]], %c8
+// TOKENS-NOT:       scf.for
 func.func @merge(%x: tensor<?x2x?x8xf32>) -> tensor<?x?x16xf32> {
   %y = attune.merge_heads %x : tensor<?x2x?x8xf32> -> tensor<?x?x16xf32>
   return %y : tensor<?x?x16xf32>
@@ -30,6 +40,9 @@ func.func @merge(%x: tensor<?x2x?x8xf32>) -> tensor<?x?x16xf32> {
 // CHECK:         scf.forall {{.+}} shared_outs(%{{.+}} = %[[X]])
 // CHECK-COUNT-4:   vector.transfer_read {{.+}} vector<4xf32>
 // CHECK-COUNT-2:   vector.transfer_write %{{.+}} : vector<4xf32>
+// TOKENS-LABEL: @half(
+// TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %[[T:.+]]) in (%{{.+}}, 2, %{{.+}})
+// TOKENS:           vector.transfer_read %{{.+}}[%{{.+}}, %[[T]], %{{.+}}]
 func.func @half(%x: tensor<?x2x?x8xf32>, %c: tensor<?x?x4xf32>, %s: tensor<?x?x4xf32>) -> tensor<?x2x?x8xf32> {
   %y = attune.rotary %x, %c, %s pairing <half> : tensor<?x2x?x8xf32>, tensor<?x?x4xf32>
   return %y : tensor<?x2x?x8xf32>
@@ -53,8 +66,26 @@ func.func @interleaved(%x: tensor<?x2x?x8xf32>, %c: tensor<?x?x4xf32>, %s: tenso
 // CHECK:         %[[NEW:.+]] = scf.forall (%[[B:.+]], %[[H:.+]]) in {{.+}} shared_outs(%[[O:.+]] = %[[C]])
 // CHECK:           tensor.extract_slice %[[O]][%[[LAYER]], %[[B]], %[[H]], %[[PAST]], 0]
 // CHECK:         tensor.extract_slice %[[NEW]][%[[LAYER]], 0, 0, 0, 0] [1, %{{.+}}, 2, %[[N]], 8]
+// TOKENS-LABEL: @cache(
+// TOKENS-SAME:    index, %[[PAST:[^:]+]]: index, %{{[^:]+}}: index)
+// TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %[[T:.+]]) in
+// TOKENS:           %[[AT:.+]] = arith.addi %[[PAST]], %[[T]]
+// TOKENS:           tensor.extract_slice %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[AT]], 0]
 func.func @cache(%k: tensor<?x2x?x8xf32>, %c: tensor<3x?x2x?x8xf32>, %layer: index, %past: index, %n: index) -> (tensor<3x?x2x?x8xf32>, tensor<?x2x?x8xf32>) {
   %0 = attune.cache_append %k into %c[%layer, %past] : tensor<?x2x?x8xf32>, tensor<3x?x2x?x8xf32>
   %1 = attune.cache_read %0[%layer] length %n : tensor<3x?x2x?x8xf32> -> tensor<?x2x?x8xf32>
   return %0, %1 : tensor<3x?x2x?x8xf32>, tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// Into other elements: not in place, and the channels that pass by come along.
+// CHECK-LABEL: @rounded(
+// CHECK:         %[[E:.+]] = tensor.empty({{.+}}) : tensor<?x2x?x20xbf16>
+// CHECK:         scf.forall {{.+}} shared_outs(%{{.+}} = %[[E]])
+// CHECK-COUNT-2:   arith.truncf %{{.+}} : vector<2xf32> to vector<2xbf16>
+// CHECK:           arith.truncf %{{.+}} : vector<8xf32> to vector<8xbf16>
+func.func @rounded(%x: tensor<?x2x?x20xf32>, %c: tensor<?x?x6xf32>, %s: tensor<?x?x6xf32>) -> tensor<?x2x?x20xbf16> {
+  %y = attune.rotary %x, %c, %s pairing <half> : tensor<?x2x?x20xf32>, tensor<?x?x6xf32> -> tensor<?x2x?x20xbf16>
+  return %y : tensor<?x2x?x20xbf16>
 }

@@ -40,3 +40,15 @@ func.func @heads(%x: tensor<?x4x?x16xf32>, %g: tensor<16xf32>) -> tensor<?x4x?x1
   %y = attune.rms_norm %x gamma %g : tensor<16xf32> eps 1.0e-06 : tensor<?x4x?x16xf32>
   return %y : tensor<?x4x?x16xf32>
 }
+
+// -----
+
+// Rounded as it is written; statistics stay f32.
+// CHECK-LABEL: @rounded(
+// CHECK:         tensor.empty({{.+}}) : tensor<?x16xbf16>
+// CHECK:         vector.reduction <add>, %{{.+}} : vector<8xf32>
+// CHECK:         arith.truncf %{{.+}} : vector<8xf32> to vector<8xbf16>
+func.func @rounded(%x: tensor<?x16xf32>) -> tensor<?x16xbf16> {
+  %y = attune.rms_norm %x eps 1.0e-06 : tensor<?x16xf32> -> tensor<?x16xbf16>
+  return %y : tensor<?x16xbf16>
+}
