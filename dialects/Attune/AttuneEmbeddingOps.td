@@ -158,7 +158,7 @@ def Attune_RotaryOp : Attune_Op<"rotary",
   let assemblyFormat = [{
     $input `,` $cos `,` $sin `pairing` $pairing attr-dict
     `:` type($input) `,` type($cos)
-    custom<ResultLike>(type($result), ref(type($input)))
+    `` custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
 }

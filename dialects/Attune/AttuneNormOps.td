@@ -39,7 +39,7 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
   let assemblyFormat = [{
     $input (`gamma` $gamma^ `:` type($gamma))? (`beta` $beta^ `:` type($beta))?
     `eps` $eps attr-dict `:` type($input)
-    custom<ResultLike>(type($result), ref(type($input)))
+    `` custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
 }
@@ -71,7 +71,7 @@ def Attune_RMSNormOp : Attune_Op<"rms_norm", [Pure, Attune_Reify]> {
   let assemblyFormat = [{
     $input (`gamma` $gamma^ `:` type($gamma))? `eps` $eps (`offset` $offset^)?
     attr-dict `:` type($input)
-    custom<ResultLike>(type($result), ref(type($input)))
+    `` custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
 }

@@ -20,5 +20,5 @@ ParseResult attune::parseResultLike(OpAsmParser &parser, Type &result,
 void attune::printResultLike(OpAsmPrinter &printer, Operation *, Type result,
                              Type input) {
   if (result != input)
-    printer << "-> " << result;
+    printer << " -> " << result;
 }

@@ -23,7 +23,7 @@ def ConvertAttuneToVector
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
-    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::bufferization::BufferizationDialect", "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
     "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"
@@ -36,8 +36,9 @@ def ConvertAttuneToVector
     Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
       "Bytes of weights that one parallel step keeps in the second-level cache">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
-      "Products with weights, which a block of threads computes together, stay "
-      "one op, attune.linear_into">,
+      "For a GPU: products with weights, which a block of threads computes "
+      "together, stay one op, attune.linear_into; the lanes of a warp share the "
+      "row of a norm">,
   ];
 }
 

@@ -49,7 +49,8 @@ Value constantRow(KernelBuilder &k, ArrayRef<double> values) {
 
 struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
   LowerEmbedding(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        everyVector(lowering.cooperative) {}
 
   LogicalResult matchAndRewrite(EmbeddingOp op,
                                 PatternRewriter &rewriter) const override {
@@ -63,27 +64,44 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
     Value dest = op.getAddend()
                      ? asRows(k, op.getAddend())
                      : emptyTokens(k, ids, width, type.getElementType());
-    Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
-          auto [b, t] = batchAndToken(k, row, tokens);
+    // A thread copies a row, or of the many threads of a GPU one some channels.
+    int64_t each = everyVector && width % lanes == 0 ? lanes : width;
+    auto firstOf = [&](KernelBuilder &k, ValueRange ivs) {
+      return each == width ? k.index(0) : k.mul(ivs[1], each);
+    };
+    SmallVector<OpFoldResult> counts = {getAsOpFoldResult(k.dim(dest, 0))};
+    if (each != width)
+      counts.push_back(k.b.getIndexAttr(width / each));
+    Value rows = k.forallTiles(
+        counts, dest,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          return KernelBuilder::Tile{
+              {ivs[0], firstOf(k, ivs)},
+              {k.b.getIndexAttr(1), k.b.getIndexAttr(each)}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          auto [b, t] = batchAndToken(k, ivs[0], tokens);
           Value id =
               tensor::ExtractOp::create(k.b, k.loc, ids, ValueRange{b, t});
           id = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), id);
           id = k.add(id, k.index(op.getOffset()));
-          return packed ? fromPanels(op, k, id, width, tile)
-                        : fromRow(op, k, id, width, tile);
+          Value first = firstOf(k, ivs);
+          return packed ? fromPanels(op, k, id, width, first, each, tile)
+                        : fromRow(op, k, id, first, each, tile);
         });
     rewriter.replaceOp(op, fromRows(k, rows, type, ids));
     return success();
   }
 
-  Value fromRow(EmbeddingOp op, KernelBuilder &k, Value id, int64_t width,
-                Value tile) const {
+  /// `count` channels from `first` on.
+  Value fromRow(EmbeddingOp op, KernelBuilder &k, Value id, Value first,
+                int64_t count, Value tile) const {
     Value zero = k.index(0);
     return forColumns(
-        k, width, lanes, tile,
+        k, count, lanes, tile,
         [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-          Value x = k.load(op.getTable(), {id, column}, lanes, valid);
+          Value x =
+              k.load(op.getTable(), {id, k.add(first, column)}, lanes, valid);
           if (!op.getScale().isExactlyValue(1.0))
             x = arith::MulFOp::create(
                 k.b, k.loc, x, k.splat(op.getScale().convertToDouble(), lanes));
@@ -100,7 +118,7 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
   /// so they are fetched one by one. A tied head is worth that: the table is
   /// stored once, and one token reads one row.
   Value fromPanels(EmbeddingOp op, KernelBuilder &k, Value id, int64_t width,
-                   Value tile) const {
+                   Value first, int64_t count, Value tile) const {
     auto type = cast<RankedTensorType>(op.getTable().getType());
     bool pairs = holdsPairs(type, width);
     int64_t panel = type.getDimSize(2) / (pairs ? 2 : 1);
@@ -108,14 +126,14 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
     Value zero = k.index(0);
     Value panelIndex = p, laneIndex = lane;
     return k.forLoop(
-        zero, k.index(width), 1, tile,
+        zero, k.index(count), 1, tile,
         [&](KernelBuilder &k, Value column, ValueRange carried) {
-          Value depth = column, place = laneIndex;
+          Value depth = k.add(first, column), place = laneIndex;
           if (pairs) {
             Value two = k.index(2);
-            depth = arith::DivUIOp::create(k.b, k.loc, column, two);
             place = k.add(k.mul(laneIndex, two),
-                          arith::RemUIOp::create(k.b, k.loc, column, two));
+                          arith::RemUIOp::create(k.b, k.loc, depth, two));
+            depth = arith::DivUIOp::create(k.b, k.loc, depth, two);
           }
           Value x = k.loadScalar(op.getTable(), {panelIndex, depth, place});
           if (!op.getScale().isExactlyValue(1.0))
@@ -133,6 +151,7 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
         })[0];
   }
   int64_t lanes;
+  bool everyVector;
 };
 
 /// The widest vector, at most `lanes`, that divides `width`.

@@ -5,8 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+// On a GPU the lanes of a warp share a row: neighbours take neighbouring
+// columns, and exchange their sums by halves, always in the same order.
+
 #include "Patterns.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -21,6 +25,9 @@ struct Norm {
   double eps, offset;
 };
 
+/// Threads of a warp.
+constexpr int64_t kWarp = 32;
+
 /// Where a row stands: `load` reads its columns, of `tile` if the norm is in
 /// place; results go to `prefix` of the tile.
 struct Row {
@@ -28,7 +35,39 @@ struct Row {
       load;
   SmallVector<Value> prefix;
   Value head; ///< of gammas and betas that have one row a head
+  /// Where columns begin and how many there are, if lanes of a warp share them.
+  Value first, count;
+
+  Value columnOf(KernelBuilder &k, Value column) const {
+    return first ? k.add(first, column) : column;
+  }
 };
+
+/// As forColumns, of what a thread has of the row.
+KernelBuilder::Values
+forOwnColumns(KernelBuilder &k, const Row &row, int64_t width, int64_t lanes,
+              ValueRange inits,
+              function_ref<KernelBuilder::Values(KernelBuilder &, Value, Value,
+                                                 ValueRange)>
+                  body) {
+  if (!row.first)
+    return forColumns(k, width, lanes, inits, body);
+  return k.forLoop(k.index(0), row.count, lanes, inits,
+                   [&](KernelBuilder &k, Value column, ValueRange carried) {
+                     return body(k, column, Value(), carried);
+                   });
+}
+
+/// The sum of what all lanes of a warp have.
+Value sumOfWarp(KernelBuilder &k, Value sum) {
+  for (int32_t distance = kWarp / 2; distance > 0; distance /= 2) {
+    Value other = gpu::ShuffleOp::create(k.b, k.loc, sum, distance, kWarp,
+                                         gpu::ShuffleMode::XOR)
+                      .getShuffleResult();
+    sum = arith::AddFOp::create(k.b, k.loc, sum, other);
+  }
+  return sum;
+}
 
 /// Writes the norm of a row into `tile`. Columns are read before they are
 /// written.
@@ -36,8 +75,8 @@ Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
                 int64_t width, int64_t lanes) {
   // Lanes beyond the row load as zero, which `term` may shift: hence the mask.
   auto sum = [&](function_ref<Value(KernelBuilder &, Value)> term) -> Value {
-    Value total = forColumns(
-        k, width, lanes, k.splat(0.0, lanes),
+    Value total = forOwnColumns(
+        k, row, width, lanes, k.splat(0.0, lanes),
         [&](KernelBuilder &k, Value column, Value valid, ValueRange sums) {
           Value x = term(k, row.load(k, tile, column, valid));
           if (valid) {
@@ -49,8 +88,9 @@ Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
           return KernelBuilder::Values{
               arith::AddFOp::create(k.b, k.loc, sums[0], x)};
         })[0];
-    return vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::ADD,
-                                       total);
+    total = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::ADD,
+                                        total);
+    return row.first ? sumOfWarp(k, total) : total;
   };
   auto average = [&](Value total) -> Value {
     return arith::DivFOp::create(k.b, k.loc, total, k.f32(width));
@@ -78,11 +118,11 @@ Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
     SmallVector<Value> at;
     if (cast<RankedTensorType>(from.getType()).getRank() == 2)
       at.push_back(row.head);
-    at.push_back(column);
+    at.push_back(row.columnOf(k, column));
     return k.load(from, at, lanes, valid);
   };
-  return forColumns(
-      k, width, lanes, tile,
+  return forOwnColumns(
+      k, row, width, lanes, tile,
       [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
         Value x = centre(k, row.load(k, carried[0], column, valid));
         x = arith::MulFOp::create(k.b, k.loc, x, scale);
@@ -120,22 +160,53 @@ Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
           return k.load(input, {at.batch, at.head, at.token, column},
                         lowering.lanes, valid);
         };
-        Row row = {load, {zero, zero, at.line}, at.head};
+        Row row = {load, {zero, zero, at.line}, at.head, Value(), Value()};
         return normalise(k, norm, row, tile, width, lowering.lanes);
+      });
+}
+
+/// Rows, each shared by a warp in stretches of whole vectors.
+Value normaliseByWarps(KernelBuilder &k, Value source, Value dest,
+                       const Norm &norm, int64_t width, int64_t lanes) {
+  int64_t each = (width / lanes + kWarp - 1) / kWarp * lanes;
+  auto firstOf = [&](KernelBuilder &k, Value lane) {
+    return k.min(k.mul(lane, each), k.index(width));
+  };
+  auto countOf = [&](KernelBuilder &k, Value first) {
+    return k.min(k.index(each), k.sub(k.index(width), first));
+  };
+  return k.forallTiles(
+      {getAsOpFoldResult(k.dim(dest, 0)), k.b.getIndexAttr(kWarp)}, dest,
+      [&](KernelBuilder &k, ValueRange ivs) {
+        Value first = firstOf(k, ivs[1]);
+        return KernelBuilder::Tile{
+            {ivs[0], first},
+            {k.b.getIndexAttr(1), getAsOpFoldResult(countOf(k, first))}};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        Value first = firstOf(k, ivs[1]);
+        auto load = [&](KernelBuilder &k, Value, Value column, Value valid) {
+          return k.load(source, {ivs[0], k.add(first, column)}, lanes, valid);
+        };
+        Row row = {load, {k.index(0)}, Value(), first, countOf(k, first)};
+        return normalise(k, norm, row, tile, width, lanes);
       });
 }
 
 /// Rows of a tensor of rank 2 or 3.
 Value normaliseRows(KernelBuilder &k, Value input, RankedTensorType type,
-                    const Norm &norm, int64_t lanes) {
-  int64_t width = type.getShape().back();
+                    const Norm &norm, const VectorLowering &lowering) {
+  int64_t width = type.getShape().back(), lanes = lowering.lanes;
   Value source = asRows(k, input);
   Value dest = emptyRows(k, input, width, type.getElementType());
+  if (lowering.cooperative && width % lanes == 0)
+    return fromRows(k, normaliseByWarps(k, source, dest, norm, width, lanes),
+                    type, input);
   Value rows = forallRows(k, dest, [&](KernelBuilder &k, Value i, Value tile) {
     auto load = [&](KernelBuilder &k, Value, Value column, Value valid) {
       return k.load(source, {i, column}, lanes, valid);
     };
-    Row row = {load, {k.index(0)}, Value()};
+    Row row = {load, {k.index(0)}, Value(), Value(), Value()};
     return normalise(k, norm, row, tile, width, lanes);
   });
   return fromRows(k, rows, type, input);
@@ -164,7 +235,7 @@ template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
     Value made =
         type.getRank() == 4
             ? normaliseHeads(k, op.getInput(), type, normOf(op), lowering)
-            : normaliseRows(k, op.getInput(), type, normOf(op), lowering.lanes);
+            : normaliseRows(k, op.getInput(), type, normOf(op), lowering);
     if (made.getType() != type)
       made = tensor::CastOp::create(k.b, k.loc, type, made);
     rewriter.replaceOp(op, made);

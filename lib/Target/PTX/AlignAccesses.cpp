@@ -44,7 +44,7 @@ int64_t divisor(Value value, unsigned depth = 8) {
   if (isa<arith::MulIOp>(op))
     return divisor(op->getOperand(0), depth - 1) *
            divisor(op->getOperand(1), depth - 1);
-  if (isa<arith::AddIOp, arith::SubIOp>(op))
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp>(op))
     return std::gcd(divisor(op->getOperand(0), depth - 1),
                     divisor(op->getOperand(1), depth - 1));
   return 1;

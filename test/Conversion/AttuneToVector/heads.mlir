@@ -12,7 +12,7 @@
 // TOKENS-LABEL: @split(
 // TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %[[T:.+]]) in (%{{.+}}, 2, %{{.+}}) shared_outs(%[[O:.+]] = %{{.+}})
 // TOKENS:           tensor.extract_slice %[[O]][%{{.+}}, %{{.+}}, %[[T]], 0] [1, 1, 1, 8]
-// TOKENS-NOT:       scf.for
+// TOKENS-NOT:       scf.for %
 func.func @split(%x: tensor<?x?x64xf32>) -> tensor<?x2x?x8xf32> {
   %y = attune.split_heads %x at 32 : tensor<?x?x64xf32> -> tensor<?x2x?x8xf32>
   return %y : tensor<?x2x?x8xf32>
@@ -26,7 +26,7 @@ func.func @split(%x: tensor<?x?x64xf32>) -> tensor<?x2x?x8xf32> {
 // TOKENS-LABEL: @merge(
 // TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %[[H:.+]]) in (%{{.+}}, %{{.+}}, 2)
 // TOKENS:           arith.muli %[[H]], %c8
-// TOKENS-NOT:       scf.for
+// TOKENS-NOT:       scf.for %
 func.func @merge(%x: tensor<?x2x?x8xf32>) -> tensor<?x?x16xf32> {
   %y = attune.merge_heads %x : tensor<?x2x?x8xf32> -> tensor<?x?x16xf32>
   return %y : tensor<?x?x16xf32>
