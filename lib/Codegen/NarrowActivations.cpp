@@ -103,12 +103,17 @@ struct NarrowActivations final
     return type;
   }
 
+  /// The 16 bits that a tensor consists of, if they are multiplied; or null.
+  FloatType storedAs(Value value) {
+    Type element = getElementTypeOrSelf(value);
+    bool multiplied = element.isBF16() || (tensorCores && element.isF16());
+    return multiplied ? cast<FloatType>(element) : FloatType();
+  }
+
   /// The 16 bits of a cache, or of the products that heads come from; or null.
   FloatType madeAs(Value heads) {
-    Type element = getElementTypeOrSelf(heads);
-    if (isNarrow(element))
-      return element.isBF16() || tensorCores ? cast<FloatType>(element)
-                                             : FloatType();
+    if (!getElementTypeOrSelf(heads).isF32())
+      return storedAs(heads);
     Operation *op = heads.getDefiningOp();
     if (!op)
       return {};
@@ -167,6 +172,19 @@ struct NarrowActivations final
                                    value);
   }
 
+  /// What only goes to a cache of 16 bits is rounded there, or where it is
+  /// made.
+  bool roundsForCache(CacheAppendOp append) {
+    Value rows = append.getNewRows();
+    FloatType type = storedAs(append.getCache());
+    if (!type || !getElementTypeOrSelf(rows).isF32() || !rows.hasOneUse() ||
+        !isa_and_nonnull<LayerNormOp, RMSNormOp, RotaryOp, SplitHeadsOp>(
+            rows.getDefiningOp()))
+      return false;
+    rows.setType(withElements(rows, type));
+    return true;
+  }
+
   /// A layer whose result is only split in heads that round it rounds itself.
   static bool roundsInHeads(LinearOp linear) {
     Value result = linear.getResult();
@@ -207,6 +225,10 @@ struct NarrowActivations final
       for (OpOperand *use : uses)
         use->set(rounded);
     }
+    getOperation().walk([&](CacheAppendOp append) {
+      if (roundsForCache(append))
+        ++numNarrowed;
+    });
     getOperation().walk([&](LinearOp linear) {
       if (roundsInHeads(linear))
         ++numNarrowed;
