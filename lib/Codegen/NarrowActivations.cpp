@@ -46,13 +46,10 @@ struct NarrowActivations final
   /// The 16 bits that products with this weight take their input in, or null.
   FloatType factorOf(Value weight, int64_t rank) {
     auto type = cast<RankedTensorType>(weight.getType());
-    bool known = type.getElementType().isBF16() ||
-                 (tensorCores && type.getElementType().isF16());
     // Two numbers of 16 bits make a word, in pairs as in copies.
-    if (!known || type.getRank() != rank || type.getShape().back() % 2 != 0 ||
-        !weight.getDefiningOp<WeightGetOp>())
-      return {};
-    return cast<FloatType>(type.getElementType());
+    bool fits = type.getRank() == rank && type.getShape().back() % 2 == 0 &&
+                weight.getDefiningOp<WeightGetOp>();
+    return fits ? storedAs(weight) : FloatType();
   }
 
   /// The 16 bits that an op reads an operand in if it is given that, or null.
