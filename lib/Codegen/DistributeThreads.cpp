@@ -29,7 +29,9 @@ namespace {
 bool takesLong(Block &body) {
   bool nested = false, fetches = false;
   body.walk([&](Operation *op) {
-    fetches |= isa<memref::PrefetchOp>(op);
+    // What this iteration itself reads goes to the first-level cache.
+    if (auto fetch = dyn_cast<memref::PrefetchOp>(op))
+      fetches |= fetch.getLocalityHint() < 3;
     if (!isa<LoopLikeOpInterface>(op))
       return;
     for (Operation *up = op->getParentOp(); up != body.getParentOp();

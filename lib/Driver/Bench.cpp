@@ -24,11 +24,10 @@ using namespace attune;
 using namespace attune::driver;
 
 namespace {
-/// One line of the result. Decoding is bound by memory: each run is compared
-/// with what the same threads read right before and after it, since the speed
-/// of a shared memory changes from second to second. Everything else is
-/// compared with the f32 peak, which is what code computes in whatever type its
-/// weights are stored in.
+/// One line of the result. The speed of a shared machine changes from second to
+/// second, so each run is compared with what the same threads reach right
+/// before and after it, and `ofPeak` is the median of these shares: of the rate
+/// of multiply-adds or, for decoding, which is bound by memory, of reads.
 struct Measured {
   const char *name;
   double tokensPerSecond = 0, gflops = 0, gbs = 0, ofPeak = 0;
@@ -111,19 +110,27 @@ ExitCode Bench::timeForward() {
     outputs.emplace_back(bytes);
     call.setOutput(i, outputs.back().data());
   }
-  std::vector<double> seconds;
+  // Whatever type the weights are stored in, most CPUs compute in f32.
+  bool bf16 = dtype == "bf16" && options.machine.multipliesBf16();
+  std::vector<double> seconds, shares;
+  double after = probe->measureProducts(bf16);
   for (int64_t i = -1; i < options.runs; ++i) { // the first warms up
+    double before = after;
     std::optional<double> once = timeOnce([&] { return call.run(error); });
     if (!once)
       return reportError(error, report);
-    if (i >= 0)
-      seconds.push_back(*once);
+    after = probe->measureProducts(bf16);
+    if (i < 0)
+      continue;
+    seconds.push_back(*once);
+    shares.push_back(statistics.flops / *once / 1e9 / ((before + after) / 2));
   }
   double time = median(seconds);
   Measured result{"prefill"};
   result.tokensPerSecond = countTokens(entry) / time;
   result.gflops = statistics.flops / time / 1e9;
   result.gbs = statistics.weightBytes / time / 1e9;
+  result.ofPeak = median(shares);
   results.push_back(result);
   return ExitCode::Success;
 }
@@ -163,7 +170,7 @@ ExitCode Bench::timeDecode() {
     });
     if (!once)
       return reportError(error, report);
-    double reads = std::max(before, probe->measureReads());
+    double reads = (before + probe->measureReads()) / 2;
     peak.readGBs = std::max(peak.readGBs, reads);
     if (i >= 0) {
       seconds.push_back(*once / steps);
@@ -277,9 +284,6 @@ ExitCode Bench::run() {
   report.beginStage("probing the machine again");
   peak.raise(probe->measure());
   report.endStage();
-  for (Measured &result : results)
-    if (result.ofPeak == 0)
-      result.ofPeak = result.gflops / peak.f32Gflops;
   if (options.format == "json")
     printJson(llvm::outs());
   else

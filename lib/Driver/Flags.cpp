@@ -50,11 +50,11 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "differ."},
       {Verb::Bench, "MODEL", "Time a model beside the machine's peaks",
        "Compiles a model in memory and times a whole pass and, for causal "
-       "language models, a\ncached step. What the machine can do at most is "
-       "measured before and after; of_peak is the\nshare of the f32 "
-       "multiply-add peak or, for decode, of what memory gives right "
-       "before\nand "
-       "after a step. Without --weights they are random."},
+       "language models, a\ncached step. of_peak is the share of what the "
+       "machine does right before and after a run:\nof multiply-adds, in the "
+       "type that the code computes in, or, for decode, of reads of "
+       "memory.\nThe peaks are the best seen. Without --weights they are "
+       "random."},
   };
   return verbs;
 }

@@ -71,6 +71,8 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
       mapping = nullptr;
       return fail(fd, std::string("cannot map: ") + std::strerror(errno));
     }
+    // Where files can be in large pages, fewer are looked up on the way.
+    madvise(mapping, mappingBytes, MADV_HUGEPAGE);
     bytes = static_cast<const uint8_t *>(mapping) + (offset - start);
   }
   numBytes = size;

@@ -21,6 +21,11 @@ using namespace mlir;
 namespace attune {
 namespace {
 
+/// Whether bufferization gives the rows of a tensor one piece of memory.
+static bool isOnePiece(Value rows) {
+  return !rows.getDefiningOp<tensor::ExtractSliceOp>();
+}
+
 struct LowerLinear final : OpRewritePattern<LinearOp> {
   LowerLinear(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
@@ -49,6 +54,8 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         holdsPairs(cast<RankedTensorType>(product.weight.getType()),
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
     int64_t lanes = pairLanes(product.lanes());
+    if (isOnePiece(op.getInput()))
+      product.rowsInMemory = input;
     product.input = [input, lanes, pairs = product.pairs](KernelBuilder &,
                                                           Value row) {
       return [=](KernelBuilder &k, Value step) {

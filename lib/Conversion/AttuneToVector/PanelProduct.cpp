@@ -148,12 +148,15 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
                             Value firstPanel, Value count, Value column,
                             Value tile) const {
   auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
-    return k.forLoop(k.index(0), count, 1, tile,
-                     [&](KernelBuilder &k, Value i, ValueRange carried) {
-                       return KernelBuilder::Values{onePanel(
-                           k, rows, row, numRows, firstPanel, i,
-                           k.add(column, k.mul(i, lanes())), carried[0])};
-                     })[0];
+    bool whole = rows == tileRows; // what is left has no tile to fetch
+    return k.forLoop(
+        k.index(0), count, 1, tile,
+        [&](KernelBuilder &k, Value i, ValueRange carried) {
+          Value at = k.add(column, k.mul(i, lanes()));
+          return KernelBuilder::Values{
+              onePanel(k, {rows, whole, row, numRows, firstPanel, i, count, at},
+                       carried[0])};
+        })[0];
   };
   auto known = getConstantIntValue(numRows);
   if (known && *known <= tileRows)
@@ -218,64 +221,105 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
   return k.forLoop(k.index(0), tiles, 1, tile, tail)[0];
 }
 
-/// Steps of the sum over K between two fetches.
+/// Steps of the sum over K between two fetches. A tile takes six cycles or more
+/// for a step, and memory about 25 for a line.
 static constexpr int64_t kFetchSteps = 4;
 
 namespace {
-/// A tile's share of fetching a panel: a little every few steps of the sum, so
-/// that a product draws evenly on memory, whichever tile uses a panel first.
+/// Elements that are brought to the cache evenly while a sum over K goes on:
+/// `width` from `number` of `shares` equal shares of the `size` elements from
+/// `first`.
 struct Fetches {
-  /// For `rows` of `numRows` rows, from `row`.
-  Fetches(KernelBuilder &k, Value weight, int64_t rows, Value row,
-          Value numRows) {
-    RankedTensorType type = typeOf(weight);
-    int64_t depth = type.getShape().drop_back().back(),
-            lanes = type.getShape().back(), turns = depth / kFetchSteps;
-    line = 64 * 8 / type.getElementTypeBitWidth();
-    // As many as one tile alone needs. Among several, what is fetched twice
-    // costs little.
-    lines = std::max<int64_t>(1, kFetchSteps * lanes / line);
-    distance = arith::CeilDivUIOp::create(
-        k.b, k.loc, k.index(kFetchSteps * lanes * rows), numRows);
-    Value first =
-        arith::DivUIOp::create(k.b, k.loc, k.mul(row, depth * lanes), numRows);
+  Fetches(KernelBuilder &k, Value source, Value first, int64_t size,
+          Value number, int64_t width, Value shares, int64_t turns,
+          int64_t lines)
+      : source(source), lines(lines),
+        line(64 * 8 / typeOf(source).getElementTypeBitWidth()) {
+    Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.index(size * width),
+                                            k.mul(shares, turns));
+    distance = k.min(even, k.index(size / turns));
     Value last =
         arith::MaxUIOp::create(k.b, k.loc, distance, k.index(lines * line));
     Value all = k.add(k.mul(distance, turns - 1), last);
-    begin = k.min(first, k.sub(k.index(depth * lanes), all));
+    Value share =
+        arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
+    // What the last one fetches ends where the elements end.
+    begin = k.add(first, k.min(share, k.sub(k.index(size), all)));
   }
 
-  /// The lines from element `at` of the panel.
-  void emit(KernelBuilder &k, Value weight, Value part, Value panel,
-            Value at) const {
-    for (int64_t i = 0; i < lines; ++i)
-      k.prefetch(weight, {part, panel, k.add(at, k.index(i * line))});
+  /// What turn `turn` fetches. `leading` are the source's indices before the
+  /// dimensions that elements count through.
+  void emit(KernelBuilder &k, ValueRange leading, Value turn,
+            bool nextIteration) const {
+    Value at = k.add(begin, k.mul(turn, distance));
+    SmallVector<Value> indices(leading);
+    indices.push_back(at);
+    for (int64_t i = 0; i < lines; ++i) {
+      indices.back() = k.add(at, k.index(i * line));
+      k.prefetch(source, indices, nextIteration);
+    }
   }
 
-  int64_t line, lines;
+  Value source;
+  int64_t lines, line;
   Value begin, distance;
 };
 } // namespace
 
-/// `rows` of `numRows` rows, from `row`, against panel firstPanel + i; writes
-/// columns [column, +R) of the tile.
-Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
-                             Value numRows, Value firstPanel, Value i,
-                             Value column, Value tile) const {
-  Value panel = k.add(firstPanel, i);
-  int64_t lanes = this->lanes();
+Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
+                             Value tile) const {
+  int64_t rows = at.rows, lanes = this->lanes(), numProducts = gated ? 2 : 1;
+  Value panel = k.add(at.firstPanel, at.i);
   KernelBuilder::Values sums;
   Value valid;
   Value n = k.mul(panel, lanes); // the panel's first output channel
   if (width % lanes != 0)
     valid = k.min(k.index(lanes), k.sub(k.index(width), n));
-  Value next; // the panel to fetch meanwhile
-  if (ahead)
-    next = k.min(k.add(ahead->firstPanel, i), k.index(panels() - 1));
   SmallVector<Element> elements;
-  for (int64_t i = 0; i < rows; ++i)
-    elements.push_back(input(k, k.add(row, k.index(i))));
-  auto product = [&](Value storedPanel, Value fetched) {
+  SmallVector<SmallVector<Value>> places; // of the rows in the tile
+  for (int64_t i = 0; i < rows; ++i) {
+    Value row = k.add(at.row, k.index(i));
+    elements.push_back(input(k, row));
+    places.emplace_back(prefix);
+    places.back().append({row, at.column});
+  }
+  // A step of pairs takes as long as four others do.
+  int64_t turns = pairs ? depth() : depth() / kFetchSteps;
+  // Lines that are written must come from memory like those that are read.
+  if (rowsInMemory && turns > 0 && at.whole)
+    for (ArrayRef<Value> place : places)
+      k.prefetchForWriting(tile, place);
+  // `number` of the products of this panel.
+  auto product = [&](int64_t number) {
+    Value which = k.add(k.mul(at.i, numProducts), k.index(number));
+    Value storedPanel = k.add(k.mul(panel, numProducts), k.index(number));
+    std::function<void(KernelBuilder &, Value turn)> fetch;
+    if (ahead && turns > 0) {
+      int64_t size = depth() * typeOf(weight).getShape().back();
+      Value next = k.min(k.add(ahead->firstPanel, at.i), k.index(panels() - 1));
+      Value fetched = k.add(k.mul(next, numProducts), k.index(number));
+      // As many lines as one tile alone needs. Among several, what is fetched
+      // twice costs little.
+      int64_t bits = typeOf(weight).getElementTypeBitWidth();
+      int64_t lines = std::max<int64_t>(1, size / turns * bits / 512);
+      Fetches fetches(k, weight, k.index(0), size, at.row, rows, at.numRows,
+                      turns, lines);
+      fetch = [=](KernelBuilder &k, Value turn) {
+        fetches.emit(k, {ahead->part, fetched}, turn, /*nextIteration=*/true);
+      };
+    } else if (rowsInMemory && turns > 0 && at.whole) {
+      int64_t width = typeOf(rowsInMemory).getDimSize(1);
+      Value next = k.add(at.row, k.index(rows));
+      Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
+                                         next, at.numRows);
+      next = arith::SelectOp::create(k.b, k.loc, more, next, k.index(0));
+      next = k.min(next, k.sub(at.numRows, k.index(rows)));
+      Fetches fetches(k, rowsInMemory, k.mul(next, width), rows * width, which,
+                      1, k.mul(at.count, numProducts), turns, 1);
+      fetch = [=](KernelBuilder &k, Value turn) {
+        fetches.emit(k, {}, turn, /*nextIteration=*/false);
+      };
+    }
     KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
     if (pairs)
       return emitPairMicrokernel(
@@ -284,6 +328,8 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
             return elements[i](k, step);
           },
           [&](KernelBuilder &k, Value step, int64_t lane) {
+            if (fetch && lane == 0)
+              fetch(k, step);
             return loadPairs(k, weight, {storedPanel, step, k.index(2 * lane)},
                              pairLanes(lanes));
           });
@@ -302,26 +348,19 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
             return k.load(weight, at, lanes);
           });
     };
-    if (!ahead || depth() < kFetchSteps)
+    if (!fetch)
       return steps(k, k.index(0), k.index(depth()), zero);
-    Fetches fetches(k, weight, rows, row, numRows);
-    int64_t rest = depth() % kFetchSteps;
-    KernelBuilder::Values carried = zero;
-    carried.push_back(fetches.begin);
-    carried =
-        k.forLoop(k.index(0), k.index(depth() - rest), kFetchSteps, carried,
-                  [&](KernelBuilder &k, Value begin, ValueRange carried) {
-                    Value at = carried.back();
-                    fetches.emit(k, weight, ahead->part, fetched, at);
-                    KernelBuilder::Values next = steps(
-                        k, begin, k.index(kFetchSteps), carried.drop_back());
-                    next.push_back(k.add(at, fetches.distance));
-                    return next;
+    KernelBuilder::Values sums =
+        k.forLoop(k.index(0), k.index(turns), 1, zero,
+                  [&](KernelBuilder &k, Value turn, ValueRange carried) {
+                    fetch(k, turn);
+                    return steps(k, k.mul(turn, kFetchSteps),
+                                 k.index(kFetchSteps), carried);
                   });
-    carried.pop_back();
-    return rest == 0
-               ? carried
-               : steps(k, k.index(depth() - rest), k.index(rest), carried);
+    int64_t done = turns * kFetchSteps;
+    return done == depth()
+               ? sums
+               : steps(k, k.index(done), k.index(depth() - done), sums);
   };
   auto addBias = [&](KernelBuilder::Values &values, Value first) {
     if (!bias)
@@ -331,35 +370,31 @@ Value PanelProduct::onePanel(KernelBuilder &k, int64_t rows, Value row,
       value = arith::AddFOp::create(k.b, k.loc, value, b);
   };
   if (gated) {
-    Value pair = k.mul(panel, 2), one = k.index(1);
-    Value nextPair = next ? k.mul(next, 2) : Value();
-    KernelBuilder::Values gate = product(pair, nextPair);
+    KernelBuilder::Values gate = product(0);
     addBias(gate, n);
-    sums = product(k.add(pair, one), next ? k.add(nextPair, one) : Value());
+    sums = product(1);
     addBias(sums, k.add(n, k.index(width)));
     for (auto [sum, g] : llvm::zip(sums, gate))
       sum = arith::MulFOp::create(k.b, k.loc, sum,
                                   emitActivation(k, activation, g));
   } else {
-    sums = product(panel, next);
+    sums = product(0);
     addBias(sums, n);
     for (Value &sum : sums)
       sum = emitActivation(k, activation, sum);
   }
   for (int64_t i = 0; i < rows; ++i) {
     Value value = sums[i];
-    Value at = k.add(row, k.index(i));
     if (scale)
       value = arith::MulFOp::create(k.b, k.loc, value, k.splat(*scale, lanes));
     if (rowScale)
-      value = arith::MulFOp::create(k.b, k.loc, value,
-                                    k.splat(rowScale(k, at), lanes));
-    SmallVector<Value> place(prefix);
-    place.append({at, column});
+      value = arith::MulFOp::create(
+          k.b, k.loc, value,
+          k.splat(rowScale(k, k.add(at.row, k.index(i))), lanes));
     if (residual)
       value = arith::AddFOp::create(k.b, k.loc, value,
-                                    k.load(tile, place, lanes, valid));
-    tile = k.store(value, tile, place, valid);
+                                    k.load(tile, places[i], lanes, valid));
+    tile = k.store(value, tile, places[i], valid);
   }
   return tile;
 }

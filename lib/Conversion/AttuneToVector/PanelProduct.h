@@ -35,6 +35,9 @@ struct PanelProduct {
     mlir::Value part, firstPanel;
   };
   std::optional<Ahead> ahead;
+  /// The input [rows, K], or null: where it is one piece of memory, the rows of
+  /// the next tile are fetched while panels pass this one's.
+  mlir::Value rowsInMemory;
   bool residual = false; ///< the tile holds what the result is added to
   /// Prepares to read row `row`; what it returns gives the row's element
   /// `step`, or its pair `step` in every lane.
@@ -72,9 +75,14 @@ struct PanelProduct {
   Step taperedStep(KernelBuilder &k, mlir::Value step, int64_t group) const;
 
 private:
-  mlir::Value onePanel(KernelBuilder &k, int64_t rows, mlir::Value row,
-                       mlir::Value numRows, mlir::Value firstPanel,
-                       mlir::Value i, mlir::Value column,
+  /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
+  /// `firstPanel`; what comes of it starts at `column` of the tile.
+  struct Place {
+    int64_t rows;
+    bool whole; ///< as many rows as a tile has
+    mlir::Value row, numRows, firstPanel, i, count, column;
+  };
+  mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
 };
 

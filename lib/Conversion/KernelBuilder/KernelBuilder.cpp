@@ -140,7 +140,8 @@ Value KernelBuilder::store(Value vector, Value tensor, ValueRange indices,
       .getResult();
 }
 
-void KernelBuilder::prefetch(Value tensor, ValueRange indices) {
+void KernelBuilder::prefetch(Value tensor, ValueRange indices,
+                             bool nextIteration) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Value buffer = bufferization::ToBufferOp::create(
       b, loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
@@ -149,9 +150,24 @@ void KernelBuilder::prefetch(Value tensor, ValueRange indices) {
   SmallVector<ReassociationIndices> groups(indices.size());
   for (int64_t i = 0; i < type.getRank(); ++i)
     groups[std::min<size_t>(i, kept)].push_back(i);
-  buffer = memref::CollapseShapeOp::create(b, loc, buffer, groups);
+  if (groups.size() < size_t(type.getRank()))
+    buffer = memref::CollapseShapeOp::create(b, loc, buffer, groups);
   memref::PrefetchOp::create(b, loc, buffer, indices, /*isWrite=*/false,
-                             /*localityHint=*/2, /*isDataCache=*/true);
+                             /*localityHint=*/nextIteration ? 2 : 3,
+                             /*isDataCache=*/true);
+}
+
+void KernelBuilder::prefetchForWriting(Value tensor, ValueRange indices) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto anywhere = StridedLayoutAttr::get(
+      b.getContext(), ShapedType::kDynamic,
+      SmallVector<int64_t>(type.getRank(), ShapedType::kDynamic));
+  Value buffer = bufferization::ToBufferOp::create(
+      b, loc, MemRefType::get(type.getShape(), type.getElementType(), anywhere),
+      tensor,
+      /*read_only=*/true);
+  memref::PrefetchOp::create(b, loc, buffer, indices, /*isWrite=*/true,
+                             /*localityHint=*/3, /*isDataCache=*/true);
 }
 
 Value KernelBuilder::fma(Value lhs, Value rhs, Value acc) {

@@ -164,17 +164,18 @@ struct MachineProbe::Impl {
     return *std::max_element(seconds.begin(), seconds.end());
   }
 
-  double compute(const Timed &timed) {
+  double compute(const Timed &timed, int64_t turns) {
     alignas(64) static const uint8_t zeros[64] = {};
     std::vector<float> kept(threads);
-    double best = 0;
-    for (int64_t turns : {1'000'000, 10'000'000}) {
-      double seconds = timeAll(
-          [&](unsigned thread) { kept[thread] = timed.loop(turns, zeros); });
-      best = std::max(best, double(threads) * turns * kChains *
-                                timed.instruction.operations / seconds / 1e9);
-    }
-    return best;
+    double seconds = timeAll(
+        [&](unsigned thread) { kept[thread] = timed.loop(turns, zeros); });
+    return double(threads) * turns * kChains * timed.instruction.operations /
+           seconds / 1e9;
+  }
+
+  /// Of a short and a long run.
+  double best(const Timed &timed) {
+    return std::max(compute(timed, 1'000'000), compute(timed, 10'000'000));
   }
 
   double readAll(int rounds) {
@@ -276,16 +277,21 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
 
 MachinePeak MachineProbe::measure() {
   MachinePeak peak;
-  peak.f32Gflops = impl->compute(impl->fma);
+  peak.f32Gflops = impl->best(impl->fma);
   if (impl->bf16.loop)
-    peak.bf16Gflops = impl->compute(impl->bf16);
+    peak.bf16Gflops = impl->best(impl->bf16);
   if (impl->int8.loop)
-    peak.int8Gops = impl->compute(impl->int8);
+    peak.int8Gops = impl->best(impl->int8);
   peak.readGBs = impl->readAll(3);
   return peak;
 }
 
 double MachineProbe::measureReads() { return impl->readAll(1); }
+
+double MachineProbe::measureProducts(bool bf16) {
+  return impl->compute(bf16 && impl->bf16.loop ? impl->bf16 : impl->fma,
+                       2'000'000);
+}
 
 void MachinePeak::raise(const MachinePeak &other) {
   auto raiseOptional = [](std::optional<double> &mine,

@@ -51,6 +51,36 @@ func.func @residual(%x: tensor<?x?x12xf32>, %w: tensor<2x12x8xf32>, %b: tensor<1
 
 // -----
 
+// While panels pass a tile of two rows, each four steps of the sum fetch a line
+// of the next two rows: of the first ones after the last, for the next panels.
+// Panel i of N begins at the i-th part. The lines that will be written are
+// fetched as well. A single row that is left has no tile to fetch.
+// CHECK-LABEL: @fetching(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xf32>
+// CHECK:         scf.forall {{.+}} in (12) shared_outs
+// CHECK:           scf.for %[[ROW:.+]] = %c0 to %{{.+}} step %c2
+// CHECK:             scf.for %[[I:.+]] = %c0 to %[[N:.+]] step
+// CHECK-COUNT-2:       memref.prefetch %{{.+}}[%{{.+}}, %{{.+}}], write, locality<3>
+// CHECK:               %[[NEXT:.+]] = arith.addi %[[ROW]], %c2
+// CHECK:               arith.cmpi ult, %[[NEXT]], %{{.+}} : index
+// CHECK:               arith.select %{{.+}}, %[[NEXT]], %c0
+// CHECK:               %[[BY:.+]] = arith.ceildivui %c128, %{{.+}} : index
+// CHECK:               %[[DISTANCE:.+]] = arith.minsi %[[BY]], %c8
+// CHECK:               arith.muli %[[I]], %c128
+// CHECK:               scf.for %{{.+}} = %c0 to %c16 step %c1 iter_args
+// CHECK:                 %[[ALL:.+]] = bufferization.to_buffer %[[X]] read_only
+// CHECK:                 %[[FLAT:.+]] = memref.collapse_shape %[[ALL]] {{\[\[}}0, 1]]
+// CHECK:                 memref.prefetch %[[FLAT]][%{{.+}}], read, locality<3>
+// CHECK:                 scf.for %{{.+}} = %c0 to %c4
+// CHECK-NOT:     memref.prefetch
+// CHECK:         return
+func.func @fetching(%x: tensor<?x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<?x128xf32> {
+  %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<16x64x8xf32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
+}
+
+// -----
+
 // Gate and up lie side by side: panel 2 i and panel 2 i + 1. The activation is
 // the gate's.
 // CHECK-LABEL: @gated(

@@ -16,18 +16,21 @@
 // CHECK:           arith.minsi %[[AFTER]],
 // CHECK:           %[[NEXT:.+]] = tensor.extract %[[PLAN]]
 // CHECK-NEXT:      %[[PART:.+]] = arith.index_cast %[[NEXT]]
-// CHECK:           %[[DISTANCE:.+]] = arith.ceildivui %c32, %[[ROWS:.+]] : index
+// CHECK:           %[[SHARES:.+]] = arith.muli %[[ROWS:.+]], %c3 : index
+// CHECK:           %[[EVEN:.+]] = arith.ceildivui %c96, %[[SHARES]] : index
+// CHECK:           %[[DISTANCE:.+]] = arith.minsi %[[EVEN]], %c32 : index
 // CHECK:           arith.divui %{{.+}}, %[[ROWS]] : index
-// CHECK:           scf.for %[[K:.+]] = %c0 to %c12 step %c4 iter_args(%{{.+}} = %{{.+}}, %[[AT:.+]] = %{{.+}}) -> (vector<8xf32>, index)
+// CHECK:           scf.for %[[TURN:.+]] = %c0 to %c3 step %c1 iter_args(%{{.+}} = %{{.+}}) -> (vector<8xf32>)
+// CHECK-NEXT:        %[[DONE:.+]] = arith.muli %[[TURN]], %[[DISTANCE]]
+// CHECK-NEXT:        %[[AT:.+]] = arith.addi %{{.+}}, %[[DONE]]
 // CHECK-NEXT:        %[[ALL:.+]] = bufferization.to_buffer %[[UP]] read_only
 // CHECK-NEXT:        %[[FLAT:.+]] = memref.collapse_shape %[[ALL]] {{\[\[}}0], [1], [2, 3]]
-// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[AT]]], read
+// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[AT]]], read, locality<2>
 // CHECK-NEXT:        %[[LINE:.+]] = arith.addi %[[AT]], %c16
-// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[LINE]]], read
-// CHECK-NEXT:        scf.for %{{.+}} = %c0 to %c4
+// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[LINE]]], read, locality<2>
+// CHECK:             scf.for %{{.+}} = %c0 to %c4
 // CHECK:               vector.transfer_read %[[UP]][%[[EXPERT:[^,]+]], %[[C]], %{{.+}}, %c0]
 // CHECK:               tensor.extract %[[X]]
-// CHECK:             arith.addi %[[AT]], %[[DISTANCE]]
 // CHECK:         %[[SLOTS:.+]] = scf.forall {{.+}} in (2, %[[TASKS]])
 // CHECK:           vector.transfer_read %[[DOWN]]
 // CHECK:           tensor.extract %[[HIDDEN]]

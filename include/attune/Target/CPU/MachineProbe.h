@@ -42,6 +42,11 @@ public:
   /// Gigabytes a second that one pass over the 256 MiB reads.
   double measureReads();
 
+  /// Gigaflops of multiply-adds in f32, or in bf16 where the CPU has an
+  /// instruction for them, within some milliseconds: what stands beside one
+  /// run.
+  double measureProducts(bool bf16);
+
 private:
   struct Impl;
   explicit MachineProbe(std::unique_ptr<Impl> impl);
