@@ -9,7 +9,10 @@
 Writes OUT/results.json and OUT/roofline.svg and prints a table. Each round runs
 every case once, Attune and its rivals one after the other, so that a busy
 moment of the machine meets all of them; a figure is the median of the rounds,
-each the median of `runs`. The peak is the best that any probe saw.
+each the median of `runs`. Its share of the roof is the median of shares of what
+the machine reached right before and after each run. The peak that the table
+names is the best that any probe saw. Where the CPU multiplies bf16, every case
+runs in bf16 too.
 """
 import argparse
 import json
@@ -22,8 +25,8 @@ import time
 import rivals
 import roofline
 
-EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                        "..", "..", "examples")
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 
 
 def matmul_case(m, n, k):
@@ -50,9 +53,24 @@ def attention_case(heads, width, tokens, causal):
             "rivals": (rivals.ATTENTION, (heads, width, tokens, causal))}
 
 
-def model_case(name, dims):
+def decode_attention_case(heads, kv_heads, width, cached, batch):
+    """One query a sequence against its cache, which is read once."""
+    cache = {"dtype": "f32", "shape": ["B", kv_heads, "N", width]}
+    spec = {"attune": 1,
+            "inputs": {"q": {"dtype": "f32", "shape": ["B", heads, 1, width]},
+                       "k": cache, "v": cache},
+            "layers": [{"attention": {"query": "q", "key": "k", "value": "v"}}]}
+    return {"group": "attention",
+            "name": f"attention {heads}/{kv_heads}x{width} M=1 N={cached}",
+            "spec": spec, "dims": {"N": cached, "B": batch},
+            "flops": 4 * batch * heads * cached * width,
+            "bytes": 8 * batch * kv_heads * cached * width,
+            "rivals": ({}, ())}
+
+
+def model_case(name, dims, path=None):
     return {"group": "model", "name": name, "dims": dims, "rivals": ({}, ()),
-            "path": os.path.join(EXAMPLES, name, "model.json")}
+            "path": path or os.path.join(EXAMPLES, name, "model.json")}
 
 
 def cases(groups, small):
@@ -66,29 +84,57 @@ def cases(groups, small):
     if "attention" in groups:
         shapes = [(heads, width, tokens, causal)
                   for heads, width in ((12, 64), (32, 128))
-                  for tokens in (512, 2048) for causal in (False, True)]
+                  for tokens in (512, 2048, 8192) for causal in (False, True)]
         for shape in [(2, 16, 33, True)] if small else shapes:
             yield attention_case(*shape)
+        # 16 sequences, so that their caches are larger than the machine's.
+        shape = (4, 2, 16, 33, 2) if small else (32, 4, 64, 4096, 16)
+        yield decode_attention_case(*shape)
     if "model" in groups:
         models = [("gpt2-small", {"seq": 512}), ("bert", {"seq": 512}),
-                  ("vit", {})]
+                  ("vit", {}),
+                  ("tinyllama", {"seq": 512},
+                   os.path.join(HERE, "tinyllama.json"))]
         for model in [("block-512", {"seq": 16})] if small else models:
             yield model_case(*model)
 
 
-def run_attune(attune, case, folder, options):
+def in_bf16(case):
+    """The same case with weights or, where there are none, inputs of bf16."""
+    spec = case.get("spec")
+    if spec and case["group"] == "attention":
+        inputs = {name: {**tensor, "dtype": "bf16"}
+                  for name, tensor in spec["inputs"].items()}
+        spec = {**spec, "inputs": inputs}
+    changed = {"name": case["name"] + " bf16", "dtype": "bf16",
+               "rivals": ({}, ())}
+    if "bytes" in case:
+        changed["bytes"] = case["bytes"] / 2
+    return {**case, **changed, "spec": spec}
+
+
+def run_attune(attune, case, folder, options, threads):
     path = case.get("path")
     if not path:
         path = os.path.join(folder, "case.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(case["spec"], file)
-    command = [attune, "bench", path, f"--threads={options.threads}",
+    command = [attune, "bench", path, f"--threads={threads}",
                f"--runs={options.runs}", "--format=json"]
     command += [f"--dim={name}={size}" for name, size in case["dims"].items()]
+    if "dtype" in case:
+        command.append(f"--dtype={case['dtype']}")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{case['name']}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    for run in found["runs"]:
+        # Decoding is compared with reads to begin with.
+        run["of_roof"] = run["of_peak"]
+        if run["name"] == "prefill" and "flops" in case:
+            reads = case["flops"] / case["bytes"] * found["peak"]["read_gbs"]
+            run["of_roof"] = max(run["of_peak"], run["gflops"] / reads)
+    return found
 
 
 def run_rival(once, runs):
@@ -109,13 +155,21 @@ def collect(options, folder):
             prepared[load] = load(options.threads)
     chosen = list(cases(options.groups.split(","), options.small))
     peak, bandwidth, measured = 0, 0, {}
-    for _ in range(options.rounds):
-        for case in chosen:
-            found = run_attune(options.attune, case, folder, options)
+    for number in range(options.rounds):
+        for case in chosen:  # which the first round may lengthen
+            found = run_attune(options.attune, case, folder, options,
+                               options.threads)
             peak = max(peak, found["peak"]["f32_gflops"])
             bandwidth = max(bandwidth, found["peak"]["read_gbs"])
+            if number == 0 and found["peak"]["bf16_gflops"] and \
+                    "dtype" not in case:
+                chosen.append(in_bf16(case))
             for run in found["runs"]:
                 measured.setdefault((case["name"], run["name"]), []).append(run)
+            if case["group"] == "model" and options.threads > 1:
+                alone = run_attune(options.attune, case, folder, options, 1)
+                measured.setdefault((case["name"], "alone"), []).append(
+                    alone["runs"][0])
             table, sizes = case["rivals"]
             for name, load in table.items():
                 if prepared[load]:
@@ -129,7 +183,7 @@ def middle(runs, key):
     return statistics.median(run[key] for run in runs)
 
 
-def summarise(chosen, measured, peak, bandwidth):
+def summarise(chosen, measured):
     for case in chosen:
         name = case["name"]
         prefill = measured.get((name, "prefill"))
@@ -139,18 +193,23 @@ def summarise(chosen, measured, peak, bandwidth):
                 intensity = case["flops"] / case["bytes"]
             else:
                 intensity = gflops / middle(prefill, "gbs")
-            roof = min(peak, intensity * bandwidth)
-            yield {"group": case["group"], "name": name, "gflops": gflops,
-                   "intensity": intensity, "of_roof": gflops / roof,
-                   "rivals": {rival: middle(measured[name, rival], "gflops")
-                              for rival in case["rivals"][0]
-                              if (name, rival) in measured}}
+            result = {"group": case["group"], "name": name, "gflops": gflops,
+                      "intensity": intensity,
+                      "of_roof": middle(prefill, "of_roof"),
+                      "rivals": {rival: middle(measured[name, rival], "gflops")
+                                 for rival in case["rivals"][0]
+                                 if (name, rival) in measured}}
+            if alone := measured.get((name, "alone")):
+                result["speedup"] = statistics.median(
+                    run["gflops"] / one["gflops"]
+                    for run, one in zip(prefill, alone))
+            yield result
         decode = measured.get((name, "decode"))
         if decode:
             gbs, gflops = middle(decode, "gbs"), middle(decode, "gflops")
             yield {"group": "decode", "name": name + " decode", "gflops": gflops,
                    "intensity": gflops / gbs,
-                   "of_roof": middle(decode, "of_peak"),
+                   "of_roof": middle(decode, "of_roof"),
                    "rivals": {}}
 
 
@@ -171,7 +230,7 @@ def main():
                      f"there are {', '.join(sorted(groups))}")
     os.makedirs(options.out, exist_ok=True)
     chosen, measured, peak, bandwidth = collect(options, options.out)
-    results = list(summarise(chosen, measured, peak, bandwidth))
+    results = list(summarise(chosen, measured))
     title = (f"{options.threads} threads: {peak:.0f} GFLOP/s f32, "
              f"{bandwidth:.1f} GB/s")
     with open(os.path.join(options.out, "results.json"), "w",
@@ -184,6 +243,8 @@ def main():
     for result in results:
         beside = "".join(f"  {name} {gflops:.1f}"
                          for name, gflops in result["rivals"].items())
+        if "speedup" in result:
+            beside += f"  {result['speedup']:.2f}x one thread"
         print(f"{result['name']:32} {result['gflops']:8.1f} GFLOP/s "
               f"{100 * result['of_roof']:5.1f}% of the roof{beside}")
 

@@ -12,6 +12,9 @@ import ctypes
 import importlib
 import os
 import random
+import shutil
+import subprocess
+import tempfile
 
 
 def operands(*sizes):
@@ -68,6 +71,34 @@ def onednn(threads):
     return prepare
 
 
+def libxsmm(threads):
+    """Debian has it as archives only: the compiler makes a library of them."""
+    archives = [f"/usr/lib/lib{name}.a"
+                for name in ("xsmmext", "xsmm", "xsmmnoblas")]
+    if not all(map(os.path.exists, archives)) or not shutil.which("cc"):
+        return None
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "libxsmm.so")
+        subprocess.run(["cc", "-shared", "-o", path, "-Wl,--whole-archive",
+                        *archives, "-Wl,--no-whole-archive", "-fopenmp", "-lm",
+                        "-ldl", "-lpthread"], check=True)
+        lib = ctypes.CDLL(path)
+
+    def prepare(m, n, k):
+        # By columns, so the operands change places; the weight is [K, N], since
+        # the library has no kernels for the other one.
+        a, w, y = operands(m * k, n * k, m * n)
+        plain, one, zero = ctypes.c_char(b"N"), ctypes.c_float(1), ctypes.c_float(0)
+        rows, columns, depth = (ctypes.c_int(size) for size in (m, n, k))
+        by = ctypes.byref
+        return lambda: lib.libxsmm_sgemm_omp_(
+            by(plain), by(plain), by(columns), by(rows), by(depth), by(one), w,
+            by(columns), a, by(depth), by(zero), y, by(columns))
+
+    return prepare
+
+
 def torch(threads):
     try:
         module = importlib.import_module("torch")
@@ -104,5 +135,6 @@ def torch_attention(threads):
     return prepare
 
 
-MATMUL = {"OpenBLAS": openblas, "oneDNN": onednn, "PyTorch": torch_linear}
+MATMUL = {"OpenBLAS": openblas, "oneDNN": onednn, "libxsmm": libxsmm,
+          "PyTorch": torch_linear}
 ATTENTION = {"PyTorch": torch_attention}

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -267,9 +268,12 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
     if (llvm::Error error = find(impl->int8.instruction.name, impl->int8.loop))
       return std::move(error);
 
-  impl->memory.reset(static_cast<uint8_t *>(std::aligned_alloc(4096, kMemory)));
+  constexpr size_t kLargePage = size_t(2) << 20; // as weights have them
+  impl->memory.reset(
+      static_cast<uint8_t *>(std::aligned_alloc(kLargePage, kMemory)));
   if (!impl->memory)
     return llvm::createStringError("no memory to read from");
+  madvise(impl->memory.get(), kMemory, MADV_HUGEPAGE);
   // Pages that were never written are all one page of zeros.
   std::memset(impl->memory.get(), 1, kMemory);
   return MachineProbe(std::move(impl));
