@@ -68,8 +68,11 @@ def decode_attention_case(heads, kv_heads, width, cached, batch):
             "rivals": ({}, ())}
 
 
-def model_case(name, dims, path=None):
-    return {"group": "model", "name": name, "dims": dims, "rivals": ({}, ()),
+def model_case(name, dims, stack=(), path=None):
+    """`stack`: layers, vocabulary (or 0) and the arguments of onnx_stack.Stack
+    that make the same blocks."""
+    return {"group": "model", "name": name, "dims": dims,
+            "rivals": (rivals.MODEL, stack) if stack else ({}, ()),
             "path": path or os.path.join(EXAMPLES, name, "model.json")}
 
 
@@ -91,10 +94,14 @@ def cases(groups, small):
         shape = (4, 2, 16, 33, 2) if small else (32, 4, 64, 4096, 16)
         yield decode_attention_case(*shape)
     if "model" in groups:
-        models = [("gpt2-small", {"seq": 512}), ("bert", {"seq": 512}),
-                  ("vit", {}),
-                  ("tinyllama", {"seq": 512},
-                   os.path.join(HERE, "tinyllama.json"))]
+        base = (768, 12, 3072)
+        models = [
+            ("gpt2-small", {"seq": 512},
+             (12, 50257, 512, *base, "tanh", True, False)),
+            ("bert", {"seq": 512}, (12, 0, 512, *base, "none", False, True)),
+            ("vit", {}, (12, 0, 197, *base, "none", False, False)),
+            ("tinyllama", {"seq": 512}, (),
+             os.path.join(HERE, "tinyllama.json"))]
         for model in [("block-512", {"seq": 16})] if small else models:
             yield model_case(*model)
 
@@ -144,13 +151,14 @@ def run_rival(once, runs):
         start = time.perf_counter()
         once()
         seconds.append(time.perf_counter() - start)
+    getattr(once, "stop", lambda: None)()
     return statistics.median(seconds)
 
 
 def collect(options, folder):
     """Cases with their results of all rounds, and the probes' best."""
     prepared = {}
-    for table in (rivals.MATMUL, rivals.ATTENTION):
+    for table in (rivals.MATMUL, rivals.ATTENTION, rivals.MODEL):
         for name, load in table.items():
             prepared[load] = load(options.threads)
     chosen = list(cases(options.groups.split(","), options.small))
@@ -175,8 +183,18 @@ def collect(options, folder):
                 if prepared[load]:
                     seconds = run_rival(prepared[load](*sizes), options.runs)
                     measured.setdefault((case["name"], name), []).append(
-                        {"gflops": case["flops"] / seconds / 1e9})
+                        {"gflops": flops(options.attune, case) / seconds / 1e9})
     return chosen, measured, peak, bandwidth
+
+
+def flops(attune, case):
+    """Of a case or, of a model, as `inspect` counts them."""
+    if "flops" in case:
+        return case["flops"]
+    dims = [f"--dim={name}={size}" for name, size in case["dims"].items()]
+    done = subprocess.run([attune, "inspect", case["path"], "--format=json",
+                           *dims], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["flops"]
 
 
 def middle(runs, key):

@@ -14,7 +14,10 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
+
+import onnx_stack
 
 
 def operands(*sizes):
@@ -135,6 +138,44 @@ def torch_attention(threads):
     return prepare
 
 
+def onnxruntime(threads):
+    """The npm package onnxruntime-node, on stacks of the same blocks."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                          "onnxruntime.js")
+    probe = ["node", "-e", "require('onnxruntime-node')"]
+    if not shutil.which("node") or subprocess.run(
+            probe, capture_output=True, check=False).returncode:
+        return None
+
+    def prepare(layers, vocabulary, *shape):
+        stack = onnx_stack.Stack(*shape)
+        for _ in range(layers):
+            stack.block()
+        folder = tempfile.TemporaryDirectory()
+        path = os.path.join(folder.name, "stack.onnx")
+        stack.write(path, vocabulary)
+        node = subprocess.Popen(["node", script, path, str(threads)],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                text=True)
+        if node.stdout.readline() != "ready\n":
+            sys.exit("onnxruntime-node does not read its model")
+
+        def once(owner=folder):  # the file goes when the last run is over
+            node.stdin.write("\n")
+            node.stdin.flush()
+            node.stdout.readline()
+
+        def stop():
+            node.stdin.close()
+            node.wait()
+
+        once.stop = stop
+        return once
+
+    return prepare
+
+
 MATMUL = {"OpenBLAS": openblas, "oneDNN": onednn, "libxsmm": libxsmm,
           "PyTorch": torch_linear}
 ATTENTION = {"PyTorch": torch_attention}
+MODEL = {"ONNX Runtime": onnxruntime}
