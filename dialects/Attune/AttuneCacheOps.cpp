@@ -23,7 +23,7 @@ void AttuneDialect::registerCacheOps() {
 
 /// C1, of both ops: [B, H, T, D] rows fit a [L, B, H, C, D] cache.
 static LogicalResult fits(Operation *op, Value rows, StringRef owner,
-                          Value cache) {
+                          Value cache, bool mayRound) {
   StringRef what[] = {"batch size", "heads", "", "width"};
   for (int64_t dim : {0, 1, 3})
     if (failed(sameSize(op, {rows, dim, owner, what[dim]},
@@ -31,7 +31,7 @@ static LogicalResult fits(Operation *op, Value rows, StringRef owner,
       return failure();
   Type row = cast<RankedTensorType>(rows.getType()).getElementType();
   Type stored = cast<RankedTensorType>(cache.getType()).getElementType();
-  if (row == stored)
+  if (row == stored || (mayRound && row.isF32()))
     return success();
   InFlightDiagnostic diag = op->emitOpError("has ")
                             << owner << " of " << row << ", but a cache of "
@@ -41,7 +41,8 @@ static LogicalResult fits(Operation *op, Value rows, StringRef owner,
 }
 
 LogicalResult CacheAppendOp::verify() {
-  if (failed(fits(*this, getNewRows(), "new rows", getCache())))
+  if (failed(fits(*this, getNewRows(), "new rows", getCache(),
+                  /*mayRound=*/true)))
     return failure();
   // C2
   NamedSize tokens{getNewRows(), 2, "new rows", "length"};
@@ -53,7 +54,7 @@ LogicalResult CacheAppendOp::verify() {
 }
 
 LogicalResult CacheReadOp::verify() {
-  return fits(*this, getResult(), "result", getCache());
+  return fits(*this, getResult(), "result", getCache(), /*mayRound=*/false);
 }
 
 LogicalResult

@@ -17,16 +17,17 @@ def Attune_CacheAppendOp : Attune_Op<"cache_append",
     `R = cache; R[layer, b, h, past + t, d] = new[b, h, t, d]`. The caller sees
     to it that past + T <= capacity. A value: bufferization makes it in place.
 
-    Nothing is computed, so nothing rounds.
+    Rows of f32 round once where the cache has 16 bits; else nothing rounds.
     Source: Shazeer (2019), incremental inference.
 
     Verifier rules (tests: `invalid-cache.mlir`, one case per label):
-    - C1: batch, heads, width and element type of cache and new rows agree.
+    - C1: batch, heads and width of cache and new rows agree, and so do element
+      types, unless the new rows are f32.
     - C2: there are no more new rows than the cache holds.
 
     ```mlir
     %c1 = attune.cache_append %k into %c0[%layer, %past]
-       : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xf32>
+       : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xbf16>
     ```
   }];
   let arguments = (ins Attune_Heads:$new_rows, Attune_Cache:$cache,
@@ -44,7 +45,8 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
   let description = [{
     `Y[b,h,t,d] = cache[layer, b, h, t, d]` for t < length.
 
-    Nothing is computed, so nothing rounds.
+    Nothing is computed, so nothing rounds. The result has the cache's element
+    type: it is a view, and what reads it widens.
     Source: Shazeer (2019), incremental inference.
 
     Verifier rules (tests: `invalid-cache.mlir`, one case per label):
@@ -52,7 +54,7 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
 
     ```mlir
     %r = attune.cache_read %c1[%layer] length %n
-       : tensor<5x?x2x?x32xf32> -> tensor<?x2x?x32xf32>
+       : tensor<5x?x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
     ```
   }];
   let arguments = (ins Attune_Cache:$cache, Index:$layer, Index:$length);

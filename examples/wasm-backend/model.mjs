@@ -7,6 +7,7 @@
 const types = {
   f32: Float32Array, f64: Float64Array, i64: BigInt64Array, i32: Int32Array,
   i8: Int8Array, u8: Uint8Array, bool: Uint8Array,
+  bf16: Uint16Array, f16: Uint16Array, // caches, of which nobody asks for numbers
 };
 
 /// What models call of libm, where WebAssembly has no instruction.

@@ -264,8 +264,8 @@ void Counter::countLatent(const std::string &prefix, const Attention &attention,
       std::max(current.scoreBytes, here.batch * heads * here.tokens *
                                        here.tokens * sizeOf(model.dtype));
   if (attention.causal != Causal::None)
-    current.cacheBytes +=
-        static_cast<double>(current.repeat) * tokens() * row * activationSize;
+    current.cacheBytes += static_cast<double>(current.repeat) * tokens() * row *
+                          sizeOf(model.dtype);
   alive(tokens() * (2 * channels + heads * (headDim + row + rank) + row));
 }
 
@@ -319,7 +319,7 @@ void Counter::countAttention(const std::string &prefix,
                           kvHeads * headDim * (valueDim + 1) * activationSize;
   else if (attention.causal != Causal::None || !attention.source.empty())
     current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
-                          kvChannels * activationSize;
+                          kvChannels * sizeOf(model.dtype);
   // The residual, its norm, queries, keys and values, the heads' results.
   alive(tokens() * (2 * channels + heads * (headDim + valueDim)) +
         sourceTokens * kvChannels);
@@ -612,7 +612,7 @@ void Counter::countDecode(const Layer &layer) {
     decode.flops += repeat * 2 * here.batch *
                     static_cast<double>(attention->heads) * keys *
                     (row + static_cast<double>(latent->rank));
-    decode.bytes += repeat * here.batch * keys * row * activationSize;
+    decode.bytes += repeat * here.batch * keys * row * sizeOf(model.dtype);
     return;
   }
   if (attention->linear) {
@@ -629,7 +629,7 @@ void Counter::countDecode(const Layer &layer) {
                   static_cast<double>(attention->heads) * keys * channels;
   decode.bytes += repeat * here.batch *
                   static_cast<double>(attention->kvHeads) * keys * channels *
-                  activationSize;
+                  sizeOf(model.dtype);
 }
 
 /// Whether tokens can be appended one by one: a single stream of causal

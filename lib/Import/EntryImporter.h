@@ -22,6 +22,8 @@ struct ModuleImport {
   const ImportOptions &options;
   mlir::ModuleOp module;
   WeightTable &weights;
+  /// What weights are stored as, and cached keys and values.
+  mlir::Type storage;
   /// Symbol prefix of each layer of each stream, unique in the module.
   std::vector<std::vector<std::string>> symbols;
   DiagnosticEngine &diags;

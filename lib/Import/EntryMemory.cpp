@@ -104,7 +104,7 @@ LogicalResult EntryImporter::importCrossCaches() {
                                          batch,
                                          builder.getIndexAttr(cross->kvHeads),
                                          tokens, builder.getIndexAttr(width)};
-      return tensor::EmptyOp::create(builder, at, sizes, builder.getF32Type());
+      return tensor::EmptyOp::create(builder, at, sizes, shared.storage);
     };
     Value keys = fresh(cross->headDim);
     Value values = fresh(cross->valueDim ? cross->valueDim : cross->headDim);

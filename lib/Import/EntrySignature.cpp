@@ -275,6 +275,9 @@ struct CacheRole {
   const char *name;
   int64_t count; ///< repeats, or layers of a recurrence
   std::vector<spec::Dim> sizes;
+  /// Written once and only read from then on, so that a stored number rounds
+  /// once. States and sums round at every step, and stay f32.
+  bool stored = false;
 };
 } // namespace
 
@@ -299,12 +302,13 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
   if (const auto &latent = attention->latent)
     return {{"latent",
              layer.repeat,
-             {fixed(1), rows, fixed(latent->rank + keyDim - latent->nopeDim)}}};
+             {fixed(1), rows, fixed(latent->rank + keyDim - latent->nopeDim)},
+             true}};
   if (attention->linear)
     return {
         {"sums", layer.repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
-  return {{"k", layer.repeat, {heads, rows, fixed(keyDim)}},
-          {"v", layer.repeat, {heads, rows, fixed(valueDim)}}};
+  return {{"k", layer.repeat, {heads, rows, fixed(keyDim)}, true},
+          {"v", layer.repeat, {heads, rows, fixed(valueDim)}, true}};
 }
 
 /// How many tokens are cached, and what each layer keeps of them.
@@ -326,9 +330,10 @@ void EntryImporter::addCaches() {
         shape.push_back(dim);
         sizes.push_back(dim.size < 0 ? ShapedType::kDynamic : dim.size);
       }
+      Type element = role.stored ? shared.storage : builder.getF32Type();
       arguments.push_back({stream->symbols[n] + "." + role.name, "cache", "",
-                           RankedTensorType::get(sizes, builder.getF32Type()),
-                           shape, std::nullopt, loc(layer.location)});
+                           RankedTensorType::get(sizes, element), shape,
+                           std::nullopt, loc(layer.location)});
     }
   }
 }
@@ -363,7 +368,7 @@ void EntryImporter::addCrossCaches() {
       auto type =
           RankedTensorType::get({layer.repeat, ShapedType::kDynamic,
                                  cross->kvHeads, ShapedType::kDynamic, width},
-                                builder.getF32Type());
+                                shared.storage);
       arguments.push_back({nameOfCross(stream->symbols[n], role), "input", "",
                            type, shapeOfCross(layer, source, width),
                            std::nullopt, loc(layer.location)});

@@ -197,8 +197,8 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
       ModuleOp::create(toLocation(&context, stream.location));
   describe(*module, model);
   WeightTable weights(*module, storage, diags);
-  ModuleImport shared = {model, options, *module, weights, makeSymbols(model),
-                         diags, {}};
+  ModuleImport shared = {
+      model, options, *module, weights, storage, makeSymbols(model), diags, {}};
   if (failed(EntryImporter(shared, EntryKind::Forward).run()))
     return {};
   if (options.decode && canDecode(model)) {

@@ -198,12 +198,8 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
     scope.keyCache = CacheAppendOp::create(
         builder, at, scope.keyCache.getType(), operands.key, scope.keyCache,
         scope.index, scope.past);
-    auto type = typeOf(operands.key);
-    auto all = RankedTensorType::get(
-        {type.getDimSize(0), 1, ShapedType::kDynamic, type.getDimSize(3)},
-        type.getElementType());
-    operands.key = CacheReadOp::create(builder, at, all, scope.keyCache,
-                                       scope.index, scope.length);
+    operands.key =
+        readCache(builder, at, scope.keyCache, scope.index, scope.length);
   }
   operands.value = columns(builder, at, operands.key, 0, latent.rank);
   operands.mask = scope.mask;

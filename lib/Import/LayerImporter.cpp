@@ -382,6 +382,14 @@ std::pair<Value, Value> attune::buildAttention(
   return {sum, Value()};
 }
 
+Value attune::readCache(OpBuilder &builder, Location loc, Value cache,
+                        Value number, Value length) {
+  SmallVector<int64_t> shape(typeOf(cache).getShape().drop_front());
+  shape[2] = ShapedType::kDynamic;
+  auto type = RankedTensorType::get(shape, typeOf(cache).getElementType());
+  return CacheReadOp::create(builder, loc, type, cache, number, length);
+}
+
 Value LayerImporter::project(
     const spec::Attention &attention, StringRef prefix, StringRef name,
     ArrayRef<std::pair<std::string, int64_t>> projections, Value input,
@@ -535,10 +543,7 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
     auto through = [&](Value rows, Value &cache) -> Value {
       cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
                                     scope.index, scope.past);
-      auto type = headsType(rows, typeOf(rows).getDimSize(0), attention.kvHeads,
-                            ShapedType::kDynamic, widthOf(rows));
-      return CacheReadOp::create(builder, at, type, cache, scope.index,
-                                 scope.length);
+      return readCache(builder, at, cache, scope.index, scope.length);
     };
     operands.key = through(operands.key, scope.keyCache);
     operands.value = through(operands.value, scope.valueCache);
@@ -609,9 +614,7 @@ bool LayerImporter::crossOperands(const spec::Attention &attention,
     return crossKeysAndValues(attention, operands);
   auto read = [&](Value cache) -> Value {
     Value length = tensor::DimOp::create(builder, at, cache, 3);
-    auto type = headsType(cache, typeOf(cache).getDimSize(1), attention.kvHeads,
-                          ShapedType::kDynamic, widthOf(cache));
-    return CacheReadOp::create(builder, at, type, cache, scope.index, length);
+    return readCache(builder, at, cache, scope.index, length);
   };
   operands.key = read(scope.crossKeys);
   operands.value = read(scope.crossValues);

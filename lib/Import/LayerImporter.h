@@ -76,6 +76,11 @@ struct LayerScope {
 
 attune::Activation toActivation(spec::Activation activation);
 
+/// The first `length` rows that repeat `number` has in a cache, as it has them.
+mlir::Value readCache(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value cache, mlir::Value number,
+                      mlir::Value length);
+
 /// Operands of the attention ladder.
 struct AttentionOperands {
   mlir::Value query, key, value;

@@ -157,7 +157,10 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   ConvertVectorToLLVMPassOptions vectors;
   vectors.x86Vector = options.target.multipliesPairs();
   pm.addPass(createConvertVectorToLLVMPass(vectors));
-  pm.addPass(arith::createArithExpandOpsPass());
+  // CPUs without arithmetic in bf16 would call a function for each rounding.
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = !options.target.multipliesBf16();
+  pm.addPass(arith::createArithExpandOpsPass(expand));
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   pm.addPass(createConvertIndexToLLVMPass());

@@ -524,7 +524,8 @@ const ObjectType &modelType() {
            "layer, as logits if it is a vocabulary head, else as "
            "last_hidden_state"},
           {"dtype", choice({"f32", "f16", "bf16"}),
-           "type that weights are kept in; default f32"},
+           "type that weights are kept in, and cached keys and values; default "
+           "f32"},
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
       },

@@ -271,12 +271,29 @@ bool validation::zeroExtend(Step &step) {
     return whole(int64_t(unsignedOf(from, in[0].i)));
   });
 }
+/// The same bytes as elements of another width.
+static bool recut(Step &step, Type from, Type to) {
+  auto type = dyn_cast<ShapedType>(step.op->getResult(0).getType());
+  if (!type || !type.hasStaticShape() || bitsOf(from) % 8 || bitsOf(to) % 8)
+    return step.machine.fail(step.op, Failure::Unsupported,
+                             "a bitcast to another width");
+  const Array &in = step.in[0].array();
+  Datum result = makeArray(type.getShape(), real(0));
+  Array &out = result.array();
+  std::vector<uint8_t> bytes(in.data.size() * bytesOf(from));
+  for (size_t i = 0; i < in.data.size(); ++i)
+    storeScalar(from, &bytes[i * bytesOf(from)], in.data[i]);
+  for (size_t i = 0; i < out.data.size(); ++i)
+    out.data[i] = loadScalar(to, &bytes[i * bytesOf(to)]);
+  step.give(result);
+  return true;
+}
+
 bool validation::bitcast(Step &step) {
   Type from = step.elementOf(step.op->getOperand(0));
   Type to = step.elementOf(step.op->getResult(0));
   if (bitsOf(from) != bitsOf(to))
-    return step.machine.fail(step.op, Failure::Unsupported,
-                             "a bitcast to another width");
+    return recut(step, from, to);
   return elementwise(step, [&](const Scalar *in) {
     uint8_t bytes[8] = {};
     storeScalar(from, bytes, in[0]);

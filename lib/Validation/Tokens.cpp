@@ -337,13 +337,14 @@ static bool runCacheAppend(Step &step) {
   if (layer < 0 || layer >= cache.shape[0] || past < 0 ||
       past + rows.shape[2] > cache.shape[3] || rows.shape[0] != cache.shape[1])
     return step.machine.illegal(step, "does not fit the cache");
+  Type type = getElementTypeOrSelf(step.op->getResult(0));
   size_t i = 0;
   for (int64_t b = 0; b < rows.shape[0]; ++b)
     for (int64_t h = 0; h < rows.shape[1]; ++h)
       for (int64_t t = 0; t < rows.shape[2]; ++t)
         for (int64_t d = 0; d < rows.shape[3]; ++d)
           cache.data[flatten({layer, b, h, past + t, d}, cache.shape)] =
-              rows.data[i++];
+              real(roundTo(type, rows.data[i++].f));
   step.give(step.in[1]);
   return true;
 }

@@ -20,7 +20,7 @@ func.func @c1_2(%k: tensor<1x2x3x64xf32>, %c: tensor<5x1x2x16x32xf32>, %i: index
 
 // -----
 
-// C1: element types agree
+// C1: element types agree, unless rows of f32 are rounded
 // expected-note @+1 {{cache comes from here}}
 func.func @c1_3(%k: tensor<1x2x3x32xbf16>, %c: tensor<5x1x2x16x32xf32>, %i: index) {
   // expected-error @+1 {{has new rows of 'bf16', but a cache of 'f32'}}
@@ -35,6 +35,16 @@ func.func @c1_3(%k: tensor<1x2x3x32xbf16>, %c: tensor<5x1x2x16x32xf32>, %i: inde
 func.func @c1_4(%c: tensor<5x1x2x16x32xf32>, %i: index) {
   // expected-error @+1 {{'attune.cache_read' op has result batch size 2, but cache batch size 1}}
   %r = attune.cache_read %c[%i] length %i : tensor<5x1x2x16x32xf32> -> tensor<2x2x?x32xf32>
+  return
+}
+
+// -----
+
+// C1: what is read is not widened
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_5(%c: tensor<5x1x2x16x32xbf16>, %i: index) {
+  // expected-error @+1 {{'attune.cache_read' op has result of 'f32', but a cache of 'bf16'}}
+  %r = attune.cache_read %c[%i] length %i : tensor<5x1x2x16x32xbf16> -> tensor<1x2x?x32xf32>
   return
 }
 

@@ -116,14 +116,14 @@ func.func @rotary_half(%q: tensor<?x4x?x32xf32>, %cos: tensor<?x?x16xf32>, %sin:
 }
 
 // CHECK-LABEL: @cache(
-func.func @cache(%k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x32xf32>, %layer: index, %past: index, %n: index) -> tensor<?x2x?x32xf32> {
-  // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}}] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xf32>
+func.func @cache(%k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x32xbf16>, %layer: index, %past: index, %n: index) -> tensor<?x2x?x32xbf16> {
+  // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}}] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xbf16>
   %c1 = attune.cache_append %k into %c0[%layer, %past]
-     : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xf32>
-  // CHECK: attune.cache_read %{{.+}}[%{{.+}}] length %{{.+}} : tensor<5x?x2x?x32xf32> -> tensor<?x2x?x32xf32>
+     : tensor<?x2x?x32xf32>, tensor<5x?x2x?x32xbf16>
+  // CHECK: attune.cache_read %{{.+}}[%{{.+}}] length %{{.+}} : tensor<5x?x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
   %r = attune.cache_read %c1[%layer] length %n
-     : tensor<5x?x2x?x32xf32> -> tensor<?x2x?x32xf32>
-  return %r : tensor<?x2x?x32xf32>
+     : tensor<5x?x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
+  return %r : tensor<?x2x?x32xbf16>
 }
 
 // CHECK-LABEL: @views(

@@ -367,12 +367,6 @@ def grouped_rows(qkv, groups, each):
     return q, k, v
 
 
-def bfloat16(x):
-    bits = struct.unpack("<I", struct.pack("<f", x))[0]
-    bits += 0x7fff + ((bits >> 16) & 1)
-    return struct.unpack("<f", struct.pack("<I", bits & 0xffff0000))[0]
-
-
 def slopes(heads):
     power = 1 << (heads.bit_length() - 1)
     return ([2.0 ** (-8.0 * (h + 1) / power) for h in range(power)] +
@@ -388,7 +382,8 @@ def falcon(w, ids, multi, alibi, parallel, bias, groups=None, norms=None):
               "num_kv_heads": groups, "num_ln_in_parallel_attn": norms}
     kv = groups or (1 if multi else HEADS)
     slope = slopes(HEADS)
-    extra = (lambda h, m, n: bfloat16(bfloat16(slope[h]) * n)
+    slope = [tensors.rounded(number, "bf16") for number in slope]
+    extra = (lambda h, m, n: tensors.rounded(slope[h] * n, "bf16")
              / math.sqrt(DIM)) if alibi else None
     x = embed(w, "transformer.word_embeddings.weight", ids)
     for i in range(2):

@@ -19,6 +19,7 @@ import sys
 from operator import mul
 
 from compare_safetensors import load
+from tensors import rounded
 
 
 class Tensor:
@@ -413,10 +414,12 @@ class Interpreter:
     def attune_cache_append(self, text, env):
         new, into, layer, past = (env[v] for v in re.findall(r"%[\w#]+", text))
         data, (_, batch, heads, capacity, width) = list(into.data), into.shape
+        kind = text.rpartition("x")[2].rstrip(">")  # stored in f32: not rounded
         for n, row in enumerate(new.rows()):
             plane, t = divmod(n, new.shape[2])
             at = ((layer * batch * heads + plane) * capacity + past + t) * width
-            data[at:at + width] = row
+            data[at:at + width] = row if kind == "f32" else [
+                rounded(value, kind) for value in row]
         return Tensor(into.shape, data)
 
     def attune_cache_read(self, text, env):

@@ -42,6 +42,17 @@ def save(path, tensors):
             file.write(raw)
 
 
+def rounded(number, kind):
+    """The number of type f32, f16 or bf16 that is nearest, as a float."""
+    if kind == "f16":
+        return struct.unpack("<e", struct.pack("<e", number))[0]
+    bits = struct.unpack("<I", struct.pack("<f", number))[0]
+    if kind == "bf16" and bits & 0x7f800000 != 0x7f800000:
+        bits += 0x7fff + (bits >> 16 & 1)
+        bits &= 0xffff0000
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
 def split(tensors, cut):
     """The tensors, with the one named `cut` in pieces."""
     result = {}

@@ -22,9 +22,10 @@ class raw_ostream;
 ///   multiply-add of a projection or an attention. Scores that a causal mask or
 ///   a window hides are not counted. Norms, activations, softmax and rotations
 ///   are left out: they are bound by memory, not by arithmetic.
-/// - Bytes of weights follow the model's dtype. Activations and the KV cache
-///   are f32, as compiled programs keep them. `activationBytes` is an estimate
-///   of the most that is alive at once, by layer; `memory` is the exact plan.
+/// - Bytes of weights and of cached keys and values follow the model's dtype.
+///   Activations are f32, as compiled programs keep them, and so are the states
+///   that recurrent layers keep. `activationBytes` is an estimate of the most
+///   that is alive at once, by layer; `memory` is the exact plan.
 /// - `scoreBytes` is what a program that does not fuse attention would need for
 ///   all heads' attention weights at once, in the type of the model's weights
 ///   (bare ops: of their query).

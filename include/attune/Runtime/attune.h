@@ -130,8 +130,8 @@ ATTUNE_API attune_status attune_run(attune_instance *instance,
                                     uint32_t num_outputs);
 
 /* Autoregressive decoding with a key/value cache of `capacity` positions (0:
- * the context). `ids` is [batch, count]: first the prompts, then a token at a
- * time. */
+ * the context), in the type that the model's weights are stored as. `ids` is
+ * [batch, count]: first the prompts, then a token at a time. */
 ATTUNE_API attune_session *attune_session_open(attune_instance *instance,
                                                int64_t batch, int64_t capacity);
 ATTUNE_API attune_status attune_session_step(attune_session *session,

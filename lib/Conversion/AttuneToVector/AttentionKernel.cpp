@@ -17,8 +17,7 @@
 //     new maximum, factor to rescale by; probabilities over the scores, summed
 //     accumulator *= factor, += probabilities * values by the microkernel
 //
-// A single query needs no panels: each row takes the products of the keys where
-// they lie, and adds up the values where they lie, at the speed of memory.
+// A single query needs no panels: see AttentionSingle.cpp.
 //
 // A last block of rows that is not full repeats the last row: its copies are
 // all read before any is written, so they write the same numbers.
@@ -238,92 +237,6 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
     return acc;
   };
   return foldRows(k, at, carried, scores, sum, narrowScratch);
-}
-
-/// The products of one query with a panel of keys, each where it lies: sums of
-/// eight keys at a time, whose lanes are then added up.
-Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
-  Value last = k.sub(keys, k.index(1));
-  Value block = arith::DivUIOp::create(k.b, k.loc, head, k.index(rows));
-  Value row = arith::RemUIOp::create(k.b, k.loc, head, k.index(rows));
-  Value all = k.splat(0.0, lanes);
-  int64_t whole = width / kSquare * kSquare;
-  for (int64_t lane = 0; lane < lanes; lane += kSquare) {
-    Values at;
-    for (int64_t i = 0; i < kSquare; ++i)
-      at.push_back(k.min(k.add(k.mul(panel, lanes), k.index(lane + i)), last));
-    auto step = [&](KernelBuilder &k, Value column, Value valid,
-                    ValueRange sums) {
-      // Packed queries are zero beyond their width.
-      Value q = k.load(packedQueries, {block, row, column}, kSquare);
-      Values next;
-      for (int64_t i = 0; i < kSquare; ++i) {
-        Value x =
-            k.load(op.getKey(), {batch, kvHead, at[i], column}, kSquare, valid);
-        next.push_back(k.fma(x, q, sums[i]));
-      }
-      return next;
-    };
-    Values sums = k.forLoop(k.index(0), k.index(whole), kSquare,
-                            Values(kSquare, k.splat(0.0, kSquare)),
-                            [&](KernelBuilder &k, Value column, ValueRange c) {
-                              return step(k, column, {}, c);
-                            });
-    if (whole < width)
-      sums = step(k, k.index(whole), k.index(width - whole), sums);
-    all = vector::InsertStridedSliceOp::create(k.b, k.loc, sumSquare(k, sums),
-                                               all, ArrayRef<int64_t>{lane},
-                                               ArrayRef<int64_t>{1});
-  }
-  return pairs ? scaled(k, all) : all;
-}
-
-/// Folds the keys into the only query of one head.
-Values StepKernel::foldSingle(KernelBuilder &k, Value head,
-                              ValueRange carried) {
-  Row at{head, k.index(0)};
-  auto scores = [&](KernelBuilder &k, Value panel) {
-    return Values{products(k, head, panel)};
-  };
-  auto sum = [&](KernelBuilder &k, ValueRange factors, Value probabilities,
-                 Value first, Value depth, Value acc) {
-    Value factor = k.splat(factors[0], lanes);
-    // Four panels at a time fit in registers.
-    for (int64_t begin = 0; begin < valuePanels; begin += 4) {
-      int64_t end = std::min<int64_t>(begin + 4, valuePanels);
-      auto column = [&](int64_t panel) { return k.index(panel * lanes); };
-      auto valid = [&](int64_t panel) -> Value {
-        int64_t left = valueWidth - panel * lanes;
-        return left < lanes ? k.index(left) : Value();
-      };
-      Values sums;
-      for (int64_t p = begin; p < end; ++p) {
-        Value x = k.load(acc, place(k, acc, at, column(p)), lanes, valid(p));
-        sums.push_back(arith::MulFOp::create(k.b, k.loc, x, factor));
-      }
-      sums = k.forLoop(
-          k.index(0), depth, 1, sums,
-          [&](KernelBuilder &k, Value i, ValueRange c) {
-            Value n = k.add(first, i);
-            Value p =
-                k.splat(k.loadScalar(probabilities, {k.index(0), n}), lanes);
-            Values next;
-            for (int64_t panel = begin; panel < end; ++panel) {
-              int64_t left = valueWidth - panel * lanes;
-              Value x = k.load(op.getValue(),
-                               {batch, kvHead, n, k.index(panel * lanes)},
-                               lanes, left < lanes ? k.index(left) : Value());
-              next.push_back(k.fma(p, x, c[panel - begin]));
-            }
-            return next;
-          });
-      for (int64_t p = begin; p < end; ++p)
-        acc = k.store(sums[p - begin], acc, place(k, acc, at, column(p)),
-                      valid(p));
-    }
-    return acc;
-  };
-  return foldRows(k, at, carried, scores, sum);
 }
 
 /// Folds the keys into all rows that share them. States: acc, max, sum.

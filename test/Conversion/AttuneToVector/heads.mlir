@@ -89,3 +89,18 @@ func.func @rounded(%x: tensor<?x2x?x20xf32>, %c: tensor<?x?x6xf32>, %s: tensor<?
   %y = attune.rotary %x, %c, %s pairing <half> : tensor<?x2x?x20xf32>, tensor<?x?x6xf32> -> tensor<?x2x?x20xbf16>
   return %y : tensor<?x2x?x20xbf16>
 }
+
+// -----
+
+// A cache of 16 bits rounds what goes there; what is read is what it has.
+// CHECK-LABEL: @narrow_cache(
+// CHECK:         scf.forall
+// CHECK:           %[[ROW:.+]] = vector.transfer_read {{.+}} : tensor<?x2x?x8xf32>, vector<8xf32>
+// CHECK:           %[[NARROW:.+]] = arith.truncf %[[ROW]] : vector<8xf32> to vector<8xf16>
+// CHECK:           vector.transfer_write %[[NARROW]]
+// CHECK:         tensor.extract_slice {{.+}} : tensor<3x?x2x?x8xf16> to tensor<?x2x?x8xf16>
+func.func @narrow_cache(%k: tensor<?x2x?x8xf32>, %c: tensor<3x?x2x?x8xf16>, %layer: index, %past: index, %n: index) -> (tensor<3x?x2x?x8xf16>, tensor<?x2x?x8xf16>) {
+  %0 = attune.cache_append %k into %c[%layer, %past] : tensor<?x2x?x8xf32>, tensor<3x?x2x?x8xf16>
+  %1 = attune.cache_read %0[%layer] length %n : tensor<3x?x2x?x8xf16> -> tensor<?x2x?x8xf16>
+  return %0, %1 : tensor<3x?x2x?x8xf16>, tensor<?x2x?x8xf16>
+}

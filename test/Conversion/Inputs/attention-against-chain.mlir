@@ -1,24 +1,24 @@
 // One attention op and the chain it stands for, on the same numbers.
 // attention_case.py fills in the words between at signs.
 
-func.func @fused(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@ELEM@>, %v: tensor<?x@HKV@x?x@DV@x@ELEM@>,
+func.func @fused(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@STORED@>, %v: tensor<?x@HKV@x?x@DV@x@STORED@>,
                  %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>,
                  %diagonals: tensor<@HQ@x?xf32>, %lengths: tensor<?xi64>, %blocks: tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>) {
   %y, %lse = attune.attention %q, %k, %v scale @SCALE@ @OPERANDS@ @SINKS@ @ATTRIBUTES@
-    : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@> -> tensor<?x@HQ@x?x@DV@x@ELEM@> lse tensor<?x@HQ@x?xf32>
+    : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@STORED@>, tensor<?x@HKV@x?x@DV@x@STORED@> -> tensor<?x@HQ@x?x@DV@x@ELEM@> lse tensor<?x@HQ@x?xf32>
   return %y, %lse : tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>
 }
 
-func.func @chain(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@ELEM@>, %v: tensor<?x@HKV@x?x@DV@x@ELEM@>,
+func.func @chain(%q: tensor<?x@HQ@x?x@DQK@x@ELEM@>, %k: tensor<?x@HKV@x?x@DQK@x@STORED@>, %v: tensor<?x@HKV@x?x@DV@x@STORED@>,
                  %mask: tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, %bias: tensor<1x@HQ@x?x?xf32>, %slopes: tensor<@HQ@xf32>, %sinks: tensor<@HQ@xf32>,
                  %diagonals: tensor<@HQ@x?xf32>, %lengths: tensor<?xi64>, %blocks: tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>) {
-  %e = attune.similarity %q, %k scale @SCALE@ : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@> -> tensor<?x@HQ@x?x?xf32>
+  %e = attune.similarity %q, %k scale @SCALE@ : tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@STORED@> -> tensor<?x@HQ@x?x?xf32>
   %f = attune.mask_scores %e @OPERANDS@ @ATTRIBUTES@ : tensor<?x@HQ@x?x?xf32>
   %lse = attune.log_sum_exp %f @SINKS@ : tensor<?x@HQ@x?x?xf32> -> tensor<?x@HQ@x?xf32>
   %a = attune.softmax %f @SINKS@ : tensor<?x@HQ@x?x?xf32>
-  %y = attune.weighted_sum %a, %v : tensor<?x@HQ@x?x?xf32>, tensor<?x@HKV@x?x@DV@x@ELEM@> -> tensor<?x@HQ@x?x@DV@x@ELEM@>
+  %y = attune.weighted_sum %a, %v : tensor<?x@HQ@x?x?xf32>, tensor<?x@HKV@x?x@DV@x@STORED@> -> tensor<?x@HQ@x?x@DV@x@ELEM@>
   return %y, %lse : tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>
 }
 
@@ -59,27 +59,27 @@ func.func @numbers_q(%b: index, %n: index) -> tensor<?x@HQ@x?x@DQK@x@ELEM@> {
   } : tensor<?x@HQ@x?x@DQK@x@ELEM@>
   return %x : tensor<?x@HQ@x?x@DQK@x@ELEM@>
 }
-func.func @numbers_k(%b: index, %n: index) -> tensor<?x@HKV@x?x@DQK@x@ELEM@> {
+func.func @numbers_k(%b: index, %n: index) -> tensor<?x@HKV@x?x@DQK@x@STORED@> {
   %seed = arith.constant 5000 : index
   %x = tensor.generate %b, %n {
   ^bb0(%i: index, %h: index, %t: index, %d: index):
     %0 = func.call @number(%i, %h, %t, %d, %seed) : (index, index, index, index, index) -> f32
     %spread = arith.constant @SPREAD@ : f32
     %1 = arith.mulf %0, %spread : f32
-    %2 = @NARROW@ %1 @NARROWTYPES@
-    tensor.yield %2 : @ELEM@
-  } : tensor<?x@HKV@x?x@DQK@x@ELEM@>
-  return %x : tensor<?x@HKV@x?x@DQK@x@ELEM@>
+    %2 = @STORE@ %1 @STORETYPES@
+    tensor.yield %2 : @STORED@
+  } : tensor<?x@HKV@x?x@DQK@x@STORED@>
+  return %x : tensor<?x@HKV@x?x@DQK@x@STORED@>
 }
-func.func @numbers_v(%b: index, %n: index) -> tensor<?x@HKV@x?x@DV@x@ELEM@> {
+func.func @numbers_v(%b: index, %n: index) -> tensor<?x@HKV@x?x@DV@x@STORED@> {
   %seed = arith.constant 9000 : index
   %x = tensor.generate %b, %n {
   ^bb0(%i: index, %h: index, %t: index, %d: index):
     %0 = func.call @number(%i, %h, %t, %d, %seed) : (index, index, index, index, index) -> f32
-    %1 = @NARROW@ %0 @NARROWTYPES@
-    tensor.yield %1 : @ELEM@
-  } : tensor<?x@HKV@x?x@DV@x@ELEM@>
-  return %x : tensor<?x@HKV@x?x@DV@x@ELEM@>
+    %1 = @STORE@ %0 @STORETYPES@
+    tensor.yield %1 : @STORED@
+  } : tensor<?x@HKV@x?x@DV@x@STORED@>
+  return %x : tensor<?x@HKV@x?x@DV@x@STORED@>
 }
 
 func.func @distance(%x: f32, %y: f32) -> f32 {
@@ -100,8 +100,8 @@ func.func @main() {
   %queries = arith.constant @QUERIES@ : index
   %keys = arith.constant @KEYS@ : index
   %q = call @numbers_q(%batch, %queries) : (index, index) -> tensor<?x@HQ@x?x@DQK@x@ELEM@>
-  %k = call @numbers_k(%batch, %keys) : (index, index) -> tensor<?x@HKV@x?x@DQK@x@ELEM@>
-  %v = call @numbers_v(%batch, %keys) : (index, index) -> tensor<?x@HKV@x?x@DV@x@ELEM@>
+  %k = call @numbers_k(%batch, %keys) : (index, index) -> tensor<?x@HKV@x?x@DQK@x@STORED@>
+  %v = call @numbers_v(%batch, %keys) : (index, index) -> tensor<?x@HKV@x?x@DV@x@STORED@>
   %maskfull = tensor.generate %batch, %queries, %keys {
   ^bb0(%b: index, %h: index, %m: index, %n: index):
     %seed = arith.constant 77 : index
@@ -167,10 +167,10 @@ func.func @main() {
   } : tensor<@HQ@xf32>
 
   %y:2 = call @fused(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals, %lengths, %blocks)
-    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>, tensor<?xi64>, tensor<?x@BLOCKHEADS@x?x?xi1>)
+    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@STORED@>, tensor<?x@HKV@x?x@DV@x@STORED@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>, tensor<?xi64>, tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>)
   %z:2 = call @chain(%q, %k, %v, %mask, %bias, %slopes, %sinks, %diagonals, %lengths, %blocks)
-    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DV@x@ELEM@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>, tensor<?xi64>, tensor<?x@BLOCKHEADS@x?x?xi1>)
+    : (tensor<?x@HQ@x?x@DQK@x@ELEM@>, tensor<?x@HKV@x?x@DQK@x@STORED@>, tensor<?x@HKV@x?x@DV@x@STORED@>, tensor<?x@MASKHEADS@x@MASKROWS@x?xi1>, tensor<1x@HQ@x?x?xf32>, tensor<@HQ@xf32>, tensor<@HQ@xf32>, tensor<@HQ@x?xf32>, tensor<?xi64>, tensor<?x@BLOCKHEADS@x?x?xi1>)
     -> (tensor<?x@HQ@x?x@DV@x@ELEM@>, tensor<?x@HQ@x?xf32>)
 
   %start = arith.constant dense<0.0> : tensor<f32>

@@ -7,6 +7,7 @@ Keys are the defaults below. `mask=batch` is one row of keys for each batch,
 `blocks=[rows, columns]` hides some blocks of these sizes, and `block-heads=all`
 others for each head. `with=` lists further operands: bias, diagonals, slopes,
 sinks, and lengths, which are more than all keys, then half, then none.
+`stored` is the type of keys and values where it is not that of queries.
 """
 
 import os
@@ -14,7 +15,7 @@ import sys
 
 case = {
     "batch": "1", "heads": "2", "kv": "1", "queries": "33", "keys": "33",
-    "width": "24", "values": "", "type": "f32", "mask": "", "with": "",
+    "width": "24", "values": "", "type": "f32", "stored": "", "mask": "", "with": "",
     "attrs": "", "blocks": "", "block-heads": "1", "scale": "0.25", "spread": "1.0", "tolerance": "2.0e-6",
 }
 for argument in sys.argv[1:]:
@@ -43,7 +44,18 @@ if "diagonals" in extra:
     operands.append(f"diagonals %diagonals : tensor<{heads}x?xf32>")
 if "slopes" in extra:
     operands.append(f"slopes %slopes : tensor<{heads}xf32>")
-wide = case["type"] == "f32"
+stored = case["stored"] or case["type"]
+
+
+def conversions(narrow, widen, kind):
+    """From f32 and back, and the types that they say."""
+    wide = kind == "f32"
+    return {narrow: "arith.bitcast" if wide else "arith.truncf",
+            f"{narrow}TYPES": f": f32 to {kind}",
+            widen: "arith.bitcast" if wide else "arith.extf",
+            f"{widen}TYPES": f": {kind} to f32"}
+
+
 words = {
     "HQ": heads, "HKV": case["kv"], "DQK": case["width"],
     "DV": case["values"] or case["width"], "ELEM": case["type"],
@@ -55,10 +67,8 @@ words = {
     "ATTRIBUTES": case["attrs"], "SCALE": case["scale"],
     "BATCH": case["batch"], "QUERIES": case["queries"], "KEYS": case["keys"],
     "SPREAD": case["spread"], "TOLERANCE": case["tolerance"],
-    "NARROW": "arith.bitcast" if wide else "arith.truncf",
-    "NARROWTYPES": f": f32 to {case['type']}",
-    "WIDEN": "arith.bitcast" if wide else "arith.extf",
-    "WIDENTYPES": f": {case['type']} to f32",
+    "STORED": stored, **conversions("NARROW", "WIDEN", case["type"]),
+    **conversions("STORE", "TAKE", stored),
 }
 template = os.path.join(os.path.dirname(__file__), "attention-against-chain.mlir")
 with open(template) as file:

@@ -180,8 +180,8 @@ TEST(ModelStatistics, BlockByHand) {
   double flops = 2 * tokens * (8 * 8 + 2 * 4 * 8 + 8 * 8 + 3 * 16 * 8) +
                  2 * 2 * 4 * pairs * (2 + 2);
   EXPECT_EQ(statistics.flops, 3 * flops + 2 * tokens * 8 * 10);
-  // f32, 2 key/value heads of 2 + 2 channels.
-  EXPECT_EQ(statistics.cacheBytes, 3 * tokens * 2 * 4 * 4);
+  // bf16, 2 key/value heads of 2 + 2 channels.
+  EXPECT_EQ(statistics.cacheBytes, 3 * tokens * 2 * 4 * 2);
   EXPECT_EQ(statistics.scoreBytes, 2.0 * 4 * 5 * 5 * 2);
 
   ASSERT_TRUE(statistics.decode);
