@@ -41,6 +41,8 @@ substitute("%test_src", config.test_source_root)
 substitute("%test_lib", os.path.join(config.test_source_root, "lib"))
 substitute("%expand_pairs",
            os.path.join(config.attune_obj_root, "test", "libAttuneExpandPairs.so"))
+substitute("%expand_tiles",
+           os.path.join(config.attune_obj_root, "test", "libAttuneExpandTiles.so"))
 substitute("%planted_bugs",
            os.path.join(config.attune_obj_root, "test", "libAttunePlantedBugs.so"))
 substitute("%shared", config.attune_shared_dir)
@@ -93,7 +95,8 @@ def cuda_device_count():
 features = config.available_features
 features.add("host-" + platform.machine())
 flags = cpu_flags()
-for flag in ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_vnni"):
+for flag in ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_vnni",
+             "amx_tile", "amx_bf16"):
     if flag in flags:
         features.add(flag.replace("_", "-"))
 if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneGroupOps.h"
+#include "Attune/AttunePairs.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -66,10 +67,16 @@ LogicalResult LinearIntoOp::verify() {
   if (failed(rankIs(*this, getInput(), 2, "an input")) ||
       failed(rankIs(*this, getWeight(), 3, "a weight")) ||
       failed(rankIs(*this, getDest(), 2, "a destination")) ||
-      failed(sizeAt(*this, getInput(), 0, sizeOf(getDest(), 0), "rows")) ||
-      failed(sizeAt(*this, getInput(), 1, sizeOf(getWeight(), 1), "columns")))
+      failed(sizeAt(*this, getInput(), 0, sizeOf(getDest(), 0), "rows")))
     return failure();
+  bool pairs = holdsPairs(cast<ShapedType>(getWeight().getType()),
+                          sizeOf(getInput(), 1));
   int64_t lanes = sizeOf(getWeight(), 2), width = sizeOf(getDest(), 1);
+  if (pairs && !ShapedType::isDynamic(lanes))
+    lanes /= 2;
+  else if (failed(
+               sizeAt(*this, getInput(), 1, sizeOf(getWeight(), 1), "columns")))
+    return failure();
   if (ShapedType::isDynamic(lanes) || lanes == 0 ||
       ShapedType::isDynamic(width))
     return emitOpError("has panels or channels whose number is not known");

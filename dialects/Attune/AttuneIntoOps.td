@@ -17,8 +17,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Attune_Place : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
 // What a whole block of a GPU's threads computes together cannot be loops on
-// tensors: its threads share memory that no tensor is. Such an op stays one
-// until there are buffers, and says where its result goes.
+// tensors: its threads share memory that no tensor is. Nor can what the matrix
+// unit of a CPU reads from memory by itself. Such an op stays one until there
+// are buffers, and says where its result goes.
 class Attune_IntoOp<string mnemonic, list<Trait> traits = []>
     : Attune_Op<mnemonic, traits # [DestinationStyleOpInterface,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
@@ -39,7 +40,8 @@ def Attune_LinearIntoOp : Attune_IntoOp<"linear_into"> {
     Verifier rules (tests: `invalid-into.mlir`, one case per label):
     - I1: all operands are tensors and there is a result, or all are buffers and
       there is none.
-    - I2: rows [M, K] and panels [P, K, R] give [M, N].
+    - I2: rows [M, K] and panels [P, K, R], or [P, K / 2, 2 R] in pairs of bf16,
+      give [M, N].
     - I3: there are as many panels as hold N channels, twice as many if gated.
     - I4: the bias has N entries, 2N if gated.
 

@@ -17,7 +17,7 @@ namespace attune {
 /// Whether `matrix` holds panels of pairs, [panels, K / 2, 2 R]: for each of R
 /// outputs the weights of two neighbouring inputs side by side. It says so by
 /// being half as deep as the K inputs that it multiplies.
-inline bool holdsPairs(mlir::RankedTensorType matrix, int64_t inputs) {
+inline bool holdsPairs(mlir::ShapedType matrix, int64_t inputs) {
   return matrix.getRank() == 3 && matrix.getElementType().isBF16() &&
          !mlir::ShapedType::isDynamic(inputs) && inputs > 0 &&
          2 * matrix.getDimSize(1) == inputs;

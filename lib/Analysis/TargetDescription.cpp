@@ -110,10 +110,19 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
     target.triple = triple.getTriple();
     info = subtarget(triple, target.cpu, target.features);
     if (triple.isX86()) {
+      // What the sizes below are chosen by, and what comes with it.
+      for (auto [feature, linuxName] :
+           {std::pair("+avx2", "avx2"), std::pair("+fma", "fma"),
+            std::pair("+avx512f", "avx512f"),
+            std::pair("+avx512vl", "avx512vl"),
+            std::pair("+avx512bf16", "avx512_bf16")})
+        if (info->checkFeatures(feature))
+          target.needs.push_back(linuxName);
       if (info->checkFeatures("+avx512f")) {
         target.vectorBits = 512;
         target.vectorRegisters = 32;
         target.bf16Pairs = info->checkFeatures("+avx512bf16");
+        target.bf16Tiles = info->checkFeatures("+amx-tile,+amx-bf16");
       } else if (info->checkFeatures("+avx2,+fma")) {
         target.vectorBits = 256;
       } else {

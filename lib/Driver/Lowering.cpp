@@ -291,6 +291,7 @@ bool Lowering::lowerToLoops() {
     code = ExitCode::BadInput;
     return false;
   }
+  info->needs = options.machine.needs;
   if (mlir::failed(describeProduct(*module, *info))) {
     code = ExitCode::BadInput;
     return false;

@@ -102,6 +102,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
   vector.cooperative = target.tilesInParallel();
+  vector.matrixRows = target.getMatrixRows();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());
@@ -166,7 +167,14 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertFuncToLLVMPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
+  if (options.target.getMatrixRows() > 0) {
+    // Tiles are carried from block to block.
+    ConvertToLLVMPassOptions tiles;
+    tiles.filterDialects = {"amx", "cf"};
+    pm.addPass(createConvertToLLVMPass(tiles));
+  } else {
+    pm.addPass(createConvertControlFlowToLLVMPass());
+  }
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
   // Operations know their places in the description: with a scope these become

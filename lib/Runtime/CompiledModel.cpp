@@ -8,6 +8,7 @@
 #include "attune/Runtime/CompiledModel.h"
 #include "CudaDevice.h"
 #include "Weights.h"
+#include "attune/Runtime/Machine.h"
 
 #include <algorithm>
 #include <cstring>
@@ -37,6 +38,8 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
   std::string_view metadata(descriptor->metadata, descriptor->metadata_size);
   if (!parseModelInfo(metadata, descriptor->num_entries, model->modelInfo,
                       error))
+    return nullptr;
+  if (!checkMachine(model->modelInfo.needs, error))
     return nullptr;
   WeightsBlob &blob = *model->blob;
   uint64_t expected = model->modelInfo.weightsBytes;

@@ -71,6 +71,7 @@ public:
     int64_t bytes = 0;
     if (!integer(root, "context", info.context, false) ||
         !integer(root, "weights_bytes", bytes, false) ||
+        !texts(root, "needs", info.needs) ||
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;
     info.weightsBytes = static_cast<uint64_t>(bytes);
@@ -123,6 +124,21 @@ private:
     if (!found->isString())
       return fail(key, "a string", *found);
     value = found->string;
+    return true;
+  }
+
+  bool texts(const JsonValue &object, const char *key,
+             std::vector<std::string> &values) {
+    const JsonValue *found = object.find(key);
+    if (!found || found->isNull())
+      return true;
+    if (!found->isArray())
+      return fail(key, "an array of strings", *found);
+    for (const JsonValue &item : found->items) {
+      if (!item.isString())
+        return fail(key, "an array of strings", item);
+      values.push_back(item.string);
+    }
     return true;
   }
 

@@ -153,20 +153,18 @@ static bool addResidual(Step &step, Value operand, Array &out) {
   return true;
 }
 
-static bool runLinear(Step &step) {
-  auto op = cast<LinearOp>(step.op);
-  const Array &x = step.in[0].array();
+/// All of a linear layer but its residual; `width` is that of the result.
+/// Nothing if the machine has failed.
+template <typename Op>
+static std::optional<Datum> runProduct(Step &step, Op op, const Array &x,
+                                       const Array &weight, const Array *bias,
+                                       int64_t width) {
   bool gated = op.getGated();
-  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
-  const Array *bias = arrayOf(step, op.getBias());
-  if (ShapedType::isDynamic(width))
-    width = bias ? int64_t(bias->data.size()) / (gated ? 2 : 1)
-                 : step.in[1].array().shape[0] / (gated ? 2 : 1);
-  Rows w(step.in[1].array(), gated ? 2 * width : width, gated);
+  Rows w(weight, gated ? 2 * width : width, gated);
   w.readPairs(x.shape.back());
   if (!fits(step, x, w, bias))
-    return false;
-  Datum result = resultLike(x, gated ? w.getRows() / 2 : w.getRows());
+    return std::nullopt;
+  Datum result = resultLike(x, width);
   Array &out = result.array();
   double scale = op.getScale() ? op.getScale()->convertToFloat() : 1;
   int64_t in = x.shape.back(), each = out.shape.back();
@@ -177,9 +175,50 @@ static bool runLinear(Step &step) {
     for (int64_t n = 0; n < each; ++n)
       out.data[row * each + n].f = z[n] * scale;
   }
-  if (!addResidual(step, op.getResidual(), out))
+  return result;
+}
+
+static bool runLinear(Step &step) {
+  auto op = cast<LinearOp>(step.op);
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  const Array *bias = arrayOf(step, op.getBias());
+  const Array &weight = step.in[1].array();
+  if (ShapedType::isDynamic(width))
+    width = (bias ? int64_t(bias->data.size()) : weight.shape[0]) /
+            (op.getGated() ? 2 : 1);
+  std::optional<Datum> result =
+      runProduct(step, op, step.in[0].array(), weight, bias, width);
+  if (!result || !addResidual(step, op.getResidual(), result->array()))
     return false;
-  giveRounded(step, 0, result);
+  giveRounded(step, 0, *result);
+  return true;
+}
+
+/// The same on tensors, or on buffers.
+static bool runLinearInto(Step &step) {
+  auto op = cast<LinearIntoOp>(step.op);
+  bool buffers = isa<MemRefType>(op.getDest().getType());
+  llvm::SmallVector<Datum> in(step.in);
+  if (buffers)
+    for (auto [value, datum] : llvm::zip(op->getOperands(), in))
+      datum = readView(datum.view(), step.elementOf(value));
+  Datum &dest = in.back();
+  std::optional<Datum> result = runProduct(
+      step, op, in[0].array(), in[1].array(),
+      op.getBias() ? &in[2].array() : nullptr, dest.array().shape.back());
+  if (!result)
+    return false;
+  Array &out = result->array();
+  if (out.shape != dest.array().shape)
+    return step.machine.illegal(step, "the destination has another size");
+  if (op.getResidual())
+    for (size_t i = 0; i < out.data.size(); ++i)
+      out.data[i].f += dest.array().data[i].f;
+  if (!buffers) {
+    giveRounded(step, 0, *result);
+    return true;
+  }
+  writeView(step.in.back().view(), step.elementOf(op.getDest()), out);
   return true;
 }
 
@@ -459,11 +498,17 @@ void validation::addLinear(Handlers &handlers) {
   struct {
     const char *name;
     Handler handler;
-  } ops[] = {{"linear", runLinear},         {"ffn", runFFN},
-             {"gated_ffn", runGatedFFN},    {"head_linear", runHeadLinear},
-             {"activation", runActivation}, {"layer_norm", runLayerNorm},
-             {"rms_norm", runRMSNorm},      {"batch_norm", runBatchNorm},
-             {"router", runRouter},         {"moe", runMoE}};
+  } ops[] = {{"linear", runLinear},
+             {"linear_into", runLinearInto},
+             {"ffn", runFFN},
+             {"gated_ffn", runGatedFFN},
+             {"head_linear", runHeadLinear},
+             {"activation", runActivation},
+             {"layer_norm", runLayerNorm},
+             {"rms_norm", runRMSNorm},
+             {"batch_norm", runBatchNorm},
+             {"router", runRouter},
+             {"moe", runMoE}};
   for (auto [name, handler] : ops)
     handlers[("attune." + llvm::Twine(name)).str()] = handler;
 }

@@ -31,9 +31,10 @@ struct Machine::Code {
 static const Handlers &allHandlers() {
   static const Handlers handlers = [] {
     Handlers all;
-    for (auto add : {addControl, addArith, addMath, addTensor, addLinalg,
-                     addVector, addMemRef, addLLVM, addPointers, addAttention,
-                     addLinear, addTokens, addRecurrent, addPairProducts})
+    for (auto add :
+         {addControl, addArith, addMath, addTensor, addLinalg, addVector,
+          addMemRef, addLLVM, addPointers, addAttention, addLinear, addTokens,
+          addRecurrent, addPairProducts, addMatrixTiles})
       add(all);
     return all;
   }();

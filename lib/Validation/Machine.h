@@ -159,6 +159,7 @@ void addLinear(Handlers &);
 void addTokens(Handlers &);
 void addRecurrent(Handlers &);
 void addPairProducts(Handlers &);
+void addMatrixTiles(Handlers &);
 
 } // namespace attune::validation
 

@@ -5,22 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "PairProducts.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
-#include <cmath>
-#include <limits>
 
 using namespace attune;
 using namespace attune::validation;
 using namespace mlir;
-
-/// Subnormal numbers count as zero, read or written.
-static float flush(float x) {
-  return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0, x)
-                                                          : x;
-}
 
 /// VDPBF16PS as Intel's manual has it: the pair's second product is added
 /// first, each addition rounds to nearest even once, whatever MXCSR says.
@@ -43,6 +34,8 @@ static bool runIntrinsic(Step &step) {
   auto op = cast<LLVM::CallIntrinsicOp>(step.op);
   if (op.getIntrin().starts_with("llvm.x86.avx512bf16.dpbf16ps."))
     return runPairProduct(step);
+  if (std::optional<bool> ran = runTileIntrinsic(step, op.getIntrin()))
+    return *ran;
   return step.machine.fail(step.op, Failure::Unsupported,
                            "calls '" + op.getIntrin() +
                                "', which is not known here");

@@ -34,8 +34,7 @@ static int64_t sizeOf(Type type) {
   return bytesOf(type);
 }
 
-/// Bytes at a pointer, or null if no block of memory has all of them.
-static uint8_t *bytesAt(Step &step, const Datum &pointer, int64_t count) {
+uint8_t *validation::bytesAt(Step &step, const Datum &pointer, int64_t count) {
   auto *place = reinterpret_cast<uint8_t *>(pointer.integer());
   if (step.machine.owner(place, count))
     return place;

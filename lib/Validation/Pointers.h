@@ -28,6 +28,9 @@ inline void appendDescriptor(Machine &machine, const View &view,
     to.push_back(whole(stride));
 }
 
+/// Bytes at a pointer, or null if no block of memory has all of them.
+uint8_t *bytesAt(Step &step, const Datum &pointer, int64_t count);
+
 } // namespace attune::validation
 
 #endif // ATTUNE_LIB_VALIDATION_POINTERS_H

@@ -25,10 +25,15 @@ struct TargetDescription {
   int64_t vectorRegisters = 16;
   /// The CPU adds products of pairs of bf16 to f32 (AVX512-BF16).
   bool bf16Pairs = false;
+  /// It multiplies whole tiles of bf16, 16 rows at once (AMX).
+  bool bf16Tiles = false;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;
   /// The chip that runs the kernels, e.g. sm_90a; empty: the CPU does.
   std::string gpu;
+  /// What the CPU must know for any code made for it, as Linux calls it
+  /// (/proc/cpuinfo). Tiles are not among it: few models take them.
+  std::vector<std::string> needs;
 
   /// f32 lanes of a register.
   int64_t getLanes() const { return vectorBits / 32; }
@@ -46,6 +51,12 @@ struct TargetDescription {
   bool hasTensorCores() const;
   /// Whether they multiply bf16 as it is one way or the other.
   bool multipliesBf16() const { return multipliesPairs() || hasTensorCores(); }
+  /// Fewest rows that meet bf16 weights in the registers of a matrix unit; 0:
+  /// there is none. Fewer rows would leave part of each register empty, and
+  /// weights come from memory no faster than vectors multiply them by so few.
+  int64_t getMatrixRows() const {
+    return bf16Tiles && multipliesPairs() ? 16 : 0;
+  }
   /// Whether each tile has a thread of its own: those of a GPU are many.
   bool tilesInParallel() const { return !gpu.empty(); }
   /// Weights that may stay in the second-level cache while rows stream past.

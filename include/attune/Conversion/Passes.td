@@ -19,6 +19,8 @@ def ConvertAttuneToVector
     the spot).
     Gives: scf.forall over disjoint tiles of each result, with vector code
     inside; still tensors. No attune op is left except weights and attention.
+    With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
+    of attune.linear_into with a scratch each; fewer rows take vectors.
     Keeps: the order of every sum, whatever the number of threads.
   }];
   let dependentDialects = [
@@ -39,6 +41,35 @@ def ConvertAttuneToVector
       "For a GPU: products with weights, which a block of threads computes "
       "together, stay one op, attune.linear_into; the lanes of a warp share the "
       "row of a norm">,
+    Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
+      "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
+      "there is no such unit">,
+  ];
+}
+
+def ConvertAttuneToAMX
+    : Pass<"convert-attune-to-amx", "::mlir::ModuleOp"> {
+  let summary = "Turn products with a destination into loops on AMX tiles";
+  let description = [{
+    Needs: attune.linear_into on buffers: 16 or 32 rows of bf16 against one panel
+    of 16 or 32 outputs in pairs, into f32, and nothing else, as
+    convert-attune-to-vector makes it with `matrix-rows`.
+    Gives: a loop that carries up to 2 x 2 tiles of sums. Each turn takes 32
+    inputs: it loads each tile of rows and each of the panel once and multiplies
+    it with all of the other side. Inputs that are left over pass through scratch
+    filled up with zeros, for every tile must have one shape: LLVM 22 gives a
+    register one shape per function.
+    Keeps: a row's sum depends on the number of inputs alone. Each 32 of them are
+    two sums, of even and of odd ones, which are added to each other and then to
+    what there was; subnormal numbers count as zero.
+  }];
+  let dependentDialects = [
+    "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numProducts", "num-products", "Products in tiles">,
   ];
 }
 

@@ -81,6 +81,7 @@ struct ModelInfo {
   std::vector<EntryInfo> entries;
   int64_t context = -1; ///< most positions, -1: no limit
   uint64_t weightsBytes = 0;
+  std::vector<std::string> needs; ///< of the CPU, as in /proc/cpuinfo
   std::vector<int64_t> eos;
   int64_t bos = -1, pad = -1;
   int64_t decoderStart = -1, forcedBos = -1; ///< encoder-decoders

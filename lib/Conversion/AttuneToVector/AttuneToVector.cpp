@@ -7,6 +7,7 @@
 
 #include "Patterns.h"
 
+#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 
@@ -32,9 +33,14 @@ struct ConvertAttuneToVector final
       getOperation().emitError("lanes, rows and panel-bytes must be positive");
       return signalPassFailure();
     }
+    if (matrixRows != 0 && matrixRows < kMatrixRows) {
+      getOperation().emitError("matrix-rows must be 0 or at least ")
+          << kMatrixRows << ", the rows of a register";
+      return signalPassFailure();
+    }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
-    VectorLowering lowering{lanes, rows, panelBytes, cooperative};
+    VectorLowering lowering{lanes, rows, panelBytes, cooperative, matrixRows};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);

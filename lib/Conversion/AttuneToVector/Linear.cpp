@@ -108,7 +108,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-          return product.allRows(k, lowering.rows, numRows, step.firstPanel,
+          return product.allRows(k, lowering, numRows, step.firstPanel,
                                  step.count, k.index(0), tile);
         });
   }

@@ -266,29 +266,75 @@ struct Fetches {
 };
 } // namespace
 
+PanelProduct::Outputs PanelProduct::outputsOf(KernelBuilder &k, Value panel,
+                                              Value column) const {
+  Outputs outputs;
+  outputs.column = column;
+  outputs.first = k.mul(panel, lanes());
+  if (width % lanes() != 0)
+    outputs.valid =
+        k.min(k.index(lanes()), k.sub(k.index(width), outputs.first));
+  return outputs;
+}
+
+SmallVector<Value> PanelProduct::placeOf(const Outputs &outputs,
+                                         Value row) const {
+  SmallVector<Value> place(prefix);
+  place.append({row, outputs.column});
+  return place;
+}
+
+void PanelProduct::loadBias(KernelBuilder &k, Outputs &outputs) const {
+  if (!bias)
+    return;
+  auto load = [&](Value first) {
+    return k.load(bias, {first}, lanes(), outputs.valid);
+  };
+  outputs.bias =
+      load(gated ? k.add(outputs.first, k.index(width)) : outputs.first);
+  if (gated)
+    outputs.gateBias = load(outputs.first);
+}
+
+Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
+                           Value sum, Value row, Value tile) const {
+  auto biased = [&](Value value, Value by) -> Value {
+    return by ? arith::AddFOp::create(k.b, k.loc, value, by) : value;
+  };
+  int64_t lanes = this->lanes();
+  Value value = biased(sum, outputs.bias);
+  if (gated)
+    value = arith::MulFOp::create(
+        k.b, k.loc, value,
+        emitActivation(k, activation, biased(gate, outputs.gateBias)));
+  else
+    value = emitActivation(k, activation, value);
+  if (scale)
+    value = arith::MulFOp::create(k.b, k.loc, value, k.splat(*scale, lanes));
+  if (rowScale)
+    value = arith::MulFOp::create(k.b, k.loc, value,
+                                  k.splat(rowScale(k, row), lanes));
+  SmallVector<Value> place = placeOf(outputs, row);
+  if (residual)
+    value = arith::AddFOp::create(k.b, k.loc, value,
+                                  k.load(tile, place, lanes, outputs.valid));
+  return k.store(value, tile, place, outputs.valid);
+}
+
 Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                              Value tile) const {
   int64_t rows = at.rows, lanes = this->lanes(), numProducts = gated ? 2 : 1;
   Value panel = k.add(at.firstPanel, at.i);
-  KernelBuilder::Values sums;
-  Value valid;
-  Value n = k.mul(panel, lanes); // the panel's first output channel
-  if (width % lanes != 0)
-    valid = k.min(k.index(lanes), k.sub(k.index(width), n));
+  Outputs outputs = outputsOf(k, panel, at.column);
   SmallVector<Element> elements;
-  SmallVector<SmallVector<Value>> places; // of the rows in the tile
-  for (int64_t i = 0; i < rows; ++i) {
-    Value row = k.add(at.row, k.index(i));
-    elements.push_back(input(k, row));
-    places.emplace_back(prefix);
-    places.back().append({row, at.column});
-  }
+  for (int64_t i = 0; i < rows; ++i)
+    elements.push_back(input(k, k.add(at.row, k.index(i))));
   // A step of pairs takes as long as four others do.
   int64_t turns = pairs ? depth() : depth() / kFetchSteps;
   // Lines that are written must come from memory like those that are read.
   if (rowsInMemory && turns > 0 && at.whole)
-    for (ArrayRef<Value> place : places)
-      k.prefetchForWriting(tile, place);
+    for (int64_t i = 0; i < rows; ++i)
+      k.prefetchForWriting(tile, placeOf(outputs, k.add(at.row, k.index(i))));
   // `number` of the products of this panel.
   auto product = [&](int64_t number) {
     Value which = k.add(k.mul(at.i, numProducts), k.index(number));
@@ -362,40 +408,14 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                ? sums
                : steps(k, k.index(done), k.index(depth() - done), sums);
   };
-  auto addBias = [&](KernelBuilder::Values &values, Value first) {
-    if (!bias)
-      return;
-    Value b = k.load(bias, {first}, lanes, valid);
-    for (Value &value : values)
-      value = arith::AddFOp::create(k.b, k.loc, value, b);
-  };
-  if (gated) {
-    KernelBuilder::Values gate = product(0);
-    addBias(gate, n);
-    sums = product(1);
-    addBias(sums, k.add(n, k.index(width)));
-    for (auto [sum, g] : llvm::zip(sums, gate))
-      sum = arith::MulFOp::create(k.b, k.loc, sum,
-                                  emitActivation(k, activation, g));
-  } else {
-    sums = product(0);
-    addBias(sums, n);
-    for (Value &sum : sums)
-      sum = emitActivation(k, activation, sum);
-  }
-  for (int64_t i = 0; i < rows; ++i) {
-    Value value = sums[i];
-    if (scale)
-      value = arith::MulFOp::create(k.b, k.loc, value, k.splat(*scale, lanes));
-    if (rowScale)
-      value = arith::MulFOp::create(
-          k.b, k.loc, value,
-          k.splat(rowScale(k, k.add(at.row, k.index(i))), lanes));
-    if (residual)
-      value = arith::AddFOp::create(k.b, k.loc, value,
-                                    k.load(tile, places[i], lanes, valid));
-    tile = k.store(value, tile, places[i], valid);
-  }
+  KernelBuilder::Values gates, sums;
+  if (gated)
+    gates = product(0);
+  sums = product(numProducts - 1);
+  loadBias(k, outputs);
+  for (int64_t i = 0; i < rows; ++i)
+    tile = finish(k, outputs, gated ? gates[i] : Value(), sums[i],
+                  k.add(at.row, k.index(i)), tile);
   return tile;
 }
 

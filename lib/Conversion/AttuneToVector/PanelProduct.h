@@ -35,8 +35,9 @@ struct PanelProduct {
     mlir::Value part, firstPanel;
   };
   std::optional<Ahead> ahead;
-  /// The input [rows, K], or null: where it is one piece of memory, the rows of
-  /// the next tile are fetched while panels pass this one's.
+  /// The input [rows, K], or null: where it is one piece of memory, a matrix
+  /// unit may load from it, and the rows of the next tile are fetched while
+  /// panels pass this one's.
   mlir::Value rowsInMemory;
   bool residual = false; ///< the tile holds what the result is added to
   /// Prepares to read row `row`; what it returns gives the row's element
@@ -61,6 +62,12 @@ struct PanelProduct {
                       mlir::Value firstPanel, mlir::Value count,
                       mlir::Value column, mlir::Value tile) const;
 
+  /// The same where a matrix unit may take part: see TileProduct.cpp.
+  mlir::Value allRows(KernelBuilder &k, const VectorLowering &lowering,
+                      mlir::Value numRows, mlir::Value firstPanel,
+                      mlir::Value count, mlir::Value column,
+                      mlir::Value tile) const;
+
   /// The panels and columns of parallel step `step` of `group` panels.
   struct Step {
     mlir::Value firstPanel, count, firstColumn;
@@ -84,6 +91,28 @@ private:
   };
   mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
+  /// Rows [begin, end) in tiles, `rows` at a time.
+  mlir::Value inTiles(KernelBuilder &k, int64_t rows, mlir::Value begin,
+                      mlir::Value end, mlir::Value firstPanel,
+                      mlir::Value count, mlir::Value column,
+                      mlir::Value tile) const;
+
+  /// The R outputs of a panel.
+  struct Outputs {
+    mlir::Value first;          ///< its number among all
+    mlir::Value column;         ///< where they go in the tile
+    mlir::Value valid;          ///< how many there are, if fewer
+    mlir::Value bias, gateBias; ///< may be null
+  };
+  Outputs outputsOf(KernelBuilder &k, mlir::Value panel,
+                    mlir::Value column) const;
+  void loadBias(KernelBuilder &k, Outputs &outputs) const;
+  /// Where a row's outputs go.
+  llvm::SmallVector<mlir::Value> placeOf(const Outputs &outputs,
+                                         mlir::Value row) const;
+  /// Makes results of a row's sums and writes them.
+  mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
+                     mlir::Value sum, mlir::Value row, mlir::Value tile) const;
 };
 
 /// A matrix [N, K] in panels of `lanes` rows, or a stack [P, N, K] of them,

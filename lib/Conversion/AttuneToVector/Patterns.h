@@ -23,6 +23,8 @@ struct VectorLowering {
   int64_t panelBytes;
   /// What a block of threads computes better together stays one op.
   bool cooperative = false;
+  /// Fewest rows for a matrix unit; 0: there is none.
+  int64_t matrixRows = 0;
 };
 
 void populateActivationPatterns(mlir::RewritePatternSet &,

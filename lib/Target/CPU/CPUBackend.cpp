@@ -8,12 +8,19 @@
 #include "attune/Target/CPU/CPUBackend.h"
 
 #include "attune/Codegen/Passes.h"
+#include "attune/Conversion/Passes.h"
 
 namespace attune {
 
 std::optional<TargetDescription>
 CPUBackend::describe(const std::string &cpu, const std::string &) const {
   return describeTarget(cpu);
+}
+
+void CPUBackend::addBufferPasses(mlir::OpPassManager &pm,
+                                 const TargetDescription &target) const {
+  if (target.getMatrixRows() > 0)
+    pm.addPass(createConvertAttuneToAMX());
 }
 
 void CPUBackend::addThreadPasses(mlir::OpPassManager &pm,

@@ -8,6 +8,7 @@
 #include "attune/Analysis/WeightLayout.h"
 #include "attune/Target/CPU/CPUBackend.h"
 
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/JSON.h"
@@ -124,6 +125,14 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
                               {"context", info.context},
                               {"weights_bytes", layout->totalBytes},
                               {"generation", std::move(generation)}};
+  llvm::json::Array needs(info.needs);
+  if (module.walk([](amx::TileMulFOp) { return WalkResult::interrupt(); })
+          .wasInterrupted()) {
+    needs.push_back("amx_bf16");
+    needs.push_back("amx_tile");
+  }
+  if (!needs.empty())
+    metadata["needs"] = std::move(needs);
   if (!info.tokenizerJson.empty())
     metadata["tokenizer_json"] = info.tokenizerJson;
   if (!info.inspectJson.empty()) {

@@ -7,6 +7,8 @@
 
 #include "attune/Target/CPU/MachineProbe.h"
 
+#include "attune/Runtime/Machine.h"
+
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -223,6 +225,13 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
                             "llvm.x86.avx512.vpdpbusd.512",
                             128};
   bool hasBf16 = features.lookup("avx512bf16");
+  // The kernel lends tiles to those who ask.
+  bool hasTiles = features.lookup("amx-tile") && features.lookup("amx-bf16") &&
+                  runtime::requestTiles() == 0;
+  if (hasTiles) {
+    impl->bf16.instruction.name = "attune_probe_tiles";
+    impl->bf16.instruction.operations = (2 * 16 * 16 * 32) >> kTileProbeShift;
+  }
   bool hasInt8 = features.lookup("avx512vnni");
 
   auto builder = JITTargetMachineBuilder::detectHost();
@@ -235,7 +244,9 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
   impl->jit = std::move(*jit);
 
   std::string text = emitCompute(impl->fma.instruction) + emitRead();
-  if (hasBf16)
+  if (hasTiles)
+    text += emitTileProbe(impl->bf16.instruction.name, kChains);
+  else if (hasBf16)
     text += emitCompute(impl->bf16.instruction);
   if (hasInt8)
     text += emitCompute(impl->int8.instruction);
@@ -261,7 +272,7 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
     return std::move(error);
   if (llvm::Error error = find("attune_probe_read", impl->read))
     return std::move(error);
-  if (hasBf16)
+  if (hasBf16 || hasTiles)
     if (llvm::Error error = find(impl->bf16.instruction.name, impl->bf16.loop))
       return std::move(error);
   if (hasInt8)

@@ -22,8 +22,9 @@ struct ProductInfo {
   std::vector<int64_t> eos;
   std::optional<int64_t> bos, pad, decoderStart, forcedBos;
   std::vector<int64_t> suppress, beginSuppress;
-  std::string tokenizerJson; ///< text of tokenizer.json, may be empty
-  std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
+  std::string tokenizerJson;      ///< text of tokenizer.json, may be empty
+  std::string inspectJson;        ///< a JSON object for `inspect`, may be empty
+  std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };
 
 /// Reads the entries of a module that still has its functions on memory (the
@@ -78,6 +79,8 @@ public:
   std::vector<std::string> listCpus() const override { return listTargets(); }
   std::optional<TargetDescription>
   describe(const std::string &cpu, const std::string &gpu) const override;
+  void addBufferPasses(mlir::OpPassManager &pm,
+                       const TargetDescription &target) const override;
   void addThreadPasses(mlir::OpPassManager &pm,
                        const TargetDescription &target) const override;
   llvm::ArrayRef<ProductKind> getProducts() const override;

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace attune {
 
@@ -19,7 +20,7 @@ namespace attune {
 /// absent. A multiply-add counts as two operations.
 struct MachinePeak {
   double f32Gflops = 0;             ///< fused multiply-add
-  std::optional<double> bf16Gflops; ///< vdpbf16ps
+  std::optional<double> bf16Gflops; ///< vdpbf16ps; tdpbf16ps if there is AMX
   std::optional<double> int8Gops;   ///< vpdpbusd
   double readGBs = 0;               ///< reads of memory that no cache holds
 
@@ -52,6 +53,11 @@ private:
   explicit MachineProbe(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };
+
+/// LLVM IR of `float name(i64 n, ptr operands)`, which multiplies the same AMX
+/// tiles `products` times in each of n >> kTileProbeShift turns.
+inline constexpr int kTileProbeShift = 5;
+std::string emitTileProbe(const char *name, int products);
 
 } // namespace attune
 

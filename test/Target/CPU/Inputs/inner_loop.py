@@ -2,8 +2,8 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """inner_loop.py INSTRUCTION < ASSEMBLY: what stands in each innermost loop that
-has INSTRUCTION: how many of which instructions on vectors, of the rest, and of
-accesses to the stack."""
+has INSTRUCTION: how many of which instructions on vectors and on tiles, of the
+rest, and of accesses to the stack."""
 import collections
 import re
 import sys
@@ -23,7 +23,8 @@ for a, b in inner:
     if not any(sys.argv[1] in op for op in body):
         continue
     names = collections.Counter(op.split()[0] for op in body)
-    rest = sum(n for name, n in names.items() if not name.startswith("v"))
+    wide = ("v", "tile", "tdp")
+    rest = sum(n for name, n in names.items() if not name.startswith(wide))
     print(" ".join(f"{name}={n}" for name, n in sorted(names.items())
-                   if name.startswith("v")),
+                   if name.startswith(wide)),
           f"scalar={rest}", f"stack={sum('(%rsp' in op for op in body)}")

@@ -1,0 +1,191 @@
+//===- AttuneToAMX.cpp - Products in the tiles of a matrix unit -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneDialect.h"
+#include "Attune/AttunePairs.h"
+#include "attune/Conversion/KernelBuilder.h"
+#include "attune/Conversion/MatrixTiles.h"
+#include "attune/Conversion/Passes.h"
+
+#include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_CONVERTATTUNETOAMX
+#include "attune/Conversion/Passes.h.inc"
+
+namespace {
+
+/// Whether registers can be loaded from it: elements of a row are neighbours.
+bool hasDenseRows(Value buffer) {
+  auto type = dyn_cast<MemRefType>(buffer.getType());
+  return type && type.getRank() > 0 && type.isLastDimUnitStride();
+}
+
+/// Why a product cannot be made of tiles; null if it can.
+const char *problemOf(LinearIntoOp op) {
+  if (op->getNumResults() != 0)
+    return "is not bufferized";
+  if (op.getBias() || op.getGated() || op.getResidual() || op.getScale() ||
+      op.getActivation() != Activation::Identity)
+    return "is more than a product, which is all that tiles hold";
+  auto input = cast<ShapedType>(op.getInput().getType()),
+       weight = cast<ShapedType>(op.getWeight().getType()),
+       dest = cast<ShapedType>(op.getDest().getType());
+  int64_t depth = input.getDimSize(1), rows = input.getDimSize(0);
+  if (!holdsPairs(weight, depth) || !input.getElementType().isBF16() ||
+      !dest.getElementType().isF32())
+    return "is no product of bf16 in pairs, added in f32";
+  if (weight.getDimSize(0) != 1 || rows < kMatrixRows ||
+      rows > kMatrixBlock * kMatrixRows || rows % kMatrixRows != 0 ||
+      !fillsMatrixTiles(depth, weight.getDimSize(2) / 2) ||
+      dest.getDimSize(1) != weight.getDimSize(2) / 2)
+    return "has other sizes than one block of tiles";
+  if (!hasDenseRows(op.getInput()) || !hasDenseRows(op.getWeight()) ||
+      !hasDenseRows(op.getDest()))
+    return "has rows with gaps between their elements";
+  return nullptr;
+}
+
+/// One product: all tiles of the destination.
+class TileLoops {
+public:
+  TileLoops(OpBuilder &b, LinearIntoOp op)
+      : k(b, op.getLoc()), input(op.getInput()), weight(op.getWeight()),
+        dest(op.getDest()), depth(sizeOf(input, 1)),
+        high(sizeOf(input, 0) / kMatrixRows), lanes(sizeOf(weight, 2) / 2),
+        wide(lanes / kMatrixColumns), half(tile(kMatrixDepth, op.getInput())),
+        sum(tile(kMatrixColumns, dest)) {}
+
+  void emit() {
+    int64_t rest = depth % kMatrixDepth, whole = depth - rest;
+    // While no tile holds anything: a call among this would spill them all.
+    std::pair<Value, Value> filled;
+    if (rest != 0)
+      filled = fillUp(whole, rest);
+    KernelBuilder::Values sums;
+    for (int64_t i = 0; i < high * wide; ++i)
+      sums.push_back(amx::TileZeroOp::create(k.b, k.loc, sum));
+    sums = k.forLoop(k.index(0), k.index(whole / 2), kMatrixDepth / 2, sums,
+                     [&](KernelBuilder &k, Value pair, ValueRange carried) {
+                       return multiply(k, carried, input, weight, pair);
+                     });
+    if (rest != 0)
+      sums = multiply(k, sums, filled.first, filled.second, k.index(0));
+    for (int64_t i = 0; i < high; ++i)
+      for (int64_t j = 0; j < wide; ++j)
+        amx::TileStoreOp::create(
+            k.b, k.loc, dest,
+            ValueRange{k.index(i * kMatrixRows), k.index(j * kMatrixColumns)},
+            sums[i * wide + j]);
+  }
+
+private:
+  static int64_t sizeOf(Value buffer, unsigned dim) {
+    return cast<MemRefType>(buffer.getType()).getDimSize(dim);
+  }
+  static amx::TileType tile(int64_t columns, Value like) {
+    return amx::TileType::get(
+        {kMatrixRows, columns},
+        cast<MemRefType>(like.getType()).getElementType());
+  }
+
+  /// The sums with the inputs added that start at `pair`.
+  KernelBuilder::Values multiply(KernelBuilder &k, ValueRange sums, Value rows,
+                                 Value panel, Value pair) const {
+    KernelBuilder::Values columns, next;
+    for (int64_t j = 0; j < wide; ++j)
+      columns.push_back(amx::TileLoadOp::create(
+          k.b, k.loc, half, panel,
+          ValueRange{k.index(0), pair, k.index(j * 2 * kMatrixColumns)}));
+    Value first = k.mul(pair, 2);
+    for (int64_t i = 0; i < high; ++i) {
+      Value row = amx::TileLoadOp::create(
+          k.b, k.loc, half, rows, ValueRange{k.index(i * kMatrixRows), first});
+      for (int64_t j = 0; j < wide; ++j)
+        next.push_back(amx::TileMulFOp::create(k.b, k.loc, sum, row, columns[j],
+                                               sums[i * wide + j]));
+    }
+    return next;
+  }
+
+  /// The last `rest` inputs of the rows and of the panel, with zeros behind.
+  std::pair<Value, Value> fillUp(int64_t whole, int64_t rest) {
+    Type element = half.getElementType();
+    auto scratch = [&](ArrayRef<int64_t> shape) -> Value {
+      return memref::AllocOp::create(k.b, k.loc,
+                                     MemRefType::get(shape, element));
+    };
+    auto zeros = [&](KernelBuilder &k, int64_t number) -> Value {
+      auto type = VectorType::get({number}, element);
+      return arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type));
+    };
+    auto copy = [&](KernelBuilder &k, int64_t number, Value from,
+                    ValueRange source, Value to, ValueRange place) {
+      Value values = vector::LoadOp::create(
+          k.b, k.loc, VectorType::get({number}, element), from, source);
+      vector::StoreOp::create(k.b, k.loc, values, to, place);
+    };
+    Value zero = k.index(0);
+    Value rows = scratch({high * kMatrixRows, kMatrixDepth});
+    k.forLoop(zero, k.index(high * kMatrixRows), 1, {},
+              [&](KernelBuilder &k, Value row, ValueRange) {
+                copy(k, rest, input, {row, k.index(whole)}, rows, {row, zero});
+                vector::StoreOp::create(k.b, k.loc,
+                                        zeros(k, kMatrixDepth - rest), rows,
+                                        ValueRange{row, k.index(rest)});
+                return KernelBuilder::Values{};
+              });
+    Value panel = scratch({1, kMatrixDepth / 2, 2 * lanes});
+    k.forLoop(zero, k.index(rest / 2), 1, {},
+              [&](KernelBuilder &k, Value pair, ValueRange) {
+                copy(k, 2 * lanes, weight,
+                     {zero, k.add(pair, k.index(whole / 2)), zero}, panel,
+                     {zero, pair, zero});
+                return KernelBuilder::Values{};
+              });
+    k.forLoop(k.index(rest / 2), k.index(kMatrixDepth / 2), 1, {},
+              [&](KernelBuilder &k, Value pair, ValueRange) {
+                vector::StoreOp::create(k.b, k.loc, zeros(k, 2 * lanes), panel,
+                                        ValueRange{zero, pair, zero});
+                return KernelBuilder::Values{};
+              });
+    return {rows, panel};
+  }
+
+  KernelBuilder k;
+  Value input, weight, dest;
+  int64_t depth;
+  int64_t high;  ///< tiles of rows
+  int64_t lanes; ///< outputs of the panel
+  int64_t wide;  ///< tiles of them
+  amx::TileType half, sum;
+};
+
+struct ConvertAttuneToAMX final
+    : impl::ConvertAttuneToAMXBase<ConvertAttuneToAMX> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<LinearIntoOp> products;
+    getOperation().walk([&](LinearIntoOp op) { products.push_back(op); });
+    for (LinearIntoOp op : products) {
+      if (const char *problem = problemOf(op)) {
+        op.emitOpError(problem);
+        return signalPassFailure();
+      }
+      OpBuilder b(op);
+      TileLoops(b, op).emit();
+      op.erase();
+      ++numProducts;
+    }
+  }
+};
+} // namespace
+} // namespace attune
