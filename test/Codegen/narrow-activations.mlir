@@ -115,3 +115,27 @@ func.func @cached(%x: tensor<?x?x64xbf16>, %cache: tensor<3x?x2x128x16xbf16>, %n
   %z = attune.attention %c, %k0, %v0 scale 0.25 : tensor<?x2x?x16xbf16>, tensor<?x2x?x16xf32>, tensor<?x2x?x16xf32> -> tensor<?x2x?x16xf32>
   return %y, %a, %z : tensor<?x2x?x16xf32>, tensor<?x2x?x?xf32>, tensor<?x2x?x16xf32>
 }
+
+// -----
+
+attune.weight @qkv : tensor<96x64xbf16> from [#attune.source<"qkv">]
+
+// What only goes to a cache is rounded where it is made, once as before.
+// CHECK-LABEL: @appended(
+// CHECK:         attune.linear {{.+}} -> tensor<?x?x96xf32>
+// CHECK:         attune.split_heads {{.+}} at 32 : tensor<?x?x96xf32> -> tensor<?x2x?x16xf32>
+// CHECK:         %[[V:.+]] = attune.split_heads {{.+}} at 64 : tensor<?x?x96xf32> -> tensor<?x2x?x16xbf16>
+// CHECK:         %[[K:.+]] = attune.rotary {{.+}} -> tensor<?x2x?x16xbf16>
+// CHECK:         attune.cache_append %[[K]] into {{.+}} : tensor<?x2x?x16xbf16>, tensor<3x?x2x128x16xbf16>
+// CHECK:         attune.cache_append %[[V]] into {{.+}} : tensor<?x2x?x16xbf16>, tensor<3x?x2x128x16xbf16>
+func.func @appended(%x: tensor<?x?x64xbf16>, %keys: tensor<3x?x2x128x16xbf16>, %values: tensor<3x?x2x128x16xbf16>, %n: index, %cos: tensor<?x?x8xf32>)
+    -> (tensor<3x?x2x128x16xbf16>, tensor<3x?x2x128x16xbf16>) {
+  %w = attune.weight_get @qkv : tensor<96x64xbf16>
+  %h = attune.linear %x, %w : tensor<?x?x64xbf16>, tensor<96x64xbf16> -> tensor<?x?x96xf32>
+  %s = attune.split_heads %h at 32 : tensor<?x?x96xf32> -> tensor<?x2x?x16xf32>
+  %v = attune.split_heads %h at 64 : tensor<?x?x96xf32> -> tensor<?x2x?x16xf32>
+  %k = attune.rotary %s, %cos, %cos pairing <half> : tensor<?x2x?x16xf32>, tensor<?x?x8xf32>
+  %0 = attune.cache_append %k into %keys[%n, %n] : tensor<?x2x?x16xf32>, tensor<3x?x2x128x16xbf16>
+  %1 = attune.cache_append %v into %values[%n, %n] : tensor<?x2x?x16xf32>, tensor<3x?x2x128x16xbf16>
+  return %0, %1 : tensor<3x?x2x128x16xbf16>, tensor<3x?x2x128x16xbf16>
+}
