@@ -111,7 +111,7 @@ ExitCode Bench::timeForward() {
     call.setOutput(i, outputs.back().data());
   }
   // Whatever type the weights are stored in, most CPUs compute in f32.
-  bool bf16 = dtype == "bf16" && options.machine.multipliesBf16();
+  bool bf16 = dtype == "bf16" && options.machine.multipliesPairs();
   std::vector<double> seconds, shares;
   double after = probe->measureProducts(bf16);
   for (int64_t i = -1; i < options.runs; ++i) { // the first warms up
