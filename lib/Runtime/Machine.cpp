@@ -32,8 +32,10 @@ static std::string readFlags(const char *cpuinfo) {
     size_t colon = text.find(':');
     if (text.substr(0, 5) != "flags" || colon == std::string_view::npos)
       continue;
-    flags = text.substr(colon + 1);
-    flags.back() = ' ';
+    text.remove_prefix(colon + 1);
+    if (!text.empty() && text.back() == '\n')
+      text.remove_suffix(1);
+    flags = std::string(text) + ' ';
   }
   std::free(line);
   std::fclose(file);

@@ -238,9 +238,10 @@ struct Fetches {
     Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.index(size * width),
                                             k.mul(shares, turns));
     distance = k.min(even, k.index(size / turns));
-    Value last =
-        arith::MaxUIOp::create(k.b, k.loc, distance, k.index(lines * line));
-    Value all = k.add(k.mul(distance, turns - 1), last);
+    // From the first line's element to the one behind the last line's: no more
+    // than there are, since lines of a turn lie within what a tile's turn has.
+    Value all =
+        k.add(k.mul(distance, turns - 1), k.index((lines - 1) * line + 1));
     Value share =
         arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
     // What the last one fetches ends where the elements end.
