@@ -71,6 +71,10 @@ constexpr ProductTile kSmallTile = {64, 64, 2, 2};
 /// more make a tile.
 constexpr int64_t kFewRows = 8;
 
+/// What an entry in the list of experts' work has at most: the rows of a large
+/// tile. Lower tiles share it.
+constexpr int64_t kTaskRows = 128;
+
 /// Multiprocessors of the smallest product with this chip; of an unknown one,
 /// a guess.
 int64_t countMultiprocessors(const std::string &chip);

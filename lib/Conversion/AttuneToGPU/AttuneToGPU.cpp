@@ -71,24 +71,39 @@ struct ConvertAttuneToGPU final
           [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); });
     };
     auto many = [&](BlockBuilder &b) {
-      if (!kernel.fitsTensorCores())
-        return kernel.emitForFewRows(b, 4);
-      int64_t columns = kernel.width() * kernel.parts();
-      auto large = [&](BlockBuilder &b) {
-        if (!warpgroups || !kernel.fitsWarpgroups())
-          return kernel.emitTiles(b, kLargeTile);
-        chooseBelow(
-            b, rows, rowsForWideTiles(columns, multiprocessors),
-            [&](BlockBuilder &b) { kernel.emitWarpgroupTiles(b, kGroupTile); },
-            [&](BlockBuilder &b) {
-              kernel.emitWarpgroupTiles(b, kWideGroupTile);
-            });
-      };
-      chooseBelow(
-          b, rows, rowsForLargeTiles(columns, multiprocessors),
-          [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); }, large);
+      if (!kernel.numBatches)
+        return lowerTiles(b, kernel, rows);
+      lowerStack(b, kernel, b.mul(kernel.numBatches, rows), rows);
     };
     chooseBelow(b, rows, kFewRows + 1, few, many);
+  }
+
+  /// Tiles for so many rows in all.
+  void lowerTiles(BlockBuilder &b, LinearKernel &kernel, Value rows) {
+    if (!kernel.fitsTensorCores())
+      return kernel.emitForFewRows(b, 4);
+    int64_t columns = kernel.width() * kernel.parts();
+    auto large = [&](BlockBuilder &b) {
+      if (!warpgroups || !kernel.fitsWarpgroups())
+        return kernel.emitTiles(b, kLargeTile);
+      chooseBelow(
+          b, rows, rowsForWideTiles(columns, multiprocessors),
+          [&](BlockBuilder &b) { kernel.emitWarpgroupTiles(b, kGroupTile); },
+          [&](BlockBuilder &b) {
+            kernel.emitWarpgroupTiles(b, kWideGroupTile);
+          });
+    };
+    chooseBelow(
+        b, rows, rowsForLargeTiles(columns, multiprocessors),
+        [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); }, large);
+  }
+
+  /// The same where each matrix has a part of the rows, about `each`, which
+  /// have to fill more than half of a large tile.
+  void lowerStack(BlockBuilder &b, LinearKernel &kernel, Value rows,
+                  Value each) {
+    Value large = b.less(b.index(kLargeTile.rows / 2), each);
+    lowerTiles(b, kernel, b.select(large, rows, b.index(0)));
   }
 
   /// So many rows in all that each matrix has few, whatever the router says, or
@@ -103,7 +118,9 @@ struct ConvertAttuneToGPU final
           chooseBelow(
               b, rows, kFewRows * kFewRows + 1,
               [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); },
-              [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); });
+              [&](BlockBuilder &b) {
+                lowerStack(b, kernel, rows, b.div(rows, kernel.matrices()));
+              });
         });
   }
 };

@@ -100,8 +100,8 @@ public:
     mlir::Value first, end;
     mlir::Value part; ///< null for a single matrix
   };
-  /// How many groups there are of at most `height` rows, and one of them. Those
-  /// of tasks are as high as the tasks are.
+  /// How many groups there are of at most `height` rows, and one of them. A
+  /// task has as many as its rows might need.
   mlir::Value countGroups(KernelBuilder &k, int64_t height);
   Group groupAt(BlockBuilder &b, mlir::Value number, int64_t height);
   /// The row of the input that a row of the result comes from.
@@ -122,6 +122,7 @@ public:
   int64_t width();  ///< output channels
   int64_t depth();  ///< of the sums
   int64_t panels(); ///< those of gate and up apart
+  int64_t matrices();
   int64_t parts() { return gated ? 2 : 1; }
   /// Everything behind the sums, for some channels of a row; `up` is null
   /// unless gated. Stores the result.
@@ -145,6 +146,10 @@ public:
   std::optional<double> scale;
 
 private:
+  /// The row of tasks at a place of their order. The threads of a block look
+  /// for its matrix together.
+  Group rowOfTasks(BlockBuilder &b, struct BlockLaunch &launch,
+                   mlir::Value place);
   void emitFewRows(BlockBuilder &b, mlir::Value thread, mlir::Value shared,
                    mlir::Value panel, const Group &group, int64_t rows);
 };

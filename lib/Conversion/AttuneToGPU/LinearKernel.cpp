@@ -13,6 +13,7 @@
 
 #include "BlockBuilder.h"
 
+#include "attune/Analysis/GpuTiles.h"
 #include "attune/Conversion/Activations.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -56,11 +57,15 @@ int64_t LinearKernel::width() {
 }
 int64_t LinearKernel::depth() { return panelsOf(weight)[1]; }
 int64_t LinearKernel::panels() { return panelsOf(weight)[0] / parts(); }
+int64_t LinearKernel::matrices() {
+  auto shape = cast<MemRefType>(weight.getType()).getShape();
+  return shape.size() == 4 ? shape[0] : 1;
+}
 
 Value LinearKernel::countGroups(KernelBuilder &k, int64_t height) {
   BlockBuilder b(k);
   if (tasks)
-    return b.sizeOf(tasks, 0);
+    return b.mul(b.sizeOf(tasks, 0), kTaskRows / height);
   Value groups = b.ceilDiv(numRows, height);
   return numBatches ? b.mul(numBatches, groups) : groups;
 }
@@ -76,24 +81,55 @@ TilePlace::TilePlace(BlockBuilder &b, Value block, Value rows,
   column = b.div(within, height);
 }
 
+/// A number of a task: its matrix, first row or number of rows.
+static Value fieldOf(BlockBuilder &b, Value tasks, Value task, int64_t field) {
+  Value word = memref::LoadOp::create(b.b, b.loc, tasks,
+                                      ValueRange{task, b.index(field)});
+  return arith::IndexCastOp::create(b.b, b.loc, b.b.getIndexType(), word);
+}
+
 LinearKernel::Group LinearKernel::groupAt(BlockBuilder &b, Value number,
                                           int64_t height) {
   if (tasks) {
-    auto field = [&](int64_t i) -> Value {
-      Value word = memref::LoadOp::create(b.b, b.loc, tasks,
-                                          ValueRange{number, b.index(i)});
-      return arith::IndexCastOp::create(b.b, b.loc, b.b.getIndexType(), word);
-    };
-    Value first = field(1);
-    return {first, b.add(first, field(2)), field(0)};
+    Value task = b.div(number, kTaskRows / height),
+          before = b.mul(b.rem(number, kTaskRows / height), height);
+    Value first = fieldOf(b, tasks, task, 1);
+    Value end = b.add(first, fieldOf(b, tasks, task, 2));
+    first = b.add(first, before);
+    return {first, b.min(end, b.add(first, b.index(height))),
+            fieldOf(b, tasks, task, 0)};
   }
   if (!numBatches)
     return {b.mul(number, height), numRows, Value()};
   Value groups = b.ceilDiv(numRows, height);
   Value batch = b.div(number, groups), start = b.mul(batch, numRows);
-  int64_t matrices = cast<MemRefType>(weight.getType()).getDimSize(0);
   return {b.add(start, b.mul(b.rem(number, groups), height)),
-          b.add(start, numRows), b.rem(batch, matrices)};
+          b.add(start, numRows), b.rem(batch, matrices())};
+}
+
+LinearKernel::Group LinearKernel::rowOfTasks(BlockBuilder &b,
+                                             BlockLaunch &launch, Value place) {
+  Type i64 = b.b.getI64Type();
+  Value found = launch.shared(1, i64), end = b.add(place, b.index(1));
+  b.forLoop(launch.thread, b.sizeOf(tasks, 0), kThreads, {},
+            [&](KernelBuilder &k, Value task, ValueRange) {
+              BlockBuilder b(k);
+              Value first = fieldOf(b, tasks, task, 1);
+              Value behind = b.add(first, fieldOf(b, tasks, task, 2));
+              Value here = b.both(b.less(first, end), b.less(place, behind));
+              b.when(here, [&](BlockBuilder &b) {
+                Value part = arith::IndexCastOp::create(
+                    b.b, b.loc, i64, fieldOf(b, tasks, task, 0));
+                memref::StoreOp::create(b.b, b.loc, part, found,
+                                        ValueRange{b.index(0)});
+              });
+              return KernelBuilder::Values();
+            });
+  b.barrier();
+  Value part =
+      memref::LoadOp::create(b.b, b.loc, found, ValueRange{b.index(0)});
+  return {place, end,
+          arith::IndexCastOp::create(b.b, b.loc, b.b.getIndexType(), part)};
 }
 
 Value LinearKernel::sourceOf(BlockBuilder &b, Value row) {
@@ -146,12 +182,17 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   OpBuilder::InsertionGuard guard(outer.b);
   BlockBuilder b(outer);
   int64_t lanes = panelsOf(weight)[2], sums = parts() * rows;
-  Value blocks = b.mul(b.index(panels()), countGroups(b, rows));
-  BlockLaunch launch(b, blocks, kThreads);
+  // So few rows that most tasks have none: each has blocks of its own.
+  bool alone = tasks && rows == 1;
+  int64_t height = tasks ? kTaskRows : rows;
+  Value groups = alone ? numRows : countGroups(b, height);
+  BlockLaunch launch(b, b.mul(b.index(panels()), groups), kThreads);
   Value shared = launch.shared(kWarps * sums * lanes, b.b.getF32Type());
   Value panel = b.rem(launch.block, panels());
-  Group group = groupAt(b, b.div(launch.block, panels()), rows);
-  if (!tasks)
+  Value number = b.div(launch.block, panels());
+  Group group =
+      alone ? rowOfTasks(b, launch, number) : groupAt(b, number, height);
+  if (!tasks || alone)
     return emitFewRows(b, launch.thread, shared, panel, group, rows);
   // A task may have more rows; what they read of the weights is near by then.
   b.forLoop(group.first, group.end, rows, {},

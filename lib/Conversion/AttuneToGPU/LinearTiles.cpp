@@ -83,12 +83,7 @@ public:
 
     if (!kernel.tasks)
       return compute();
-    b.when(b.less(group.first, group.end), [&](BlockBuilder &inside) {
-      OpBuilder::InsertionGuard keep(b.b);
-      b.b.setInsertionPoint(inside.b.getInsertionBlock(),
-                            inside.b.getInsertionPoint());
-      compute();
-    });
+    b.when(b.less(group.first, group.end), [&](BlockBuilder &) { compute(); });
   }
 
 private:

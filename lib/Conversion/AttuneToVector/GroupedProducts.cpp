@@ -14,14 +14,12 @@
 #include "PanelProduct.h"
 
 #include "Attune/AttuneGroupOps.h"
+#include "attune/Analysis/GpuTiles.h"
 
 using namespace mlir;
 
 namespace attune {
 namespace {
-
-/// What a task has at most: the rows of a block's tile.
-constexpr int64_t kTaskRows = 64;
 
 RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());

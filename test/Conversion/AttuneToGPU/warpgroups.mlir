@@ -56,3 +56,52 @@ func.func @wider(%x: memref<8192x64xf32>, %w: memref<1024x64x8xbf16>, %d: memref
   attune.linear_into %x, %w into %d : memref<8192x64xf32>, memref<1024x64x8xbf16>, memref<8192x8192xf32>
   return
 }
+
+// -----
+
+// Experts: rows that are named one by one are copied by all threads of a
+// warpgroup, who tell the others when they have come. Panels have one map.
+// CHECK-LABEL: func.func @gathered(
+// CHECK:         llvm.call @attune_rt_tensor_map(
+// CHECK-NOT:     llvm.call @attune_rt_tensor_map(
+// CHECK:         gpu.launch {{.+}} threads({{.+}}) in (%{{.+}} = %c384{{.*}}, {{.+}}) dynamic_shared_memory_size %{{.+}}
+// CHECK:           scf.if
+// CHECK:             nvvm.setmaxregister decrease 40
+// CHECK-COUNT-8:     memref.load %arg3
+// CHECK:             scf.for
+// CHECK:               nvvm.mbarrier.try_wait.parity
+// CHECK:               nvvm.mbarrier.arrive.expect_tx
+// CHECK-COUNT-1:       nvvm.cp.async.bulk.tensor.shared.cluster.global
+// CHECK-COUNT-8:       nvvm.cp.async.shared.global
+// CHECK:               nvvm.cp.async.wait.group 4
+// CHECK:               nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+// CHECK:               nvvm.mbarrier.arrive
+// CHECK:           } else {
+// CHECK:             nvvm.wgmma.mma_async
+func.func @gathered(%x: memref<2048x4096xbf16>, %w: memref<8x256x4096x8xbf16>, %t: memref<48x3xi64>, %f: memref<4096xi64>, %d: memref<4096x2048xbf16>) {
+  attune.grouped_linear_into %x, %w tasks %t : memref<48x3xi64> from %f : memref<4096xi64> into %d : memref<2048x4096xbf16>, memref<8x256x4096x8xbf16>, memref<4096x2048xbf16>
+  return
+}
+
+// -----
+
+// So few rows for each expert that small tiles are as good.
+// CHECK-LABEL: func.func @few_each(
+// CHECK-NOT:     wgmma
+// CHECK:         nvvm.mma.sync
+func.func @few_each(%x: memref<2048x4096xbf16>, %w: memref<128x256x4096x8xbf16>, %t: memref<160x3xi64>, %f: memref<4096xi64>, %d: memref<4096x2048xbf16>) {
+  attune.grouped_linear_into %x, %w tasks %t : memref<160x3xi64> from %f : memref<4096xi64> into %d : memref<2048x4096xbf16>, memref<128x256x4096x8xbf16>, memref<4096x2048xbf16>
+  return
+}
+
+// -----
+
+// Batches: what lies behind one of them is the next one, in both maps.
+// CHECK-LABEL: func.func @batches(
+// CHECK-COUNT-2: llvm.call @attune_rt_tensor_map(
+// CHECK:         gpu.launch
+// CHECK:           nvvm.wgmma.mma_async
+func.func @batches(%x: memref<32x1000x512xbf16>, %w: memref<16x16x512x8xbf16>, %d: memref<32x1000x128xbf16>) {
+  attune.grouped_linear_into %x, %w into %d : memref<32x1000x512xbf16>, memref<16x16x512x8xbf16>, memref<32x1000x128xbf16>
+  return
+}

@@ -1,14 +1,14 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 cooperative}))" | FileCheck %s
 
 // What each expert multiplies is a list that nobody has to read on the host: as
-// many tasks as there can be, 64 rows each.
+// many tasks as there can be, 128 rows each.
 // CHECK-LABEL: func.func @mixture(
 // CHECK-SAME:    %[[X:.+]]: tensor<?x64xf32>, %[[E:.+]]: tensor<?x2xi64>, %[[S:.+]]: tensor<?x2xf32>, %[[U:.+]]: tensor<8x12x64x8xbf16>, %[[D:.+]]: tensor<8x8x48x8xbf16>
 // CHECK:         %[[SLOTS:.+]] = arith.muli %{{.+}}, %c2{{.*}} : index
-// CHECK:         %[[FULL:.+]] = arith.divui %[[SLOTS]], %c64{{.*}} : index
+// CHECK:         %[[FULL:.+]] = arith.divui %[[SLOTS]], %c128{{.*}} : index
 // CHECK:         %[[COUNT:.+]] = arith.addi %[[FULL]], %c8{{.*}} : index
 // CHECK:         tensor.empty(%[[COUNT]]) : tensor<?x3xi64>
-// CHECK:         %[[ORDER:.+]]:3 = attune.expert_tasks_into %[[E]] into {{.+}} experts 8 rows 64
+// CHECK:         %[[ORDER:.+]]:3 = attune.expert_tasks_into %[[E]] into {{.+}} experts 8 rows 128
 // CHECK:         %[[HIDDEN:.+]] = attune.grouped_linear_into %[[X]], %[[U]] tasks %[[ORDER]]#0 : tensor<?x3xi64> from %[[ORDER]]#1 : tensor<?xi64> into %{{.+}} activation <silu> gated : {{.+}} -> tensor<?x48xf32>
 // CHECK:         attune.grouped_linear_into %[[HIDDEN]], %[[D]] tasks %[[ORDER]]#0 : tensor<?x3xi64> into %{{.+}} : {{.+}} -> tensor<?x64xf32>
 // CHECK:         scf.forall
