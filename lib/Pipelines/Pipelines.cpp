@@ -101,6 +101,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
+  vector.wayBytes = target.getWayBytes();
   vector.cooperative = target.tilesInParallel();
   vector.matrixRows = target.getMatrixRows();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));

@@ -9,6 +9,7 @@
 // CHECK: attune-fold-views
 // CHECK: drop-equivalent-buffer-results
 // CHECK: attune-fold-views
+// CHECK: attune-pad-rows
 // CHECK: attune-copies-to-loops
 // CHECK: convert-linalg-to-parallel-loops
 // CHECK: attune-hoist-buffers

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a product `layers.0` with 1, 2, 3, ... rows: register tiles of any number
-of rows must give a row the same bits, and the first run checks against sums in
-double precision.
+"""Runs products with 1, 2, 3, ... rows: register tiles of any number of rows must
+give a row the same bits, and the first run checks against sums in double
+precision.
 
   row_tiles.py ATTUNE MODEL.json WORK MOST
 
-MODEL is linear, from x [1, seq, K] to N channels without bias.
+MODEL has linear layers without bias only, from x [1, seq, K]; the width of each
+is one of its dims.
 """
 import json
+import operator
 import os
 import random
 import subprocess
@@ -23,15 +25,21 @@ def main():
     attune, model, work, most = sys.argv[1:]
     os.makedirs(work, exist_ok=True)
     with open(model, encoding="utf-8") as file:
-        dims = json.load(file)["dims"]
-    depth, width = dims["K"], dims["N"]
+        spec = json.load(file)
+    dims = spec["dims"]
+    depths = [dims["K"]] + [dims[layer["linear"]["out"]]
+                            for layer in spec["layers"]]
+    depth, width = depths[0], depths[-1]
     draw = random.Random(5)
     x = array("f", (draw.uniform(-1, 1) for _ in range(int(most) * depth)))
-    w = array("f", (draw.uniform(-1, 1) for _ in range(width * depth)))
+    weights = [array("f", (draw.uniform(-1, 1) / k for _ in range(n * k)))
+               for k, n in zip(depths, depths[1:])]
     paths = {name: os.path.join(work, name + ".safetensors")
              for name in ("weights", "in", "out")}
     tensors.save(paths["weights"],
-                 {"layers.0.weight": ("F32", [width, depth], w.tobytes())})
+                 {f"layers.{i}.weight": ("F32", [n, k], w.tobytes())
+                  for i, (k, n, w) in enumerate(zip(depths, depths[1:],
+                                                    weights))})
     program = os.path.join(work, "model")
     subprocess.run([attune, "compile", model, "--weights", paths["weights"],
                     "-o", program], check=True)
@@ -48,11 +56,15 @@ def main():
             sys.exit(f"{count} rows differ from {most}")
     worst = 0.0
     for i, raw in enumerate(rows):
-        for j, value in enumerate(array("f", raw)):
-            exact = sum(x[i * depth + k] * w[j * depth + k] for k in range(depth))
-            worst = max(worst, abs(value - exact))
-    # Each of K sums rounds what is at most K large; see Higham, 3.1.
-    bound = depth * depth * 2.0 ** -24
+        exact = x[i * depth:(i + 1) * depth]
+        for k, w in zip(depths, weights):
+            exact = [sum(map(operator.mul, exact, w[j:j + k]))
+                     for j in range(0, len(w), k)]
+        for value, other in zip(array("f", raw), exact):
+            worst = max(worst, abs(value - other))
+    # Each of K sums rounds what is at most 1, since weights are at most 1 / K
+    # (Higham, 3.1), and what a layer gets wrong the next one does not enlarge.
+    bound = sum(depths[:-1]) * 2.0 ** -24
     print(f"{most} rows: worst error {worst:.1e}, bound {bound:.1e}")
     if worst > bound:
         sys.exit("too large")

@@ -59,6 +59,10 @@ struct TargetDescription {
   }
   /// Whether each tile has a thread of its own: those of a GPU are many.
   bool tilesInParallel() const { return !gpu.empty(); }
+  /// One way of the first-level cache: places that are so far apart share a
+  /// set. A cache that looks up while the address is translated has ways of a
+  /// page, as those of x86 and ARM do. 0 on a GPU, whose rows are staged.
+  int64_t getWayBytes() const { return gpu.empty() ? 4096 : 0; }
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.
   int64_t getPanelBytes() const { return gpu.empty() ? level2Bytes / 2 : 1; }

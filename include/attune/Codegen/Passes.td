@@ -113,6 +113,28 @@ def FoldViews : Pass<"attune-fold-views", "::mlir::ModuleOp"> {
   }];
 }
 
+def PadRows : Pass<"attune-pad-rows", "::mlir::ModuleOp"> {
+  let summary = "Rows of temporary matrices do not meet in one set of a cache";
+  let description = [{
+    Needs: bufferized code.
+    Gives: a line more to each row of every memref.alloc of rank 2 or 3 whose rows are
+    a multiple of `way-bytes` apart, if all its users can see it as a view with
+    such strides: loads, stores, copies, views of it. Buffers that are handed to
+    functions or seen in another shape stay as they are.
+    Elements of one column of such rows belong to one set of a set-associative
+    cache: a register tile of six rows takes six of its eight ways.
+    Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+  let options = [
+    Option<"wayBytes", "way-bytes", "int64_t", /*default=*/"4096",
+      "Bytes of one way of the first-level cache: its size by its ways">,
+  ];
+  let statistics = [
+    Statistic<"numPadded", "num-padded", "Buffers with longer rows">,
+  ];
+}
+
 def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
   let summary = "Buffers of a loop that all threads run stand before it";
   let description = [{

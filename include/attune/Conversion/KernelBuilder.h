@@ -55,11 +55,14 @@ public:
   /// type); only the first `valid` lanes if given.
   mlir::Value store(mlir::Value vector, mlir::Value tensor,
                     mlir::ValueRange indices, mlir::Value valid = {});
-  /// Brings the line of memory that holds an element to the first-level cache
-  /// or, if only the next iteration of the parallel loop reads it, to the
-  /// second. The last index counts through all dimensions that are left.
-  void prefetch(mlir::Value tensor, mlir::ValueRange indices,
-                bool nextIteration);
+  /// Brings the line of an element to the first-level cache. The last index may
+  /// go on beyond its row, to what lies behind it in memory: elements of the
+  /// next rows, wherever these begin.
+  void prefetch(mlir::Value tensor, mlir::ValueRange indices);
+  /// Brings it to the second-level cache, since the next iteration of the
+  /// parallel loop reads it. The last index counts through all dimensions that
+  /// are left.
+  void prefetchForNext(mlir::Value tensor, mlir::ValueRange indices);
   /// Brings the line of an element to the cache to be written.
   void prefetchForWriting(mlir::Value tensor, mlir::ValueRange indices);
   mlir::Value fma(mlir::Value lhs, mlir::Value rhs, mlir::Value acc);

@@ -19,6 +19,9 @@ def ConvertAttuneToVector
     the spot).
     Gives: scf.forall over disjoint tiles of each result, with vector code
     inside; still tensors. No attune op is left except weights and attention.
+    A product reads the same place of several rows at once. Rows from outside of
+    the function that are a multiple of `way-bytes` apart are copied before, to
+    memory that attune-pad-rows can lay out another way.
     With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
     of attune.linear_into with a scratch each; fewer rows take vectors.
     Keeps: the order of every sum, whatever the number of threads.
@@ -37,6 +40,9 @@ def ConvertAttuneToVector
       "Rows of the register tile">,
     Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
       "Bytes of weights that one parallel step keeps in the second-level cache">,
+    Option<"wayBytes", "way-bytes", "int64_t", /*default=*/"0",
+      "Bytes of one way of the first-level cache; 0: rows are read where they "
+      "are">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "For a GPU: products with weights, which a block of threads computes "
       "together, stay one op, attune.linear_into; the lanes of a warp share the "

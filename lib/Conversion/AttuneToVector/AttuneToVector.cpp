@@ -33,6 +33,10 @@ struct ConvertAttuneToVector final
       getOperation().emitError("lanes, rows and panel-bytes must be positive");
       return signalPassFailure();
     }
+    if (wayBytes < 0) {
+      getOperation().emitError("way-bytes must be 0 or positive");
+      return signalPassFailure();
+    }
     if (matrixRows != 0 && matrixRows < kMatrixRows) {
       getOperation().emitError("matrix-rows must be 0 or at least ")
           << kMatrixRows << ", the rows of a register";
@@ -40,7 +44,8 @@ struct ConvertAttuneToVector final
     }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
-    VectorLowering lowering{lanes, rows, panelBytes, cooperative, matrixRows};
+    VectorLowering lowering{lanes,    rows,        panelBytes,
+                            wayBytes, cooperative, matrixRows};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);

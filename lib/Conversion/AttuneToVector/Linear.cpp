@@ -16,15 +16,12 @@
 #include "attune/Conversion/PairProduct.h"
 #include "attune/Conversion/Schedule.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 using namespace mlir;
 
 namespace attune {
 namespace {
-
-/// Whether bufferization gives the rows of a tensor one piece of memory.
-static bool isOnePiece(Value rows) {
-  return !rows.getDefiningOp<tensor::ExtractSliceOp>();
-}
 
 struct LowerLinear final : OpRewritePattern<LinearOp> {
   LowerLinear(MLIRContext *context, const VectorLowering &lowering)
@@ -50,12 +47,13 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
       product.scale = op.getScale()->convertToDouble();
     product.residual = bool(op.getResidual());
     Value input = asRows(k, op.getInput());
+    if (sharesSets(op.getInput()))
+      input = copyRows(k, input);
     product.pairs =
         holdsPairs(cast<RankedTensorType>(product.weight.getType()),
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
     int64_t lanes = pairLanes(product.lanes());
-    if (isOnePiece(op.getInput()))
-      product.rowsInMemory = input;
+    product.rowsInMemory = input;
     product.input = [input, lanes, pairs = product.pairs](KernelBuilder &,
                                                           Value row) {
       return [=](KernelBuilder &k, Value step) {
@@ -92,6 +90,36 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     Value rows = own.byPanels(k, product, numRows, dest);
     rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
     return success();
+  }
+
+  /// Whether rows come from outside of the function and one column of them
+  /// belongs to one set of the cache.
+  bool sharesSets(Value input) const {
+    while (Operation *view = input.getDefiningOp()) {
+      if (!isa<FlattenTokensOp, UnflattenTokensOp>(view))
+        break;
+      input = view->getOperand(0);
+    }
+    auto type = cast<RankedTensorType>(input.getType());
+    int64_t bytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
+    return lowering.wayBytes > 0 && bytes % lowering.wayBytes == 0 &&
+           (isa<BlockArgument>(input) || input.getDefiningOp<func::CallOp>());
+  }
+
+  /// Rows in memory of this function.
+  Value copyRows(KernelBuilder &k, Value input) const {
+    auto type = cast<RankedTensorType>(input.getType());
+    int64_t width = type.getDimSize(1), lanes = lowering.lanes;
+    Value dest = emptyRows(k, input, width, type.getElementType());
+    return forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+      return forColumns(
+          k, width, lanes, tile,
+          [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+            Value x = k.load(input, {row, column}, lanes, valid);
+            return KernelBuilder::Values{
+                k.store(x, carried[0], {k.index(0), column}, valid)};
+          })[0];
+    });
   }
 
   /// Each step takes all rows against panels that stay in its cache.

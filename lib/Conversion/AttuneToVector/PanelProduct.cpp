@@ -230,14 +230,13 @@ namespace {
 /// `width` from `number` of `shares` equal shares of the `size` elements from
 /// `first`.
 struct Fetches {
-  Fetches(KernelBuilder &k, Value source, Value first, int64_t size,
-          Value number, int64_t width, Value shares, int64_t turns,
-          int64_t lines)
-      : source(source), lines(lines),
-        line(64 * 8 / typeOf(source).getElementTypeBitWidth()) {
-    Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.index(size * width),
+  Fetches(KernelBuilder &k, Type element, Value first, Value size, Value number,
+          int64_t width, Value shares, int64_t turns, int64_t lines)
+      : lines(lines), line(64 * 8 / element.getIntOrFloatBitWidth()) {
+    Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.mul(size, width),
                                             k.mul(shares, turns));
-    distance = k.min(even, k.index(size / turns));
+    distance =
+        k.min(even, arith::DivUIOp::create(k.b, k.loc, size, k.index(turns)));
     // From the first line's element to the one behind the last line's: no more
     // than there are, since lines of a turn lie within what a tile's turn has.
     Value all =
@@ -245,23 +244,17 @@ struct Fetches {
     Value share =
         arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
     // What the last one fetches ends where the elements end.
-    begin = k.add(first, k.min(share, k.sub(k.index(size), all)));
+    begin = k.add(first, k.min(share, k.sub(size, all)));
   }
 
-  /// What turn `turn` fetches. `leading` are the source's indices before the
-  /// dimensions that elements count through.
-  void emit(KernelBuilder &k, ValueRange leading, Value turn,
-            bool nextIteration) const {
+  /// What turn `turn` fetches: `one` brings the line of an element.
+  void emit(KernelBuilder &k, Value turn,
+            function_ref<void(Value at)> one) const {
     Value at = k.add(begin, k.mul(turn, distance));
-    SmallVector<Value> indices(leading);
-    indices.push_back(at);
-    for (int64_t i = 0; i < lines; ++i) {
-      indices.back() = k.add(at, k.index(i * line));
-      k.prefetch(source, indices, nextIteration);
-    }
+    for (int64_t i = 0; i < lines; ++i)
+      one(k.add(at, k.index(i * line)));
   }
 
-  Value source;
   int64_t lines, line;
   Value begin, distance;
 };
@@ -349,22 +342,27 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       // twice costs little.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
       int64_t lines = std::max<int64_t>(1, size / turns * bits / 512);
-      Fetches fetches(k, weight, k.index(0), size, at.row, rows, at.numRows,
-                      turns, lines);
+      Fetches fetches(k, typeOf(weight).getElementType(), k.index(0),
+                      k.index(size), at.row, rows, at.numRows, turns, lines);
       fetch = [=](KernelBuilder &k, Value turn) {
-        fetches.emit(k, {ahead->part, fetched}, turn, /*nextIteration=*/true);
+        fetches.emit(k, turn, [&](Value element) {
+          k.prefetchForNext(weight, {ahead->part, fetched, element});
+        });
       };
     } else if (rowsInMemory && turns > 0 && at.whole) {
-      int64_t width = typeOf(rowsInMemory).getDimSize(1);
+      Value width = k.index(typeOf(rowsInMemory).getDimSize(1));
       Value next = k.add(at.row, k.index(rows));
       Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
                                          next, at.numRows);
       next = arith::SelectOp::create(k.b, k.loc, more, next, k.index(0));
       next = k.min(next, k.sub(at.numRows, k.index(rows)));
-      Fetches fetches(k, rowsInMemory, k.mul(next, width), rows * width, which,
-                      1, k.mul(at.count, numProducts), turns, 1);
+      Fetches fetches(k, typeOf(rowsInMemory).getElementType(), k.index(0),
+                      k.mul(width, rows), which, 1,
+                      k.mul(at.count, numProducts), turns, 1);
       fetch = [=](KernelBuilder &k, Value turn) {
-        fetches.emit(k, {}, turn, /*nextIteration=*/false);
+        fetches.emit(k, turn, [&](Value element) {
+          k.prefetch(rowsInMemory, {next, element});
+        });
       };
     }
     KernelBuilder::Values zero(rows, k.splat(0.0, lanes));

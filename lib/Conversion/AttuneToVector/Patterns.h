@@ -21,6 +21,8 @@ struct VectorLowering {
   int64_t lanes;
   int64_t rows;
   int64_t panelBytes;
+  /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
+  int64_t wayBytes = 0;
   /// What a block of threads computes better together stays one op.
   bool cooperative = false;
   /// Fewest rows for a matrix unit; 0: there is none.

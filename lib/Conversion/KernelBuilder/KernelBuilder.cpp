@@ -140,8 +140,25 @@ Value KernelBuilder::store(Value vector, Value tensor, ValueRange indices,
       .getResult();
 }
 
-void KernelBuilder::prefetch(Value tensor, ValueRange indices,
-                             bool nextIteration) {
+/// The memory of a tensor, wherever its rows are.
+static Value memoryOf(KernelBuilder &k, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto anywhere = StridedLayoutAttr::get(
+      k.b.getContext(), ShapedType::kDynamic,
+      SmallVector<int64_t>(type.getRank(), ShapedType::kDynamic));
+  return bufferization::ToBufferOp::create(
+      k.b, k.loc,
+      MemRefType::get(type.getShape(), type.getElementType(), anywhere), tensor,
+      /*read_only=*/true);
+}
+
+void KernelBuilder::prefetch(Value tensor, ValueRange indices) {
+  memref::PrefetchOp::create(b, loc, memoryOf(*this, tensor), indices,
+                             /*isWrite=*/false, /*localityHint=*/3,
+                             /*isDataCache=*/true);
+}
+
+void KernelBuilder::prefetchForNext(Value tensor, ValueRange indices) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Value buffer = bufferization::ToBufferOp::create(
       b, loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
@@ -153,21 +170,13 @@ void KernelBuilder::prefetch(Value tensor, ValueRange indices,
   if (groups.size() < size_t(type.getRank()))
     buffer = memref::CollapseShapeOp::create(b, loc, buffer, groups);
   memref::PrefetchOp::create(b, loc, buffer, indices, /*isWrite=*/false,
-                             /*localityHint=*/nextIteration ? 2 : 3,
-                             /*isDataCache=*/true);
+                             /*localityHint=*/2, /*isDataCache=*/true);
 }
 
 void KernelBuilder::prefetchForWriting(Value tensor, ValueRange indices) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  auto anywhere = StridedLayoutAttr::get(
-      b.getContext(), ShapedType::kDynamic,
-      SmallVector<int64_t>(type.getRank(), ShapedType::kDynamic));
-  Value buffer = bufferization::ToBufferOp::create(
-      b, loc, MemRefType::get(type.getShape(), type.getElementType(), anywhere),
-      tensor,
-      /*read_only=*/true);
-  memref::PrefetchOp::create(b, loc, buffer, indices, /*isWrite=*/true,
-                             /*localityHint=*/3, /*isDataCache=*/true);
+  memref::PrefetchOp::create(b, loc, memoryOf(*this, tensor), indices,
+                             /*isWrite=*/true, /*localityHint=*/3,
+                             /*isDataCache=*/true);
 }
 
 Value KernelBuilder::fma(Value lhs, Value rhs, Value acc) {

@@ -21,6 +21,9 @@ void CPUBackend::addBufferPasses(mlir::OpPassManager &pm,
                                  const TargetDescription &target) const {
   if (target.getMatrixRows() > 0)
     pm.addPass(createConvertAttuneToAMX());
+  PadRowsOptions rows;
+  rows.wayBytes = target.getWayBytes();
+  pm.addPass(createPadRows(rows));
 }
 
 void CPUBackend::addThreadPasses(mlir::OpPassManager &pm,

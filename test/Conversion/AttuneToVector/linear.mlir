@@ -1,4 +1,5 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune.linear"
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2 way-bytes=64}),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=WAYS
 
 // 20 channels are three panels of 8. Threads divide the panels; the last takes
 // the 4 channels that are left. Rows go by twos, then the one that is left.
@@ -51,6 +52,28 @@ func.func @residual(%x: tensor<?x?x12xf32>, %w: tensor<2x12x8xf32>, %b: tensor<1
 
 // -----
 
+// Rows that are a way of the cache apart (16 f32, if it has 64 bytes) are copied
+// when they come from outside; what a function computes itself is not.
+// WAYS-LABEL: @outside(
+// WAYS-SAME:    %[[X:[^:]+]]: tensor<?x16xf32>
+// WAYS:         scf.forall (%[[ROW:.+]]) in (%{{.+}}) shared_outs
+// WAYS:           %[[V:.+]] = vector.transfer_read %[[X]][%[[ROW]], %{{.+}}]
+// WAYS:           vector.transfer_write %[[V]]
+// WAYS:         scf.forall (%
+// WAYS-NOT:       tensor.extract %[[X]]
+// WAYS:           vector.fma
+// WAYS:         scf.forall (%
+// WAYS:           vector.fma
+// WAYS-NOT:     scf.forall (%
+// WAYS:         return
+func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16x8xf32>) -> tensor<?x20xf32> {
+  %y = attune.linear %x, %w : tensor<?x16xf32>, tensor<2x16x8xf32> -> tensor<?x16xf32>
+  %z = attune.linear %y, %v : tensor<?x16xf32>, tensor<3x16x8xf32> -> tensor<?x20xf32>
+  return %z : tensor<?x20xf32>
+}
+
+// -----
+
 // While panels pass a tile of two rows, each four steps of the sum fetch a line
 // of the next two rows: of the first ones after the last, for the next panels.
 // Panel i of N begins at the i-th part. The lines that will be written are
@@ -63,14 +86,15 @@ func.func @residual(%x: tensor<?x?x12xf32>, %w: tensor<2x12x8xf32>, %b: tensor<1
 // CHECK-COUNT-2:       memref.prefetch %{{.+}}[%{{.+}}, %{{.+}}], write, locality<3>
 // CHECK:               %[[NEXT:.+]] = arith.addi %[[ROW]], %c2
 // CHECK:               arith.cmpi ult, %[[NEXT]], %{{.+}} : index
-// CHECK:               arith.select %{{.+}}, %[[NEXT]], %c0
+// CHECK:               %[[SOME:.+]] = arith.select %{{.+}}, %[[NEXT]], %c0
+// CHECK:               %[[FIRST:.+]] = arith.minsi %[[SOME]], %{{.+}}
 // CHECK:               %[[BY:.+]] = arith.ceildivui %c128, %{{.+}} : index
 // CHECK:               %[[DISTANCE:.+]] = arith.minsi %[[BY]], %c8
 // CHECK:               arith.muli %[[I]], %c128
 // CHECK:               scf.for %{{.+}} = %c0 to %c16 step %c1 iter_args
 // CHECK:                 %[[ALL:.+]] = bufferization.to_buffer %[[X]] read_only
-// CHECK:                 %[[FLAT:.+]] = memref.collapse_shape %[[ALL]] {{\[\[}}0, 1]]
-// CHECK:                 memref.prefetch %[[FLAT]][%{{.+}}], read, locality<3>
+// CHECK-SAME:              to memref<?x64xf32, strided<[?, ?], offset: ?>>
+// CHECK:                 memref.prefetch %[[ALL]][%[[FIRST]], %{{.+}}], read, locality<3>
 // CHECK:                 scf.for %{{.+}} = %c0 to %c4
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
