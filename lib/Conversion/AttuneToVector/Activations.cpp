@@ -14,7 +14,7 @@ namespace {
 
 struct LowerActivation final : OpRewritePattern<ActivationOp> {
   LowerActivation(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(ActivationOp op,
                                 PatternRewriter &rewriter) const override {
@@ -26,21 +26,18 @@ struct LowerActivation final : OpRewritePattern<ActivationOp> {
     Value input = asRows(k, op.getInput());
     Value dest = emptyRows(k, op.getInput(), width, type.getElementType());
     Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
-          return forColumns(k, width, lanes, tile,
-                            [&](KernelBuilder &k, Value column, Value valid,
-                                ValueRange carried) {
-                              Value x =
-                                  k.load(input, {row, column}, lanes, valid);
-                              x = emitActivation(k, op.getFunction(), x);
-                              return KernelBuilder::Values{k.store(
-                                  x, carried[0], {k.index(0), column}, valid)};
-                            })[0];
-        });
+        forallVectors(k, dest, lowering,
+                      [&](KernelBuilder &k, Value row, Value column,
+                          Value valid, Value tile, ValueRange at) {
+                        Value x =
+                            k.load(input, {row, column}, lowering.lanes, valid);
+                        return k.store(emitActivation(k, op.getFunction(), x),
+                                       tile, at, valid);
+                      });
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
   }
-  int64_t lanes;
+  VectorLowering lowering;
 };
 
 } // namespace

@@ -50,10 +50,12 @@ struct ConvertAttuneToVector final
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);
     populateLinearPatterns(patterns, lowering);
-    if (cooperative)
+    if (cooperative) {
       populateGroupedProductPatterns(patterns, lowering);
-    else
+      populateRouterWarpPatterns(patterns);
+    } else {
       populateExpertPatterns(patterns, lowering);
+    }
     populateRouterPatterns(patterns, lowering);
     populateLossPatterns(patterns, lowering);
     populateModulatePatterns(patterns, lowering);

@@ -7,6 +7,7 @@
 
 #include "Patterns.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
@@ -80,26 +81,81 @@ forColumns(KernelBuilder &k, int64_t width, int64_t lanes, ValueRange inits,
   return carried;
 }
 
-Value sumSlots(KernelBuilder &k, int64_t lanes, int64_t active, bool residual,
-               Value tile,
-               function_ref<Value(KernelBuilder &, Value, Value, Value)> part) {
-  int64_t width = cast<RankedTensorType>(tile.getType()).getDimSize(1);
-  return forColumns(
-      k, width, lanes, tile,
-      [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-        Value sum =
-            k.forLoop(k.index(0), k.index(active), 1, k.splat(0.0, lanes),
-                      [&](KernelBuilder &k, Value slot, ValueRange sums) {
-                        return KernelBuilder::Values{arith::AddFOp::create(
-                            k.b, k.loc, sums[0], part(k, slot, column, valid))};
-                      })[0];
-        if (residual)
-          sum = arith::AddFOp::create(
-              k.b, k.loc, sum,
-              k.load(carried[0], {k.index(0), column}, lanes, valid));
+Value forallVectors(
+    KernelBuilder &k, Value dest, const VectorLowering &lowering,
+    function_ref<Value(KernelBuilder &, Value, Value, Value, Value, ValueRange)>
+        compute) {
+  int64_t width = cast<RankedTensorType>(dest.getType()).getDimSize(1);
+  int64_t lanes = lowering.lanes;
+  if (lowering.cooperative && width % lanes == 0) {
+    OpFoldResult one = k.b.getIndexAttr(1), all = k.b.getIndexAttr(lanes);
+    return k.forallTiles(
+        {getAsOpFoldResult(k.dim(dest, 0)), k.b.getIndexAttr(width / lanes)},
+        dest,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          return KernelBuilder::Tile{{ivs[0], k.mul(ivs[1], lanes)},
+                                     {one, all}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          Value zero = k.index(0);
+          return compute(k, ivs[0], k.mul(ivs[1], lanes), Value(), tile,
+                         {zero, zero});
+        });
+  }
+  return forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+    return forColumns(
+        k, width, lanes, tile,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          return KernelBuilder::Values{
+              compute(k, row, column, valid, carried[0], {k.index(0), column})};
+        })[0];
+  });
+}
+
+KernelBuilder::Values acrossWarp(
+    KernelBuilder &k, ValueRange mine,
+    function_ref<KernelBuilder::Values(KernelBuilder &, ValueRange, ValueRange)>
+        fold) {
+  KernelBuilder::Values values(mine);
+  for (int32_t distance = kWarp / 2; distance > 0; distance /= 2) {
+    KernelBuilder::Values others;
+    for (Value value : values)
+      others.push_back(gpu::ShuffleOp::create(k.b, k.loc, value, distance,
+                                              kWarp, gpu::ShuffleMode::XOR)
+                           .getShuffleResult());
+    values = fold(k, values, others);
+  }
+  return values;
+}
+
+Value sumOfWarp(KernelBuilder &k, Value sum) {
+  return acrossWarp(
+      k, sum, [](KernelBuilder &k, ValueRange mine, ValueRange others) {
         return KernelBuilder::Values{
-            k.store(sum, carried[0], {k.index(0), column}, valid)};
+            arith::AddFOp::create(k.b, k.loc, mine[0], others[0])};
       })[0];
+}
+
+Value sumSlots(
+    KernelBuilder &k, Value dest, const VectorLowering &lowering,
+    int64_t active, bool residual,
+    function_ref<Value(KernelBuilder &, Value, Value, Value, Value)> part) {
+  int64_t lanes = lowering.lanes;
+  return forallVectors(
+      k, dest, lowering,
+      [&](KernelBuilder &k, Value token, Value column, Value valid, Value tile,
+          ValueRange at) {
+        Value sum = k.forLoop(
+            k.index(0), k.index(active), 1, k.splat(0.0, lanes),
+            [&](KernelBuilder &k, Value slot, ValueRange sums) {
+              return KernelBuilder::Values{arith::AddFOp::create(
+                  k.b, k.loc, sums[0], part(k, token, slot, column, valid))};
+            })[0];
+        if (residual)
+          sum = arith::AddFOp::create(k.b, k.loc, sum,
+                                      k.load(tile, at, lanes, valid));
+        return k.store(sum, tile, at, valid);
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -222,7 +222,7 @@ struct LowerSinusoidal final : OpRewritePattern<SinusoidalOp> {
 
 struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
   LowerRotaryTable(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(RotaryTableOp op,
                                 PatternRewriter &rewriter) const override {
@@ -300,28 +300,26 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
              int64_t pairs, bool cosine) const {
     Value positions = op.getPositions();
     Value dest = emptyTokens(k, positions, pairs, k.b.getF32Type());
-    int64_t width = dividing(pairs, lanes);
+    VectorLowering whole = lowering;
+    int64_t width = whole.lanes = dividing(pairs, lowering.lanes);
     double factor = op.getFactor().convertToDouble();
-    Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+    Value rows = forallVectors(
+        k, dest, whole,
+        [&](KernelBuilder &k, Value row, Value pair, Value, Value tile,
+            ValueRange at) {
           Value position = k.splat(positionOf(k, positions, row), width);
-          return k.forLoop(
-              k.index(0), k.index(pairs), width, tile,
-              [&](KernelBuilder &k, Value pair, ValueRange carried) {
-                Value angle = arith::MulFOp::create(
-                    k.b, k.loc, position, frequencyAt(k, pair, width));
-                auto [sin, cos] = emitSinCos(k, angle);
-                Value value = arith::MulFOp::create(
-                    k.b, k.loc, cosine ? cos : sin, k.splat(factor, width));
-                return KernelBuilder::Values{
-                    k.store(value, carried[0], {k.index(0), pair})};
-              })[0];
+          Value angle = arith::MulFOp::create(k.b, k.loc, position,
+                                              frequencyAt(k, pair, width));
+          auto [sin, cos] = emitSinCos(k, angle);
+          Value value = arith::MulFOp::create(k.b, k.loc, cosine ? cos : sin,
+                                              k.splat(factor, width));
+          return k.store(value, tile, at);
         });
     return fromRows(k, rows,
                     cosine ? op.getCos().getType() : op.getSin().getType(),
                     positions);
   }
-  int64_t lanes;
+  VectorLowering lowering;
 };
 
 } // namespace

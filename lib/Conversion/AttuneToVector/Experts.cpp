@@ -213,17 +213,14 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     Value dest = op.getResidual() ? asRows(k, op.getResidual())
                                   : emptyRows(k, op.getInput(), second.width,
                                               type.getElementType());
-    Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value token, Value tile) {
-          Value first = k.mul(token, schedule.active);
-          auto part = [&](KernelBuilder &k, Value a, Value column,
-                          Value valid) {
-            Value place = schedule.placeOf(k, k.add(first, a));
-            return k.load(slots, {place, column}, lowering.lanes, valid);
-          };
-          return sumSlots(k, lowering.lanes, schedule.active,
-                          bool(op.getResidual()), tile, part);
-        });
+    auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
+                    Value valid) {
+      Value place =
+          schedule.placeOf(k, k.add(k.mul(token, schedule.active), a));
+      return k.load(slots, {place, column}, lowering.lanes, valid);
+    };
+    Value rows = sumSlots(k, dest, lowering, schedule.active,
+                          bool(op.getResidual()), part);
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
   }

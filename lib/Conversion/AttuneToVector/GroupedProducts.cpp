@@ -94,25 +94,19 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     Value dest = op.getResidual()
                      ? asRows(k, op.getResidual())
                      : emptyRows(k, op.getInput(), out, type.getElementType());
+    auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
+                    Value valid) -> Value {
+      Value place =
+          tensor::ExtractOp::create(k.b, k.loc, order->getResult(2),
+                                    ValueRange{k.add(k.mul(token, active), a)});
+      place = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), place);
+      Value weight = k.splat(k.loadScalar(weights, {token, a}), lowering.lanes);
+      return arith::MulFOp::create(
+          k.b, k.loc, k.load(results, {place, column}, lowering.lanes, valid),
+          weight);
+    };
     Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value token, Value tile) {
-          Value first = k.mul(token, active);
-          auto part = [&](KernelBuilder &k, Value a, Value column,
-                          Value valid) -> Value {
-            Value place = tensor::ExtractOp::create(
-                k.b, k.loc, order->getResult(2), ValueRange{k.add(first, a)});
-            place = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
-                                               place);
-            Value weight =
-                k.splat(k.loadScalar(weights, {token, a}), lowering.lanes);
-            return arith::MulFOp::create(
-                k.b, k.loc,
-                k.load(results, {place, column}, lowering.lanes, valid),
-                weight);
-          };
-          return sumSlots(k, lowering.lanes, active, bool(op.getResidual()),
-                          tile, part);
-        });
+        sumSlots(k, dest, lowering, active, bool(op.getResidual()), part);
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
   }

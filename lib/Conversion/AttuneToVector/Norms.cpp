@@ -10,7 +10,6 @@
 
 #include "Patterns.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -24,9 +23,6 @@ struct Norm {
   bool centred;      ///< subtracts the mean
   double eps, offset;
 };
-
-/// Threads of a warp.
-constexpr int64_t kWarp = 32;
 
 /// Where a row stands: `load` reads its columns, of `tile` if the norm is in
 /// place; results go to `prefix` of the tile.
@@ -56,17 +52,6 @@ forOwnColumns(KernelBuilder &k, const Row &row, int64_t width, int64_t lanes,
                    [&](KernelBuilder &k, Value column, ValueRange carried) {
                      return body(k, column, Value(), carried);
                    });
-}
-
-/// The sum of what all lanes of a warp have.
-Value sumOfWarp(KernelBuilder &k, Value sum) {
-  for (int32_t distance = kWarp / 2; distance > 0; distance /= 2) {
-    Value other = gpu::ShuffleOp::create(k.b, k.loc, sum, distance, kWarp,
-                                         gpu::ShuffleMode::XOR)
-                      .getShuffleResult();
-    sum = arith::AddFOp::create(k.b, k.loc, sum, other);
-  }
-  return sum;
 }
 
 /// Writes the norm of a row into `tile`. Columns are read before they are

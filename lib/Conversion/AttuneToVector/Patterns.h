@@ -45,6 +45,8 @@ void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateGroupedProductPatterns(mlir::RewritePatternSet &,
                                     const VectorLowering &);
 void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+/// The same for the lanes of a warp, where they are enough.
+void populateRouterWarpPatterns(mlir::RewritePatternSet &);
 void populateRecurrentPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);
@@ -80,6 +82,28 @@ forallRows(KernelBuilder &k, mlir::Value dest,
                                           mlir::Value tile)>
                compute);
 
+/// A parallel loop over the elements of dest [M, D], each of which depends on
+/// its own column of what is read: row by row, or, for many threads, vector by
+/// vector. `compute` writes lanes at `at` of the tile from column `column` of
+/// row `row` on; `valid` as in forColumns.
+mlir::Value forallVectors(
+    KernelBuilder &k, mlir::Value dest, const VectorLowering &lowering,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value row,
+                                   mlir::Value column, mlir::Value valid,
+                                   mlir::Value tile, mlir::ValueRange at)>
+        compute);
+
+/// Threads of a warp.
+constexpr int64_t kWarp = 32;
+/// Folds what the lanes of a warp have, of one or more numbers, such that all
+/// end with the same: by halves, always in the same order.
+KernelBuilder::Values acrossWarp(
+    KernelBuilder &k, mlir::ValueRange mine,
+    llvm::function_ref<KernelBuilder::Values(KernelBuilder &, mlir::ValueRange,
+                                             mlir::ValueRange others)>
+        fold);
+mlir::Value sumOfWarp(KernelBuilder &k, mlir::Value sum);
+
 /// A token of a head: where it stands in its tensor, and which row of the tile
 /// that is written is its own.
 struct HeadRow {
@@ -109,15 +133,16 @@ KernelBuilder::Values forColumns(
                               mlir::Value valid, mlir::ValueRange carried)>
         body);
 
-/// The [1, D] tile of a token of a mixture: what its `active` slots gave, added
-/// up in the order in which the router named them, so that threads cannot
-/// change a bit; and what the tile holds, if `residual`. `part` loads lanes of
-/// what slot `slot` gave.
+/// The tokens [M, D] of a mixture: what their `active` slots gave, added up in
+/// the order in which the router named them, so that threads cannot change a
+/// bit; and what `dest` holds, if `residual`. `part` loads lanes of what slot
+/// `slot` of a token gave.
 mlir::Value
-sumSlots(KernelBuilder &k, int64_t lanes, int64_t active, bool residual,
-         mlir::Value tile,
-         llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value slot,
-                                        mlir::Value column, mlir::Value valid)>
+sumSlots(KernelBuilder &k, mlir::Value dest, const VectorLowering &lowering,
+         int64_t active, bool residual,
+         llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value token,
+                                        mlir::Value slot, mlir::Value column,
+                                        mlir::Value valid)>
              part);
 
 } // namespace attune

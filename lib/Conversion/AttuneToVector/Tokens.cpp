@@ -154,7 +154,7 @@ struct LowerPatches final : OpRewritePattern<PatchesOp> {
 
 struct LowerPrependTokens final : OpRewritePattern<PrependTokensOp> {
   LowerPrependTokens(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(PrependTokensOp op,
                                 PatternRewriter &rewriter) const override {
@@ -164,29 +164,27 @@ struct LowerPrependTokens final : OpRewritePattern<PrependTokensOp> {
     Value batch = k.dim(input, 0), before = k.dim(tokens, 0);
     Value length = k.add(before, k.dim(input, 1));
     Value dest = emptyMatrix(k, k.mul(batch, length), width, op.getResult());
+    int64_t lanes = lowering.lanes;
     Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
-          Value sample = divide(k, row, length);
-          Value token = remainder(k, row, length);
-          Value isNew = less(k, token, before);
-          // Both are read, one is kept.
-          Value own = k.min(token, k.sub(before, k.index(1)));
-          Value old = max(k, k.sub(token, before), k.index(0));
-          return forColumns(
-              k, width, lanes, tile,
-              [&](KernelBuilder &k, Value column, Value valid,
-                  ValueRange carried) {
-                Value x = k.load(tokens, {own, column}, lanes, valid);
-                Value y = k.load(input, {sample, old, column}, lanes, valid);
-                return Values{k.store(select(k, isNew, x, y), carried[0],
-                                      {k.index(0), column}, valid)};
-              })[0];
-        });
+        forallVectors(k, dest, lowering,
+                      [&](KernelBuilder &k, Value row, Value column,
+                          Value valid, Value tile, ValueRange at) {
+                        Value sample = divide(k, row, length);
+                        Value token = remainder(k, row, length);
+                        Value isNew = less(k, token, before);
+                        // Both are read, one is kept.
+                        Value own = k.min(token, k.sub(before, k.index(1)));
+                        Value old = max(k, k.sub(token, before), k.index(0));
+                        Value x = k.load(tokens, {own, column}, lanes, valid);
+                        Value y =
+                            k.load(input, {sample, old, column}, lanes, valid);
+                        return k.store(select(k, isNew, x, y), tile, at, valid);
+                      });
     rewriter.replaceOp(op, UnflattenTokensOp::create(k.b, k.loc, op.getType(),
                                                      rows, batch, length));
     return success();
   }
-  int64_t lanes;
+  VectorLowering lowering;
 };
 
 struct LowerTokenPositions final : OpRewritePattern<TokenPositionsOp> {
@@ -390,7 +388,7 @@ struct LowerPool final : OpRewritePattern<PoolOp> {
 
 struct LowerBatchNorm final : OpRewritePattern<BatchNormOp> {
   LowerBatchNorm(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(BatchNormOp op,
                                 PatternRewriter &rewriter) const override {
@@ -398,40 +396,36 @@ struct LowerBatchNorm final : OpRewritePattern<BatchNormOp> {
     if (type.getRank() < 2 || type.getRank() > 3)
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
     KernelBuilder k(rewriter, op.getLoc());
-    int64_t width = widthOf(op.getInput());
+    int64_t width = widthOf(op.getInput()), lanes = lowering.lanes;
     Value input = asRows(k, op.getInput());
     Value dest = emptyRows(k, op.getInput(), width, type.getElementType());
-    Value rows =
-        forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
-          return forColumns(
-              k, width, lanes, tile,
-              [&](KernelBuilder &k, Value column, Value valid,
-                  ValueRange carried) {
-                auto channel = [&](Value vector) {
-                  return k.load(vector, {column}, lanes, valid);
-                };
-                // The padding of the last vector divides by one.
-                Value variance =
-                    k.load(op.getVariance(), {column}, lanes, valid, 1.0);
-                Value root = math::SqrtOp::create(
-                    k.b, k.loc,
-                    arith::AddFOp::create(
-                        k.b, k.loc, variance,
-                        k.splat(op.getEps().convertToDouble(), lanes))
-                        .getResult());
-                Value scale = arith::DivFOp::create(
-                    k.b, k.loc, channel(op.getGamma()), root);
-                Value x = k.load(input, {row, column}, lanes, valid);
-                x = arith::SubFOp::create(k.b, k.loc, x, channel(op.getMean()));
-                x = k.fma(x, scale, channel(op.getBeta()));
-                return Values{
-                    k.store(x, carried[0], {k.index(0), column}, valid)};
-              })[0];
+    Value rows = forallVectors(
+        k, dest, lowering,
+        [&](KernelBuilder &k, Value row, Value column, Value valid, Value tile,
+            ValueRange at) {
+          auto channel = [&](Value vector) {
+            return k.load(vector, {column}, lanes, valid);
+          };
+          // The padding of the last vector divides by one.
+          Value variance =
+              k.load(op.getVariance(), {column}, lanes, valid, 1.0);
+          Value root = math::SqrtOp::create(
+              k.b, k.loc,
+              arith::AddFOp::create(
+                  k.b, k.loc, variance,
+                  k.splat(op.getEps().convertToDouble(), lanes))
+                  .getResult());
+          Value scale =
+              arith::DivFOp::create(k.b, k.loc, channel(op.getGamma()), root);
+          Value x = k.load(input, {row, column}, lanes, valid);
+          x = arith::SubFOp::create(k.b, k.loc, x, channel(op.getMean()));
+          return k.store(k.fma(x, scale, channel(op.getBeta())), tile, at,
+                         valid);
         });
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
   }
-  int64_t lanes;
+  VectorLowering lowering;
 };
 
 } // namespace
