@@ -7,7 +7,7 @@
 
 // What lies between projections and attention: all of it moves whole head rows,
 // parallel over batch and heads; on a GPU, whose threads are many, over tokens
-// as well.
+// and vectors as well: neighbours in memory are neighbours in a warp.
 
 #include "Patterns.h"
 
@@ -15,8 +15,15 @@ using namespace mlir;
 
 namespace attune {
 
+/// How many columns of rows that are copied a thread takes: all, or of many
+/// threads one vector.
+static int64_t columnsOfThread(const VectorLowering &lowering, int64_t width) {
+  return lowering.cooperative && width % lowering.lanes == 0 ? lowering.lanes
+                                                             : width;
+}
+
 Value forallHeadRows(
-    KernelBuilder &k, Value dest, Value tokens, bool everyToken,
+    KernelBuilder &k, Value dest, Value tokens, bool everyToken, int64_t each,
     function_ref<Value(KernelBuilder &, const HeadRow &, Value)> row) {
   auto type = cast<RankedTensorType>(dest.getType());
   SmallVector<OpFoldResult> counts;
@@ -24,22 +31,29 @@ Value forallHeadRows(
     counts.push_back(getAsOpFoldResult(k.dim(dest, i)));
   if (everyToken)
     counts.push_back(getAsOpFoldResult(tokens));
-  OpFoldResult one = k.b.getIndexAttr(1);
-  OpFoldResult width = k.b.getIndexAttr(type.getDimSize(3));
+  bool stretches = everyToken && each < type.getDimSize(3);
+  if (stretches)
+    counts.push_back(k.b.getIndexAttr(type.getDimSize(3) / each));
+  OpFoldResult one = k.b.getIndexAttr(1), width = k.b.getIndexAttr(each);
+  auto firstOf = [&](KernelBuilder &k, ValueRange ivs) {
+    return stretches ? k.mul(ivs[3], each) : k.index(0);
+  };
   return k.forallTiles(
       counts, dest,
       [&](KernelBuilder &k, ValueRange ivs) {
         return KernelBuilder::Tile{
-            {ivs[0], ivs[1], everyToken ? ivs[2] : k.index(0), k.index(0)},
+            {ivs[0], ivs[1], everyToken ? ivs[2] : k.index(0), firstOf(k, ivs)},
             {one, one, everyToken ? one : getAsOpFoldResult(tokens), width}};
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
         if (everyToken)
-          return row(k, {ivs[0], ivs[1], ivs[2], k.index(0)}, tile);
+          return row(k, {ivs[0], ivs[1], ivs[2], k.index(0), firstOf(k, ivs)},
+                     tile);
+        Value zero = k.index(0);
         return k.forLoop(k.index(0), tokens, 1, tile,
                          [&](KernelBuilder &k, Value t, ValueRange carried) {
-                           return KernelBuilder::Values{
-                               row(k, {ivs[0], ivs[1], t, t}, carried[0])};
+                           return KernelBuilder::Values{row(
+                               k, {ivs[0], ivs[1], t, t, zero}, carried[0])};
                          })[0];
       });
 }
@@ -55,14 +69,14 @@ namespace {
 
 struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
   LowerSplitHeads(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes),
-        everyToken(lowering.cooperative) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(SplitHeadsOp op,
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
     auto type = cast<RankedTensorType>(op.getType());
-    int64_t width = type.getDimSize(3);
+    int64_t width = type.getDimSize(3), lanes = lowering.lanes;
+    int64_t each = columnsOfThread(lowering, width);
     Value input = op.getInput();
     Value tokens = k.dim(input, 1);
     SmallVector<OpFoldResult> sizes = {getAsOpFoldResult(k.dim(input, 0)),
@@ -72,12 +86,13 @@ struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
     Value dest =
         tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
     Value result = forallHeadRows(
-        k, dest, tokens, everyToken,
+        k, dest, tokens, lowering.cooperative, each,
         [&](KernelBuilder &k, const HeadRow &row, Value tile) {
           Value first = k.add(k.mul(row.head, width), k.index(op.getOffset()));
+          first = k.add(first, row.first);
           Value zero = k.index(0);
           return forColumns(
-              k, width, lanes, tile,
+              k, each, lanes, tile,
               [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
                 Value x =
                     k.load(input, {row.batch, row.token, k.add(first, column)},
@@ -92,14 +107,12 @@ struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
     rewriter.replaceOp(op, result);
     return success();
   }
-  int64_t lanes;
-  bool everyToken;
+  VectorLowering lowering;
 };
 
 struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
   LowerMergeHeads(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes),
-        everyHead(lowering.cooperative) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(MergeHeadsOp op,
                                 PatternRewriter &rewriter) const override {
@@ -107,7 +120,9 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
     Value input = op.getInput();
     auto type = cast<RankedTensorType>(op.getType());
     auto inputType = cast<RankedTensorType>(input.getType());
-    int64_t width = inputType.getDimSize(3);
+    int64_t width = inputType.getDimSize(3), lanes = lowering.lanes;
+    int64_t each = columnsOfThread(lowering, width);
+    bool everyHead = lowering.cooperative;
     Value batch = k.dim(input, 0), tokens = k.dim(input, 2);
     OpFoldResult one = k.b.getIndexAttr(1);
     OpFoldResult channels = k.b.getIndexAttr(type.getDimSize(2));
@@ -118,33 +133,39 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
     SmallVector<OpFoldResult> counts = {getAsOpFoldResult(batch),
                                         getAsOpFoldResult(tokens)};
     if (everyHead)
-      counts.push_back(k.b.getIndexAttr(inputType.getDimSize(1)));
+      counts.push_back(
+          k.b.getIndexAttr(inputType.getDimSize(1) * (width / each)));
     Value result = k.forallTiles(
         counts, dest,
         [&](KernelBuilder &k, ValueRange ivs) {
-          Value first = everyHead ? k.mul(ivs[2], width) : k.index(0);
+          Value first = everyHead ? k.mul(ivs[2], each) : k.index(0);
           return KernelBuilder::Tile{
               {ivs[0], ivs[1], first},
-              {one, one, everyHead ? k.b.getIndexAttr(width) : channels}};
+              {one, one, everyHead ? k.b.getIndexAttr(each) : channels}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value zero = k.index(0);
-          auto copy = [&](KernelBuilder &k, Value head, Value first,
+          auto copy = [&](KernelBuilder &k, Value head, Value from, Value first,
                           ValueRange tile) {
             return forColumns(
-                k, width, lanes, tile,
+                k, each, lanes, tile,
                 [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                  Value x = k.load(input, {ivs[0], head, ivs[1], column}, lanes,
-                                   valid);
+                  Value x =
+                      k.load(input, {ivs[0], head, ivs[1], k.add(from, column)},
+                             lanes, valid);
                   return KernelBuilder::Values{k.store(
                       x, c[0], {zero, zero, k.add(first, column)}, valid)};
                 });
           };
-          if (everyHead)
-            return copy(k, ivs[2], zero, tile)[0];
+          if (everyHead) {
+            Value parts = k.index(width / each);
+            Value head = arith::DivUIOp::create(k.b, k.loc, ivs[2], parts);
+            Value part = arith::RemUIOp::create(k.b, k.loc, ivs[2], parts);
+            return copy(k, head, k.mul(part, each), zero, tile)[0];
+          }
           return k.forLoop(zero, k.index(inputType.getDimSize(1)), 1, tile,
                            [&](KernelBuilder &k, Value h, ValueRange carried) {
-                             return copy(k, h, k.mul(h, width), carried);
+                             return copy(k, h, zero, k.mul(h, width), carried);
                            })[0];
         });
     if (result.getType() != type)
@@ -152,8 +173,7 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
     rewriter.replaceOp(op, result);
     return success();
   }
-  int64_t lanes;
-  bool everyHead;
+  VectorLowering lowering;
 };
 
 struct LowerRotary final : OpRewritePattern<RotaryOp> {
@@ -180,7 +200,7 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
     auto type = cast<RankedTensorType>(op.getType());
     Value dest = inPlace ? input : emptyHeads(k, input, type);
     Value result = forallHeadRows(
-        k, dest, tokens, everyToken,
+        k, dest, tokens, everyToken, type.getDimSize(3),
         [&](KernelBuilder &k, const HeadRow &row, Value tile) {
           Value zero = k.index(0);
           SmallVector<Value> to = {zero, zero, row.line};
@@ -263,37 +283,44 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
 
 struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
   LowerCacheAppend(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes),
-        everyToken(lowering.cooperative) {}
+      : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(CacheAppendOp op,
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
     Value rows = op.getNewRows();
     int64_t width = cast<RankedTensorType>(rows.getType()).getDimSize(3);
+    int64_t each = columnsOfThread(lowering, width), lanes = lowering.lanes;
+    bool everyToken = lowering.cooperative;
     Value tokens = k.dim(rows, 2);
     OpFoldResult one = k.b.getIndexAttr(1);
     SmallVector<OpFoldResult> counts = {getAsOpFoldResult(k.dim(rows, 0)),
                                         getAsOpFoldResult(k.dim(rows, 1))};
-    if (everyToken)
+    if (everyToken) {
       counts.push_back(getAsOpFoldResult(tokens));
+      counts.push_back(k.b.getIndexAttr(width / each));
+    }
+    auto columnOf = [&](KernelBuilder &k, ValueRange ivs) {
+      return everyToken ? k.mul(ivs[3], each) : k.index(0);
+    };
     Value result = k.forallTiles(
         counts, op.getCache(),
         [&](KernelBuilder &k, ValueRange ivs) {
           Value first = everyToken ? k.add(op.getPast(), ivs[2]) : op.getPast();
           return KernelBuilder::Tile{
-              {op.getLayer(), ivs[0], ivs[1], first, k.index(0)},
+              {op.getLayer(), ivs[0], ivs[1], first, columnOf(k, ivs)},
               {one, one, one, everyToken ? one : getAsOpFoldResult(tokens),
-               k.b.getIndexAttr(width)}};
+               k.b.getIndexAttr(each)}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value zero = k.index(0);
           auto copy = [&](KernelBuilder &k, Value t, Value line, Value tile) {
             return forColumns(
-                k, width, lanes, tile,
+                k, each, lanes, tile,
                 [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+                  Value from = k.add(columnOf(k, ivs), column);
                   Value x =
-                      k.load(rows, {ivs[0], ivs[1], t, column}, lanes, valid);
+                      k.load(rows, {ivs[0], ivs[1], t, from}, lanes, valid);
                   return KernelBuilder::Values{k.store(
                       x, c[0], {zero, zero, zero, line, column}, valid)};
                 });
@@ -308,8 +335,7 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
     rewriter.replaceOp(op, result);
     return success();
   }
-  int64_t lanes;
-  bool everyToken;
+  VectorLowering lowering;
 };
 
 /// A read is a view: nothing is moved.

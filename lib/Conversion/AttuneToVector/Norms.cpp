@@ -134,7 +134,7 @@ Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
   bool inPlace = input.getType() == type;
   return forallHeadRows(
       k, inPlace ? input : emptyHeads(k, input, type), k.dim(input, 2),
-      lowering.cooperative,
+      lowering.cooperative, width,
       [&](KernelBuilder &k, const HeadRow &at, Value tile) {
         Value zero = k.index(0);
         auto load = [&](KernelBuilder &k, Value from, Value column,

@@ -104,17 +104,19 @@ KernelBuilder::Values acrossWarp(
         fold);
 mlir::Value sumOfWarp(KernelBuilder &k, mlir::Value sum);
 
-/// A token of a head: where it stands in its tensor, and which row of the tile
-/// that is written is its own.
+/// A token of a head: where it stands in its tensor, which row of the tile that
+/// is written is its own, and the column that the tile begins with.
 struct HeadRow {
-  mlir::Value batch, head, token, line;
+  mlir::Value batch, head, token, line, first;
 };
 
-/// A parallel loop over batch and heads of `dest` [B, H, T, D], and over tokens
-/// too if `everyToken`: `row` gets a token and a [1, 1, T or 1, D] tile, and
-/// returns the tile with the token's row written.
+/// A parallel loop over batch and heads of `dest` [B, H, T, D], over tokens too
+/// if `everyToken`, and then over stretches of `each` columns: `row` gets a
+/// token and a [1, 1, T or 1, each] tile, and returns the tile with the token's
+/// row written.
 mlir::Value forallHeadRows(
     KernelBuilder &k, mlir::Value dest, mlir::Value tokens, bool everyToken,
+    int64_t each,
     llvm::function_ref<mlir::Value(KernelBuilder &, const HeadRow &row,
                                    mlir::Value tile)>
         row);

@@ -1,5 +1,5 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune."
-// A GPU's threads take a token each.
+// A GPU's threads take a token each, or a vector of one that is copied.
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 cooperative}),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=TOKENS
 
 // Head h of the queries starts at h 8, of the keys at 32 + h 8.
@@ -103,4 +103,24 @@ func.func @narrow_cache(%k: tensor<?x2x?x8xf32>, %c: tensor<3x?x2x?x8xf16>, %lay
   %0 = attune.cache_append %k into %c[%layer, %past] : tensor<?x2x?x8xf32>, tensor<3x?x2x?x8xf16>
   %1 = attune.cache_read %0[%layer] length %n : tensor<3x?x2x?x8xf16> -> tensor<?x2x?x8xf16>
   return %0, %1 : tensor<3x?x2x?x8xf16>, tensor<?x2x?x8xf16>
+}
+
+// -----
+
+// TOKENS-LABEL: @vectors(
+// TOKENS:         scf.forall (%[[B:.+]], %[[H:.+]], %[[T:.+]], %[[V:.+]]) in (%{{.+}}, 2, %{{.+}}, 2)
+// TOKENS:           %[[AT:.+]] = arith.muli %[[V]], %c8
+// TOKENS:           tensor.extract_slice %{{.+}}[%[[B]], %[[H]], %[[T]], %[[AT]]] [1, 1, 1, 8]
+// TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}, %[[V:.+]]) in (%{{.+}}, 2, %{{.+}}, 2)
+// TOKENS:           %[[AT:.+]] = arith.muli %[[V]], %c8
+// TOKENS:           tensor.extract_slice %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %[[AT]]] [1, 1, 1, 1, 8]
+// TOKENS:         scf.forall (%{{.+}}, %[[T:.+]], %[[V:.+]]) in (%{{.+}}, %{{.+}}, 4)
+// TOKENS-DAG:       arith.divui %[[V]], %c2
+// TOKENS-DAG:       arith.remui %[[V]], %c2
+// TOKENS-NOT:     scf.for %
+func.func @vectors(%x: tensor<?x?x64xf32>, %c: tensor<3x?x2x?x16xf32>, %layer: index, %past: index, %n: index) -> (tensor<3x?x2x?x16xf32>, tensor<?x?x32xf32>) {
+  %h = attune.split_heads %x at 32 : tensor<?x?x64xf32> -> tensor<?x2x?x16xf32>
+  %next = attune.cache_append %h into %c[%layer, %past] : tensor<?x2x?x16xf32>, tensor<3x?x2x?x16xf32>
+  %y = attune.merge_heads %h : tensor<?x2x?x16xf32> -> tensor<?x?x32xf32>
+  return %next, %y : tensor<3x?x2x?x16xf32>, tensor<?x?x32xf32>
 }
