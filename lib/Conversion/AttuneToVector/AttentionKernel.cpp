@@ -17,7 +17,8 @@
 //     new maximum, factor to rescale by; probabilities over the scores, summed
 //     accumulator *= factor, += probabilities * values by the microkernel
 //
-// A single query needs no panels: see AttentionSingle.cpp.
+// A single row and few rows need no panels: see AttentionSingle.cpp and
+// AttentionFewRows.cpp.
 //
 // A last block of rows that is not full repeats the last row: its copies are
 // all read before any is written, so they write the same numbers.
@@ -82,17 +83,24 @@ Value reduce(KernelBuilder &k, Value vector,
 
 } // namespace
 
-/// Folds the keys into some rows. Carried: scores, acc, max, sum.
+/// The first panel of keys that is seen.
+Value StepKernel::firstPanel(KernelBuilder &k, const Range &range) {
+  if (!op.getWindow())
+    return k.index(0);
+  return arith::DivUIOp::create(k.b, k.loc, range.first, k.index(lanes));
+}
+
+/// Folds the keys that `range` has into some rows, whose scores are from row
+/// `firstRow` on. Carried: scores, acc, max, sum.
 Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
+                            const Range &range, Value firstRow,
                             ValueRange carried, Scores scoresOf, Sum sumUp,
                             Value narrow) {
   int64_t rows = at.size();
-  Range range = visible(k, at);
-  Value zero = k.index(0);
-  Value firstPanel = zero;
-  if (op.getWindow())
-    firstPanel =
-        arith::DivUIOp::create(k.b, k.loc, range.first, k.index(lanes));
+  auto scoresAt = [&](KernelBuilder &k, int64_t i, Value key) {
+    return Values{k.add(firstRow, k.index(i)), key};
+  };
+  Value firstPanel = this->firstPanel(k, range);
   Value endPanel = k.ceilDiv(range.last, lanes);
   Value firstKey = k.mul(firstPanel, lanes);
   Value depth = k.sub(range.last, firstKey);
@@ -102,14 +110,14 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   state.append(rows, k.splat(-INFINITY, lanes));
   state = k.forLoop(firstPanel, endPanel, 1, state,
                     [&](KernelBuilder &k, Value panel, ValueRange c) {
-                      Values scores = scoresOf(k, panel);
+                      Values scores = scoresOf(k, panel, c[0]);
                       Value start = k.mul(panel, lanes);
                       adjust(k, at, start, scores);
                       scores = hide(k, range, start, scores);
                       Values next = {c[0]};
                       for (int64_t i = 0; i < rows; ++i) {
                         next[0] =
-                            k.store(scores[i], next[0], {k.index(i), start});
+                            k.store(scores[i], next[0], scoresAt(k, i, start));
                         next.push_back(emitMax(k, scores[i], c[1 + i]));
                       }
                       return next;
@@ -143,10 +151,10 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
         Values next = {c[0]};
         for (int64_t i = 0; i < rows; ++i) {
           Value x =
-              k.load(narrow ? state[0] : next[0], {k.index(i), start}, lanes);
+              k.load(narrow ? state[0] : next[0], scoresAt(k, i, start), lanes);
           x = arith::SubFOp::create(k.b, k.loc, x, k.splat(safe[i], lanes));
           Value p = emitExp(k, x);
-          next[0] = k.store(p, next[0], {k.index(i), start});
+          next[0] = k.store(p, next[0], scoresAt(k, i, start));
           next.push_back(arith::AddFOp::create(k.b, k.loc, c[1 + i], p));
         }
         return next;
@@ -192,7 +200,7 @@ Values StepKernel::packedProducts(KernelBuilder &k, Value block, Value panel) {
 Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                              ValueRange carried) {
   SmallVector<Row> at = rowsOf(k, block);
-  auto scores = [&](KernelBuilder &k, Value panel) {
+  auto scores = [&](KernelBuilder &k, Value panel, Value) {
     return packedProducts(k, block, panel);
   };
   auto sumPanel = [&](KernelBuilder &k, Value panel, Value valid,
@@ -236,7 +244,8 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                      factors, probabilities, first, depth, acc);
     return acc;
   };
-  return foldRows(k, at, carried, scores, sum, narrowScratch);
+  return foldRows(k, at, visible(k, at), k.index(0), carried, scores, sum,
+                  narrowScratch);
 }
 
 /// Folds the keys into all rows that share them. States: acc, max, sum.
@@ -255,32 +264,31 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
                   });
     return Values(ArrayRef(results).drop_front());
   };
-  auto singles = [&](KernelBuilder &k) {
-    Values results = k.forLoop(k.index(0), k.index(group), 1, carried,
-                               [&](KernelBuilder &k, Value head, ValueRange c) {
-                                 return foldSingle(k, head, c);
-                               });
-    return Values(ArrayRef(results).drop_front());
+  auto single = [&](KernelBuilder &k) {
+    return Values(ArrayRef(foldSingle(k, carried)).drop_front());
   };
-  // More heads than this share enough work to pay for panels.
-  constexpr int64_t kMostSingles = 8;
-  Value queries = k.dim(op.getQuery(), 2);
-  auto known = getConstantIntValue(queries);
-  if (group > kMostSingles || (known && *known != 1))
-    return blocks(k);
-  if (known)
-    return singles(k);
-  Value single = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
-                                       op.getNumQueries(), k.index(1));
-  auto yield = [&](auto &&fold) {
-    return [&](OpBuilder &builder, Location loc) {
-      KernelBuilder inner(builder, loc);
-      scf::YieldOp::create(builder, loc, fold(inner));
+  auto few = [&](KernelBuilder &k) { return foldFewRows(k, carried); };
+  // Up to `most` rows the one way, more the other.
+  auto choose = [&](KernelBuilder &k, int64_t most, auto &&one, auto &&other) {
+    if (group * maxQueries <= most)
+      return one(k);
+    if (group > most)
+      return other(k);
+    Value isOne = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule,
+                                        countRows(k), k.index(most));
+    auto yield = [&](auto &&fold) {
+      return [&](OpBuilder &builder, Location loc) {
+        KernelBuilder inner(builder, loc);
+        scf::YieldOp::create(builder, loc, fold(inner));
+      };
     };
+    auto choice =
+        scf::IfOp::create(k.b, k.loc, isOne, yield(one), yield(other));
+    return Values(choice.getResults());
   };
-  auto choice =
-      scf::IfOp::create(k.b, k.loc, single, yield(singles), yield(blocks));
-  return Values(choice.getResults());
+  return choose(k, 1, single, [&](KernelBuilder &k) {
+    return choose(k, fewRows, few, blocks);
+  });
 }
 
 Values StepKernel::emit(OpBuilder &builder) {
@@ -305,7 +313,9 @@ Values StepKernel::emit(OpBuilder &builder) {
       scratch(k, {valuePanels, keyPanels * lanes / unit, unit * lanes}, pairs);
   if (pairs)
     narrowScratch = scratch(k, {rows, keyPanels * lanes}, pairs);
-  scoreScratch = scratch(k, {rows, keyPanels * lanes});
+  scoreScratch = scratch(k, {std::max(rows, fewRows), keyPanels * lanes});
+  if (fewRows)
+    makeFewRowsScratch(k);
   if (sharesMask)
     maskScratch = scratch(k, {keyPanels * lanes});
 

@@ -78,8 +78,11 @@ Value StepKernel::scratch(KernelBuilder &k, ArrayRef<int64_t> shape,
       k.b, k.loc, RankedTensorType::get(shape, element), ValueRange{});
 }
 
+Value StepKernel::countRows(KernelBuilder &k) {
+  return k.mul(k.dim(op.getQuery(), 2), group);
+}
 Value StepKernel::countRowBlocks(KernelBuilder &k) {
-  return k.ceilDiv(k.mul(k.dim(op.getQuery(), 2), group), rows);
+  return k.ceilDiv(countRows(k), rows);
 }
 
 StepKernel::Row StepKernel::rowAt(KernelBuilder &k, Value number) {
@@ -88,7 +91,7 @@ StepKernel::Row StepKernel::rowAt(KernelBuilder &k, Value number) {
   number = k.min(number, k.sub(total, k.index(1)));
   if (group == 1)
     return {k.index(0), number};
-  if (getConstantIntValue(queries) == 1)
+  if (maxQueries == 1)
     return {number, k.index(0)};
   return {arith::DivUIOp::create(k.b, k.loc, number, queries),
           arith::RemUIOp::create(k.b, k.loc, number, queries)};

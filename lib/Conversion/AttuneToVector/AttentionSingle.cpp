@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// A single query needs no panels: each row takes the products of the keys where
-// they lie, and adds up the values where they lie, at the speed of memory.
+// A single row (one query of a head that shares its keys with none) needs no
+// panels and no tiles of rows: it takes the products of the keys where they
+// lie, and adds up the values where they lie, at the speed of memory.
 //
 // Keys and values in bf16 are widened two at a time: 32 bits hold two of them,
 // the upper half is one as it is and the lower one a shift away. What stands at
@@ -55,10 +56,9 @@ std::pair<Value, Value> takeApart(KernelBuilder &k, Value vector) {
 
 /// The products of one query with a panel of keys, each where it lies: sums of
 /// eight keys at a time, whose lanes are then added up.
-Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
+Value StepKernel::products(KernelBuilder &k, Value panel) {
   Value last = k.sub(keys, k.index(1));
-  Value block = arith::DivUIOp::create(k.b, k.loc, head, k.index(rows));
-  Value row = arith::RemUIOp::create(k.b, k.loc, head, k.index(rows));
+  Value zero = k.index(0);
   Value all = k.splat(0.0, lanes);
   int64_t each = isBF16(op.getKey()) ? 2 * kSquare : kSquare;
   if (width % each != 0)
@@ -71,7 +71,7 @@ Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
     auto step = [&](KernelBuilder &k, Value column, Value valid,
                     ValueRange sums) {
       // Packed queries are zero beyond their width.
-      Value q = k.load(packedQueries, {block, row, column}, kSquare);
+      Value q = k.load(packedQueries, {zero, zero, column}, kSquare);
       Values next;
       for (int64_t i = 0; i < kSquare; ++i) {
         Value x =
@@ -82,7 +82,7 @@ Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
     };
     auto widened = [&](KernelBuilder &k, Value column, ValueRange sums) {
       auto [evenQuery, oddQuery] = takeApart(
-          k, k.load(packedQueries, {block, row, column}, 2 * kSquare));
+          k, k.load(packedQueries, {zero, zero, column}, 2 * kSquare));
       Values next;
       for (int64_t i = 0; i < kSquare; ++i) {
         auto [even, odd] = loadWidened(k, op.getKey(),
@@ -106,12 +106,11 @@ Value StepKernel::products(KernelBuilder &k, Value head, Value panel) {
   return pairs ? scaled(k, all) : all;
 }
 
-/// Folds the keys into the only query of one head.
-Values StepKernel::foldSingle(KernelBuilder &k, Value head,
-                              ValueRange carried) {
-  Row at{head, k.index(0)};
-  auto scores = [&](KernelBuilder &k, Value panel) {
-    return Values{products(k, head, panel)};
+/// Folds the keys into the only row. Carried: scores, acc, max, sum.
+Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
+  Row at{k.index(0), k.index(0)};
+  auto scores = [&](KernelBuilder &k, Value panel, Value) {
+    return Values{products(k, panel)};
   };
   // Two sums a panel, of its even and its odd channels, or one of all.
   bool apart = isBF16(op.getValue()) && valueWidth % lanes == 0;
@@ -168,7 +167,7 @@ Values StepKernel::foldSingle(KernelBuilder &k, Value head,
     }
     return acc;
   };
-  return foldRows(k, at, carried, scores, sum);
+  return foldRows(k, at, visible(k, at), k.index(0), carried, scores, sum);
 }
 
 } // namespace attune

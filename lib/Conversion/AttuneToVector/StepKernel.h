@@ -12,8 +12,12 @@
 
 namespace attune {
 
+// So many rows meet keys where they lie at a time, if there are more than one.
+constexpr int64_t kRowsAtOnce = 2;
 // Keys are transposed in squares of this many.
 constexpr int64_t kSquare = 8;
+// So many rows at most meet keys where they lie; more pay for panels.
+constexpr int64_t kFewRows = 16;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
 /// shuffles, of which the first two stay within 128 bits.
@@ -34,7 +38,7 @@ public:
 
   StepKernel(OnlineAttentionOp op, const AttentionTile &tile,
              int64_t maxQueries, int64_t maxKeys)
-      : op(op), lanes(tile.lanes), rows(tile.rows) {
+      : op(op), lanes(tile.lanes), rows(tile.rows), maxQueries(maxQueries) {
     auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
     group = query.getDimSize(1) / key.getDimSize(1);
     width = query.getDimSize(3);
@@ -45,6 +49,10 @@ public:
     masksRange = op.getWindow() || op.getCausal() != CausalAlign::None;
     pairs = tile.pairs && multipliesPairs(op, width);
     alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
+    // A group of more heads always has more rows.
+    if (group <= kFewRows)
+      fewRows =
+          llvm::alignTo(std::min(kFewRows, group * maxQueries), kRowsAtOnce);
     if (op.getMask()) {
       auto mask = tensorType(op.getMask());
       sharesMask = mask.getDimSize(1) == 1 && mask.getDimSize(2) == 1;
@@ -71,17 +79,29 @@ private:
     mlir::Value latestBegin, earliestEnd;
   };
 
-  /// The scores of some rows for one panel of keys.
-  using Scores = llvm::function_ref<Values(KernelBuilder &, mlir::Value panel)>;
+  /// The scores of some rows for one panel of keys; given where scores go.
+  using Scores = llvm::function_ref<Values(KernelBuilder &, mlir::Value panel,
+                                           mlir::Value scores)>;
   /// acc * factors + probabilities * values, for keys [first, first + depth).
   using Sum = llvm::function_ref<mlir::Value(
       KernelBuilder &, mlir::ValueRange factors, mlir::Value probabilities,
       mlir::Value first, mlir::Value depth, mlir::Value acc)>;
 
+  /// Rows of keys or values where they lie, or widened copies of them: row i at
+  /// `first + i`, the last one at `first + last`.
+  struct Lying {
+    mlir::Value tensor;
+    Values leading; ///< indices before that of the row
+    mlir::Value first, last;
+
+    Values at(KernelBuilder &k, mlir::Value row, mlir::Value column) const;
+  };
+
   mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
                       bool pairs = false);
   Row rowAt(KernelBuilder &k, mlir::Value number);
   llvm::SmallVector<Row> rowsOf(KernelBuilder &k, mlir::Value block);
+  mlir::Value countRows(KernelBuilder &k);
   mlir::Value countRowBlocks(KernelBuilder &k);
   mlir::Value packQueries(KernelBuilder &k, mlir::Value to);
   mlir::Value packKeys(KernelBuilder &k, mlir::Value to);
@@ -90,12 +110,26 @@ private:
   Values foldTile(KernelBuilder &k, mlir::ValueRange states);
   Values foldBlock(KernelBuilder &k, mlir::Value block,
                    mlir::ValueRange carried);
-  Values foldSingle(KernelBuilder &k, mlir::Value head,
-                    mlir::ValueRange carried);
-  Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at,
-                  mlir::ValueRange carried, Scores scores, Sum sum,
-                  mlir::Value narrow = {});
-  mlir::Value products(KernelBuilder &k, mlir::Value head, mlir::Value panel);
+  Values foldSingle(KernelBuilder &k, mlir::ValueRange carried);
+  mlir::Value products(KernelBuilder &k, mlir::Value panel);
+  void makeFewRowsScratch(KernelBuilder &k);
+  Values foldFewRows(KernelBuilder &k, mlir::ValueRange carried);
+  llvm::SmallVector<Row> fewAt(KernelBuilder &k, mlir::Value number);
+  Lying inF32(KernelBuilder &k, mlir::Value heads, mlir::Value first,
+              mlir::Value count, mlir::Value wide);
+  std::optional<Lying> wholeOf(KernelBuilder &k, mlir::Value heads);
+  Values productsOfFew(KernelBuilder &k, mlir::Value number, mlir::Value key,
+                       const Lying &keys);
+  mlir::Value scoreFew(KernelBuilder &k, mlir::Value begin, mlir::Value end,
+                       mlir::Value scores);
+  Values weighFew(KernelBuilder &k, const Range &seen,
+                  mlir::ValueRange carried);
+  mlir::Value sumFew(KernelBuilder &k, mlir::Value first, mlir::Value last,
+                     mlir::Value probabilities, mlir::Value acc);
+  Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at, const Range &range,
+                  mlir::Value firstRow, mlir::ValueRange carried, Scores scores,
+                  Sum sum, mlir::Value narrow = {});
+  mlir::Value firstPanel(KernelBuilder &k, const Range &range);
   static bool multipliesPairs(OnlineAttentionOp op, int64_t width);
   mlir::Value packKeyPairs(KernelBuilder &k, mlir::Value to);
   mlir::Value packValuePairs(KernelBuilder &k, mlir::Value to);
@@ -132,15 +166,17 @@ private:
   }
 
   OnlineAttentionOp op;
-  int64_t lanes, rows;
+  int64_t lanes, rows, maxQueries;
   int64_t group, width, valueWidth;
   int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
   bool masksRange, alone, sharesMask = false;
   bool pairs; // queries, keys, probabilities and values are packed as bf16
+  int64_t fewRows = 0;       // most rows that are folded where keys lie
   mlir::Value batch, kvHead; // of the tile that is being folded
   mlir::Value keys;          // in the block
   mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
-  mlir::Value narrowScratch; // of probabilities, in pairs
+  mlir::Value narrowScratch;        // of probabilities, in pairs
+  mlir::Value wideKeys, wideValues; // of 16 bits, in f32
   mlir::Value packedQueries, packedKeys, packedValues, packedMask;
 };
 

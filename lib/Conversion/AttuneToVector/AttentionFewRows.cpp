@@ -1,0 +1,352 @@
+//===- AttentionFewRows.cpp - Few queries over keys where they lie --------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// Few rows (a decode step: one query of each head of a group, or some queries)
+// do not pay for panels of keys and values. They are folded at the speed of
+// memory instead, each key and value read from it once for all rows:
+//
+//   for each panel of keys, which then is in the first-level cache:
+//     for two rows at a time: products of four keys with both, channels in
+//     lanes; the lanes of the eight sums are then added up; stored
+//   for two rows at a time: new maximum, probabilities, sum *= factor
+//   for some values at a time, which then are in the first-level cache:
+//     for two rows at a time: sums += probabilities * values
+//
+// Eight sums are what hides the latency of eight additions, and two rows by
+// four keys take six loads for them. What memory has to bring is asked for
+// evenly while others are multiplied: a cache takes few requests at a time.
+//
+// Keys and values of 16 bits are widened to scratch first, once for all rows.
+
+#include "StepKernel.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+
+namespace attune {
+
+using Values = KernelBuilder::Values;
+
+/// Values that are added up at a time: of 128 channels they take half of a
+/// first-level cache, and a sum is loaded and stored once for so many.
+static constexpr int64_t kValuesAtOnce = 32;
+/// Panels of keys from the one that is multiplied to the one that is fetched.
+static constexpr int64_t kPanelsAhead = 2;
+/// What a cache fetches at a time.
+static constexpr int64_t kLineBytes = 64;
+
+namespace {
+
+int64_t elementBits(Value heads) {
+  return tensorType(heads).getElementTypeBitWidth();
+}
+
+Value lanesOf(KernelBuilder &k, Value vector, int64_t first, int64_t count) {
+  return vector::ExtractStridedSliceOp::create(
+      k.b, k.loc, vector, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{count},
+      ArrayRef<int64_t>{1});
+}
+
+} // namespace
+
+Values StepKernel::Lying::at(KernelBuilder &k, Value row, Value column) const {
+  Values indices(leading);
+  indices.push_back(k.add(first, row));
+  indices.push_back(column);
+  return indices;
+}
+
+void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
+  auto widened = [&](Value heads, int64_t count) -> Value {
+    int64_t channels = tensorType(heads).getDimSize(3);
+    return elementBits(heads) == 32
+               ? Value()
+               : scratch(k, {count, int64_t(llvm::alignTo(channels, lanes))});
+  };
+  wideKeys = widened(op.getKey(), lanes);
+  wideValues = widened(op.getValue(), kValuesAtOnce);
+}
+
+/// `count` keys or values from `first` on, copied to `wide` if there is any.
+StepKernel::Lying StepKernel::inF32(KernelBuilder &k, Value heads, Value first,
+                                    Value count, Value wide) {
+  if (!wide)
+    return {
+        heads, {batch, kvHead}, first, k.sub(k.sub(keys, k.index(1)), first)};
+  auto widen = [&](KernelBuilder &k, Value i, ValueRange c) {
+    return forVectors(
+        k, k.dim(heads, 3), lanes, c,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+          Value x = k.load(heads, {batch, kvHead, k.add(first, i), column},
+                           lanes, valid);
+          return Values{k.store(x, c[0], {i, column})};
+        });
+  };
+  Value copies = k.forLoop(k.index(0), count, 1, wide, widen)[0];
+  return {copies, {}, k.index(0), k.sub(count, k.index(1))};
+}
+
+/// The keys or values that those of this block are cut out of, from this
+/// block's on: others follow them.
+std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
+                                                     Value heads) {
+  auto slice = heads.getDefiningOp<tensor::ExtractSliceOp>();
+  if (!slice || slice.getSourceType().getRank() != 4 ||
+      slice.getType().getRank() != 4 || !slice.hasUnitStride())
+    return std::nullopt;
+  Values offsets;
+  for (OpFoldResult offset : slice.getMixedOffsets())
+    offsets.push_back(getValueOrCreateConstantIndexOp(k.b, k.loc, offset));
+  Value whole = slice.getSource();
+  return Lying{whole,
+               {k.add(offsets[0], batch), k.add(offsets[1], kvHead)},
+               offsets[2],
+               k.sub(k.sub(k.dim(whole, 2), k.index(1)), offsets[2])};
+}
+
+/// Two rows; a last one without a second is there twice.
+SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number) {
+  SmallVector<Row> at;
+  for (int64_t i = 0; i < kRowsAtOnce; ++i)
+    at.push_back(rowAt(k, k.add(number, k.index(i))));
+  return at;
+}
+
+/// The products of the rows from `number` on with keys from `key` on: eight
+/// together, those of a row in a vector.
+Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
+                                 const Lying &keys) {
+  int64_t keysAtOnce = kSquare / kRowsAtOnce;
+  // A whole register of channels if they divide by it, and eight at least.
+  int64_t each = std::max(lanes / 2, kSquare);
+  if (width % each != 0)
+    each = kSquare;
+  int64_t whole = width / each * each;
+  SmallVector<Values> queries;
+  Value last = k.sub(countRows(k), k.index(1));
+  for (int64_t i = 0; i < kRowsAtOnce; ++i) {
+    Value at = k.min(k.add(number, k.index(i)), last);
+    queries.push_back({arith::DivUIOp::create(k.b, k.loc, at, k.index(rows)),
+                       arith::RemUIOp::create(k.b, k.loc, at, k.index(rows))});
+  }
+  auto step = [&](KernelBuilder &k, int64_t lanes, Value column, Value valid,
+                  ValueRange sums) {
+    Values loaded, next;
+    for (int64_t i = 0; i < keysAtOnce; ++i) {
+      // Keys beyond the end repeat the last: masked later, but real memory.
+      Value n = k.min(k.add(key, k.index(i)), keys.last);
+      loaded.push_back(
+          k.load(keys.tensor, keys.at(k, n, column), lanes, valid));
+    }
+    for (ArrayRef<Value> query : queries) {
+      // Packed queries are zero beyond their width.
+      Value q = k.load(packedQueries, {query[0], query[1], column}, lanes);
+      for (Value x : loaded)
+        next.push_back(k.fma(x, q, sums[next.size()]));
+    }
+    return next;
+  };
+  Values sums = k.forLoop(k.index(0), k.index(whole), each,
+                          Values(kSquare, k.splat(0.0, each)),
+                          [&](KernelBuilder &k, Value column, ValueRange c) {
+                            return step(k, each, column, {}, c);
+                          });
+  for (Value &sum : sums)
+    for (int64_t half = each / 2; half >= kSquare; half /= 2)
+      sum = arith::AddFOp::create(k.b, k.loc, lanesOf(k, sum, 0, half),
+                                  lanesOf(k, sum, half, half));
+  if (whole < width)
+    sums = step(k, kSquare, k.index(whole), k.index(width - whole), sums);
+  Value eight = sumSquare(k, sums);
+  Values products;
+  for (int64_t i = 0; i < kRowsAtOnce; ++i)
+    products.push_back(lanesOf(k, eight, i * keysAtOnce, keysAtOnce));
+  return products;
+}
+
+/// Products of all rows with the keys of some panels, into `scores`.
+Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
+                           Value scores) {
+  auto whole = wholeOf(k, op.getKey());
+  int64_t line = kLineBytes * 8 / elementBits(op.getKey());
+  int64_t keysAtOnce = kSquare / kRowsAtOnce;
+  // Of a panel as many keys are fetched by each turn that all are by all.
+  int64_t turns = lanes / keysAtOnce;
+  int64_t share =
+      llvm::divideCeil(lanes, turns * llvm::divideCeil(group, kRowsAtOnce));
+  auto panelOfKeys = [&](KernelBuilder &k, Value panel, ValueRange c) {
+    Value start = k.mul(panel, lanes);
+    Value count = k.min(k.index(lanes), k.sub(keys, start));
+    Lying near = inF32(k, op.getKey(), start, count, wideKeys);
+    auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
+      Value turn = k.mul(
+          arith::DivUIOp::create(k.b, k.loc, number, k.index(kRowsAtOnce)),
+          turns);
+      auto someKeys = [&](KernelBuilder &k, Value key, ValueRange c) {
+        Value next =
+            k.mul(k.add(turn, arith::DivUIOp::create(k.b, k.loc, key,
+                                                     k.index(keysAtOnce))),
+                  share);
+        next = k.add(k.add(start, k.index(kPanelsAhead * lanes)), next);
+        for (int64_t i = 0; whole && i < share; ++i) {
+          Value n = k.min(k.add(next, k.index(i)), whole->last);
+          for (int64_t column = 0; column < width; column += line)
+            k.prefetch(whole->tensor, whole->at(k, n, k.index(column)));
+        }
+        Values products = productsOfFew(k, number, key, near);
+        Value scores = c[0];
+        for (auto [i, product] : llvm::enumerate(products))
+          scores = k.store(product, scores,
+                           {k.add(number, k.index(i)), k.add(start, key)});
+        return Values{scores};
+      };
+      return k.forLoop(k.index(0), k.index(lanes), keysAtOnce, c, someKeys);
+    };
+    return k.forLoop(k.index(0), countRows(k), kRowsAtOnce, c, someRows);
+  };
+  return k.forLoop(begin, end, 1, scores, panelOfKeys)[0];
+}
+
+/// Products become scores and these probabilities, as far as any row sees keys;
+/// old sums shrink. Carried and given: scores, acc, max, sum.
+Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
+                            ValueRange carried) {
+  auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
+    SmallVector<Row> at = fewAt(k, number);
+    auto scoresOf = [&](KernelBuilder &k, Value panel, Value scores) {
+      Values loaded;
+      for (int64_t i = 0; i < kRowsAtOnce; ++i) {
+        Value x = k.load(
+            scores, {k.add(number, k.index(i)), k.mul(panel, lanes)}, lanes);
+        loaded.push_back(pairs ? scaled(k, x) : x);
+      }
+      return loaded;
+    };
+    auto shrink = [&](KernelBuilder &k, ValueRange factors, Value, Value, Value,
+                      Value acc) {
+      auto panel = [&](KernelBuilder &k, Value column, Value valid,
+                       ValueRange c) {
+        Values shrunk;
+        for (auto [row, factor] : llvm::zip_equal(at, factors)) {
+          Value x = k.load(c[0], place(k, c[0], row, column), lanes, valid);
+          shrunk.push_back(
+              arith::MulFOp::create(k.b, k.loc, x, k.splat(factor, lanes)));
+        }
+        Value next = c[0];
+        for (auto [row, x] : llvm::zip_equal(at, shrunk))
+          next = k.store(x, next, place(k, next, row, column), valid);
+        return Values{next};
+      };
+      return forVectors(k, k.index(valueWidth), lanes, acc, panel)[0];
+    };
+    Range range = visible(k, at);
+    range.first = seen.first;
+    range.last = seen.last;
+    return foldRows(k, at, range, number, c, scoresOf, shrink);
+  };
+  return k.forLoop(k.index(0), countRows(k), kRowsAtOnce, carried, someRows);
+}
+
+/// Adds values of keys [first, last), weighed, to the sums of all rows.
+Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
+                         Value probabilities, Value acc) {
+  auto whole = wholeOf(k, op.getValue());
+  int64_t bits = elementBits(op.getValue()), line = kLineBytes * 8 / bits;
+  // As many panels of channels as make eight sums of a register each.
+  int64_t panels = 4 / kRowsAtOnce;
+  int64_t lines = llvm::divideCeil(panels * lanes, line);
+  int64_t pairs = llvm::divideCeil(group, kRowsAtOnce);
+  int64_t share = llvm::divideCeil(lines, pairs); // of lines, a pair's
+  auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
+    Value depth = k.min(k.index(kValuesAtOnce), k.sub(last, start));
+    Lying near = inF32(k, op.getValue(), start, depth, wideValues);
+    // So far ahead that there are values.
+    Value ahead;
+    if (whole)
+      ahead = k.min(k.index(kValuesAtOnce),
+                    k.sub(k.add(whole->last, k.index(1)), k.add(start, depth)));
+    // Some rows, some channels; `left` of them.
+    auto sum = [&](KernelBuilder &k, Value number, Value column, int64_t left,
+                   Value acc) {
+      int64_t count = std::min(panels, int64_t(llvm::divideCeil(left, lanes)));
+      auto columnOf = [&](KernelBuilder &k, int64_t panel) {
+        return k.add(column, k.index(panel * lanes));
+      };
+      auto valid = [&](int64_t panel) -> Value {
+        int64_t some = left - panel * lanes;
+        return some < lanes ? k.index(some) : Value();
+      };
+      SmallVector<Row> at = fewAt(k, number);
+      Values sums;
+      for (const Row &row : at)
+        for (int64_t p = 0; p < count; ++p)
+          sums.push_back(
+              k.load(acc, place(k, acc, row, columnOf(k, p)), lanes, valid(p)));
+      Value firstLine = k.mul(
+          arith::DivUIOp::create(k.b, k.loc, number, k.index(kRowsAtOnce)),
+          share);
+      auto addValue = [&](KernelBuilder &k, Value i, ValueRange c) {
+        Value n = k.add(start, i);
+        for (int64_t l = 0; whole && l < share; ++l) {
+          Value at = k.min(k.add(firstLine, k.index(l)), k.index(lines - 1));
+          at = k.min(k.add(column, k.mul(at, line)), k.index(valueWidth - 1));
+          k.prefetch(whole->tensor, whole->at(k, k.add(n, ahead), at));
+        }
+        Values loaded, next;
+        for (int64_t p = 0; p < count; ++p)
+          loaded.push_back(k.load(near.tensor, near.at(k, i, columnOf(k, p)),
+                                  lanes, valid(p)));
+        for (int64_t row = 0; row < kRowsAtOnce; ++row) {
+          Value p =
+              k.loadScalar(probabilities, {k.add(number, k.index(row)), n});
+          for (Value x : loaded)
+            next.push_back(k.fma(k.splat(p, lanes), x, c[next.size()]));
+        }
+        return next;
+      };
+      sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
+      for (auto [i, row] : llvm::enumerate(at))
+        for (int64_t p = 0; p < count; ++p)
+          acc = k.store(sums[i * count + p], acc,
+                        place(k, acc, row, columnOf(k, p)), valid(p));
+      return acc;
+    };
+    auto channels = [&](KernelBuilder &k, Value column, int64_t left,
+                        ValueRange c) {
+      return k.forLoop(k.index(0), countRows(k), kRowsAtOnce, c,
+                       [&](KernelBuilder &k, Value number, ValueRange c) {
+                         return Values{sum(k, number, column, left, c[0])};
+                       });
+    };
+    int64_t chunk = panels * lanes, full = valueWidth / chunk * chunk;
+    Values sums = k.forLoop(k.index(0), k.index(full), chunk, c,
+                            [&](KernelBuilder &k, Value column, ValueRange c) {
+                              return channels(k, column, chunk, c);
+                            });
+    if (full < valueWidth)
+      sums = channels(k, k.index(full), valueWidth - full, sums);
+    return sums;
+  };
+  return k.forLoop(first, last, kValuesAtOnce, acc, someValues)[0];
+}
+
+/// Folds the keys into all rows that share them. Carried: scores, acc, max,
+/// sum; gives the last three.
+Values StepKernel::foldFewRows(KernelBuilder &k, ValueRange carried) {
+  Row bounds[] = {rowAt(k, k.index(0)),
+                  rowAt(k, k.sub(countRows(k), k.index(1)))};
+  Range seen = visible(k, bounds);
+  Value begin = firstPanel(k, seen);
+  Values states(carried);
+  states[0] = scoreFew(k, begin, k.ceilDiv(seen.last, lanes), states[0]);
+  states = weighFew(k, seen, states);
+  states[1] = sumFew(k, k.mul(begin, lanes), seen.last, states[0], states[1]);
+  return Values(ArrayRef(states).drop_front());
+}
+
+} // namespace attune
