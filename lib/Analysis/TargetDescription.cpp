@@ -22,21 +22,10 @@ namespace attune {
 // Keys and values are packed once for every tile of queries, so a tile is as
 // large as pays: of 128 channels its queries and sums are 192 KiB, which leaves
 // most of a second-level cache to a block of keys and values.
-// On a GPU a tile is one thread's, and so is its scratch.
-int64_t TargetDescription::getQueryBlock() const {
-  if (!gpu.empty())
-    return getTileRows();
-  int64_t rows = std::min<int64_t>(192, level2Bytes * 3 / 8 / (2 * 128 * 4));
-  return getTileRows() * std::max<int64_t>(1, rows / getTileRows());
-}
 int64_t TargetDescription::getKeyBlock() const {
   if (!gpu.empty())
-    return getTileColumns();
-  // The more keys, the less often sums are rescaled: packed keys and values of
-  // 128 channels may take a quarter of the second-level cache, the scores of a
-  // tile of rows a quarter of the first.
-  int64_t keys = std::min(level2Bytes / 4 / (2 * 128 * 4),
-                          level1Bytes / 4 / (getTileRows() * 4));
+    return getTileColumns(); // a tile is one thread's, and so is its scratch
+  int64_t keys = level1Bytes / 4 / (getTileRows() * 4);
   return std::max<int64_t>(keys / getTileColumns() * getTileColumns(), 64);
 }
 

@@ -84,7 +84,9 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (options.fusion == FusionMode::Auto) {
     ConvertAttuneAttentionToOnlineOptions blocks;
     blocks.queryBlock = target.getQueryBlock();
+    blocks.queryBytes = target.getQueryBytes();
     blocks.keyBlock = target.getKeyBlock();
+    blocks.keyBytes = target.getKeyBytes();
     blocks.cooperative = target.tilesInParallel();
     blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(

@@ -1,16 +1,18 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 key-block=256}))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 query-bytes=196608 key-block=256 key-bytes=49152}))" | FileCheck %s --check-prefix=BYTES
 
 // Four heads share each key head: tiles of 24 queries of all four.
 // CHECK-LABEL: func.func @grouped(
 // CHECK-SAME:    %[[Q:.+]]: tensor<?x8x?x64xf32>, %[[K:.+]]: tensor<?x2x?x64xf32>, %[[V:.+]]: tensor<?x2x?x32xf32>)
 // CHECK:         %[[M:.+]] = tensor.dim %[[Q]], %c2
 // CHECK:         %[[N:.+]] = tensor.dim %[[K]], %c2
-// CHECK:         %[[BLOCKS:.+]] = arith.divsi %{{.+}}, %c24
+// CHECK:         %[[FEWEST:.+]] = arith.divsi %{{.+}}, %c24
 // They share the queries out evenly, in twelves.
-// CHECK:         %[[SOME:.+]] = arith.maxsi %[[BLOCKS]], %c1
+// CHECK:         %[[SOME:.+]] = arith.maxsi %[[FEWEST]], %c1
 // CHECK:         %[[EACH:.+]] = arith.divui %{{.+}}, %[[SOME]]
 // CHECK:         arith.divsi %{{.+}}, %c12
 // CHECK:         %[[SIZE:.+]] = arith.minsi %{{.+}}, %c24
+// CHECK:         %[[BLOCKS:.+]] = arith.divui %{{.+}}, %[[SIZE]]
 // CHECK:         %[[OUT:.+]] = tensor.empty(%{{.+}}, %{{.+}}) : tensor<?x8x?x32xf32>
 // CHECK:         scf.forall (%[[B:.+]], %[[G:.+]], %[[I:.+]]) in (%{{.+}}, 2, %[[BLOCKS]]) shared_outs(%[[O:.+]] = %[[OUT]])
 // CHECK:           %[[FIRST:.+]] = arith.muli %[[I]], %[[SIZE]]
@@ -29,6 +31,20 @@
 // CHECK:             attune.online_attention %[[TILE]], %[[KTILE]], %[[VTILE]] scale 1.250000e-01 at[%[[FIRST]], %[[AT]]] of[%[[M]], %[[N]]]
 // CHECK:           %[[Y:.+]] = attune.online_finish %[[STATES]]#0, %[[STATES]]#1, %[[STATES]]#2
 // CHECK:           tensor.parallel_insert_slice %[[Y]] into %[[O]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 32]
+// 196608 bytes hold 96 channels of 512 rows, which are 128 queries of four heads,
+// 120 in twelves. Tiles are as few as that makes them, but 64 in all if each
+// keeps 24 queries. 49152 bytes hold 128 keys.
+// BYTES-LABEL: func.func @grouped(
+// BYTES:         %[[M:.+]] = tensor.dim %arg0, %c2
+// BYTES:         %[[NEEDED:.+]] = arith.divsi %{{.+}}, %c120
+// BYTES:         %[[OTHERS:.+]] = arith.muli %{{.+}}, %c2
+// BYTES:         %[[MANY:.+]] = arith.divui
+// BYTES:         %[[MOST:.+]] = arith.divsi %{{.+}}, %c24
+// BYTES:         %[[WANTED:.+]] = arith.minsi %[[MANY]], %[[MOST]]
+// BYTES:         arith.maxsi %[[NEEDED]], %[[WANTED]]
+// BYTES:         arith.minsi %{{.+}}, %c120
+// BYTES:         bufferization.alloc_tensor() : tensor<1x4x120x32xf32>
+// BYTES:         scf.for %{{.+}} = %c0 to %{{.+}} step %c128
 func.func @grouped(%q: tensor<?x8x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tensor<?x2x?x32xf32>) -> tensor<?x8x?x32xf32> {
   %y = attune.attention %q, %k, %v scale 0.125
     : tensor<?x8x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x32xf32> -> tensor<?x8x?x32xf32>
@@ -40,8 +56,8 @@ func.func @grouped(%q: tensor<?x8x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tenso
 // CHECK-LABEL: func.func @window(
 // CHECK:         %[[M:.+]] = tensor.dim %arg0, %c2
 // CHECK:         %[[N:.+]] = tensor.dim %arg1, %c2
-// CHECK:         %[[TILES:.+]] = arith.divsi %{{.+}}, %c96
 // CHECK:         %[[SIZE:.+]] = arith.minsi %{{.+}}, %c96
+// CHECK:         %[[TILES:.+]] = arith.divui %{{.+}}, %[[SIZE]]
 // The long tiles at the end go first.
 // CHECK:         %[[LAST:.+]] = arith.subi %[[TILES]], %c1
 // CHECK:         %[[TILE:.+]] = arith.subi %[[LAST]], %{{.+}} : index

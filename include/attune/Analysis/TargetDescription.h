@@ -66,10 +66,18 @@ struct TargetDescription {
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.
   int64_t getPanelBytes() const { return gpu.empty() ? level2Bytes / 2 : 1; }
-  /// Attention: rows of queries and keys per block; a block of scores and one
-  /// of packed keys (of 128 channels) fit the first and second level.
-  int64_t getQueryBlock() const;
+  /// Attention: rows of queries of a tile, which each thread takes some of, and
+  /// the bytes that rows and their sums may take where tiles are many. A tile
+  /// packs all keys: with 192 rows that is a tenth of its time, with 512 a
+  /// thirtieth. Half a megabyte fits the stack of any thread; it need not fit a
+  /// cache, since a step passes through it once.
+  int64_t getQueryBlock() const { return gpu.empty() ? 192 : getTileRows(); }
+  int64_t getQueryBytes() const { return gpu.empty() ? 512 << 10 : 0; }
+  /// Keys at a time: as many as scores of a register tile fit a quarter of the
+  /// first-level cache, and as packed keys and values fit one of the second.
+  /// The more, the less often sums are rescaled.
   int64_t getKeyBlock() const;
+  int64_t getKeyBytes() const { return gpu.empty() ? level2Bytes / 4 : 0; }
 };
 
 /// Describes a CPU by the name given to --cpu: "native", an x86-64 level, any

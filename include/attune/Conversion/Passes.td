@@ -164,8 +164,15 @@ def ConvertAttuneAttentionToOnline
   let options = [
     Option<"queryBlock", "query-block", "int64_t", /*default=*/"96",
       "Rows of a tile: queries times the heads of a group">,
+    Option<"queryBytes", "query-bytes", "int64_t", /*default=*/"0",
+      "Bytes of a tile's queries and their sums: where tiles are many, each has "
+      "as many rows as these hold, since each packs all keys for itself; 0: "
+      "query-block is all">,
     Option<"keyBlock", "key-block", "int64_t", /*default=*/"256",
       "Keys that one step folds in">,
+    Option<"keyBytes", "key-bytes", "int64_t", /*default=*/"0",
+      "Bytes of packed keys and values of a step, which is as many keys fewer "
+      "than key-block; 0: key-block is all">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "Attention that a block of threads computes together stays one op">,
     Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",

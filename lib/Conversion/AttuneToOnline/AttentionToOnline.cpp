@@ -90,22 +90,45 @@ Value startState(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
 
 /// Queries times parts of the keys; a part of fewer keys is not worth merging.
 constexpr int64_t kMostParts = 16, kLeastKeys = 512;
+/// Fewer keys at a time are not worth the rescaling of sums.
+constexpr int64_t kFewKeys = 64;
+/// Fills the rows of any register tile but for a few.
+constexpr int64_t kEven = 12;
+
+/// Tiles that keep any number of threads busy, as far as there are queries.
+constexpr int64_t kManyTiles = 64;
+
+/// What a tile of queries and a block of keys may be.
+struct Blocks {
+  int64_t queries, queryBytes, keys, keyBytes;
+};
 
 /// Lowers one attention op; the members are what its parts share.
 class Tiling {
 public:
-  Tiling(AttentionOp op, PatternRewriter &rewriter, int64_t queryBlock,
-         int64_t keyBlock)
-      : op(op), k(rewriter, op.getLoc()),
-        keyBlock(scheduled(op, "attune.key_block", keyBlock)),
-        query(op.getQuery()), key(op.getKey()), value(op.getValue()) {
+  Tiling(AttentionOp op, PatternRewriter &rewriter, const Blocks &blocks)
+      : op(op), k(rewriter, op.getLoc()), query(op.getQuery()),
+        key(op.getKey()), value(op.getValue()) {
+    int64_t channelBytes =
+        (tensorType(query).getDimSize(3) + tensorType(value).getDimSize(3)) * 4;
+    keyBlock = blocks.keys;
+    if (blocks.keyBytes > 0) {
+      // A multiple of any register tile's columns, and of few such tiles.
+      int64_t fit = blocks.keyBytes / channelBytes / kFewKeys * kFewKeys;
+      keyBlock = std::min(keyBlock, std::max(fit, kFewKeys));
+    }
+    keyBlock = scheduled(op, "attune.key_block", keyBlock);
     int64_t kvHeads = tensorType(key).getDimSize(1);
     sharing = group = tensorType(query).getDimSize(1) / kvHeads;
     // Heads that see different blocks cannot walk the keys together.
     if (op.getBlocks() && tensorType(op.getBlocks()).getDimSize(1) != 1)
       group = 1;
-    queryBlock = scheduled(op, "attune.query_block", queryBlock);
-    tileQueries = std::max<int64_t>(1, queryBlock / group);
+    int64_t rows = scheduled(op, "attune.query_block", blocks.queries);
+    tileQueries = fewQueries = std::max<int64_t>(1, rows / group);
+    if (!op->hasAttr("attune.query_block") && !op.getBlocks() &&
+        fewQueries % kEven == 0)
+      tileQueries = std::max(fewQueries, blocks.queryBytes / channelBytes /
+                                             group / kEven * kEven);
     if (int64_t known = tensorType(query).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
       tileQueries = std::min(tileQueries, known);
@@ -119,7 +142,7 @@ public:
     }
     remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
         << remark::add("tiles of {0} queries of {1} heads, {2} keys at a time",
-                       tileQueries, group, this->keyBlock)
+                       range(), group, this->keyBlock)
         << remark::metric("Queries", tileQueries)
         << remark::metric("Heads", group)
         << remark::metric("Keys", this->keyBlock);
@@ -128,7 +151,7 @@ public:
   /// Says how the attention is computed and what it depends on.
   void explain() {
     InFlightDiagnostic text = emitRemark(op.getLoc())
-                              << "flash attention: tiles of " << tileQueries
+                              << "flash attention: tiles of " << range()
                               << " queries by " << keyBlock
                               << " keys, no matrix of scores in memory";
     if (readsCache(op))
@@ -140,9 +163,8 @@ public:
     numQueries = k.dim(query, 2);
     numKeys = k.dim(key, 2);
     batches = k.dim(query, 0);
-    tiles = k.ceilDiv(numQueries, tileQueries);
-    tileSize = evenTile(tiles);
     tilesOfHeads = tensorType(query).getDimSize(1) / group;
+    chooseTiles();
     if (readsCache(op))
       splitKeys();
     SmallVector<Value> outs = {emptyResult(k, op, op.getResult())};
@@ -282,21 +304,40 @@ private:
     return k.b.getIndexAttr(tensorType(heads).getDimSize(3));
   }
 
-  /// Queries of a tile if all are about as large: a multiple of kEven, unless
-  /// a block of the mask says how large they are.
-  Value evenTile(Value tiles) {
-    // Fills the rows of any register tile but for a few.
-    constexpr int64_t kEven = 12;
-    Value most = k.index(tileQueries);
-    if (op.getBlocks() || tileQueries % kEven != 0)
-      return most;
+  /// How many queries a tile has, for messages.
+  std::string range() const {
+    return (tileQueries > fewQueries ? std::to_string(fewQueries) + " to "
+                                     : "") +
+           std::to_string(tileQueries);
+  }
+
+  /// Each tile packs all keys for itself: the fewer tiles the better, if only
+  /// there are many. All get about as many queries, a multiple of kEven, unless
+  /// a block of the mask says how many.
+  void chooseTiles() {
+    tiles = k.ceilDiv(numQueries, tileQueries);
+    tileSize = k.index(tileQueries);
     auto known = getConstantIntValue(numQueries);
-    if (known && *known <= tileQueries)
-      return most;
-    Value some = maximum(k, tiles, k.index(1));
-    Value each = k.b.createOrFold<arith::DivUIOp>(
-        k.loc, k.add(numQueries, k.sub(some, k.index(1))), some);
-    return k.min(most, k.mul(k.ceilDiv(each, kEven), kEven));
+    if (op.getBlocks() || tileQueries % kEven != 0 ||
+        (known && *known <= fewQueries))
+      return;
+    auto ceilDiv = [&](Value a, Value b) -> Value {
+      Value one = k.index(1);
+      return k.b.createOrFold<arith::DivUIOp>(k.loc, k.add(a, k.sub(b, one)),
+                                              b);
+    };
+    auto atLeastOne = [&](Value a) { return maximum(k, a, k.index(1)); };
+    if (tileQueries > fewQueries) {
+      Value others = atLeastOne(k.mul(batches, tilesOfHeads));
+      Value wanted = k.min(ceilDiv(k.index(kManyTiles), others),
+                           k.ceilDiv(numQueries, fewQueries));
+      tiles = maximum(k, tiles, wanted);
+    }
+    Value each = ceilDiv(numQueries, atLeastOne(tiles));
+    // The smaller one last: a constant bounds the tile's scratch.
+    tileSize =
+        k.min(tileSize, atLeastOne(k.mul(k.ceilDiv(each, kEven), kEven)));
+    tiles = ceilDiv(numQueries, tileSize);
   }
 
   static int64_t largestDivisor(int64_t number, int64_t most) {
@@ -433,7 +474,8 @@ private:
   Value query, key, value;
   /// Query heads that share keys, and those of them that a tile has.
   int64_t sharing, group;
-  int64_t tileQueries;
+  /// Queries of a tile: at most, and if there are not many tiles.
+  int64_t tileQueries, fewQueries;
   Value batches, numQueries, numKeys;
   // Tiles of queries and the size of one; tiles of heads.
   Value tiles, tileSize;
@@ -447,10 +489,8 @@ private:
 };
 
 struct TileAttention final : OpRewritePattern<AttentionOp> {
-  TileAttention(MLIRContext *context, int64_t queryBlock, int64_t keyBlock,
-                bool explain)
-      : OpRewritePattern(context), queryBlock(queryBlock), keyBlock(keyBlock),
-        explain(explain) {}
+  TileAttention(MLIRContext *context, const Blocks &blocks, bool explain)
+      : OpRewritePattern(context), blocks(blocks), explain(explain) {}
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -461,13 +501,13 @@ struct TileAttention final : OpRewritePattern<AttentionOp> {
     if (!fixed(op.getQuery()) || !fixed(op.getKey()) || !fixed(op.getValue()) ||
         !fixed(op.getResult()))
       return rewriter.notifyMatchFailure(op, "heads and widths must be static");
-    Tiling tiling(op, rewriter, queryBlock, keyBlock);
+    Tiling tiling(op, rewriter, blocks);
     if (explain)
       tiling.explain();
     rewriter.replaceOp(op, tiling.run());
     return success();
   }
-  int64_t queryBlock, keyBlock;
+  Blocks blocks;
   bool explain;
 };
 
@@ -480,11 +520,16 @@ struct ConvertAttuneAttentionToOnline final
       getOperation().emitError("query-block and key-block must be positive");
       return signalPassFailure();
     }
+    if (queryBytes < 0 || keyBytes < 0) {
+      getOperation().emitError(
+          "query-bytes and key-bytes must be 0 or positive");
+      return signalPassFailure();
+    }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    patterns.add<TileAttention>(&getContext(), queryBlock, keyBlock,
-                                explainFusion);
+    Blocks blocks = {queryBlock, queryBytes, keyBlock, keyBytes};
+    patterns.add<TileAttention>(&getContext(), blocks, explainFusion);
     if (cooperative)
       populateAttentionIntoPatterns(patterns, explainFusion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
