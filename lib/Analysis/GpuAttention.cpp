@@ -47,4 +47,30 @@ chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
   return std::nullopt;
 }
 
+uint64_t WarpgroupAttentionTile::rowDescriptor() const {
+  // Atoms of eight rows one below the other. Along the depth there is one.
+  return describeMatrix(16, 8 * kBoxRowBytes, /*swizzle=*/1);
+}
+
+uint64_t WarpgroupAttentionTile::valueDescriptor() const {
+  // Atoms of eight of the depth one below the other; boxes of 64 columns.
+  return describeMatrix(uint64_t(keys) * kBoxRowBytes, 8 * kBoxRowBytes,
+                        /*swizzle=*/1);
+}
+
+std::optional<WarpgroupAttentionTile>
+chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores) {
+  // The rest of 240 registers is for addresses, maxima and what is computed.
+  constexpr int64_t shared = 227 * 1024;
+  int64_t held = readsScores ? 144 : 176;
+  if (width % 8 != 0 || valueWidth % 8 != 0 || valueWidth > 256)
+    return std::nullopt;
+  for (int64_t keys : {128, 64}) {
+    WarpgroupAttentionTile tile = {width, valueWidth, keys};
+    if (tile.heldRegisters() <= held && tile.sharedBytes() <= shared)
+      return tile;
+  }
+  return std::nullopt;
+}
+
 } // namespace attune

@@ -421,12 +421,13 @@ void *CudaDevice::tensorMap(const TensorMapKey &key) {
   // bytes, reading 256 at a time into the second-level cache.
   constexpr int words2 = 1, words8 = 4, swizzle128 = 3, promote256 = 3;
   alignas(64) unsigned char map[kMapBytes];
-  const uint64_t sizes[] = {key.columns, key.rows}, strides[] = {key.stride};
+  const uint64_t sizes[] = {key.columns, key.rows, key.heads, key.batches},
+                 strides[] = {key.stride, key.headStride, key.batchStride};
   const unsigned box[] = {static_cast<unsigned>(key.boxColumns),
-                          static_cast<unsigned>(key.boxRows)};
-  const unsigned steps[] = {1, 1};
+                          static_cast<unsigned>(key.boxRows), 1, 1};
+  const unsigned steps[] = {1, 1, 1, 1};
   CudaResult result = driver.tensorMapEncode(
-      map, key.elementBytes == 2 ? words2 : words8, 2,
+      map, key.elementBytes == 2 ? words2 : words8, key.heads ? 4 : 2,
       reinterpret_cast<void *>(key.address), sizes, strides, box, steps, 0,
       key.swizzled ? swizzle128 : 0, promote256, 0);
   if (failed(result, "making a tensor map", problem) ||
@@ -468,13 +469,15 @@ void attune_rt_launch(int64_t kernel, int64_t gridX, int64_t gridY,
 
 int64_t attune_rt_tensor_map(int64_t address, int64_t elementBytes,
                              int64_t columns, int64_t rows, int64_t stride,
-                             int64_t boxColumns, int64_t boxRows,
-                             int64_t swizzled) {
+                             int64_t heads, int64_t headStride, int64_t batches,
+                             int64_t batchStride, int64_t boxColumns,
+                             int64_t boxRows, int64_t swizzled) {
+  auto number = [](int64_t value) { return static_cast<uint64_t>(value); };
   TensorMapKey key = {
-      static_cast<uint64_t>(address), static_cast<uint64_t>(elementBytes),
-      static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
-      static_cast<uint64_t>(stride),  static_cast<uint64_t>(boxColumns),
-      static_cast<uint64_t>(boxRows), static_cast<uint64_t>(swizzled)};
+      number(address),    number(elementBytes), number(columns),
+      number(rows),       number(stride),       number(heads),
+      number(headStride), number(batches),      number(batchStride),
+      number(boxColumns), number(boxRows),      number(swizzled)};
   return reinterpret_cast<int64_t>(current->tensorMap(key));
 }
 

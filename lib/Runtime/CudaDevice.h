@@ -31,10 +31,11 @@
 
 namespace attune::runtime {
 
-/// A matrix on the device and the part of it that is copied at a time.
+/// A matrix on the device, or one for each head of each batch, and the part of
+/// one that is copied at a time.
 struct TensorMapKey {
-  uint64_t address, elementBytes, columns, rows, stride, boxColumns, boxRows,
-      swizzled;
+  uint64_t address, elementBytes, columns, rows, stride, heads, headStride,
+      batches, batchStride, boxColumns, boxRows, swizzled;
 };
 
 class CudaDevice {
@@ -116,7 +117,7 @@ private:
   CudaLaunches work;
 
   /// Maps that were made, in memory for kMaps of them.
-  static constexpr size_t kMaps = 1024, kMapBytes = 128;
+  static constexpr size_t kMaps = 4096, kMapBytes = 128;
   std::vector<TensorMapKey> maps;
   void *mapMemory = nullptr;
   jmp_buf home;

@@ -70,6 +70,59 @@ std::optional<AttentionTile>
 chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
                    int64_t group, int64_t queries, int64_t keys);
 
+/// What a block of warpgroups computes: one copies, each other has 64 rows. All
+/// matrices lie in shared memory as boxes of 64 channels, 128 bytes wide, one
+/// behind the other: queries once, keys and values in stages.
+struct WarpgroupAttentionTile {
+  int64_t width, valueWidth;
+  int64_t keys; ///< of one step
+  int64_t stages = 2, consumers = 2;
+
+  static constexpr int64_t kBoxChannels = 64, kBoxRowBytes = 128;
+  /// So many registers has a thread that copies, one that multiplies: those of
+  /// three warpgroups of 168 in all.
+  static constexpr uint32_t kFewRegisters = 24, kManyRegisters = 240;
+
+  int64_t rows() const { return 64 * consumers; }
+  int64_t threads() const { return 128 * (1 + consumers); }
+  static int64_t boxes(int64_t width) {
+    return (width + kBoxChannels - 1) / kBoxChannels;
+  }
+  int64_t queryBytes() const { return boxes(width) * rows() * kBoxRowBytes; }
+  int64_t keyBytes() const { return boxes(width) * keys * kBoxRowBytes; }
+  int64_t valueBytes() const { return boxes(valueWidth) * keys * kBoxRowBytes; }
+  /// Everything with the barriers of two rings, wherever it starts.
+  int64_t sharedBytes() const {
+    return queryBytes() + stages * (keyBytes() + valueBytes() + 2 * 16) +
+           kTileAlignment;
+  }
+  /// What a thread that multiplies holds in a step: sums of values, scores that
+  /// come and weights of the step before.
+  int64_t heldRegisters() const { return valueWidth / 2 + keys / 2 + keys / 4; }
+
+  // Matrix descriptors of wgmma without their addresses, and how many bytes
+  // further 16 of the depth are.
+  uint64_t rowDescriptor() const;   ///< of queries and keys
+  uint64_t valueDescriptor() const; ///< whose columns are the depth's rows
+  int64_t queryStep(int64_t step) const {
+    return step / 4 * rows() * kBoxRowBytes + step % 4 * 32;
+  }
+  int64_t keyStep(int64_t step) const {
+    return step / 4 * keys * kBoxRowBytes + step % 4 * 32;
+  }
+  static int64_t valueStep(int64_t step) { return step * 16 * kBoxRowBytes; }
+};
+
+/// None for widths whose rows a tensor map cannot take, or that need more
+/// registers or shared memory than there are. `readsScores`: each score meets
+/// something from memory, whose addresses take registers too.
+std::optional<WarpgroupAttentionTile>
+chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores);
+
+/// So many rows and keys are worth a block of warpgroups: fewer leave half of
+/// it idle.
+constexpr int64_t kFewestWarpgroupRows = 65;
+
 /// So many parts are the keys of a few queries split into, at least; each has
 /// so many keys if there are enough of them.
 constexpr int64_t kLeastKeysOfPart = 128, kMostParts = 64;

@@ -73,9 +73,12 @@ void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,
                       const uint64_t *words, int64_t num_words);
 /* Where the device has the map of a matrix of `rows` rows, `stride` bytes
  * apart: what copies of boxes of it need. Elements have 2 or 8 bytes;
- * `swizzled` rows of a box have 128. */
+ * `swizzled` rows of a box have 128. With `heads` there are as many such
+ * matrices, `head_stride` bytes apart, in each of some batches. */
 int64_t attune_rt_tensor_map(int64_t address, int64_t element_bytes,
                              int64_t columns, int64_t rows, int64_t stride,
+                             int64_t heads, int64_t head_stride,
+                             int64_t batches, int64_t batch_stride,
                              int64_t box_columns, int64_t box_rows,
                              int64_t swizzled);
 /* Up to 8 bytes of device memory, once all launches before are done. */

@@ -35,9 +35,15 @@ struct AttentionParts {
   mlir::Value states; ///< the maximum of the scores, and the weights' sum
 };
 
-/// The weight of a score among those with this maximum, which is finite.
+// Weights of softmax are powers of two. So is what a row's maximum is kept as:
+// the weight of the largest score, whose logarithm the maximum is.
+
+/// The weight of a score, and of a maximum, among those with the maximum
+/// `most`, which is finite.
 mlir::Value weightOf(BlockBuilder &b, AttentionIntoOp op, mlir::Value score,
                      mlir::Value most);
+mlir::Value weightOfMaximum(BlockBuilder &b, mlir::Value maximum,
+                            mlir::Value most);
 
 /// What is left to do to a row: its sums times `factor` are the result.
 struct FinishedRow {
@@ -51,6 +57,11 @@ void emitAttention(KernelBuilder &k, AttentionIntoOp op,
                    const AttentionSizes &sizes, const AttentionTile &tile,
                    const AttentionParts *parts);
 
+/// The kernel of warpgroups.
+void emitWarpgroupAttention(KernelBuilder &k, AttentionIntoOp op,
+                            const AttentionSizes &sizes,
+                            const WarpgroupAttentionTile &tile);
+
 /// The kernel that merges parts in order and finishes.
 void emitMerge(KernelBuilder &k, AttentionIntoOp op,
                const AttentionSizes &sizes, const AttentionParts &parts);
@@ -61,6 +72,64 @@ struct AttentionRow {
   mlir::Value head, query; ///< of a row that is there
   mlir::Value begin, end;  ///< the keys that causality and windows show it
 };
+
+/// Which rows a block has, and which keys they see.
+struct AttentionPlace {
+  AttentionPlace() = default;
+  /// Of block `number` of those whose `tiles` tiles of `tileRows` rows each
+  /// head of each batch has; each takes `tileKeys` keys at a time.
+  AttentionPlace(BlockBuilder &b, AttentionIntoOp op,
+                 const AttentionSizes &sizes, mlir::Value number,
+                 mlir::Value tiles, int64_t tileRows, int64_t tileKeys);
+  /// Only some of the keys.
+  void takePart(BlockBuilder &b, mlir::Value part, mlir::Value count);
+  /// The two rows of a lane of the block's warp `warp`.
+  void enterWarp(BlockBuilder &b, mlir::Value warp, mlir::Value lane);
+
+  /// How many tiles of keys there are.
+  mlir::Value countSteps(BlockBuilder &b) const;
+  /// Whether some of the tile's keys from `first` on are hidden from a row of
+  /// the warp.
+  mlir::Value onEdge(BlockBuilder &b, mlir::Value first) const;
+  /// Row `number` of a head of keys: which head, and which query.
+  mlir::Value headOf(BlockBuilder &b, mlir::Value number) const;
+  mlir::Value queryOf(BlockBuilder &b, mlir::Value number) const;
+
+  mlir::Value batch, kvHead, firstRow, lastRow, firstQuery, begin, end;
+  std::array<AttentionRow, 2> rows; ///< of the lane
+
+private:
+  mlir::Value positionOf(BlockBuilder &b, mlir::Value query) const;
+  mlir::Value seenFrom(BlockBuilder &b, mlir::Value query) const;
+  mlir::Value seenTo(BlockBuilder &b, mlir::Value query) const;
+
+  AttentionIntoOp op;
+  const AttentionSizes *sizes = nullptr;
+  int64_t tileKeys = 0;
+  mlir::Value allKeys, earliestEnd, latestBegin;
+};
+
+/// What a lane knows of a softmax: the maxima of two rows, and its part of the
+/// sums of their weights.
+struct AttentionSums {
+  std::array<mlir::Value, 2> most, sum;
+};
+
+/// Writes what the lanes of a warp have of their rows' results; or their states
+/// as part `part`. Pairs of channels 8 n + 2 member, counted from
+/// `firstChannel`, are given by n and row; `before` is the largest such start.
+struct AttentionResult {
+  mlir::Value lane, firstChannel;
+  int64_t before, tiles;
+  AttentionSums sums;
+  const AttentionParts *parts = nullptr;
+  mlir::Value part;
+};
+void storeResult(
+    BlockBuilder &b, AttentionIntoOp op, const AttentionSizes &sizes,
+    const AttentionPlace &place, const AttentionResult &result,
+    llvm::function_ref<mlir::Value(BlockBuilder &, int64_t n, int64_t half)>
+        pairOf);
 
 /// Scores of a lane: of eight keys, of two rows, of two columns.
 using Scores = llvm::SmallVector<std::array<std::array<mlir::Value, 2>, 2>>;
@@ -79,6 +148,11 @@ public:
   void hide(BlockBuilder &b, mlir::Value edge, mlir::Value first,
             Scores &scores);
 
+  /// Turns scores into weights, of a maximum that may have grown by that; gives
+  /// what sums so far are worth now.
+  std::array<mlir::Value, 2> weigh(BlockBuilder &b, Scores &scores,
+                                   AttentionSums &state);
+
 private:
   mlir::Value keyOf(BlockBuilder &b, mlir::Value first, int64_t tile,
                     int64_t i);
@@ -92,6 +166,12 @@ private:
   std::array<mlir::Value, 2> columns; ///< of eight, those of this lane
 };
 
+/// Combines a number of the four lanes that share a row; all get the result.
+mlir::Value amongLanes(
+    BlockBuilder &b, mlir::Value x,
+    llvm::function_ref<mlir::Value(BlockBuilder &, mlir::Value, mlir::Value)>
+        combine);
+
 // Numbers of f32.
 mlir::Value maximum(BlockBuilder &b, mlir::Value lhs, mlir::Value rhs);
 /// `x`, or 0 where it is -inf.
@@ -100,7 +180,8 @@ mlir::Value orZero(BlockBuilder &b, mlir::Value x);
 /// Launches what an op takes: one kernel, or where it may split the keys the
 /// host's choice between that and two for few queries. Fails with an error if
 /// the kernel does not know it.
-mlir::LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors);
+mlir::LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
+                                   bool warpgroups);
 
 } // namespace attune
 

@@ -69,7 +69,7 @@ public:
     if (tile.holdsQuery)
       for (int64_t step = 0; step < steps(); ++step)
         heldQuery.push_back(loadQuery(b, step));
-    Value count = b.ceilDiv(b.max(b.sub(end, begin), b.index(0)), tile.keys);
+    Value count = place.countSteps(b);
     for (int64_t i = 0; i < AttentionTile::kStages - 1; ++i) {
       b.when(b.less(b.index(i), count),
              [&](BlockBuilder &b) { copyStage(b, b.index(i), b.index(i)); });
@@ -90,7 +90,7 @@ public:
                       copyStage(b, ahead, b.rem(ahead, AttentionTile::kStages));
                     });
                     commitCopies(b);
-                    Value first = b.add(begin, b.mul(i, tile.keys));
+                    Value first = b.add(place.begin, b.mul(i, tile.keys));
                     Value stage = b.rem(i, AttentionTile::kStages);
                     if (!op.getBlocks())
                       return foldKeys(b, first, stage, carried);
@@ -131,7 +131,6 @@ private:
 
   void enterTile(Value number, Value tiles) {
     lane = b.rem(thread, 32);
-    Value warp = b.div(thread, 32);
     lineGroup = b.div(lane, 4);
     member = b.rem(lane, 4);
     if (parts) {
@@ -141,71 +140,10 @@ private:
     Value valueBlock = b.rem(number, valueBlocks());
     firstChannel = b.mul(valueBlock, tile.valueWidth);
     number = b.div(number, valueBlocks());
-    Value at = b.rem(number, tiles), heads = b.div(number, tiles);
-    // Late queries see more keys: they begin, so that none is left at the end.
-    if (causal())
-      at = b.sub(b.sub(tiles, b.index(1)), at);
-    batch = b.div(heads, sizes.kvHeads);
-    kvHead = b.rem(heads, sizes.kvHeads);
-    Value last = b.sub(sizes.rows, b.index(1));
-    Value firstRow = b.mul(at, tile.rows());
-    firstQuery = b.div(firstRow, sizes.group);
-    Value lastQuery = b.div(
-        b.min(b.add(firstRow, b.index(tile.rows() - 1)), last), sizes.group);
-    allKeys = sizes.keys;
-    if (op.getLengths())
-      allKeys = b.min(allKeys, arith::IndexCastOp::create(
-                                   b.b, b.loc, b.b.getIndexType(),
-                                   b.loadNumber(op.getLengths(), {batch})));
-    // From the first key that the first query sees to the last of the last one.
-    begin = b.max(seenFrom(firstQuery), b.index(0));
-    begin = b.sub(begin, b.rem(begin, tile.keys));
-    end = seenTo(lastQuery);
-    if (parts) {
-      Value count = b.max(b.sub(end, begin), b.index(0));
-      Value each =
-          b.div(b.add(count, b.sub(parts->count, b.index(1))), parts->count);
-      each = b.mul(b.ceilDiv(each, tile.keys), tile.keys);
-      begin = b.add(begin, b.mul(part, each));
-      end = b.min(end, b.add(begin, each));
-    }
-
-    Value warpRow = b.add(firstRow, b.mul(warp, kWarpRows));
-    for (int64_t half = 0; half < 2; ++half) {
-      AttentionRow &row = rows[half];
-      Value number =
-          b.add(b.add(warpRow, b.index(placeInSum(0, half).row)), lineGroup);
-      row.there = b.less(number, sizes.rows);
-      number = b.min(number, last);
-      row.query = b.div(number, sizes.group);
-      row.head = b.add(b.mul(kvHead, sizes.group), b.rem(number, sizes.group));
-      row.begin = seenFrom(row.query);
-      row.end = b.min(seenTo(row.query), end);
-    }
-    // Of all rows of the warp: where the ranges are not the whole of a tile.
-    Value first = b.div(b.min(warpRow, last), sizes.group);
-    Value late =
-        b.div(b.min(b.add(warpRow, b.index(kWarpRows - 1)), last), sizes.group);
-    earliestEnd = b.min(seenTo(first), end);
-    latestBegin = seenFrom(late);
-  }
-
-  bool causal() { return op.getCausal() != CausalAlign::None; }
-
-  /// The key position of a query.
-  Value positionOf(Value query) {
-    if (op.getCausal() == CausalAlign::TopLeft)
-      return query;
-    return b.add(query, b.sub(sizes.keys, sizes.queries));
-  }
-  Value seenTo(Value query) {
-    return causal() ? b.min(allKeys, b.add(positionOf(query), b.index(1)))
-                    : allKeys;
-  }
-  Value seenFrom(Value query) {
-    if (!op.getWindow())
-      return b.index(0);
-    return b.sub(positionOf(query), b.index(*op.getWindow() - 1));
+    place = AttentionPlace(b, op, sizes, number, tiles, tile.rows(), tile.keys);
+    if (parts)
+      place.takePart(b, part, parts->count);
+    place.enterWarp(b, b.div(thread, 32), lane);
   }
 
   /// Whether the mask of blocks has the tile's keys from `first` on. A tile
@@ -213,8 +151,8 @@ private:
   Value hasBlock(BlockBuilder &b, Value first) {
     auto type = cast<MemRefType>(op.getBlocks().getType());
     ArrayRef<int64_t> blockSizes = *op.getBlockSizes();
-    SmallVector<Value> at = {batch, rows[0].head,
-                             b.div(firstQuery, blockSizes[0]),
+    SmallVector<Value> at = {place.batch, place.rows[0].head,
+                             b.div(place.firstQuery, blockSizes[0]),
                              b.div(first, blockSizes[1])};
     for (int64_t dim = 0; dim < 2; ++dim)
       if (type.getDimSize(dim) == 1)
@@ -228,10 +166,10 @@ private:
 
   /// Starts copies of step `i`.
   void copyStage(BlockBuilder &b, Value i, Value stage) {
-    Value first = b.add(begin, b.mul(i, tile.keys));
-    Value to = end;
+    Value first = b.add(place.begin, b.mul(i, tile.keys));
+    Value to = place.end;
     if (op.getBlocks())
-      to = b.select(hasBlock(b, first), end, first);
+      to = b.select(hasBlock(b, first), to, first);
     copyRows(b, op.getKey(), tile.width, b.index(0), sharedKeys, stage, first,
              to);
     copyRows(b, op.getValue(), tile.valueWidth, firstChannel, sharedValues,
@@ -266,8 +204,8 @@ private:
         key = b.min(key, last);
         for (int64_t more = 0; more < chunk; more += unit) {
           Value here = b.add(channel, b.index(moreColumns * each + more));
-          copyUnit(b, from, {batch, kvHead, key, here}, unit, there, shared,
-                   b.add(start, b.index(further + more)));
+          copyUnit(b, from, {place.batch, place.kvHead, key, here}, unit, there,
+                   shared, b.add(start, b.index(further + more)));
         }
       };
       if (i + tile.threads() <= total)
@@ -321,14 +259,15 @@ private:
     int64_t align =
         std::min<int64_t>(lanes * tile.elementBytes, alignmentOfRows(query));
     if (whole)
-      return b.loadAt(query, {batch, row.head, row.query, channel}, lanes,
+      return b.loadAt(query, {place.batch, row.head, row.query, channel}, lanes,
                       align);
     auto vector = VectorType::get({lanes}, type);
     Value zero = arith::ConstantOp::create(b.b, b.loc, b.b.getZeroAttr(vector));
     auto guarded = [&](Value at, int64_t lanes, int64_t align, Value zero) {
       Value there = b.less(at, b.index(tile.width));
       Value read = b.loadAt(
-          query, {batch, row.head, row.query, b.select(there, at, b.index(0))},
+          query,
+          {place.batch, row.head, row.query, b.select(there, at, b.index(0))},
           lanes, align);
       return b.select(there, read, zero);
     };
@@ -352,7 +291,7 @@ private:
     SmallVector<Value> read;
     if (wide) {
       Value channel = b.add(b.mul(member, 4), b.index(16 * step));
-      for (const AttentionRow &row : rows)
+      for (const AttentionRow &row : place.rows)
         read.push_back(loadChannels(b, row, channel, 4, whole));
       return read;
     }
@@ -360,7 +299,8 @@ private:
       FragmentPlace first = placeInA(0, pair);
       Value channel =
           b.add(b.mul(member, 2), b.index(16 * step + first.column));
-      read.push_back(loadChannels(b, rows[first.row / 8], channel, 2, whole));
+      read.push_back(
+          loadChannels(b, place.rows[first.row / 8], channel, 2, whole));
     }
     return read;
   }
@@ -551,22 +491,6 @@ private:
   // One step
   //===--------------------------------------------------------------------===//
 
-  /// Combines a number of the four lanes that share a row; all get the result.
-  static Value
-  amongLanes(BlockBuilder &b, Value x,
-             llvm::function_ref<Value(Value lhs, Value rhs)> combine) {
-    for (int32_t distance : {1, 2}) {
-      Value other = gpu::ShuffleOp::create(b.b, b.loc, x, distance, 32,
-                                           gpu::ShuffleMode::XOR)
-                        .getShuffleResult();
-      x = combine(x, other);
-    }
-    return x;
-  }
-  static Value addUp(BlockBuilder &b, Value lhs, Value rhs) {
-    return arith::AddFOp::create(b.b, b.loc, lhs, rhs);
-  }
-
   static Value at(BlockBuilder &b, Value sum, int64_t half, int64_t i) {
     return vector::ExtractOp::create(b.b, b.loc, sum,
                                      ArrayRef<int64_t>{half, i});
@@ -584,33 +508,16 @@ private:
         for (int64_t i = 0; i < 2; ++i)
           four[half][i] = at(b, product, half, i);
     columns = columnsOfLane(b);
-    AttentionScores between(op, sizes, batch, rows, columns);
+    AttentionScores between(op, sizes, place.batch, place.rows, columns);
     between.adjust(b, first, scores);
-    Value edge = b.less(earliestEnd, b.add(first, b.index(tile.keys)));
-    if (op.getWindow())
-      edge = arith::OrIOp::create(b.b, b.loc, edge, b.less(first, latestBegin));
-    between.hide(b, edge, first, scores);
+    between.hide(b, place.onEdge(b, first), first, scores);
 
     KernelBuilder::Values states(carried);
-    Value ratios[2];
+    AttentionSums now = sumsOf(states);
+    std::array<Value, 2> ratios = between.weigh(b, scores, now);
     for (int64_t half = 0; half < 2; ++half) {
-      Value &most = states[valueTiles() + half];
-      Value &sum = states[valueTiles() + 2 + half];
-      Value here;
-      for (auto &four : scores)
-        for (Value score : four[half])
-          here = here ? maximum(b, here, score) : score;
-      here = amongLanes(
-          b, here, [&](Value lhs, Value rhs) { return maximum(b, lhs, rhs); });
-      Value next = maximum(b, most, here), safe = orZero(b, next);
-      ratios[half] = weightOf(b, op, most, safe);
-      most = next;
-      sum = arith::MulFOp::create(b.b, b.loc, sum, ratios[half]);
-      for (auto &four : scores)
-        for (Value &score : four[half]) {
-          score = weightOf(b, op, score, safe);
-          sum = addUp(b, sum, score);
-        }
+      states[valueTiles() + half] = now.most[half];
+      states[valueTiles() + 2 + half] = now.sum[half];
     }
     auto sums = MutableArrayRef<Value>(states).take_front(valueTiles());
     for (Value &sum : sums) {
@@ -640,70 +547,21 @@ private:
   // Results
   //===--------------------------------------------------------------------===//
 
-  void finish(ValueRange states) {
-    for (int64_t half = 0; half < 2; ++half) {
-      const AttentionRow &row = rows[half];
-      Value most = states[valueTiles() + half];
-      Value sum =
-          amongLanes(b, states[valueTiles() + 2 + half],
-                     [&](Value lhs, Value rhs) { return addUp(b, lhs, rhs); });
-      // What is the same for all channels is written once.
-      Value first = b.less(b.add(member, firstChannel), b.index(1));
-      b.when(row.there, [&](BlockBuilder &b) {
-        if (parts) {
-          Value number = b.add(b.mul(batch, sizes.heads), row.head);
-          number = b.add(b.mul(number, sizes.queries), row.query);
-          number = b.add(b.mul(number, parts->count), part);
-          store(b, states, half, parts->sums, {number}, {});
-          b.when(first, [&](BlockBuilder &b) {
-            b.storeAt(pairOf(b, {most, sum}), parts->states,
-                      {number, b.index(0)}, 8);
-          });
-          return;
-        }
-        FinishedRow done = finishRow(b, op, most, sum, row.head);
-        store(b, states, half, op.getDest(), {batch, row.head, row.query},
-              done.factor);
-        if (Value lse = op.getLse())
-          b.when(first, [&](BlockBuilder &b) {
-            memref::StoreOp::create(b.b, b.loc, done.logSumExp, lse,
-                                    ValueRange{batch, row.head, row.query});
-          });
-      });
-    }
+  AttentionSums sumsOf(ValueRange states) {
+    int64_t at = valueTiles();
+    return {{states[at], states[at + 1]}, {states[at + 2], states[at + 3]}};
   }
 
-  /// The lane's sums of a row, times `factor` if it is given.
-  void store(BlockBuilder &b, ValueRange states, int64_t half, Value to,
-             ArrayRef<Value> row, Value factor) {
-    int64_t bytes = bytesOf(to);
-    int64_t lanes = sizes.valueWidth % 2 == 0 ? 2 : 1;
-    int64_t align =
-        lanes == 1 ? bytes
-                   : std::min(2 * bytes, std::max(alignmentOfRows(to), bytes));
-    for (int64_t n = 0; n < valueTiles(); ++n)
-      for (int64_t i = 0; i < 2; i += lanes) {
-        SmallVector<Value> numbers;
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-          Value x = at(b, states[n], half, i + lane);
-          numbers.push_back(
-              factor ? arith::MulFOp::create(b.b, b.loc, x, factor) : x);
-        }
-        Value vector = vector::FromElementsOp::create(
-            b.b, b.loc, b.vectorType(lanes), numbers);
-        Value channel =
-            b.add(b.add(firstChannel, b.mul(member, 2)), b.index(8 * n + i));
-        SmallVector<Value> place(row);
-        place.push_back(channel);
-        auto put = [&](BlockBuilder &b) {
-          b.storeAt(vector, to, place, align);
-        };
-        int64_t end = (valueBlocks() - 1) * tile.valueWidth + 8 * (n + 1);
-        if (end <= sizes.valueWidth)
-          put(b);
-        else
-          b.when(b.less(channel, b.index(sizes.valueWidth)), put);
-      }
+  void finish(ValueRange states) {
+    AttentionResult result = {
+        lane,         firstChannel,   (valueBlocks() - 1) * tile.valueWidth,
+        valueTiles(), sumsOf(states), parts,
+        part};
+    storeResult(b, op, sizes, place, result,
+                [&](BlockBuilder &b, int64_t n, int64_t half) {
+                  return pairOf(b, {at(b, states[n], half, 0),
+                                    at(b, states[n], half, 1)});
+                });
   }
 
   AttentionIntoOp op;
@@ -714,9 +572,8 @@ private:
   bool wide; ///< f32
   Type type;
   Value thread, lane, lineGroup, member;
-  Value batch, kvHead, part, firstQuery;
-  Value firstChannel, allKeys, begin, end, earliestEnd, latestBegin;
-  std::array<AttentionRow, 2> rows;
+  Value part, firstChannel;
+  AttentionPlace place;
   std::array<Value, 2> columns;
   Value sharedKeys, sharedValues;
   SmallVector<SmallVector<Value>> heldQuery;

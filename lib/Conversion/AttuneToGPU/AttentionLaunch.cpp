@@ -28,7 +28,21 @@ AttentionSizes::AttentionSizes(BlockBuilder &b, AttentionIntoOp op) {
   rows = b.mul(queries, group);
 }
 
-LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors) {
+/// The tile of warpgroups, if they can take it: products of one type, rows at
+/// multiples of 16 bytes, no tiles that are left out.
+static std::optional<WarpgroupAttentionTile>
+warpgroupTile(AttentionIntoOp op, const AttentionSizes &sizes) {
+  auto fits = [&](Value heads) { return alignmentOfRows(heads) % 16 == 0; };
+  if (op.getBlocks() || bytesOf(op.getQuery()) != 2 ||
+      elementOf(op.getDest()) != elementOf(op.getQuery()) ||
+      !fits(op.getQuery()) || !fits(op.getKey()) || !fits(op.getValue()))
+    return std::nullopt;
+  bool readsScores = op.getMask() || op.getBias() || op.getDiagonals();
+  return chooseWarpgroupAttention(sizes.width, sizes.valueWidth, readsScores);
+}
+
+LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
+                             bool warpgroups) {
   OpBuilder builder(op);
   BlockBuilder b(builder, op.getLoc());
   AttentionSizes sizes(b, op);
@@ -49,8 +63,19 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors) {
       return op.emitOpError("has a mask of blocks in which no tile lies");
     large = *tile;
   }
+  std::optional<WarpgroupAttentionTile> groups;
+  if (warpgroups)
+    groups = warpgroupTile(op, sizes);
   auto whole = [&](BlockBuilder &b) {
-    emitAttention(b, op, sizes, large, nullptr);
+    auto warps = [&](BlockBuilder &b) {
+      emitAttention(b, op, sizes, large, nullptr);
+    };
+    if (!groups)
+      return warps(b);
+    chooseBelow(b, b.min(sizes.rows, sizes.keys), kFewestWarpgroupRows, warps,
+                [&](BlockBuilder &b) {
+                  emitWarpgroupAttention(b, op, sizes, *groups);
+                });
   };
   if (!op.getSplitKeys()) {
     whole(b);
@@ -58,9 +83,9 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors) {
     return success();
   }
   // Two blocks for each multiprocessor, as long as there are keys for them.
-  Value groups = b.max(b.mul(sizes.batches, sizes.kvHeads), b.index(1));
+  Value heads = b.max(b.mul(sizes.batches, sizes.kvHeads), b.index(1));
   Value wanted = b.div(
-      b.add(b.sub(groups, b.index(1)), b.index(2 * multiprocessors)), groups);
+      b.add(b.sub(heads, b.index(1)), b.index(2 * multiprocessors)), heads);
   Value most = b.max(b.ceilDiv(sizes.keys, kLeastKeysOfPart), b.index(1));
   AttentionParts parts;
   parts.count = b.min(b.min(wanted, most), b.index(kMostParts));

@@ -50,7 +50,7 @@ void emitMerge(KernelBuilder &k, AttentionIntoOp op,
         b.index(0), parts.count, 1, {zero, zero},
         [&](KernelBuilder &k, Value part, ValueRange sums) {
           BlockBuilder b(k);
-          Value share = weightOf(b, op, stateOf(b, part, 0), safe);
+          Value share = weightOfMaximum(b, stateOf(b, part, 0), safe);
           Value here = b.loadNumber(parts.sums, {b.add(first, part), channel});
           auto addTo = [&](Value sum, Value of) -> Value {
             return math::FmaOp::create(b.b, b.loc, share, of, sum);

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-// The instruction computes powers of two: a weight is 2^(log2 e (x - m)). The
-// difference comes first, since large scores that lie close together have an
-// exact one. Where nothing but a positive scale happens to scores it is part of
-// that factor, and they and their maximum stay as the product gives them.
+// The instruction computes powers of two: a weight is 2^(c x - M), where M is
+// c times the maximum, rounded, and c is log2 e, or where nothing but a
+// positive scale happens to scores, that times the scale. One multiply-add
+// gives the difference, which is exact where large scores lie close together.
+// That M is rounded makes all weights of a row larger or smaller alike.
 
 #include "Attention.h"
 
@@ -56,24 +57,29 @@ static double unitOf(AttentionIntoOp op) {
   return plain && scale > 0 ? scale : 1;
 }
 
-static Value exponential(BlockBuilder &b, Value x, double unit) {
-  return intrinsic(b, "llvm.nvvm.ex2.approx.f32",
-                   times(b, x, b.f32(unit * kLog2E)));
+/// 2^x, and 0 where that is below the smallest normal number.
+static Value power(BlockBuilder &b, Value x) {
+  return intrinsic(b, "llvm.nvvm.ex2.approx.ftz.f32", {x});
 }
+static double exponentOf(AttentionIntoOp op) { return unitOf(op) * kLog2E; }
+
 Value weightOf(BlockBuilder &b, AttentionIntoOp op, Value score, Value most) {
-  return exponential(b, minus(b, score, most), unitOf(op));
+  Value negative = arith::NegFOp::create(b.b, b.loc, most);
+  return power(b, math::FmaOp::create(b.b, b.loc, score, b.f32(exponentOf(op)),
+                                      negative));
+}
+Value weightOfMaximum(BlockBuilder &b, Value maximum, Value most) {
+  return power(b, minus(b, maximum, most));
 }
 
 FinishedRow finishRow(BlockBuilder &b, AttentionIntoOp op, Value max, Value sum,
                       Value head) {
-  max = times(b, max, b.f32(unitOf(op)));
   Value factor;
   if (op.getSinks()) {
-    Value sink = b.loadNumber(op.getSinks(), {head});
+    Value sink = times(b, b.loadNumber(op.getSinks(), {head}), b.f32(kLog2E));
     Value most = maximum(b, max, sink), safe = orZero(b, most);
-    factor = exponential(b, minus(b, max, safe), 1);
-    sum =
-        plus(b, times(b, sum, factor), exponential(b, minus(b, sink, safe), 1));
+    factor = weightOfMaximum(b, max, safe);
+    sum = plus(b, times(b, sum, factor), weightOfMaximum(b, sink, safe));
     max = most;
   }
   Value none = arith::CmpFOp::create(b.b, b.loc, arith::CmpFPredicate::OEQ, sum,
@@ -82,7 +88,8 @@ FinishedRow finishRow(BlockBuilder &b, AttentionIntoOp op, Value max, Value sum,
   share = b.select(none, b.f32(0), share);
   FinishedRow row = {factor ? times(b, share, factor) : share, {}};
   if (op.getLse())
-    row.logSumExp = plus(b, max, math::LogOp::create(b.b, b.loc, sum));
+    row.logSumExp = plus(b, times(b, max, b.f32(1 / kLog2E)),
+                         math::LogOp::create(b.b, b.loc, sum));
   return row;
 }
 
@@ -191,6 +198,58 @@ void AttentionScores::hide(BlockBuilder &b, Value edge, Value first,
     for (auto &pair : four)
       for (Value &score : pair)
         score = *next++;
+}
+
+/// Combines numbers in four chains, so that none has to wait for the last.
+static Value
+combineAll(BlockBuilder &b, ArrayRef<Value> numbers,
+           llvm::function_ref<Value(BlockBuilder &, Value, Value)> combine) {
+  SmallVector<Value> chains;
+  for (auto [i, number] : llvm::enumerate(numbers))
+    if (i < 4)
+      chains.push_back(number);
+    else
+      chains[i % 4] = combine(b, chains[i % 4], number);
+  while (chains.size() > 1) {
+    Value last = chains.pop_back_val();
+    Value &other = chains[(chains.size() - 1) / 2];
+    other = combine(b, other, last);
+  }
+  return chains[0];
+}
+
+Value amongLanes(
+    BlockBuilder &b, Value x,
+    llvm::function_ref<Value(BlockBuilder &, Value, Value)> combine) {
+  for (int32_t distance : {1, 2}) {
+    Value other = gpu::ShuffleOp::create(b.b, b.loc, x, distance, 32,
+                                         gpu::ShuffleMode::XOR)
+                      .getShuffleResult();
+    x = combine(b, x, other);
+  }
+  return x;
+}
+
+std::array<Value, 2> AttentionScores::weigh(BlockBuilder &b, Scores &scores,
+                                            AttentionSums &state) {
+  std::array<Value, 2> ratios;
+  for (int64_t half = 0; half < 2; ++half) {
+    Value &most = state.most[half], &sum = state.sum[half];
+    SmallVector<Value> numbers;
+    for (auto &four : scores)
+      llvm::append_range(numbers, four[half]);
+    Value here = amongLanes(b, combineAll(b, numbers, maximum), maximum);
+    here = times(b, here, b.f32(exponentOf(op)));
+    Value next = maximum(b, most, here), safe = orZero(b, next);
+    ratios[half] = weightOfMaximum(b, most, safe);
+    most = next;
+    numbers.clear();
+    for (auto &four : scores)
+      for (Value &score : four[half])
+        numbers.push_back(score = weightOf(b, op, score, safe));
+    sum = plus(b, times(b, sum, ratios[half]), combineAll(b, numbers, plus));
+  }
+  return ratios;
 }
 
 } // namespace attune

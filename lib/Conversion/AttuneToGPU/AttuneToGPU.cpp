@@ -56,7 +56,7 @@ struct ConvertAttuneToGPU final
         op.emitOpError("is not bufferized");
         return signalPassFailure();
       }
-      if (failed(lowerAttention(op, multiprocessors)))
+      if (failed(lowerAttention(op, multiprocessors, warpgroups)))
         return signalPassFailure();
     }
   }

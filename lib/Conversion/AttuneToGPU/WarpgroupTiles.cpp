@@ -24,13 +24,11 @@
 // one by one no map can fetch: all threads of the first warpgroup copy them,
 // and tell the others a few stages later, when they have come.
 
-#include "TensorCores.h"
+#include "Warpgroups.h"
 
 #include "attune/Analysis/GpuTiles.h"
 
-#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -63,14 +61,34 @@ public:
     int64_t panels = kernel.panels() * kernel.parts();
     depth = kernel.depth();
     steps = (depth + tile.depth - 1) / tile.depth;
-    Value rowMap, panelMap;
-    if (!kernel.from)
-      rowMap = tensorMap(kernel.input, 2, depth, b.sizeOf(kernel.input, 0),
-                         depth * 2, tile.depth, tile.rows, /*swizzle=*/true);
+    auto addressOf = [&](Value matrix) -> Value {
+      return memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc, matrix);
+    };
+    Value rowMap;
+    if (!kernel.from) {
+      MappedMatrix rows = {addressOf(kernel.input),
+                           2,
+                           depth,
+                           b.sizeOf(kernel.input, 0),
+                           b.index(depth * 2),
+                           {},
+                           {},
+                           {},
+                           {}};
+      rowMap = tensorMap(b, rows, {tile.depth, tile.rows, /*swizzle=*/true});
+    }
     // 256 elements are the most of a box: panels count by eight bytes.
-    panelMap = tensorMap(kernel.weight, 8, depth * 2,
-                         b.index(kernel.matrices() * panels), depth * 16,
-                         tile.depth * 2, tile.columns / 8, /*swizzle=*/false);
+    MappedMatrix stack = {addressOf(kernel.weight),
+                          8,
+                          depth * 2,
+                          b.index(kernel.matrices() * panels),
+                          b.index(depth * 16),
+                          {},
+                          {},
+                          {},
+                          {}};
+    Value panelMap = tensorMap(
+        b, stack, {tile.depth * 2, tile.columns / 8, /*swizzle=*/false});
     Value blockRows = kernel.countGroups(b, tile.rows);
     int64_t columns = (panels * 8 + tile.columns - 1) / tile.columns;
     BlockLaunch launch(b, b.mul(blockRows, columns), tile.threads(),
@@ -91,42 +109,30 @@ public:
 private:
   /// What the warpgroups of a block do.
   void share(Value rowMap, Value panelMap) {
-    Type i8 = b.b.getI8Type();
-    auto space = gpu::AddressSpaceAttr::get(
-        b.b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace());
-    Value memory = gpu::DynamicSharedMemoryOp::create(
-        b.b, b.loc,
-        MemRefType::get({ShapedType::kDynamic}, i8, MemRefLayoutAttrInterface(),
-                        space));
-    memory = memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc, memory);
-    shared = b.bitAnd(b.add(memory, b.index(kTileAlignment - 1)),
-                      ~(kTileAlignment - 1));
+    shared = dynamicShared(b);
+    ring = StageRing(b.add(shared, b.index(tile.stages * tile.stageBytes())),
+                     tile.stages);
 
     // A warpgroup whose rows are all behind the end has nothing to do.
     Value rows = b.min(b.sub(group.end, group.first), b.index(tile.rows));
     b.when(b.less(thread, b.index(1)), [&](BlockBuilder &b) {
       Value warps = toI32(b, b.mul(b.ceilDiv(rows, kRowsOfGroup), 4));
       Value copying = i32(b, kernel.from ? 1 + kGroup : 1);
-      for (int64_t stage = 0; stage < tile.stages; ++stage) {
-        NVVM::MBarrierInitOp::create(b.b, b.loc, full(b, b.index(stage)),
-                                     copying, Value());
-        NVVM::MBarrierInitOp::create(b.b, b.loc, empty(b, b.index(stage)),
-                                     warps, Value());
-      }
+      ring.init(b, copying, warps);
       NVVM::FenceMbarrierInitOp::create(b.b, b.loc);
     });
     b.barrier();
     auto role = scf::IfOp::create(b.b, b.loc, b.less(thread, b.index(kGroup)),
                                   /*withElseRegion=*/true);
     b.b.setInsertionPointToStart(role.thenBlock());
-    setRegisters(kFewRegisters, NVVM::SetMaxRegisterAction::decrease);
+    setRegisters(b, kFewRegisters, /*more=*/false);
     if (kernel.from)
       gather(b, panelMap);
     else
       b.when(b.less(thread, b.index(1)),
              [&](BlockBuilder &b) { copy(b, rowMap, panelMap); });
     b.b.setInsertionPointToStart(role.elseBlock());
-    setRegisters(kManyRegisters, NVVM::SetMaxRegisterAction::increase);
+    setRegisters(b, kManyRegisters, /*more=*/true);
     Value consumer = b.sub(b.div(thread, kGroup), b.index(1));
     Value firstRow = b.mul(consumer, kRowsOfGroup);
     b.when(b.less(firstRow, rows),
@@ -134,24 +140,9 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Numbers and addresses
+  // Addresses
   //===--------------------------------------------------------------------===//
 
-  static Value i32(BlockBuilder &b, int64_t value) {
-    return arith::ConstantOp::create(b.b, b.loc,
-                                     b.b.getI32IntegerAttr(int32_t(value)));
-  }
-  static Value toI32(BlockBuilder &b, Value number) {
-    return arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(), number);
-  }
-  static Value toI64(BlockBuilder &b, Value number) {
-    return arith::IndexCastOp::create(b.b, b.loc, b.b.getI64Type(), number);
-  }
-  static Value pointer(BlockBuilder &b, Value address,
-                       NVVM::NVVMMemorySpace space) {
-    auto type = LLVM::LLVMPointerType::get(b.b.getContext(), unsigned(space));
-    return LLVM::IntToPtrOp::create(b.b, b.loc, type, toI64(b, address));
-  }
   Value at(BlockBuilder &b, int64_t offset, Value number, int64_t bytes) {
     return b.add(b.add(shared, b.index(offset)), b.mul(number, bytes));
   }
@@ -161,59 +152,20 @@ private:
   Value panelsOf(BlockBuilder &b, Value stage) {
     return at(b, tile.stages * tile.rowBytes(), stage, tile.panelBytes());
   }
-  Value full(BlockBuilder &b, Value stage) {
-    return pointer(b, at(b, tile.stages * tile.stageBytes(), stage, 8),
-                   NVVM::NVVMMemorySpace::Shared);
-  }
-  Value empty(BlockBuilder &b, Value stage) {
-    return pointer(b, at(b, tile.stages * (tile.stageBytes() + 8), stage, 8),
-                   NVVM::NVVMMemorySpace::Shared);
-  }
-  /// Which time a stage is used, from 0 on, as a parity.
-  Value parityOf(BlockBuilder &b, Value step) {
-    return toI32(b, b.rem(b.div(step, tile.stages), 2));
-  }
-  static void wait(BlockBuilder &b, Value barrier, Value parity) {
-    NVVM::MBarrierTryWaitParityOp::create(b.b, b.loc, barrier, parity,
-                                          i32(b, 10000000));
-  }
-  void setRegisters(uint32_t count, NVVM::SetMaxRegisterAction action) {
-    NVVM::SetMaxRegisterOp::create(b.b, b.loc, count, action);
-  }
-
-  /// Where the device has the map of a matrix. On the host.
-  Value tensorMap(Value matrix, int64_t elementBytes, int64_t columns,
-                  Value rows, int64_t stride, int64_t boxColumns,
-                  int64_t boxRows, bool swizzle) {
-    auto number = [&](int64_t value) { return toI64(b, b.index(value)); };
-    Value address =
-        memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc, matrix);
-    Type i64 = b.b.getI64Type();
-    auto module =
-        b.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-    auto make = LLVM::lookupOrCreateFn(b.b, module, "attune_rt_tensor_map",
-                                       SmallVector<Type>(8, i64), i64);
-    SmallVector<Value> arguments = {toI64(b, address), number(elementBytes),
-                                    number(columns),   toI64(b, rows),
-                                    number(stride),    number(boxColumns),
-                                    number(boxRows),   number(swizzle)};
-    Value made = LLVM::CallOp::create(b.b, b.loc, *make, arguments).getResult();
-    return arith::IndexCastOp::create(b.b, b.loc, b.b.getIndexType(), made);
-  }
 
   //===--------------------------------------------------------------------===//
   // The two roles
   //===--------------------------------------------------------------------===//
 
   void copy(BlockBuilder &b, Value rowMap, Value panelMap) {
-    Value rows = mapAt(b, rowMap), panels = mapAt(b, panelMap);
+    Value rows = acquireMap(b, rowMap), panels = acquireMap(b, panelMap);
     b.forLoop(b.index(0), b.index(steps), 1, {},
               [&](KernelBuilder &k, Value i, ValueRange) {
                 BlockBuilder b(k);
-                Value stage = awaitEmpty(b, i);
-                Value barrier = expect(b, stage, tile.stageBytes());
-                copyTile(b, rowsOf(b, stage), rows, b.mul(i, tile.depth),
-                         group.first, barrier);
+                Value stage = ring.awaitEmpty(b, i);
+                Value barrier = ring.expect(b, i, tile.stageBytes());
+                copyBox(b, rowsOf(b, stage), rows,
+                        {b.mul(i, tile.depth), group.first}, barrier);
                 copyPanels(b, i, stage, panels, barrier);
                 return KernelBuilder::Values();
               });
@@ -241,12 +193,8 @@ private:
     Value place =
         b.add(b.mul(line, 128), b.mul(b.bitXor(chunk, b.bitAnd(line, 7)), 16));
     Value isFirst = b.less(thread, b.index(1));
-    Value panels = pointer(b, panelMap, NVVM::NVVMMemorySpace(0));
-    b.when(isFirst, [&](BlockBuilder &b) { mapAt(b, panelMap); });
-    auto tell = [&](BlockBuilder &b, Value step) {
-      NVVM::MBarrierArriveOp::create(
-          b.b, b.loc, Type(), full(b, b.rem(step, tile.stages)), Value());
-    };
+    Value panels = pointerTo(b, panelMap, NVVM::NVVMMemorySpace(0));
+    b.when(isFirst, [&](BlockBuilder &b) { acquireMap(b, panelMap); });
     // What this thread has copied, to be read by wgmma.
     auto awaitOwn = [&](BlockBuilder &b, int64_t groups) {
       NVVM::CpAsyncWaitGroupOp::create(b.b, b.loc, groups);
@@ -255,122 +203,73 @@ private:
           NVVM::SharedSpaceAttr::get(b.b.getContext(),
                                      NVVM::SharedSpace::shared_cta));
     };
-    b.forLoop(
-        b.index(0), b.index(steps), 1, {},
-        [&](KernelBuilder &k, Value i, ValueRange) {
-          BlockBuilder b(k);
-          Value stage = awaitEmpty(b, i);
-          b.when(isFirst, [&](BlockBuilder &b) {
-            Value barrier = expect(b, stage, tile.panelBytes());
-            copyPanels(b, i, stage, panels, barrier);
-          });
-          // Behind the depth there are zeros.
-          Value size;
-          if (depth % tile.depth != 0) {
-            Value at = b.add(b.mul(i, tile.depth), b.mul(chunk, 8));
-            size = b.select(b.less(at, b.index(depth)), i32(b, 16), i32(b, 0));
-          }
-          Value to = b.add(rowsOf(b, stage), place);
-          for (auto [pass, source] : llvm::enumerate(sources))
-            NVVM::CpAsyncOp::create(
-                b.b, b.loc,
-                pointer(b, b.add(to, b.index(pass * lines * 128)),
-                        NVVM::NVVMMemorySpace::Shared),
-                pointer(b, b.add(source, b.mul(i, 128)),
-                        NVVM::NVVMMemorySpace::Global),
-                16, NVVM::LoadCacheModifierKind::CG, size);
-          NVVM::CpAsyncCommitGroupOp::create(b.b, b.loc);
-          awaitOwn(b, ahead);
-          b.when(b.less(b.index(ahead - 1), i),
-                 [&](BlockBuilder &b) { tell(b, b.sub(i, b.index(ahead))); });
-          return KernelBuilder::Values();
-        });
+    b.forLoop(b.index(0), b.index(steps), 1, {},
+              [&](KernelBuilder &k, Value i, ValueRange) {
+                BlockBuilder b(k);
+                Value stage = ring.awaitEmpty(b, i);
+                b.when(isFirst, [&](BlockBuilder &b) {
+                  Value barrier = ring.expect(b, i, tile.panelBytes());
+                  copyPanels(b, i, stage, panels, barrier);
+                });
+                // Behind the depth there are zeros.
+                Value size;
+                if (depth % tile.depth != 0) {
+                  Value at = b.add(b.mul(i, tile.depth), b.mul(chunk, 8));
+                  size = b.select(b.less(at, b.index(depth)), i32(b, 16),
+                                  i32(b, 0));
+                }
+                Value to = b.add(rowsOf(b, stage), place);
+                for (auto [pass, source] : llvm::enumerate(sources))
+                  NVVM::CpAsyncOp::create(
+                      b.b, b.loc,
+                      pointerTo(b, b.add(to, b.index(pass * lines * 128)),
+                                NVVM::NVVMMemorySpace::Shared),
+                      pointerTo(b, b.add(source, b.mul(i, 128)),
+                                NVVM::NVVMMemorySpace::Global),
+                      16, NVVM::LoadCacheModifierKind::CG, size);
+                NVVM::CpAsyncCommitGroupOp::create(b.b, b.loc);
+                awaitOwn(b, ahead);
+                b.when(b.less(b.index(ahead - 1), i), [&](BlockBuilder &b) {
+                  ring.tell(b, b.sub(i, b.index(ahead)));
+                });
+                return KernelBuilder::Values();
+              });
     awaitOwn(b, 0);
     for (int64_t i = std::max<int64_t>(0, steps - ahead); i < steps; ++i)
-      tell(b, b.index(i));
-  }
-
-  /// Waits until the stage of a step can be filled; its number.
-  Value awaitEmpty(BlockBuilder &b, Value step) {
-    Value stage = b.rem(step, tile.stages);
-    // The first time each is empty: the phase before is over.
-    Value other =
-        arith::XOrIOp::create(b.b, b.loc, parityOf(b, step), i32(b, 1));
-    wait(b, empty(b, stage), other);
-    return stage;
-  }
-
-  /// Says how much tensor maps will bring; the barrier that counts it.
-  Value expect(BlockBuilder &b, Value stage, int64_t bytes) {
-    Value barrier = full(b, stage);
-    NVVM::MBarrierArriveExpectTxOp::create(
-        b.b, b.loc, Type(), barrier, i32(b, bytes), NVVM::MemScopeKind::CTA,
-        /*relaxed=*/false, Value());
-    return barrier;
-  }
-
-  /// A tensor map, which the host wrote.
-  static Value mapAt(BlockBuilder &b, Value address) {
-    Value map = pointer(b, address, NVVM::NVVMMemorySpace(0));
-    NVVM::FenceProxyAcquireOp::create(b.b, b.loc, NVVM::MemScopeKind::SYS, map,
-                                      i32(b, 128));
-    return map;
+      ring.tell(b, b.index(i));
   }
 
   void copyPanels(BlockBuilder &b, Value step, Value stage, Value map,
                   Value barrier) {
-    copyTile(b, panelsOf(b, stage), map, b.mul(step, tile.depth * 2),
-             panelInMap, barrier);
-  }
-
-  static void copyTile(BlockBuilder &b, Value to, Value map, Value column,
-                       Value row, Value barrier) {
-    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-        b.b, b.loc, pointer(b, to, NVVM::NVVMMemorySpace::SharedCluster), map,
-        ValueRange{toI32(b, column), toI32(b, row)}, barrier, ValueRange(),
-        Value(), Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
-        NVVM::CTAGroupKindAttr(), Value());
-  }
-
-  /// A matrix descriptor: all but the address is known.
-  static Value descriptor(BlockBuilder &b, Value address, uint64_t rest) {
-    Value start = b.shiftRight(b.bitAnd(address, 0x3ffff), 4);
-    Value constant = arith::ConstantOp::create(
-        b.b, b.loc, b.b.getI64IntegerAttr(int64_t(rest)));
-    return arith::OrIOp::create(b.b, b.loc, toI64(b, start), constant);
+    copyBox(b, panelsOf(b, stage), map,
+            {b.mul(step, tile.depth * 2), panelInMap}, barrier);
   }
 
   void multiply(Value consumer, Value firstRow) {
     Value lane = b.rem(thread, 32);
-    auto type = LLVM::LLVMStructType::getLiteral(
-        b.b.getContext(),
-        SmallVector<Type>(tile.columns / 2, b.b.getF32Type()));
-    Value sums = LLVM::PoisonOp::create(b.b, b.loc, type);
-    for (int64_t i = 0; i < tile.columns / 2; ++i)
-      sums = LLVM::InsertValueOp::create(b.b, b.loc, sums, b.f32(0.0), i);
-    auto giveBack = [&](BlockBuilder &b, Value stage) {
-      b.when(b.less(lane, b.index(1)), [&](BlockBuilder &b) {
-        NVVM::MBarrierArriveOp::create(b.b, b.loc, Type(), empty(b, stage),
-                                       Value());
-      });
-    };
+    Type type = elementOf(kernel.weight);
+    Value sums = zeroSums(b, tile.columns);
     sums = b.forLoop(
         b.index(0), b.index(steps), 1, sums,
         [&](KernelBuilder &k, Value i, ValueRange carried) {
           BlockBuilder b(k);
-          Value stage = b.rem(i, tile.stages), next = carried[0];
-          wait(b, full(b, stage), parityOf(b, i));
+          Value stage = ring.stageOf(b, i), next = carried[0];
+          ring.awaitFull(b, i);
           NVVM::WgmmaFenceAlignedOp::create(b.b, b.loc);
           Value rows = b.add(rowsOf(b, stage),
                              b.mul(consumer, kRowsOfGroup * tile.depth * 2)),
                 panels = panelsOf(b, stage);
           for (int64_t k = 0; k < tile.depth; k += 16)
-            next = multiplyAdd(b, next, b.add(rows, b.index(k * 2)),
-                               b.add(panels, b.index(k * 16)));
+            next = multiplyShared(b, next,
+                                  descriptor(b, b.add(rows, b.index(k * 2)),
+                                             tile.rowDescriptor()),
+                                  descriptor(b, b.add(panels, b.index(k * 16)),
+                                             tile.panelDescriptor()),
+                                  type, /*add=*/true, /*transpose=*/true);
           NVVM::WgmmaGroupSyncAlignedOp::create(b.b, b.loc);
           NVVM::WgmmaWaitGroupSyncOp::create(b.b, b.loc, 1);
           b.when(b.less(b.index(0), i), [&](BlockBuilder &b) {
-            giveBack(b, b.rem(b.sub(i, b.index(1)), tile.stages));
+            ring.giveBack(b, lane, b.sub(i, b.index(1)));
           });
           return KernelBuilder::Values{next};
         })[0];
@@ -390,26 +289,13 @@ private:
                      });
   }
 
-  Value multiplyAdd(BlockBuilder &b, Value sums, Value rows, Value panels) {
-    auto type = elementOf(kernel.weight).isBF16() ? NVVM::WGMMATypes::bf16
-                                                  : NVVM::WGMMATypes::f16;
-    auto shape =
-        NVVM::MMAShapeAttr::get(b.b.getContext(), 64, tile.columns, 16);
-    return NVVM::WgmmaMmaAsyncOp::create(
-        b.b, b.loc, sums.getType(), sums,
-        descriptor(b, rows, tile.rowDescriptor()),
-        descriptor(b, panels, tile.panelDescriptor()), shape, type, type,
-        NVVM::WGMMATypes::f32, NVVM::WGMMAScaleOut::one,
-        NVVM::WGMMAScaleIn::one, NVVM::WGMMAScaleIn::one, NVVM::MMALayout::row,
-        NVVM::MMALayout::row, NVVM::MMAIntOverflowAttr());
-  }
-
   LinearKernel &kernel;
   const WarpgroupTile &tile;
   BlockBuilder b;
   int64_t depth = 0, steps = 0;
   LinearKernel::Group group;
   Value thread, firstPanel, panelInMap, shared;
+  StageRing ring;
 };
 
 } // namespace

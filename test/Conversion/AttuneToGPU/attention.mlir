@@ -17,7 +17,7 @@
 // CHECK:             scf.if
 // CHECK:               arith.cmpi {{.+}} : i32
 // CHECK:             gpu.shuffle xor
-// CHECK:             llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
+// CHECK:             llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
 // CHECK:             nvgpu.ldmatrix {{.+}} {numTiles = 4 : i32, transpose = true}
 // CHECK:             nvvm.mma.sync {{.+}}<bf16>
 // CHECK:           vector.store {{.+}} {alignment = 4 : i64} : memref<?x8x?x64xbf16>, vector<2xbf16>

@@ -84,7 +84,7 @@ uint64_t swizzle128(uint64_t address) {
   return address ^ (address >> 7 & 7) << 4;
 }
 
-/// cp.async.bulk.tensor.2d...: [to], [map, {column, row}], [barrier]
+/// cp.async.bulk.tensor.Nd...: [to], [map, {column, row, ...}], [barrier]
 void copyTile(Thread &t, const Instruction &i) {
   Instruction global = i, shared = i;
   global.space = Space::Generic;
@@ -100,7 +100,16 @@ void copyTile(Thread &t, const Instruction &i) {
   std::memcpy(&map, place, sizeof(map));
   if (map.magic != TensorMap::kMagic)
     return t.fail("what is no tensor map");
+  if (i.s.size() != 3 + map.rank)
+    return t.fail("a tensor map of another rank");
   auto column = int32_t(t.r[i.s[2]]), row = int32_t(t.r[i.s[3]]);
+  uint64_t start = map.address;
+  bool inside = true;
+  for (uint32_t dim = 2; dim < map.rank; ++dim) {
+    auto at = int32_t(t.r[i.s[2 + dim]]);
+    inside = inside && at >= 0 && uint64_t(at) < map.size[dim];
+    start += uint64_t(at) * map.stride[dim - 1];
+  }
   uint64_t rowBytes = uint64_t(map.box[0]) * map.elementBytes;
   if (to % (map.swizzled ? 1024 : 128))
     return t.fail("a misaligned tile of a copy");
@@ -110,10 +119,10 @@ void copyTile(Thread &t, const Instruction &i) {
       for (uint64_t b = 0; b < 16; b += map.elementBytes) {
         int64_t c = column + int64_t((x + b) / map.elementBytes),
                 r = row + int64_t(y);
-        if (c < 0 || r < 0 || c >= int64_t(map.size[0]) ||
+        if (!inside || c < 0 || r < 0 || c >= int64_t(map.size[0]) ||
             r >= int64_t(map.size[1]))
           continue;
-        uint64_t from = map.address + uint64_t(r) * map.stride +
+        uint64_t from = start + uint64_t(r) * map.stride[0] +
                         uint64_t(c) * map.elementBytes;
         const uint8_t *source = reach(t, global, from, map.elementBytes);
         if (!source)
@@ -127,7 +136,7 @@ void copyTile(Thread &t, const Instruction &i) {
         return;
       std::memcpy(there, chunk, 16);
     }
-  if (Barrier *barrier = barrierAt(t, i, t.r[i.s[4]] + uint64_t(i.third))) {
+  if (Barrier *barrier = barrierAt(t, i, t.r[i.s.back()] + uint64_t(i.third))) {
     barrier->bytes -= int32_t(rowBytes * map.box[1]);
     settle(*barrier);
   }
@@ -151,47 +160,69 @@ struct Descriptor {
   uint64_t alongDepth(unsigned row, unsigned k) const {
     return swizzle128(start + row / 8 * stride + row % 8 * 128 + k * 2);
   }
-  /// The same where eight rows lie side by side and each eight steps of k are
-  /// 128 bytes, not swizzled.
+  /// The same where rows lie side by side: eight and eight steps of k are 128
+  /// bytes, or 64 and eight steps of k an atom.
   uint64_t alongRows(unsigned row, unsigned k) const {
+    if (swizzle)
+      return swizzle128(start + row / 64 * leading + k / 8 * stride +
+                        k % 8 * 128 + row % 64 * 2);
     return start + row / 8 * stride + k / 8 * leading + k % 8 * 16 +
            row % 8 * 2;
   }
 };
 
-/// wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T d, a, b, p, 1, 1, 0, 1: one
-/// warp computes 16 of the 64 rows. Of d a lane has pairs of two rows, eight
-/// columns apart (9.7.15.5.1.1).
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T d, a, b, p, 1, 1, 0, t or,
+/// with A in four registers, d, {a}, b, p, 1, 1, t: one warp computes 16 of the
+/// 64 rows. Of d a lane has pairs of two rows, eight columns apart, and of A
+/// (9.7.15.5.1.1) what it has of mma.m16n8k16.
 template <bool bfloat>
 void multiplyGroup(Thread *const *lanes, const Instruction &i) {
   Thread &first = *lanes[0];
-  Descriptor a(first.r[i.s[0]]), b(first.r[i.s[1]]);
-  bool add = first.r[i.s[2]] & 1;
-  for (size_t k = 3; k < 5; ++k)
+  bool held = i.s.size() == 9;
+  size_t behind = held ? 4 : 1; ///< A
+  Descriptor b(first.r[i.s[behind]]);
+  bool add = first.r[i.s[behind + 1]] & 1;
+  for (size_t k = behind + 2; k < behind + 4; ++k)
     if (first.r[i.s[k]] != 1)
       return first.fail("wgmma with a factor that is not 1");
-  if (first.r[i.s[5]] != 0 || a.swizzle != 1)
-    return first.fail("wgmma whose A is not rows in swizzled atoms");
-  if (first.r[i.s[6]] != 1 || b.swizzle != 0)
-    return first.fail("wgmma whose B is not panels");
+  bool transposed = first.r[i.s.back()] == 1;
+  if (!transposed && b.swizzle != 1)
+    return first.fail("wgmma whose B is not columns in swizzled atoms");
+  if (b.swizzle > 1)
+    return first.fail("wgmma with an unknown swizzle");
   unsigned warp = unsigned(first.r[first.block->kernel->special[13]]) % 4;
   auto columns = unsigned(i.d.size() / 4 * 8);
   Instruction shared = i;
   shared.space = Space::Shared;
+  auto widen = [](uint16_t bits) {
+    return bfloat ? bfloatToFloat(bits) : halfToFloat(bits);
+  };
   auto load = [&](uint64_t address) -> float {
     const uint8_t *place = reach(first, shared, address, 2);
     uint16_t bits = 0;
     if (place)
       std::memcpy(&bits, place, 2);
-    return bfloat ? bfloatToFloat(bits) : halfToFloat(bits);
+    return widen(bits);
   };
   float rows[16][16], panel[16];
-  for (unsigned r = 0; r < 16; ++r)
-    for (unsigned k = 0; k < 16; ++k)
-      rows[r][k] = load(a.alongDepth(16 * warp + r, k));
+  if (held) {
+    for (unsigned r = 0; r < 16; ++r)
+      for (unsigned k = 0; k < 16; ++k) {
+        const Thread &t = *lanes[r % 8 * 4 + k % 8 / 2];
+        uint64_t pair = t.r[i.s[k / 8 * 2 + r / 8]];
+        rows[r][k] = widen(uint16_t(pair >> k % 2 * 16));
+      }
+  } else {
+    Descriptor a(first.r[i.s[0]]);
+    if (first.r[i.s[behind + 4]] != 0 || a.swizzle != 1)
+      return first.fail("wgmma whose A is not rows in swizzled atoms");
+    for (unsigned r = 0; r < 16; ++r)
+      for (unsigned k = 0; k < 16; ++k)
+        rows[r][k] = load(a.alongDepth(16 * warp + r, k));
+  }
   for (unsigned n = 0; n < columns; ++n) {
     for (unsigned k = 0; k < 16; ++k)
-      panel[k] = load(b.alongRows(n, k));
+      panel[k] = load(transposed ? b.alongRows(n, k) : b.alongDepth(n, k));
     for (unsigned r = 0; r < 16; ++r) {
       Thread &t = *lanes[r % 8 * 4 + n % 8 / 2];
       int32_t slot = i.d[n / 8 * 4 + r / 8 * 2 + n % 2];
@@ -226,11 +257,13 @@ bool chooseAsync(Instruction &i, const std::vector<std::string> &parts) {
   std::string rest;
   for (const std::string &part : parts)
     rest += "." + part;
-  if (rest == ".cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::"
-              "complete_tx::bytes") {
-    i.run = copyTile;
-    return i.s.size() == 5;
-  }
+  for (const char *rank : {"2d", "4d"})
+    if (rest == std::string(".cp.async.bulk.tensor.") + rank +
+                    ".shared::cluster.global.tile.mbarrier::complete_tx::"
+                    "bytes") {
+      i.run = copyTile;
+      return i.s.size() == (rank[0] == '2' ? 5 : 7);
+    }
   if (op != "wgmma")
     return false;
   i.together = Together::Warp;
@@ -241,7 +274,8 @@ bool chooseAsync(Instruction &i, const std::vector<std::string> &parts) {
   }
   std::string shape = "m64n" + std::to_string(i.d.size() / 4 * 8) + "k16";
   std::string start = ".wgmma.mma_async.sync.aligned." + shape + ".f32.";
-  if (i.s.size() != 7)
+  // A in memory, or in four registers.
+  if (i.s.size() != 7 && i.s.size() != 9)
     return false;
   if (rest == start + "bf16.bf16")
     i.runWarp = multiplyGroup<true>;

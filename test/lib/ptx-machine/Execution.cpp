@@ -128,16 +128,38 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
     }
     if (!block.error.empty())
       return false;
-    size_t live = 0, atBarrier = 0;
+    size_t live = 0, waiting[16] = {}, expected[16] = {};
+    auto barrierOf = [&](const Thread &t) {
+      const Instruction &i = block.kernel->code[t.pc];
+      return size_t(t.r[i.s[0]]);
+    };
     for (Thread &t : threads) {
       live += t.state != State::Done;
-      atBarrier += t.state == State::AtBlock;
+      if (t.state != State::AtBlock)
+        continue;
+      const Instruction &i = block.kernel->code[t.pc];
+      size_t number = barrierOf(t);
+      if (number > 15) {
+        block.error = "no such barrier";
+        return false;
+      }
+      ++waiting[number];
+      expected[number] = i.s.size() > 1 ? size_t(t.r[i.s[1]]) : 0;
     }
     if (live == 0)
       return true;
-    if (atBarrier == live) {
+    for (size_t number = 0; number < 16; ++number) {
+      size_t here = waiting[number] + block.arrived[number];
+      if (waiting[number] == 0 ||
+          here < (expected[number] ? expected[number] : live))
+        continue;
+      if (expected[number] && here > expected[number]) {
+        block.error = "more threads at a barrier than it expects";
+        return false;
+      }
+      block.arrived[number] = 0;
       for (Thread &t : threads)
-        if (t.state == State::AtBlock) {
+        if (t.state == State::AtBlock && barrierOf(t) == number) {
           ++t.pc;
           t.state = State::Ready;
         }
@@ -199,6 +221,7 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
   };
   for (uint64_t number = 0; number < blocks; ++number) {
     block.shared.assign(sharedBytes, 0xff);
+    std::fill(std::begin(block.arrived), std::end(block.arrived), 0u);
     if (kernel.collective) {
       for (unsigned k = 0; k < count; ++k)
         prepare(threads[k], k, number, k);

@@ -241,26 +241,44 @@ Result cuMemsetD8Async(Address to, unsigned char value, size_t count, void *) {
   return Success;
 }
 
-/// Matrices of 2 or 8 bytes an element, no interleaving, zeros outside.
+/// Matrices of 2 or 8 bytes an element, in two further dimensions or none, no
+/// interleaving, zeros outside.
 Result cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
                               const uint64_t *sizes, const uint64_t *strides,
                               const unsigned *box, const unsigned *steps,
                               int interleave, int swizzle, int, int fill) {
   unsigned bytes = type == 1 ? 2 : type == 4 ? 8 : 0;
   auto start = reinterpret_cast<Address>(address);
-  if (!bytes || rank != 2 || interleave || fill || steps[0] != 1 ||
-      steps[1] != 1 || start % 16 || strides[0] % 16 ||
+  ptx::TensorMap made = {ptx::TensorMap::kMagic,
+                         start,
+                         {1, 1, 1, 1},
+                         {},
+                         {box[0], box[1]},
+                         bytes,
+                         swizzle == 3,
+                         rank,
+                         {}};
+  if (rank != 2 && rank != 4)
+    return InvalidValue;
+  for (unsigned dim = 0; dim < rank; ++dim) {
+    made.size[dim] = sizes[dim];
+    if (sizes[dim] == 0 || steps[dim] != 1 || (dim > 1 && box[dim] != 1))
+      return InvalidValue;
+    if (dim > 0 && strides[dim - 1] % 16)
+      return InvalidValue;
+    if (dim > 0)
+      made.stride[dim - 1] = strides[dim - 1];
+  }
+  if (!bytes || interleave || fill || start % 16 ||
       reinterpret_cast<uintptr_t>(map) % 64 || box[0] == 0 || box[0] > 256 ||
       box[1] == 0 || box[1] > 256 || box[0] * bytes % 16 ||
-      (swizzle != 0 && swizzle != 3) ||
-      (swizzle == 3 && box[0] * bytes > 128) || sizes[0] == 0 || sizes[1] == 0)
+      (swizzle != 0 && swizzle != 3) || (swizzle == 3 && box[0] * bytes > 128))
     return InvalidValue;
-  ptx::TensorMap made = {
-      ptx::TensorMap::kMagic, start, {sizes[0], sizes[1]}, strides[0],
-      {box[0], box[1]},       bytes, swizzle == 3,         {}};
   std::memcpy(map, &made, sizeof(made));
-  log("tensor map " + std::to_string(sizes[1]) + "x" +
-      std::to_string(sizes[0]));
+  std::string text = std::to_string(sizes[1]) + "x" + std::to_string(sizes[0]);
+  for (unsigned dim = 2; dim < rank; ++dim)
+    text = std::to_string(sizes[dim]) + "x" + text;
+  log("tensor map " + text);
   return Success;
 }
 

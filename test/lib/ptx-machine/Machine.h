@@ -72,6 +72,7 @@ struct Instruction {
   int64_t from = 0;           ///< of the second address, if there are two
   int64_t third = 0;          ///< of the third one
   bool waits = false;         ///< may wait for what another thread does
+  bool arrives = false;       ///< at a barrier without waiting there
   int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;
@@ -95,13 +96,14 @@ struct Kernel {
 /// lies before.
 constexpr unsigned kDynamicShared = 48 << 10;
 
-/// What cuTensorMapEncodeTiled makes here: a matrix and a part of it, in
-/// elements; only a driver knows what is in the 128 bytes of a GPU's.
+/// What cuTensorMapEncodeTiled makes here: matrices in one or two further
+/// dimensions, which may have the size 1, and a part of one, in elements; only
+/// a driver knows what is in the 128 bytes of a GPU's.
 struct alignas(64) TensorMap {
   static constexpr uint64_t kMagic = 0x6d7074656e736f72;
-  uint64_t magic, address, size[2], stride;
-  uint32_t box[2], elementBytes, swizzled;
-  uint8_t rest[72];
+  uint64_t magic, address, size[4], stride[3];
+  uint32_t box[2], elementBytes, swizzled, rank;
+  uint8_t rest[36];
 };
 static_assert(sizeof(TensorMap) == 128, "a CUtensorMap has 128 bytes");
 
@@ -158,6 +160,7 @@ struct Block {
   const Memory *memory;
   const uint8_t *params;
   std::vector<uint8_t> shared;
+  unsigned arrived[16] = {}; ///< threads that did not wait at a barrier
   std::string error;
 };
 

@@ -194,6 +194,13 @@ bool startsWith(const std::vector<std::string> &parts,
       return false;
   return true;
 }
+/// bar.arrive number, threads
+void arriveAtBarrier(Thread &t, const Instruction &i) {
+  auto number = uint32_t(t.r[i.s[0]]);
+  if (number > 15)
+    return t.fail("no such barrier");
+  ++t.block->arrived[number];
+}
 } // namespace
 
 bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
@@ -206,9 +213,12 @@ bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
   if (op == "bar" || op == "barrier") {
     if (startsWith(parts, {"bar", "warp"}))
       return warp(nothingTogether);
-    i.together = Together::Block;
-    i.run = nothing;
-    return i.s.size() == 1;
+    i.arrives = has(parts, "arrive");
+    i.waits = i.arrives;
+    i.together = i.arrives ? Together::No : Together::Block;
+    i.run = i.arrives ? arriveAtBarrier : nothing;
+    // A number, and how many threads if not all.
+    return i.s.size() == 2 || (i.s.size() == 1 && !i.arrives);
   }
   if (op == "ldmatrix") {
     i.space = Space::Shared;

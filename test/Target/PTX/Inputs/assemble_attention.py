@@ -6,8 +6,9 @@
   assemble_attention.py ATTUNE CHIP WIDTH TYPE [OPERANDS...]
 
 OPERANDS are further words of attune.attention. Prints what each of its kernels
-takes: few queries, the merge, many queries. Exits with 1 if one cannot be
-assembled or spills.
+takes: few queries, the merge, many queries, and on sm_90a those of warpgroups.
+Exits with 1 if one cannot be assembled or spills, or if ptxas says that it had
+to change how products of warpgroups follow each other.
 """
 import os
 import re
@@ -60,7 +61,7 @@ with tempfile.TemporaryDirectory() as work:
     done = subprocess.run(["ptxas", "-v", f"-arch={chip}", kernels, "-o",
                            os.devnull], capture_output=True, text=True)
 report = done.stdout + done.stderr
-failed = done.returncode != 0
+failed = done.returncode != 0 or "wgmma" in report or "warpgroup." in report
 for entry in sorted(report.split("Compiling entry function '")[1:]):
     name = entry.split("'")[0]
     registers = re.search(r"Used (\d+) registers", entry).group(1)
