@@ -98,7 +98,8 @@ def ConvertAttuneToGPU
     Attention: a block takes some queries of all heads of a group. Keys and
     values pass through a ring in shared memory; scores, their maximum and sum,
     and what they weigh stay in registers. Numbers of f32 are cut in two parts
-    of tf32. With few queries of many keys, blocks split the keys and a second
+    of tf32. With `warpgroups` many rows of 16 bits take a kernel in which one
+    warpgroup copies and two multiply. With few queries of many keys, blocks split the keys and a second
     kernel merges their states in order.
   }];
   let dependentDialects = [
