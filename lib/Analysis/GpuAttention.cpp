@@ -62,7 +62,7 @@ std::optional<WarpgroupAttentionTile>
 chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores) {
   // The rest of 240 registers is for addresses, maxima and what is computed.
   constexpr int64_t shared = 227 * 1024;
-  int64_t held = readsScores ? 144 : 176;
+  int64_t held = readsScores ? 120 : 176;
   if (width % 8 != 0 || valueWidth % 8 != 0 || valueWidth > 256)
     return std::nullopt;
   for (int64_t keys : {128, 64}) {

@@ -88,7 +88,8 @@ TEST(WarpgroupAttention, TakesUsualHeads) {
     EXPECT_EQ(chooseWarpgroupAttention(width, width, false)->keys, 128);
   EXPECT_EQ(chooseWarpgroupAttention(192, 128, false)->keys, 128);
   EXPECT_EQ(chooseWarpgroupAttention(256, 256, false)->keys, 64);
-  EXPECT_EQ(chooseWarpgroupAttention(64, 64, true)->keys, 128);
+  EXPECT_EQ(chooseWarpgroupAttention(48, 48, true)->keys, 128);
+  EXPECT_EQ(chooseWarpgroupAttention(64, 64, true)->keys, 64);
   EXPECT_EQ(chooseWarpgroupAttention(128, 128, true)->keys, 64);
   EXPECT_FALSE(chooseWarpgroupAttention(576, 512, false));
   EXPECT_FALSE(chooseWarpgroupAttention(100, 100, false));
