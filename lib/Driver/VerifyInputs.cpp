@@ -7,6 +7,8 @@
 
 #include "VerifyInputs.h"
 
+#include "llvm/Support/ErrorHandling.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -109,13 +111,16 @@ std::vector<VerifyCase> driver::makeVerifyCases(
 }
 
 /// Values of one input, as the entry wants them.
-static std::vector<uint8_t> fill(const runtime::ArgInfo &arg,
-                                 const std::vector<int64_t> &shape,
-                                 const VerifyCase &check, Random &random) {
+static runtime::Buffer fill(const runtime::ArgInfo &arg,
+                            const std::vector<int64_t> &shape,
+                            const VerifyCase &check, Random &random) {
   uint64_t count = 1;
   for (int64_t size : shape)
     count *= uint64_t(size);
-  std::vector<uint8_t> bytes(count * runtime::dtypeBytes(arg.dtype));
+  runtime::Buffer buffer;
+  if (!buffer.reserve(count * runtime::dtypeBytes(arg.dtype)))
+    llvm::report_bad_alloc_error("no memory for inputs");
+  uint8_t *bytes = buffer.data();
   int64_t row = shape.empty() ? 1 : shape.back(), padding = 0;
   for (uint64_t i = 0; i < count; ++i) {
     if (runtime::isFloat(arg.dtype)) {
@@ -134,7 +139,7 @@ static std::vector<uint8_t> fill(const runtime::ArgInfo &arg,
       std::memcpy(&bytes[i * 8], &value, 8);
     }
   }
-  return bytes;
+  return buffer;
 }
 
 VerifyInputs::VerifyInputs(const runtime::EntryInfo &entry,

@@ -46,7 +46,7 @@ public:
 
 private:
   std::vector<runtime::InputTensor> inputs;
-  std::vector<std::vector<uint8_t>> storage;
+  std::vector<runtime::Buffer> storage;
 };
 
 } // namespace attune::driver

@@ -116,6 +116,8 @@ bool Buffer::reserve(uint64_t bytes) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (fresh == MAP_FAILED)
     return false;
+  // Caches are streamed once a token: processors fetch ahead within a page.
+  madvise(fresh, grown.capacity, MADV_HUGEPAGE);
   grown.memory = static_cast<uint8_t *>(fresh);
   swap(grown);
   return true;

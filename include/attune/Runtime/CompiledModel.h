@@ -96,7 +96,8 @@ public:
   }
   ~Buffer();
   /// Makes room for `bytes`, with what was there lost; false without memory.
-  /// Fresh memory is zero and takes no space until it is touched.
+  /// Fresh memory is zero and takes no space until it is touched, then in large
+  /// pages where the system has them.
   bool reserve(uint64_t bytes);
   uint8_t *data() const { return memory; }
 

@@ -110,8 +110,8 @@ struct LowerRouterByWarps final : OpRewritePattern<RouterOp> {
                                                  k.min(lane, k.index(active)))},
                                 sizes = {one, getAsOpFoldResult(count)},
                                 strides = {one, one};
-      for (auto [value, dest] :
-           llvm::zip(Values{expert, weight}, loop.getRegionIterArgs())) {
+      for (auto [number, dest] : llvm::enumerate(loop.getRegionIterArgs())) {
+        Value value = number == 0 ? expert : weight;
         Value tile = tensor::ExtractSliceOp::create(k.b, k.loc, dest, at, sizes,
                                                     strides);
         tile = k.forLoop(
