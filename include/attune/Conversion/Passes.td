@@ -193,7 +193,9 @@ def ConvertAttuneOnlineToVector
     Gives: vector code on tensors with scratch of static size. Keys and values
     are packed into panels of `lanes`; scores, probabilities and the weighted
     sum are computed `rows` at a time in registers; masks are computed only for
-    panels on an edge. attune.online_finish and attune.online_merge too.
+    panels on an edge. Up to 16 rows that share keys (a decode step) meet keys
+    and values where they lie instead, each read from memory once for all rows.
+    attune.online_finish and attune.online_merge too.
     With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are
     multiplied as they are and added in f32.
     Keeps: a row that sees no key gives zeros; the order of every sum. With
