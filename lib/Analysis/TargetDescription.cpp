@@ -19,9 +19,6 @@
 
 namespace attune {
 
-// Keys and values are packed once for every tile of queries, so a tile is as
-// large as pays: of 128 channels its queries and sums are 192 KiB, which leaves
-// most of a second-level cache to a block of keys and values.
 int64_t TargetDescription::getKeyBlock() const {
   if (!gpu.empty())
     return getTileColumns(); // a tile is one thread's, and so is its scratch

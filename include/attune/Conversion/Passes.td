@@ -172,8 +172,8 @@ def ConvertAttuneAttentionToOnline
     Option<"keyBlock", "key-block", "int64_t", /*default=*/"256",
       "Keys that one step folds in">,
     Option<"keyBytes", "key-bytes", "int64_t", /*default=*/"0",
-      "Bytes of packed keys and values of a step, which is as many keys fewer "
-      "than key-block; 0: key-block is all">,
+      "Bytes of packed keys and values of a step: wide heads take fewer keys "
+      "than key-block, in multiples of 64; 0: key-block is all">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "Attention that a block of threads computes together stays one op">,
     Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",

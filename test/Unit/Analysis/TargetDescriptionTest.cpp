@@ -1,0 +1,55 @@
+//===- TargetDescriptionTest.cpp - Tile sizes that follow from a machine --===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/TargetDescription.h"
+
+#include "gtest/gtest.h"
+
+using attune::TargetDescription;
+
+// 16 registers of 8 lanes: 6 rows of 16 columns leave 4 for what they multiply.
+TEST(TargetDescription, SmallCore) {
+  TargetDescription target;
+  EXPECT_EQ(target.getTileRows(), 6);
+  EXPECT_EQ(target.getTileColumns(), 16);
+  // 8 KiB hold scores of 6 rows and 341 keys, of which 336 are whole panels.
+  EXPECT_EQ(target.getKeyBlock(), 336);
+  EXPECT_EQ(target.getKeyBytes(), 128 << 10);
+  EXPECT_EQ(target.getPanelBytes(), 256 << 10);
+  EXPECT_EQ(target.getWayBytes(), 4096);
+}
+
+// 32 registers of 16 lanes and larger caches: 14 rows, 12 KiB for 219 keys.
+TEST(TargetDescription, LargeCore) {
+  TargetDescription target;
+  target.vectorBits = 512;
+  target.vectorRegisters = 32;
+  target.level1Bytes = 48 << 10;
+  target.level2Bytes = 2 << 20;
+  EXPECT_EQ(target.getTileRows(), 14);
+  EXPECT_EQ(target.getTileColumns(), 32);
+  EXPECT_EQ(target.getKeyBlock(), 192);
+  EXPECT_EQ(target.getKeyBytes(), 512 << 10);
+}
+
+// A cache that is too small for the scores of 64 keys still takes so many.
+TEST(TargetDescription, TinyCache) {
+  TargetDescription target;
+  target.level1Bytes = 4 << 10;
+  EXPECT_EQ(target.getKeyBlock(), 64);
+}
+
+// A tile is one thread's: no bytes to fill, and no cache to keep rows apart in.
+TEST(TargetDescription, Gpu) {
+  TargetDescription target;
+  target.gpu = "sm_90a";
+  EXPECT_EQ(target.getQueryBlock(), target.getTileRows());
+  EXPECT_EQ(target.getKeyBlock(), target.getTileColumns());
+  EXPECT_EQ(target.getQueryBytes(), 0);
+  EXPECT_EQ(target.getKeyBytes(), 0);
+  EXPECT_EQ(target.getWayBytes(), 0);
+}
