@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
 
 #include <array>
 #include <cmath>
@@ -487,6 +488,28 @@ OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
   bool whole =
       split && undoes(split, *this) && split.getInput().getType() == getType();
   return whole ? split.getInput() : OpFoldResult();
+}
+
+/// Attention widens 16 bits itself, so that heads need not be wider in memory.
+static LogicalResult dropWidening(Operation *op, unsigned numHeads,
+                                  PatternRewriter &rewriter) {
+  LogicalResult dropped = failure();
+  for (OpOperand &heads : op->getOpOperands().take_front(numHeads))
+    if (auto wide = heads.get().getDefiningOp<arith::ExtFOp>()) {
+      rewriter.modifyOpInPlace(op, [&] { heads.set(wide.getIn()); });
+      dropped = success();
+    }
+  return dropped;
+}
+
+LogicalResult AttentionOp::canonicalize(AttentionOp op,
+                                        PatternRewriter &rewriter) {
+  return dropWidening(op, 3, rewriter);
+}
+
+LogicalResult AttentionWeightsOp::canonicalize(AttentionWeightsOp op,
+                                               PatternRewriter &rewriter) {
+  return dropWidening(op, 2, rewriter);
 }
 
 OpFoldResult MaskScoresOp::fold(FoldAdaptor) {

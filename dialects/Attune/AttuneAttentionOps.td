@@ -256,6 +256,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
     (`lse` type($lse)^)?
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Attune_AttentionWeightsOp : Attune_Op<"attention_weights",
@@ -314,6 +315,7 @@ def Attune_AttentionWeightsOp : Attune_Op<"attention_weights",
     `:` type($query) `,` type($key) `,` type($lse) `->` type($dest)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() {
       return getDestMutable();

@@ -310,8 +310,12 @@ ExitCode Verifier::run() {
   // would: large scores make another softmax of it. Both multiply f32 instead.
   Options wide = options;
   wide.machine.bf16Pairs = false;
-  widened = options.machine.multipliesPairs() && source->model &&
-            options.dtype.value_or(source->model->dtype) == spec::DType::BF16;
+  if (source->model && options.machine.multipliesPairs())
+    widened =
+        options.dtype.value_or(source->model->dtype) == spec::DType::BF16 ||
+        llvm::any_of(source->model->inputs, [](const spec::TensorSpec &input) {
+          return input.dtype == spec::DType::BF16;
+        });
   ExitCode code = fused.build(wide, report, *source, values, Entries::All,
                               /*fusion=*/true);
   if (code == ExitCode::Success)

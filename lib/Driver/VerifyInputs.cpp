@@ -102,8 +102,10 @@ std::vector<VerifyCase> driver::makeVerifyCases(
     cases.back().stretch = -33;
   }
   if (hasFloats) {
+    // Scores of attention on inputs alone reach 200, far more than exp can take
+    // as they are; of larger ones, rounding alone would exceed what is allowed.
     add("large values", 33, 2);
-    cases.back().scale = 30;
+    cases.back().scale = 10;
     add("zeros", 19, 1);
     cases.back().scale = 0;
   }
@@ -121,11 +123,13 @@ static runtime::Buffer fill(const runtime::ArgInfo &arg,
   if (!buffer.reserve(count * runtime::dtypeBytes(arg.dtype)))
     llvm::report_bad_alloc_error("no memory for inputs");
   uint8_t *bytes = buffer.data();
+  unsigned size = runtime::dtypeBytes(arg.dtype);
   int64_t row = shape.empty() ? 1 : shape.back(), padding = 0;
   for (uint64_t i = 0; i < count; ++i) {
     if (runtime::isFloat(arg.dtype)) {
       float value = float(random.real() * check.scale);
-      std::memcpy(&bytes[i * 4], &value, 4);
+      runtime::convertElements(runtime::DType::F32, &value, arg.dtype,
+                               &bytes[i * size], 1);
     } else if (arg.dtype == runtime::DType::Bool) {
       // Padding keeps the last token of each row; other masks drop a quarter.
       int64_t column = int64_t(i) % row;

@@ -98,6 +98,7 @@ private:
   // Signature.
   mlir::LogicalResult collectArguments();
   void addInput(const spec::TensorSpec &input);
+  mlir::Value widened(mlir::Value value, const Argument &argument);
   bool skipsPadding(const std::string &positionsName) const;
   void addImplicitInputs(const StreamState &of);
   void addCaches();

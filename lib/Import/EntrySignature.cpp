@@ -7,6 +7,7 @@
 
 #include "EntryImporter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -20,6 +21,14 @@ static bool isInteger(spec::DType type) {
 static bool isFloat(spec::DType type) {
   return type == spec::DType::F32 || type == spec::DType::F16 ||
          type == spec::DType::BF16;
+}
+
+/// The element type of a float input: what the description says.
+static Type floatType(OpBuilder &builder, spec::DType type) {
+  if (type == spec::DType::BF16)
+    return builder.getBF16Type();
+  return type == spec::DType::F16 ? Type(builder.getF16Type())
+                                  : builder.getF32Type();
 }
 
 static const spec::TensorSpec *findInput(const spec::Model &model,
@@ -94,7 +103,6 @@ EntryImporter::ignoredId(const std::string &input) const {
 /// and width. A mask or bias broadcasts along dimensions of fixed size 1.
 LogicalResult EntryImporter::collectBareInputs() {
   const int64_t dynamic = ShapedType::kDynamic;
-  Type f32 = builder.getF32Type();
   std::vector<const spec::Attention *> bare;
   for (const spec::Stream &of : model.streams)
     for (const spec::Layer &layer : of.layers)
@@ -102,8 +110,10 @@ LogicalResult EntryImporter::collectBareInputs() {
         if (!op->projections)
           bare.push_back(op);
   for (const spec::Attention *op : bare) {
-    auto declare = [&](const std::string &name, size_t rank, Type element,
-                       ArrayRef<size_t> fixed) -> LogicalResult {
+    // Masks are i1; everything else has the type that its input declares.
+    auto declare = [&](const std::string &name, size_t rank,
+                       ArrayRef<size_t> fixed,
+                       Type element = {}) -> LogicalResult {
       if (name.empty())
         return success();
       const spec::TensorSpec *input = findInput(model, name);
@@ -134,16 +144,17 @@ LogicalResult EntryImporter::collectBareInputs() {
         shape[0] = shape[2] = dynamic;
       if (rank == 4 && fixed.size() == 1)
         shape[3] = dynamic;
-      bareTypes[name] = RankedTensorType::get(shape, element);
+      bareTypes[name] = RankedTensorType::get(
+          shape, element ? element : floatType(builder, input->dtype));
       return success();
     };
-    if (failed(declare(op->queryInput, 4, f32, {1, 3})) ||
-        failed(declare(op->keyInput, 4, f32, {1, 3})) ||
-        failed(declare(op->valueInput, 4, f32, {1, 3})) ||
-        failed(declare(op->maskInput, 4, builder.getI1Type(), {1})) ||
-        failed(declare(op->biasInput, 4, f32, {1})) ||
-        failed(declare(op->slopesInput, 1, f32, {0})) ||
-        failed(declare(op->sinksInput, 1, f32, {0})))
+    if (failed(declare(op->queryInput, 4, {1, 3})) ||
+        failed(declare(op->keyInput, 4, {1, 3})) ||
+        failed(declare(op->valueInput, 4, {1, 3})) ||
+        failed(declare(op->maskInput, 4, {1}, builder.getI1Type())) ||
+        failed(declare(op->biasInput, 4, {1})) ||
+        failed(declare(op->slopesInput, 1, {0})) ||
+        failed(declare(op->sinksInput, 1, {0})))
       return failure();
   }
   return success();
@@ -205,7 +216,8 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
           channels = conv->channelsFirst ? 1 : shape.size() - 1;
     if (!shape.empty() && input.shape[channels].size >= 0)
       shape[channels] = input.shape[channels].size;
-    argument.type = RankedTensorType::get(shape, builder.getF32Type());
+    argument.type =
+        RankedTensorType::get(shape, floatType(builder, input.dtype));
   } else {
     argument.type = RankedTensorType::get(shape, builder.getI1Type());
   }
@@ -427,7 +439,8 @@ LogicalResult EntryImporter::createFunction() {
     else if (arguments[i].kind == "cache")
       cacheArguments.push_back(value);
     else
-      inputs[arguments[i].name] = {value, arguments[i].shape};
+      inputs[arguments[i].name] = {widened(value, arguments[i]),
+                                   arguments[i].shape};
   }
   size_t next = 0;
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
@@ -438,6 +451,17 @@ LogicalResult EntryImporter::createFunction() {
       crossCaches[n] = {inputs[nameOfCross(stream->symbols[n], "k")].value,
                         inputs[nameOfCross(stream->symbols[n], "v")].value};
   return success();
+}
+
+/// Layers compute in f32: an input of 16 bits is widened, which is exact. What
+/// reads 16 bits itself drops that again. Caches stay as they are.
+Value EntryImporter::widened(Value value, const Argument &argument) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !isa<BFloat16Type, Float16Type>(type.getElementType()) ||
+      !findInput(model, argument.name))
+    return value;
+  return arith::ExtFOp::create(builder, argument.loc,
+                               type.clone(builder.getF32Type()), value);
 }
 
 /// Returns the outputs (and caches), and gives the function its result types.

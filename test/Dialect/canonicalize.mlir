@@ -62,3 +62,16 @@ func.func @identity(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   %y = attune.activation %same function <relu> : tensor<2x4xf32>
   return %same, %y : tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// Heads of 16 bits are read as they are.
+// CHECK-LABEL: @widened_heads(
+// CHECK-SAME:    %[[Q:[a-z0-9]+]]: tensor<1x2x4x8xbf16>, %[[K:[a-z0-9]+]]: tensor<1x2x4x8xf16>, %[[V:[a-z0-9]+]]: tensor<1x2x4x8xf32>,
+// CHECK-NEXT:    attune.attention %[[Q]], %[[K]], %[[V]]
+// CHECK-NEXT:    attune.attention_weights %[[Q]], %[[K]],
+func.func @widened_heads(%q: tensor<1x2x4x8xbf16>, %k: tensor<1x2x4x8xf16>, %v: tensor<1x2x4x8xf32>, %w: tensor<1x2x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x4xf32>) {
+  %q32 = arith.extf %q : tensor<1x2x4x8xbf16> to tensor<1x2x4x8xf32>
+  %k32 = arith.extf %k : tensor<1x2x4x8xf16> to tensor<1x2x4x8xf32>
+  %r, %lse = attune.attention %q32, %k32, %v scale 1.0 : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32> -> tensor<1x2x4x8xf32> lse tensor<1x2x4xf32>
+  %a = attune.attention_weights %q32, %k32, %lse scale 1.0 into %w : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32> -> tensor<1x2x4x4xf32>
+  return %r, %a : tensor<1x2x4x8xf32>, tensor<1x2x4x4xf32>
+}
