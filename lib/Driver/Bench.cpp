@@ -13,6 +13,7 @@
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Target/CPU/MachineProbe.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,7 +28,7 @@ namespace {
 /// One line of the result. The speed of a shared machine changes from second to
 /// second, so each run is compared with what the same threads reach right
 /// before and after it, and `ofPeak` is the median of these shares: of the rate
-/// of multiply-adds or, for decoding, which is bound by memory, of reads.
+/// of multiply-adds or, for what memory bounds, of reads.
 struct Measured {
   const char *name;
   double tokensPerSecond = 0, gflops = 0, gbs = 0, ofPeak = 0;
@@ -45,6 +46,7 @@ private:
   void print(llvm::raw_ostream &os);
   void printJson(llvm::raw_ostream &os) const;
   int64_t countTokens(const runtime::EntryInfo &entry) const;
+  bool multipliesBf16(const runtime::EntryInfo &entry) const;
 
   const Options &options;
   Report &report;
@@ -88,6 +90,18 @@ int64_t Bench::countTokens(const runtime::EntryInfo &entry) const {
   return 1;
 }
 
+/// Whether products are of pairs of bf16: weights or, where there are none,
+/// inputs are stored so, and the CPU multiplies them.
+bool Bench::multipliesBf16(const runtime::EntryInfo &entry) const {
+  if (!options.machine.multipliesPairs())
+    return false;
+  if (statistics.weightBytes > 0)
+    return dtype == "bf16";
+  return llvm::any_of(entry.args, [](const runtime::ArgInfo &arg) {
+    return arg.dtype == runtime::DType::BF16;
+  });
+}
+
 /// The whole input at once, every output.
 ExitCode Bench::timeForward() {
   runtime::CompiledModel &compiled = model.getModel();
@@ -102,34 +116,61 @@ ExitCode Bench::timeForward() {
       return reportError(error, report);
   if (!call.resolve(/*past=*/0, "the sizes asked for", error))
     return reportError(error, report);
+  // What a run reads and writes at least once.
+  double bytes = double(statistics.weightBytes);
+  auto addBytes = [&](const std::vector<int64_t> &shape, runtime::DType type) {
+    uint64_t size = 0;
+    runtime::byteSize(shape, runtime::dtypeBytes(type), size);
+    bytes += double(size);
+    return size;
+  };
+  for (const runtime::InputTensor &tensor : inputs.tensors())
+    addBytes(tensor.shape, tensor.dtype);
   std::vector<std::vector<uint8_t>> outputs;
   for (size_t i = 0; i < call.outputs().size(); ++i) {
-    uint64_t bytes = 0;
     const runtime::TensorDecl &decl = call.outputs()[i];
-    runtime::byteSize(decl.shape, runtime::dtypeBytes(decl.dtype), bytes);
-    outputs.emplace_back(bytes);
+    outputs.emplace_back(addBytes(decl.shape, decl.dtype));
     call.setOutput(i, outputs.back().data());
   }
+  auto run = [&] { return call.run(error); };
+  std::optional<double> first = timeOnce(run); // touches all memory
+  if (!first)
+    return reportError(error, report);
+
   // Whatever type the weights are stored in, most CPUs compute in f32.
-  bool bf16 = dtype == "bf16" && options.machine.multipliesPairs();
+  bool bf16 = multipliesBf16(entry);
+  double flops = statistics.flops;
+  bool boundByReads =
+      flops / probe->measureProducts(bf16) < bytes / probe->measureReads();
+  auto measureRoof = [&] {
+    return boundByReads ? probe->measureReads() : probe->measureProducts(bf16);
+  };
+  // Starting threads that sleep takes as long as a small product: several calls
+  // count as one. What is read from memory must not stay in a cache.
+  constexpr double kShortest = 0.01;
+  int64_t calls = boundByReads ? 1 : 1 + int64_t(kShortest / *first);
   std::vector<double> seconds, shares;
-  double after = probe->measureProducts(bf16);
-  for (int64_t i = -1; i < options.runs; ++i) { // the first warms up
+  double after = measureRoof();
+  for (int64_t i = 0; i < options.runs; ++i) {
     double before = after;
-    std::optional<double> once = timeOnce([&] { return call.run(error); });
-    if (!once)
+    std::optional<double> all = timeOnce([&] {
+      for (int64_t n = 0; n < calls; ++n)
+        if (!run())
+          return false;
+      return true;
+    });
+    if (!all)
       return reportError(error, report);
-    after = probe->measureProducts(bf16);
-    if (i < 0)
-      continue;
-    seconds.push_back(*once);
-    shares.push_back(statistics.flops / *once / 1e9 / ((before + after) / 2));
+    after = measureRoof();
+    seconds.push_back(*all / double(calls));
+    shares.push_back((boundByReads ? bytes : flops) / seconds.back() / 1e9 /
+                     ((before + after) / 2));
   }
   double time = median(seconds);
   Measured result{"prefill"};
   result.tokensPerSecond = countTokens(entry) / time;
-  result.gflops = statistics.flops / time / 1e9;
-  result.gbs = statistics.weightBytes / time / 1e9;
+  result.gflops = flops / time / 1e9;
+  result.gbs = bytes / time / 1e9;
   result.ofPeak = median(shares);
   results.push_back(result);
   return ExitCode::Success;

@@ -35,7 +35,6 @@ def matmul_case(m, n, k):
             "layers": [{"linear": {"out": "N", "bias": False}}]}
     return {"group": "matmul", "name": f"matmul {m}x{n}x{k}", "spec": spec,
             "dims": {"seq": m}, "flops": 2 * m * n * k,
-            "bytes": 4 * (m * n + m * k + n * k),
             "rivals": (rivals.MATMUL, (m, n, k))}
 
 
@@ -49,7 +48,6 @@ def attention_case(heads, width, tokens, causal):
     name = f"attention {heads}x{width} N={tokens}{' causal' * causal}"
     return {"group": "attention", "name": name, "spec": spec,
             "dims": {"N": tokens}, "flops": 4 * scores * width,
-            "bytes": 16 * heads * tokens * width,
             "rivals": (rivals.ATTENTION, (heads, width, tokens, causal))}
 
 
@@ -64,7 +62,6 @@ def decode_attention_case(heads, kv_heads, width, cached, batch):
             "name": f"attention {heads}/{kv_heads}x{width} M=1 N={cached}",
             "spec": spec, "dims": {"N": cached, "B": batch},
             "flops": 4 * batch * heads * cached * width,
-            "bytes": 8 * batch * kv_heads * cached * width,
             "rivals": ({}, ())}
 
 
@@ -115,8 +112,6 @@ def in_bf16(case):
         spec = {**spec, "inputs": inputs}
     changed = {"name": case["name"] + " bf16", "dtype": "bf16",
                "rivals": ({}, ())}
-    if "bytes" in case:
-        changed["bytes"] = case["bytes"] / 2
     return {**case, **changed, "spec": spec}
 
 
@@ -134,14 +129,7 @@ def run_attune(attune, case, folder, options, threads):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{case['name']}: {done.stderr.strip()}")
-    found = json.loads(done.stdout)
-    for run in found["runs"]:
-        # Decoding is compared with reads to begin with.
-        run["of_roof"] = run["of_peak"]
-        if run["name"] == "prefill" and "flops" in case:
-            reads = case["flops"] / case["bytes"] * found["peak"]["read_gbs"]
-            run["of_roof"] = max(run["of_peak"], run["gflops"] / reads)
-    return found
+    return json.loads(done.stdout)
 
 
 def run_rival(once, runs):
@@ -207,13 +195,9 @@ def summarise(chosen, measured):
         prefill = measured.get((name, "prefill"))
         if prefill:
             gflops = middle(prefill, "gflops")
-            if "flops" in case:
-                intensity = case["flops"] / case["bytes"]
-            else:
-                intensity = gflops / middle(prefill, "gbs")
             result = {"group": case["group"], "name": name, "gflops": gflops,
-                      "intensity": intensity,
-                      "of_roof": middle(prefill, "of_roof"),
+                      "intensity": gflops / middle(prefill, "gbs"),
+                      "of_roof": middle(prefill, "of_peak"),
                       "rivals": {rival: middle(measured[name, rival], "gflops")
                                  for rival in case["rivals"][0]
                                  if (name, rival) in measured}}
@@ -227,7 +211,7 @@ def summarise(chosen, measured):
             gbs, gflops = middle(decode, "gbs"), middle(decode, "gflops")
             yield {"group": "decode", "name": name + " decode", "gflops": gflops,
                    "intensity": gflops / gbs,
-                   "of_roof": middle(decode, "of_roof"),
+                   "of_roof": middle(decode, "of_peak"),
                    "rivals": {}}
 
 

@@ -27,9 +27,12 @@ namespace attune {
 
 namespace {
 constexpr size_t kMemory = size_t(256) << 20;
-/// Twelve chains hide the latency of two FMA units (4 cycles each) and leave
-/// registers for the operands.
-constexpr int kChains = 12;
+
+/// Chains of an instruction that starts from its own last result. Twelve hide
+/// the latency of two FMA units (4 cycles each) and leave some of 16 registers
+/// for the operands; two units that take pairs of bf16 (6 cycles each) need
+/// more, and CPUs that have them have 32.
+constexpr int countChains(unsigned lanes) { return lanes < 16 ? 12 : 24; }
 
 /// A loop of `n` turns; `(n, operands)` gives a value that keeps the work
 /// alive.
@@ -43,6 +46,8 @@ struct Instruction {
   unsigned lanes; ///< of the accumulator
   const char *accumulator, *operand, *call;
   double operations; ///< of one instruction
+
+  int chains() const { return countChains(lanes); }
 };
 
 struct Timed {
@@ -51,8 +56,8 @@ struct Timed {
 };
 } // namespace
 
-/// Loop with kChains accumulators in LLVM IR. The operands come from memory,
-/// so nothing is known of them and nothing folds.
+/// Loop with an accumulator for each chain in LLVM IR. The operands come from
+/// memory, so nothing is known of them and nothing folds.
 static std::string emitCompute(const Instruction &i) {
   std::string acc = llvm::formatv("<{0} x {1}>", i.lanes, i.accumulator);
   std::string text = llvm::formatv("declare {0} @{1}({0}, {2}, {2})\n", acc,
@@ -71,12 +76,12 @@ loop:
 )",
                         i.name, i.operand, acc)
               .str();
-  for (int c = 0; c < kChains; ++c)
+  for (int c = 0; c < i.chains(); ++c)
     text += llvm::formatv("  %x{0} = phi {1} [ %zero, %entry ], [ %y{0}, "
                           "%loop ]\n",
                           c, acc)
                 .str();
-  for (int c = 0; c < kChains; ++c)
+  for (int c = 0; c < i.chains(); ++c)
     text += (fma ? llvm::formatv("  %y{0} = call {1} @{2}({3} %a, {3} %b, {1} "
                                  "%x{0})\n",
                                  c, acc, i.call, i.operand)
@@ -89,7 +94,7 @@ loop:
           "  br i1 %more, label %loop, label %done\ndone:\n";
   bool isInteger = llvm::StringRef(i.accumulator) == "i32";
   std::string sum = "%y0";
-  for (int c = 1; c < kChains; ++c) {
+  for (int c = 1; c < i.chains(); ++c) {
     text += llvm::formatv("  %s{0} = {1} {2} {3}, %y{0}\n", c,
                           isInteger ? "add" : "fadd", acc, sum)
                 .str();
@@ -167,18 +172,20 @@ struct MachineProbe::Impl {
     return *std::max_element(seconds.begin(), seconds.end());
   }
 
-  double compute(const Timed &timed, int64_t turns) {
+  double compute(const Timed &timed, int64_t instructions) {
+    int64_t turns = instructions / timed.instruction.chains();
+    instructions = turns * timed.instruction.chains();
     alignas(64) static const uint8_t zeros[64] = {};
     std::vector<float> kept(threads);
     double seconds = timeAll(
         [&](unsigned thread) { kept[thread] = timed.loop(turns, zeros); });
-    return double(threads) * turns * kChains * timed.instruction.operations /
+    return double(threads) * instructions * timed.instruction.operations /
            seconds / 1e9;
   }
 
   /// Of a short and a long run.
   double best(const Timed &timed) {
-    return std::max(compute(timed, 1'000'000), compute(timed, 10'000'000));
+    return std::max(compute(timed, 12'000'000), compute(timed, 120'000'000));
   }
 
   double readAll(int rounds) {
@@ -245,7 +252,8 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
 
   std::string text = emitCompute(impl->fma.instruction) + emitRead();
   if (hasTiles)
-    text += emitTileProbe(impl->bf16.instruction.name, kChains);
+    text += emitTileProbe(impl->bf16.instruction.name,
+                          impl->bf16.instruction.chains());
   else if (hasBf16)
     text += emitCompute(impl->bf16.instruction);
   if (hasInt8)
@@ -305,7 +313,7 @@ double MachineProbe::measureReads() { return impl->readAll(1); }
 
 double MachineProbe::measureProducts(bool bf16) {
   return impl->compute(bf16 && impl->bf16.loop ? impl->bf16 : impl->fma,
-                       2'000'000);
+                       24'000'000);
 }
 
 void MachinePeak::raise(const MachinePeak &other) {
