@@ -136,4 +136,29 @@ def Attune_AttentionIntoOp
   }];
 }
 
+def Attune_SuccessorOp : Attune_Op<"successor",
+    [Pure, SameOperandsAndResultType]> {
+  let summary = "What a thread takes of a parallel loop after this iteration";
+  let description = [{
+    `iteration` counts a parallel loop of one dimension around the op. The
+    result is the iteration that the same thread takes next, as far as that is
+    known, and `iteration + 1` elsewhere; it may be behind the last one. What is
+    computed must not depend on it: it says what to fetch in time.
+    Nothing is computed.
+
+    Source: software prefetching as in Mowry, Lam and Gupta (1992), where the
+    schedule is dynamic.
+
+    ```mlir
+    scf.forall (%i) in (%n) {
+      %j = attune.successor %i
+      memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Index:$iteration);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$iteration attr-dict";
+}
+
 #endif // ATTUNE_INTO_OPS_TD

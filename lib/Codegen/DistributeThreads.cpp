@@ -1,11 +1,11 @@
-//===- DistributeThreads.cpp - Parallel loops as each thread's share ----*- C++
-//-*-===//
+//===- DistributeThreads.cpp - Parallel loops as each thread's share ------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneDialect.h"
 #include "attune/Codegen/ParallelLoops.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Codegen/SequentialRuns.h"
@@ -25,10 +25,12 @@ namespace {
 
 /// Whether threads should claim the iterations of a loop one by one: where each
 /// is long, a loop in a loop, a claim costs nothing beside it. Iterations that
-/// fetch what their successor reads must stay with one thread.
+/// fetch what the one behind them reads must stay with one thread, unless they
+/// ask for the thread's next one.
 bool takesLong(Block &body) {
-  bool nested = false, fetches = false;
+  bool nested = false, fetches = false, asks = false;
   body.walk([&](Operation *op) {
+    asks |= isa<SuccessorOp>(op);
     // What this iteration itself reads goes to the first-level cache.
     if (auto fetch = dyn_cast<memref::PrefetchOp>(op))
       fetches |= fetch.getLocalityHint() < 3;
@@ -38,7 +40,7 @@ bool takesLong(Block &body) {
          up = up->getParentOp())
       nested |= isa<LoopLikeOpInterface>(up);
   });
-  return nested && !fetches;
+  return nested && (asks || !fetches);
 }
 
 struct DistributeThreads final
@@ -65,6 +67,15 @@ struct DistributeThreads final
         if (failed(distribute(loop)))
           return signalPassFailure();
     }
+    // Elsewhere, and where a loop of one turn is none any more.
+    module.walk([](SuccessorOp op) {
+      OpBuilder b(op);
+      Value one = arith::ConstantIndexOp::create(b, op.getLoc(), 1);
+      op.replaceAllUsesWith(
+          arith::AddIOp::create(b, op.getLoc(), op.getIteration(), one)
+              .getResult());
+      op.erase();
+    });
   }
 
   void giveToFirstThread(SequentialRun &run) {
@@ -120,9 +131,10 @@ struct DistributeThreads final
       counts.push_back(loop->count(b, loc, i));
       total = arith::MulIOp::create(b, loc, total, counts.back());
     }
-    Value rest;
-    OpBuilder inner = takesLong(*loop->body) ? claims(b, loc, total, rest)
-                                             : shares(b, loc, total, rest);
+    Value rest, next;
+    OpBuilder inner = takesLong(*loop->body)
+                          ? claims(*loop, b, total, rest, next)
+                          : shares(b, loc, total, rest);
     IRMapping mapping;
     // The last dimension varies fastest.
     for (int64_t i = shared - 1; i >= 0; --i) {
@@ -145,6 +157,15 @@ struct DistributeThreads final
     }
     for (Operation &inside : loop->body->without_terminator())
       inner.clone(inside, mapping);
+    inner.getInsertionBlock()->walk([&](SuccessorOp op) {
+      b.setInsertionPoint(op);
+      Value after = next
+                        ? loop->at(b, loc, 0, next)
+                        : arith::AddIOp::create(b, loc, op.getIteration(), one);
+      op.replaceAllUsesWith(after);
+      op.erase();
+    });
+    b.setInsertionPoint(op);
     auto barrier = declare("attune_rt_barrier", b.getFunctionType({}, {}));
     func::CallOp::create(b, loc, barrier, ValueRange{});
     op->erase();
@@ -166,7 +187,14 @@ struct DistributeThreads final
   }
 
   /// A loop over those of [0, total) that no other thread was faster to claim.
-  OpBuilder claims(OpBuilder &b, Location loc, Value total, Value &number) {
+  /// Iterations that ask for the `next` one claim it when they begin.
+  OpBuilder claims(ParallelLoop &of, OpBuilder &b, Value total, Value &number,
+                   Value &next) {
+    bool ahead =
+        of.ivs.size() == 1 &&
+        of.body->walk([](SuccessorOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    Location loc = total.getLoc();
     auto loop = scf::WhileOp::create(
         b, loc, b.getIndexType(), call(b, loc, "attune_rt_claim"),
         [&](OpBuilder &b, Location loc, ValueRange claimed) {
@@ -175,10 +203,14 @@ struct DistributeThreads final
           scf::ConditionOp::create(b, loc, open, claimed);
         },
         [&](OpBuilder &b, Location loc, ValueRange) {
-          scf::YieldOp::create(b, loc, call(b, loc, "attune_rt_claim"));
+          Value claimed = call(b, loc, "attune_rt_claim");
+          scf::YieldOp::create(b, loc, claimed);
+          if (ahead)
+            next = claimed;
         });
     number = loop.getAfterArguments()[0];
-    return OpBuilder::atBlockBegin(loop.getAfterBody());
+    return ahead ? OpBuilder(loop.getAfterBody()->getTerminator())
+                 : OpBuilder::atBlockBegin(loop.getAfterBody());
   }
 
   Value thread, numThreads;

@@ -331,7 +331,7 @@ ArrayRef<Flag> driver::getFlags() {
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
       {"dtype", "TYPE", compiling | inspect | import, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
-       "default as the model says"},
+       "default as the model says. With bf16, CPUs that can multiply it do"},
       {"fusion", "MODE", compile | run | generate | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,

@@ -110,6 +110,11 @@ static bool pickMachine(Options &options, std::string &problem) {
   }
   if (auto machine = options.backend->describe(options.cpu, options.gpu)) {
     options.machine = std::move(*machine);
+    // Files and descriptions say how numbers are stored; arithmetic in fewer
+    // bits is asked for. The types of IR say what is multiplied.
+    bool isMlir = StringRef(options.model).ends_with(".mlir");
+    if (options.dtype != spec::DType::BF16 && !isMlir)
+      options.machine.bf16Pairs = false;
     return true;
   }
   std::vector<std::string> cpus = options.backend->listCpus();

@@ -494,21 +494,21 @@ static bool runMoE(Step &step) {
   return true;
 }
 
+static bool runSuccessor(Step &step) {
+  step.give(whole(step.in[0].integer() + 1));
+  return true;
+}
+
 void validation::addLinear(Handlers &handlers) {
   struct {
     const char *name;
     Handler handler;
-  } ops[] = {{"linear", runLinear},
-             {"linear_into", runLinearInto},
-             {"ffn", runFFN},
-             {"gated_ffn", runGatedFFN},
-             {"head_linear", runHeadLinear},
-             {"activation", runActivation},
-             {"layer_norm", runLayerNorm},
-             {"rms_norm", runRMSNorm},
-             {"batch_norm", runBatchNorm},
-             {"router", runRouter},
-             {"moe", runMoE}};
+  } ops[] = {{"linear", runLinear},         {"linear_into", runLinearInto},
+             {"successor", runSuccessor},   {"ffn", runFFN},
+             {"gated_ffn", runGatedFFN},    {"head_linear", runHeadLinear},
+             {"activation", runActivation}, {"layer_norm", runLayerNorm},
+             {"rms_norm", runRMSNorm},      {"batch_norm", runBatchNorm},
+             {"router", runRouter},         {"moe", runMoE}};
   for (auto [name, handler] : ops)
     handlers[("attune." + llvm::Twine(name)).str()] = handler;
 }

@@ -168,3 +168,55 @@ func.func @elements(%x: memref<?x?xf32>, %m: index, %n: index, %v: f32) {
   }
   return
 }
+
+// -----
+
+// An iteration that asks for the thread's next one claims it at its beginning.
+// CHECK-LABEL: func.func @fetching_ahead(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>
+// CHECK:         scf.while (%[[C:.+]] = %{{.+}}) : (index) -> index {
+// CHECK:         ^bb0(%[[I:.+]]: index):
+// CHECK-NEXT:      %[[N0:.+]] = func.call @attune_rt_claim()
+// CHECK-NEXT:      %[[N1:.+]] = arith.index_cast %[[N0]] : i64 to index
+// CHECK:           scf.for
+// CHECK:             scf.for
+// CHECK:               memref.prefetch %[[X]][%[[N1]]]
+// CHECK:               memref.store %{{.+}}, %[[X]][%[[I]]]
+// CHECK:           scf.yield %[[N1]]
+// CHECK-NOT:     attune.successor
+func.func @fetching_ahead(%x: memref<?xf32>, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.forall (%i) in (%n) {
+    scf.for %l = %c0 to %n step %c1 {
+      scf.for %m = %c0 to %n step %c1 {
+        %j = attune.successor %i
+        memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
+        memref.store %v, %x[%i] : memref<?xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// In a share of short iterations, and where no loop is left, it is the one behind.
+// CHECK-LABEL: func.func @the_one_behind(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>
+// CHECK:         scf.for %[[I:.+]] =
+// CHECK:           %[[J:.+]] = arith.addi %[[I]], %{{.+}} : index
+// CHECK:           memref.prefetch %[[X]][%[[J]]]
+// CHECK:         %[[K:.+]] = arith.addi %{{.+}}, %{{.+}} : index
+// CHECK:         memref.prefetch %[[X]][%[[K]]]
+func.func @the_one_behind(%x: memref<?xf32>, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  scf.forall (%i) in (%n) {
+    %j = attune.successor %i
+    memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
+    memref.store %v, %x[%i] : memref<?xf32>
+  }
+  %k = attune.successor %c0
+  memref.prefetch %x[%k], read, locality<2>, data : memref<?xf32>
+  return
+}

@@ -44,3 +44,14 @@ func.func @attention_in_blocks(%q: memref<1x4x?x32xf32>, %blocks: memref<1x1x?x?
     : memref<1x4x?x32xf32>, memref<1x4x?x32xf32>, memref<1x4x?x32xf32>, memref<1x4x?x32xf32>
   return
 }
+
+// CHECK-LABEL: @successor(
+// CHECK: scf.forall (%[[I:.+]]) in
+// CHECK: attune.successor %[[I]]
+func.func @successor(%x: memref<?xf32>, %n: index) {
+    scf.forall (%i) in (%n) {
+      %j = attune.successor %i
+      memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
+    }
+  return
+}

@@ -94,6 +94,8 @@ constexpr int64_t kMostParts = 16, kLeastKeys = 512;
 constexpr int64_t kFewKeys = 64;
 /// Fills the rows of any register tile but for a few.
 constexpr int64_t kEven = 12;
+/// A row of queries and one of sums take at least so much scratch.
+constexpr int64_t kLeastRowBytes = 256;
 
 /// Tiles that keep any number of threads busy, as far as there are queries.
 constexpr int64_t kManyTiles = 64;
@@ -126,9 +128,12 @@ public:
     int64_t rows = scheduled(op, "attune.query_block", blocks.queries);
     tileQueries = fewQueries = std::max<int64_t>(1, rows / group);
     if (!op->hasAttr("attune.query_block") && !op.getBlocks() &&
-        fewQueries % kEven == 0)
-      tileQueries = std::max(fewQueries, blocks.queryBytes / channelBytes /
-                                             group / kEven * kEven);
+        fewQueries % kEven == 0) {
+      // However narrow heads are, their rows fill registers.
+      int64_t rowBytes = std::max(channelBytes, kLeastRowBytes);
+      tileQueries = std::max(fewQueries, blocks.queryBytes / rowBytes / group /
+                                             kEven * kEven);
+    }
     if (int64_t known = tensorType(query).getDimSize(2);
         !ShapedType::isDynamic(known) && known > 0)
       tileQueries = std::min(tileQueries, known);

@@ -281,7 +281,8 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
                 };
                 mine.ahead = PanelProduct::Ahead{
                     choose(mine.part, nextPart),
-                    k.add(step.firstPanel, choose(after, k.index(0)))};
+                    k.add(step.firstPanel, choose(after, k.index(0))),
+                    /*few=*/true};
                 Value count = k.min(k.index(group), k.sub(step.count, first));
                 return KernelBuilder::Values{mine.allRows(
                     k, lowering.rows, rows, k.add(step.firstPanel, first),

@@ -125,7 +125,10 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
   /// Each step takes all rows against panels that stay in its cache.
   Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                  Value dest) const {
-    int64_t group = product.panelsPerStep(lowering);
+    // Panels of the next step come to the cache meanwhile.
+    VectorLowering half = lowering;
+    half.panelBytes /= 2;
+    int64_t group = product.panelsPerStep(half);
     return k.forallTiles(
         {k.b.getIndexAttr(product.numTapered(group))}, dest,
         [&](KernelBuilder &k, ValueRange ivs) {
@@ -136,8 +139,11 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-          return product.allRows(k, lowering, numRows, step.firstPanel,
-                                 step.count, k.index(0), tile);
+          PanelProduct own = product;
+          Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
+          own.ahead = {Value(), product.taperedStep(k, next, group).firstPanel};
+          return own.allRows(k, lowering, numRows, step.firstPanel, step.count,
+                             k.index(0), tile);
         });
   }
 

@@ -148,14 +148,14 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
                             Value firstPanel, Value count, Value column,
                             Value tile) const {
   auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
-    bool whole = rows == tileRows; // what is left has no tile to fetch
+    bool whole = rows == tileRows, half = 2 * rows > tileRows;
     return k.forLoop(
         k.index(0), count, 1, tile,
         [&](KernelBuilder &k, Value i, ValueRange carried) {
           Value at = k.add(column, k.mul(i, lanes()));
-          return KernelBuilder::Values{
-              onePanel(k, {rows, whole, row, numRows, firstPanel, i, count, at},
-                       carried[0])};
+          return KernelBuilder::Values{onePanel(
+              k, {rows, whole, half, row, numRows, firstPanel, i, count, at},
+              carried[0])};
         })[0];
   };
   auto known = getConstantIntValue(numRows);
@@ -333,23 +333,28 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   auto product = [&](int64_t number) {
     Value which = k.add(k.mul(at.i, numProducts), k.index(number));
     Value storedPanel = k.add(k.mul(panel, numProducts), k.index(number));
-    std::function<void(KernelBuilder &, Value turn)> fetch;
-    if (ahead && turns > 0) {
+    SmallVector<std::function<void(KernelBuilder &, Value turn)>, 2> fetching;
+    if (ahead && turns > 0 && (ahead->few || at.half)) {
       int64_t size = depth() * typeOf(weight).getShape().back();
       Value next = k.min(k.add(ahead->firstPanel, at.i), k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
-      // As many lines as one tile alone needs. Among several, what is fetched
-      // twice costs little.
+      // As many lines as one tile alone needs: among several, what is fetched
+      // twice costs little. Where there are many tiles, one line is enough.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
       int64_t lines = std::max<int64_t>(1, size / turns * bits / 512);
       Fetches fetches(k, typeOf(weight).getElementType(), k.index(0),
-                      k.index(size), at.row, rows, at.numRows, turns, lines);
-      fetch = [=](KernelBuilder &k, Value turn) {
+                      k.index(size), at.row, rows, at.numRows, turns,
+                      ahead->few ? lines : 1);
+      fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
-          k.prefetchForNext(weight, {ahead->part, fetched, element});
+          SmallVector<Value, 3> place = {fetched, element};
+          if (ahead->part)
+            place.insert(place.begin(), ahead->part);
+          k.prefetchForNext(weight, place);
         });
-      };
-    } else if (rowsInMemory && turns > 0 && at.whole) {
+      });
+    }
+    if (rowsInMemory && turns > 0 && at.whole) {
       Value width = k.index(typeOf(rowsInMemory).getDimSize(1));
       Value next = k.add(at.row, k.index(rows));
       Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
@@ -359,12 +364,16 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       Fetches fetches(k, typeOf(rowsInMemory).getElementType(), k.index(0),
                       k.mul(width, rows), which, 1,
                       k.mul(at.count, numProducts), turns, 1);
-      fetch = [=](KernelBuilder &k, Value turn) {
+      fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
           k.prefetch(rowsInMemory, {next, element});
         });
-      };
+      });
     }
+    auto fetch = [&](KernelBuilder &k, Value turn) {
+      for (auto &one : fetching)
+        one(k, turn);
+    };
     KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
     if (pairs)
       return emitPairMicrokernel(
@@ -373,7 +382,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
             return elements[i](k, step);
           },
           [&](KernelBuilder &k, Value step, int64_t lane) {
-            if (fetch && lane == 0)
+            if (lane == 0)
               fetch(k, step);
             return loadPairs(k, weight, {storedPanel, step, k.index(2 * lane)},
                              pairLanes(lanes));
@@ -393,7 +402,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
             return k.load(weight, at, lanes);
           });
     };
-    if (!fetch)
+    if (fetching.empty())
       return steps(k, k.index(0), k.index(depth()), zero);
     KernelBuilder::Values sums =
         k.forLoop(k.index(0), k.index(turns), 1, zero,

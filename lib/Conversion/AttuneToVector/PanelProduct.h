@@ -28,11 +28,12 @@ struct PanelProduct {
   Activation activation = Activation::Identity;
   mlir::Value bias; ///< may be null
   std::optional<double> scale;
-  /// Few rows for each panel, which is not read again: it comes from memory.
-  /// While rows pass panel i of a step, they fetch panel firstPanel + i of
-  /// `part`, which comes next.
+  /// A step's panels come from memory. While rows pass panel i of a step, they
+  /// fetch panel firstPanel + i (of `part`, if there are parts), which comes
+  /// next. Where rows are `few`, any number of them fetches all of it.
   struct Ahead {
     mlir::Value part, firstPanel;
+    bool few = false;
   };
   std::optional<Ahead> ahead;
   /// The input [rows, K], or null: where it is one piece of memory, a matrix
@@ -86,7 +87,8 @@ private:
   /// `firstPanel`; what comes of it starts at `column` of the tile.
   struct Place {
     int64_t rows;
-    bool whole; ///< as many rows as a tile has
+    bool whole; ///< as many rows as a tile has: long enough to fetch the next
+    bool half;  ///< more than half of them: long enough to fetch panels
     mlir::Value row, numRows, firstPanel, i, count, column;
   };
   mlir::Value onePanel(KernelBuilder &k, const Place &at,

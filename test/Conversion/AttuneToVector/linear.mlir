@@ -77,10 +77,12 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // While panels pass a tile of two rows, each four steps of the sum fetch a line
 // of the next two rows: of the first ones after the last, for the next panels.
 // Panel i of N begins at the i-th part. The lines that will be written are
-// fetched as well. A single row that is left has no tile to fetch.
+// fetched as well, and so is a line of the panels that the thread takes next, of
+// which these rows bring their part. A single row that is left fetches nothing.
 // CHECK-LABEL: @fetching(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xf32>
 // CHECK:         scf.forall {{.+}} in (12) shared_outs
+// CHECK:           %[[AFTER:.+]] = attune.successor
 // CHECK:           scf.for %[[ROW:.+]] = %c0 to %{{.+}} step %c2
 // CHECK:             scf.for %[[I:.+]] = %c0 to %[[N:.+]] step
 // CHECK-COUNT-2:       memref.prefetch %{{.+}}[%{{.+}}, %{{.+}}], write, locality<3>
