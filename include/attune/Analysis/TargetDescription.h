@@ -37,12 +37,14 @@ struct TargetDescription {
 
   /// f32 lanes of a register.
   int64_t getLanes() const { return vectorBits / 32; }
-  /// Register tile of a matrix product: two registers wide, and as many rows as
-  /// leave room for the two vectors of B and a broadcast of A.
+  /// Register tile of a matrix product: two registers wide, and as many rows in
+  /// sixes as leave room for the two vectors of B and a broadcast of A. With 14
+  /// rows of 32 registers, rows and weights from memory were more streams than
+  /// Zen 5 fetches ahead, and took twice the time of 12.
   /// On a GPU it is one thread's, whose registers are few.
   int64_t getTileColumns() const { return gpu.empty() ? 2 * getLanes() : 8; }
   int64_t getTileRows() const {
-    return gpu.empty() ? (vectorRegisters - 3) / 2 : 4;
+    return gpu.empty() ? (vectorRegisters - 3) / 2 / 6 * 6 : 4;
   }
   /// Whether kernels multiply pairs of bf16 as they are rather than widened.
   bool multipliesPairs() const { return bf16Pairs && gpu.empty(); }

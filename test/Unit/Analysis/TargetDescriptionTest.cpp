@@ -23,16 +23,16 @@ TEST(TargetDescription, SmallCore) {
   EXPECT_EQ(target.getWayBytes(), 4096);
 }
 
-// 32 registers of 16 lanes and larger caches: 14 rows, 12 KiB for 219 keys.
+// 32 registers of 16 lanes and larger caches: 12 rows, 12 KiB for 256 keys.
 TEST(TargetDescription, LargeCore) {
   TargetDescription target;
   target.vectorBits = 512;
   target.vectorRegisters = 32;
   target.level1Bytes = 48 << 10;
   target.level2Bytes = 2 << 20;
-  EXPECT_EQ(target.getTileRows(), 14);
+  EXPECT_EQ(target.getTileRows(), 12);
   EXPECT_EQ(target.getTileColumns(), 32);
-  EXPECT_EQ(target.getKeyBlock(), 192);
+  EXPECT_EQ(target.getKeyBlock(), 256);
   EXPECT_EQ(target.getKeyBytes(), 512 << 10);
 }
 
