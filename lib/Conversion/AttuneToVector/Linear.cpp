@@ -125,7 +125,8 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
   /// Each step takes all rows against panels that stay in its cache.
   Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                  Value dest) const {
-    // Panels of the next step come to the cache meanwhile.
+    // Panels of the next step come to the cache meanwhile, if it has room.
+    bool ahead = product.panelBytes() <= lowering.panelBytes;
     VectorLowering half = lowering;
     half.panelBytes /= 2;
     int64_t group = product.panelsPerStep(half);
@@ -140,8 +141,11 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
           PanelProduct own = product;
-          Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
-          own.ahead = {Value(), product.taperedStep(k, next, group).firstPanel};
+          if (ahead) {
+            Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
+            own.ahead = {Value(),
+                         product.taperedStep(k, next, group).firstPanel};
+          }
           return own.allRows(k, lowering, numRows, step.firstPanel, step.count,
                              k.index(0), tile);
         });

@@ -69,10 +69,13 @@ int64_t PanelProduct::lanes() const {
   return typeOf(weight).getShape().back() / (pairs ? 2 : 1);
 }
 
+int64_t PanelProduct::panelBytes() const {
+  return depth() * lanes() * 4 * (gated ? 2 : 1);
+}
+
 int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
-  int64_t panelBytes = depth() * lanes() * 4 * (gated ? 2 : 1);
   return std::max<int64_t>(
-      1, std::min(lowering.panelBytes / panelBytes, panels() / 8));
+      1, std::min(lowering.panelBytes / panelBytes(), panels() / 8));
 }
 
 PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,
@@ -364,6 +367,12 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       Fetches fetches(k, typeOf(rowsInMemory).getElementType(), k.index(0),
                       k.mul(width, rows), which, 1,
                       k.mul(at.count, numProducts), turns, 1);
+      // The rows of an only tile are there: fetching them would be in the way
+      // of weights from memory.
+      Value others = arith::CmpIOp::create(
+          k.b, k.loc, arith::CmpIPredicate::ugt, at.numRows, k.index(rows));
+      fetches.distance = arith::SelectOp::create(k.b, k.loc, others,
+                                                 fetches.distance, k.index(0));
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
           k.prefetch(rowsInMemory, {next, element});

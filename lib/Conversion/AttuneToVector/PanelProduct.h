@@ -53,6 +53,8 @@ struct PanelProduct {
   int64_t depth() const; ///< in elements or pairs
   int64_t lanes() const;
   int64_t panels() const { return (width + lanes() - 1) / lanes(); }
+  /// Of a panel, or of a gate's and its partner, in f32 or pairs.
+  int64_t panelBytes() const;
   /// Panels that one parallel step takes: as many as stay in the cache while
   /// rows pass by, but few enough to share among threads.
   int64_t panelsPerStep(const VectorLowering &lowering) const;
