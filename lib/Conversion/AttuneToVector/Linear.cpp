@@ -125,10 +125,16 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
   /// Each step takes all rows against panels that stay in its cache.
   Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                  Value dest) const {
-    // Panels of the next step come to the cache meanwhile, if it has room.
-    bool ahead = product.panelBytes() <= lowering.panelBytes;
+    // What comes next is fetched to the cache meanwhile, if it has room. Of
+    // panels that take more of it, parts meet all rows in turn.
+    PanelProduct own = product;
+    bool inF32 =
+        cast<RankedTensorType>(dest.getType()).getElementType().isF32();
+    if (inF32 && product.panelBytes() > lowering.panelBytes)
+      own.passes = product.countPasses(lowering.panelBytes / 4);
+    bool ahead = own.panelBytes() / own.passes <= lowering.panelBytes;
     VectorLowering half = lowering;
-    half.panelBytes /= 2;
+    half.panelBytes = half.panelBytes / 2 * own.passes;
     int64_t group = product.panelsPerStep(half);
     return k.forallTiles(
         {k.b.getIndexAttr(product.numTapered(group))}, dest,
@@ -140,14 +146,14 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-          PanelProduct own = product;
+          PanelProduct here = own;
           if (ahead) {
             Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
-            own.ahead = {Value(),
-                         product.taperedStep(k, next, group).firstPanel};
+            here.ahead = {Value(),
+                          product.taperedStep(k, next, group).firstPanel};
           }
-          return own.allRows(k, lowering, numRows, step.firstPanel, step.count,
-                             k.index(0), tile);
+          return here.allRows(k, lowering, numRows, step.firstPanel, step.count,
+                              k.index(0), tile);
         });
   }
 

@@ -147,9 +147,38 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
   return result;
 }
 
+/// Steps of the sum over K between two fetches. A tile takes six cycles or more
+/// for a step, and memory about 25 for a line.
+static constexpr int64_t kFetchSteps = 4;
+
+int64_t PanelProduct::countPasses(int64_t bytes) const {
+  bool alone = !gated && !part && !rowScale;
+  // A residual is what sums start from.
+  bool adds = !residual || (activation == Activation::Identity && !scale);
+  int64_t number = 1;
+  while (alone && adds && panelBytes() / number > bytes &&
+         depth() % (2 * number * kFetchSteps) == 0)
+    number *= 2;
+  return number;
+}
+
 Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
                             Value firstPanel, Value count, Value column,
                             Value tile) const {
+  if (passes == 1)
+    return onePass(k, tileRows, numRows, firstPanel, count, column, Value(),
+                   tile);
+  return k.forLoop(k.index(0), k.index(passes), 1, tile,
+                   [&](KernelBuilder &k, Value pass, ValueRange carried) {
+                     return KernelBuilder::Values{
+                         onePass(k, tileRows, numRows, firstPanel, count,
+                                 column, pass, carried[0])};
+                   })[0];
+}
+
+Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
+                            Value firstPanel, Value count, Value column,
+                            Value pass, Value tile) const {
   auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
     bool whole = rows == tileRows, half = 2 * rows > tileRows;
     return k.forLoop(
@@ -157,7 +186,8 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
         [&](KernelBuilder &k, Value i, ValueRange carried) {
           Value at = k.add(column, k.mul(i, lanes()));
           return KernelBuilder::Values{onePanel(
-              k, {rows, whole, half, row, numRows, firstPanel, i, count, at},
+              k,
+              {rows, whole, half, row, numRows, firstPanel, i, count, at, pass},
               carried[0])};
         })[0];
   };
@@ -224,10 +254,6 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
   return k.forLoop(k.index(0), tiles, 1, tile, tail)[0];
 }
 
-/// Steps of the sum over K between two fetches. A tile takes six cycles or more
-/// for a step, and memory about 25 for a line.
-static constexpr int64_t kFetchSteps = 4;
-
 namespace {
 /// Elements that are brought to the cache evenly while a sum over K goes on:
 /// `width` from `number` of `shares` equal shares of the `size` elements from
@@ -293,7 +319,7 @@ void PanelProduct::loadBias(KernelBuilder &k, Outputs &outputs) const {
     outputs.gateBias = load(outputs.first);
 }
 
-Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
+Value PanelProduct::result(KernelBuilder &k, const Outputs &outputs, Value gate,
                            Value sum, Value row, Value tile) const {
   auto biased = [&](Value value, Value by) -> Value {
     return by ? arith::AddFOp::create(k.b, k.loc, value, by) : value;
@@ -311,11 +337,17 @@ Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
   if (rowScale)
     value = arith::MulFOp::create(k.b, k.loc, value,
                                   k.splat(rowScale(k, row), lanes));
-  SmallVector<Value> place = placeOf(outputs, row);
   if (residual)
-    value = arith::AddFOp::create(k.b, k.loc, value,
-                                  k.load(tile, place, lanes, outputs.valid));
-  return k.store(value, tile, place, outputs.valid);
+    value = arith::AddFOp::create(
+        k.b, k.loc, value,
+        k.load(tile, placeOf(outputs, row), lanes, outputs.valid));
+  return value;
+}
+
+Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
+                           Value sum, Value row, Value tile) const {
+  return k.store(result(k, outputs, gate, sum, row, tile), tile,
+                 placeOf(outputs, row), outputs.valid);
 }
 
 Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
@@ -326,8 +358,13 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   SmallVector<Element> elements;
   for (int64_t i = 0; i < rows; ++i)
     elements.push_back(input(k, k.add(at.row, k.index(i))));
+  int64_t size = depth() / passes; // of the part of the sum
+  Value from = at.pass ? k.mul(at.pass, size) : k.index(0);
+  auto compare = [&](arith::CmpIPredicate how, int64_t pass) -> Value {
+    return arith::CmpIOp::create(k.b, k.loc, how, at.pass, k.index(pass));
+  };
   // A step of pairs takes as long as four others do.
-  int64_t turns = pairs ? depth() : depth() / kFetchSteps;
+  int64_t turns = pairs ? size : size / kFetchSteps;
   // Lines that are written must come from memory like those that are read.
   if (rowsInMemory && turns > 0 && at.whole)
     for (int64_t i = 0; i < rows; ++i)
@@ -338,16 +375,23 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     Value storedPanel = k.add(k.mul(panel, numProducts), k.index(number));
     SmallVector<std::function<void(KernelBuilder &, Value turn)>, 2> fetching;
     if (ahead && turns > 0 && (ahead->few || at.half)) {
-      int64_t size = depth() * typeOf(weight).getShape().back();
-      Value next = k.min(k.add(ahead->firstPanel, at.i), k.index(panels() - 1));
+      // The same panel's next part, or the first one of the next panel.
+      int64_t width = typeOf(weight).getShape().back(), area = size * width;
+      Value next = k.add(ahead->firstPanel, at.i), part = k.index(0);
+      if (at.pass) {
+        Value last = compare(arith::CmpIPredicate::eq, passes - 1);
+        Value after = k.mul(k.add(at.pass, k.index(1)), area);
+        next = arith::SelectOp::create(k.b, k.loc, last, next, panel);
+        part = arith::SelectOp::create(k.b, k.loc, last, part, after);
+      }
+      next = k.min(next, k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
       // As many lines as one tile alone needs: among several, what is fetched
       // twice costs little. Where there are many tiles, one line is enough.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
-      int64_t lines = std::max<int64_t>(1, size / turns * bits / 512);
-      Fetches fetches(k, typeOf(weight).getElementType(), k.index(0),
-                      k.index(size), at.row, rows, at.numRows, turns,
-                      ahead->few ? lines : 1);
+      int64_t lines = std::max<int64_t>(1, area / turns * bits / 512);
+      Fetches fetches(k, typeOf(weight).getElementType(), part, k.index(area),
+                      at.row, rows, at.numRows, turns, ahead->few ? lines : 1);
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
           SmallVector<Value, 3> place = {fetched, element};
@@ -357,7 +401,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         });
       });
     }
-    if (rowsInMemory && turns > 0 && at.whole) {
+    if (rowsInMemory && turns > 0 && at.whole && !at.pass) {
       Value width = k.index(typeOf(rowsInMemory).getDimSize(1));
       Value next = k.add(at.row, k.index(rows));
       Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
@@ -383,21 +427,34 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       for (auto &one : fetching)
         one(k, turn);
     };
-    KernelBuilder::Values zero(rows, k.splat(0.0, lanes));
+    KernelBuilder::Values inits(rows, k.splat(0.0, lanes));
+    if (at.pass) {
+      Value first = compare(arith::CmpIPredicate::eq, 0);
+      for (int64_t i = 0; i < rows; ++i) {
+        Value x = k.load(tile, placeOf(outputs, k.add(at.row, k.index(i))),
+                         lanes, outputs.valid);
+        inits[i] = residual
+                       ? x
+                       : arith::SelectOp::create(k.b, k.loc, first, inits[i], x)
+                             .getResult();
+      }
+    }
     if (pairs)
       return emitPairMicrokernel(
-          k, rows, k.index(depth()), zero,
+          k, rows, k.index(size), inits,
           [&](KernelBuilder &k, int64_t i, Value step) {
-            return elements[i](k, step);
+            return elements[i](k, k.add(from, step));
           },
           [&](KernelBuilder &k, Value step, int64_t lane) {
             if (lane == 0)
               fetch(k, step);
-            return loadPairs(k, weight, {storedPanel, step, k.index(2 * lane)},
-                             pairLanes(lanes));
+            return loadPairs(
+                k, weight, {storedPanel, k.add(from, step), k.index(2 * lane)},
+                pairLanes(lanes));
           });
-    auto steps = [&](KernelBuilder &k, Value begin, Value number,
+    auto steps = [&](KernelBuilder &k, Value first, Value number,
                      ValueRange sums) {
+      Value begin = k.add(first, from);
       return emitMicrokernel(
           k, rows, number, sums,
           [&](KernelBuilder &k, int64_t i, Value step) {
@@ -412,27 +469,52 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
           });
     };
     if (fetching.empty())
-      return steps(k, k.index(0), k.index(depth()), zero);
+      return steps(k, k.index(0), k.index(size), inits);
     KernelBuilder::Values sums =
-        k.forLoop(k.index(0), k.index(turns), 1, zero,
+        k.forLoop(k.index(0), k.index(turns), 1, inits,
                   [&](KernelBuilder &k, Value turn, ValueRange carried) {
                     fetch(k, turn);
                     return steps(k, k.mul(turn, kFetchSteps),
                                  k.index(kFetchSteps), carried);
                   });
     int64_t done = turns * kFetchSteps;
-    return done == depth()
-               ? sums
-               : steps(k, k.index(done), k.index(depth() - done), sums);
+    return done == size ? sums
+                        : steps(k, k.index(done), k.index(size - done), sums);
   };
   KernelBuilder::Values gates, sums;
   if (gated)
     gates = product(0);
   sums = product(numProducts - 1);
-  loadBias(k, outputs);
+  auto rowAt = [&](int64_t i) { return k.add(at.row, k.index(i)); };
+  if (!at.pass) {
+    loadBias(k, outputs);
+    for (int64_t i = 0; i < rows; ++i)
+      tile = finish(k, outputs, gated ? gates[i] : Value(), sums[i], rowAt(i),
+                    tile);
+    return tile;
+  }
+  auto yield = [&](auto &&compute) {
+    return [&](OpBuilder &builder, Location loc) {
+      KernelBuilder inner(builder, loc);
+      scf::YieldOp::create(builder, loc, compute(inner));
+    };
+  };
+  auto results = scf::IfOp::create(
+      k.b, k.loc, compare(arith::CmpIPredicate::eq, passes - 1),
+      yield([&](KernelBuilder &k) {
+        PanelProduct last = *this;
+        last.residual = false; // the sums have it
+        last.loadBias(k, outputs);
+        KernelBuilder::Values values;
+        for (auto [i, sum] : llvm::enumerate(sums))
+          values.push_back(
+              last.result(k, outputs, Value(), sum, rowAt(i), tile));
+        return values;
+      }),
+      yield([&](KernelBuilder &) { return sums; }));
   for (int64_t i = 0; i < rows; ++i)
-    tile = finish(k, outputs, gated ? gates[i] : Value(), sums[i],
-                  k.add(at.row, k.index(i)), tile);
+    tile = k.store(results.getResult(i), tile, placeOf(outputs, rowAt(i)),
+                   outputs.valid);
   return tile;
 }
 

@@ -41,6 +41,10 @@ struct PanelProduct {
   /// panels pass this one's.
   mlir::Value rowsInMemory;
   bool residual = false; ///< the tile holds what the result is added to
+  /// Passes over the rows, each of which takes so large a part of the sum over
+  /// K. Between them sums lie in the tile, whose type must be f32. More than
+  /// one need mayPass().
+  int64_t passes = 1;
   /// Prepares to read row `row`; what it returns gives the row's element
   /// `step`, or its pair `step` in every lane.
   using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
@@ -55,6 +59,8 @@ struct PanelProduct {
   int64_t panels() const { return (width + lanes() - 1) / lanes(); }
   /// Of a panel, or of a gate's and its partner, in f32 or pairs.
   int64_t panelBytes() const;
+  /// Passes that make a panel's parts fit `bytes`, as far as the depth divides.
+  int64_t countPasses(int64_t bytes) const;
   /// Panels that one parallel step takes: as many as stay in the cache while
   /// rows pass by, but few enough to share among threads.
   int64_t panelsPerStep(const VectorLowering &lowering) const;
@@ -86,13 +92,19 @@ struct PanelProduct {
 
 private:
   /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
-  /// `firstPanel`; what comes of it starts at `column` of the tile.
+  /// `firstPanel`; what comes of it starts at `column` of the tile. Pass
+  /// `pass`, null if there is one.
   struct Place {
     int64_t rows;
     bool whole; ///< as many rows as a tile has: long enough to fetch the next
     bool half;  ///< more than half of them: long enough to fetch panels
-    mlir::Value row, numRows, firstPanel, i, count, column;
+    mlir::Value row, numRows, firstPanel, i, count, column, pass;
   };
+  /// All rows once.
+  mlir::Value onePass(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
+                      mlir::Value firstPanel, mlir::Value count,
+                      mlir::Value column, mlir::Value pass,
+                      mlir::Value tile) const;
   mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
   /// Rows [begin, end) in tiles, `rows` at a time.
@@ -114,6 +126,9 @@ private:
   /// Where a row's outputs go.
   llvm::SmallVector<mlir::Value> placeOf(const Outputs &outputs,
                                          mlir::Value row) const;
+  /// What a row's sums become.
+  mlir::Value result(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
+                     mlir::Value sum, mlir::Value row, mlir::Value tile) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
