@@ -29,11 +29,12 @@ def describe(case, fixtures):
     queries, keys = case["H"], case["Hkv"]
     width, value_width = case["head_dim"], case["v_head_dim"]
 
-    def heads(count, length, size):
-        return {"dtype": "f32", "shape": ["batch", count, length, size]}
-    shapes = {"q": heads(queries, "queries", width),
-              "k": heads(keys, "keys", width),
-              "v": heads(keys, "keys", value_width)}
+    def heads(name, count, length, size):
+        return {"dtype": fixtures[name][0].lower(),
+                "shape": ["batch", count, length, size]}
+    shapes = {"q": heads("q", queries, "queries", width),
+              "k": heads("k", keys, "keys", width),
+              "v": heads("v", keys, "keys", value_width)}
     inputs = {name: fixtures[name] for name in "qkv"}
     attention = {"heads": queries, "kv_heads": keys, "head_dim": width,
                  "value_dim": value_width, "scale": case["scale"],
