@@ -377,12 +377,12 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     if (ahead && turns > 0 && (ahead->few || at.half)) {
       // The same panel's next part, or the first one of the next panel.
       int64_t width = typeOf(weight).getShape().back(), area = size * width;
-      Value next = k.add(ahead->firstPanel, at.i), part = k.index(0);
+      Value next = k.add(ahead->firstPanel, at.i), begin = k.index(0);
       if (at.pass) {
         Value last = compare(arith::CmpIPredicate::eq, passes - 1);
         Value after = k.mul(k.add(at.pass, k.index(1)), area);
         next = arith::SelectOp::create(k.b, k.loc, last, next, panel);
-        part = arith::SelectOp::create(k.b, k.loc, last, part, after);
+        begin = arith::SelectOp::create(k.b, k.loc, last, begin, after);
       }
       next = k.min(next, k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
@@ -390,7 +390,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       // twice costs little. Where there are many tiles, one line is enough.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
       int64_t lines = std::max<int64_t>(1, area / turns * bits / 512);
-      Fetches fetches(k, typeOf(weight).getElementType(), part, k.index(area),
+      Fetches fetches(k, typeOf(weight).getElementType(), begin, k.index(area),
                       at.row, rows, at.numRows, turns, ahead->few ? lines : 1);
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {

@@ -43,7 +43,7 @@ struct PanelProduct {
   bool residual = false; ///< the tile holds what the result is added to
   /// Passes over the rows, each of which takes so large a part of the sum over
   /// K. Between them sums lie in the tile, whose type must be f32. More than
-  /// one need mayPass().
+  /// one are for products that countPasses() allows it.
   int64_t passes = 1;
   /// Prepares to read row `row`; what it returns gives the row's element
   /// `step`, or its pair `step` in every lane.
