@@ -25,6 +25,10 @@ mlir::Value loadPairs(KernelBuilder &k, mlir::Value tensor,
 mlir::Value splatPair(KernelBuilder &k, mlir::Value tensor,
                       mlir::ValueRange indices, int64_t lanes);
 
+/// `sums` of f32 plus the products of all pairs in `a` and `b`.
+mlir::Value addPairProducts(KernelBuilder &k, mlir::Value sums, mlir::Value a,
+                            mlir::Value b);
+
 /// emitMicrokernel on pairs: `loadA` gives a pair in every of pairLanes lanes,
 /// `loadB` the pairs of pairLanes lanes from `lane` on. `steps` counts pairs.
 KernelBuilder::Values emitPairMicrokernel(

@@ -10,19 +10,25 @@
 // memory instead, each key and value read from it once for all rows:
 //
 //   for each panel of keys, which then is in the first-level cache:
-//     for two rows at a time: products of four keys with both, channels in
-//     lanes; the lanes of the eight sums are then added up; stored
-//   for two rows at a time: new maximum, probabilities, sum *= factor
+//     for some rows at a time: products of some keys with all of them, channels
+//     in lanes; the lanes of the sums are then added up; stored
+//   for some rows at a time: new maximum, probabilities, sum *= factor
 //   for some values at a time, which then are in the first-level cache:
-//     for two rows at a time: sums += probabilities * values
+//     for some rows at a time: sums += probabilities * values
 //
-// Eight sums are what hides the latency of eight additions, and two rows by
-// four keys take six loads for them. What memory has to bring is asked for
-// evenly while others are multiplied: a cache takes few requests at a time.
+// As many sums as a register has lanes are what adds up their lanes for the
+// least instructions, and what hides the latency of an addition: two rows by
+// four keys, or four by four with registers of 512 bits. What memory has to
+// bring is asked for evenly while others are multiplied: a cache takes few
+// requests at a time.
 //
-// Keys and values of 16 bits are widened to scratch first, once for all rows.
+// Keys and values of 16 bits are widened to scratch first, once for all rows,
+// unless the CPU multiplies pairs of bf16: channels of a key are pairs where
+// they lie, values of two keys become pairs by two shuffles.
 
 #include "StepKernel.h"
+
+#include "attune/Conversion/PairProduct.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -46,6 +52,36 @@ int64_t elementBits(Value heads) {
   return tensorType(heads).getElementTypeBitWidth();
 }
 
+/// Two rows of `2 * lanes` bf16 as pairs: those of the first and of the second
+/// halves of all blocks of 128 bits, which is what a shuffle within them gives.
+std::pair<Value, Value> interleaveBlocks(KernelBuilder &k, Value a, Value b,
+                                         int64_t lanes) {
+  SmallVector<int64_t> low, high;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    int64_t at = lane / 4 * 8 + lane % 4;
+    low.append({at, at + 2 * lanes});
+    high.append({at + 4, at + 4 + 2 * lanes});
+  }
+  return {shuffle(k, a, b, low), shuffle(k, a, b, high)};
+}
+
+/// `2 * lanes` sums, apart as interleaveBlocks leaves channels, and together.
+std::pair<Value, Value> splitBlocks(KernelBuilder &k, Value sums,
+                                    int64_t lanes) {
+  SmallVector<int64_t> low, high;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    low.push_back(lane / 4 * 8 + lane % 4);
+    high.push_back(low.back() + 4);
+  }
+  return {shuffle(k, sums, sums, low), shuffle(k, sums, sums, high)};
+}
+Value joinBlocks(KernelBuilder &k, Value low, Value high, int64_t lanes) {
+  SmallVector<int64_t> all;
+  for (int64_t lane = 0; lane < 2 * lanes; ++lane)
+    all.push_back(lane / 8 * 4 + lane % 4 + lane % 8 / 4 * lanes);
+  return shuffle(k, low, high, all);
+}
+
 Value lanesOf(KernelBuilder &k, Value vector, int64_t first, int64_t count) {
   return vector::ExtractStridedSliceOp::create(
       k.b, k.loc, vector, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{count},
@@ -61,7 +97,23 @@ Values StepKernel::Lying::at(KernelBuilder &k, Value row, Value column) const {
   return indices;
 }
 
+void StepKernel::chooseFewRows() {
+  fewPairs = pairs && valueWidth % lanes == 0 && lanes == 2 * pairLanes(lanes);
+  // Whole registers of pairs if channels divide by them. Products of f32 wait
+  // for memory, however wide they are.
+  bool whole = fewPairs && width % lanes == 0;
+  sumsAtOnce = whole ? lanes / 2 : kSquare;
+  int64_t most = std::min(kFewRows, group * maxQueries);
+  bool fours = whole && most > 2 && (most % 4 == 0 || most > kSquare);
+  rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
+  fewRows = llvm::alignTo(most, rowsAtOnce);
+}
+
 void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
+  if (fewPairs) {
+    narrowFewScratch = scratch(k, {rowsAtOnce, kValuesAtOnce}, /*pairs=*/true);
+    return;
+  }
   auto widened = [&](Value heads, int64_t count) -> Value {
     int64_t channels = tensorType(heads).getDimSize(3);
     return elementBits(heads) == 32
@@ -109,63 +161,62 @@ std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
                k.sub(k.sub(k.dim(whole, 2), k.index(1)), offsets[2])};
 }
 
-/// Two rows; a last one without a second is there twice.
+/// Rows that are folded at a time; those that there are not are the last one.
 SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number) {
   SmallVector<Row> at;
-  for (int64_t i = 0; i < kRowsAtOnce; ++i)
+  for (int64_t i = 0; i < rowsAtOnce; ++i)
     at.push_back(rowAt(k, k.add(number, k.index(i))));
   return at;
 }
 
-/// The products of the rows from `number` on with keys from `key` on: eight
-/// together, those of a row in a vector.
+/// The products of the rows from `number` on with keys from `key` on:
+/// `sumsAtOnce` together, those of a row in a vector.
 Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
                                  const Lying &keys) {
-  int64_t keysAtOnce = kSquare / kRowsAtOnce;
-  // A whole register of channels if they divide by it, and eight at least.
-  int64_t each = std::max(lanes / 2, kSquare);
-  if (width % each != 0)
-    each = kSquare;
+  int64_t keysAtOnce = sumsAtOnce / rowsAtOnce;
+  int64_t each = sumsAtOnce * (fewPairs ? 2 : 1);
   int64_t whole = width / each * each;
   SmallVector<Values> queries;
   Value last = k.sub(countRows(k), k.index(1));
-  for (int64_t i = 0; i < kRowsAtOnce; ++i) {
+  for (int64_t i = 0; i < rowsAtOnce; ++i) {
     Value at = k.min(k.add(number, k.index(i)), last);
     queries.push_back({arith::DivUIOp::create(k.b, k.loc, at, k.index(rows)),
                        arith::RemUIOp::create(k.b, k.loc, at, k.index(rows))});
   }
-  auto step = [&](KernelBuilder &k, int64_t lanes, Value column, Value valid,
+  auto step = [&](KernelBuilder &k, Value column, Value valid,
                   ValueRange sums) {
     Values loaded, next;
+    auto load = [&](Value tensor, ValueRange at, Value valid) {
+      return fewPairs ? loadPairs(k, tensor, at, sumsAtOnce)
+                      : k.load(tensor, at, sumsAtOnce, valid);
+    };
     for (int64_t i = 0; i < keysAtOnce; ++i) {
       // Keys beyond the end repeat the last: masked later, but real memory.
       Value n = k.min(k.add(key, k.index(i)), keys.last);
-      loaded.push_back(
-          k.load(keys.tensor, keys.at(k, n, column), lanes, valid));
+      loaded.push_back(load(keys.tensor, keys.at(k, n, column), valid));
     }
     for (ArrayRef<Value> query : queries) {
       // Packed queries are zero beyond their width.
-      Value q = k.load(packedQueries, {query[0], query[1], column}, lanes);
-      for (Value x : loaded)
-        next.push_back(k.fma(x, q, sums[next.size()]));
+      Value q = load(packedQueries, {query[0], query[1], column}, {});
+      for (Value x : loaded) {
+        Value sum = sums[next.size()];
+        next.push_back(fewPairs ? addPairProducts(k, sum, x, q)
+                                : k.fma(x, q, sum));
+      }
     }
     return next;
   };
   Values sums = k.forLoop(k.index(0), k.index(whole), each,
-                          Values(kSquare, k.splat(0.0, each)),
+                          Values(sumsAtOnce, k.splat(0.0, sumsAtOnce)),
                           [&](KernelBuilder &k, Value column, ValueRange c) {
-                            return step(k, each, column, {}, c);
+                            return step(k, column, {}, c);
                           });
-  for (Value &sum : sums)
-    for (int64_t half = each / 2; half >= kSquare; half /= 2)
-      sum = arith::AddFOp::create(k.b, k.loc, lanesOf(k, sum, 0, half),
-                                  lanesOf(k, sum, half, half));
   if (whole < width)
-    sums = step(k, kSquare, k.index(whole), k.index(width - whole), sums);
-  Value eight = sumSquare(k, sums);
+    sums = step(k, k.index(whole), k.index(width - whole), sums);
+  Value all = sumSquare(k, sums);
   Values products;
-  for (int64_t i = 0; i < kRowsAtOnce; ++i)
-    products.push_back(lanesOf(k, eight, i * keysAtOnce, keysAtOnce));
+  for (int64_t i = 0; i < rowsAtOnce; ++i)
+    products.push_back(lanesOf(k, all, i * keysAtOnce, keysAtOnce));
   return products;
 }
 
@@ -174,19 +225,19 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
                            Value scores) {
   auto whole = wholeOf(k, op.getKey());
   int64_t line = kLineBytes * 8 / elementBits(op.getKey());
-  int64_t keysAtOnce = kSquare / kRowsAtOnce;
+  int64_t keysAtOnce = sumsAtOnce / rowsAtOnce;
   // Of a panel as many keys are fetched by each turn that all are by all.
   int64_t turns = lanes / keysAtOnce;
   int64_t share =
-      llvm::divideCeil(lanes, turns * llvm::divideCeil(group, kRowsAtOnce));
+      llvm::divideCeil(lanes, turns * llvm::divideCeil(group, rowsAtOnce));
   auto panelOfKeys = [&](KernelBuilder &k, Value panel, ValueRange c) {
     Value start = k.mul(panel, lanes);
     Value count = k.min(k.index(lanes), k.sub(keys, start));
     Lying near = inF32(k, op.getKey(), start, count, wideKeys);
     auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
-      Value turn = k.mul(
-          arith::DivUIOp::create(k.b, k.loc, number, k.index(kRowsAtOnce)),
-          turns);
+      Value turn =
+          k.mul(arith::DivUIOp::create(k.b, k.loc, number, k.index(rowsAtOnce)),
+                turns);
       auto someKeys = [&](KernelBuilder &k, Value key, ValueRange c) {
         Value next =
             k.mul(k.add(turn, arith::DivUIOp::create(k.b, k.loc, key,
@@ -207,7 +258,7 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
       };
       return k.forLoop(k.index(0), k.index(lanes), keysAtOnce, c, someKeys);
     };
-    return k.forLoop(k.index(0), countRows(k), kRowsAtOnce, c, someRows);
+    return k.forLoop(k.index(0), countRows(k), rowsAtOnce, c, someRows);
   };
   return k.forLoop(begin, end, 1, scores, panelOfKeys)[0];
 }
@@ -220,7 +271,7 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
     SmallVector<Row> at = fewAt(k, number);
     auto scoresOf = [&](KernelBuilder &k, Value panel, Value scores) {
       Values loaded;
-      for (int64_t i = 0; i < kRowsAtOnce; ++i) {
+      for (int64_t i = 0; i < rowsAtOnce; ++i) {
         Value x = k.load(
             scores, {k.add(number, k.index(i)), k.mul(panel, lanes)}, lanes);
         loaded.push_back(pairs ? scaled(k, x) : x);
@@ -249,7 +300,21 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
     range.last = seen.last;
     return foldRows(k, at, range, number, c, scoresOf, shrink);
   };
-  return k.forLoop(k.index(0), countRows(k), kRowsAtOnce, carried, someRows);
+  return k.forLoop(k.index(0), countRows(k), rowsAtOnce, carried, someRows);
+}
+
+/// The probabilities of some rows for kValuesAtOnce keys from `key` on, as
+/// bf16.
+Value StepKernel::narrowFew(KernelBuilder &k, Value probabilities, Value number,
+                            Value key) {
+  Value narrow = narrowFewScratch;
+  for (int64_t row = 0; row < rowsAtOnce; ++row)
+    for (int64_t i = 0; i < kValuesAtOnce; i += lanes) {
+      Value at = k.add(key, k.index(i));
+      Value x = k.load(probabilities, {k.add(number, k.index(row)), at}, lanes);
+      narrow = k.store(x, narrow, {k.index(row), k.index(i)});
+    }
+  return narrow;
 }
 
 /// Adds values of keys [first, last), weighed, to the sums of all rows.
@@ -257,10 +322,10 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          Value probabilities, Value acc) {
   auto whole = wholeOf(k, op.getValue());
   int64_t bits = elementBits(op.getValue()), line = kLineBytes * 8 / bits;
-  // As many panels of channels as make eight sums of a register each.
-  int64_t panels = 4 / kRowsAtOnce;
+  // As many panels of channels as make `sumsAtOnce` sums of a register each.
+  int64_t panels = std::max<int64_t>(sumsAtOnce / (2 * rowsAtOnce), 1);
   int64_t lines = llvm::divideCeil(panels * lanes, line);
-  int64_t pairs = llvm::divideCeil(group, kRowsAtOnce);
+  int64_t pairs = llvm::divideCeil(group, rowsAtOnce);
   int64_t share = llvm::divideCeil(lines, pairs); // of lines, a pair's
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(kValuesAtOnce), k.sub(last, start));
@@ -287,21 +352,24 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         for (int64_t p = 0; p < count; ++p)
           sums.push_back(
               k.load(acc, place(k, acc, row, columnOf(k, p)), lanes, valid(p)));
-      Value firstLine = k.mul(
-          arith::DivUIOp::create(k.b, k.loc, number, k.index(kRowsAtOnce)),
-          share);
-      auto addValue = [&](KernelBuilder &k, Value i, ValueRange c) {
-        Value n = k.add(start, i);
+      Value firstLine =
+          k.mul(arith::DivUIOp::create(k.b, k.loc, number, k.index(rowsAtOnce)),
+                share);
+      auto fetch = [&](KernelBuilder &k, Value n) {
         for (int64_t l = 0; whole && l < share; ++l) {
           Value at = k.min(k.add(firstLine, k.index(l)), k.index(lines - 1));
           at = k.min(k.add(column, k.mul(at, line)), k.index(valueWidth - 1));
           k.prefetch(whole->tensor, whole->at(k, k.add(n, ahead), at));
         }
+      };
+      auto addValue = [&](KernelBuilder &k, Value i, ValueRange c) {
+        Value n = k.add(start, i);
+        fetch(k, n);
         Values loaded, next;
         for (int64_t p = 0; p < count; ++p)
           loaded.push_back(k.load(near.tensor, near.at(k, i, columnOf(k, p)),
                                   lanes, valid(p)));
-        for (int64_t row = 0; row < kRowsAtOnce; ++row) {
+        for (int64_t row = 0; row < rowsAtOnce; ++row) {
           Value p =
               k.loadScalar(probabilities, {k.add(number, k.index(row)), n});
           for (Value x : loaded)
@@ -309,7 +377,45 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         }
         return next;
       };
-      sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
+      Value narrow;
+      if (fewPairs)
+        narrow = narrowFew(k, probabilities, number, start);
+      // Of two keys; a second one that there is not has no weight.
+      auto addPairs = [&](KernelBuilder &k, Value i, ValueRange c) {
+        Value both[] = {i, k.min(k.add(i, k.index(1)), near.last)};
+        for (Value key : both)
+          fetch(k, k.add(start, key));
+        Values next(c);
+        SmallVector<Value> weights;
+        for (int64_t row = 0; row < rowsAtOnce; ++row)
+          weights.push_back(splatPair(k, narrow, {k.index(row), i}, lanes / 2));
+        for (int64_t p = 0; p < count; ++p) {
+          auto load = [&](Value key) {
+            return loadPairs(k, near.tensor, near.at(k, key, columnOf(k, p)),
+                             lanes / 2);
+          };
+          auto [low, high] =
+              interleaveBlocks(k, load(both[0]), load(both[1]), lanes / 2);
+          for (int64_t row = 0; row < rowsAtOnce; ++row) {
+            int64_t at = 2 * (row * count + p);
+            next[at] = addPairProducts(k, c[at], low, weights[row]);
+            next[at + 1] = addPairProducts(k, c[at + 1], high, weights[row]);
+          }
+        }
+        return next;
+      };
+      if (fewPairs) {
+        Values apart;
+        for (Value all : sums) {
+          auto [low, high] = splitBlocks(k, all, lanes / 2);
+          apart.append({low, high});
+        }
+        apart = k.forLoop(k.index(0), depth, 2, apart, addPairs);
+        for (size_t i = 0; i < sums.size(); ++i)
+          sums[i] = joinBlocks(k, apart[2 * i], apart[2 * i + 1], lanes / 2);
+      } else {
+        sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
+      }
       for (auto [i, row] : llvm::enumerate(at))
         for (int64_t p = 0; p < count; ++p)
           acc = k.store(sums[i * count + p], acc,
@@ -318,7 +424,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
     };
     auto channels = [&](KernelBuilder &k, Value column, int64_t left,
                         ValueRange c) {
-      return k.forLoop(k.index(0), countRows(k), kRowsAtOnce, c,
+      return k.forLoop(k.index(0), countRows(k), rowsAtOnce, c,
                        [&](KernelBuilder &k, Value number, ValueRange c) {
                          return Values{sum(k, number, column, left, c[0])};
                        });

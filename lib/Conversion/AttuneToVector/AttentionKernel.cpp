@@ -29,6 +29,8 @@
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include "llvm/Support/SaveAndRestore.h"
+
 #include <cmath>
 #include <numeric>
 
@@ -265,7 +267,10 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
     return Values(ArrayRef(results).drop_front());
   };
   auto single = [&](KernelBuilder &k) {
-    return Values(ArrayRef(foldSingle(k, carried)).drop_front());
+    if (!fewPairs)
+      return Values(ArrayRef(foldSingle(k, carried)).drop_front());
+    llvm::SaveAndRestore<int64_t> alone(rowsAtOnce, 1);
+    return foldFewRows(k, carried);
   };
   auto few = [&](KernelBuilder &k) { return foldFewRows(k, carried); };
   // Up to `most` rows the one way, more the other.

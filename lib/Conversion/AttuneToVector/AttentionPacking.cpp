@@ -52,22 +52,39 @@ Values transposeSquare(KernelBuilder &k, ArrayRef<Value> rows, int64_t unit) {
 }
 
 Value sumSquare(KernelBuilder &k, Values rows) {
-  // Each round adds what two vectors have in different lanes; the first two
-  // stay within 128 bits.
-  const int64_t low[][8] = {{0, 8, 1, 9, 4, 12, 5, 13},
-                            {0, 1, 8, 9, 4, 5, 12, 13},
-                            {0, 1, 2, 3, 8, 9, 10, 11}};
-  const int64_t high[][8] = {{2, 10, 3, 11, 6, 14, 7, 15},
-                             {2, 3, 10, 11, 6, 7, 14, 15},
-                             {4, 5, 6, 7, 12, 13, 14, 15}};
-  for (int round = 0; round < 3; ++round) {
+  // Each round adds what two vectors have in different lanes, and each lane of
+  // the sum is of as many more rows: of pairs, of fours (both within 128 bits),
+  // then of whole blocks of 128 bits.
+  int64_t lanes = rows.size();
+  auto add = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> low,
+                 int64_t step) -> Value {
+    SmallVector<int64_t> lows, highs;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      lows.push_back(low(lane));
+      highs.push_back(lows.back() + step);
+    }
+    return arith::AddFOp::create(k.b, k.loc, shuffle(k, a, b, lows),
+                                 shuffle(k, a, b, highs));
+  };
+  auto round = [&](llvm::function_ref<int64_t(int64_t)> low, int64_t step) {
     Values sums;
     for (size_t i = 0; i < rows.size(); i += 2)
-      sums.push_back(arith::AddFOp::create(
-          k.b, k.loc, shuffle(k, rows[i], rows[i + 1], low[round]),
-          shuffle(k, rows[i], rows[i + 1], high[round])));
+      sums.push_back(add(rows[i], rows[i + 1], low, step));
     rows = sums;
-  }
+  };
+  // a0 b0 a1 b1, a2 b2 a3 b3
+  round([&](int64_t i) { return i / 4 * 4 + i % 4 / 2 + i % 2 * lanes; }, 2);
+  // a0 a1 b0 b1, a2 a3 b2 b3
+  round([&](int64_t i) { return i / 4 * 4 + i % 2 + i % 4 / 2 * lanes; }, 2);
+  // Halves of vectors: the blocks that stay apart are added next.
+  if (lanes == 16)
+    round([&](int64_t i) { return i % 8 + i / 8 * lanes; }, 8);
+  round(
+      [&](int64_t i) {
+        int64_t block = i / 4, half = lanes / 8;
+        return block % half * 8 + i % 4 + block / half * lanes;
+      },
+      4);
   return rows[0];
 }
 

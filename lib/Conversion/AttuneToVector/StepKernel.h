@@ -12,8 +12,6 @@
 
 namespace attune {
 
-// So many rows meet keys where they lie at a time, if there are more than one.
-constexpr int64_t kRowsAtOnce = 2;
 // Keys are transposed in squares of this many.
 constexpr int64_t kSquare = 8;
 // So many rows at most meet keys where they lie; more pay for panels.
@@ -25,7 +23,8 @@ constexpr int64_t kFewRows = 16;
 KernelBuilder::Values transposeSquare(KernelBuilder &k,
                                       llvm::ArrayRef<mlir::Value> rows,
                                       int64_t unit = 1);
-/// The sums of the lanes of eight vectors of eight, as a vector.
+/// The sums of the lanes of eight vectors of eight, or of 16 of 16, as a
+/// vector.
 mlir::Value sumSquare(KernelBuilder &k, KernelBuilder::Values rows);
 /// Some lanes of two vectors, counted through both.
 mlir::Value shuffle(KernelBuilder &k, mlir::Value a, mlir::Value b,
@@ -51,8 +50,7 @@ public:
     alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
     // A group of more heads always has more rows.
     if (group <= kFewRows)
-      fewRows =
-          llvm::alignTo(std::min(kFewRows, group * maxQueries), kRowsAtOnce);
+      chooseFewRows();
     if (op.getMask()) {
       auto mask = tensorType(op.getMask());
       sharesMask = mask.getDimSize(1) == 1 && mask.getDimSize(2) == 1;
@@ -112,6 +110,7 @@ private:
                    mlir::ValueRange carried);
   Values foldSingle(KernelBuilder &k, mlir::ValueRange carried);
   mlir::Value products(KernelBuilder &k, mlir::Value panel);
+  void chooseFewRows();
   void makeFewRowsScratch(KernelBuilder &k);
   Values foldFewRows(KernelBuilder &k, mlir::ValueRange carried);
   llvm::SmallVector<Row> fewAt(KernelBuilder &k, mlir::Value number);
@@ -120,6 +119,8 @@ private:
   std::optional<Lying> wholeOf(KernelBuilder &k, mlir::Value heads);
   Values productsOfFew(KernelBuilder &k, mlir::Value number, mlir::Value key,
                        const Lying &keys);
+  mlir::Value narrowFew(KernelBuilder &k, mlir::Value probabilities,
+                        mlir::Value number, mlir::Value key);
   mlir::Value scoreFew(KernelBuilder &k, mlir::Value begin, mlir::Value end,
                        mlir::Value scores);
   Values weighFew(KernelBuilder &k, const Range &seen,
@@ -172,11 +173,15 @@ private:
   bool masksRange, alone, sharesMask = false;
   bool pairs; // queries, keys, probabilities and values are packed as bf16
   int64_t fewRows = 0;       // most rows that are folded where keys lie
+  int64_t rowsAtOnce = 1;    // of them
+  int64_t sumsAtOnce = 8;    // products of a row and a key, as many lanes each
+  bool fewPairs = false;     // they multiply pairs
   mlir::Value batch, kvHead; // of the tile that is being folded
   mlir::Value keys;          // in the block
   mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
   mlir::Value narrowScratch;        // of probabilities, in pairs
   mlir::Value wideKeys, wideValues; // of 16 bits, in f32
+  mlir::Value narrowFewScratch;     // of probabilities of few rows, in pairs
   mlir::Value packedQueries, packedKeys, packedValues, packedMask;
 };
 

@@ -40,6 +40,10 @@ Value splatPair(KernelBuilder &k, Value tensor, ValueRange indices,
   return vector::ShuffleOp::create(k.b, k.loc, pair, pair, places);
 }
 
+Value addPairProducts(KernelBuilder &k, Value sums, Value a, Value b) {
+  return x86vector::DotBF16Op::create(k.b, k.loc, sums.getType(), sums, a, b);
+}
+
 KernelBuilder::Values emitPairMicrokernel(
     KernelBuilder &k, int64_t rows, Value steps, ValueRange inits,
     llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
@@ -64,9 +68,8 @@ KernelBuilder::Values emitPairMicrokernel(
                   for (int64_t row = 0; row < rows; ++row) {
                     Value pair = loadA(k, row, step);
                     for (int64_t part = 0; part < parts; ++part)
-                      next.push_back(x86vector::DotBF16Op::create(
-                          k.b, k.loc, carried[row * parts + part].getType(),
-                          carried[row * parts + part], columns[part], pair));
+                      next.push_back(addPairProducts(
+                          k, carried[row * parts + part], columns[part], pair));
                   }
                   return next;
                 });
