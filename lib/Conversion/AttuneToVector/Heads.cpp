@@ -8,6 +8,10 @@
 // What lies between projections and attention: all of it moves whole head rows,
 // parallel over batch and heads; on a GPU, whose threads are many, over tokens
 // and vectors as well: neighbours in memory are neighbours in a warp.
+//
+// A row passes once: what turns it, or writes it to a cache, takes it from the
+// columns that split_heads would copy it from, and a key is turned on its way
+// to the cache.
 
 #include "Patterns.h"
 
@@ -67,12 +71,79 @@ Value emptyHeads(KernelBuilder &k, Value like, RankedTensorType type) {
 
 namespace {
 
+Type elementOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+/// The cache that rows go to when they have been turned, and nowhere else.
+CacheAppendOp turnedInto(RotaryOp rotary) {
+  if (!rotary->hasOneUse())
+    return {};
+  auto append = dyn_cast<CacheAppendOp>(*rotary->user_begin());
+  auto angles = cast<RankedTensorType>(rotary.getCos().getType());
+  bool row = append && append.getNewRows() == rotary.getResult() &&
+             !angles.isDynamicDim(2) &&
+             elementOf(append.getCache()) == elementOf(rotary.getResult());
+  return row ? append : CacheAppendOp();
+}
+
+/// Whether `user` takes the rows of heads from the columns that they are cut
+/// from; the only rounding on the way is that of what it writes.
+bool readsColumns(Operation *user, SplitHeadsOp split) {
+  Type element = elementOf(split.getResult());
+  if (isa<RotaryOp>(user))
+    return element == elementOf(split.getInput());
+  auto append = dyn_cast<CacheAppendOp>(user);
+  return append && append.getNewRows() == split.getResult() &&
+         (element == elementOf(split.getInput()) ||
+          element == elementOf(append.getCache()));
+}
+
+/// Where an op reads rows of heads: in a tensor of heads or in the columns that
+/// they are cut from.
+class HeadSource {
+public:
+  HeadSource(Value heads, Operation *reader) : tensor(heads) {
+    if (auto split = heads.getDefiningOp<SplitHeadsOp>();
+        split && readsColumns(reader, split)) {
+      tensor = split.getInput();
+      offset = split.getOffset();
+      width = cast<RankedTensorType>(heads.getType()).getDimSize(3);
+    }
+  }
+
+  bool isWhole() const { return width == 0; }
+  Value whole() const { return tensor; }
+  Value batch(KernelBuilder &k) const { return k.dim(tensor, 0); }
+  Value tokens(KernelBuilder &k) const {
+    return k.dim(tensor, isWhole() ? 2 : 1);
+  }
+
+  Value load(KernelBuilder &k, const HeadRow &row, Value column, int64_t lanes,
+             Value valid = {}) const {
+    if (isWhole())
+      return k.load(tensor, {row.batch, row.head, row.token, column}, lanes,
+                    valid);
+    Value first = k.add(k.mul(row.head, width), k.index(offset));
+    return k.load(tensor, {row.batch, row.token, k.add(first, column)}, lanes,
+                  valid);
+  }
+
+private:
+  Value tensor;
+  int64_t offset = 0, width = 0;
+};
+
 struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
   LowerSplitHeads(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(SplitHeadsOp op,
                                 PatternRewriter &rewriter) const override {
+    if (!op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return readsColumns(user, op);
+        }))
+      return rewriter.notifyMatchFailure(op, "all users read its columns");
     KernelBuilder k(rewriter, op.getLoc());
     auto type = cast<RankedTensorType>(op.getType());
     int64_t width = type.getDimSize(3), lanes = lowering.lanes;
@@ -176,79 +247,68 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
   VectorLowering lowering;
 };
 
-struct LowerRotary final : OpRewritePattern<RotaryOp> {
-  LowerRotary(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes),
-        everyToken(lowering.cooperative) {}
-
-  LogicalResult matchAndRewrite(RotaryOp op,
-                                PatternRewriter &rewriter) const override {
-    KernelBuilder k(rewriter, op.getLoc());
-    auto tableType = cast<RankedTensorType>(op.getCos().getType());
-    if (tableType.isDynamicDim(2))
-      return rewriter.notifyMatchFailure(op, "needs a static number of pairs");
-    int64_t pairs = tableType.getDimSize(2);
+/// Turns rows by the op's angles.
+class Turning {
+public:
+  Turning(RotaryOp op, int64_t lanes)
+      : op(op), lanes(lanes), vector(lanes),
+        pairs(cast<RankedTensorType>(op.getCos().getType()).getDimSize(2)) {
     // The widest vector that divides the pairs: no masks.
-    int64_t width = lanes;
-    while (pairs % width != 0)
-      width /= 2;
-    Value input = op.getInput();
-    Value tokens = k.dim(input, 2);
-    // Turned in place, each pair is read before it is written; a result of
-    // other elements takes the channels behind the pairs along.
-    bool inPlace = input.getType() == op.getType();
-    auto type = cast<RankedTensorType>(op.getType());
-    Value dest = inPlace ? input : emptyHeads(k, input, type);
-    Value result = forallHeadRows(
-        k, dest, tokens, everyToken, type.getDimSize(3),
-        [&](KernelBuilder &k, const HeadRow &row, Value tile) {
-          Value zero = k.index(0);
-          SmallVector<Value> to = {zero, zero, row.line};
-          SmallVector<Value> from = {row.batch, row.head, row.token};
-          auto turn = [&](KernelBuilder &k, Value pair, ValueRange carried) {
-            Value cos =
-                k.load(op.getCos(), {row.batch, row.token, pair}, width);
-            Value sin =
-                k.load(op.getSin(), {row.batch, row.token, pair}, width);
-            Turn at = {inPlace ? carried[0] : input, inPlace ? to : from,
-                       carried[0], to};
-            return KernelBuilder::Values{
-                op.getPairing() == RotaryPairing::Half
-                    ? turnHalves(k, at, pair, pairs, width, cos, sin)
-                    : turnNeighbours(k, at, pair, width, cos, sin)};
-          };
-          tile = k.forLoop(k.index(0), k.index(pairs), width, tile, turn)[0];
-          if (inPlace)
-            return tile;
-          return forColumns(
-              k, type.getDimSize(3) - 2 * pairs, lanes, tile,
-              [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                column = k.add(column, k.index(2 * pairs));
-                Value x = k.load(input, with(from, column), lanes, valid);
-                return KernelBuilder::Values{
-                    k.store(x, c[0], with(to, column), valid)};
-              })[0];
-        });
-    if (result.getType() != type)
-      result = tensor::CastOp::create(k.b, k.loc, type, result);
-    rewriter.replaceOp(op, result);
-    return success();
+    while (pairs % vector != 0)
+      vector /= 2;
   }
 
-  /// Pairs of a row of `from` go to a row of `tile`.
-  struct Turn {
-    Value from;
-    ArrayRef<Value> fromRow;
-    Value tile;
-    ArrayRef<Value> tileRow;
-  };
+  /// The row, turned, at `to` of the tile. Without a source the row is there
+  /// already: each pair is read before it is written.
+  Value emit(KernelBuilder &k, const HeadSource *source, const HeadRow &row,
+             Value tile, ArrayRef<Value> to) {
+    auto load = [&](KernelBuilder &k, Value tile, Value column, int64_t lanes,
+                    Value valid) {
+      return source ? source->load(k, row, column, lanes, valid)
+                    : k.load(tile, with(to, column), lanes, valid);
+    };
+    auto turn = [&](KernelBuilder &k, Value pair, ValueRange carried) {
+      Value at[] = {row.batch, row.token, pair};
+      Value cos = k.load(op.getCos(), at, vector);
+      Value sin = k.load(op.getSin(), at, vector);
+      Value tile = carried[0];
+      if (op.getPairing() == RotaryPairing::Half) {
+        Value partner = k.add(pair, k.index(pairs));
+        auto [first, second] =
+            turned(k, load(k, tile, pair, vector, {}),
+                   load(k, tile, partner, vector, {}), cos, sin);
+        tile = k.store(first, tile, with(to, pair));
+        return KernelBuilder::Values{k.store(second, tile, with(to, partner))};
+      }
+      Value channel = k.mul(pair, 2);
+      auto split = vector::DeinterleaveOp::create(
+          k.b, k.loc, load(k, tile, channel, 2 * vector, {}));
+      auto [first, second] =
+          turned(k, split.getResult(0), split.getResult(1), cos, sin);
+      Value merged = vector::InterleaveOp::create(k.b, k.loc, first, second);
+      return KernelBuilder::Values{k.store(merged, tile, with(to, channel))};
+    };
+    tile = k.forLoop(k.index(0), k.index(pairs), vector, tile, turn)[0];
+    if (!source)
+      return tile;
+    // The channels behind the pairs come along.
+    int64_t width = cast<RankedTensorType>(op.getType()).getDimSize(3);
+    return forColumns(
+        k, width - 2 * pairs, lanes, tile,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+          column = k.add(column, k.index(2 * pairs));
+          Value x = source->load(k, row, column, lanes, valid);
+          return KernelBuilder::Values{
+              k.store(x, c[0], with(to, column), valid)};
+        })[0];
+  }
 
+private:
   static SmallVector<Value> with(ArrayRef<Value> row, Value channel) {
     SmallVector<Value> at(row);
     at.push_back(channel);
     return at;
   }
-
   static std::pair<Value, Value> turned(KernelBuilder &k, Value a, Value b,
                                         Value cos, Value sin) {
     Value ac = arith::MulFOp::create(k.b, k.loc, a, cos);
@@ -257,25 +317,46 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
     return {arith::SubFOp::create(k.b, k.loc, ac, bs), k.fma(a, sin, bc)};
   }
 
-  static Value turnHalves(KernelBuilder &k, const Turn &at, Value pair,
-                          int64_t pairs, int64_t width, Value cos, Value sin) {
-    Value partner = k.add(pair, k.index(pairs));
-    Value a = k.load(at.from, with(at.fromRow, pair), width);
-    Value b = k.load(at.from, with(at.fromRow, partner), width);
-    auto [first, second] = turned(k, a, b, cos, sin);
-    Value tile = k.store(first, at.tile, with(at.tileRow, pair));
-    return k.store(second, tile, with(at.tileRow, partner));
-  }
+  RotaryOp op;
+  int64_t lanes, vector, pairs;
+};
 
-  static Value turnNeighbours(KernelBuilder &k, const Turn &at, Value pair,
-                              int64_t width, Value cos, Value sin) {
-    Value channel = k.mul(pair, 2);
-    Value both = k.load(at.from, with(at.fromRow, channel), 2 * width);
-    auto split = vector::DeinterleaveOp::create(k.b, k.loc, both);
-    auto [first, second] =
-        turned(k, split.getResult(0), split.getResult(1), cos, sin);
-    Value merged = vector::InterleaveOp::create(k.b, k.loc, first, second);
-    return k.store(merged, at.tile, with(at.tileRow, channel));
+struct LowerRotary final : OpRewritePattern<RotaryOp> {
+  LowerRotary(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        everyToken(lowering.cooperative) {}
+
+  LogicalResult matchAndRewrite(RotaryOp op,
+                                PatternRewriter &rewriter) const override {
+    if (cast<RankedTensorType>(op.getCos().getType()).isDynamicDim(2))
+      return rewriter.notifyMatchFailure(op, "needs a static number of pairs");
+    if (turnedInto(op))
+      return rewriter.notifyMatchFailure(op, "turned on the way to a cache");
+    KernelBuilder k(rewriter, op.getLoc());
+    HeadSource source(op.getInput(), op);
+    auto type = cast<RankedTensorType>(op.getType());
+    bool inPlace = source.isWhole() && op.getInput().getType() == type;
+    Value tokens = source.tokens(k);
+    Value dest = source.whole();
+    if (!inPlace) {
+      SmallVector<OpFoldResult> sizes = {getAsOpFoldResult(source.batch(k)),
+                                         k.b.getIndexAttr(type.getDimSize(1)),
+                                         getAsOpFoldResult(tokens),
+                                         k.b.getIndexAttr(type.getDimSize(3))};
+      dest = tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+    }
+    Turning turning(op, lanes);
+    Value result =
+        forallHeadRows(k, dest, tokens, everyToken, type.getDimSize(3),
+                       [&](KernelBuilder &k, const HeadRow &row, Value tile) {
+                         Value zero = k.index(0);
+                         return turning.emit(k, inPlace ? nullptr : &source,
+                                             row, tile, {zero, zero, row.line});
+                       });
+    if (result.getType() != type)
+      result = tensor::CastOp::create(k.b, k.loc, type, result);
+    rewriter.replaceOp(op, result);
+    return success();
   }
   int64_t lanes;
   bool everyToken;
@@ -288,14 +369,19 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
   LogicalResult matchAndRewrite(CacheAppendOp op,
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
-    Value rows = op.getNewRows();
-    int64_t width = cast<RankedTensorType>(rows.getType()).getDimSize(3);
-    int64_t each = columnsOfThread(lowering, width), lanes = lowering.lanes;
+    auto rotary = op.getNewRows().getDefiningOp<RotaryOp>();
+    if (rotary && !turnedInto(rotary))
+      rotary = {};
+    HeadSource source(rotary ? rotary.getInput() : op.getNewRows(),
+                      rotary ? rotary : op.getOperation());
+    auto type = cast<RankedTensorType>(op.getNewRows().getType());
+    int64_t width = type.getDimSize(3), lanes = lowering.lanes;
+    int64_t each = rotary ? width : columnsOfThread(lowering, width);
     bool everyToken = lowering.cooperative;
-    Value tokens = k.dim(rows, 2);
+    Value tokens = source.tokens(k);
     OpFoldResult one = k.b.getIndexAttr(1);
-    SmallVector<OpFoldResult> counts = {getAsOpFoldResult(k.dim(rows, 0)),
-                                        getAsOpFoldResult(k.dim(rows, 1))};
+    SmallVector<OpFoldResult> counts = {getAsOpFoldResult(source.batch(k)),
+                                        k.b.getIndexAttr(type.getDimSize(1))};
     if (everyToken) {
       counts.push_back(getAsOpFoldResult(tokens));
       counts.push_back(k.b.getIndexAttr(width / each));
@@ -314,22 +400,26 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value zero = k.index(0);
-          auto copy = [&](KernelBuilder &k, Value t, Value line, Value tile) {
+          auto write = [&](KernelBuilder &k, Value t, Value line, Value tile) {
+            HeadRow row = {ivs[0], ivs[1], t, line, columnOf(k, ivs)};
+            if (rotary)
+              return Turning(rotary, lanes)
+                  .emit(k, &source, row, tile, {zero, zero, zero, line});
             return forColumns(
                 k, each, lanes, tile,
                 [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                  Value from = k.add(columnOf(k, ivs), column);
-                  Value x =
-                      k.load(rows, {ivs[0], ivs[1], t, from}, lanes, valid);
+                  Value x = source.load(k, row, k.add(row.first, column), lanes,
+                                        valid);
                   return KernelBuilder::Values{k.store(
                       x, c[0], {zero, zero, zero, line, column}, valid)};
-                });
+                })[0];
           };
           if (everyToken)
-            return copy(k, ivs[2], zero, tile)[0];
+            return write(k, ivs[2], zero, tile);
           return k.forLoop(zero, tokens, 1, tile,
                            [&](KernelBuilder &k, Value t, ValueRange carried) {
-                             return copy(k, t, t, carried[0]);
+                             return KernelBuilder::Values{
+                                 write(k, t, t, carried[0])};
                            })[0];
         });
     rewriter.replaceOp(op, result);
