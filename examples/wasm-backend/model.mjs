@@ -36,7 +36,7 @@ export async function open(code, weightFile) {
   const runtime = {
     attune_rt_thread() { return 0n; },
     attune_rt_num_threads() { return 1n; },
-    attune_rt_claim() { return claimed++; },
+    attune_rt_claim(total) { return claimed < total ? claimed++ : total; },
     attune_rt_barrier() { claimed = 0n; },
     attune_rt_frame_push(bytes) {
       frames.push(top);

@@ -109,6 +109,15 @@ struct DistributeThreads final
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
 
+  Value claim(OpBuilder &b, Value total) {
+    Location loc = total.getLoc();
+    Type i64 = b.getI64Type();
+    auto func = declare("attune_rt_claim", b.getFunctionType(i64, i64));
+    Value number = arith::IndexCastOp::create(b, loc, i64, total);
+    Value claimed = func::CallOp::create(b, loc, func, number).getResult(0);
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), claimed);
+  }
+
   LogicalResult distribute(Operation *op) {
     auto forall = dyn_cast<scf::ForallOp>(op);
     if (forall && (!forall.getResults().empty() || !forall.isNormalized()))
@@ -196,14 +205,14 @@ struct DistributeThreads final
             .wasInterrupted();
     Location loc = total.getLoc();
     auto loop = scf::WhileOp::create(
-        b, loc, b.getIndexType(), call(b, loc, "attune_rt_claim"),
+        b, loc, b.getIndexType(), claim(b, total),
         [&](OpBuilder &b, Location loc, ValueRange claimed) {
           Value open = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                              claimed[0], total);
           scf::ConditionOp::create(b, loc, open, claimed);
         },
         [&](OpBuilder &b, Location loc, ValueRange) {
-          Value claimed = call(b, loc, "attune_rt_claim");
+          Value claimed = claim(b, total);
           scf::YieldOp::create(b, loc, claimed);
           if (ahead)
             next = claimed;

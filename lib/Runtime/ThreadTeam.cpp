@@ -136,8 +136,14 @@ struct ThreadTeam::State {
   alignas(64) std::atomic<uint32_t> sleepers{0};
   alignas(64) std::atomic<uint32_t> arrived{0}; // at the barrier
   alignas(64) std::atomic<uint32_t> phase{0};   // of the barrier
-  // Iterations claimed since the last barrier.
-  alignas(64) std::atomic<int64_t> claimed{0};
+
+  /// How many iterations of a thread's own were claimed, by anybody, and since
+  /// which barrier that counts: count + phase * 2^32.
+  struct alignas(64) Claims {
+    std::atomic<uint64_t> word{0};
+    bool take(uint32_t phase, uint64_t limit, uint64_t &number);
+  };
+  std::vector<Claims> claims;
 
   alignas(64) Task task = nullptr; // null: go home
   void *context = nullptr;
@@ -156,8 +162,9 @@ struct ThreadContext {
   unsigned index;
   uint64_t top; // bytes of frames in use
   jmp_buf *home;
+  uint32_t phase; // barriers that this thread has passed
 };
-thread_local ThreadContext current = {nullptr, 0, 0, nullptr};
+thread_local ThreadContext current = {nullptr, 0, 0, nullptr, 0};
 // Frames of a thread that belongs to no team (kernels called directly).
 thread_local Arena ownArena;
 thread_local int64_t ownClaimed = 0;
@@ -166,12 +173,26 @@ thread_local int64_t ownClaimed = 0;
 void ThreadTeam::State::execute(unsigned index) {
   jmp_buf home;
   ThreadContext outer = current;
-  current = {this, index, 0, &home};
+  current = {this, index, 0, &home, phase.load(std::memory_order_relaxed)};
   // A frame over the limit jumps back here; compiled code owns nothing that
   // would have to be destroyed on the way.
   if (setjmp(home) == 0)
     task(context);
   current = outer;
+}
+
+/// Claims the next of `limit` iterations: `number` counts from 0. A word of an
+/// earlier phase stands for none that were claimed.
+bool ThreadTeam::State::Claims::take(uint32_t phase, uint64_t limit,
+                                     uint64_t &number) {
+  uint64_t old = word.load(std::memory_order_relaxed);
+  do {
+    number = old >> 32 == phase ? old & UINT32_MAX : 0;
+    if (number >= limit)
+      return false;
+  } while (!word.compare_exchange_weak(
+      old, (uint64_t(phase) << 32) + number + 1, std::memory_order_relaxed));
+  return true;
 }
 
 void ThreadTeam::State::workerLoop(unsigned index) {
@@ -253,6 +274,7 @@ ThreadTeam::create(unsigned threads, uint64_t frameLimit, Error &error) {
   pthread_attr_destroy(&attributes);
   if (failure)
     return nullptr;
+  state.claims = std::vector<State::Claims>(state.size);
   return team;
 }
 
@@ -283,9 +305,9 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
     spinWhile(state->working, left, state->spin);
   uint64_t wanted = state->wanted.load();
   uint64_t limit = state->frameLimit;
-  // Whoever left early may have left barriers half full.
+  // Whoever left early may have left barriers half full and loops half done.
   state->arrived.store(0);
-  state->claimed.store(0);
+  state->phase.fetch_add(1);
   pthread_mutex_unlock(&state->turn);
   if (!wanted)
     return true;
@@ -312,24 +334,31 @@ void attune_rt_barrier(void) {
     ownClaimed = 0;
     return;
   }
-  if (team->size == 1) {
-    team->claimed.store(0, std::memory_order_relaxed);
-    return;
-  }
-  uint32_t phase = team->phase.load(std::memory_order_relaxed);
+  uint32_t phase = current.phase++;
   if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team->size) {
     team->arrived.store(0, std::memory_order_relaxed);
-    team->claimed.store(0, std::memory_order_relaxed);
     team->phase.store(phase + 1, std::memory_order_release);
     return;
   }
   spinWhile(team->phase, phase, team->spin);
 }
 
-int64_t attune_rt_claim(void) {
-  return current.team
-             ? current.team->claimed.fetch_add(1, std::memory_order_relaxed)
-             : ownClaimed++;
+// Every thread has iterations of its own, each size-th of them, and the word
+// that counts them stays in its cache; who has none left takes others'. That
+// way threads meet at a word at the end of a loop only, and long iterations at
+// the beginning of one are spread evenly.
+int64_t attune_rt_claim(int64_t total) {
+  ThreadTeam::State *team = current.team;
+  if (!team)
+    return ownClaimed < total ? ownClaimed++ : total;
+  uint64_t all = total > 0 ? uint64_t(total) : 0, size = team->size;
+  for (uint64_t i = 0; i < size; ++i) {
+    uint64_t owner = (current.index + i) % size, number;
+    uint64_t limit = (all + size - 1 - owner) / size;
+    if (team->claims[owner].take(current.phase, limit, number))
+      return int64_t(owner + size * number);
+  }
+  return total;
 }
 
 int64_t attune_rt_thread(void) { return current.index; }

@@ -225,7 +225,9 @@ static bool runCall(Step &step) {
     return true;
   }
   if (name == "attune_rt_claim") {
-    step.give(whole(step.machine.claimed++));
+    int64_t total = step.in[0].integer();
+    step.give(
+        whole(step.machine.claimed < total ? step.machine.claimed++ : total));
     return true;
   }
   if (name == "attune_rt_thread" || name == "attune_rt_num_threads") {

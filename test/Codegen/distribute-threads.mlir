@@ -28,12 +28,13 @@ func.func @one_dimension(%x: memref<?xf32>, %n: index, %v: f32) {
 // -----
 
 // Iterations that hold a loop in a loop are claimed one by one.
-// CHECK-DAG:   func.func private @attune_rt_claim() -> i64
+// CHECK-DAG:   func.func private @attune_rt_claim(i64) -> i64
 // CHECK-LABEL: func.func @long_iterations(
 // CHECK-SAME:    %[[X:[^:]+]]: memref<?x?x?xf32>, %[[B:[^:]+]]: index, %[[H:[^:]+]]: index, %[[N:[^:]+]]: index, %{{[^:]+}}: f32)
 // CHECK:         %[[BH:.+]] = arith.muli %{{.+}}, %[[H]] : index
 // CHECK:         %[[ALL:.+]] = arith.muli %[[BH]], %[[N]] : index
-// CHECK:         %[[C0:.+]] = call @attune_rt_claim()
+// CHECK:         %[[TOTAL:.+]] = arith.index_cast %[[ALL]] : index to i64
+// CHECK:         %[[C0:.+]] = call @attune_rt_claim(%[[TOTAL]])
 // CHECK:         %[[C1:.+]] = arith.index_cast %[[C0]] : i64 to index
 // CHECK:         scf.while (%[[C:.+]] = %[[C1]]) : (index) -> index {
 // CHECK-NEXT:      %[[OPEN:.+]] = arith.cmpi ult, %[[C]], %[[ALL]] : index
@@ -44,7 +45,8 @@ func.func @one_dimension(%x: memref<?xf32>, %n: index, %v: f32) {
 // CHECK-DAG:       %[[MIDDLE:.+]] = arith.remui %[[REST]], %[[H]] : index
 // CHECK-DAG:       %[[FIRST:.+]] = arith.divui %[[REST]], %[[H]] : index
 // CHECK:           memref.store %{{.+}}, %[[X]][%[[FIRST]], %[[MIDDLE]], %[[LAST]]]
-// CHECK:           %[[D0:.+]] = func.call @attune_rt_claim()
+// CHECK:           %[[TOTAL2:.+]] = arith.index_cast %[[ALL]] : index to i64
+// CHECK:           %[[D0:.+]] = func.call @attune_rt_claim(%[[TOTAL2]])
 // CHECK:           %[[D1:.+]] = arith.index_cast %[[D0]] : i64 to index
 // CHECK:           scf.yield %[[D1]]
 // CHECK:         call @attune_rt_barrier()
@@ -176,7 +178,7 @@ func.func @elements(%x: memref<?x?xf32>, %m: index, %n: index, %v: f32) {
 // CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>
 // CHECK:         scf.while (%[[C:.+]] = %{{.+}}) : (index) -> index {
 // CHECK:         ^bb0(%[[I:.+]]: index):
-// CHECK-NEXT:      %[[N0:.+]] = func.call @attune_rt_claim()
+// CHECK:           %[[N0:.+]] = func.call @attune_rt_claim(%{{.+}})
 // CHECK-NEXT:      %[[N1:.+]] = arith.index_cast %[[N0]] : i64 to index
 // CHECK:           scf.for
 // CHECK:             scf.for

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ATTUNE_ABI_VERSION 2
+#define ATTUNE_ABI_VERSION 3
 
 /* A compiled entry point. `args` holds one pointer per argument of the entry,
  * in metadata order: a pointer to a memref descriptor
@@ -55,9 +55,10 @@ typedef struct attune_model_descriptor {
 
 /* All threads of the team wait until every one has arrived. */
 void attune_rt_barrier(void);
-/* 0, 1, 2... since the last barrier, each to one thread of the team only: the
- * next iteration of a parallel loop that nobody runs yet. */
-int64_t attune_rt_claim(void);
+/* An iteration of [0, total) that was given to no thread of the team since the
+ * last barrier; `total` or more once there is none. Between two barriers all
+ * calls have the same total, below 2^32. */
+int64_t attune_rt_claim(int64_t total);
 int64_t attune_rt_thread(void);
 int64_t attune_rt_num_threads(void);
 /* A frame of `bytes` in the model's shared arena, 64-byte aligned, the same

@@ -124,3 +124,60 @@ func.func @vectors(%x: tensor<?x?x64xf32>, %c: tensor<3x?x2x?x16xf32>, %layer: i
   %y = attune.merge_heads %h : tensor<?x2x?x16xf32> -> tensor<?x?x32xf32>
   return %next, %y : tensor<3x?x2x?x16xf32>, tensor<?x?x32xf32>
 }
+
+// -----
+
+// Rows pass once: turned from the columns of the product into the cache.
+// CHECK-LABEL: @turned_into_cache(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x?x64xf32>, %[[C:[^:]+]]: tensor<3x?x2x?x8xbf16>
+// CHECK:         scf.forall (%[[B:.+]], %[[H:.+]]) in (%{{.+}}, 2) shared_outs(%{{.+}} = %[[C]])
+// CHECK:           scf.for %[[T:[^ ]+]] =
+// CHECK:             %[[AT:.+]] = arith.muli %[[H]], %c8
+// CHECK:             %[[FIRST:.+]] = arith.addi %[[AT]], %c32
+// CHECK:             vector.transfer_read %[[X]][%[[B]], %[[T]], %[[FIRST]]]
+// CHECK:             vector.transfer_read %[[X]][%[[B]], %[[T]],
+// CHECK-COUNT-2:     arith.truncf %{{.+}} : vector<4xf32> to vector<4xbf16>
+// CHECK-NOT:     scf.forall (
+// CHECK:         return
+// TOKENS-LABEL: @turned_into_cache(
+// TOKENS:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}) in (%{{.+}}, 2, %{{.+}})
+// TOKENS-NOT:     scf.forall (
+// TOKENS:         return
+func.func @turned_into_cache(%x: tensor<?x?x64xf32>, %cache: tensor<3x?x2x?x8xbf16>, %c: tensor<?x?x4xf32>, %s: tensor<?x?x4xf32>, %layer: index, %past: index) -> tensor<3x?x2x?x8xbf16> {
+  %h = attune.split_heads %x at 32 : tensor<?x?x64xf32> -> tensor<?x2x?x8xf32>
+  %y = attune.rotary %h, %c, %s pairing <half> : tensor<?x2x?x8xf32>, tensor<?x?x4xf32> -> tensor<?x2x?x8xbf16>
+  %next = attune.cache_append %y into %cache[%layer, %past] : tensor<?x2x?x8xbf16>, tensor<3x?x2x?x8xbf16>
+  return %next : tensor<3x?x2x?x8xbf16>
+}
+
+// -----
+
+// Turned from columns, interleaved pairs and channels that pass by among them.
+// CHECK-LABEL: @turned_columns(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x?x40xf32>
+// CHECK:         %[[E:.+]] = tensor.empty({{.+}}) : tensor<?x2x?x20xf32>
+// CHECK:         scf.forall (%[[B:.+]], %[[H:.+]]) in (%{{.+}}, 2) shared_outs(%{{.+}} = %[[E]])
+// CHECK:           vector.transfer_read %[[X]][%[[B]], {{.+}} : tensor<?x?x40xf32>, vector<8xf32>
+// CHECK:           vector.deinterleave
+// CHECK:           vector.transfer_read %[[X]][%[[B]], {{.+}} : tensor<?x?x40xf32>, vector<8xf32>
+// CHECK-NOT:     scf.forall (
+// CHECK:         return
+func.func @turned_columns(%x: tensor<?x?x40xf32>, %c: tensor<?x?x4xf32>, %s: tensor<?x?x4xf32>) -> tensor<?x2x?x20xf32> {
+  %h = attune.split_heads %x at 0 : tensor<?x?x40xf32> -> tensor<?x2x?x20xf32>
+  %y = attune.rotary %h, %c, %s pairing <interleaved> : tensor<?x2x?x20xf32>, tensor<?x?x4xf32>
+  return %y : tensor<?x2x?x20xf32>
+}
+
+// -----
+
+// A row that is used elsewhere is turned for all.
+// CHECK-LABEL: @turned_for_two(
+// CHECK:         %[[Y:.+]] = scf.forall {{.+}} -> (tensor<?x2x?x8xf32>)
+// CHECK:         scf.forall
+// CHECK:           vector.transfer_read %[[Y]]
+func.func @turned_for_two(%x: tensor<?x?x16xf32>, %cache: tensor<3x?x2x?x8xf32>, %c: tensor<?x?x4xf32>, %s: tensor<?x?x4xf32>, %layer: index, %past: index) -> (tensor<3x?x2x?x8xf32>, tensor<?x2x?x8xf32>) {
+  %h = attune.split_heads %x at 0 : tensor<?x?x16xf32> -> tensor<?x2x?x8xf32>
+  %y = attune.rotary %h, %c, %s pairing <half> : tensor<?x2x?x8xf32>, tensor<?x?x4xf32>
+  %next = attune.cache_append %y into %cache[%layer, %past] : tensor<?x2x?x8xf32>, tensor<3x?x2x?x8xf32>
+  return %next, %y : tensor<3x?x2x?x8xf32>, tensor<?x2x?x8xf32>
+}

@@ -107,7 +107,7 @@ const attune_entry_fn fake_entries[] = {fake_forward, fake_decode};
   "\"shape\":[\"batch\",16]}]}"
 
 const char fake_metadata[] =
-  "{\"name\":\"fake\",\"abi\":2,\"entries\":[" FORWARD "," DECODE "]," \
+  "{\"name\":\"fake\",\"abi\":3,\"entries\":[" FORWARD "," DECODE "]," \
   "\"context\":40,\"weights_bytes\":64,\"generation\":{\"eos\":[15],\"bos\":1}," \
   "\"inspect\":{\"parameters\":16,\"layers\":[" \
   "{\"layer\":\"embed\",\"parameters\":1234567}," \

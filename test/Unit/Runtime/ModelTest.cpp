@@ -127,8 +127,8 @@ TEST(Model, BadMetadataIsAnInternalError) {
     EXPECT_NE(fake.error.message.find(message), std::string::npos)
         << fake.error.message;
   };
-  expect("\"abi\":2", "\"abi\":3", "speaks version 3");
-  expect("\"abi\":2,", "", "abi: expected a number, found null");
+  expect("\"abi\":3", "\"abi\":4", "speaks version 4");
+  expect("\"abi\":3,", "", "abi: expected a number, found null");
   expect("\"entries\":[", "\"entries\":[{},", "'entries' does not list");
   expect("\"kind\":\"past\"", "\"kind\":\"passed\"", "unknown kind 'passed'");
   expect("\"dtype\":\"bool\"", "\"dtype\":\"bull\"", "unknown dtype 'bull'");

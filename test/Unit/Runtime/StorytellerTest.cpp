@@ -166,7 +166,7 @@ protected:
     ASSERT_TRUE(parseJson(read("case.json"), cases, problem)) << problem;
     weights = &file;
     metadata =
-        R"({"name":"storyteller","abi":2,"context":512,"entries":[)"
+        R"({"name":"storyteller","abi":3,"context":512,"entries":[)"
         R"({"name":"decode","args":[{"kind":"input","name":"input_ids",)"
         R"("dtype":"i64","shape":["batch","seq"],"max":1024},{"kind":"input",)"
         R"("name":"position_ids","dtype":"i64","shape":["batch","seq"],)"

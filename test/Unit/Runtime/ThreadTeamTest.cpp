@@ -84,7 +84,7 @@ TEST_P(Team, ClaimsAreEachOneThreads) {
           auto &claimed =
               *static_cast<std::vector<std::atomic<int>> *>(context);
           for (int round = 0; round < rounds; ++round) {
-            for (int64_t i; (i = attune_rt_claim()) < numbers;)
+            for (int64_t i; (i = attune_rt_claim(numbers)) < numbers;)
               ++claimed[static_cast<size_t>(i)];
             attune_rt_barrier();
           }
@@ -196,10 +196,11 @@ TEST(ThreadTeam, DefaultIsEveryCore) {
 TEST(ThreadTeam, KernelsRunWithoutATeam) {
   EXPECT_EQ(attune_rt_thread(), 0);
   EXPECT_EQ(attune_rt_num_threads(), 1);
-  EXPECT_EQ(attune_rt_claim(), 0);
-  EXPECT_EQ(attune_rt_claim(), 1);
+  EXPECT_EQ(attune_rt_claim(2), 0);
+  EXPECT_EQ(attune_rt_claim(2), 1);
+  EXPECT_EQ(attune_rt_claim(2), 2);
   attune_rt_barrier();
-  EXPECT_EQ(attune_rt_claim(), 0);
+  EXPECT_EQ(attune_rt_claim(2), 0);
   void *frame = attune_rt_frame_push(1000);
   std::memset(frame, 1, 1000);
   attune_rt_frame_pop(1000);
