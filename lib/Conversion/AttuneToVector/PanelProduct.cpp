@@ -9,6 +9,8 @@
 
 #include "attune/Conversion/PairProduct.h"
 
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+
 using namespace mlir;
 
 namespace attune {
@@ -350,6 +352,30 @@ Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
                  placeOf(outputs, row), outputs.valid);
 }
 
+/// Left to itself, the register allocator keeps the gates and loads and stores
+/// sums of the other product in its inner loop.
+Value PanelProduct::finishFromMemory(
+    KernelBuilder &k, const Place &at, Outputs outputs,
+    function_ref<KernelBuilder::Values(int64_t)> product, Value tile) const {
+  int64_t lanes = this->lanes();
+  Value scratch = bufferization::AllocTensorOp::create(
+      k.b, k.loc, RankedTensorType::get({at.rows, 2 * lanes}, k.b.getF32Type()),
+      ValueRange{});
+  for (int64_t number : {0, 1})
+    for (auto [i, sum] : llvm::enumerate(product(number)))
+      scratch = k.store(sum, scratch, {k.index(i), k.index(number * lanes)});
+  loadBias(k, outputs);
+  return k.forLoop(
+      k.index(0), k.index(at.rows), 1, tile,
+      [&](KernelBuilder &k, Value i, ValueRange carried) {
+        auto load = [&](int64_t number) {
+          return k.load(scratch, {i, k.index(number * lanes)}, lanes);
+        };
+        return KernelBuilder::Values{
+            finish(k, outputs, load(0), load(1), k.add(at.row, i), carried[0])};
+      })[0];
+}
+
 Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                              Value tile) const {
   int64_t rows = at.rows, lanes = this->lanes(), numProducts = gated ? 2 : 1;
@@ -481,11 +507,14 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     return done == size ? sums
                         : steps(k, k.index(done), k.index(size - done), sums);
   };
+  auto rowAt = [&](int64_t i) { return k.add(at.row, k.index(i)); };
+  // Sums of two products of so many rows are more than there are registers.
+  if (gated && at.half)
+    return finishFromMemory(k, at, outputs, product, tile);
   KernelBuilder::Values gates, sums;
   if (gated)
     gates = product(0);
   sums = product(numProducts - 1);
-  auto rowAt = [&](int64_t i) { return k.add(at.row, k.index(i)); };
   if (!at.pass) {
     loadBias(k, outputs);
     for (int64_t i = 0; i < rows; ++i)

@@ -129,6 +129,11 @@ private:
   /// What a row's sums become.
   mlir::Value result(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
+  /// The two products of a gated panel, one after the other, and their results.
+  mlir::Value
+  finishFromMemory(KernelBuilder &k, const Place &at, Outputs outputs,
+                   llvm::function_ref<KernelBuilder::Values(int64_t)> product,
+                   mlir::Value tile) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
