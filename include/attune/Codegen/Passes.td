@@ -177,9 +177,9 @@ def DistributeThreads : Pass<"attune-distribute-threads",
     gives a value that code behind the next parallel loop uses.
     Gives: plain loops over the thread's share, each followed by a barrier.
     Short iterations are cut in contiguous ranges. Threads claim long ones, those
-    with a loop in a loop, one after the other: iterations differ in work
-    (attention over query blocks), cores in speed, and other programs take turns
-    on them. Iterations that fetch ahead what the next one reads stay contiguous.
+    with a loop in a loop, one after the other, of their own share first:
+    iterations differ in work (attention over query blocks), cores in speed, and
+    other programs take turns on them. Iterations that fetch ahead what the next one reads stay contiguous.
     Writes outside parallel loops, as folding
     a loop of one iteration leaves them, are the first thread's, and a barrier
     follows them, too.
