@@ -140,6 +140,9 @@ private:
                      const spec::WeightSource &source,
                      const Expectation &expected);
 
+  /// The tensor that was probably meant, or nothing.
+  std::string nearest(const std::string &name) const;
+
   const Checkpoint &checkpoint;
   DiagnosticEngine &diags;
   std::vector<std::string> names;
@@ -188,6 +191,22 @@ static std::vector<int64_t> asWanted(std::vector<int64_t> shape,
   return shape;
 }
 
+std::string Checker::nearest(const std::string &name) const {
+  std::string near = spec::nearest(name, names);
+  if (!near.empty())
+    return near;
+  // Checkpoints differ in what they put in front of all names: "model.".
+  auto endsIn = [](const std::string &whole, const std::string &end) {
+    return whole.size() > end.size() &&
+           whole.compare(whole.size() - end.size(), end.size(), end) == 0 &&
+           whole[whole.size() - end.size() - 1] == '.';
+  };
+  for (const std::string &other : names)
+    if (endsIn(other, name) || endsIn(name, other))
+      return other;
+  return "";
+}
+
 int64_t Checker::checkPiece(const NeededWeight &weight,
                             const spec::WeightSource &source,
                             const Expectation &expected) {
@@ -197,9 +216,8 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
   if (!info) {
     if (reported.insert(source.tensor).second) {
       // The list of names is scanned for a likely slip only now and then.
-      std::string near = reported.size() <= 20
-                             ? spec::nearest(source.tensor, names)
-                             : std::string();
+      std::string near =
+          reported.size() <= 20 ? nearest(source.tensor) : std::string();
       error(weight.location,
             "tensor '" + source.tensor + "' is missing from " +
                 checkpoint.path() + "; expected shape " + wanted +

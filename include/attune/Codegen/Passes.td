@@ -179,7 +179,8 @@ def DistributeThreads : Pass<"attune-distribute-threads",
     Short iterations are cut in contiguous ranges. Threads claim long ones, those
     with a loop in a loop, one after the other, of their own share first:
     iterations differ in work (attention over query blocks), cores in speed, and
-    other programs take turns on them. Iterations that fetch ahead what the next one reads stay contiguous.
+    other programs take turns on them. Iterations that fetch ahead what the next
+    one reads stay contiguous.
     Writes outside parallel loops, as folding
     a loop of one iteration leaves them, are the first thread's, and a barrier
     follows them, too.

@@ -99,12 +99,12 @@ Values StepKernel::Lying::at(KernelBuilder &k, Value row, Value column) const {
 
 void StepKernel::chooseFewRows() {
   fewPairs = pairs && valueWidth % lanes == 0 && lanes == 2 * pairLanes(lanes);
-  // Whole registers of pairs if channels divide by them. Products of f32 wait
-  // for memory, however wide they are.
-  bool whole = fewPairs && width % lanes == 0;
-  sumsAtOnce = whole ? lanes / 2 : kSquare;
+  // A whole register of channels if they divide by it, and eight at least.
+  sumsAtOnce = std::max(lanes / 2, kSquare);
+  if (width % ((fewPairs ? 2 : 1) * sumsAtOnce) != 0)
+    sumsAtOnce = kSquare;
   int64_t most = std::min(kFewRows, group * maxQueries);
-  bool fours = whole && most > 2 && (most % 4 == 0 || most > kSquare);
+  bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
   fewRows = llvm::alignTo(most, rowsAtOnce);
 }

@@ -181,6 +181,15 @@ TEST_F(WeightCheck, EverythingIsNamedInOneGo) {
   EXPECT_TRUE(has(text, "tensor 'layers.0.extra' of shape [2]")) << text;
 }
 
+TEST_F(WeightCheck, NamesThatBeginOtherwiseAreFound) {
+  std::string text =
+      check({{"transformer.h.0.mlp.weight", {4, 6}}, {"lm.weight", {4}}},
+            {need({4, 6}, {{"h.0.mlp.weight"}}),
+             need({4}, {{"model.decoder.layers.lm.weight"}})});
+  EXPECT_TRUE(has(text, "there is 'transformer.h.0.mlp.weight'")) << text;
+  EXPECT_TRUE(has(text, "there is 'lm.weight'")) << text;
+}
+
 TEST_F(WeightCheck, TransposedShapesAreShownAsInTheFile) {
   std::string text = check({{"c", {7, 4}}}, {need({4, 6}, {{"c", true}})});
   EXPECT_TRUE(has(text, "has shape [7, 4], expected [6, 4]")) << text;
