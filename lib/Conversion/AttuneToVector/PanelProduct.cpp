@@ -413,11 +413,12 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       next = k.min(next, k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
       // As many lines as one tile alone needs: among several, what is fetched
-      // twice costs little. Where there are many tiles, one line is enough.
+      // twice costs little. Whole tiles are many, where a line is enough.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
       int64_t lines = std::max<int64_t>(1, area / turns * bits / 512);
       Fetches fetches(k, typeOf(weight).getElementType(), begin, k.index(area),
-                      at.row, rows, at.numRows, turns, ahead->few ? lines : 1);
+                      at.row, rows, at.numRows, turns,
+                      ahead->few || !at.whole ? lines : 1);
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
           SmallVector<Value, 3> place = {fetched, element};

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """inner_loop.py INSTRUCTION < ASSEMBLY: what stands in each innermost loop that
 has INSTRUCTION: how many of which instructions on vectors and on tiles, of the
-rest, and of accesses to the stack."""
+rest, and how many of the former access the stack."""
 import collections
 import re
 import sys
@@ -27,4 +27,5 @@ for a, b in inner:
     rest = sum(n for name, n in names.items() if not name.startswith(wide))
     print(" ".join(f"{name}={n}" for name, n in sorted(names.items())
                    if name.startswith(wide)),
-          f"scalar={rest}", f"stack={sum('(%rsp' in op for op in body)}")
+          f"scalar={rest}",
+          f"stack={sum('(%rsp' in op and op.startswith(wide) for op in body)}")
