@@ -325,8 +325,8 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
   // As many panels of channels as make `sumsAtOnce` sums of a register each.
   int64_t panels = std::max<int64_t>(sumsAtOnce / (2 * rowsAtOnce), 1);
   int64_t lines = llvm::divideCeil(panels * lanes, line);
-  int64_t pairs = llvm::divideCeil(group, rowsAtOnce);
-  int64_t share = llvm::divideCeil(lines, pairs); // of lines, a pair's
+  // Of them, what is fetched for each value while some rows meet it.
+  int64_t share = llvm::divideCeil(lines, llvm::divideCeil(group, rowsAtOnce));
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(kValuesAtOnce), k.sub(last, start));
     Lying near = inF32(k, op.getValue(), start, depth, wideValues);
@@ -382,7 +382,8 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         narrow = narrowFew(k, probabilities, number, start);
       // Of two keys; a second one that there is not has no weight.
       auto addPairs = [&](KernelBuilder &k, Value i, ValueRange c) {
-        Value both[] = {i, k.min(k.add(i, k.index(1)), near.last)};
+        Value both[] = {i,
+                        k.min(k.add(i, k.index(1)), k.sub(depth, k.index(1)))};
         for (Value key : both)
           fetch(k, k.add(start, key));
         Values next(c);

@@ -7,7 +7,8 @@
 
 // A single row (one query of a head that shares its keys with none) needs no
 // panels and no tiles of rows: it takes the products of the keys where they
-// lie, and adds up the values where they lie, at the speed of memory.
+// lie, and adds up the values where they lie, at the speed of memory. Where
+// pairs are multiplied it is one of few rows: see AttentionFewRows.cpp.
 //
 // Keys and values in bf16 are widened two at a time: 32 bits hold two of them,
 // the upper half is one as it is and the lower one a shift away. What stands at

@@ -62,29 +62,21 @@ Value forallHeadRows(
       });
 }
 
-Value emptyHeads(KernelBuilder &k, Value like, RankedTensorType type) {
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    sizes.push_back(getAsOpFoldResult(k.dim(like, dim)));
-  return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
-}
-
 namespace {
 
 Type elementOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
-/// The cache that rows go to when they have been turned, and nowhere else.
-CacheAppendOp turnedInto(RotaryOp rotary) {
+/// Whether turned rows go to a cache and nowhere else.
+bool turnsIntoCache(RotaryOp rotary) {
   if (!rotary->hasOneUse())
-    return {};
+    return false;
   auto append = dyn_cast<CacheAppendOp>(*rotary->user_begin());
   auto angles = cast<RankedTensorType>(rotary.getCos().getType());
-  bool row = append && append.getNewRows() == rotary.getResult() &&
-             !angles.isDynamicDim(2) &&
-             elementOf(append.getCache()) == elementOf(rotary.getResult());
-  return row ? append : CacheAppendOp();
+  return append && append.getNewRows() == rotary.getResult() &&
+         !angles.isDynamicDim(2) &&
+         elementOf(append.getCache()) == elementOf(rotary.getResult());
 }
 
 /// Whether `user` takes the rows of heads from the columns that they are cut
@@ -103,20 +95,26 @@ bool readsColumns(Operation *user, SplitHeadsOp split) {
 /// they are cut from.
 class HeadSource {
 public:
+  explicit HeadSource(SplitHeadsOp split)
+      : tensor(split.getInput()), offset(split.getOffset()),
+        width(cast<RankedTensorType>(split.getType()).getDimSize(3)) {}
   HeadSource(Value heads, Operation *reader) : tensor(heads) {
     if (auto split = heads.getDefiningOp<SplitHeadsOp>();
-        split && readsColumns(reader, split)) {
-      tensor = split.getInput();
-      offset = split.getOffset();
-      width = cast<RankedTensorType>(heads.getType()).getDimSize(3);
-    }
+        split && readsColumns(reader, split))
+      *this = HeadSource(split);
   }
 
   bool isWhole() const { return width == 0; }
-  Value whole() const { return tensor; }
   Value batch(KernelBuilder &k) const { return k.dim(tensor, 0); }
   Value tokens(KernelBuilder &k) const {
     return k.dim(tensor, isWhole() ? 2 : 1);
+  }
+  /// For as many rows as there are.
+  Value empty(KernelBuilder &k, RankedTensorType type) const {
+    SmallVector<OpFoldResult> sizes = {
+        getAsOpFoldResult(batch(k)), k.b.getIndexAttr(type.getDimSize(1)),
+        getAsOpFoldResult(tokens(k)), k.b.getIndexAttr(type.getDimSize(3))};
+    return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
   }
 
   Value load(KernelBuilder &k, const HeadRow &row, Value column, int64_t lanes,
@@ -148,26 +146,16 @@ struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
     auto type = cast<RankedTensorType>(op.getType());
     int64_t width = type.getDimSize(3), lanes = lowering.lanes;
     int64_t each = columnsOfThread(lowering, width);
-    Value input = op.getInput();
-    Value tokens = k.dim(input, 1);
-    SmallVector<OpFoldResult> sizes = {getAsOpFoldResult(k.dim(input, 0)),
-                                       k.b.getIndexAttr(type.getDimSize(1)),
-                                       getAsOpFoldResult(tokens),
-                                       k.b.getIndexAttr(width)};
-    Value dest =
-        tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+    HeadSource source(op);
     Value result = forallHeadRows(
-        k, dest, tokens, lowering.cooperative, each,
+        k, source.empty(k, type), source.tokens(k), lowering.cooperative, each,
         [&](KernelBuilder &k, const HeadRow &row, Value tile) {
-          Value first = k.add(k.mul(row.head, width), k.index(op.getOffset()));
-          first = k.add(first, row.first);
           Value zero = k.index(0);
           return forColumns(
               k, each, lanes, tile,
               [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
                 Value x =
-                    k.load(input, {row.batch, row.token, k.add(first, column)},
-                           lanes, valid);
+                    source.load(k, row, k.add(row.first, column), lanes, valid);
                 return KernelBuilder::Values{
                     k.store(x, c[0], {zero, zero, row.line, column}, valid)};
               })[0];
@@ -330,21 +318,14 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
                                 PatternRewriter &rewriter) const override {
     if (cast<RankedTensorType>(op.getCos().getType()).isDynamicDim(2))
       return rewriter.notifyMatchFailure(op, "needs a static number of pairs");
-    if (turnedInto(op))
+    if (turnsIntoCache(op))
       return rewriter.notifyMatchFailure(op, "turned on the way to a cache");
     KernelBuilder k(rewriter, op.getLoc());
     HeadSource source(op.getInput(), op);
     auto type = cast<RankedTensorType>(op.getType());
     bool inPlace = source.isWhole() && op.getInput().getType() == type;
     Value tokens = source.tokens(k);
-    Value dest = source.whole();
-    if (!inPlace) {
-      SmallVector<OpFoldResult> sizes = {getAsOpFoldResult(source.batch(k)),
-                                         k.b.getIndexAttr(type.getDimSize(1)),
-                                         getAsOpFoldResult(tokens),
-                                         k.b.getIndexAttr(type.getDimSize(3))};
-      dest = tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
-    }
+    Value dest = inPlace ? op.getInput() : source.empty(k, type);
     Turning turning(op, lanes);
     Value result =
         forallHeadRows(k, dest, tokens, everyToken, type.getDimSize(3),
@@ -370,7 +351,7 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
     auto rotary = op.getNewRows().getDefiningOp<RotaryOp>();
-    if (rotary && !turnedInto(rotary))
+    if (rotary && !turnsIntoCache(rotary))
       rotary = {};
     HeadSource source(rotary ? rotary.getInput() : op.getNewRows(),
                       rotary ? rotary : op.getOperation());

@@ -127,6 +127,14 @@ Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
       })[0];
 }
 
+/// An uninitialised tensor of this type, whose shape `like` has.
+Value emptyHeads(KernelBuilder &k, Value like, RankedTensorType type) {
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    sizes.push_back(getAsOpFoldResult(k.dim(like, dim)));
+  return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+}
+
 /// Queries or keys [B, H, T, Dh], head by head, in place if the type allows it.
 Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
                      const Norm &norm, const VectorLowering &lowering) {

@@ -508,7 +508,6 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     return done == size ? sums
                         : steps(k, k.index(done), k.index(size - done), sums);
   };
-  auto rowAt = [&](int64_t i) { return k.add(at.row, k.index(i)); };
   // Sums of two products of so many rows are more than there are registers.
   if (gated && at.half)
     return finishFromMemory(k, at, outputs, product, tile);
@@ -516,6 +515,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   if (gated)
     gates = product(0);
   sums = product(numProducts - 1);
+  auto rowAt = [&](int64_t i) { return k.add(at.row, k.index(i)); };
   if (!at.pass) {
     loadBias(k, outputs);
     for (int64_t i = 0; i < rows; ++i)

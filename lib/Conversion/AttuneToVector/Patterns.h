@@ -121,11 +121,6 @@ mlir::Value forallHeadRows(
                                    mlir::Value tile)>
         row);
 
-/// An uninitialised tensor of this type with the dynamic sizes of `like`, whose
-/// shape it has.
-mlir::Value emptyHeads(KernelBuilder &k, mlir::Value like,
-                       mlir::RankedTensorType type);
-
 /// Walks a row of static width in vectors: `body(k, column, valid, carried)`;
 /// `valid` is null for whole vectors and the number of lanes for the last one.
 KernelBuilder::Values forColumns(

@@ -94,6 +94,31 @@ TEST_P(Team, ClaimsAreEachOneThreads) {
     EXPECT_EQ(count.load(), 2 * rounds);
 }
 
+/// A thread's own numbers come first, then those of threads that claim none. A
+/// task that ends within a loop leaves nothing to the next one.
+TEST_P(Team, ClaimsGoOnWithTheNumbersOfOthers) {
+  auto team = makeTeam(GetParam());
+  constexpr int64_t numbers = 10;
+  std::vector<int64_t> claimed;
+  Error error;
+  for (int task = 0; task < 2; ++task) {
+    claimed.clear();
+    ASSERT_TRUE(team->run(
+        [](void *context) {
+          if (attune_rt_thread() != 0)
+            return;
+          for (int64_t i; (i = attune_rt_claim(numbers)) < numbers;)
+            static_cast<std::vector<int64_t> *>(context)->push_back(i);
+        },
+        &claimed, error));
+    std::vector<int64_t> expected;
+    for (int64_t owner = 0; owner < GetParam(); ++owner)
+      for (int64_t i = owner; i < numbers; i += GetParam())
+        expected.push_back(i);
+    EXPECT_EQ(claimed, expected);
+  }
+}
+
 TEST_P(Team, FramesAgreeAndNest) {
   auto team = makeTeam(GetParam());
   struct Shared {

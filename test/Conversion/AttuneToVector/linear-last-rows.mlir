@@ -1,0 +1,24 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536}))" | FileCheck %s
+
+// Three rows fill no tile of four, and nobody else fetches what is next: every
+// four steps bring both lines of the next panel's four steps. Of four rows, a
+// whole tile, a step brings one.
+// CHECK-LABEL: @three(
+// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
+// CHECK-COUNT-2:   memref.prefetch %{{.+}}, read, locality<2>
+// CHECK-NOT:       memref.prefetch
+// CHECK:           scf.for %{{.+}} to %c4{{.*}} step
+func.func @three(%x: tensor<3x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<3x128xf32> {
+  %y = attune.linear %x, %w : tensor<3x64xf32>, tensor<16x64x8xf32> -> tensor<3x128xf32>
+  return %y : tensor<3x128xf32>
+}
+
+// CHECK-LABEL: @four(
+// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
+// CHECK:           memref.prefetch %{{.+}}, read, locality<2>
+// CHECK-NOT:       memref.prefetch {{.+}} locality<2>
+// CHECK:           scf.for %{{.+}} to %c4{{.*}} step
+func.func @four(%x: tensor<4x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<4x128xf32> {
+  %y = attune.linear %x, %w : tensor<4x64xf32>, tensor<16x64x8xf32> -> tensor<4x128xf32>
+  return %y : tensor<4x128xf32>
+}
