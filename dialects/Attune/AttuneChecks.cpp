@@ -7,6 +7,8 @@
 
 #include "Attune/AttuneChecks.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace attune;
 
@@ -76,4 +78,49 @@ LogicalResult attune::shapeOfResult(Operation *op, Value value,
   if (shapeOf(value) == shapeOf(op->getResult(0)))
     return success();
   return unlikeResult(op, value, owner);
+}
+
+int64_t attune::rankOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getRank();
+}
+
+NamedSize attune::lastSize(Value value, StringRef owner, StringRef what) {
+  return {value, rankOf(value) - 1, owner, what};
+}
+
+LogicalResult attune::sameTokens(Operation *op, Value value, StringRef owner,
+                                 Value like, StringRef likeOwner) {
+  if (rankOf(value) != rankOf(like))
+    return op->emitOpError("has ")
+           << owner << " of rank " << rankOf(value) << ", but " << likeOwner
+           << " of rank " << rankOf(like);
+  for (int64_t dim = 0; dim + 1 < rankOf(like); ++dim)
+    if (failed(sameSize(op, {value, dim, owner, "size"},
+                        {like, dim, likeOwner, "size"})))
+      return failure();
+  return success();
+}
+
+LogicalResult attune::hasRows(Operation *op, Value matrix, StringRef owner,
+                              int64_t rows, bool gated, const Twine &why,
+                              int64_t side) {
+  if (ShapedType::isDynamic(rows))
+    return success();
+  if (rankOf(matrix) == 2)
+    return sizeIs(op, {matrix, 0, owner, "rows"}, rows, why);
+  int64_t panel = cast<RankedTensorType>(matrix.getType()).getDimSize(2) / side;
+  if (panel <= 0) // dynamic, or none
+    return success();
+  int64_t half = gated ? rows / 2 : rows;
+  int64_t panels = llvm::divideCeil(half, panel) * (gated ? 2 : 1);
+  return sizeIs(op, {matrix, 0, owner, "panels"}, panels,
+                why + " " + Twine(rows) + ": panels of " + Twine(panel) +
+                    " to hold them are");
+}
+
+LogicalResult attune::hasEntries(Operation *op, Value bias, StringRef owner,
+                                 int64_t entries) {
+  return bias ? sizeIs(op, {bias, 0, owner, "entries"}, entries,
+                       "the matrix has rows")
+              : success();
 }

@@ -45,6 +45,27 @@ mlir::LogicalResult typeOfResult(mlir::Operation *op, mlir::Value value,
 mlir::LogicalResult shapeOfResult(mlir::Operation *op, mlir::Value value,
                                   llvm::StringRef owner);
 
+int64_t rankOf(mlir::Value value);
+/// The size of the last dimension.
+NamedSize lastSize(mlir::Value value, llvm::StringRef owner,
+                   llvm::StringRef what = "width");
+
+/// Fails if the two differ in more than their last dimension.
+mlir::LogicalResult sameTokens(mlir::Operation *op, mlir::Value value,
+                               llvm::StringRef owner, mlir::Value like,
+                               llvm::StringRef likeOwner);
+
+/// Fails unless `matrix` has `rows` rows, which may be dynamic; in panels it
+/// has as many as hold them, each half on its own if gated. `side` columns of a
+/// row stand side by side in a panel.
+mlir::LogicalResult hasRows(mlir::Operation *op, mlir::Value matrix,
+                            llvm::StringRef owner, int64_t rows, bool gated,
+                            const llvm::Twine &why, int64_t side = 1);
+
+/// Fails unless `bias`, if there, has so many entries.
+mlir::LogicalResult hasEntries(mlir::Operation *op, mlir::Value bias,
+                               llvm::StringRef owner, int64_t entries);
+
 } // namespace attune
 
 #endif // ATTUNE_CHECKS_H

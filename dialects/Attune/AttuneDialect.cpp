@@ -29,6 +29,7 @@ void AttuneDialect::initialize() {
   registerMoEOps();
   registerLossOps();
   registerNormOps();
+  registerQuantizationOps();
   registerRecurrentOps();
   registerStateSpaceOps();
   registerTokenOps();

@@ -39,6 +39,7 @@ def Attune_Dialect : Dialect {
     void registerMoEOps();
     void registerLossOps();
     void registerNormOps();
+    void registerQuantizationOps();
     void registerRecurrentOps();
     void registerStateSpaceOps();
     void registerTokenOps();

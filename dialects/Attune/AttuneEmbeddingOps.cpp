@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
 #include "Attune/AttuneSyntax.h"
 

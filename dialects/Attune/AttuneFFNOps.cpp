@@ -7,11 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attune;
@@ -26,60 +25,12 @@ void AttuneDialect::registerFFNOps() {
       >();
 }
 
-static int64_t rankOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getRank();
-}
-
-static NamedSize last(Value value, StringRef owner) {
-  return {value, rankOf(value) - 1, owner, "width"};
-}
-
-/// Input and result differ in their last dimension at most.
-static LogicalResult sameTokens(Operation *op, Value input, Value result) {
-  if (rankOf(input) != rankOf(result))
-    return op->emitOpError("has an input of rank ")
-           << rankOf(input) << ", but a result of rank " << rankOf(result);
-  for (int64_t dim = 0; dim + 1 < rankOf(input); ++dim)
-    if (failed(sameSize(op, {result, dim, "result", "size"},
-                        {input, dim, "input", "size"})))
-      return failure();
-  return success();
-}
-
-/// `matrix` has `rows` rows; in panels it has as many as hold them, each half
-/// on its own if gated. `rows` may be dynamic.
-static LogicalResult hasRows(Operation *op, Value matrix, StringRef owner,
-                             int64_t rows, bool gated, const Twine &why,
-                             bool pairs = false) {
-  if (ShapedType::isDynamic(rows))
-    return success();
-  if (rankOf(matrix) == 2)
-    return sizeIs(op, {matrix, 0, owner, "rows"}, rows, why);
-  int64_t panel = cast<RankedTensorType>(matrix.getType()).getDimSize(2);
-  if (pairs)
-    panel /= 2;
-  if (ShapedType::isDynamic(panel) || panel == 0)
-    return success();
-  int64_t half = gated ? rows / 2 : rows;
-  int64_t panels = llvm::divideCeil(half, panel) * (gated ? 2 : 1);
-  return sizeIs(op, {matrix, 0, owner, "panels"}, panels,
-                why + " " + Twine(rows) + ": panels of " + Twine(panel) +
-                    " to hold them are");
-}
-
-static LogicalResult hasEntries(Operation *op, Value bias, StringRef owner,
-                                int64_t entries) {
-  return bias ? sizeIs(op, {bias, 0, owner, "entries"}, entries,
-                       "the matrix has rows")
-              : success();
-}
-
 LogicalResult LinearOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   bool pairs = holdsPairs(cast<RankedTensorType>(getWeight().getType()),
                           input.getShape().back());
   // L1
-  if (!pairs && failed(sameSize(*this, last(getInput(), "input"),
+  if (!pairs && failed(sameSize(*this, lastSize(getInput(), "input"),
                                 {getWeight(), 1, "weight", "depth"})))
     return failure();
   // L6
@@ -88,13 +39,13 @@ LogicalResult LinearOp::verify() {
                        "input of ")
            << input.getElementType();
   // L2
-  NamedSize width = last(getResult(), "result");
+  NamedSize width = lastSize(getResult(), "result");
   int64_t rows =
       width.known() ? width.get() * (getGated() ? 2 : 1) : ShapedType::kDynamic;
   if (failed(hasRows(*this, getWeight(), "weight", rows, getGated(),
                      getGated() ? "a gated result takes rows"
                                 : "the result takes rows",
-                     pairs)))
+                     pairs ? 2 : 1)))
     return failure();
   NamedSize weightRows{getWeight(), 0, "weight", "rows"};
   bool plain = rankOf(getWeight()) == 2;
@@ -110,7 +61,7 @@ LogicalResult LinearOp::verify() {
   if (failed(typeOfResult(*this, getResidual(), "residual")))
     return failure();
   // L5
-  return sameTokens(*this, getInput(), getResult());
+  return sameTokens(*this, getResult(), "result", getInput(), "input");
 }
 
 /// F1 to F3 of both feed-forward ops; `first` has `parts` times as many rows as
@@ -121,16 +72,16 @@ static LogicalResult verifyFFN(Operation *op, Value input, Value first,
                                Value down, Value downBias, Value residual) {
   // F1
   Value result = op->getResult(0);
-  NamedSize hidden{down, 1, "down", "depth"}, out = last(result, "result");
+  NamedSize hidden{down, 1, "down", "depth"}, out = lastSize(result, "result");
   int64_t rows = hidden.known() ? hidden.get() * parts : ShapedType::kDynamic;
-  if (failed(
-          sameSize(op, last(input, "input"), {first, 1, firstName, "depth"})) ||
+  if (failed(sameSize(op, lastSize(input, "input"),
+                      {first, 1, firstName, "depth"})) ||
       failed(hasRows(op, first, firstName, rows, parts == 2,
                      parts == 2 ? "twice the depth of down is"
                                 : "the depth of down is")) ||
       failed(hasRows(op, down, "down", out.get(), false,
                      "the result takes rows")) ||
-      failed(sameTokens(op, input, result)))
+      failed(sameTokens(op, result, "result", input, "input")))
     return failure();
   // F2
   if (failed(hasEntries(op, firstBias, firstBiasName, rows)) ||

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneGroupOps.h"
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 
 #include "llvm/Support/MathExtras.h"
 

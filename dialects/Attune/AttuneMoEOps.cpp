@@ -23,28 +23,6 @@ void AttuneDialect::registerMoEOps() {
       >();
 }
 
-static int64_t rankOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getRank();
-}
-
-static NamedSize last(Value value, StringRef owner, StringRef what) {
-  return {value, rankOf(value) - 1, owner, what};
-}
-
-/// All but the last dimension agree.
-static LogicalResult sameTokens(Operation *op, Value value, StringRef owner,
-                                Value like, StringRef likeOwner) {
-  if (rankOf(value) != rankOf(like))
-    return op->emitOpError("has ")
-           << owner << " of rank " << rankOf(value) << ", but " << likeOwner
-           << " of rank " << rankOf(like);
-  for (int64_t dim = 0; dim + 1 < rankOf(like); ++dim)
-    if (failed(sameSize(op, {value, dim, owner, "size"},
-                        {like, dim, likeOwner, "size"})))
-      return failure();
-  return success();
-}
-
 /// Every matrix of `stack` has `rows` rows, or the panels that hold them (each
 /// half on its own if `parts` is 2).
 static LogicalResult stackHolds(Operation *op, Value stack, StringRef owner,
@@ -63,14 +41,14 @@ static LogicalResult stackHolds(Operation *op, Value stack, StringRef owner,
 
 LogicalResult RouterOp::verify() {
   // R1
-  NamedSize experts = last(getLogits(), "logits", "experts");
-  NamedSize active = last(getExperts(), "result", "active experts");
+  NamedSize experts = lastSize(getLogits(), "logits", "experts");
+  NamedSize active = lastSize(getExperts(), "result", "active experts");
   if (failed(
           sameTokens(*this, getExperts(), "experts", getLogits(), "logits")) ||
       failed(
           sameTokens(*this, getWeights(), "weights", getLogits(), "logits")) ||
-      failed(sameSize(*this, last(getWeights(), "weights", "width"),
-                      last(getExperts(), "experts", "width"))))
+      failed(sameSize(*this, lastSize(getWeights(), "weights", "width"),
+                      lastSize(getExperts(), "experts", "width"))))
     return failure();
   if (!experts.known() || !active.known())
     return emitOpError("needs to know how many experts there are and how many "
@@ -109,9 +87,9 @@ LogicalResult RouterOp::verify() {
 LogicalResult MoEOp::verify() {
   // M1
   NamedSize hidden{getDown(), 2, "down", "depth"};
-  NamedSize width = last(getResult(), "result", "width");
+  NamedSize width = lastSize(getResult(), "result", "width");
   int64_t parts = getGated() ? 2 : 1;
-  if (failed(sameSize(*this, last(getInput(), "input", "width"),
+  if (failed(sameSize(*this, lastSize(getInput(), "input", "width"),
                       {getUp(), 2, "up", "depth"})) ||
       failed(stackHolds(*this, getUp(), "up", hidden.get(), parts,
                         getGated() ? "twice the depth of down is"
@@ -123,8 +101,8 @@ LogicalResult MoEOp::verify() {
   // M2
   if (failed(sameTokens(*this, getExperts(), "experts", getInput(), "input")) ||
       failed(sameTokens(*this, getWeights(), "weights", getInput(), "input")) ||
-      failed(sameSize(*this, last(getWeights(), "weights", "width"),
-                      last(getExperts(), "experts", "width"))))
+      failed(sameSize(*this, lastSize(getWeights(), "weights", "width"),
+                      lastSize(getExperts(), "experts", "width"))))
     return failure();
   // M3
   if (failed(typeOfResult(*this, getResidual(), "residual")))
@@ -140,10 +118,10 @@ LogicalResult HeadLinearOp::verify() {
                       {getInput(), 1, "input", "heads"})) ||
       failed(sameSize(*this, {getResult(), 1, "result", "heads"},
                       {getInput(), 1, "input", "heads"})) ||
-      failed(sameSize(*this, last(getInput(), "input", "width"),
+      failed(sameSize(*this, lastSize(getInput(), "input", "width"),
                       {getWeight(), 2, "weight", "depth"})) ||
       failed(stackHolds(*this, getWeight(), "weight",
-                        last(getResult(), "result", "width").get(), 1,
+                        lastSize(getResult(), "result", "width").get(), 1,
                         "the result takes rows")))
     return failure();
   // H2

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 
 using namespace mlir;
 using namespace attune;
@@ -46,8 +46,7 @@ LogicalResult WeightOp::verify() {
     return emitOpError("has no source");
   // W4
   if (std::optional<int64_t> width = getPanelWidth())
-    if (*width < 1 ||
-        (type.getShape().back() != *width && !storesPairs(type, width)))
+    if (*width < 1 || columnsSideBySide(type, width) == 0)
       return emitOpError("has panels of ")
              << *width << " rows, but type " << type;
   // W5
@@ -81,7 +80,35 @@ LogicalResult WeightOp::verify() {
              << getNumParts() << " parts, but its source '"
              << source.getTensor() << "' needs either {e} or a step";
   }
+  // W7
+  std::optional<int64_t> group = getGroup();
+  Type element = type.getElementType();
+  if (element.isInteger(8) && !group)
+    return emitOpError("holds bytes, but does not say in attune.group how many "
+                       "share a scale");
+  if (!group)
+    return success();
+  if (*group < 4 || *group % 4 != 0)
+    return emitOpError("has groups of ")
+           << *group << ", which is not 4, 8, 12, ...";
+  if (!element.isInteger(8) && !element.isF32())
+    return emitOpError("has groups, whose values are bytes and whose scales "
+                       "are f32, but elements of type ")
+           << element;
+  ArrayRef<int64_t> shape = getPartType().getShape();
+  if (shape.size() < 2)
+    return emitOpError("has groups, but type ") << type << " is no matrix";
+  int64_t columns =
+      shape[1] * columnsSideBySide(getPartType(), getPanelWidth());
+  if (element.isInteger(8) && columns % *group != 0)
+    return emitOpError("has rows of ")
+           << columns << ", which are no whole groups of " << *group;
   return success();
+}
+
+std::optional<int64_t> WeightOp::getGroup() {
+  auto group = (*this)->getAttrOfType<IntegerAttr>("attune.group");
+  return group ? std::optional<int64_t>(group.getInt()) : std::nullopt;
 }
 
 RankedTensorType WeightOp::getPartType() {

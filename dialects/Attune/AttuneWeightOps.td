@@ -34,8 +34,14 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     side for each of R rows. Packing leaves N, which the panels no longer
     tell, in the attribute `attune.rows`.
 
+    A matrix of i8 is quantized: `attune.group` neighbours in a row share a scale
+    t, the largest magnitude of them by 127, and an entry is stored as
+    `round(w * (1 / t)) + 128`, an unsigned byte, ties to even. Its panels are [K/4, 4R],
+    four neighbouring columns side by side. The scales are a weight of their own
+    from the same sources: f32 [.., N, K/group] with the same `attune.group`.
+
     Packing moves numbers and rounds none; a file of a wider type
-    is rounded to `type` once, when it is packed.
+    is rounded to `type`, or to bytes, once, when it is packed.
     Source: safetensors for what is read; panels: Goto and van de Geijn (2008).
 
     Verifier rules (tests: `invalid-weight.mlir`, one case per label):
@@ -43,12 +49,14 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     - W2: a stacked weight names its layers with `{i}` (or `{i+N}`, for numbers
       that start at N) in every source.
     - W3: at least one source.
-    - W4: panels are as wide as the last dimension of the type, or half as wide
-      where bf16 stands in pairs.
+    - W4: panels are as wide as the last dimension of the type, half as wide
+      where bf16 stands in pairs, a quarter as wide of bytes.
     - W5: rows of a source begin at 0 or later and end after they begin; ranges
       of rows that repeat do not overlap.
     - W6: parts are as many as the type has, and sources tell them apart with
       `{e}` or a step if there are several; only a weight in parts has these.
+    - W7: bytes are in groups of 4, 8, 12, ..., and rows are whole groups; only
+      matrices of bytes and scales of f32 have groups.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
@@ -82,6 +90,9 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     /// The type of one part of one layer.
     ::mlir::RankedTensorType getPartType();
     int64_t getNumParts() { return getParts().value_or(1); }
+    /// Columns that share a scale: of quantized values, which are i8, or of
+    /// their scales. Nothing of any other weight.
+    ::std::optional<int64_t> getGroup();
   }];
 }
 

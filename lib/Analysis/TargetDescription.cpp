@@ -101,7 +101,9 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
            {std::pair("+avx2", "avx2"), std::pair("+fma", "fma"),
             std::pair("+avx512f", "avx512f"),
             std::pair("+avx512vl", "avx512vl"),
-            std::pair("+avx512bf16", "avx512_bf16")})
+            std::pair("+avx512bf16", "avx512_bf16"),
+            std::pair("+avx512vnni", "avx512_vnni"),
+            std::pair("+avxvnni", "avx_vnni")})
         if (info->checkFeatures(feature))
           target.needs.push_back(linuxName);
       if (info->checkFeatures("+avx512f")) {
@@ -114,6 +116,12 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
       } else {
         target.vectorBits = 128;
       }
+      bool wide = target.vectorBits == 512;
+      if (info->checkFeatures(wide ? "+avx512vnni" : "+avxvnni") &&
+          target.vectorBits > 128)
+        target.byteProducts = ByteProducts::Quads;
+      else if (!wide || info->checkFeatures("+avx512bw"))
+        target.byteProducts = ByteProducts::Words;
     } else {
       target.vectorBits = 128;
       target.vectorRegisters = 32;

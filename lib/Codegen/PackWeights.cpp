@@ -46,6 +46,11 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
     WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
       if (auto linear = dyn_cast<LinearOp>(op))
         return use(op, linear.getWeight(), linear.getGated());
+      if (auto linear = dyn_cast<QuantizedLinearOp>(op)) {
+        if (failed(use(op, linear.getWeight(), linear.getGated())))
+          return failure();
+        return use(op, linear.getWeightScales(), linear.getGated());
+      }
       if (auto heads = dyn_cast<HeadLinearOp>(op))
         return use(op, heads.getWeight(), /*gated=*/false);
       auto moe = dyn_cast<MoEOp>(op);
@@ -83,14 +88,13 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
 
   void pack(WeightOp weight, bool gated, bool paired) {
     RankedTensorType type = weight.getTensorType();
+    bool bytes = type.getElementType().isInteger(8);
+    int64_t side = bytes ? 4 : paired ? 2 : 1;
     SmallVector<int64_t> shape(type.getShape());
     int64_t depth = shape.pop_back_val(), rows = shape.pop_back_val();
     int64_t half = gated ? rows / 2 : rows;
     int64_t panels = (half + panelWidth - 1) / panelWidth * (gated ? 2 : 1);
-    if (paired)
-      shape.append({panels, depth / 2, 2 * panelWidth});
-    else
-      shape.append({panels, depth, panelWidth});
+    shape.append({panels, depth / side, side * panelWidth});
     weight.setTypeAttr(
         TypeAttr::get(RankedTensorType::get(shape, type.getElementType())));
     weight.setPanelWidth(panelWidth);

@@ -46,7 +46,7 @@ private:
   void print(llvm::raw_ostream &os);
   void printJson(llvm::raw_ostream &os) const;
   int64_t countTokens(const runtime::EntryInfo &entry) const;
-  bool multipliesBf16(const runtime::EntryInfo &entry) const;
+  Factors factorsOf(const runtime::EntryInfo &entry) const;
 
   const Options &options;
   Report &report;
@@ -90,16 +90,20 @@ int64_t Bench::countTokens(const runtime::EntryInfo &entry) const {
   return 1;
 }
 
-/// Whether products are of pairs of bf16: weights or, where there are none,
-/// inputs are stored so, and the CPU multiplies them.
-bool Bench::multipliesBf16(const runtime::EntryInfo &entry) const {
+/// What is multiplied: pairs of bf16 if weights or, where there are none,
+/// inputs are stored so and the CPU multiplies them; bytes if that was asked
+/// for.
+Factors Bench::factorsOf(const runtime::EntryInfo &entry) const {
+  bool weights = statistics.weightBytes > 0;
+  if (weights && options.quantize)
+    return Factors::Int8;
   if (!options.machine.multipliesPairs())
-    return false;
-  if (statistics.weightBytes > 0)
-    return dtype == "bf16";
-  return llvm::any_of(entry.args, [](const runtime::ArgInfo &arg) {
-    return arg.dtype == runtime::DType::BF16;
-  });
+    return Factors::F32;
+  bool bf16 =
+      weights ? dtype == "bf16" : llvm::any_of(entry.args, [](const auto &arg) {
+        return arg.dtype == runtime::DType::BF16;
+      });
+  return bf16 ? Factors::Bf16 : Factors::F32;
 }
 
 /// The whole input at once, every output.
@@ -138,12 +142,13 @@ ExitCode Bench::timeForward() {
     return reportError(error, report);
 
   // Whatever type the weights are stored in, most CPUs compute in f32.
-  bool bf16 = multipliesBf16(entry);
+  Factors factors = factorsOf(entry);
   double flops = statistics.flops;
   bool boundByReads =
-      flops / probe->measureProducts(bf16) < bytes / probe->measureReads();
+      flops / probe->measureProducts(factors) < bytes / probe->measureReads();
   auto measureRoof = [&] {
-    return boundByReads ? probe->measureReads() : probe->measureProducts(bf16);
+    return boundByReads ? probe->measureReads()
+                        : probe->measureProducts(factors);
   };
   // Starting threads that sleep takes as long as a small product: several calls
   // count as one. What is read from memory must not stay in a cache.
@@ -292,7 +297,9 @@ ExitCode Bench::run() {
     return ExitCode::BadInput;
   statistics = analyze(*source->model, *chosen);
   dims = statistics.dims;
-  dtype = spec::stringify(options.dtype.value_or(source->model->dtype));
+  dtype = options.quantize
+              ? "int8"
+              : spec::stringify(options.dtype.value_or(source->model->dtype));
 
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
@@ -305,6 +312,14 @@ ExitCode Bench::run() {
                   Entries::All, options.fusion);
   if (code != ExitCode::Success)
     return code;
+  // Only matrices that every token reads become smaller.
+  if (options.quantize) {
+    double saved =
+        double(statistics.weightBytes) - double(model.getWeightBytes());
+    statistics.weightBytes = model.getWeightBytes();
+    if (statistics.decode)
+      statistics.decode->bytes -= saved;
+  }
 
   report.beginStage("probing the machine");
   llvm::Expected<MachineProbe> made =

@@ -94,6 +94,12 @@ static bool applyDType(const Flag &flag, StringRef value, Options &options,
   return index.has_value();
 }
 
+static bool applyQuantize(const Flag &flag, StringRef value, Options &options,
+                          std::string &problem) {
+  options.quantize = true;
+  return pickWord(flag.spelling(), value, {"int8"}, problem).has_value();
+}
+
 static bool applyFusion(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
   auto index = pickWord(flag.spelling(), value, {"auto", "off"}, problem);
@@ -332,6 +338,10 @@ ArrayRef<Flag> driver::getFlags() {
       {"dtype", "TYPE", compiling | inspect | import, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says. With bf16, CPUs that can multiply it do"},
+      {"quantize", "TYPE", compile | run | generate | bench, applyQuantize,
+       "int8: keep the matrices of linear layers in bytes, with a scale for "
+       "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
+       "size of f32"},
       {"fusion", "MODE", compile | run | generate | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,

@@ -28,6 +28,7 @@ public:
                  Entries entries, bool fusion);
 
   runtime::CompiledModel &getModel() { return *model; }
+  uint64_t getWeightBytes() const { return weights.size(); }
 
 private:
   // In the order they are needed: the last one goes first.

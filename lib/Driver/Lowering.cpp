@@ -35,6 +35,7 @@ Lowering::Lowering(const Options &options, Report &report,
                    const ModelSource &source, bool fusion)
     : options(options), report(report), source(source), modules(report) {
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
+  pipeline.quantize = options.quantize;
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;

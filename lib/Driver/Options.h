@@ -47,6 +47,7 @@ struct Options {
   std::string cpu = "native";
   std::string gpu; ///< empty: the backend's default
   std::optional<spec::DType> dtype;
+  bool quantize = false; ///< to int8
   bool fusion = true;
   bool explainFusion = false;
   std::string remarks;

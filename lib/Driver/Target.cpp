@@ -108,6 +108,12 @@ static bool pickMachine(Options &options, std::string &problem) {
     if (!pickWord("--gpu", options.gpu, words, problem))
       return false;
   }
+  if (options.quantize && !gpus.empty()) {
+    problem = "--quantize=int8 is for CPUs; for --target=" +
+              options.backend->getName().str() +
+              " leave it out, or store weights in --dtype=bf16";
+    return false;
+  }
   if (auto machine = options.backend->describe(options.cpu, options.gpu)) {
     options.machine = std::move(*machine);
     // Files and descriptions say how numbers are stored; arithmetic in fewer

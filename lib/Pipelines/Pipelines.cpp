@@ -62,6 +62,8 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
+  if (options.quantize)
+    pm.addPass(createQuantize());
   PackWeightsOptions pack;
   pack.pairs = options.target.multipliesPairs();
   if (options.target.multipliesBf16()) {
@@ -106,6 +108,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.wayBytes = target.getWayBytes();
   vector.cooperative = target.tilesInParallel();
   vector.matrixRows = target.getMatrixRows();
+  vector.integerLanes = target.getLanes();
+  vector.byteProducts = target.byteProducts;
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());

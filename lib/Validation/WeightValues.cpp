@@ -8,13 +8,14 @@
 #include "Layers.h"
 #include "Noise.h"
 
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Analysis/WeightLayout.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <map>
 
 using namespace attune;
 using namespace attune::validation;
@@ -39,39 +40,62 @@ static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
   Type element = type.getElementType();
   int64_t panel = weight.getPanelWidth().value_or(0);
   bool matrix = shape.size() >= (panel ? 3u : 2u);
-  bool pairs = storesPairs(type, weight.getPanelWidth());
-  int64_t columns = matrix ? shape[1] * (pairs ? 2 : 1) : 1;
+  int64_t side = columnsSideBySide(type, weight.getPanelWidth());
+  int64_t columns = matrix ? shape[1] * side : 1;
   int64_t count = volume(shape);
   int64_t rows = count / columns;
+  int64_t group = weight.getGroup().value_or(0);
+  bool scales = group && !element.isInteger(8);
   if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
     rows = known.getInt();
   // Products keep the size of what they are of; gains and biases are near one.
-  double spread = matrix ? 1.7 / std::sqrt(double(columns)) : 0.5;
+  double spread =
+      matrix ? 1.7 / std::sqrt(double(scales ? columns * group : columns))
+             : 0.5;
   double centre = matrix ? 0 : 0.75;
   bool gated = weight.getGated() && panel;
   int64_t half = gated ? rows / 2 : rows;
+  auto entry = [&](int64_t row, int64_t column) {
+    Noise noise(seed + uint64_t(row) * 0x9e3779b97f4a7c15u + uint64_t(column));
+    return centre + spread * noise.real();
+  };
+  // Of the group that a column of bytes, or a scale, belongs to.
+  std::map<std::pair<int64_t, int64_t>, double> known;
+  auto scaleOf = [&](int64_t row, int64_t number) {
+    auto [it, fresh] = known.insert({{row, number}, 0});
+    for (int64_t i = 0; fresh && i < group; ++i)
+      it->second =
+          std::max(it->second, std::fabs(entry(row, number * group + i)) / 127);
+    return it->second;
+  };
   for (int64_t i = 0; i < count; ++i) {
     int64_t row, column;
     if (panel) {
       int64_t block = i / panel / columns;
       int64_t inBlock = i % (panel * columns), lane = inBlock % panel;
       column = inBlock / panel;
-      if (pairs) {
-        lane = inBlock / 2 % panel;
-        column = inBlock / (2 * panel) * 2 + inBlock % 2;
+      if (side > 1) {
+        lane = inBlock / side % panel;
+        column = inBlock / (side * panel) * side + inBlock % side;
       }
       int64_t inHalf = (gated ? block / 2 : block) * panel + lane;
       row = inHalf + (gated && block % 2 ? half : 0);
       if (inHalf >= half) {
-        out[i] = real(0);
+        out[i] = group && !scales ? whole(wrapTo(element, 128)) : real(0);
         continue;
       }
     } else {
       row = i / columns;
       column = i % columns;
     }
-    Noise noise(seed + uint64_t(row) * 0x9e3779b97f4a7c15u + uint64_t(column));
-    out[i] = real(roundTo(element, centre + spread * noise.real()));
+    if (!group)
+      out[i] = real(roundTo(element, entry(row, column)));
+    else if (scales)
+      out[i] = real(scaleOf(row, column));
+    else
+      out[i] = whole(wrapTo(
+          element,
+          128 + std::lrint(entry(row, column) / scaleOf(row, column / group))));
   }
 }
 

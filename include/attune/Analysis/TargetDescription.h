@@ -15,6 +15,13 @@
 
 namespace attune {
 
+/// How a CPU multiplies bytes and adds up what comes of it in i32.
+enum class ByteProducts {
+  Any,   ///< number by number, as any CPU can
+  Words, ///< two products of 16 bits at once (pmaddwd)
+  Quads, ///< four of unsigned by signed bytes at once (VNNI's vpdpbusd)
+};
+
 /// A CPU, or a GPU with the CPU that launches its kernels, as far as tile sizes
 /// depend on it, and the tile sizes that follow.
 struct TargetDescription {
@@ -27,6 +34,7 @@ struct TargetDescription {
   bool bf16Pairs = false;
   /// It multiplies whole tiles of bf16, 16 rows at once (AMX).
   bool bf16Tiles = false;
+  ByteProducts byteProducts = ByteProducts::Any;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;
   /// The chip that runs the kernels, e.g. sm_90a; empty: the CPU does.

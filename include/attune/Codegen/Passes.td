@@ -49,7 +49,7 @@ def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
     `panels R` and the matching type, and so have its `weight_get`s; a gated one
     has its halves interleaved. With `pairs` a bf16 matrix whose linear layers
     all have a bf16 input has the weights of two neighbouring inputs side by
-    side: panels of [K/2, 2R].
+    side: panels of [K/2, 2R]. Of bytes four stand side by side: [K/4, 4R].
     Keeps: values; the file is written in this layout once, at compile time.
   }];
   let dependentDialects = ["::attune::AttuneDialect"];

@@ -104,6 +104,23 @@ KernelBuilder::Values emitMicrokernel(
         loadA,
     llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value k)> loadB);
 
+/// The same where neighbours along the depth are added up by one instruction:
+/// accumulators of more than `each` lanes are split, `loadA` gives what lanes
+/// of `each` have in common, `loadB` what belongs to those from `lane` on, and
+/// `add` a sum plus the products of both.
+KernelBuilder::Values emitSplitMicrokernel(
+    KernelBuilder &k, int64_t rows, int64_t each, mlir::Value steps,
+    mlir::ValueRange inits,
+    llvm::function_ref<mlir::Value(KernelBuilder &, int64_t row,
+                                   mlir::Value step)>
+        loadA,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value step,
+                                   int64_t lane)>
+        loadB,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value sums,
+                                   mlir::Value a, mlir::Value b)>
+        add);
+
 } // namespace attune
 
 #endif // ATTUNE_CONVERSION_KERNELBUILDER_H

@@ -8,6 +8,8 @@
 #ifndef ATTUNE_CONVERSION_PASSES_H
 #define ATTUNE_CONVERSION_PASSES_H
 
+#include "attune/Analysis/TargetDescription.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

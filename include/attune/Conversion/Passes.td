@@ -24,14 +24,17 @@ def ConvertAttuneToVector
     memory that attune-pad-rows can lay out another way.
     With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
     of attune.linear_into with a scratch each; fewer rows take vectors.
+    Bytes are multiplied in i32, group by group; sums of groups wait in memory,
+    since registers hold those of one group.
     Keeps: the order of every sum, whatever the number of threads.
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
-    "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
+    "::mlir::x86vector::X86VectorDialect"
   ];
   let options = [
     Option<"lanes", "lanes", "int64_t", /*default=*/"16",
@@ -50,6 +53,17 @@ def ConvertAttuneToVector
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
       "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
       "there is no such unit">,
+    Option<"integerLanes", "integer-lanes", "int64_t", /*default=*/"8",
+      "Lanes of a register of i32, for products of bytes">,
+    Option<"byteProducts", "byte-products", "::attune::ByteProducts",
+      /*default=*/"::attune::ByteProducts::Any",
+      "How products of bytes are made", [{::llvm::cl::values(
+        clEnumValN(::attune::ByteProducts::Any, "any",
+                   "by multiplication of i32, which any CPU has"),
+        clEnumValN(::attune::ByteProducts::Words, "words",
+                   "by pmaddwd, which adds up two products"),
+        clEnumValN(::attune::ByteProducts::Quads, "quads",
+                   "by vpdpbusd, which adds up four"))}]>,
   ];
 }
 

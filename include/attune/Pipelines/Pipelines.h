@@ -46,6 +46,7 @@ void registerInsertion(Insertion insertion);
 
 struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
+  bool quantize = false;      ///< matrices of linear layers in bytes
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
   const Backend *backend = findBackend("cpu");
   TargetDescription target; ///< of the backend; decides tile sizes

@@ -102,4 +102,30 @@ def DecomposeRecurrent : Pass<"attune-decompose-recurrent"> {
   ];
 }
 
+def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
+  let summary = "Keep the matrices of linear layers in bytes, and multiply bytes";
+  let description = [{
+    Needs: ffn ops decomposed; weights not in panels.
+    Gives: an `attune.weight` that linear layers multiply by, and embeddings read
+    (a tied table), and nothing else does, holds bytes in groups of `group`
+    neighbours; its scales are a weight of their own. Such a layer is
+    `quantize_rows` and `quantized_linear`, such an embedding
+    `quantized_embedding`. Where rows are no whole groups, half as many share a
+    scale, and so on down to 32. What has no such groups, or another user, stays
+    as it is: a remark of category `attune-quantize` says why.
+    Keeps: neither numbers nor sizes; that is what it is for. A weight moves by
+    at most half of its group's scale, an activation too. Sums of a group are
+    exact, so results do not depend on the CPU's instructions.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let options = [
+    Option<"group", "group", "int64_t", /*default=*/"128",
+           "Neighbours that share a scale, at most">,
+  ];
+  let statistics = [
+    Statistic<"numQuantized", "num-quantized", "Matrices kept in bytes">,
+    Statistic<"numLeft", "num-left", "Matrices left as they were">,
+  ];
+}
+
 #endif // ATTUNE_TRANSFORMS_PASSES

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Conversion/KernelBuilder.h"
 #include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"

@@ -13,9 +13,12 @@
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -44,8 +47,18 @@ struct ConvertAttuneToVector final
     }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
-    VectorLowering lowering{lanes,    rows,        panelBytes,
-                            wayBytes, cooperative, matrixRows};
+    if (integerLanes < 1) {
+      getOperation().emitError("integer-lanes must be positive");
+      return signalPassFailure();
+    }
+    VectorLowering lowering{lanes,
+                            rows,
+                            panelBytes,
+                            wayBytes,
+                            cooperative,
+                            matrixRows,
+                            std::gcd<int64_t, int64_t>(lanes, integerLanes),
+                            byteProducts};
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);
@@ -62,6 +75,7 @@ struct ConvertAttuneToVector final
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);
+    populateQuantizationPatterns(patterns, lowering);
     populateRecurrentPatterns(patterns, lowering);
     populateStateSpacePatterns(patterns, lowering);
     populateLinearAttentionPatterns(patterns, lowering);

@@ -7,7 +7,7 @@
 
 #include "Patterns.h"
 
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -47,18 +47,60 @@ Value constantRow(KernelBuilder &k, ArrayRef<double> values) {
       k.b, k.loc, DenseElementsAttr::get(type, ArrayRef<float>(row)));
 }
 
-struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
+/// An entry of a table in panels of R rows, as f32: of row `lane` of panel
+/// `panel`, which is [D, R], or [D / 2, 2 R] in pairs.
+Value entryOf(EmbeddingOp op, KernelBuilder &k, Value panel, Value lane,
+              Value column) {
+  if (holdsPairs(op.getTable().getType(), op.getType().getDimSize(2))) {
+    Value two = k.index(2);
+    lane = k.add(k.mul(lane, two),
+                 arith::RemUIOp::create(k.b, k.loc, column, two));
+    column = arith::DivUIOp::create(k.b, k.loc, column, two);
+  }
+  return k.loadScalar(op.getTable(), {panel, column, lane});
+}
+
+/// [D / 4, 4 R], and scales [groups, R].
+Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
+              Value lane, Value column) {
+  int64_t groups = op.getScales().getType().getDimSize(1);
+  auto divide = [&](int64_t by) -> Value {
+    return arith::DivUIOp::create(k.b, k.loc, column, k.index(by));
+  };
+  Value side = arith::RemUIOp::create(k.b, k.loc, column, k.index(4));
+  Value byte = k.loadScalar(op.getTable(),
+                            {panel, divide(4), k.add(k.mul(lane, 4), side)});
+  Value value = arith::UIToFPOp::create(k.b, k.loc, k.b.getF32Type(), byte);
+  value = arith::SubFOp::create(k.b, k.loc, value, k.f32(128));
+  Value scale =
+      k.loadScalar(op.getScales(),
+                   {panel, divide(op.getType().getDimSize(2) / groups), lane});
+  return arith::MulFOp::create(k.b, k.loc, value, scale);
+}
+
+int64_t panelWidth(EmbeddingOp op) {
+  bool pairs = holdsPairs(op.getTable().getType(), op.getType().getDimSize(2));
+  return op.getTable().getType().getDimSize(2) / (pairs ? 2 : 1);
+}
+
+int64_t panelWidth(QuantizedEmbeddingOp op) {
+  return op.getTable().getType().getDimSize(2) / 4;
+}
+
+/// Of EmbeddingOp and QuantizedEmbeddingOp.
+template <typename Op> struct LowerEmbedding final : OpRewritePattern<Op> {
   LowerEmbedding(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes),
+      : OpRewritePattern<Op>(context), lanes(lowering.lanes),
         everyVector(lowering.cooperative) {}
 
-  LogicalResult matchAndRewrite(EmbeddingOp op,
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
-    auto type = cast<RankedTensorType>(op.getType());
+    RankedTensorType type = op.getType();
     int64_t width = type.getDimSize(2);
-    bool packed =
-        cast<RankedTensorType>(op.getTable().getType()).getRank() == 3;
+    bool packed = op.getTable().getType().getRank() == 3;
+    if (!packed && op.getTable().getType().getElementType().isInteger())
+      return rewriter.notifyMatchFailure(op, "bytes in panels only");
     Value ids = op.getIds(), tokens = k.dim(ids, 1);
     // An addend is updated in place.
     Value dest = op.getAddend()
@@ -86,7 +128,7 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
           id = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), id);
           id = k.add(id, k.index(op.getOffset()));
           Value first = firstOf(k, ivs);
-          return packed ? fromPanels(op, k, id, width, first, each, tile)
+          return packed ? fromPanels(op, k, id, first, each, tile)
                         : fromRow(op, k, id, first, each, tile);
         });
     rewriter.replaceOp(op, fromRows(k, rows, type, ids));
@@ -94,8 +136,8 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
   }
 
   /// `count` channels from `first` on.
-  Value fromRow(EmbeddingOp op, KernelBuilder &k, Value id, Value first,
-                int64_t count, Value tile) const {
+  Value fromRow(Op op, KernelBuilder &k, Value id, Value first, int64_t count,
+                Value tile) const {
     Value zero = k.index(0);
     return forColumns(
         k, count, lanes, tile,
@@ -117,25 +159,14 @@ struct LowerEmbedding final : OpRewritePattern<EmbeddingOp> {
   /// A row of a packed table is one lane of a panel: its elements lie R apart,
   /// so they are fetched one by one. A tied head is worth that: the table is
   /// stored once, and one token reads one row.
-  Value fromPanels(EmbeddingOp op, KernelBuilder &k, Value id, int64_t width,
-                   Value first, int64_t count, Value tile) const {
-    auto type = cast<RankedTensorType>(op.getTable().getType());
-    bool pairs = holdsPairs(type, width);
-    int64_t panel = type.getDimSize(2) / (pairs ? 2 : 1);
-    auto [p, lane] = batchAndToken(k, id, k.index(panel));
-    Value zero = k.index(0);
-    Value panelIndex = p, laneIndex = lane;
+  Value fromPanels(Op op, KernelBuilder &k, Value id, Value first,
+                   int64_t count, Value tile) const {
+    auto [panel, lane] = batchAndToken(k, id, k.index(panelWidth(op)));
+    Value zero = k.index(0), which = panel, row = lane;
     return k.forLoop(
         zero, k.index(count), 1, tile,
         [&](KernelBuilder &k, Value column, ValueRange carried) {
-          Value depth = k.add(first, column), place = laneIndex;
-          if (pairs) {
-            Value two = k.index(2);
-            place = k.add(k.mul(laneIndex, two),
-                          arith::RemUIOp::create(k.b, k.loc, depth, two));
-            depth = arith::DivUIOp::create(k.b, k.loc, depth, two);
-          }
-          Value x = k.loadScalar(op.getTable(), {panelIndex, depth, place});
+          Value x = entryOf(op, k, which, row, k.add(first, column));
           if (!op.getScale().isExactlyValue(1.0))
             x = arith::MulFOp::create(k.b, k.loc, x,
                                       k.f32(op.getScale().convertToDouble()));
@@ -326,8 +357,9 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
 
 void populateEmbeddingPatterns(RewritePatternSet &patterns,
                                const VectorLowering &lowering) {
-  patterns.add<LowerEmbedding, LowerSinusoidal, LowerRotaryTable>(
-      patterns.getContext(), lowering);
+  patterns
+      .add<LowerEmbedding<EmbeddingOp>, LowerEmbedding<QuantizedEmbeddingOp>,
+           LowerSinusoidal, LowerRotaryTable>(patterns.getContext(), lowering);
 }
 
 } // namespace attune

@@ -12,8 +12,9 @@
 
 #include "PanelProduct.h"
 
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Conversion/PairProduct.h"
+#include "attune/Conversion/QuadProduct.h"
 #include "attune/Conversion/Schedule.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +24,115 @@ using namespace mlir;
 namespace attune {
 namespace {
 
+/// Whether rows come from outside of the function and one column of them
+/// belongs to one set of the cache.
+bool sharesSets(Value input, const VectorLowering &lowering) {
+  while (Operation *view = input.getDefiningOp()) {
+    if (!isa<FlattenTokensOp, UnflattenTokensOp>(view))
+      break;
+    input = view->getOperand(0);
+  }
+  auto type = cast<RankedTensorType>(input.getType());
+  int64_t bytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
+  return lowering.wayBytes > 0 && bytes % lowering.wayBytes == 0 &&
+         (isa<BlockArgument>(input) || input.getDefiningOp<func::CallOp>());
+}
+
+/// Rows in memory of this function.
+Value copyRows(KernelBuilder &k, Value input, const VectorLowering &lowering) {
+  auto type = cast<RankedTensorType>(input.getType());
+  int64_t width = type.getDimSize(1), lanes = lowering.lanes;
+  Value dest = emptyRows(k, input, width, type.getElementType());
+  return forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
+    return forColumns(
+        k, width, lanes, tile,
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value x = k.load(input, {row, column}, lanes, valid);
+          return KernelBuilder::Values{
+              k.store(x, carried[0], {k.index(0), column}, valid)};
+        })[0];
+  });
+}
+
+/// Each step takes all rows against panels that stay in its cache.
+Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
+               Value dest, const VectorLowering &lowering) {
+  // What comes next is fetched to the cache meanwhile, if it has room. Of
+  // panels that take more of it, parts meet all rows in turn.
+  PanelProduct own = product;
+  bool inF32 = cast<RankedTensorType>(dest.getType()).getElementType().isF32();
+  if (inF32 && product.panelBytes() > lowering.panelBytes)
+    own.passes = product.countPasses(lowering.panelBytes / 4);
+  bool ahead = own.panelBytes() / own.passes <= lowering.panelBytes;
+  VectorLowering half = lowering;
+  half.panelBytes = half.panelBytes / 2 * own.passes;
+  int64_t group = product.panelsPerStep(half);
+  return k.forallTiles(
+      {k.b.getIndexAttr(product.numTapered(group))}, dest,
+      [&](KernelBuilder &k, ValueRange ivs) {
+        PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
+        return KernelBuilder::Tile{{k.index(0), step.firstColumn},
+                                   {getAsOpFoldResult(numRows), step.columns}};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
+        PanelProduct here = own;
+        if (ahead) {
+          Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
+          here.ahead = {Value(),
+                        product.taperedStep(k, next, group).firstPanel};
+        }
+        return here.allRows(k, lowering, numRows, step.firstPanel, step.count,
+                            k.index(0), tile);
+      });
+}
+
+/// What both kinds of linear layers have.
+template <typename Op> PanelProduct describe(Op op) {
+  PanelProduct product;
+  product.weight = op.getWeight();
+  product.width = cast<RankedTensorType>(op.getType()).getShape().back();
+  product.gated = op.getGated();
+  product.activation = op.getActivation();
+  product.bias = op.getBias();
+  if (op.getScale())
+    product.scale = op.getScale()->convertToDouble();
+  product.residual = bool(op.getResidual());
+  return product;
+}
+
+/// Replaces the layer by its product, as what was scheduled for it says.
+template <typename Op>
+void lower(Op op, KernelBuilder &k, const PanelProduct &product, Value dest,
+           VectorLowering lowering, PatternRewriter &rewriter) {
+  lowering.rows = scheduled(op, "attune.tile_rows", lowering.rows);
+  lowering.panelBytes =
+      scheduled(op, "attune.panel_bytes", lowering.panelBytes);
+  remark::analysis(op.getLoc(), tilingRemark(op, "linear"))
+      << remark::add("tiles of {0} rows by {1} columns over sums of {2}",
+                     lowering.rows, product.lanes(), product.depth())
+      << remark::metric("Rows", lowering.rows)
+      << remark::metric("Columns", product.lanes())
+      << remark::metric("Depth", product.depth());
+  Value rows =
+      byPanels(k, product, countRows(k, op.getInput()), dest, lowering);
+  rewriter.replaceOp(op, fromRows(k, rows, op.getType(), op.getInput()));
+}
+
+/// A residual is updated in place: it is the destination to begin with.
+template <typename Op> Value destOf(KernelBuilder &k, Op op) {
+  if (op.getResidual())
+    return asRows(k, op.getResidual());
+  auto type = cast<RankedTensorType>(op.getType());
+  return emptyRows(k, op.getInput(), type.getShape().back(),
+                   type.getElementType());
+}
+
+bool hasRank2Or3(Type type) {
+  int64_t rank = cast<RankedTensorType>(type).getRank();
+  return rank == 2 || rank == 3;
+}
+
 struct LowerLinear final : OpRewritePattern<LinearOp> {
   LowerLinear(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
@@ -30,25 +140,15 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
   LogicalResult matchAndRewrite(LinearOp op,
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
-    auto resultType = cast<RankedTensorType>(op.getType());
-    if (resultType.getRank() > 3 || resultType.getRank() < 2)
+    if (!hasRank2Or3(op.getType()))
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
-
-    PanelProduct product;
-    product.weight = op.getWeight();
+    PanelProduct product = describe(op);
     if (cast<RankedTensorType>(product.weight.getType()).getRank() == 2)
       product.weight =
           packMatrix(k, product.weight, lowering.lanes, op.getGated());
-    product.width = resultType.getShape().back();
-    product.gated = op.getGated();
-    product.activation = op.getActivation();
-    product.bias = op.getBias();
-    if (op.getScale())
-      product.scale = op.getScale()->convertToDouble();
-    product.residual = bool(op.getResidual());
     Value input = asRows(k, op.getInput());
-    if (sharesSets(op.getInput()))
-      input = copyRows(k, input);
+    if (sharesSets(op.getInput(), lowering))
+      input = copyRows(k, input, lowering);
     product.pairs =
         holdsPairs(cast<RankedTensorType>(product.weight.getType()),
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
@@ -61,12 +161,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                      : k.loadScalar(input, {row, step});
       };
     };
-    // A residual is updated in place: it is the destination to begin with.
-    Value dest = op.getResidual() ? asRows(k, op.getResidual())
-                                  : emptyRows(k, op.getInput(), product.width,
-                                              resultType.getElementType());
-
-    Value numRows = countRows(k, op.getInput());
+    Value dest = destOf(k, op);
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
       Value rows = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
@@ -74,87 +169,42 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                                         product.activation, product.gated,
                                         product.residual, op.getScaleAttr())
                        .getResult();
-      rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
+      rewriter.replaceOp(op, fromRows(k, rows, op.getType(), op.getInput()));
       return success();
     }
-    LowerLinear own = *this;
-    own.lowering.rows = scheduled(op, "attune.tile_rows", lowering.rows);
-    own.lowering.panelBytes =
-        scheduled(op, "attune.panel_bytes", lowering.panelBytes);
-    remark::analysis(op.getLoc(), tilingRemark(op, "linear"))
-        << remark::add("tiles of {0} rows by {1} columns over sums of {2}",
-                       own.lowering.rows, product.lanes(), product.depth())
-        << remark::metric("Rows", own.lowering.rows)
-        << remark::metric("Columns", product.lanes())
-        << remark::metric("Depth", product.depth());
-    Value rows = own.byPanels(k, product, numRows, dest);
-    rewriter.replaceOp(op, fromRows(k, rows, resultType, op.getInput()));
+    lower(op, k, product, dest, lowering, rewriter);
     return success();
   }
 
-  /// Whether rows come from outside of the function and one column of them
-  /// belongs to one set of the cache.
-  bool sharesSets(Value input) const {
-    while (Operation *view = input.getDefiningOp()) {
-      if (!isa<FlattenTokensOp, UnflattenTokensOp>(view))
-        break;
-      input = view->getOperand(0);
-    }
-    auto type = cast<RankedTensorType>(input.getType());
-    int64_t bytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
-    return lowering.wayBytes > 0 && bytes % lowering.wayBytes == 0 &&
-           (isa<BlockArgument>(input) || input.getDefiningOp<func::CallOp>());
-  }
+  VectorLowering lowering;
+};
 
-  /// Rows in memory of this function.
-  Value copyRows(KernelBuilder &k, Value input) const {
-    auto type = cast<RankedTensorType>(input.getType());
-    int64_t width = type.getDimSize(1), lanes = lowering.lanes;
-    Value dest = emptyRows(k, input, width, type.getElementType());
-    return forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
-      return forColumns(
-          k, width, lanes, tile,
-          [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-            Value x = k.load(input, {row, column}, lanes, valid);
-            return KernelBuilder::Values{
-                k.store(x, carried[0], {k.index(0), column}, valid)};
-          })[0];
-    });
-  }
+/// The same of bytes. GPUs have no kernel for these.
+struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
+  LowerQuantizedLinear(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
 
-  /// Each step takes all rows against panels that stay in its cache.
-  Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
-                 Value dest) const {
-    // What comes next is fetched to the cache meanwhile, if it has room. Of
-    // panels that take more of it, parts meet all rows in turn.
-    PanelProduct own = product;
-    bool inF32 =
-        cast<RankedTensorType>(dest.getType()).getElementType().isF32();
-    if (inF32 && product.panelBytes() > lowering.panelBytes)
-      own.passes = product.countPasses(lowering.panelBytes / 4);
-    bool ahead = own.panelBytes() / own.passes <= lowering.panelBytes;
-    VectorLowering half = lowering;
-    half.panelBytes = half.panelBytes / 2 * own.passes;
-    int64_t group = product.panelsPerStep(half);
-    return k.forallTiles(
-        {k.b.getIndexAttr(product.numTapered(group))}, dest,
-        [&](KernelBuilder &k, ValueRange ivs) {
-          PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-          return KernelBuilder::Tile{
-              {k.index(0), step.firstColumn},
-              {getAsOpFoldResult(numRows), step.columns}};
-        },
-        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-          PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-          PanelProduct here = own;
-          if (ahead) {
-            Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
-            here.ahead = {Value(),
-                          product.taperedStep(k, next, group).firstPanel};
-          }
-          return here.allRows(k, lowering, numRows, step.firstPanel, step.count,
-                              k.index(0), tile);
-        });
+  LogicalResult matchAndRewrite(QuantizedLinearOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    PanelProduct product = describe(op);
+    if (!hasRank2Or3(op.getType()) || lowering.cooperative ||
+        cast<RankedTensorType>(product.weight.getType()).getRank() != 3)
+      return rewriter.notifyMatchFailure(op, "rank 2 or 3 and panels only");
+    Value input = asRows(k, op.getInput());
+    product.bytes = {
+        asRows(k, op.getInputScales()), asRows(k, op.getInputSums()),
+        op.getWeightScales(),           op.getGroup(),
+        lowering.byteProducts,          lowering.integerLanes};
+    int64_t lanes = std::min(product.lanes(), lowering.integerLanes);
+    product.rowsInMemory = input;
+    product.input = [input, lanes](KernelBuilder &, Value row) {
+      return [=](KernelBuilder &k, Value step) {
+        return splatQuad(k, input, {row, k.mul(step, 4)}, lanes);
+      };
+    };
+    lower(op, k, product, destOf(k, op), lowering, rewriter);
+    return success();
   }
 
   VectorLowering lowering;
@@ -164,7 +214,8 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
 
 void populateLinearPatterns(RewritePatternSet &patterns,
                             const VectorLowering &lowering) {
-  patterns.add<LowerLinear>(patterns.getContext(), lowering);
+  patterns.add<LowerLinear, LowerQuantizedLinear>(patterns.getContext(),
+                                                  lowering);
 }
 
 } // namespace attune

@@ -68,7 +68,7 @@ int64_t PanelProduct::depth() const {
 }
 
 int64_t PanelProduct::lanes() const {
-  return typeOf(weight).getShape().back() / (pairs ? 2 : 1);
+  return typeOf(weight).getShape().back() / (bytes ? 4 : pairs ? 2 : 1);
 }
 
 int64_t PanelProduct::panelBytes() const {
@@ -154,7 +154,7 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
 static constexpr int64_t kFetchSteps = 4;
 
 int64_t PanelProduct::countPasses(int64_t bytes) const {
-  bool alone = !gated && !part && !rowScale;
+  bool alone = !gated && !part && !rowScale && !bytes;
   // A residual is what sums start from.
   bool adds = !residual || (activation == Activation::Identity && !scale);
   int64_t number = 1;
@@ -354,16 +354,16 @@ Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
 
 /// Left to itself, the register allocator keeps the gates and loads and stores
 /// sums of the other product in its inner loop.
-Value PanelProduct::finishFromMemory(
-    KernelBuilder &k, const Place &at, Outputs outputs,
-    function_ref<KernelBuilder::Values(int64_t)> product, Value tile) const {
-  int64_t lanes = this->lanes();
+Value PanelProduct::finishFromMemory(KernelBuilder &k, const Place &at,
+                                     Outputs outputs, Product product,
+                                     Value tile) const {
+  int64_t lanes = this->lanes(), numProducts = gated ? 2 : 1;
   Value scratch = bufferization::AllocTensorOp::create(
-      k.b, k.loc, RankedTensorType::get({at.rows, 2 * lanes}, k.b.getF32Type()),
+      k.b, k.loc,
+      RankedTensorType::get({at.rows, numProducts * lanes}, k.b.getF32Type()),
       ValueRange{});
-  for (int64_t number : {0, 1})
-    for (auto [i, sum] : llvm::enumerate(product(number)))
-      scratch = k.store(sum, scratch, {k.index(i), k.index(number * lanes)});
+  for (int64_t number = 0; number < numProducts; ++number)
+    scratch = product(k, number, scratch);
   loadBias(k, outputs);
   return k.forLoop(
       k.index(0), k.index(at.rows), 1, tile,
@@ -372,7 +372,8 @@ Value PanelProduct::finishFromMemory(
           return k.load(scratch, {i, k.index(number * lanes)}, lanes);
         };
         return KernelBuilder::Values{
-            finish(k, outputs, load(0), load(1), k.add(at.row, i), carried[0])};
+            finish(k, outputs, gated ? load(0) : Value(), load(numProducts - 1),
+                   k.add(at.row, i), carried[0])};
       })[0];
 }
 
@@ -389,17 +390,20 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   auto compare = [&](arith::CmpIPredicate how, int64_t pass) -> Value {
     return arith::CmpIOp::create(k.b, k.loc, how, at.pass, k.index(pass));
   };
-  // A step of pairs takes as long as four others do.
-  int64_t turns = pairs ? size : size / kFetchSteps;
+  // A step of pairs or quads takes as long as four others do.
+  int64_t turns = pairs || bytes ? size : size / kFetchSteps;
   // Lines that are written must come from memory like those that are read.
   if (rowsInMemory && turns > 0 && at.whole)
     for (int64_t i = 0; i < rows; ++i)
       k.prefetchForWriting(tile, placeOf(outputs, k.add(at.row, k.index(i))));
-  // `number` of the products of this panel.
-  auto product = [&](int64_t number) {
+  auto storedPanel = [&](int64_t number) {
+    return k.add(k.mul(panel, numProducts), k.index(number));
+  };
+  // What is fetched during `number` of the products of this panel.
+  using Fetching = SmallVector<std::function<void(KernelBuilder &, Value)>, 2>;
+  auto fetchingFor = [&](int64_t number) {
     Value which = k.add(k.mul(at.i, numProducts), k.index(number));
-    Value storedPanel = k.add(k.mul(panel, numProducts), k.index(number));
-    SmallVector<std::function<void(KernelBuilder &, Value turn)>, 2> fetching;
+    Fetching fetching;
     if (ahead && turns > 0 && (ahead->few || at.half)) {
       // The same panel's next part, or the first one of the next panel.
       int64_t width = typeOf(weight).getShape().back(), area = size * width;
@@ -450,6 +454,26 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         });
       });
     }
+    return fetching;
+  };
+  if (bytes)
+    return finishFromMemory(
+        k, at, outputs,
+        [&](KernelBuilder &k, int64_t number, Value scratch) {
+          Fetching fetching = fetchingFor(number);
+          return sumGroups(
+              k, at, storedPanel(number), elements,
+              [&](KernelBuilder &k, Value turn) {
+                for (auto &one : fetching)
+                  one(k, turn);
+              },
+              k.index(number * lanes), scratch);
+        },
+        tile);
+  // `number` of the products of this panel.
+  auto product = [&](int64_t number) {
+    Value stored = storedPanel(number);
+    Fetching fetching = fetchingFor(number);
     auto fetch = [&](KernelBuilder &k, Value turn) {
       for (auto &one : fetching)
         one(k, turn);
@@ -475,9 +499,9 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
           [&](KernelBuilder &k, Value step, int64_t lane) {
             if (lane == 0)
               fetch(k, step);
-            return loadPairs(
-                k, weight, {storedPanel, k.add(from, step), k.index(2 * lane)},
-                pairLanes(lanes));
+            return loadPairs(k, weight,
+                             {stored, k.add(from, step), k.index(2 * lane)},
+                             pairLanes(lanes));
           });
     auto steps = [&](KernelBuilder &k, Value first, Value number,
                      ValueRange sums) {
@@ -488,8 +512,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
             return elements[i](k, k.add(begin, step));
           },
           [&](KernelBuilder &k, Value step) {
-            SmallVector<Value> at = {storedPanel, k.add(begin, step),
-                                     k.index(0)};
+            SmallVector<Value> at = {stored, k.add(begin, step), k.index(0)};
             if (part)
               at.insert(at.begin(), part);
             return k.load(weight, at, lanes);
@@ -510,7 +533,15 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   };
   // Sums of two products of so many rows are more than there are registers.
   if (gated && at.half)
-    return finishFromMemory(k, at, outputs, product, tile);
+    return finishFromMemory(
+        k, at, outputs,
+        [&](KernelBuilder &k, int64_t number, Value scratch) {
+          for (auto [i, sum] : llvm::enumerate(product(number)))
+            scratch =
+                k.store(sum, scratch, {k.index(i), k.index(number * lanes)});
+          return scratch;
+        },
+        tile);
   KernelBuilder::Values gates, sums;
   if (gated)
     gates = product(0);

@@ -10,6 +10,8 @@
 
 #include "Patterns.h"
 
+#include "attune/Analysis/TargetDescription.h"
+
 #include <functional>
 
 namespace attune {
@@ -19,9 +21,19 @@ namespace attune {
 /// and heads differ in which rows they read, which matrix, and what becomes of
 /// a sum, and share this.
 struct PanelProduct {
-  /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs.
+  /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
+  /// [panels, K / 4, 4 R] of bytes.
   mlir::Value weight;
   bool pairs = false;
+  /// Rows and weights are bytes, of which `group` share a scale.
+  struct Bytes {
+    mlir::Value inputScales, inputSums; ///< [rows, groups]
+    mlir::Value weightScales;           ///< [panels, groups, R]
+    int64_t group;
+    ByteProducts how;
+    int64_t lanes; ///< of a register
+  };
+  std::optional<Bytes> bytes;
   mlir::Value part;   ///< which of the parts; null if there are none
   int64_t width = 0;  ///< output channels, without padding
   bool gated = false; ///< panels of gate and up alternate
@@ -46,7 +58,7 @@ struct PanelProduct {
   /// one are for products that countPasses() allows it.
   int64_t passes = 1;
   /// Prepares to read row `row`; what it returns gives the row's element
-  /// `step`, or its pair `step` in every lane.
+  /// `step`, or its pair or quad `step` in every lane.
   using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
   std::function<Element(KernelBuilder &, mlir::Value row)> input;
   /// A factor of row `row`, if set.
@@ -54,10 +66,10 @@ struct PanelProduct {
   /// Leading indices of the tile, before row and column.
   llvm::SmallVector<mlir::Value> prefix;
 
-  int64_t depth() const; ///< in elements or pairs
+  int64_t depth() const; ///< in elements, pairs or quads
   int64_t lanes() const;
   int64_t panels() const { return (width + lanes() - 1) / lanes(); }
-  /// Of a panel, or of a gate's and its partner, in f32 or pairs.
+  /// Of a panel, or of a gate's and its partner, in f32, pairs or quads.
   int64_t panelBytes() const;
   /// Passes that make a panel's parts fit `bytes`, as far as the depth divides.
   int64_t countPasses(int64_t bytes) const;
@@ -129,11 +141,21 @@ private:
   /// What a row's sums become.
   mlir::Value result(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
-  /// The two products of a gated panel, one after the other, and their results.
+  /// Writes the rows' sums of product `number` of a panel to their place in
+  /// `scratch`, and returns it.
+  using Product = llvm::function_ref<mlir::Value(
+      KernelBuilder &, int64_t number, mlir::Value scratch)>;
+  /// The products of a panel, one after the other, and their results.
+  mlir::Value finishFromMemory(KernelBuilder &k, const Place &at,
+                               Outputs outputs, Product product,
+                               mlir::Value tile) const;
+  /// Sums of bytes of panel `panel`, group by group, into columns `column` and
+  /// on of `scratch`. `fetch` is called in each step.
   mlir::Value
-  finishFromMemory(KernelBuilder &k, const Place &at, Outputs outputs,
-                   llvm::function_ref<KernelBuilder::Values(int64_t)> product,
-                   mlir::Value tile) const;
+  sumGroups(KernelBuilder &k, const Place &at, mlir::Value panel,
+            llvm::ArrayRef<Element> elements,
+            llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+            mlir::Value column, mlir::Value scratch) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;

@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
 
 #include "Attune/AttuneDialect.h"
+#include "attune/Analysis/TargetDescription.h"
 #include "attune/Conversion/Activations.h"
 #include "attune/Conversion/KernelBuilder.h"
 
@@ -27,6 +28,9 @@ struct VectorLowering {
   bool cooperative = false;
   /// Fewest rows for a matrix unit; 0: there is none.
   int64_t matrixRows = 0;
+  /// Lanes of a register of i32, and how bytes are multiplied in these.
+  int64_t integerLanes = 8;
+  ByteProducts byteProducts = ByteProducts::Any;
 };
 
 void populateActivationPatterns(mlir::RewritePatternSet &,
@@ -47,6 +51,8 @@ void populateGroupedProductPatterns(mlir::RewritePatternSet &,
 void populateRouterPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 /// The same for the lanes of a warp, where they are enough.
 void populateRouterWarpPatterns(mlir::RewritePatternSet &);
+void populateQuantizationPatterns(mlir::RewritePatternSet &,
+                                  const VectorLowering &);
 void populateRecurrentPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateHeadPatterns(mlir::RewritePatternSet &, const VectorLowering &);

@@ -233,4 +233,49 @@ KernelBuilder::Values emitMicrokernel(
                    });
 }
 
+KernelBuilder::Values emitSplitMicrokernel(
+    KernelBuilder &k, int64_t rows, int64_t each, Value steps, ValueRange inits,
+    llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
+    llvm::function_ref<Value(KernelBuilder &, Value, int64_t)> loadB,
+    llvm::function_ref<Value(KernelBuilder &, Value, Value, Value)> add) {
+  using Values = KernelBuilder::Values;
+  auto type = cast<VectorType>(inits[0].getType());
+  int64_t parts = type.getDimSize(0) / each;
+  // An accumulator is as many registers as instructions fill.
+  Values split;
+  for (Value init : inits)
+    for (int64_t part = 0; part < parts; ++part)
+      split.push_back(parts == 1
+                          ? init
+                          : Value(vector::ExtractStridedSliceOp::create(
+                                k.b, k.loc, init, {part * each}, {each}, {1})));
+  Values sums =
+      k.forLoop(k.index(0), steps, 1, split,
+                [&](KernelBuilder &k, Value step, ValueRange carried) {
+                  Values columns, next;
+                  for (int64_t part = 0; part < parts; ++part)
+                    columns.push_back(loadB(k, step, part * each));
+                  for (int64_t row = 0; row < rows; ++row) {
+                    Value common = loadA(k, row, step);
+                    for (int64_t part = 0; part < parts; ++part)
+                      next.push_back(add(k, carried[row * parts + part], common,
+                                         columns[part]));
+                  }
+                  return next;
+                });
+  if (parts == 1)
+    return sums;
+  Values joined;
+  for (int64_t row = 0; row < rows; ++row) {
+    Value all =
+        arith::ConstantOp::create(k.b, k.loc, type, k.b.getZeroAttr(type));
+    for (int64_t part = 0; part < parts; ++part)
+      all = vector::InsertStridedSliceOp::create(
+          k.b, k.loc, sums[row * parts + part], all,
+          ArrayRef<int64_t>{part * each}, ArrayRef<int64_t>{1});
+    joined.push_back(all);
+  }
+  return joined;
+}
+
 } // namespace attune

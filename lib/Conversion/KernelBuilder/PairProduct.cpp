@@ -48,43 +48,12 @@ KernelBuilder::Values emitPairMicrokernel(
     KernelBuilder &k, int64_t rows, Value steps, ValueRange inits,
     llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
     llvm::function_ref<Value(KernelBuilder &, Value, int64_t)> loadB) {
-  using Values = KernelBuilder::Values;
   int64_t lanes = cast<VectorType>(inits[0].getType()).getDimSize(0);
-  int64_t each = pairLanes(lanes), parts = lanes / each;
-  // An accumulator is as many registers as instructions fill.
-  Values split;
-  for (Value init : inits)
-    for (int64_t part = 0; part < parts; ++part)
-      split.push_back(parts == 1
-                          ? init
-                          : Value(vector::ExtractStridedSliceOp::create(
-                                k.b, k.loc, init, {part * each}, {each}, {1})));
-  Values sums =
-      k.forLoop(k.index(0), steps, 1, split,
-                [&](KernelBuilder &k, Value step, ValueRange carried) {
-                  Values columns, next;
-                  for (int64_t part = 0; part < parts; ++part)
-                    columns.push_back(loadB(k, step, part * each));
-                  for (int64_t row = 0; row < rows; ++row) {
-                    Value pair = loadA(k, row, step);
-                    for (int64_t part = 0; part < parts; ++part)
-                      next.push_back(addPairProducts(
-                          k, carried[row * parts + part], columns[part], pair));
-                  }
-                  return next;
-                });
-  if (parts == 1)
-    return sums;
-  Values joined;
-  for (int64_t row = 0; row < rows; ++row) {
-    Value all = k.splat(0.0, lanes);
-    for (int64_t part = 0; part < parts; ++part)
-      all = vector::InsertStridedSliceOp::create(
-          k.b, k.loc, sums[row * parts + part], all,
-          ArrayRef<int64_t>{part * each}, ArrayRef<int64_t>{1});
-    joined.push_back(all);
-  }
-  return joined;
+  return emitSplitMicrokernel(
+      k, rows, pairLanes(lanes), steps, inits, loadA, loadB,
+      [](KernelBuilder &k, Value sums, Value a, Value b) {
+        return addPairProducts(k, sums, b, a);
+      });
 }
 
 } // namespace attune

@@ -311,9 +311,11 @@ MachinePeak MachineProbe::measure() {
 
 double MachineProbe::measureReads() { return impl->readAll(1); }
 
-double MachineProbe::measureProducts(bool bf16) {
-  return impl->compute(bf16 && impl->bf16.loop ? impl->bf16 : impl->fma,
-                       24'000'000);
+double MachineProbe::measureProducts(Factors factors) {
+  Timed &own = factors == Factors::Int8   ? impl->int8
+               : factors == Factors::Bf16 ? impl->bf16
+                                          : impl->fma;
+  return impl->compute(own.loop ? own : impl->fma, 24'000'000);
 }
 
 void MachinePeak::raise(const MachinePeak &other) {

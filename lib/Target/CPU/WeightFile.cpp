@@ -8,7 +8,7 @@
 #include "attune/Target/CPU/WeightFile.h"
 
 #include "Attune/AttuneDialect.h"
-#include "Attune/AttunePairs.h"
+#include "Attune/AttunePanels.h"
 #include "WeightPacker.h"
 
 #include <cerrno>
@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
+#include <mutex>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -42,17 +43,26 @@ static int64_t maxPadding(WeightOp weight) {
   return (*width - 1) * (weight.getGated() ? 2 : 1);
 }
 
+/// Whether it is the scales of a quantized weight, which its group tells.
+static bool holdsScales(WeightOp weight) {
+  return weight.getGroup() &&
+         !weight.getTensorType().getElementType().isInteger(8);
+}
+
 /// The matrix of one part of one layer before it was packed; unless its rows
 /// are noted it has those of the padding, too.
 static std::vector<int64_t> unpackedShape(WeightOp weight) {
   ArrayRef<int64_t> shape = weight.getPartType().getShape();
   std::optional<int64_t> width = weight.getPanelWidth();
-  if (!width || shape.empty())
-    return {shape.begin(), shape.end()};
-  std::vector<int64_t> result = {notedRows(weight).value_or(shape[0] * *width)};
-  if (shape.size() > 2)
-    result.push_back(shape[1] *
-                     (storesPairs(weight.getPartType(), width) ? 2 : 1));
+  std::vector<int64_t> result(shape.begin(), shape.end());
+  if (width && !shape.empty()) {
+    result = {notedRows(weight).value_or(shape[0] * *width)};
+    if (shape.size() > 2)
+      result.push_back(shape[1] *
+                       columnsSideBySide(weight.getPartType(), width));
+  }
+  if (holdsScales(weight))
+    result.back() *= *weight.getGroup();
   return result;
 }
 
@@ -158,6 +168,7 @@ public:
            const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink);
   void warnOverflow(DiagnosticEngine &diags) const;
   int64_t getTotalBytes() const { return totalBytes; }
+  WeightReport report(double seconds) const;
 
 private:
   bool addPart(WeightOp weight, int64_t layer, int64_t part,
@@ -170,6 +181,7 @@ private:
   std::vector<Task> tasks;
   WeightLayout layout;
   int64_t totalBytes = 0, maxTaskBytes = 0;
+  QuantizationError error;
 };
 } // namespace
 
@@ -209,8 +221,10 @@ static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
 
 bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
                    const WeightValues &values, DiagnosticEngine &diags) {
+  // What becomes bytes is read as f32.
   std::optional<runtime::DType> storage =
-      storageOf(weight.getLayerType().getElementType());
+      weight.getGroup() ? runtime::DType::F32
+                        : storageOf(weight.getLayerType().getElementType());
   if (!storage) {
     weight.emitOpError("is kept as ") << weight.getLayerType().getElementType()
                                       << ", which weights cannot be packed in";
@@ -221,7 +235,11 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
   matrix->dtype = *storage;
   matrix->panelWidth = weight.getPanelWidth().value_or(0);
   matrix->gated = weight.getGated() && matrix->panelWidth;
-  matrix->pairs = storesPairs(weight.getPartType(), weight.getPanelWidth());
+  matrix->group = weight.getGroup().value_or(0);
+  matrix->scales = holdsScales(weight);
+  matrix->pairs =
+      !matrix->group &&
+      columnsSideBySide(weight.getPartType(), weight.getPanelWidth()) == 2;
   for (size_t i = 1; i < shape.size(); ++i)
     matrix->columns *= shape[i];
   int64_t rows = shape.empty() ? 1 : shape[0];
@@ -315,16 +333,20 @@ bool Plan::run(
     const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink) {
   std::atomic<size_t> next{0};
   std::atomic<bool> ok{true};
+  std::mutex mutex;
   auto work = [&] {
     std::vector<uint8_t> buffer(blob ? 0 : maxTaskBytes);
+    QuantizationError lost;
     for (size_t i; ok && (i = next++) < tasks.size();) {
       const Task &task = tasks[i];
       uint8_t *out = blob ? blob + task.offset : buffer.data();
-      task.matrix->pack(task.first, task.last, out);
+      lost.add(task.matrix->pack(task.first, task.last, out));
       if (!blob && !sink(task.offset, out,
                          (task.last - task.first) * task.matrix->bandBytes()))
         ok = false;
     }
+    std::lock_guard<std::mutex> lock(mutex);
+    error.add(lost);
   };
   std::vector<std::thread> team;
   for (unsigned i = 1; i < threads && i < tasks.size(); ++i)
@@ -342,6 +364,26 @@ void Plan::warnOverflow(DiagnosticEngine &diags) const {
                     "weight '" + name +
                         "' has values beyond the range of f16, which became "
                         "infinite; keep it in bf16 or f32 (--dtype)");
+}
+
+WeightReport Plan::report(double seconds) const {
+  WeightReport result{uint64_t(totalBytes), seconds, std::nullopt};
+  for (const auto &matrix : matrices) {
+    if (!matrix->group)
+      continue;
+    if (!result.quantized)
+      result.quantized.emplace();
+    result.quantized->bytes += matrix->numBands * matrix->bandBytes();
+    if (matrix->scales)
+      continue;
+    ++result.quantized->matrices;
+    for (const PackPiece &piece : matrix->pieces)
+      result.quantized->bytesBefore +=
+          piece.rows * matrix->columns * runtime::dtypeBytes(piece.dtype);
+  }
+  if (result.quantized && error.total > 0)
+    result.quantized->error = std::sqrt(error.lost / error.total);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -376,7 +418,7 @@ std::optional<WeightReport> packWeights(ModuleOp module,
   std::memset(blob, 0, plan.getTotalBytes());
   plan.run(values.threads, blob, nullptr);
   plan.warnOverflow(diags);
-  return WeightReport{uint64_t(plan.getTotalBytes()), watch.seconds()};
+  return plan.report(watch.seconds());
 }
 
 static bool writeAt(int file, int64_t offset, const uint8_t *data,
@@ -453,7 +495,7 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
   if (::close(file) != 0)
     return fail("write", errno);
   plan.warnOverflow(diags);
-  return WeightReport{uint64_t(plan.getTotalBytes()), watch.seconds()};
+  return plan.report(watch.seconds());
 }
 
 } // namespace attune

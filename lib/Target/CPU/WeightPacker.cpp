@@ -207,23 +207,89 @@ void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
   }
 }
 
-void PackedMatrix::pack(int64_t first, int64_t last, uint8_t *out) const {
-  if (!panelWidth) {
-    packRows(first, last, out, columns, 1);
-    return;
+//===----------------------------------------------------------------------===//
+// Quantization
+//===----------------------------------------------------------------------===//
+
+/// Of the values of a group; NaN if one is no number or infinite.
+static float findScale(const float *in, int64_t count) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    float magnitude = std::fabs(in[i]);
+    largest = magnitude > largest ? magnitude : largest;
   }
-  int64_t half = gated ? rows / 2 : rows;
+  float check = 0; // NaN unless all are finite
+  for (int64_t i = 0; i < count; ++i)
+    check += in[i] * 0.0f;
+  return largest / 127 + check;
+}
+
+QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
+                                             uint8_t *out) const {
+  // To nearest, ties to even, for what is smaller than 2^22.
+  constexpr float round = 0x1.8p23f;
+  QuantizationError error;
+  int64_t lanes = std::max<int64_t>(panelWidth, 1);
+  std::vector<float> block((last - first) * columns);
+  packRows(first, last, reinterpret_cast<uint8_t *>(block.data()), columns, 1);
+  std::vector<float> bytes(group);
+  for (int64_t row = 0; row < last - first; ++row)
+    for (int64_t begin = 0; begin < columns; begin += group) {
+      const float *in = &block[row * columns + begin];
+      float scale = findScale(in, group);
+      if (scales) {
+        storeAt(out, begin / group * lanes + row, scale);
+        continue;
+      }
+      // A scale that is none, or too small to divide by, makes zeros.
+      float inverse = 1 / scale;
+      if (!(std::fabs(inverse) < HUGE_VALF))
+        inverse = 0;
+      float lost = 0, total = 0;
+      for (int64_t i = 0; i < group; ++i) {
+        float value = inverse == 0 ? 0.0f : in[i];
+        bytes[i] = (value * inverse + round) - round;
+        float difference = value - bytes[i] * scale;
+        lost += difference * difference;
+        total += value * value;
+      }
+      error.add({lost, total});
+      for (int64_t i = 0; i < group; ++i) {
+        int64_t column = begin + i;
+        int64_t place =
+            panelWidth ? (column / 4 * lanes + row) * 4 + column % 4 : column;
+        out[place] = static_cast<uint8_t>(int(bytes[i]) + 128);
+      }
+    }
+  return error;
+}
+
+QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
+                                     uint8_t *out) const {
+  QuantizationError error;
+  if (!panelWidth && !group) {
+    packRows(first, last, out, columns, 1);
+    return error;
+  }
+  int64_t half = gated ? rows / 2 : rows, width = panelWidth ? panelWidth : 1;
   for (int64_t band = first; band < last; ++band, out += bandBytes()) {
     int64_t panel = gated ? band / 2 : band;
     int64_t halfStart = gated && band % 2 ? half : 0;
-    int64_t begin = std::min(panel * panelWidth, half);
-    int64_t end = std::min(begin + panelWidth, half);
-    if (end - begin < panelWidth)
-      std::memset(out, 0, bandBytes());
-    packRows(halfStart + begin, halfStart + end, out, 1, panelWidth);
+    int64_t begin = std::min(panel * width, half);
+    int64_t end = std::min(begin + width, half);
+    // Rows that are not there are zero, which as a byte is 128; so is their
+    // scale.
+    if (end - begin < width)
+      std::memset(out, group && !scales ? 128 : 0, bandBytes());
+    if (group) {
+      error.add(quantizeRows(halfStart + begin, halfStart + end, out));
+      continue;
+    }
+    packRows(halfStart + begin, halfStart + end, out, 1, width);
     if (pairs)
       pairColumns(out);
   }
+  return error;
 }
 
 void PackedMatrix::pairColumns(uint8_t *panel) const {

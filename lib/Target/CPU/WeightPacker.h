@@ -35,6 +35,16 @@ struct PackNoise {
   float center = 0, spread = 0;
 };
 
+/// What rounding to bytes changed: sums of squares.
+struct QuantizationError {
+  double lost = 0, total = 0;
+
+  void add(const QuantizationError &other) {
+    lost += other.lost;
+    total += other.total;
+  }
+};
+
 /// One layer of one weight: a [rows, columns] matrix, row by row or in panels.
 /// The packed form is a sequence of `numBands` bands of equal size (rows, or
 /// panels), each of which can be written on its own.
@@ -45,14 +55,22 @@ struct PackedMatrix {
   int64_t panelWidth = 0; ///< 0: row by row
   bool gated = false;     ///< panels of the two halves of the rows alternate
   bool pairs = false;     ///< two columns of a panel side by side, in 16 bits
+  /// Columns that share a scale, if the matrix is quantized; it is read as f32,
+  /// which `dtype` then is, and what is packed is bytes, in panels four columns
+  /// side by side, or the `scales` of these.
+  int64_t group = 0;
+  bool scales = false;
   int64_t numBands = 0;
   PackNoise noise;
 
   int64_t bandBytes() const {
-    return runtime::dtypeBytes(dtype) * columns * (panelWidth ? panelWidth : 1);
+    int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
+    if (group)
+      rowBytes = scales ? rowBytes / group : columns;
+    return rowBytes * (panelWidth ? panelWidth : 1);
   }
   /// Writes bands [first, last) to `out`, `bandBytes` each.
-  void pack(int64_t first, int64_t last, uint8_t *out) const;
+  QuantizationError pack(int64_t first, int64_t last, uint8_t *out) const;
 
 private:
   /// Rows [first, last) as a block whose element (r, k) lies at
@@ -60,6 +78,9 @@ private:
   /// strides is 1.
   void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
                 int64_t columnStride) const;
+  /// Rows [first, last) as bytes or scales, as one band.
+  QuantizationError quantizeRows(int64_t first, int64_t last,
+                                 uint8_t *out) const;
   /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
   /// panelWidth] become one row of [columns / 2, 2 panelWidth].
   void pairColumns(uint8_t *panel) const;

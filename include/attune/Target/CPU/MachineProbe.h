@@ -28,6 +28,9 @@ struct MachinePeak {
   void raise(const MachinePeak &other);
 };
 
+/// What is multiplied; sums are f32, or i32 of bytes.
+enum class Factors { F32, Bf16, Int8 };
+
 /// Loops that do nothing but one kind of work, compiled for this machine. The
 /// figures of a benchmark are shares of what they reach in the same minute.
 class MachineProbe {
@@ -43,10 +46,9 @@ public:
   /// Gigabytes a second that one pass over the 256 MiB reads.
   double measureReads();
 
-  /// Gigaflops of multiply-adds in f32, or in bf16 where the CPU has an
-  /// instruction for them, within some milliseconds: what stands beside one
-  /// run.
-  double measureProducts(bool bf16);
+  /// Gigaflops of multiply-adds within some milliseconds: what stands beside
+  /// one run. Where the CPU has no instruction for such factors, of f32.
+  double measureProducts(Factors factors);
 
 private:
   struct Impl;

@@ -41,6 +41,14 @@ struct WeightValues {
 struct WeightReport {
   uint64_t bytes = 0; ///< of the blob
   double seconds = 0;
+  /// Of matrices that are kept in bytes: how many there are (one for each layer
+  /// of a stacked weight), what they took and take, scales included, and the
+  /// root of the mean square that they lost by that of what they were.
+  struct Quantized {
+    uint64_t matrices = 0, bytesBefore = 0, bytes = 0;
+    double error = 0;
+  };
+  std::optional<Quantized> quantized;
 
   double megabytesPerSecond() const {
     return seconds > 0 ? double(bytes) / 1e6 / seconds : 0;

@@ -1,0 +1,44 @@
+//===- AttunePanels.h - What lies in panels of a matrix ---------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_PANELS_H
+#define ATTUNE_PANELS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <optional>
+
+namespace attune {
+
+/// Whether `matrix` holds panels of pairs, [panels, K / 2, 2 R]: for each of R
+/// outputs the weights of two neighbouring inputs side by side. It says so by
+/// being half as deep as the K inputs that it multiplies.
+inline bool holdsPairs(mlir::ShapedType matrix, int64_t inputs) {
+  return matrix.getRank() == 3 && matrix.getElementType().isBF16() &&
+         !mlir::ShapedType::isDynamic(inputs) && inputs > 0 &&
+         2 * matrix.getDimSize(1) == inputs;
+}
+
+/// How many columns of a row stand side by side in the panels of a weight: 1,
+/// or what an instruction adds up, 2 of bf16 and 4 bytes. 0 if the type's last
+/// dimension is none of these for panels of `panelWidth` rows.
+inline int64_t columnsSideBySide(mlir::RankedTensorType type,
+                                 std::optional<int64_t> panelWidth) {
+  if (!panelWidth || *panelWidth < 1)
+    return 1;
+  int64_t last = type.getShape().back();
+  bool matrix = type.getRank() > 2;
+  if (matrix && type.getElementType().isInteger(8))
+    return last == 4 * *panelWidth ? 4 : 0;
+  if (matrix && type.getElementType().isBF16() && last == 2 * *panelWidth)
+    return 2;
+  return last == *panelWidth ? 1 : 0;
+}
+
+} // namespace attune
+
+#endif // ATTUNE_PANELS_H

@@ -1,0 +1,169 @@
+//===- AttuneQuantizationOps.cpp - Verifiers of products of 8 bits --------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneChecks.h"
+#include "Attune/AttuneShapes.h"
+
+using namespace mlir;
+using namespace attune;
+
+#define GET_OP_CLASSES
+#include "Attune/AttuneQuantizationOps.cpp.inc"
+
+void AttuneDialect::registerQuantizationOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneQuantizationOps.cpp.inc"
+      >();
+}
+
+/// Columns of a matrix of bytes: in panels four of them stand side by side.
+static int64_t columnsOf(Value matrix) {
+  int64_t depth = cast<RankedTensorType>(matrix.getType()).getDimSize(1);
+  return rankOf(matrix) == 2 || ShapedType::isDynamic(depth) ? depth
+                                                             : 4 * depth;
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult QuantizeRowsOp::verify() {
+  // R1
+  for (auto [result, owner] :
+       {std::pair<Value, StringRef>(getValues(), "values"),
+        std::pair<Value, StringRef>(getScales(), "scales"),
+        std::pair<Value, StringRef>(getSums(), "sums")}) {
+    if (failed(sameTokens(*this, result, owner, getInput(), "input")))
+      return failure();
+  }
+  NamedSize width = lastSize(getInput(), "input");
+  if (failed(sameSize(*this, lastSize(getValues(), "values"), width)))
+    return failure();
+  // R3
+  auto group = static_cast<int64_t>(getGroup());
+  if (group < 4 || group % 4 != 0)
+    return emitOpError("has groups of ")
+           << group << ", which is not 4, 8, 12, ...";
+  if (!width.known())
+    return success();
+  if (width.get() % group != 0)
+    return emitOpError("has rows of ")
+           << width.get() << ", which are no whole groups of " << group;
+  // R2
+  for (auto [result, owner] :
+       {std::pair<Value, StringRef>(getScales(), "scales"),
+        std::pair<Value, StringRef>(getSums(), "sums")}) {
+    if (failed(sizeIs(*this, lastSize(result, owner, "number"),
+                      width.get() / group, "groups are")))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult QuantizedLinearOp::verify() {
+  // L1
+  if (failed(sizeIs(*this, lastSize(getInput(), "input"),
+                    columnsOf(getWeight()), "the weight's depth is")))
+    return failure();
+  // L2
+  NamedSize width = lastSize(getResult(), "result");
+  int64_t rows =
+      width.known() ? width.get() * (getGated() ? 2 : 1) : ShapedType::kDynamic;
+  StringRef why =
+      getGated() ? "a gated result takes rows" : "the result takes rows";
+  if (failed(hasRows(*this, getWeight(), "weight", rows, getGated(), why,
+                     rankOf(getWeight()) == 3 ? 4 : 1)) ||
+      failed(
+          hasRows(*this, getWeightScales(), "scales", rows, getGated(), why)))
+    return failure();
+  // L3
+  if (failed(hasEntries(*this, getBias(), "bias", rows)))
+    return failure();
+  // L4
+  if (failed(typeOfResult(*this, getResidual(), "residual")))
+    return failure();
+  // L5
+  for (auto [value, owner] :
+       {std::pair<Value, StringRef>(getInput(), "input"),
+        std::pair<Value, StringRef>(getInputScales(), "input scales"),
+        std::pair<Value, StringRef>(getInputSums(), "input sums")})
+    if (failed(sameTokens(*this, getResult(), "result", value, owner)))
+      return failure();
+  // L6
+  NamedSize scales = lastSize(getInputScales(), "input scales", "number");
+  if (failed(sameSize(*this, scales,
+                      {getWeightScales(), 1, "weight scales", "number"})))
+    return failure();
+  return sameSize(*this, lastSize(getInputSums(), "input sums", "number"),
+                  scales);
+}
+
+LogicalResult QuantizedEmbeddingOp::verify() {
+  // E1
+  if (failed(sameSize(*this, {getResult(), 0, "result", "batch size"},
+                      {getIds(), 0, "ids", "batch size"})) ||
+      failed(sameSize(*this, {getResult(), 1, "result", "length"},
+                      {getIds(), 1, "ids", "length"})) ||
+      failed(sizeIs(*this, lastSize(getResult(), "result"),
+                    columnsOf(getTable()), "the table's width is")))
+    return failure();
+  // E2
+  if (failed(typeOfResult(*this, getAddend(), "addend")))
+    return failure();
+  // E3
+  NamedSize groups{getScales(), 1, "scales", "number"};
+  int64_t width = columnsOf(getTable());
+  if (groups.known() && !ShapedType::isDynamic(width) &&
+      (groups.get() < 1 || width % groups.get() != 0))
+    return emitOpError("has ") << groups.get() << " scales for rows of "
+                               << width << ", which are no equal groups";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+int64_t QuantizedLinearOp::getGroup() {
+  return lastSize(getInput(), "").get() / lastSize(getInputScales(), "").get();
+}
+
+LogicalResult
+QuantizeRowsOp::reifyResultShapes(OpBuilder &builder,
+                                  ReifiedRankedShapedTypeDims &shapes) {
+  for (Value result : getResults()) {
+    SmallVector<SizeSource> sources;
+    for (int64_t dim = 0; dim + 1 < rankOf(result); ++dim)
+      sources.push_back({getInput(), dim});
+    sources.push_back({});
+    if (result == getValues())
+      sources.back() = {getInput(), rankOf(result) - 1};
+    if (failed(reifySizes(builder, getLoc(), result, sources, shapes)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult
+QuantizedLinearOp::reifyResultShapes(OpBuilder &builder,
+                                     ReifiedRankedShapedTypeDims &shapes) {
+  SmallVector<SizeSource> sources;
+  for (int64_t dim = 0; dim + 1 < rankOf(getInput()); ++dim)
+    sources.push_back({getInput(), dim});
+  sources.push_back({}); // panels do not tell where padding begins
+  if (getResidual())
+    sources.back() = {getResidual(), rankOf(getResidual()) - 1};
+  return reifySizes(builder, getLoc(), getResult(), sources, shapes);
+}
+
+LogicalResult
+QuantizedEmbeddingOp::reifyResultShapes(OpBuilder &builder,
+                                        ReifiedRankedShapedTypeDims &shapes) {
+  return reifySizes(builder, getLoc(), getResult(),
+                    {{getIds(), 0}, {getIds(), 1}, {}}, shapes);
+}

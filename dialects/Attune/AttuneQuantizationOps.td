@@ -1,0 +1,147 @@
+//===- AttuneQuantizationOps.td - Products of 8 bits ----------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_QUANTIZATION_OPS_TD
+#define ATTUNE_QUANTIZATION_OPS_TD
+
+include "AttuneTypes.td"
+
+// What `attune.weight` calls bytes: W + 128, in groups that share a scale.
+def Attune_ByteMatrix : RankedTensorOf<[I8], [HasAnyRankOfPred<[2, 3]>],
+    "[out, in] matrix of bytes or packed panels of them">;
+def Attune_ByteRows : RankedTensorOf<[I8], [HasRankGreaterOrEqualPred<1>],
+                                     "[..., width] tensor of bytes">;
+def Attune_GroupScales : RankedTensorOf<[F32], [HasRankGreaterOrEqualPred<1>],
+                                        "[..., groups] tensor">;
+def Attune_GroupSums : RankedTensorOf<[I32], [HasRankGreaterOrEqualPred<1>],
+                                      "[..., groups] i32 tensor">;
+
+def Attune_QuantizeRowsOp : Attune_Op<"quantize_rows", [Pure, Attune_Reify]> {
+  let summary = "Rows as bytes, each group of neighbours with a scale";
+  let description = [{
+    Of each group g of `group` neighbours in a row, with m the largest magnitude
+    among them: `scales[g] = m / 127`, `values = round(X * (127 / m))` as signed
+    bytes, to nearest and ties to even, all 0 where m is 0; and `sums[g]`, the sum
+    of these values, which a product needs whose weights are bytes without a
+    sign. A group with an infinity or NaN has a scale that is none, so what is
+    made from it is NaN.
+
+    Scales and quotients in f32. Rounds once, to bytes.
+    Source: dynamic quantization by group, Yao et al. (2022), "ZeroQuant".
+
+    Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
+    - R1: results have the input's leading sizes, the values its width.
+    - R2: scales and sums are one for each group.
+    - R3: a group has 4, 8, 12, ... neighbours, and a row whole groups.
+
+    ```mlir
+    %q, %s, %n = attune.quantize_rows %x group 128 : tensor<?x?x768xf32>
+       -> tensor<?x?x768xi8>, tensor<?x?x6xf32>, tensor<?x?x6xi32>
+    ```
+  }];
+  let arguments = (ins Attune_Activations:$input, I64Attr:$group);
+  let results = (outs Attune_ByteRows:$values, Attune_GroupScales:$scales,
+                      Attune_GroupSums:$sums);
+  let assemblyFormat = [{
+    $input `group` $group attr-dict `:` type($input)
+    `->` type($values) `,` type($scales) `,` type($sums)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
+    [Pure, Attune_Reify, AttrSizedOperandSegments]> {
+  let summary = "attune.linear on bytes: sums of a group are exact";
+  let description = [{
+    `Z[..., n] = sum_g s[..., g] t[n, g] sum_{k in g} X[..., k] (W[n, k] - 128)
+    + bias[n]`, X and s as `attune.quantize_rows` gives them, W a weight of
+    unsigned bytes in groups and t its scales. The inner sums are exact; the outer
+    one is in f32, in the order of groups. What becomes of Z is what
+    `attune.linear` says of activation, `gated`, scale and residual.
+
+    W may be in packed panels of four, [panels, K/4, 4R] (see `attune.weight`),
+    and t in panels [panels, K/group, R].
+
+    Rounds once behind the sum, at the end.
+    Source: Dettmers et al. (2022), "LLM.int8()", without its outliers: groups
+    keep these apart.
+
+    Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
+    - L1: input width is W's K.
+    - L2: result width is W's N (half of it if gated).
+    - L3: bias has W's N entries.
+    - L4: residual has the result's type.
+    - L5: leading sizes of input, its scales and sums, and result agree.
+    - L6: input and weight have equally many scales, and sums are as many.
+
+    ```mlir
+    %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+       : (tensor<?x?x768xi8>, tensor<?x?x6xf32>, tensor<?x?x6xi32>),
+         (tensor<3072x768xi8>, tensor<3072x6xf32>) -> tensor<?x?x3072xf32>
+    ```
+  }];
+  let arguments = (ins Attune_ByteRows:$input, Attune_GroupScales:$input_scales,
+                       Attune_GroupSums:$input_sums,
+                       Attune_ByteMatrix:$weight, Attune_Matrix:$weight_scales,
+                       Optional<Attune_Channel>:$bias,
+                       Optional<Attune_Activations>:$residual,
+                       DefaultValuedAttr<Attune_ActivationAttr,
+                                         "Activation::Identity">:$activation,
+                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale);
+  let results = (outs Attune_Activations:$result);
+  let assemblyFormat = [{
+    $input `scales` $input_scales `sums` $input_sums `,`
+    $weight `scales` $weight_scales (`bias` $bias^ `:` type($bias))?
+    (`residual` $residual^ `:` type($residual))? (`activation` $activation^)?
+    (`gated` $gated^)? (`scale` $scale^)? attr-dict
+    `:` `(` type($input) `,` type($input_scales) `,` type($input_sums) `)` `,`
+    `(` type($weight) `,` type($weight_scales) `)` `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Neighbours that share a scale.
+    int64_t getGroup();
+  }];
+}
+
+def Attune_QuantizedEmbeddingOp : Attune_Op<"quantized_embedding",
+    [Pure, Attune_Reify]> {
+  let summary = "attune.embedding from a table of bytes";
+  let description = [{
+    `Y[b,t,d] = scale * t[i, d / group] * (table[i, d] - 128) (+ addend[b,t,d])`
+    with `i = ids[b,t] + offset`: a table that a head of the model multiplies by,
+    too, and that is stored once. Table and scales may be in panels as those of
+    `attune.quantized_linear`.
+
+    In f32. Rounds once, at the end.
+    Source: tied embeddings, Press and Wolf (2017).
+
+    Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
+    - E1: the result is [B, T, D], D the table's width.
+    - E2: addend has its type.
+    - E3: whole groups make a row of the table.
+
+    ```mlir
+    %x = attune.quantized_embedding %ids, %wte scales %t : tensor<?x?xi64>,
+         (tensor<50257x768xi8>, tensor<50257x6xf32>) -> tensor<?x?x768xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Ids:$ids, Attune_ByteMatrix:$table,
+                       Attune_Matrix:$scales, Optional<Attune_Tokens>:$addend,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale,
+                       DefaultValuedAttr<I64Attr, "0">:$offset);
+  let results = (outs Attune_Tokens:$result);
+  let assemblyFormat = [{
+    $ids `,` $table `scales` $scales (`add` $addend^ `:` type($addend))?
+    (`scale` $scale^)? (`offset` $offset^)? attr-dict
+    `:` type($ids) `,` `(` type($table) `,` type($scales) `)`
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTUNE_QUANTIZATION_OPS_TD

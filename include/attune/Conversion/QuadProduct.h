@@ -1,0 +1,35 @@
+//===- QuadProduct.h - Products of four bytes at once -----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CONVERSION_QUADPRODUCT_H
+#define ATTUNE_CONVERSION_QUADPRODUCT_H
+
+#include "attune/Analysis/TargetDescription.h"
+#include "attune/Conversion/KernelBuilder.h"
+
+/// VNNI has one instruction for bytes: each i32 lane adds the products of four
+/// unsigned bytes of one register and the four signed bytes at the same place
+/// of another. What runs along the depth of a product therefore lies in quads.
+/// Other CPUs compute the same sums from the same layout, bit by bit.
+namespace attune {
+
+/// `4 * lanes` bytes of a tensor.
+mlir::Value loadQuads(KernelBuilder &k, mlir::Value tensor,
+                      mlir::ValueRange indices, int64_t lanes);
+/// The four bytes of a tensor at `indices`, in every lane.
+mlir::Value splatQuad(KernelBuilder &k, mlir::Value tensor,
+                      mlir::ValueRange indices, int64_t lanes);
+
+/// `sums` of i32, as many as a register holds, plus in each lane the products
+/// of the four unsigned bytes in `weights` by the four signed ones in `inputs`.
+mlir::Value addQuadProducts(KernelBuilder &k, ByteProducts how,
+                            mlir::Value sums, mlir::Value weights,
+                            mlir::Value inputs);
+
+} // namespace attune
+
+#endif // ATTUNE_CONVERSION_QUADPRODUCT_H

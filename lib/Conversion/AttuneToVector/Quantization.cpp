@@ -1,0 +1,146 @@
+//===- Quantization.cpp - Rows of activations as bytes ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace attune {
+namespace {
+
+using Values = KernelBuilder::Values;
+
+/// A row is read twice for each group, which the first-level cache holds.
+struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
+  LowerQuantizeRows(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes) {}
+
+  LogicalResult matchAndRewrite(QuantizeRowsOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getInput().getType());
+    int64_t width = type.getShape().back();
+    if (type.getRank() < 2 || type.getRank() > 3 ||
+        ShapedType::isDynamic(width))
+      return rewriter.notifyMatchFailure(op, "rank 2 or 3, static width only");
+    KernelBuilder k(rewriter, op.getLoc());
+    Value input = asRows(k, op.getInput());
+    int64_t groups = width / static_cast<int64_t>(op.getGroup());
+    Values dests = {emptyRows(k, op.getInput(), width, k.b.getI8Type()),
+                    emptyRows(k, op.getInput(), groups, k.b.getF32Type()),
+                    emptyRows(k, op.getInput(), groups, k.b.getI32Type())};
+    Values rows =
+        forallRowsOf(k, dests, [&](KernelBuilder &k, Value row, Values tiles) {
+          return k.forLoop(
+              k.index(0), k.index(groups), 1, tiles,
+              [&](KernelBuilder &k, Value group, ValueRange carried) {
+                return quantize(k, input, row, group, op.getGroup(), carried);
+              });
+        });
+    Values results;
+    for (auto [made, result] : llvm::zip(rows, op.getResults()))
+      results.push_back(fromRows(k, made, result.getType(), op.getInput()));
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+
+  /// A parallel loop that writes a row of each of `dests`.
+  static Values forallRowsOf(
+      KernelBuilder &k, ValueRange dests,
+      function_ref<Values(KernelBuilder &, Value row, Values tiles)> compute) {
+    auto loop = scf::ForallOp::create(k.b, k.loc,
+                                      {getAsOpFoldResult(k.dim(dests[0], 0))},
+                                      dests, std::nullopt);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value row = loop.getInductionVar(0);
+    OpFoldResult one = k.b.getIndexAttr(1);
+    SmallVector<OpFoldResult> offsets = {row, k.b.getIndexAttr(0)},
+                              strides(2, one);
+    auto sizesOf = [&](Value tensor) {
+      return SmallVector<OpFoldResult>{one,
+                                       getAsOpFoldResult(k.dim(tensor, 1))};
+    };
+    Values tiles;
+    for (Value whole : loop.getRegionIterArgs())
+      tiles.push_back(tensor::ExtractSliceOp::create(k.b, k.loc, whole, offsets,
+                                                     sizesOf(whole), strides));
+    Values written = compute(k, row, tiles);
+    k.b.setInsertionPointToStart(loop.getTerminator().getBody());
+    for (auto [tile, whole] : llvm::zip(written, loop.getRegionIterArgs()))
+      tensor::ParallelInsertSliceOp::create(k.b, k.loc, tile, whole, offsets,
+                                            sizesOf(whole), strides);
+    return Values(loop.getResults());
+  }
+
+  /// Group `group` of a row, into the row's values, scales and sums.
+  Values quantize(KernelBuilder &k, Value input, Value row, Value group,
+                  int64_t size, ValueRange tiles) const {
+    Value first = k.mul(group, size), zero = k.index(0);
+    auto load = [&](KernelBuilder &k, Value column, Value valid) {
+      return k.load(input, {row, k.add(first, column)}, lanes, valid);
+    };
+    Value largest = forColumns(
+        k, size, lanes, k.splat(0.0, lanes),
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value magnitude =
+              math::AbsFOp::create(k.b, k.loc, load(k, column, valid));
+          // One that is no number is the largest.
+          return Values{
+              arith::MaximumFOp::create(k.b, k.loc, carried[0], magnitude)};
+        })[0];
+    Value most = vector::ReductionOp::create(
+        k.b, k.loc, vector::CombiningKind::MAXIMUMF, largest);
+    Value bytes = k.f32(127);
+    Value scale = arith::DivFOp::create(k.b, k.loc, most, bytes);
+    Value inverse = arith::DivFOp::create(k.b, k.loc, bytes, most);
+    Value none = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ,
+                                       most, k.f32(0));
+    inverse = arith::SelectOp::create(k.b, k.loc, none, k.f32(0), inverse);
+    Value by = k.splat(inverse, lanes);
+    auto integers = VectorType::get({lanes}, k.b.getI32Type());
+    Value noSum =
+        arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(integers));
+    Values done = forColumns(
+        k, size, lanes, {tiles[0], noSum},
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value x = math::RoundEvenOp::create(
+              k.b, k.loc,
+              arith::MulFOp::create(k.b, k.loc, load(k, column, valid), by)
+                  .getResult());
+          // What is infinite or no number has a scale that says so; here it
+          // must become some byte.
+          x = arith::MaxNumFOp::create(k.b, k.loc, x, k.splat(-127.0, lanes));
+          x = arith::MinNumFOp::create(k.b, k.loc, x, k.splat(127.0, lanes));
+          Value q = arith::FPToSIOp::create(k.b, k.loc, integers, x);
+          Value narrow = arith::TruncIOp::create(
+              k.b, k.loc, VectorType::get({lanes}, k.b.getI8Type()), q);
+          return Values{
+              k.store(narrow, carried[0], {zero, k.add(first, column)}, valid),
+              arith::AddIOp::create(k.b, k.loc, carried[1], q)};
+        });
+    Value sum = vector::ReductionOp::create(
+        k.b, k.loc, vector::CombiningKind::ADD, done[1]);
+    auto insert = [&](Value value, Value tile) -> Value {
+      return tensor::InsertOp::create(k.b, k.loc, value, tile,
+                                      ValueRange{zero, group});
+    };
+    return {done[0], insert(scale, tiles[1]), insert(sum, tiles[2])};
+  }
+
+  int64_t lanes;
+};
+
+} // namespace
+
+void populateQuantizationPatterns(RewritePatternSet &patterns,
+                                  const VectorLowering &lowering) {
+  patterns.add<LowerQuantizeRows>(patterns.getContext(), lowering);
+}
+
+} // namespace attune

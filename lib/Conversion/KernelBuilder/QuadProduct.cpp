@@ -1,0 +1,126 @@
+//===- QuadProduct.cpp - Products of four bytes at once ---------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Conversion/QuadProduct.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace attune {
+
+Value loadQuads(KernelBuilder &k, Value tensor, ValueRange indices,
+                int64_t lanes) {
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Value padding =
+      arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(element));
+  auto map =
+      AffineMap::getMinorIdentityMap(indices.size(), 1, k.b.getContext());
+  return vector::TransferReadOp::create(
+      k.b, k.loc, VectorType::get({4 * lanes}, element), tensor, indices,
+      AffineMapAttr::get(map), padding,
+      /*mask=*/Value(), k.b.getBoolArrayAttr({true}));
+}
+
+Value splatQuad(KernelBuilder &k, Value tensor, ValueRange indices,
+                int64_t lanes) {
+  // As one number of 32 bits, which is broadcast from memory.
+  Value quad = vector::BitCastOp::create(k.b, k.loc,
+                                         VectorType::get({1}, k.b.getI32Type()),
+                                         loadQuads(k, tensor, indices, 1));
+  Value number = vector::ExtractOp::create(k.b, k.loc, quad, 0);
+  Value all = vector::BroadcastOp::create(
+      k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), number);
+  return vector::BitCastOp::create(
+      k.b, k.loc, VectorType::get({4 * lanes}, k.b.getI8Type()), all);
+}
+
+namespace {
+/// The same bits as numbers of another width, and arithmetic on them.
+struct Lanes {
+  Lanes(KernelBuilder &k, Value bits, unsigned width) : k(k), value(bits) {
+    auto type = cast<VectorType>(bits.getType());
+    int64_t total = type.getDimSize(0) * type.getElementTypeBitWidth();
+    auto wide = VectorType::get({total / width}, k.b.getIntegerType(width));
+    value = vector::BitCastOp::create(k.b, k.loc, wide, bits);
+  }
+  Lanes(KernelBuilder &k, Value value) : k(k), value(value) {}
+
+  Value constant(int64_t number) const {
+    return arith::ConstantOp::create(
+        k.b, k.loc,
+        cast<TypedAttr>(Attribute(DenseElementsAttr::get(
+            cast<VectorType>(value.getType()),
+            k.b.getIntegerAttr(
+                cast<VectorType>(value.getType()).getElementType(), number)))));
+  }
+  Lanes up(int64_t bits) const {
+    return {k, bits == 0
+                   ? value
+                   : arith::ShLIOp::create(k.b, k.loc, value, constant(bits))
+                         .getResult()};
+  }
+  Lanes down(int64_t bits) const {
+    return {k, arith::ShRUIOp::create(k.b, k.loc, value, constant(bits))};
+  }
+  Lanes downSigned(int64_t bits) const {
+    return {k, arith::ShRSIOp::create(k.b, k.loc, value, constant(bits))};
+  }
+  Lanes low(int64_t mask) const {
+    return {k, arith::AndIOp::create(k.b, k.loc, value, constant(mask))};
+  }
+
+  KernelBuilder &k;
+  Value value;
+};
+} // namespace
+
+static Value callIntrinsic(KernelBuilder &k, const Twine &name, Type type,
+                           ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(k.b, k.loc, type,
+                                       k.b.getStringAttr(name), operands)
+      .getResults();
+}
+
+Value addQuadProducts(KernelBuilder &k, ByteProducts how, Value sums,
+                      Value weights, Value inputs) {
+  auto type = cast<VectorType>(sums.getType());
+  int64_t lanes = type.getDimSize(0);
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(k.b, k.loc, x, y);
+  };
+  switch (how) {
+  case ByteProducts::Quads:
+    return callIntrinsic(k, "llvm.x86.avx512.vpdpbusd." + Twine(32 * lanes),
+                         type, {sums, weights, inputs});
+  case ByteProducts::Words: {
+    // Even and odd bytes as words, whose neighbours one instruction multiplies
+    // and adds: at most 2 * 255 * 128 each.
+    StringRef name = lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+                     : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                  : "llvm.x86.sse2.pmadd.wd";
+    Lanes w(k, weights, 16), x(k, inputs, 16);
+    Value even = callIntrinsic(k, name, type,
+                               {w.low(255).value, x.up(8).downSigned(8).value});
+    Value odd =
+        callIntrinsic(k, name, type, {w.down(8).value, x.downSigned(8).value});
+    return add(sums, add(even, odd));
+  }
+  case ByteProducts::Any:
+    for (int64_t byte = 0; byte < 4; ++byte) {
+      Lanes w(k, weights, 32), x(k, inputs, 32);
+      Value product =
+          arith::MulIOp::create(k.b, k.loc, w.down(8 * byte).low(255).value,
+                                x.up(24 - 8 * byte).downSigned(24).value);
+      sums = add(sums, product);
+    }
+    return sums;
+  }
+  llvm_unreachable("an unknown way to multiply bytes");
+}
+
+} // namespace attune

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs linear layers in int8 on CPUs with and without instructions for it and
+compares them: with each other bit by bit, which takes CPUs that all have or all
+lack fused multiply-adds, and with the definition, whose sums of a group are whole
+numbers here, too.
+
+  quantized_rows.py ATTUNE MODEL.json WORK ROWS CPU...
+
+MODEL has one linear layer, gated or not, from x [1, seq, K], whose weights are
+those of a file or, if it says so, transposed there.
+"""
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+from array import array
+
+import tensors
+
+
+def f32(number):
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+def quantize(row, group, reciprocal):
+    """Scales, and values in [-127, 127], of the groups of a row. `reciprocal`
+    gives what values are multiplied by, as the definition has it."""
+    scales, values = [], []
+    for begin in range(0, len(row), group):
+        part = row[begin:begin + group]
+        most = max(map(abs, part))
+        scales.append(f32(most / 127))
+        factor = reciprocal(most) if most > 0 else 0.0
+        values += [round(f32(v * factor)) for v in part]  # ties to even
+    return scales, values
+
+
+def layer(x, weights, group, gated):
+    """One row times all rows of the matrix, in double precision but for scales
+    and quotients."""
+    scales, values = quantize(x, group, lambda most: f32(127 / most))
+    out = []
+    for factors, bytes_ in weights:
+        total = 0.0
+        for g, (s, t) in enumerate(zip(scales, factors)):
+            span = range(g * group, (g + 1) * group)
+            total += s * t * sum(values[k] * bytes_[k] for k in span)
+        out.append(total)
+    if gated:
+        half = len(out) // 2
+        out = [g / (1 + math.exp(-g)) * u for g, u in zip(out, out[half:])]
+    return out
+
+
+def main():
+    attune, model, work, rows, *cpus = sys.argv[1:]
+    rows = int(rows)
+    os.makedirs(work, exist_ok=True)
+    with open(model, encoding="utf-8") as file:
+        spec = json.load(file)
+    depth, width = spec["dims"]["K"], spec["dims"]["N"]
+    linear = next(iter(spec["layers"][0].values()))
+    gated = linear.get("gated", False)
+    group = next(g for g in (128, 64, 32) if depth % g == 0)
+    draw = random.Random(11)
+    x = array("f", (draw.gauss(0, 1) for _ in range(rows * depth)))
+    # A row and a group of zeros, and a group with one large number.
+    x[:depth] = array("f", bytes(4 * depth))
+    if rows > 1:
+        x[depth:depth + group] = array("f", bytes(4 * group))
+        x[2 * depth - 1] = 1000.0
+    names = {"layers.0.weight": (width, depth)}
+    if gated:
+        names = {"layers.0.gate.weight": (width, depth),
+                 "layers.0.up.weight": (width, depth),
+                 "layers.0.down.weight": (depth, width)}
+    matrices = {name: [array("f", (draw.gauss(0, 1) / depth for _ in range(k)))
+                       for _ in range(n)] for name, (n, k) in names.items()}
+    paths = {name: os.path.join(work, name + ".safetensors")
+             for name in ("weights", "in")}
+    stored = {name: ("F32", list(names[name]),
+                     b"".join(row.tobytes() for row in matrix))
+              for name, matrix in matrices.items()}
+    tensors.save(paths["weights"], stored)
+    tensors.save(paths["in"], {"x": ("F32", [1, rows, depth], x.tobytes())})
+
+    first = None
+    for cpu in cpus:
+        out = os.path.join(work, "out-" + cpu)
+        subprocess.run([attune, "run", model, "--weights", paths["weights"],
+                        "--quantize=int8", "--cpu=" + cpu, "--inputs",
+                        paths["in"], "--outputs", out], check=True)
+        raw = tensors.load(out)["last_hidden_state"][2]
+        if first is None:
+            first = raw
+        elif raw != first:
+            got, want = array("f", raw), array("f", first)
+            worst = max(abs(a - b) for a, b in zip(got, want))
+            sys.exit(f"{cpu} differs from {cpus[0]} by {worst:.1e}")
+
+    def packed(name):
+        def reciprocal(most):
+            return f32(1 / f32(most / 127))
+        return [quantize(row, group, reciprocal) for row in matrices[name]]
+
+    got = array("f", first)
+    if gated:
+        both = packed("layers.0.gate.weight") + packed("layers.0.up.weight")
+        down = packed("layers.0.down.weight")
+    else:
+        both = packed("layers.0.weight")
+    worst = largest = 0.0
+    for i in range(rows):
+        want = layer(x[i * depth:(i + 1) * depth], both, group, gated)
+        if gated:
+            hidden = array("f", want)
+            size = next(g for g in (128, 64, 32) if width % g == 0)
+            want = layer(hidden, down, size, False)
+        for a, b in zip(got[i * len(want):(i + 1) * len(want)], want):
+            worst = max(worst, abs(a - b))
+            largest = max(largest, abs(b))
+    # Sums of groups are exact and those of a few groups round in f32. Behind a
+    # gate, where values lie between two bytes, either is right: a byte more or
+    # less, of 127, in a sum of many.
+    bound = largest * (1e-2 if gated else 2.0 ** -21)
+    print(f"{rows} rows by groups of {group}: worst error {worst:.1e}, "
+          f"bound {bound:.1e}, largest {largest:.2f}")
+    if worst > bound:
+        sys.exit("too large")
+
+
+if __name__ == "__main__":
+    main()
