@@ -100,11 +100,16 @@ struct NarrowActivations final
     return type;
   }
 
+  /// The type, if its 16 bits are multiplied; or null.
+  FloatType ifMultiplied(Type element) {
+    bool multiplied =
+        element && (element.isBF16() || (tensorCores && element.isF16()));
+    return multiplied ? cast<FloatType>(element) : FloatType();
+  }
+
   /// The 16 bits that a tensor consists of, if they are multiplied; or null.
   FloatType storedAs(Value value) {
-    Type element = getElementTypeOrSelf(value);
-    bool multiplied = element.isBF16() || (tensorCores && element.isF16());
-    return multiplied ? cast<FloatType>(element) : FloatType();
+    return ifMultiplied(getElementTypeOrSelf(value));
   }
 
   /// The 16 bits of a cache, or of the products that heads come from; or null.
@@ -116,6 +121,9 @@ struct NarrowActivations final
       return {};
     if (isa<LinearOp, HeadLinearOp>(op))
       return readAs(op->getOpOperand(0));
+    // Bytes do not say what the layers around them consist of.
+    if (isa<QuantizedLinearOp>(op))
+      return otherWeights;
     if (isa<RotaryOp, SplitHeadsOp, RMSNormOp, LayerNormOp,
             tensor::ExtractSliceOp>(op))
       return madeAs(op->getOperand(0));
@@ -139,6 +147,12 @@ struct NarrowActivations final
   // Who rounds
   //===--------------------------------------------------------------------===//
 
+  static bool hasResidual(Operation *linear) {
+    if (auto quantized = dyn_cast<QuantizedLinearOp>(linear))
+      return bool(quantized.getResidual());
+    return bool(cast<LinearOp>(linear).getResidual());
+  }
+
   /// Makes the op that defines `value` write 16 bits, if it can.
   static bool narrowAtSource(Value value, FloatType type) {
     Operation *op = value.getDefiningOp();
@@ -151,8 +165,8 @@ struct NarrowActivations final
           !isa_and_nonnull<AttentionOp, HeadLinearOp>(input.getDefiningOp()))
         return false;
       input.setType(withElements(input, type));
-    } else if (auto linear = dyn_cast<LinearOp>(op)) {
-      if (linear.getResidual())
+    } else if (isa<LinearOp, QuantizedLinearOp>(op)) {
+      if (hasResidual(op))
         return false;
     } else if (!isa<AttentionOp, HeadLinearOp, LayerNormOp, RMSNormOp, RotaryOp,
                     SplitHeadsOp>(op)) {
@@ -183,9 +197,9 @@ struct NarrowActivations final
   }
 
   /// A layer whose result is only split in heads that round it rounds itself.
-  static bool roundsInHeads(LinearOp linear) {
-    Value result = linear.getResult();
-    if (linear.getResidual() || result.use_empty() ||
+  static bool roundsInHeads(Operation *linear) {
+    Value result = linear->getResult(0);
+    if (hasResidual(linear) || result.use_empty() ||
         !getElementTypeOrSelf(result).isF32())
       return false;
     Type type;
@@ -200,7 +214,22 @@ struct NarrowActivations final
     return true;
   }
 
+  /// Which 16 bits all weights consist of that are not quantized; or null.
+  FloatType typeOfOthers() {
+    Type common;
+    for (auto weight : getOperation().getOps<WeightOp>()) {
+      Type element = weight.getTensorType().getElementType();
+      if (weight.getGroup())
+        continue;
+      if (common && element != common)
+        return {};
+      common = element;
+    }
+    return ifMultiplied(common);
+  }
+
   void runOnOperation() override {
+    otherWeights = typeOfOthers();
     llvm::SetVector<std::pair<Value, FloatType>> inputs;
     getOperation().walk([&](Operation *op) {
       for (OpOperand &use : op->getOpOperands())
@@ -226,11 +255,13 @@ struct NarrowActivations final
       if (roundsForCache(append))
         ++numNarrowed;
     });
-    getOperation().walk([&](LinearOp linear) {
-      if (roundsInHeads(linear))
+    getOperation().walk([&](Operation *op) {
+      if (isa<LinearOp, QuantizedLinearOp>(op) && roundsInHeads(op))
         ++numNarrowed;
     });
   }
+
+  FloatType otherWeights;
 };
 } // namespace
 } // namespace attune

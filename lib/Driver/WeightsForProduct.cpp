@@ -40,6 +40,16 @@ static unsigned countThreads(const Options &options) {
   return options.threads ? options.threads : runtime::availableCores();
 }
 
+/// What was gained and lost by rounding to bytes.
+static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
+  report.note({}, llvm::formatv("{0} matrices in int8 take {1} instead of {2}; "
+                                "their weights are off by {3:f2}% (root mean "
+                                "square)",
+                                done.matrices, formatBytes(done.bytes),
+                                formatBytes(done.bytesBefore), 100 * done.error)
+                      .str());
+}
+
 static void note(const WeightReport &done, Report &report) {
   report.noteStage(llvm::formatv("{0:f1} MB, {1:f0} MB/s",
                                  double(done.bytes) / 1e6,
@@ -69,6 +79,8 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
+  if (done->quantized)
+    noteQuantized(*done->quantized, report);
   return ExitCode::Success;
 }
 

@@ -231,12 +231,17 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       llvm::cl::init("")};
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse the attention ladder"),
                     llvm::cl::init(true)};
+  Option<bool> quantize{
+      *this, "quantize",
+      llvm::cl::desc("Keep matrices of linear layers in bytes"),
+      llvm::cl::init(false)};
   ListOption<std::string> insertions{
       *this, "insert", llvm::cl::desc("Passes at a named point: POINT:PASSES")};
 
   PipelineOptions get() const {
     PipelineOptions options;
     options.fusion = fuse ? FusionMode::Auto : FusionMode::Off;
+    options.quantize = quantize;
     auto refuse = [](const llvm::Twine &problem) {
       llvm::report_fatal_error(problem, false);
     };

@@ -45,10 +45,14 @@ public:
   /// Part number `part` of a stack of matrices (0 if it is none).
   Rows(const Array &array, int64_t rows, bool gated, bool stack = false,
        int64_t part = 0);
-  /// If it is in panels and half as deep as `depth`, it holds pairs.
-  void readPairs(int64_t depth);
+  /// If it is in panels and not as deep as `depth`, columns stand side by side:
+  /// two of bf16, four of bytes.
+  void readSideBySide(int64_t depth);
+  Scalar at(int64_t row, int64_t column) const {
+    return data[place(row, column)];
+  }
   double operator()(int64_t row, int64_t column) const {
-    return data[place(row, column)].f;
+    return at(row, column).f;
   }
   int64_t getColumns() const { return columns; }
   int64_t getRows() const { return rows; }
@@ -57,8 +61,14 @@ private:
   int64_t place(int64_t row, int64_t column) const;
   const Scalar *data;
   int64_t rows, columns, width = 0; ///< of a panel; 0 if there are none
-  bool gated, pairs = false;
+  int64_t side = 1;                 ///< columns side by side
+  bool gated;
 };
+
+/// A matrix of bytes in groups (see attune.weight), as the numbers it stands
+/// for: [rows, depth].
+Array readBytes(const Array &bytes, const Array &scales, int64_t rows,
+                int64_t depth, bool gated);
 
 double activate(Activation function, double x);
 

@@ -40,12 +40,12 @@ Rows::Rows(const Array &array, int64_t rows, bool gated, bool stack,
     this->rows = shape[0];
 }
 
-void Rows::readPairs(int64_t depth) {
-  pairs = width && 2 * columns == depth;
-  if (!pairs)
+void Rows::readSideBySide(int64_t depth) {
+  if (!width || columns == 0 || depth % columns != 0)
     return;
+  side = depth / columns;
   columns = depth;
-  width /= 2;
+  width /= side;
 }
 
 int64_t Rows::place(int64_t row, int64_t column) const {
@@ -56,10 +56,8 @@ int64_t Rows::place(int64_t row, int64_t column) const {
   int64_t panel = inHalf / width;
   if (gated)
     panel = 2 * panel + (row >= half);
-  if (pairs)
-    return ((panel * columns + column / 2 * 2) * width) + inHalf % width * 2 +
-           column % 2;
-  return (panel * columns + column) * width + inHalf % width;
+  return ((panel * columns + column / side * side) * width) +
+         inHalf % width * side + column % side;
 }
 
 double validation::activate(Activation function, double x) {
@@ -161,7 +159,7 @@ static std::optional<Datum> runProduct(Step &step, Op op, const Array &x,
                                        int64_t width) {
   bool gated = op.getGated();
   Rows w(weight, gated ? 2 * width : width, gated);
-  w.readPairs(x.shape.back());
+  w.readSideBySide(x.shape.back());
   if (!fits(step, x, w, bias))
     return std::nullopt;
   Datum result = resultLike(x, width);
@@ -188,6 +186,88 @@ static bool runLinear(Step &step) {
             (op.getGated() ? 2 : 1);
   std::optional<Datum> result =
       runProduct(step, op, step.in[0].array(), weight, bias, width);
+  if (!result || !addResidual(step, op.getResidual(), result->array()))
+    return false;
+  giveRounded(step, 0, *result);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+Array validation::readBytes(const Array &bytes, const Array &scales,
+                            int64_t rows, int64_t depth, bool gated) {
+  Rows values(bytes, rows, gated), factors(scales, rows, gated);
+  values.readSideBySide(depth);
+  int64_t group = depth / std::max<int64_t>(factors.getColumns(), 1);
+  Array matrix({rows, depth}, real(0));
+  for (int64_t n = 0; n < rows; ++n)
+    for (int64_t k = 0; k < depth; ++k)
+      matrix.data[n * depth + k].f =
+          double((values.at(n, k).i & 255) - 128) * factors(n, k / group);
+  return matrix;
+}
+
+static bool runQuantizeRows(Step &step) {
+  auto op = cast<QuantizeRowsOp>(step.op);
+  const Array &x = step.in[0].array();
+  auto group = static_cast<int64_t>(op.getGroup());
+  int64_t width = x.shape.back();
+  if (width % group != 0)
+    return step.machine.illegal(step, "a row is no whole groups");
+  Datum values = makeArray(x.shape, whole(0));
+  Datum scales = resultLike(x, width / group);
+  Datum sums = makeArray(scales.array().shape, whole(0));
+  for (size_t g = 0; g < scales.array().data.size(); ++g) {
+    const Scalar *in = &x.data[g * group];
+    double most = 0;
+    for (int64_t i = 0; i < group; ++i)
+      most = std::isnan(in[i].f) || std::isnan(most)
+                 ? NAN
+                 : std::max(most, std::fabs(in[i].f));
+    scales.array().data[g].f = most / 127;
+    double by = most == 0 ? 0 : 127 / most;
+    for (int64_t i = 0; i < group; ++i) {
+      double q = std::fmin(std::fmax(std::nearbyint(in[i].f * by), -127), 127);
+      values.array().data[g * group + i] = whole(int64_t(q));
+      sums.array().data[g].i += int64_t(q);
+    }
+  }
+  step.give(std::move(values));
+  step.give(std::move(scales));
+  step.give(std::move(sums));
+  return true;
+}
+
+static bool runQuantizedLinear(Step &step) {
+  auto op = cast<QuantizedLinearOp>(step.op);
+  const Array &bytes = step.in[0].array(), &scales = step.in[1].array(),
+              &sums = step.in[2].array();
+  int64_t depth = bytes.shape.back(), groups = scales.shape.back();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  if (groups < 1 || depth % groups != 0 ||
+      sums.data.size() != scales.data.size())
+    return step.machine.illegal(step, "rows have no whole groups");
+  int64_t group = depth / groups;
+  Array x(bytes.shape, real(0));
+  for (size_t i = 0; i < x.data.size(); ++i)
+    x.data[i].f = double(bytes.data[i].i) * scales.data[i / group].f;
+  for (size_t g = 0; g < sums.data.size(); ++g) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < group; ++i)
+      sum += bytes.data[g * group + i].i;
+    if (sum != sums.data[g].i)
+      return step.machine.illegal(step, "the sum of a group is another one");
+  }
+  int64_t rows = op.getGated() ? 2 * width : width;
+  if (!step.machine.spend(step, rows * depth / 8))
+    return false;
+  Array weight = readBytes(step.in[3].array(), step.in[4].array(), rows, depth,
+                           op.getGated());
+  // The rows are in order now.
+  std::optional<Datum> result =
+      runProduct(step, op, x, weight, arrayOf(step, op.getBias()), width);
   if (!result || !addResidual(step, op.getResidual(), result->array()))
     return false;
   giveRounded(step, 0, *result);
@@ -503,12 +583,20 @@ void validation::addLinear(Handlers &handlers) {
   struct {
     const char *name;
     Handler handler;
-  } ops[] = {{"linear", runLinear},         {"linear_into", runLinearInto},
-             {"successor", runSuccessor},   {"ffn", runFFN},
-             {"gated_ffn", runGatedFFN},    {"head_linear", runHeadLinear},
-             {"activation", runActivation}, {"layer_norm", runLayerNorm},
-             {"rms_norm", runRMSNorm},      {"batch_norm", runBatchNorm},
-             {"router", runRouter},         {"moe", runMoE}};
+  } ops[] = {{"linear", runLinear},
+             {"linear_into", runLinearInto},
+             {"successor", runSuccessor},
+             {"ffn", runFFN},
+             {"gated_ffn", runGatedFFN},
+             {"head_linear", runHeadLinear},
+             {"activation", runActivation},
+             {"layer_norm", runLayerNorm},
+             {"rms_norm", runRMSNorm},
+             {"batch_norm", runBatchNorm},
+             {"router", runRouter},
+             {"moe", runMoE},
+             {"quantize_rows", runQuantizeRows},
+             {"quantized_linear", runQuantizedLinear}};
   for (auto [name, handler] : ops)
     handlers[("attune." + llvm::Twine(name)).str()] = handler;
 }

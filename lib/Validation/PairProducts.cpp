@@ -30,10 +30,34 @@ static bool runPairProduct(Step &step) {
   return true;
 }
 
+/// VPDPBUSD and PMADDWD: products of `count` neighbours, unsigned by signed or
+/// both signed, whose sum wraps in i32. Only the first adds to what there was.
+static bool runByteProduct(Step &step, size_t count, bool isUnsigned) {
+  Datum result = step.in[0];
+  bool adds = isUnsigned;
+  const Array &a = step.in[adds ? 1 : 0].array(),
+              &b = step.in[adds ? 2 : 1].array();
+  if (!adds)
+    result = makeArray({int64_t(a.data.size() / count)}, whole(0));
+  Array &sums = result.ownArray();
+  for (size_t i = 0; i < a.data.size(); ++i) {
+    int64_t left = isUnsigned ? a.data[i].i & 255 : a.data[i].i;
+    int64_t &sum = sums.data[i / count].i;
+    sum = int32_t(sum + left * b.data[i].i);
+  }
+  step.give(std::move(result));
+  return true;
+}
+
 static bool runIntrinsic(Step &step) {
   auto op = cast<LLVM::CallIntrinsicOp>(step.op);
   if (op.getIntrin().starts_with("llvm.x86.avx512bf16.dpbf16ps."))
     return runPairProduct(step);
+  if (op.getIntrin().starts_with("llvm.x86.avx512.vpdpbusd."))
+    return runByteProduct(step, 4, /*isUnsigned=*/true);
+  if (op.getIntrin().contains(".pmadd.wd") ||
+      op.getIntrin().contains(".pmaddw.d."))
+    return runByteProduct(step, 2, /*isUnsigned=*/false);
   if (std::optional<bool> ran = runTileIntrinsic(step, op.getIntrin()))
     return *ran;
   return step.machine.fail(step.op, Failure::Unsupported,

@@ -39,7 +39,7 @@ static bool runEmbedding(Step &step) {
   Rows table(values, count, false);
   int64_t width = cast<ShapedType>(op.getType()).getShape().back();
   if (!ShapedType::isDynamic(width)) {
-    table.readPairs(width);
+    table.readSideBySide(width);
     count = values.shape.size() == 3 ? volume(values.shape) / width : count;
   }
   width = table.getColumns();
@@ -52,6 +52,28 @@ static bool runEmbedding(Step &step) {
     for (int64_t d = 0; d < width; ++d)
       result.array().data[t * width + d].f =
           op.getScale().convertToFloat() * table(id, d);
+  }
+  return giveSum(step, result, op.getAddend());
+}
+
+static bool runQuantizedEmbedding(Step &step) {
+  auto op = cast<QuantizedEmbeddingOp>(step.op);
+  const Array &ids = step.in[0].array(), &bytes = step.in[1].array();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  int64_t count = volume(bytes.shape) / std::max<int64_t>(width, 1);
+  if (!step.machine.spend(step, volume(bytes.shape) / 8))
+    return false;
+  Array table =
+      readBytes(bytes, step.in[2].array(), count, width, /*gated=*/false);
+  Datum result = makeReals({ids.shape[0], ids.shape[1], width});
+  for (size_t t = 0; t < ids.data.size(); ++t) {
+    int64_t id = ids.data[t].i + int64_t(op.getOffset());
+    if (id < 0 || id >= count)
+      return step.machine.illegal(step, "id " + llvm::Twine(id) +
+                                            " is not in the table");
+    for (int64_t d = 0; d < width; ++d)
+      result.array().data[t * width + d].f =
+          op.getScale().convertToFloat() * table.data[id * width + d].f;
   }
   return giveSum(step, result, op.getAddend());
 }
@@ -383,6 +405,7 @@ void validation::addTokens(Handlers &handlers) {
     const char *name;
     Handler handler;
   } ops[] = {{"embedding", runEmbedding},
+             {"quantized_embedding", runQuantizedEmbedding},
              {"sinusoidal", runSinusoidal},
              {"rotary_table", runRotaryTable},
              {"rotary", runRotary},
