@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
 
 using namespace mlir;
@@ -46,9 +47,9 @@ LogicalResult QuantizeRowsOp::verify() {
     return failure();
   // R3
   auto group = static_cast<int64_t>(getGroup());
-  if (group < 4 || group % 4 != 0)
+  if (!isGroup(group))
     return emitOpError("has groups of ")
-           << group << ", which is not 4, 8, 12, ...";
+           << group << ", which is not 4, 8, 12, ..., 65536";
   if (!width.known())
     return success();
   if (width.get() % group != 0)

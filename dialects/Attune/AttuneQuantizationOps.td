@@ -36,7 +36,7 @@ def Attune_QuantizeRowsOp : Attune_Op<"quantize_rows", [Pure, Attune_Reify]> {
     Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
     - R1: results have the input's leading sizes, the values its width.
     - R2: scales and sums are one for each group.
-    - R3: a group has 4, 8, 12, ... neighbours, and a row whole groups.
+    - R3: a group has 4, 8, 12, ..., 65536 neighbours, and a row whole groups.
 
     ```mlir
     %q, %s, %n = attune.quantize_rows %x group 128 : tensor<?x?x768xf32>

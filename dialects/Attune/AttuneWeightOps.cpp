@@ -88,9 +88,9 @@ LogicalResult WeightOp::verify() {
                        "share a scale");
   if (!group)
     return success();
-  if (*group < 4 || *group % 4 != 0)
+  if (!isGroup(*group))
     return emitOpError("has groups of ")
-           << *group << ", which is not 4, 8, 12, ...";
+           << *group << ", which is not 4, 8, 12, ..., 65536";
   if (!element.isInteger(8) && !element.isF32())
     return emitOpError("has groups, whose values are bytes and whose scales "
                        "are f32, but elements of type ")

@@ -55,7 +55,7 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
       of rows that repeat do not overlap.
     - W6: parts are as many as the type has, and sources tell them apart with
       `{e}` or a step if there are several; only a weight in parts has these.
-    - W7: bytes are in groups of 4, 8, 12, ..., and rows are whole groups; only
+    - W7: bytes are in groups of 4, 8, 12, ..., 65536, and rows are whole groups; only
       matrices of bytes and scales of f32 have groups.
 
     ```mlir

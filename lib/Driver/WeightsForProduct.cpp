@@ -81,6 +81,9 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
   note(*done, report);
   if (done->quantized)
     noteQuantized(*done->quantized, report);
+  else if (options.quantize)
+    report.warning({}, "no matrix of the model is kept in int8; "
+                       "--remarks=FILE says why");
   return ExitCode::Success;
 }
 

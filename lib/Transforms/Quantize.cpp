@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/IR/Remarks.h"
@@ -26,8 +27,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (group < 4 || group % 4 != 0) {
-      getOperation().emitError("group must be 4, 8, 12, ..., not ")
+    if (!isGroup(group)) {
+      getOperation().emitError("group must be 4, 8, 12, ..., 65536, not ")
           << group.getValue();
       return signalPassFailure();
     }
@@ -46,14 +47,15 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       if (!why.empty()) {
         ++numLeft;
         remark::missed(weight.getLoc(), name)
-            << "'" << weight.getSymName() << "' " << why;
+            << remark::add("'{0}' {1}", weight.getSymName(), why);
         continue;
       }
       ++numQuantized;
       int64_t width = weight.getLayerType().getDimSize(1);
       int64_t size = findGroup(width);
       remark::passed(weight.getLoc(), name)
-          << "'" << weight.getSymName() << "' in bytes, by groups of "
+          << remark::add("'{0}' in bytes, by groups of {1}",
+                         weight.getSymName(), size)
           << remark::metric("Group", size);
       WeightOp scales = quantize(weight, size, symbols);
       for (WeightGetOp get : gets)

@@ -41,3 +41,18 @@ func.func @plain(%x: tensor<?x12xf32>, %b: tensor<?x12xbf16>, %o: tensor<?x11xbf
   %3 = attune.linear %b, %wide : tensor<?x12xbf16>, tensor<8x12xf32> -> tensor<?x8xf32>
   return %0, %1, %2, %3 : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// -----
+
+// Bytes: four of a row side by side, and their scales in panels as any matrix.
+// CHECK: attune.weight @bytes gated panels 8 : tensor<4x16x32xi8> from {{.+}} {attune.group = 32 : i64, attune.rows = 20 : i64}
+// CHECK: attune.weight @bytes.scales gated panels 8 : tensor<4x2x8xf32> from {{.+}} {attune.group = 32 : i64, attune.rows = 20 : i64}
+attune.weight @bytes : tensor<20x64xi8> from [#attune.source<"w">] {attune.group = 32 : i64}
+attune.weight @bytes.scales : tensor<20x2xf32> from [#attune.source<"w">] {attune.group = 32 : i64}
+func.func @quads(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>) -> tensor<3x10xf32> {
+  %w = attune.weight_get @bytes : tensor<20x64xi8>
+  %t = attune.weight_get @bytes.scales : tensor<20x2xf32>
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t gated
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi8>, tensor<20x2xf32>) -> tensor<3x10xf32>
+  return %y : tensor<3x10xf32>
+}

@@ -91,7 +91,7 @@ func.func @l5(%x: tensor<3x64xf32>, %w: tensor<96x64xf32>) {
 
 // L5: and their number
 func.func @l5_2(%x: tensor<3x64xf32>, %w: tensor<96x64xf32>) {
-  // expected-error @+1 {{has an input of rank 2, but a result of rank 3}}
+  // expected-error @+1 {{has result of rank 3, but input of rank 2}}
   %y = attune.linear %x, %w : tensor<3x64xf32>, tensor<96x64xf32> -> tensor<1x3x96xf32>
   return
 }

@@ -130,3 +130,39 @@ attune.weight @w parts 8 : tensor<8x4xf32> from [#attune.source<"w">]
 // W6: which other weights have no use for
 // expected-error @+1 {{has no parts that 'w.{e}' with step 0 could tell apart}}
 attune.weight @w : tensor<8x4xf32> from [#attune.source<"w.{e}">]
+
+// -----
+
+// W4: four columns of bytes stand side by side
+// expected-error @+1 {{has panels of 8 rows, but type 'tensor<2x64x16xi8>'}}
+attune.weight @w panels 8 : tensor<2x64x16xi8> from [#attune.source<"w">] {attune.group = 32 : i64}
+
+// -----
+
+// W7: bytes are in groups
+// expected-error @+1 {{holds bytes, but does not say in attune.group how many share a scale}}
+attune.weight @w : tensor<8x64xi8> from [#attune.source<"w">]
+
+// -----
+
+// W7: of whole quads
+// expected-error @+1 {{has groups of 6, which is not 4, 8, 12, ..., 65536}}
+attune.weight @w : tensor<8x64xi8> from [#attune.source<"w">] {attune.group = 6 : i64}
+
+// -----
+
+// W7: which rows consist of
+// expected-error @+1 {{has rows of 80, which are no whole groups of 32}}
+attune.weight @w panels 8 : tensor<1x20x32xi8> from [#attune.source<"w">] {attune.group = 32 : i64}
+
+// -----
+
+// W7: nothing else has groups
+// expected-error @+1 {{has groups, whose values are bytes and whose scales are f32, but elements of type 'bf16'}}
+attune.weight @w : tensor<8x64xbf16> from [#attune.source<"w">] {attune.group = 32 : i64}
+
+// -----
+
+// W7: a matrix
+// expected-error @+1 {{has groups, but type 'tensor<64xi8>' is no matrix}}
+attune.weight @w : tensor<64xi8> from [#attune.source<"w">] {attune.group = 32 : i64}

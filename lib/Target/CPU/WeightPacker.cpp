@@ -253,7 +253,8 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
         lost += difference * difference;
         total += value * value;
       }
-      error.add({lost, total});
+      if (inverse != 0)
+        error.add({lost, total});
       for (int64_t i = 0; i < group; ++i) {
         int64_t column = begin + i;
         int64_t place =

@@ -53,3 +53,17 @@ TEST(TargetDescription, Gpu) {
   EXPECT_EQ(target.getKeyBytes(), 0);
   EXPECT_EQ(target.getWayBytes(), 0);
 }
+
+// The best way that a CPU has, at the width of its registers.
+TEST(TargetDescription, ByteProducts) {
+  auto how = [](const char *cpu) {
+    return attune::describeTarget(cpu)->byteProducts;
+  };
+  using attune::ByteProducts;
+  EXPECT_EQ(how("x86-64-v2"), ByteProducts::Words);
+  EXPECT_EQ(how("x86-64-v3"), ByteProducts::Words);
+  EXPECT_EQ(how("x86-64-v4"), ByteProducts::Words);
+  EXPECT_EQ(how("alderlake"), ByteProducts::Quads);
+  EXPECT_EQ(how("znver4"), ByteProducts::Quads);
+  EXPECT_EQ(how("neoverse-n1"), ByteProducts::Any);
+}

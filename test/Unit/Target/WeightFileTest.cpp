@@ -34,6 +34,26 @@ struct WeightFile : testing::Test {
     checkpoint = Checkpoint::open(folder.str(), diags);
     ASSERT_TRUE(checkpoint) << diags.all();
   }
+  /// With these values, of f32.
+  struct Values {
+    const char *name;
+    std::vector<int64_t> shape;
+    std::vector<float> values;
+  };
+  void openValues(const std::vector<Values> &tensors) {
+    std::vector<runtime::TensorDecl> decls;
+    for (const Values &tensor : tensors)
+      decls.push_back({tensor.name, DType::F32, tensor.shape});
+    runtime::SafetensorsWriter writer;
+    std::string error;
+    ASSERT_TRUE(writer.create(folder / "model.safetensors", decls, error));
+    for (size_t i = 0; i < tensors.size(); ++i)
+      std::memcpy(writer.data(i), tensors[i].values.data(),
+                  tensors[i].values.size() * sizeof(float));
+    ASSERT_TRUE(writer.commit(error));
+    checkpoint = Checkpoint::open(folder.str(), diags);
+    ASSERT_TRUE(checkpoint) << diags.all();
+  }
   std::vector<uint8_t> pack(unsigned threads = 1, uint64_t seed = 0) {
     auto layout = layoutWeights(*module);
     EXPECT_TRUE(succeeded(layout));
@@ -331,17 +351,12 @@ TEST_F(WeightFile, NarrowingRoundsToNearestEven) {
     attune.weight @b : tensor<8xbf16> from [#attune.source<"x">]
     attune.weight @h : tensor<8xf16> from [#attune.source<"x">]
   )");
-  float inputs[8] = {1.00390625f, 1.01171875f, -1.00390625f, 1.00390637f,
-                     INFINITY,    NAN,         70000.0f,     1e-8f};
+  std::vector<float> inputs = {1.00390625f, 1.01171875f, -1.00390625f,
+                               1.00390637f, INFINITY,    NAN,
+                               70000.0f,    1e-8f};
   uint16_t bf16[8] = {0x3f80, 0x3f82, 0xbf80, 0x3f81,
                       0x7f80, 0x7fc0, 0x4789, 0x322c};
-  runtime::SafetensorsWriter writer;
-  std::string error;
-  ASSERT_TRUE(writer.create(folder / "model.safetensors",
-                            {{"x", DType::F32, {8}}}, error));
-  std::memcpy(writer.data(0), inputs, sizeof(inputs));
-  ASSERT_TRUE(writer.commit(error));
-  checkpoint = Checkpoint::open(folder.str(), diags);
+  openValues({{"x", {8}, inputs}});
   std::vector<uint8_t> blob = pack();
   for (int i = 0; i < 8; ++i) {
     uint16_t got;
@@ -351,6 +366,76 @@ TEST_F(WeightFile, NarrowingRoundsToNearestEven) {
   // 70000 is no f16; infinity was infinite before.
   EXPECT_TRUE(diags.saw({"weight 'h' has values beyond the range of f16"}));
   EXPECT_FALSE(diags.saw({"weight 'b'"}));
+}
+
+// Bytes of four columns side by side, and scales, of gated rows of a transposed
+// tensor; padding is a zero, which is 128, and has no scale.
+TEST_F(WeightFile, Quantized) {
+  constexpr int64_t rows = 6, columns = 8, group = 4, width = 4;
+  std::vector<float> values;
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t n = 0; n < rows; ++n)
+      values.push_back(float((k * 7 + n * 13) % 11 - 5) * (n == 2 ? 0 : 0.25f));
+  openValues({{"w", {columns, rows}, values}});
+  parse(R"(
+    attune.weight @w gated panels 4 : tensor<2x2x16xi8>
+        from [#attune.source<"w", transposed>]
+        {attune.group = 4 : i64, attune.rows = 6 : i64}
+    attune.weight @w.scales gated panels 4 : tensor<2x2x4xf32>
+        from [#attune.source<"w", transposed>]
+        {attune.group = 4 : i64, attune.rows = 6 : i64})");
+  std::vector<uint8_t> blob = pack(2);
+  auto layout = layoutWeights(*module);
+  const uint8_t *bytes = blob.data() + layout->lookup("w")->offset;
+  const uint8_t *scales = blob.data() + layout->lookup("w.scales")->offset;
+  for (int64_t panel = 0; panel < 2; ++panel)
+    for (int64_t lane = 0; lane < width; ++lane)
+      for (int64_t g = 0; g < columns / group; ++g) {
+        float scale, most = 0;
+        std::memcpy(&scale, scales + ((panel * 2 + g) * width + lane) * 4, 4);
+        bool padding = lane >= rows / 2;
+        auto value = [&](int64_t k) {
+          return padding ? 0 : values[k * rows + panel * (rows / 2) + lane];
+        };
+        for (int64_t k = g * group; k < (g + 1) * group; ++k)
+          most = std::max(most, std::fabs(value(k)));
+        EXPECT_EQ(scale, most / 127);
+        for (int64_t k = g * group; k < (g + 1) * group; ++k) {
+          int64_t place = (panel * 2 + k / 4) * 4 * width + lane * 4 + k % 4;
+          int expected =
+              scale > 0 ? int(std::nearbyint(value(k) * (1 / scale))) : 0;
+          EXPECT_EQ(bytes[place], expected + 128) << panel << lane << k;
+        }
+      }
+}
+
+// What rounding to bytes lost is told; values that are no numbers have a scale
+// that is none.
+TEST_F(WeightFile, QuantizedReport) {
+  openValues({{"w", {1, 4}, {127.0f, 0.5f, 3.0f, -4.0f}},
+              {"bad", {1, 4}, {1.0f, INFINITY, 0.0f, 0.0f}}});
+  parse(R"(
+    attune.weight @w : tensor<1x4xi8> from [#attune.source<"w">]
+        {attune.group = 4 : i64}
+    attune.weight @w.scales : tensor<1x1xf32> from [#attune.source<"w">]
+        {attune.group = 4 : i64}
+    attune.weight @bad : tensor<1x4xi8> from [#attune.source<"bad">]
+        {attune.group = 4 : i64}
+    attune.weight @bad.scales : tensor<1x1xf32> from [#attune.source<"bad">]
+        {attune.group = 4 : i64})");
+  auto layout = layoutWeights(*module);
+  std::vector<uint8_t> blob(layout->totalBytes);
+  auto report = packWeights(*module, {&*checkpoint}, blob.data(), diags);
+  ASSERT_TRUE(report && report->quantized) << diags.all();
+  EXPECT_EQ(report->quantized->matrices, 2u);
+  EXPECT_EQ(report->quantized->bytesBefore, 32u);
+  EXPECT_EQ(report->quantized->bytes, 16u);
+  // 0.5 is as near to 0 as to 1, and 0 is even; all else is exact.
+  EXPECT_NEAR(report->quantized->error,
+              0.5 / std::sqrt(127.0 * 127 + 0.25 + 9 + 16), 1e-9);
+  float scale;
+  std::memcpy(&scale, blob.data() + layout->lookup("bad.scales")->offset, 4);
+  EXPECT_TRUE(std::isnan(scale));
 }
 
 TEST_F(WeightFile, ManyTasks) {

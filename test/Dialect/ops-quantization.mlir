@@ -1,0 +1,40 @@
+// RUN: attune-opt %s | FileCheck %s
+// RUN: attune-opt %s --mlir-print-op-generic | attune-opt | FileCheck %s
+
+// CHECK: attune.weight @w : tensor<3072x768xi8> from {{.+}} {attune.group = 128 : i64}
+// CHECK: attune.weight @w.scales : tensor<3072x6xf32> from {{.+}} {attune.group = 128 : i64}
+attune.weight @w : tensor<3072x768xi8> from [#attune.source<"w">] {attune.group = 128 : i64}
+attune.weight @w.scales : tensor<3072x6xf32> from [#attune.source<"w">] {attune.group = 128 : i64}
+
+// CHECK-LABEL: @linear(
+// CHECK: attune.quantize_rows %{{.+}} group 128 : tensor<?x?x768xf32> -> tensor<?x?x768xi8>, tensor<?x?x6xf32>, tensor<?x?x6xi32>
+// CHECK: attune.quantized_linear %{{.+}} scales %{{.+}} sums %{{.+}}, %{{.+}} scales %{{.+}} : (
+func.func @linear(%x: tensor<?x?x768xf32>, %w: tensor<3072x768xi8>, %t: tensor<3072x6xf32>) -> tensor<?x?x3072xf32> {
+  %q, %s, %n = attune.quantize_rows %x group 128 : tensor<?x?x768xf32>
+     -> tensor<?x?x768xi8>, tensor<?x?x6xf32>, tensor<?x?x6xi32>
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<?x?x768xi8>, tensor<?x?x6xf32>, tensor<?x?x6xi32>),
+       (tensor<3072x768xi8>, tensor<3072x6xf32>) -> tensor<?x?x3072xf32>
+  return %y : tensor<?x?x3072xf32>
+}
+
+// CHECK-LABEL: @epilogue(
+// CHECK: attune.quantized_linear {{.+}} bias %{{.+}} : tensor<20xf32> residual %{{.+}} : tensor<3x10xf32> activation <silu> gated scale 5.000000e-01 : (
+func.func @epilogue(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<4x16x32xi8>,
+                    %t: tensor<4x2x8xf32>, %b: tensor<20xf32>, %r: tensor<3x10xf32>) -> tensor<3x10xf32> {
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t bias %b : tensor<20xf32>
+     residual %r : tensor<3x10xf32> activation <silu> gated scale 0.5
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<4x16x32xi8>, tensor<4x2x8xf32>) -> tensor<3x10xf32>
+  return %y : tensor<3x10xf32>
+}
+
+// CHECK-LABEL: @embedding(
+// CHECK: attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} : tensor<?x?xi64>, (tensor<50257x768xi8>, tensor<50257x6xf32>) -> tensor<?x?x768xf32>
+// CHECK: attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} add %{{.+}} : tensor<?x?x768xf32> scale 2.000000e+00 offset 2 :
+func.func @embedding(%ids: tensor<?x?xi64>, %wte: tensor<50257x768xi8>, %t: tensor<50257x6xf32>) -> tensor<?x?x768xf32> {
+  %x = attune.quantized_embedding %ids, %wte scales %t : tensor<?x?xi64>,
+       (tensor<50257x768xi8>, tensor<50257x6xf32>) -> tensor<?x?x768xf32>
+  %y = attune.quantized_embedding %ids, %wte scales %t add %x : tensor<?x?x768xf32> scale 2.0 offset 2
+     : tensor<?x?xi64>, (tensor<50257x768xi8>, tensor<50257x6xf32>) -> tensor<?x?x768xf32>
+  return %y : tensor<?x?x768xf32>
+}

@@ -1,0 +1,69 @@
+// RUN: attune-opt %s --attune-quantize --split-input-file | FileCheck %s
+// RUN: attune-opt %s --attune-quantize --split-input-file --remarks-filter=attune-quantize -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attune-opt %s --attune-quantize=group=64 --split-input-file | FileCheck %s --check-prefix=HALF
+// RUN: not attune-opt %s --attune-quantize=group=6 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=GROUP
+// GROUP: error: group must be 4, 8, 12, ..., 65536, not 6
+
+// A weight becomes bytes and scales; what was noted on the layer stays, and so
+// does all that it does besides.
+// CHECK: attune.weight @fc stacked : tensor<2x20x256xi8> from {{.+}} {attune.group = 128 : i64}
+// CHECK: attune.weight @fc.scales stacked : tensor<2x20x2xf32> from [#attune.source<"h.{i}.fc", transposed>] {attune.group = 128 : i64}
+// HALF:  attune.weight @fc.scales stacked : tensor<2x20x4xf32>
+// REMARK: [Passed] quantize | Category:attune-quantize {{.*}}Remark="'fc' in bytes, by groups of 128"
+attune.weight @fc stacked : tensor<2x20x256xf32> from [#attune.source<"h.{i}.fc", transposed>]
+// CHECK-LABEL: @layer(
+// CHECK-SAME:    %[[I:.+]]: index, %[[X:.+]]: tensor<?x256xf32>, %[[B:.+]]: tensor<20xf32>, %[[R:.+]]: tensor<?x10xf32>)
+// CHECK:         %[[W:.+]] = attune.weight_get @fc[%[[I]]] : tensor<20x256xi8>
+// CHECK:         %[[T:.+]] = attune.weight_get @fc.scales[%[[I]]] : tensor<20x2xf32>
+// CHECK:         %[[Q:.+]], %[[S:.+]], %[[N:.+]] = attune.quantize_rows %[[X]] group 128
+// CHECK:         attune.quantized_linear %[[Q]] scales %[[S]] sums %[[N]], %[[W]] scales %[[T]] bias %[[B]] : tensor<20xf32> residual %[[R]] : tensor<?x10xf32> activation <silu> gated scale 5.000000e-01 {attune.tile_rows = 3 : i64}
+func.func @layer(%i: index, %x: tensor<?x256xf32>, %b: tensor<20xf32>, %r: tensor<?x10xf32>) -> tensor<?x10xf32> {
+  %w = attune.weight_get @fc[%i] : tensor<20x256xf32>
+  %y = attune.linear %x, %w bias %b : tensor<20xf32> residual %r : tensor<?x10xf32> activation <silu> gated scale 0.5 {attune.tile_rows = 3 : i64}
+     : tensor<?x256xf32>, tensor<20x256xf32> -> tensor<?x10xf32>
+  return %y : tensor<?x10xf32>
+}
+
+// -----
+
+// A tied table is stored once. Rows that are no groups of 128 are of fewer; input
+// and result may be of 16 bits.
+// CHECK: attune.weight @wte : tensor<50x96xi8> from {{.+}} {attune.group = 32 : i64}
+// CHECK: attune.weight @wte.scales : tensor<50x3xf32>
+attune.weight @wte : tensor<50x96xbf16> from [#attune.source<"wte">]
+// CHECK-LABEL: @tied(
+// CHECK:         attune.quantized_embedding {{.+}} scale 2.000000e+00 offset 1 : tensor<?x?xi64>, (tensor<50x96xi8>, tensor<50x3xf32>) -> tensor<?x?x96xbf16>
+// CHECK:         attune.quantize_rows {{.+}} group 32 : tensor<?x?x96xbf16>
+// CHECK:         attune.quantized_linear {{.+}} -> tensor<?x?x50xf32>
+func.func @tied(%ids: tensor<?x?xi64>) -> tensor<?x?x50xf32> {
+  %w = attune.weight_get @wte : tensor<50x96xbf16>
+  %x = attune.embedding %ids, %w scale 2.0 offset 1 : tensor<?x?xi64>, tensor<50x96xbf16> -> tensor<?x?x96xbf16>
+  %y = attune.linear %x, %w : tensor<?x?x96xbf16>, tensor<50x96xbf16> -> tensor<?x?x50xf32>
+  return %y : tensor<?x?x50xf32>
+}
+
+// -----
+
+// What stays as it is, and why. A table that nothing multiplies by is not meant.
+// CHECK: attune.weight @odd : tensor<20x40xf32>
+// CHECK: attune.weight @shared : tensor<20x64xf32>
+// CHECK: attune.weight @table : tensor<20x64xf32>
+// CHECK-NOT: scales
+// REMARK: [Missed] quantize | Category:attune-quantize {{.*}}Remark="'odd' has rows of 40, which are no whole groups"
+// REMARK: [Missed] quantize | Category:attune-quantize {{.*}}Remark="'shared' is used by 'attune.layer_norm' too"
+// REMARK-NOT: table
+attune.weight @odd : tensor<20x40xf32> from [#attune.source<"odd">]
+attune.weight @shared : tensor<20x64xf32> from [#attune.source<"shared">]
+attune.weight @table : tensor<20x64xf32> from [#attune.source<"table">]
+// CHECK-LABEL: @left(
+func.func @left(%x: tensor<3x40xf32>, %z: tensor<3x64xf32>, %g: tensor<64xf32>, %ids: tensor<1x3xi64>)
+    -> (tensor<3x20xf32>, tensor<3x20xf32>, tensor<20x64xf32>, tensor<1x3x64xf32>) {
+  %odd = attune.weight_get @odd : tensor<20x40xf32>
+  %shared = attune.weight_get @shared : tensor<20x64xf32>
+  %table = attune.weight_get @table : tensor<20x64xf32>
+  %a = attune.linear %x, %odd : tensor<3x40xf32>, tensor<20x40xf32> -> tensor<3x20xf32>
+  %b = attune.linear %z, %shared : tensor<3x64xf32>, tensor<20x64xf32> -> tensor<3x20xf32>
+  %c = attune.layer_norm %shared gamma %g : tensor<64xf32> eps 1.0e-5 : tensor<20x64xf32>
+  %d = attune.embedding %ids, %table : tensor<1x3xi64>, tensor<20x64xf32> -> tensor<1x3x64xf32>
+  return %a, %b, %c, %d : tensor<3x20xf32>, tensor<3x20xf32>, tensor<20x64xf32>, tensor<1x3x64xf32>
+}
