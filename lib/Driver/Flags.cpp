@@ -340,8 +340,9 @@ ArrayRef<Flag> driver::getFlags() {
        "default as the model says. With bf16, CPUs that can multiply it do"},
       {"quantize", "TYPE", compile | run | generate | bench, applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
-       "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
-       "size of f32"},
+       "each 128 neighbours, and multiply bytes: less exact, a quarter of "
+       "f32's "
+       "size. For CPUs"},
       {"fusion", "MODE", compile | run | generate | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
