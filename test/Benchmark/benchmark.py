@@ -11,8 +11,8 @@ every case once, Attune and its rivals one after the other, so that a busy
 moment of the machine meets all of them; a figure is the median of the rounds,
 each the median of `runs`. Its share of the roof is the median of shares of what
 the machine reached right before and after each run. The peak that the table
-names is the best that any probe saw. Where the CPU multiplies bf16, every case
-runs in bf16 too.
+names is the best that any probe saw. Where the CPU multiplies bf16 or bytes, every
+case runs in bf16, and products and models in int8, too.
 """
 import argparse
 import json
@@ -110,9 +110,22 @@ def in_bf16(case):
         inputs = {name: {**tensor, "dtype": "bf16"}
                   for name, tensor in spec["inputs"].items()}
         spec = {**spec, "inputs": inputs}
-    changed = {"name": case["name"] + " bf16", "dtype": "bf16",
-               "rivals": ({}, ())}
-    return {**case, **changed, "spec": spec}
+    return {**case, "name": case["name"] + " bf16", "rivals": ({}, ()),
+            "narrow": "--dtype=bf16", "spec": spec}
+
+
+def in_int8(case):
+    """The same case with matrices of bytes."""
+    return {**case, "name": case["name"] + " int8", "rivals": ({}, ()),
+            "narrow": "--quantize=int8"}
+
+
+def narrowed(case, peak):
+    """What the CPU has instructions for."""
+    if peak["bf16_gflops"]:
+        yield in_bf16(case)
+    if peak["int8_gops"] and case["group"] != "attention":
+        yield in_int8(case)
 
 
 def run_attune(attune, case, folder, options, threads):
@@ -124,8 +137,8 @@ def run_attune(attune, case, folder, options, threads):
     command = [attune, "bench", path, f"--threads={threads}",
                f"--runs={options.runs}", "--format=json"]
     command += [f"--dim={name}={size}" for name, size in case["dims"].items()]
-    if "dtype" in case:
-        command.append(f"--dtype={case['dtype']}")
+    if "narrow" in case:
+        command.append(case["narrow"])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{case['name']}: {done.stderr.strip()}")
@@ -157,9 +170,8 @@ def collect(options, folder):
                                options.threads)
             peak = max(peak, found["peak"]["f32_gflops"])
             bandwidth = max(bandwidth, found["peak"]["read_gbs"])
-            if number == 0 and found["peak"]["bf16_gflops"] and \
-                    "dtype" not in case:
-                chosen.append(in_bf16(case))
+            if number == 0 and "narrow" not in case:
+                chosen += narrowed(case, found["peak"])
             for run in found["runs"]:
                 measured.setdefault((case["name"], run["name"]), []).append(run)
             if case["group"] == "model" and options.threads > 1:
