@@ -89,6 +89,16 @@ public:
       llvm::function_ref<mlir::Value(KernelBuilder &, mlir::ValueRange ivs,
                                      mlir::Value tile)>
           compute);
+  /// The same of several destinations, of each of which an iteration owns one
+  /// tile.
+  Values
+  forallTiles(llvm::ArrayRef<mlir::OpFoldResult> counts, mlir::ValueRange dests,
+              llvm::function_ref<llvm::SmallVector<Tile>(KernelBuilder &,
+                                                         mlir::ValueRange ivs)>
+                  place,
+              llvm::function_ref<Values(KernelBuilder &, mlir::ValueRange ivs,
+                                        mlir::ValueRange tiles)>
+                  compute);
 
   mlir::OpBuilder &b;
   mlir::Location loc;

@@ -59,10 +59,14 @@ struct ConvertAttuneToVector final
                             matrixRows,
                             std::gcd<int64_t, int64_t>(lanes, integerLanes),
                             byteProducts};
+    // Layers first: they take along what becomes of the heads that they make.
+    RewritePatternSet layers(&getContext());
+    populateLinearPatterns(layers, lowering);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(layers))))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);
-    populateLinearPatterns(patterns, lowering);
     if (cooperative) {
       populateGroupedProductPatterns(patterns, lowering);
       populateRouterWarpPatterns(patterns);

@@ -13,7 +13,7 @@
 // columns that split_heads would copy it from, and a key is turned on its way
 // to the cache.
 
-#include "Patterns.h"
+#include "HeadRows.h"
 
 using namespace mlir;
 
@@ -64,33 +64,6 @@ Value forallHeadRows(
 
 namespace {
 
-Type elementOf(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getElementType();
-}
-
-/// Whether turned rows go to a cache and nowhere else.
-bool turnsIntoCache(RotaryOp rotary) {
-  if (!rotary->hasOneUse())
-    return false;
-  auto append = dyn_cast<CacheAppendOp>(*rotary->user_begin());
-  auto angles = cast<RankedTensorType>(rotary.getCos().getType());
-  return append && append.getNewRows() == rotary.getResult() &&
-         !angles.isDynamicDim(2) &&
-         elementOf(append.getCache()) == elementOf(rotary.getResult());
-}
-
-/// Whether `user` takes the rows of heads from the columns that they are cut
-/// from; the only rounding on the way is that of what it writes.
-bool readsColumns(Operation *user, SplitHeadsOp split) {
-  Type element = elementOf(split.getResult());
-  if (isa<RotaryOp>(user))
-    return element == elementOf(split.getInput());
-  auto append = dyn_cast<CacheAppendOp>(user);
-  return append && append.getNewRows() == split.getResult() &&
-         (element == elementOf(split.getInput()) ||
-          element == elementOf(append.getCache()));
-}
-
 /// Where an op reads rows of heads: in a tensor of heads or in the columns that
 /// they are cut from.
 class HeadSource {
@@ -117,14 +90,18 @@ public:
     return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
   }
 
-  Value load(KernelBuilder &k, const HeadRow &row, Value column, int64_t lanes,
-             Value valid = {}) const {
-    if (isWhole())
-      return k.load(tensor, {row.batch, row.head, row.token, column}, lanes,
+  /// Reads columns of a row, from the first of this thread on.
+  auto columns(const HeadRow &row) const {
+    return [this, row](KernelBuilder &k, Value column, int64_t lanes,
+                       Value valid) {
+      column = k.add(row.first, column);
+      if (isWhole())
+        return k.load(tensor, {row.batch, row.head, row.token, column}, lanes,
+                      valid);
+      Value first = k.add(k.mul(row.head, width), k.index(offset));
+      return k.load(tensor, {row.batch, row.token, k.add(first, column)}, lanes,
                     valid);
-    Value first = k.add(k.mul(row.head, width), k.index(offset));
-    return k.load(tensor, {row.batch, row.token, k.add(first, column)}, lanes,
-                  valid);
+    };
   }
 
 private:
@@ -151,14 +128,8 @@ struct LowerSplitHeads final : OpRewritePattern<SplitHeadsOp> {
         k, source.empty(k, type), source.tokens(k), lowering.cooperative, each,
         [&](KernelBuilder &k, const HeadRow &row, Value tile) {
           Value zero = k.index(0);
-          return forColumns(
-              k, each, lanes, tile,
-              [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                Value x =
-                    source.load(k, row, k.add(row.first, column), lanes, valid);
-                return KernelBuilder::Values{
-                    k.store(x, c[0], {zero, zero, row.line, column}, valid)};
-              })[0];
+          return copyRow(k, each, lanes, source.columns(row), tile,
+                         {zero, zero, row.line});
         });
     // A static number of tokens in the op's type may not be visible here.
     if (result.getType() != type)
@@ -235,80 +206,6 @@ struct LowerMergeHeads final : OpRewritePattern<MergeHeadsOp> {
   VectorLowering lowering;
 };
 
-/// Turns rows by the op's angles.
-class Turning {
-public:
-  Turning(RotaryOp op, int64_t lanes)
-      : op(op), lanes(lanes), vector(lanes),
-        pairs(cast<RankedTensorType>(op.getCos().getType()).getDimSize(2)) {
-    // The widest vector that divides the pairs: no masks.
-    while (pairs % vector != 0)
-      vector /= 2;
-  }
-
-  /// The row, turned, at `to` of the tile. Without a source the row is there
-  /// already: each pair is read before it is written.
-  Value emit(KernelBuilder &k, const HeadSource *source, const HeadRow &row,
-             Value tile, ArrayRef<Value> to) {
-    auto load = [&](KernelBuilder &k, Value tile, Value column, int64_t lanes,
-                    Value valid) {
-      return source ? source->load(k, row, column, lanes, valid)
-                    : k.load(tile, with(to, column), lanes, valid);
-    };
-    auto turn = [&](KernelBuilder &k, Value pair, ValueRange carried) {
-      Value at[] = {row.batch, row.token, pair};
-      Value cos = k.load(op.getCos(), at, vector);
-      Value sin = k.load(op.getSin(), at, vector);
-      Value tile = carried[0];
-      if (op.getPairing() == RotaryPairing::Half) {
-        Value partner = k.add(pair, k.index(pairs));
-        auto [first, second] =
-            turned(k, load(k, tile, pair, vector, {}),
-                   load(k, tile, partner, vector, {}), cos, sin);
-        tile = k.store(first, tile, with(to, pair));
-        return KernelBuilder::Values{k.store(second, tile, with(to, partner))};
-      }
-      Value channel = k.mul(pair, 2);
-      auto split = vector::DeinterleaveOp::create(
-          k.b, k.loc, load(k, tile, channel, 2 * vector, {}));
-      auto [first, second] =
-          turned(k, split.getResult(0), split.getResult(1), cos, sin);
-      Value merged = vector::InterleaveOp::create(k.b, k.loc, first, second);
-      return KernelBuilder::Values{k.store(merged, tile, with(to, channel))};
-    };
-    tile = k.forLoop(k.index(0), k.index(pairs), vector, tile, turn)[0];
-    if (!source)
-      return tile;
-    // The channels behind the pairs come along.
-    int64_t width = cast<RankedTensorType>(op.getType()).getDimSize(3);
-    return forColumns(
-        k, width - 2 * pairs, lanes, tile,
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-          column = k.add(column, k.index(2 * pairs));
-          Value x = source->load(k, row, column, lanes, valid);
-          return KernelBuilder::Values{
-              k.store(x, c[0], with(to, column), valid)};
-        })[0];
-  }
-
-private:
-  static SmallVector<Value> with(ArrayRef<Value> row, Value channel) {
-    SmallVector<Value> at(row);
-    at.push_back(channel);
-    return at;
-  }
-  static std::pair<Value, Value> turned(KernelBuilder &k, Value a, Value b,
-                                        Value cos, Value sin) {
-    Value ac = arith::MulFOp::create(k.b, k.loc, a, cos);
-    Value bs = arith::MulFOp::create(k.b, k.loc, b, sin);
-    Value bc = arith::MulFOp::create(k.b, k.loc, b, cos);
-    return {arith::SubFOp::create(k.b, k.loc, ac, bs), k.fma(a, sin, bc)};
-  }
-
-  RotaryOp op;
-  int64_t lanes, vector, pairs;
-};
-
 struct LowerRotary final : OpRewritePattern<RotaryOp> {
   LowerRotary(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lanes(lowering.lanes),
@@ -327,13 +224,16 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
     Value tokens = source.tokens(k);
     Value dest = inPlace ? op.getInput() : source.empty(k, type);
     Turning turning(op, lanes);
-    Value result =
-        forallHeadRows(k, dest, tokens, everyToken, type.getDimSize(3),
-                       [&](KernelBuilder &k, const HeadRow &row, Value tile) {
-                         Value zero = k.index(0);
-                         return turning.emit(k, inPlace ? nullptr : &source,
-                                             row, tile, {zero, zero, row.line});
-                       });
+    Value result = forallHeadRows(
+        k, dest, tokens, everyToken, type.getDimSize(3),
+        [&](KernelBuilder &k, const HeadRow &row, Value tile) {
+          Value zero = k.index(0);
+          SmallVector<Value> to = {zero, zero, row.line};
+          if (inPlace)
+            return turning.emitInPlace(k, row.batch, row.token, tile, to);
+          return turning.emit(k, source.columns(row), row.batch, row.token,
+                              tile, to);
+        });
     if (result.getType() != type)
       result = tensor::CastOp::create(k.b, k.loc, type, result);
     rewriter.replaceOp(op, result);
@@ -383,17 +283,11 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
           Value zero = k.index(0);
           auto write = [&](KernelBuilder &k, Value t, Value line, Value tile) {
             HeadRow row = {ivs[0], ivs[1], t, line, columnOf(k, ivs)};
+            SmallVector<Value> to = {zero, zero, zero, line};
             if (rotary)
               return Turning(rotary, lanes)
-                  .emit(k, &source, row, tile, {zero, zero, zero, line});
-            return forColumns(
-                k, each, lanes, tile,
-                [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-                  Value x = source.load(k, row, k.add(row.first, column), lanes,
-                                        valid);
-                  return KernelBuilder::Values{k.store(
-                      x, c[0], {zero, zero, zero, line, column}, valid)};
-                })[0];
+                  .emit(k, source.columns(row), row.batch, row.token, tile, to);
+            return copyRow(k, each, lanes, source.columns(row), tile, to);
           };
           if (everyToken)
             return write(k, ivs[2], zero, tile);

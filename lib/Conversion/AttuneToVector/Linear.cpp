@@ -10,6 +10,7 @@
 // same code serves many rows (prefill) and one (decode); the sum over K is
 // never split, so results do not depend on the number of threads.
 
+#include "HeadRows.h"
 #include "PanelProduct.h"
 
 #include "Attune/AttunePanels.h"
@@ -17,7 +18,10 @@
 #include "attune/Conversion/QuadProduct.h"
 #include "attune/Conversion/Schedule.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -101,9 +105,80 @@ template <typename Op> PanelProduct describe(Op op) {
   return product;
 }
 
+/// A residual is updated in place: it is the destination to begin with.
+template <typename Op> Value destOf(KernelBuilder &k, Op op) {
+  if (op.getResidual())
+    return asRows(k, op.getResidual());
+  auto type = cast<RankedTensorType>(op.getType());
+  return emptyRows(k, op.getInput(), type.getShape().back(),
+                   type.getElementType());
+}
+
+/// What becomes of the result if all of it is heads, and rows of a tile can be
+/// handed over at once: with all of their sums, by vectors.
+template <typename Op>
+std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
+                                       const VectorLowering &lowering) {
+  bool inPasses = product.panelBytes() > lowering.panelBytes &&
+                  product.countPasses(lowering.panelBytes / 4) > 1;
+  bool inTiles = product.pairs && lowering.matrixRows != 0;
+  if (op.getResidual() || inPasses || inTiles ||
+      cast<RankedTensorType>(op.getType()).getRank() != 3)
+    return std::nullopt;
+  return HeadEpilogue::match(op, op.getResult());
+}
+
+/// As byPanels. A step takes whole heads: while the rows of a tile are in the
+/// first-level cache, their heads go where they belong.
+KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
+                              const HeadEpilogue &epilogue, Value input,
+                              Type element, const VectorLowering &lowering) {
+  constexpr int64_t kScratchBytes = 32 << 10;
+  int64_t lanes = product.lanes();
+  int64_t unit = std::lcm(epilogue.getWidth(), lanes) / lanes;
+  VectorLowering half = lowering;
+  half.panelBytes = half.panelBytes / 2;
+  int64_t most = kScratchBytes / (lowering.rows * lanes * 4);
+  int64_t group = std::min(product.panelsPerStep(half), most);
+  group = std::max(unit, group / unit * unit);
+  bool ahead = product.panelBytes() <= lowering.panelBytes;
+  Value batch = k.dim(input, 0), tokens = k.dim(input, 1);
+  Value numRows = k.mul(batch, tokens);
+  auto columnsOf = [](KernelBuilder &k, const PanelProduct::Step &step) {
+    return getValueOrCreateConstantIndexOp(k.b, k.loc, step.columns);
+  };
+  return k.forallTiles(
+      {k.b.getIndexAttr(product.numTapered(group, unit))},
+      epilogue.destinations(k, batch, tokens),
+      [&](KernelBuilder &k, ValueRange ivs) {
+        PanelProduct::Step step = product.taperedStep(k, ivs[0], group, unit);
+        return epilogue.place(k, step.firstColumn, columnsOf(k, step), batch,
+                              tokens);
+      },
+      [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
+        PanelProduct::Step step = product.taperedStep(k, ivs[0], group, unit);
+        Value columns = columnsOf(k, step);
+        PanelProduct here = product;
+        if (ahead) {
+          Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
+          here.ahead = {Value(),
+                        product.taperedStep(k, next, group, unit).firstPanel};
+        }
+        here.consumer = {group * lanes, element,
+                         [&](KernelBuilder &k, Value firstRow, int64_t rows,
+                             Value scratch, ValueRange tiles) {
+                           return epilogue.take(k, firstRow, rows,
+                                                step.firstColumn, columns,
+                                                tokens, lanes, scratch, tiles);
+                         }};
+        return here.handOver(k, lowering.rows, numRows, step.firstPanel,
+                             step.count, tiles);
+      });
+}
+
 /// Replaces the layer by its product, as what was scheduled for it says.
 template <typename Op>
-void lower(Op op, KernelBuilder &k, const PanelProduct &product, Value dest,
+void lower(Op op, KernelBuilder &k, const PanelProduct &product,
            VectorLowering lowering, PatternRewriter &rewriter) {
   lowering.rows = scheduled(op, "attune.tile_rows", lowering.rows);
   lowering.panelBytes =
@@ -114,18 +189,16 @@ void lower(Op op, KernelBuilder &k, const PanelProduct &product, Value dest,
       << remark::metric("Rows", lowering.rows)
       << remark::metric("Columns", product.lanes())
       << remark::metric("Depth", product.depth());
-  Value rows =
-      byPanels(k, product, countRows(k, op.getInput()), dest, lowering);
+  if (auto epilogue = epilogueOf(op, product, lowering)) {
+    Type element = cast<RankedTensorType>(op.getType()).getElementType();
+    epilogue->replace(rewriter, byHeads(k, product, *epilogue, op.getInput(),
+                                        element, lowering));
+    rewriter.eraseOp(op);
+    return;
+  }
+  Value rows = byPanels(k, product, countRows(k, op.getInput()), destOf(k, op),
+                        lowering);
   rewriter.replaceOp(op, fromRows(k, rows, op.getType(), op.getInput()));
-}
-
-/// A residual is updated in place: it is the destination to begin with.
-template <typename Op> Value destOf(KernelBuilder &k, Op op) {
-  if (op.getResidual())
-    return asRows(k, op.getResidual());
-  auto type = cast<RankedTensorType>(op.getType());
-  return emptyRows(k, op.getInput(), type.getShape().back(),
-                   type.getElementType());
 }
 
 bool hasRank2Or3(Type type) {
@@ -161,9 +234,9 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                      : k.loadScalar(input, {row, step});
       };
     };
-    Value dest = destOf(k, op);
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
+      Value dest = destOf(k, op);
       Value rows = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
                                         product.weight, product.bias, dest,
                                         product.activation, product.gated,
@@ -172,7 +245,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
       rewriter.replaceOp(op, fromRows(k, rows, op.getType(), op.getInput()));
       return success();
     }
-    lower(op, k, product, dest, lowering, rewriter);
+    lower(op, k, product, lowering, rewriter);
     return success();
   }
 
@@ -203,7 +276,7 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
         return splatQuad(k, input, {row, k.mul(step, 4)}, lanes);
       };
     };
-    lower(op, k, product, destOf(k, op), lowering, rewriter);
+    lower(op, k, product, lowering, rewriter);
     return success();
   }
 

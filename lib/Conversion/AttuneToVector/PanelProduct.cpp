@@ -10,6 +10,7 @@
 #include "attune/Conversion/PairProduct.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -119,18 +120,21 @@ static SmallVector<Taper, 3> taper(int64_t panels, int64_t group) {
   return parts;
 }
 
-int64_t PanelProduct::numTapered(int64_t group) const {
-  Taper last = taper(panels(), group).back();
+int64_t PanelProduct::numTapered(int64_t group, int64_t unit) const {
+  Taper last = taper(llvm::divideCeil(panels(), unit), group / unit).back();
   return last.step + last.steps;
 }
 
 PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
-                                             int64_t group) const {
+                                             int64_t group,
+                                             int64_t unit) const {
   Step result;
-  for (Taper part : taper(panels(), group)) {
-    Value first = k.add(k.index(part.panel),
-                        k.mul(k.sub(step, k.index(part.step)), part.size));
-    Value count = k.index(part.size);
+  int64_t units = llvm::divideCeil(panels(), unit);
+  for (Taper part : taper(units, group / unit)) {
+    Value first =
+        k.add(k.index(part.panel * unit),
+              k.mul(k.sub(step, k.index(part.step)), part.size * unit));
+    Value count = k.index(part.size * unit);
     if (result.count) {
       Value here = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge,
                                          step, k.index(part.step));
@@ -141,6 +145,9 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
     result.firstPanel = first;
     result.count = count;
   }
+  if (panels() % unit != 0)
+    result.count =
+        k.min(result.count, k.sub(k.index(panels()), result.firstPanel));
   result.firstColumn = k.mul(result.firstPanel, lanes());
   Value columns = k.mul(result.count, lanes());
   if (width % lanes() != 0)
@@ -169,37 +176,56 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
                             Value tile) const {
   if (passes == 1)
     return onePass(k, tileRows, numRows, firstPanel, count, column, Value(),
-                   tile);
+                   tile)[0];
   return k.forLoop(k.index(0), k.index(passes), 1, tile,
                    [&](KernelBuilder &k, Value pass, ValueRange carried) {
-                     return KernelBuilder::Values{
-                         onePass(k, tileRows, numRows, firstPanel, count,
-                                 column, pass, carried[0])};
+                     return onePass(k, tileRows, numRows, firstPanel, count,
+                                    column, pass, carried);
                    })[0];
 }
 
-Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
-                            Value firstPanel, Value count, Value column,
-                            Value pass, Value tile) const {
-  auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
+KernelBuilder::Values PanelProduct::handOver(KernelBuilder &k, int64_t tileRows,
+                                             Value numRows, Value firstPanel,
+                                             Value count,
+                                             ValueRange tiles) const {
+  return onePass(k, tileRows, numRows, firstPanel, count, k.index(0), Value(),
+                 tiles);
+}
+
+KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
+                                            Value numRows, Value firstPanel,
+                                            Value count, Value column,
+                                            Value pass,
+                                            ValueRange tiles) const {
+  auto block = [&](KernelBuilder &k, int64_t rows, Value row,
+                   ValueRange tiles) -> KernelBuilder::Values {
     bool whole = rows == tileRows, half = 2 * rows > tileRows;
-    return k.forLoop(
-        k.index(0), count, 1, tile,
-        [&](KernelBuilder &k, Value i, ValueRange carried) {
-          Value at = k.add(column, k.mul(i, lanes()));
-          return KernelBuilder::Values{onePanel(
-              k,
-              {rows, whole, half, row, numRows, firstPanel, i, count, at, pass},
-              carried[0])};
-        })[0];
+    auto allPanels = [&](Value origin, Value tile) {
+      return k.forLoop(k.index(0), count, 1, tile,
+                       [&](KernelBuilder &k, Value i, ValueRange carried) {
+                         Value at = k.add(column, k.mul(i, lanes()));
+                         return KernelBuilder::Values{
+                             onePanel(k,
+                                      {rows, whole, half, row, numRows,
+                                       firstPanel, i, count, at, pass, origin},
+                                      carried[0])};
+                       });
+    };
+    if (!consumer)
+      return allPanels(Value(), tiles[0]);
+    Value scratch = bufferization::AllocTensorOp::create(
+        k.b, k.loc,
+        RankedTensorType::get({rows, consumer->columns}, consumer->element),
+        ValueRange{});
+    return consumer->take(k, row, rows, allPanels(row, scratch)[0], tiles);
   };
   auto known = getConstantIntValue(numRows);
   if (known && *known <= tileRows)
-    return block(k, *known, k.index(0), tile);
+    return block(k, *known, k.index(0), tiles);
   Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(tileRows));
   // A tile of few rows takes as long as one of four: too few sums to hide the
   // latency of multiply-adds. The last whole tile shares its rows with it.
-  Value tiles = k.index(1);
+  Value numTails = k.index(1);
   if (tileRows > 3) {
     auto compare = [&](arith::CmpIPredicate how, Value a, int64_t b) -> Value {
       return arith::CmpIOp::create(k.b, k.loc, how, a, k.index(b));
@@ -215,16 +241,16 @@ Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
       return arith::SelectOp::create(k.b, k.loc, share, yes, no);
     };
     rest = choose(k.add(rest, k.index(tileRows)), rest);
-    tiles = choose(k.index(2), k.index(1));
+    numTails = choose(k.index(2), k.index(1));
   }
   Value whole = k.sub(numRows, rest);
-  tile = k.forLoop(k.index(0), whole, tileRows, tile,
-                   [&](KernelBuilder &k, Value row, ValueRange carried) {
-                     return KernelBuilder::Values{
-                         block(k, tileRows, row, carried[0])};
-                   })[0];
+  KernelBuilder::Values done =
+      k.forLoop(k.index(0), whole, tileRows, tiles,
+                [&](KernelBuilder &k, Value row, ValueRange carried) {
+                  return block(k, tileRows, row, carried);
+                });
   if (tileRows == 1)
-    return tile;
+    return done;
   // What is left gets register tiles of just its number of rows.
   SmallVector<int64_t> cases;
   for (int64_t rows = 1; rows < tileRows; ++rows)
@@ -232,28 +258,29 @@ Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
   auto tail = [&](KernelBuilder &k, Value number, ValueRange carried) {
     // Two tiles: the larger half first.
     auto half = [&](Value extra) -> Value {
-      return arith::DivUIOp::create(k.b, k.loc, k.add(rest, extra), tiles);
+      return arith::DivUIOp::create(k.b, k.loc, k.add(rest, extra), numTails);
     };
-    Value before = k.mul(number, half(k.sub(tiles, k.index(1))));
-    Value rows = half(k.sub(k.sub(tiles, k.index(1)), number));
+    Value before = k.mul(number, half(k.sub(numTails, k.index(1))));
+    Value rows = half(k.sub(k.sub(numTails, k.index(1)), number));
     Value first = k.add(whole, before);
-    auto choice = scf::IndexSwitchOp::create(k.b, k.loc, carried[0].getType(),
+    auto choice = scf::IndexSwitchOp::create(k.b, k.loc, carried.getTypes(),
                                              rows, cases, cases.size());
     auto fill = [&](Region &region, int64_t rows) {
       OpBuilder::InsertionGuard guard(k.b);
       k.b.createBlock(&region);
       KernelBuilder in(k.b, k.loc);
-      Value done = rows == 0 ? carried[0] : block(in, rows, first, carried[0]);
+      KernelBuilder::Values done = rows == 0 ? KernelBuilder::Values(carried)
+                                             : block(in, rows, first, carried);
       scf::YieldOp::create(k.b, k.loc, done);
     };
     fill(choice.getDefaultRegion(), 0);
     for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
       fill(region, rows);
-    return KernelBuilder::Values{choice.getResult(0)};
+    return KernelBuilder::Values(choice.getResults());
   };
-  if (getConstantIntValue(tiles))
-    return tail(k, k.index(0), tile)[0];
-  return k.forLoop(k.index(0), tiles, 1, tile, tail)[0];
+  if (getConstantIntValue(numTails))
+    return tail(k, k.index(0), done);
+  return k.forLoop(k.index(0), numTails, 1, done, tail);
 }
 
 namespace {
@@ -302,10 +329,12 @@ PanelProduct::Outputs PanelProduct::outputsOf(KernelBuilder &k, Value panel,
   return outputs;
 }
 
-SmallVector<Value> PanelProduct::placeOf(const Outputs &outputs,
+SmallVector<Value> PanelProduct::placeOf(KernelBuilder &k,
+                                         const Outputs &outputs,
                                          Value row) const {
   SmallVector<Value> place(prefix);
-  place.append({row, outputs.column});
+  place.append(
+      {outputs.origin ? k.sub(row, outputs.origin) : row, outputs.column});
   return place;
 }
 
@@ -342,14 +371,14 @@ Value PanelProduct::result(KernelBuilder &k, const Outputs &outputs, Value gate,
   if (residual)
     value = arith::AddFOp::create(
         k.b, k.loc, value,
-        k.load(tile, placeOf(outputs, row), lanes, outputs.valid));
+        k.load(tile, placeOf(k, outputs, row), lanes, outputs.valid));
   return value;
 }
 
 Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
                            Value sum, Value row, Value tile) const {
   return k.store(result(k, outputs, gate, sum, row, tile), tile,
-                 placeOf(outputs, row), outputs.valid);
+                 placeOf(k, outputs, row), outputs.valid);
 }
 
 /// Left to itself, the register allocator keeps the gates and loads and stores
@@ -382,6 +411,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   int64_t rows = at.rows, lanes = this->lanes(), numProducts = gated ? 2 : 1;
   Value panel = k.add(at.firstPanel, at.i);
   Outputs outputs = outputsOf(k, panel, at.column);
+  outputs.origin = at.origin;
   SmallVector<Element> elements;
   for (int64_t i = 0; i < rows; ++i)
     elements.push_back(input(k, k.add(at.row, k.index(i))));
@@ -393,9 +423,10 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   // A step of pairs or quads takes as long as four others do.
   int64_t turns = pairs || bytes ? size : size / kFetchSteps;
   // Lines that are written must come from memory like those that are read.
-  if (rowsInMemory && turns > 0 && at.whole)
+  if (rowsInMemory && turns > 0 && at.whole && !at.origin)
     for (int64_t i = 0; i < rows; ++i)
-      k.prefetchForWriting(tile, placeOf(outputs, k.add(at.row, k.index(i))));
+      k.prefetchForWriting(tile,
+                           placeOf(k, outputs, k.add(at.row, k.index(i))));
   auto storedPanel = [&](int64_t number) {
     return k.add(k.mul(panel, numProducts), k.index(number));
   };
@@ -482,7 +513,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     if (at.pass) {
       Value first = compare(arith::CmpIPredicate::eq, 0);
       for (int64_t i = 0; i < rows; ++i) {
-        Value x = k.load(tile, placeOf(outputs, k.add(at.row, k.index(i))),
+        Value x = k.load(tile, placeOf(k, outputs, k.add(at.row, k.index(i))),
                          lanes, outputs.valid);
         inits[i] = residual
                        ? x
@@ -574,7 +605,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       }),
       yield([&](KernelBuilder &) { return sums; }));
   for (int64_t i = 0; i < rows; ++i)
-    tile = k.store(results.getResult(i), tile, placeOf(outputs, rowAt(i)),
+    tile = k.store(results.getResult(i), tile, placeOf(k, outputs, rowAt(i)),
                    outputs.valid);
   return tile;
 }

@@ -65,6 +65,18 @@ struct PanelProduct {
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
   /// Leading indices of the tile, before row and column.
   llvm::SmallVector<mlir::Value> prefix;
+  /// What takes the results of some rows and all panels of a step, if they do
+  /// not stay where they are: they come to a scratch [rows, columns], and the
+  /// tiles are the consumer's business.
+  struct Consumer {
+    int64_t columns;
+    mlir::Type element;
+    std::function<KernelBuilder::Values(KernelBuilder &, mlir::Value firstRow,
+                                        int64_t rows, mlir::Value scratch,
+                                        mlir::ValueRange tiles)>
+        take;
+  };
+  std::optional<Consumer> consumer;
 
   int64_t depth() const; ///< in elements, pairs or quads
   int64_t lanes() const;
@@ -82,6 +94,11 @@ struct PanelProduct {
   mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
                       mlir::Value firstPanel, mlir::Value count,
                       mlir::Value column, mlir::Value tile) const;
+  /// The same, handed over to the consumer.
+  KernelBuilder::Values handOver(KernelBuilder &k, int64_t tileRows,
+                                 mlir::Value numRows, mlir::Value firstPanel,
+                                 mlir::Value count,
+                                 mlir::ValueRange tiles) const;
 
   /// The same where a matrix unit may take part: see TileProduct.cpp.
   mlir::Value allRows(KernelBuilder &k, const VectorLowering &lowering,
@@ -98,9 +115,11 @@ struct PanelProduct {
 
   /// Steps that threads claim in order: groups of panels first, then smaller
   /// ones and the last one by one, so that all threads end at about the same
-  /// time however many they are and however fast each one is.
-  int64_t numTapered(int64_t group) const;
-  Step taperedStep(KernelBuilder &k, mlir::Value step, int64_t group) const;
+  /// time however many they are and however fast each one is. Never fewer than
+  /// `unit` panels, whose columns belong together.
+  int64_t numTapered(int64_t group, int64_t unit = 1) const;
+  Step taperedStep(KernelBuilder &k, mlir::Value step, int64_t group,
+                   int64_t unit = 1) const;
 
 private:
   /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
@@ -111,12 +130,13 @@ private:
     bool whole; ///< as many rows as a tile has: long enough to fetch the next
     bool half;  ///< more than half of them: long enough to fetch panels
     mlir::Value row, numRows, firstPanel, i, count, column, pass;
+    mlir::Value origin; ///< the row that the tile begins with, if not the first
   };
   /// All rows once.
-  mlir::Value onePass(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
-                      mlir::Value firstPanel, mlir::Value count,
-                      mlir::Value column, mlir::Value pass,
-                      mlir::Value tile) const;
+  KernelBuilder::Values onePass(KernelBuilder &k, int64_t tileRows,
+                                mlir::Value numRows, mlir::Value firstPanel,
+                                mlir::Value count, mlir::Value column,
+                                mlir::Value pass, mlir::ValueRange tiles) const;
   mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
   /// Rows [begin, end) in tiles, `rows` at a time.
@@ -131,13 +151,14 @@ private:
     mlir::Value column;         ///< where they go in the tile
     mlir::Value valid;          ///< how many there are, if fewer
     mlir::Value bias, gateBias; ///< may be null
+    mlir::Value origin;         ///< the tile's first row; null: 0
   };
   Outputs outputsOf(KernelBuilder &k, mlir::Value panel,
                     mlir::Value column) const;
   void loadBias(KernelBuilder &k, Outputs &outputs) const;
   /// Where a row's outputs go.
-  llvm::SmallVector<mlir::Value> placeOf(const Outputs &outputs,
-                                         mlir::Value row) const;
+  llvm::SmallVector<mlir::Value>
+  placeOf(KernelBuilder &k, const Outputs &outputs, mlir::Value row) const;
   /// What a row's sums become.
   mlir::Value result(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;

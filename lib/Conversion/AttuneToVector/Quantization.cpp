@@ -34,12 +34,21 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
     Values dests = {emptyRows(k, op.getInput(), width, k.b.getI8Type()),
                     emptyRows(k, op.getInput(), groups, k.b.getF32Type()),
                     emptyRows(k, op.getInput(), groups, k.b.getI32Type())};
-    Values rows =
-        forallRowsOf(k, dests, [&](KernelBuilder &k, Value row, Values tiles) {
+    Values rows = k.forallTiles(
+        {getAsOpFoldResult(k.dim(dests[0], 0))}, dests,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          SmallVector<KernelBuilder::Tile> tiles;
+          for (int64_t columns : {width, groups, groups})
+            tiles.push_back({{ivs[0], k.index(0)},
+                             {k.b.getIndexAttr(1), k.b.getIndexAttr(columns)}});
+          return tiles;
+        },
+        [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
           return k.forLoop(
               k.index(0), k.index(groups), 1, tiles,
               [&](KernelBuilder &k, Value group, ValueRange carried) {
-                return quantize(k, input, row, group, op.getGroup(), carried);
+                return quantize(k, input, ivs[0], group, op.getGroup(),
+                                carried);
               });
         });
     Values results;
@@ -47,35 +56,6 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
       results.push_back(fromRows(k, made, result.getType(), op.getInput()));
     rewriter.replaceOp(op, results);
     return success();
-  }
-
-  /// A parallel loop that writes a row of each of `dests`.
-  static Values forallRowsOf(
-      KernelBuilder &k, ValueRange dests,
-      function_ref<Values(KernelBuilder &, Value row, Values tiles)> compute) {
-    auto loop = scf::ForallOp::create(k.b, k.loc,
-                                      {getAsOpFoldResult(k.dim(dests[0], 0))},
-                                      dests, std::nullopt);
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(loop.getBody());
-    Value row = loop.getInductionVar(0);
-    OpFoldResult one = k.b.getIndexAttr(1);
-    SmallVector<OpFoldResult> offsets = {row, k.b.getIndexAttr(0)},
-                              strides(2, one);
-    auto sizesOf = [&](Value tensor) {
-      return SmallVector<OpFoldResult>{one,
-                                       getAsOpFoldResult(k.dim(tensor, 1))};
-    };
-    Values tiles;
-    for (Value whole : loop.getRegionIterArgs())
-      tiles.push_back(tensor::ExtractSliceOp::create(k.b, k.loc, whole, offsets,
-                                                     sizesOf(whole), strides));
-    Values written = compute(k, row, tiles);
-    k.b.setInsertionPointToStart(loop.getTerminator().getBody());
-    for (auto [tile, whole] : llvm::zip(written, loop.getRegionIterArgs()))
-      tensor::ParallelInsertSliceOp::create(k.b, k.loc, tile, whole, offsets,
-                                            sizesOf(whole), strides);
-    return Values(loop.getResults());
   }
 
   /// Group `group` of a row, into the row's values, scales and sums.

@@ -199,22 +199,40 @@ Value KernelBuilder::forallTiles(
     ArrayRef<OpFoldResult> counts, Value dest,
     llvm::function_ref<Tile(KernelBuilder &, ValueRange)> place,
     llvm::function_ref<Value(KernelBuilder &, ValueRange, Value)> compute) {
-  auto loop = scf::ForallOp::create(b, loc, counts, dest, std::nullopt);
+  return forallTiles(
+      counts, ValueRange{dest},
+      [&](KernelBuilder &k, ValueRange ivs) {
+        return SmallVector<Tile>{place(k, ivs)};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
+        return Values{compute(k, ivs, tiles[0])};
+      })[0];
+}
+
+KernelBuilder::Values KernelBuilder::forallTiles(
+    ArrayRef<OpFoldResult> counts, ValueRange dests,
+    llvm::function_ref<SmallVector<Tile>(KernelBuilder &, ValueRange)> place,
+    llvm::function_ref<Values(KernelBuilder &, ValueRange, ValueRange)>
+        compute) {
+  auto loop = scf::ForallOp::create(b, loc, counts, dests, std::nullopt);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   KernelBuilder k(b, loc);
   SmallVector<Value> ivs = loop.getInductionVars();
-  Value whole = loop.getRegionIterArgs()[0];
-  Tile tile = place(k, ivs);
-  SmallVector<OpFoldResult> offsets = getAsOpFoldResult(tile.offsets);
-  SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
-  Value slice = tensor::ExtractSliceOp::create(b, loc, whole, offsets,
-                                               tile.sizes, strides);
-  Value written = compute(k, ivs, slice);
+  SmallVector<Tile> tiles = place(k, ivs);
+  Values slices;
+  for (auto [tile, whole] : llvm::zip(tiles, loop.getRegionIterArgs()))
+    slices.push_back(tensor::ExtractSliceOp::create(
+        b, loc, whole, getAsOpFoldResult(tile.offsets), tile.sizes,
+        SmallVector<OpFoldResult>(tile.offsets.size(), b.getIndexAttr(1))));
+  Values written = compute(k, ivs, slices);
   b.setInsertionPointToStart(loop.getTerminator().getBody());
-  tensor::ParallelInsertSliceOp::create(b, loc, written, whole, offsets,
-                                        tile.sizes, strides);
-  return loop.getResult(0);
+  for (auto [tile, whole, slice] :
+       llvm::zip(tiles, loop.getRegionIterArgs(), written))
+    tensor::ParallelInsertSliceOp::create(
+        b, loc, slice, whole, getAsOpFoldResult(tile.offsets), tile.sizes,
+        SmallVector<OpFoldResult>(tile.offsets.size(), b.getIndexAttr(1)));
+  return Values(loop.getResults());
 }
 
 KernelBuilder::Values emitMicrokernel(

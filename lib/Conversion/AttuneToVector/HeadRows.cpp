@@ -1,0 +1,292 @@
+//===- HeadRows.cpp - Rows of heads on their way ----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HeadRows.h"
+
+using namespace mlir;
+
+namespace attune {
+
+static Type elementOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+bool turnsIntoCache(RotaryOp rotary) {
+  if (!rotary->hasOneUse())
+    return false;
+  auto append = dyn_cast<CacheAppendOp>(*rotary->user_begin());
+  auto angles = cast<RankedTensorType>(rotary.getCos().getType());
+  return append && append.getNewRows() == rotary.getResult() &&
+         !angles.isDynamicDim(2) &&
+         elementOf(append.getCache()) == elementOf(rotary.getResult());
+}
+
+bool readsColumns(Operation *user, SplitHeadsOp split) {
+  Type element = elementOf(split.getResult());
+  if (isa<RotaryOp>(user))
+    return element == elementOf(split.getInput());
+  auto append = dyn_cast<CacheAppendOp>(user);
+  return append && append.getNewRows() == split.getResult() &&
+         (element == elementOf(split.getInput()) ||
+          element == elementOf(append.getCache()));
+}
+
+static SmallVector<Value> with(ArrayRef<Value> row, Value channel) {
+  SmallVector<Value> at(row);
+  at.push_back(channel);
+  return at;
+}
+
+Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes, LoadColumns load,
+              Value tile, ArrayRef<Value> to) {
+  return forColumns(
+      k, width, lanes, tile,
+      [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+        return KernelBuilder::Values{k.store(load(k, column, lanes, valid),
+                                             carried[0], with(to, column),
+                                             valid)};
+      })[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Turning
+//===----------------------------------------------------------------------===//
+
+Turning::Turning(RotaryOp op, int64_t lanes)
+    : op(op), lanes(lanes), vector(lanes),
+      pairs(cast<RankedTensorType>(op.getCos().getType()).getDimSize(2)) {
+  // The widest vector that divides the pairs: no masks.
+  while (pairs % vector != 0)
+    vector /= 2;
+}
+
+static std::pair<Value, Value> turned(KernelBuilder &k, Value a, Value b,
+                                      Value cos, Value sin) {
+  Value ac = arith::MulFOp::create(k.b, k.loc, a, cos);
+  Value bs = arith::MulFOp::create(k.b, k.loc, b, sin);
+  Value bc = arith::MulFOp::create(k.b, k.loc, b, cos);
+  return {arith::SubFOp::create(k.b, k.loc, ac, bs), k.fma(a, sin, bc)};
+}
+
+Value Turning::turnPairs(
+    KernelBuilder &k,
+    function_ref<Value(KernelBuilder &, Value, Value, int64_t)> load,
+    Value batch, Value token, Value tile, ArrayRef<Value> to) const {
+  auto turn = [&](KernelBuilder &k, Value pair, ValueRange carried) {
+    Value at[] = {batch, token, pair};
+    Value cos = k.load(op.getCos(), at, vector);
+    Value sin = k.load(op.getSin(), at, vector);
+    Value tile = carried[0];
+    if (op.getPairing() == RotaryPairing::Half) {
+      Value partner = k.add(pair, k.index(pairs));
+      auto [first, second] = turned(k, load(k, tile, pair, vector),
+                                    load(k, tile, partner, vector), cos, sin);
+      tile = k.store(first, tile, with(to, pair));
+      return KernelBuilder::Values{k.store(second, tile, with(to, partner))};
+    }
+    Value channel = k.mul(pair, 2);
+    auto split = vector::DeinterleaveOp::create(
+        k.b, k.loc, load(k, tile, channel, 2 * vector));
+    auto [first, second] =
+        turned(k, split.getResult(0), split.getResult(1), cos, sin);
+    Value merged = vector::InterleaveOp::create(k.b, k.loc, first, second);
+    return KernelBuilder::Values{k.store(merged, tile, with(to, channel))};
+  };
+  return k.forLoop(k.index(0), k.index(pairs), vector, tile, turn)[0];
+}
+
+Value Turning::emit(KernelBuilder &k, LoadColumns load, Value batch,
+                    Value token, Value tile, ArrayRef<Value> to) const {
+  tile = turnPairs(
+      k,
+      [&](KernelBuilder &k, Value, Value column, int64_t lanes) {
+        return load(k, column, lanes, Value());
+      },
+      batch, token, tile, to);
+  // The channels behind the pairs come along.
+  int64_t width = cast<RankedTensorType>(op.getType()).getDimSize(3);
+  return forColumns(
+      k, width - 2 * pairs, lanes, tile,
+      [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+        column = k.add(column, k.index(2 * pairs));
+        return KernelBuilder::Values{k.store(load(k, column, lanes, valid),
+                                             c[0], with(to, column), valid)};
+      })[0];
+}
+
+Value Turning::emitInPlace(KernelBuilder &k, Value batch, Value token,
+                           Value tile, ArrayRef<Value> to) const {
+  return turnPairs(
+      k,
+      [&](KernelBuilder &k, Value tile, Value column, int64_t lanes) {
+        return k.load(tile, with(to, column), lanes);
+      },
+      batch, token, tile, to);
+}
+
+//===----------------------------------------------------------------------===//
+// Behind a projection
+//===----------------------------------------------------------------------===//
+
+/// Whether `value` is there before `op`.
+static bool isBefore(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  return !def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op);
+}
+
+std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
+                                                Value result) {
+  HeadEpilogue epilogue;
+  if (result.use_empty())
+    return std::nullopt;
+  for (Operation *user : result.getUsers()) {
+    auto split = dyn_cast<SplitHeadsOp>(user);
+    if (!split || split->getBlock() != layer->getBlock())
+      return std::nullopt;
+    auto type = cast<RankedTensorType>(split.getType());
+    Part part = {split, {}, {}, 0, type.getDimSize(1)};
+    if (epilogue.width != 0 && type.getDimSize(3) != epilogue.width)
+      return std::nullopt;
+    epilogue.width = type.getDimSize(3);
+    auto offset = static_cast<int64_t>(split.getOffset());
+    if (offset % epilogue.width != 0)
+      return std::nullopt;
+    part.begin = offset / epilogue.width;
+    Operation *reader = split->hasOneUse() ? *split->user_begin() : nullptr;
+    if (reader && readsColumns(reader, split)) {
+      part.rotary = dyn_cast<RotaryOp>(reader);
+      part.append = dyn_cast<CacheAppendOp>(reader);
+    }
+    if (part.rotary) {
+      auto angles = cast<RankedTensorType>(part.rotary.getCos().getType());
+      if (angles.isDynamicDim(2) || !isBefore(part.rotary.getCos(), layer) ||
+          !isBefore(part.rotary.getSin(), layer))
+        part.rotary = {};
+      else if (turnsIntoCache(part.rotary))
+        part.append = cast<CacheAppendOp>(*part.rotary->user_begin());
+    }
+    if (part.append && (!isBefore(part.append.getCache(), layer) ||
+                        !isBefore(part.append.getLayer(), layer) ||
+                        !isBefore(part.append.getPast(), layer)))
+      part.append = {};
+    epilogue.parts.push_back(part);
+  }
+  return epilogue;
+}
+
+KernelBuilder::Values HeadEpilogue::destinations(KernelBuilder &k, Value batch,
+                                                 Value tokens) const {
+  KernelBuilder::Values dests;
+  for (Part part : parts) {
+    if (part.append) {
+      dests.push_back(part.append.getCache());
+      continue;
+    }
+    Value heads = part.split.getResult();
+    if (part.rotary)
+      heads = part.rotary.getResult();
+    SmallVector<OpFoldResult> sizes = {
+        getAsOpFoldResult(batch), k.b.getIndexAttr(part.heads),
+        getAsOpFoldResult(tokens), k.b.getIndexAttr(width)};
+    dests.push_back(
+        tensor::EmptyOp::create(k.b, k.loc, sizes, elementOf(heads)));
+  }
+  return dests;
+}
+
+std::pair<Value, Value> HeadEpilogue::headsOf(KernelBuilder &k,
+                                              const Part &part, Value first,
+                                              Value number) const {
+  auto within = [&](Value head) -> Value {
+    head = arith::MaxUIOp::create(k.b, k.loc, head, k.index(part.begin));
+    return arith::MinUIOp::create(k.b, k.loc, head,
+                                  k.index(part.begin + part.heads));
+  };
+  auto headAt = [&](Value column) -> Value {
+    return arith::DivUIOp::create(k.b, k.loc, column, k.index(width));
+  };
+  return {within(headAt(first)), within(headAt(k.add(first, number)))};
+}
+
+SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
+                                                     Value first, Value number,
+                                                     Value batch,
+                                                     Value tokens) const {
+  SmallVector<KernelBuilder::Tile> tiles;
+  Value zero = k.index(0);
+  for (Part part : parts) {
+    auto [begin, end] = headsOf(k, part, first, number);
+    Value head = k.sub(begin, k.index(part.begin));
+    KernelBuilder::Tile tile = {
+        {zero, head, zero, zero},
+        {getAsOpFoldResult(batch), getAsOpFoldResult(k.sub(end, begin)),
+         getAsOpFoldResult(tokens), k.b.getIndexAttr(width)}};
+    if (part.append) {
+      tile.offsets[2] = part.append.getPast();
+      tile.offsets.insert(tile.offsets.begin(), part.append.getLayer());
+      tile.sizes.insert(tile.sizes.begin(), k.b.getIndexAttr(1));
+    }
+    tiles.push_back(std::move(tile));
+  }
+  return tiles;
+}
+
+KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
+                                         int64_t rows, Value first,
+                                         Value number, Value tokens,
+                                         int64_t lanes, Value scratch,
+                                         ValueRange tiles) const {
+  auto takeRow = [&](KernelBuilder &k, Value row, ValueRange tiles) {
+    Value all = k.add(firstRow, row);
+    Value batch = arith::DivUIOp::create(k.b, k.loc, all, tokens);
+    Value token = arith::RemUIOp::create(k.b, k.loc, all, tokens);
+    KernelBuilder::Values written;
+    for (auto [part, tile] : llvm::zip(parts, tiles)) {
+      auto [begin, end] = headsOf(k, part, first, number);
+      auto one = [&, part = part, begin = begin](KernelBuilder &k, Value head,
+                                                 ValueRange carried) {
+        Value column = k.sub(k.mul(head, width), first);
+        auto load = [&](KernelBuilder &k, Value at, int64_t lanes,
+                        Value valid) {
+          return k.load(scratch, {row, k.add(column, at)}, lanes, valid);
+        };
+        SmallVector<Value> to = {batch, k.sub(head, begin), token};
+        if (part.append)
+          to.insert(to.begin(), k.index(0));
+        Value done = part.rotary
+                         ? Turning(part.rotary, lanes)
+                               .emit(k, load, batch, token, carried[0], to)
+                         : copyRow(k, width, lanes, load, carried[0], to);
+        return KernelBuilder::Values{done};
+      };
+      written.push_back(k.forLoop(begin, end, 1, tile, one)[0]);
+    }
+    return written;
+  };
+  return k.forLoop(k.index(0), k.index(rows), 1, tiles, takeRow);
+}
+
+void HeadEpilogue::replace(PatternRewriter &rewriter,
+                           ValueRange written) const {
+  for (auto [made, whole] : llvm::zip(written, parts)) {
+    Part part = whole;
+    Operation *last = part.append   ? part.append.getOperation()
+                      : part.rotary ? part.rotary.getOperation()
+                                    : part.split.getOperation();
+    Type type = last->getResult(0).getType();
+    Value result = made;
+    if (result.getType() != type)
+      result = tensor::CastOp::create(rewriter, last->getLoc(), type, result);
+    rewriter.replaceOp(last, result);
+    if (part.append && part.rotary)
+      rewriter.eraseOp(part.rotary);
+    if (part.append || part.rotary)
+      rewriter.eraseOp(part.split);
+  }
+}
+
+} // namespace attune
