@@ -7,6 +7,8 @@
 
 #include "HeadRows.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace mlir;
 
 namespace attune {
@@ -175,6 +177,9 @@ std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
       part.append = {};
     epilogue.parts.push_back(part);
   }
+  llvm::stable_sort(epilogue.parts, [](const Part &a, const Part &b) {
+    return a.begin < b.begin;
+  });
   return epilogue;
 }
 

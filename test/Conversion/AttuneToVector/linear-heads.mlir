@@ -1,0 +1,97 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=6}),canonicalize,cse)" --split-input-file \
+// RUN:   | FileCheck %s --implicit-check-not="attune.linear" --implicit-check-not="attune.split_heads" --implicit-check-not="attune.rotary" --implicit-check-not="attune.cache_append"
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/7/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=6}))" --split-input-file -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
+// SAME: after convert-attune-to-vector, @grouped is the same
+// SAME: after convert-attune-to-vector, @wide is the same
+// SAME: after convert-attune-to-vector, @narrow is the same
+// SAME: after convert-attune-to-vector, @rounded is the same
+// SAME: after convert-attune-to-vector, @read_twice is the same
+
+// All that becomes of a projection is in its own loop: a step of whole heads
+// hands the rows of a tile over while they are in the cache. Queries are turned
+// into a tensor of heads, keys into their cache, values go to theirs.
+// CHECK-LABEL: @grouped(
+// CHECK-SAME:    %[[KC:[^:]+]]: tensor<2x3x2x32x32xf32>, %[[VC:[^:]+]]: tensor<2x3x2x32x32xf32>)
+// CHECK:         %[[ROWS:.+]]:3 = scf.forall {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
+// CHECK:           tensor.extract_slice %{{.+}}[0, %{{.+}}, 0, 0] [3, %{{.+}}, %{{.+}}, 32]
+// CHECK:           tensor.extract_slice %{{.+}}[1, 0, %{{.+}}, 2, 0] [1, 3, %{{.+}}, %{{.+}}, 32]
+// CHECK:           bufferization.alloc_tensor() : tensor<6x{{32|64|96|128}}xf32>
+// CHECK:           vector.fma
+// CHECK:           scf.for
+// CHECK:             arith.divui
+// CHECK:             arith.remui
+// CHECK-NOT:     scf.forall (
+// CHECK:         return %[[ROWS]]#0, %[[ROWS]]#1, %[[ROWS]]#2
+func.func @grouped(%x: tensor<3x?x40xf32>, %w: tensor<16x40x16xf32>, %cos: tensor<3x?x16xf32>, %sin: tensor<3x?x16xf32>,
+                   %kc: tensor<2x3x2x32x32xf32>, %vc: tensor<2x3x2x32x32xf32>)
+    -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>) {
+  %layer = arith.constant 1 : index
+  %past = arith.constant 2 : index
+  %y = attune.linear %x, %w : tensor<3x?x40xf32>, tensor<16x40x16xf32> -> tensor<3x?x256xf32>
+  %q = attune.split_heads %y : tensor<3x?x256xf32> -> tensor<3x4x?x32xf32>
+  %k = attune.split_heads %y at 128 : tensor<3x?x256xf32> -> tensor<3x2x?x32xf32>
+  %v = attune.split_heads %y at 192 : tensor<3x?x256xf32> -> tensor<3x2x?x32xf32>
+  %qr = attune.rotary %q, %cos, %sin pairing <half> : tensor<3x4x?x32xf32>, tensor<3x?x16xf32>
+  %kr = attune.rotary %k, %cos, %sin pairing <interleaved> : tensor<3x2x?x32xf32>, tensor<3x?x16xf32>
+  %k2 = attune.cache_append %kr into %kc[%layer, %past] : tensor<3x2x?x32xf32>, tensor<2x3x2x32x32xf32>
+  %v2 = attune.cache_append %v into %vc[%layer, %past] : tensor<3x2x?x32xf32>, tensor<2x3x2x32x32xf32>
+  return %qr, %k2, %v2 : tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>
+}
+
+// -----
+
+// Heads that are no whole panels: two of 24 columns are three panels of 16, and
+// of three heads the last step has one.
+// CHECK-LABEL: @wide(
+// CHECK:         scf.forall {{.+}} in (2) {{.+}} -> (tensor<?x3x?x24xf32>)
+// CHECK-NOT:     scf.forall (
+func.func @wide(%x: tensor<?x?x20xf32>, %w: tensor<5x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x3x?x24xf32> {
+  %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<5x20x16xf32> -> tensor<?x?x72xf32>
+  %q = attune.split_heads %y : tensor<?x?x72xf32> -> tensor<?x3x?x24xf32>
+  %r = attune.rotary %q, %cos, %sin pairing <half> : tensor<?x3x?x24xf32>, tensor<?x?x8xf32>
+  return %r : tensor<?x3x?x24xf32>
+}
+
+// -----
+
+// Two heads in a panel; a bias and an activation come before the heads.
+// CHECK-LABEL: @narrow(
+// CHECK:         scf.forall {{.+}} -> (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>)
+// CHECK-NOT:     scf.forall (
+func.func @narrow(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>, %b: tensor<32xf32>) -> (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) {
+  %y = attune.linear %x, %w bias %b : tensor<32xf32> activation <silu> : tensor<?x?x20xf32>, tensor<2x20x16xf32> -> tensor<?x?x32xf32>
+  %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x2x?x8xf32>
+  %v = attune.split_heads %y at 16 : tensor<?x?x32xf32> -> tensor<?x2x?x8xf32>
+  return %q, %v : tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// What the layer rounds is rounded before it is turned; what a head rounds before
+// it is turned again is not skipped: that rotary has a loop of its own.
+// CHECK-LABEL: @rounded(
+// CHECK:         scf.forall {{.+}} -> (tensor<?x1x?x16xbf16>, tensor<?x1x?x16xf16>)
+// CHECK:           bufferization.alloc_tensor() : tensor<6x16xbf16>
+// CHECK:         scf.forall (
+func.func @rounded(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>)
+    -> (tensor<?x1x?x16xbf16>, tensor<?x1x?x16xf16>) {
+  %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<2x20x16xf32> -> tensor<?x?x32xbf16>
+  %q = attune.split_heads %y : tensor<?x?x32xbf16> -> tensor<?x1x?x16xbf16>
+  %k = attune.split_heads %y at 16 : tensor<?x?x32xbf16> -> tensor<?x1x?x16xf16>
+  %qr = attune.rotary %q, %cos, %sin pairing <half> : tensor<?x1x?x16xbf16>, tensor<?x?x8xf32>
+  %kr = attune.rotary %k, %cos, %sin pairing <half> : tensor<?x1x?x16xf16>, tensor<?x?x8xf32>
+  return %qr, %kr : tensor<?x1x?x16xbf16>, tensor<?x1x?x16xf16>
+}
+
+// -----
+
+// Who needs the result itself, gets it: heads are cut from it behind the product.
+// CHECK-LABEL: @read_twice(
+// CHECK:         scf.forall {{.+}} -> (tensor<?x32xf32>)
+// CHECK:         scf.forall {{.+}} -> (tensor<?x2x?x16xf32>)
+func.func @read_twice(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>) -> (tensor<?x?x32xf32>, tensor<?x2x?x16xf32>) {
+  %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<2x20x16xf32> -> tensor<?x?x32xf32>
+  %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x2x?x16xf32>
+  return %y, %q : tensor<?x?x32xf32>, tensor<?x2x?x16xf32>
+}
