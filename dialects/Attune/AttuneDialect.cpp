@@ -31,6 +31,7 @@ void AttuneDialect::initialize() {
   registerNormOps();
   registerQuantizationOps();
   registerRecurrentOps();
+  registerSamplingOps();
   registerStateSpaceOps();
   registerTokenOps();
   registerViewOps();

@@ -41,6 +41,7 @@ def Attune_Dialect : Dialect {
     void registerNormOps();
     void registerQuantizationOps();
     void registerRecurrentOps();
+    void registerSamplingOps();
     void registerStateSpaceOps();
     void registerTokenOps();
     void registerViewOps();

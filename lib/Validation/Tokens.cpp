@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace attune;
 using namespace attune::validation;
@@ -348,6 +349,35 @@ static bool runCrossEntropy(Step &step) {
   return true;
 }
 
+static bool runTopK(Step &step) {
+  const Array &logits = step.in[0].array();
+  int64_t rows = logits.shape[0], width = logits.shape[1],
+          count = step.in[1].integer();
+  if (count < 0 || count > width)
+    return step.machine.illegal(step, "counts more than a row has");
+  Datum ids = makeArray({rows, count}, whole(0)),
+        values = makeReals({rows, count});
+  std::vector<int64_t> order(width);
+  for (int64_t r = 0; r < rows; ++r) {
+    const Scalar *row = &logits.data[r * width];
+    auto sizeOf = [&](int64_t v) {
+      return std::isnan(row[v].f) ? std::numeric_limits<double>::infinity()
+                                  : row[v].f;
+    };
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return sizeOf(a) > sizeOf(b);
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      ids.array().data[r * count + i] = whole(order[i]);
+      values.array().data[r * count + i] = row[order[i]];
+    }
+  }
+  step.give(ids);
+  step.give(values);
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Caches and weights
 //===----------------------------------------------------------------------===//
@@ -417,6 +447,7 @@ void validation::addTokens(Handlers &handlers) {
              {"flatten_tokens", runFlatten},
              {"unflatten_tokens", runUnflatten},
              {"cross_entropy", runCrossEntropy},
+             {"top_k", runTopK},
              {"cache_append", runCacheAppend},
              {"cache_read", runCacheRead},
              {"weight_get", runWeightGet}};

@@ -123,3 +123,17 @@ func.func @cache(%k: tensor<?x2x?x8xf32>, %c: tensor<5x?x2x?x8xf32>, %n: index) 
   %2 = tensor.dim %r, %c2 : tensor<?x2x?x8xf32>
   return %0, %1, %2 : index, index, index
 }
+
+// CHECK-LABEL: @top_k(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x50xf32>, %[[K:[a-z0-9]+]]: index)
+// CHECK:         %[[N:.+]] = tensor.dim %[[X]], %c0
+// CHECK:         return %[[N]], %[[K]], %[[K]]
+func.func @top_k(%x: tensor<?x50xf32>, %k: index) -> (index, index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i, %v = attune.top_k %x count %k : tensor<?x50xf32> -> tensor<?x?xi64>, tensor<?x?xf32>
+  %0 = tensor.dim %i, %c0 : tensor<?x?xi64>
+  %1 = tensor.dim %i, %c1 : tensor<?x?xi64>
+  %2 = tensor.dim %v, %c1 : tensor<?x?xf32>
+  return %0, %1, %2 : index, index, index
+}

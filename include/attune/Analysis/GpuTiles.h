@@ -125,6 +125,27 @@ constexpr int64_t placeOfWideRow(int64_t row) {
   return (row & ~int64_t(7)) | ((row & 1) << 2) | ((row & 6) >> 1);
 }
 
+/// How warps look for the largest numbers of a row: in a first kernel each has
+/// a part of it, some numbers in every lane, and lists the part's largest; in a
+/// second one a warp merges the lists, some of which each lane has.
+struct RowParts {
+  int64_t each; ///< numbers of a lane: 4 to 32
+  int64_t parts;
+
+  int64_t elements() const { return 32 * each; } ///< of a part
+  int64_t listsOfLane() const { return (parts + 31) / 32; }
+};
+/// The wider a row, the more each lane has: eight lists a lane are merged
+/// quickly, and some 250 warps are enough to read a row at once.
+constexpr RowParts chooseRowParts(int64_t width) {
+  int64_t each = 4;
+  while (each < 32 && width > 8 * 32 * 32 * each)
+    each *= 2;
+  return {each, (width + 32 * each - 1) / (32 * each)};
+}
+/// Wider rows would take more lists than a lane has registers for.
+constexpr int64_t kWidestSplitRow = 1 << 19;
+
 // What lane 4 * group + member has of mma.m16n8k16 (PTX manual, 9.7.14.5.8):
 // the place of the first element of each pair, which runs along the columns. B
 // comes from ldmatrix.trans as it is needed.

@@ -85,6 +85,7 @@ struct ConvertAttuneToVector final
     populateLinearAttentionPatterns(patterns, lowering);
     populateRelativeBiasPatterns(patterns);
     populateTokenPatterns(patterns, lowering);
+    populateTopKPatterns(patterns, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
   }

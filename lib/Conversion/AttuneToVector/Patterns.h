@@ -62,6 +62,7 @@ void populateStateSpacePatterns(mlir::RewritePatternSet &,
                                 const VectorLowering &);
 void populateRelativeBiasPatterns(mlir::RewritePatternSet &);
 void populateTokenPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateTopKPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 
 /// Sine and cosine of a vector of f32 in radians. Cody-Waite reduction by pi/2
 /// in three steps, minimax polynomials on [-pi/4, pi/4]: absolute error below

@@ -10,6 +10,7 @@
 // warp. The lane of a rank keeps who came out there, so both the choice and its
 // weights are stored at the end, by as many lanes as experts are active.
 
+#include "Lanes.h"
 #include "Patterns.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -25,15 +26,6 @@ namespace {
 using Values = KernelBuilder::Values;
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
-Value select(KernelBuilder &k, Value condition, Value yes, Value no) {
-  return arith::SelectOp::create(k.b, k.loc, condition, yes, no);
-}
-Value compare(KernelBuilder &k, arith::CmpIPredicate kind, Value a, Value b) {
-  return arith::CmpIOp::create(k.b, k.loc, kind, a, b);
-}
-Value compare(KernelBuilder &k, arith::CmpFPredicate kind, Value a, Value b) {
-  return arith::CmpFOp::create(k.b, k.loc, kind, a, b);
-}
 Value element(KernelBuilder &k, Value vector, int64_t i) {
   return vector::ExtractOp::create(k.b, k.loc, vector, i);
 }
@@ -47,10 +39,6 @@ Value maximum(KernelBuilder &k, Value a, Value b) {
 Value minimum(KernelBuilder &k, Value a, Value b) {
   return arith::MinimumFOp::create(k.b, k.loc, a, b);
 }
-Value number(KernelBuilder &k, int64_t value) {
-  return arith::ConstantOp::create(k.b, k.loc,
-                                   k.b.getI32IntegerAttr(int32_t(value)));
-}
 Value fold(KernelBuilder &k, vector::CombiningKind kind, Value vector) {
   return vector::ReductionOp::create(k.b, k.loc, kind, vector);
 }
@@ -63,10 +51,9 @@ Values bestOfWarp(KernelBuilder &k, Value score, Value whose) {
         Value same = compare(k, arith::CmpFPredicate::OEQ, others[0], mine[0]);
         Value before =
             compare(k, arith::CmpIPredicate::ult, others[1], mine[1]);
-        Value better = arith::OrIOp::create(
-            k.b, k.loc,
-            compare(k, arith::CmpFPredicate::OGT, others[0], mine[0]),
-            arith::AndIOp::create(k.b, k.loc, same, before));
+        Value better =
+            either(k, compare(k, arith::CmpFPredicate::OGT, others[0], mine[0]),
+                   both(k, same, before));
         return Values{select(k, better, others[0], mine[0]),
                       select(k, better, others[1], mine[1])};
       });
@@ -225,10 +212,6 @@ private:
 
   private:
     using Score = std::function<Value(KernelBuilder &, Value)>;
-
-    static Value toI32(KernelBuilder &k, Value index) {
-      return arith::IndexCastOp::create(k.b, k.loc, k.b.getI32Type(), index);
-    }
 
     /// Minus infinity for experts that there are not.
     Value onlyThere(KernelBuilder &k, Value scores) {

@@ -44,8 +44,14 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   llvm::json::Object object{{"kind", kind.getValue()}};
   if (kind.getValue() == "weights" || kind.getValue() == "past")
     return object;
-  auto type = dyn_cast<MemRefType>(entry.getArgumentTypes()[number]);
   auto name = entry.getArgAttrOfType<StringAttr>(number, "attune.name");
+  if (kind.getValue() == "size") {
+    if (!name)
+      return std::nullopt;
+    object["name"] = name.getValue();
+    return object;
+  }
+  auto type = dyn_cast<MemRefType>(entry.getArgumentTypes()[number]);
   auto shape = entry.getArgAttrOfType<ArrayAttr>(number, "attune.shape");
   if (!type || !name || !shape || !nameOfType(type.getElementType()))
     return std::nullopt;

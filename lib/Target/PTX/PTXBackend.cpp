@@ -74,6 +74,7 @@ void PTXBackend::addCodePasses(OpPassManager &pm,
   kernels.addPass(createKernelIntrinsics());
   ConvertGpuOpsToNVVMOpsOptions nvvm;
   nvvm.indexBitwidth = 64;
+  nvvm.hasRedux = true; // sm_80 and up
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvm));
   kernels.addPass(createReconcileUnrealizedCastsPass());
   // What has no intrinsic, such as wgmma, is a line of assembly.

@@ -160,6 +160,21 @@ void shuffle(Thread *const *lanes, const Instruction &i) {
   }
 }
 
+/// redux.sync.{min,max}.s32 d, a, mask: of the lanes that are there.
+template <bool largest>
+void reduceSigned(Thread *const *lanes, const Instruction &i) {
+  int32_t best = largest ? INT32_MIN : INT32_MAX;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!lanes[lane])
+      continue;
+    auto here = int32_t(word(lanes[lane], i.s[0]));
+    best = (here > best) == largest ? here : best;
+  }
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes[lane])
+      lanes[lane]->r[i.d[0]] = uint32_t(best);
+}
+
 void nothingTogether(Thread *const *, const Instruction &) {}
 void nothing(Thread &, const Instruction &) {}
 
@@ -247,6 +262,10 @@ bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
       }
     return false;
   }
+  if (startsWith(parts, {"redux", "sync", "max", "s32"}))
+    return warp(reduceSigned<true>);
+  if (startsWith(parts, {"redux", "sync", "min", "s32"}))
+    return warp(reduceSigned<false>);
   if (chooseAsync(i, parts))
     return true;
   if (startsWith(parts, {"cp", "async"})) {

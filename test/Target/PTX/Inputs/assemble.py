@@ -5,7 +5,8 @@
 
   assemble.py ATTUNE EXAMPLES ORACLE CHIP...
 
-Prints for every model and chip how many kernels there are and how much they
+The largest numbers of rows as wide as vocabularies are among them. Prints for
+every model and chip how many kernels there are and how much they
 spill; exits with 1 if one cannot be assembled or spills.
 """
 import os
@@ -18,8 +19,21 @@ attune, examples, oracle = sys.argv[1:4]
 MODELS = [os.path.join(oracle, name) for name in
           ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
 MODELS += [os.path.join(examples, "bert", "model.json")]
+TOP_K = """
+func.func @forward(%x: tensor<?x{0}xf32> {{attune.kind = "input", attune.name = "x", attune.shape = ["rows", {0}]}},
+                   %k: index {{attune.kind = "size", attune.name = "count"}})
+    -> (tensor<?x?xi64> {{attune.kind = "output", attune.name = "ids", attune.shape = ["rows", "count"]}},
+        tensor<?x?xf32> {{attune.kind = "output", attune.name = "values", attune.shape = ["rows", "count"]}}) attributes {{attune.entry}} {{
+  %i, %v = attune.top_k %x count %k : tensor<?x{0}xf32> -> tensor<?x?xi64>, tensor<?x?xf32>
+  return %i, %v : tensor<?x?xi64>, tensor<?x?xf32>
+}}
+"""
 failed = False
 with tempfile.TemporaryDirectory() as work:
+    for width in (32000, 50257, 128256, 262144, 524288):
+        MODELS.append(os.path.join(work, f"top_k {width}.mlir"))
+        with open(MODELS[-1], "w", encoding="utf-8") as file:
+            file.write(TOP_K.format(width))
     for model in MODELS:
         for chip in sys.argv[4:]:
             name = os.path.basename(model)

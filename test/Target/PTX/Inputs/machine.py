@@ -178,6 +178,21 @@ status, (_, _, found) = launch("product", kernel("product", 3, TF32 + STORE),
 report("mma, tf32", status == 0 and
        floats(found) == [x for row in product(A, B) for x in row])
 
+# --- Each of two warps on its own; numbers of both signs.
+REDUX = """
+shl.b32 %r1, %r0, 2; cvt.u64.u32 %rd1, %r1; add.s64 %rd2, %rd0, %rd1;
+ld.global.b32 %r2, [%rd2];
+redux.sync.max.s32 %r3, %r2, -1; redux.sync.min.s32 %r4, %r2, -1;
+st.global.b32 [%rd2], %r3; st.global.b32 [%rd2+256], %r4;
+"""
+NUMBERS = [RNG.randrange(-2**31, 2**31) for _ in range(64)]
+status, (found,) = launch("redux", kernel("redux", 1, REDUX), 64,
+                          [struct.pack("<64i", *NUMBERS) + bytes(256)])
+report("redux of signed numbers",
+       status == 0 and list(struct.unpack("<128i", found)) ==
+       [fold(NUMBERS[at:at + 32]) for fold in (max, min)
+        for at in (0, 32) for _ in range(32)])
+
 # --- The rest of a copy whose source ends early.
 SHORT = """
 mov.u32 %r1, tile; mov.u32 %r2, 8; mov.u32 %r7, 4;
