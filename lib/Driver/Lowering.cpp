@@ -118,14 +118,14 @@ bool Lowering::runStage(
     llvm::StringRef name,
     llvm::function_ref<void(mlir::OpPassManager &, const PipelineOptions &)>
         build,
-    bool mayRefuse) {
+    bool mayRefuse, bool mayValidate) {
   report.beginStage(name.str());
   mlir::PassManager passes(module->getContext(),
                            mlir::ModuleOp::getOperationName());
   // Pipelines mix passes on functions and on the module.
   passes.setNesting(mlir::OpPassManager::Nesting::Implicit);
   build(passes, pipeline);
-  if (validation)
+  if (validation && mayValidate)
     validation->attach(passes);
   before = module->clone();
   unsigned errorsBefore = modules.getNumErrors();
@@ -204,6 +204,11 @@ bool Lowering::import(Entries entries) {
 }
 
 bool Lowering::optimize() {
+  // Entries with other arguments are not what they were, on purpose.
+  if (options.machine.tilesInParallel() &&
+      !runStage("preparing entries", buildEntriesPipeline,
+                /*mayRefuse=*/false, /*mayValidate=*/false))
+    return false;
   bool done = runStage(
       "optimizing",
       [](mlir::OpPassManager &passes, const PipelineOptions &pipeline) {

@@ -69,7 +69,7 @@ private:
       llvm::StringRef name,
       llvm::function_ref<void(mlir::OpPassManager &, const PipelineOptions &)>
           build,
-      bool mayRefuse);
+      bool mayRefuse, bool mayValidate = true);
   void dropEntry(llvm::StringRef name);
 
   const Options &options;

@@ -237,9 +237,12 @@ ExitCode Verifier::runDecode() {
                   ids + row * length + at + count);
     if (!session->step(step.data(), count, error))
       return reportError(error, report);
+    const float *made = session->logits(error);
+    if (!made)
+      return reportError(error, report);
     at += count;
     for (int64_t row = 0; row < check.batch; ++row)
-      compare("decode.logits", session->logits() + row * vocabulary,
+      compare("decode.logits", made + row * vocabulary,
               logits->data() + (row * length + at - 1) * vocabulary,
               uint64_t(vocabulary),
               "step at position " + std::to_string(at - 1), cacheRounding);

@@ -50,6 +50,11 @@ static void insert(OpPassManager &pm, const PipelineOptions &options,
   add(options.insertions);
 }
 
+void buildEntriesPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  if (options.target.tilesInParallel())
+    pm.addPass(createChooseCandidates());
+}
+
 void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-import");
   if (options.fusion == FusionMode::Auto) {
@@ -286,6 +291,9 @@ void registerOne(StringRef name, StringRef description,
 } // namespace
 
 void registerPipelines() {
+  registerOne("attune-entries",
+              "attune as imported with what the target adds to the entries",
+              buildEntriesPipeline);
   registerOne("attune-optimize",
               "attune as imported to attune as optimised: fusion, panels",
               buildOptimizePipeline);

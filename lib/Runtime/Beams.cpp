@@ -77,6 +77,9 @@ bool Search::collect(int64_t forced, const std::vector<int64_t> &banned,
   int64_t vocabulary = session.vocabulary();
   auto wanted = static_cast<size_t>(2 * beams);
   candidates.clear();
+  const float *all = forced >= 0 ? nullptr : session.logits(error);
+  if (forced < 0 && !all)
+    return false;
   for (int64_t beam = 0; beam < beams; ++beam) {
     if (scores[beam] == minusInfinity)
       continue;
@@ -84,7 +87,7 @@ bool Search::collect(int64_t forced, const std::vector<int64_t> &banned,
       candidates.push_back({scores[beam], beam, forced});
       continue;
     }
-    const float *logits = session.logits() + beam * vocabulary;
+    const float *logits = all + beam * vocabulary;
     double largest = minusInfinity, sum = 0;
     for (int64_t id = 0; id < vocabulary; ++id) {
       if (!(logits[id] < HUGE_VALF))

@@ -281,7 +281,11 @@ attune_status attune_session_encode(attune_session *session,
 }
 
 const float *attune_session_logits(const attune_session *session) {
-  return session->session->logits();
+  Error error;
+  const float *logits = session->session->logits(error);
+  if (!logits)
+    fail(error);
+  return logits;
 }
 
 int64_t attune_session_vocabulary(const attune_session *session) {

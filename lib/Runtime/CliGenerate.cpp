@@ -89,6 +89,33 @@ static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
   return add(input) && session.encode(inputs, error);
 }
 
+namespace {
+/// Tells a session what a choice takes, and makes it.
+struct Chooser {
+  Session &session;
+  Sampler &sampler;
+  int64_t candidates = 0; ///< that the last step gave; 0: none
+
+  /// Before a step after which `banned` may not follow.
+  void prepare(const std::vector<int64_t> &banned) {
+    int64_t wanted =
+        std::min(sampler.countCandidates(banned.size()), session.vocabulary());
+    candidates = wanted <= session.mostCandidates() ? wanted : 0;
+    session.setCandidates(candidates);
+  }
+  bool choose(const std::vector<int64_t> &history,
+              const std::vector<int64_t> &banned, int64_t &id, Error &error) {
+    if (candidates > 0)
+      return sampler.sampleAmong(session.candidateIds(),
+                                 session.candidateLogits(), candidates, id,
+                                 error, banned);
+    const float *logits = session.logits(error);
+    return logits && sampler.sample(logits, session.vocabulary(), history, id,
+                                    error, banned);
+  }
+};
+} // namespace
+
 bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     const GenerateOptions &options,
                     bool (*onToken)(void *context, int64_t id), void *context,
@@ -158,15 +185,18 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
       }
     return true;
   }
+  Chooser chooser = {*session, sampler};
+  int64_t firstFree = encoder && info.forcedBos >= 0 ? 2 : 1;
+  auto bannedAt = [&](int64_t count) -> const std::vector<int64_t> & {
+    return count == firstFree ? notFirst : info.suppress;
+  };
+  chooser.prepare(bannedAt(1));
   if (!session->step(history.data(), promptLength, error))
     return false;
   for (int64_t count = 1;; ++count) {
     int64_t id = info.forcedBos;
-    bool forced = encoder && count == 1 && id >= 0;
-    bool first = count == (encoder && info.forcedBos >= 0 ? 2 : 1);
-    if (!forced &&
-        !sampler.sample(session->logits(), session->vocabulary(), history, id,
-                        error, first ? notFirst : info.suppress))
+    if (count >= firstFree &&
+        !chooser.choose(history, bannedAt(count), id, error))
       return false;
     history.push_back(id);
     if (!onToken(context, id)) {
@@ -183,6 +213,7 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
       stoppedBy = byContext ? "context" : "length";
       return true;
     }
+    chooser.prepare(bannedAt(count + 1));
     if (!session->step(&id, 1, error))
       return false;
   }

@@ -153,6 +153,18 @@ bool ModelMemory::reserve(CompiledModel &model, uint64_t bytes,
   return true;
 }
 
+const uint8_t *ModelMemory::read(Buffer &copy, uint64_t bytes,
+                                 Error &error) const {
+  if (!device)
+    return data();
+  if (!copy.reserve(bytes)) {
+    error.set(ExitResourceLimit, "no memory for a copy of what the GPU has");
+    return nullptr;
+  }
+  return device->download(copy.data(), data(), bytes, error) ? copy.data()
+                                                             : nullptr;
+}
+
 bool ModelMemory::copy(uint64_t to, const ModelMemory &other, uint64_t from,
                        uint64_t bytes, Error &error) {
   if (device)

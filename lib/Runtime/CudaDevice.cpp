@@ -209,6 +209,16 @@ bool CudaDevice::upload(void *to, const void *from, uint64_t bytes,
                  "copying to it", error);
 }
 
+bool CudaDevice::download(void *to, const void *from, uint64_t bytes,
+                          Error &error) {
+  driver.contextSetCurrent(context);
+  return bytes == 0 ||
+         (!failed(driver.copyToHost(to, reinterpret_cast<CudaAddress>(from),
+                                    bytes, stream),
+                  "copying from it", error) &&
+          !failed(driver.streamSynchronize(stream), "copying from it", error));
+}
+
 bool CudaDevice::copy(void *to, const void *from, uint64_t bytes,
                       Error &error) {
   driver.contextSetCurrent(context);
@@ -300,7 +310,7 @@ bool CudaDevice::copyArguments(const EntryInfo &entry, void **args,
   arguments.assign(args, args + entry.args.size());
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const ArgInfo &arg = entry.args[i];
-    if (arg.kind == ArgKind::Past)
+    if (arg.kind == ArgKind::Past || arg.kind == ArgKind::Size)
       continue;
     auto *given = static_cast<const int64_t *>(args[i]);
     size_t rank = arg.kind == ArgKind::Weights ? 1 : arg.shape.size();

@@ -51,6 +51,7 @@ public:
   bool allocate(uint64_t bytes, const char *what, void *&address, Error &error);
   void release(void *address);
   bool upload(void *to, const void *from, uint64_t bytes, Error &error);
+  bool download(void *to, const void *from, uint64_t bytes, Error &error);
   bool copy(void *to, const void *from, uint64_t bytes, Error &error);
 
   /// Calls an entry with copies of its inputs, and copies its outputs back.

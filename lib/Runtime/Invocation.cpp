@@ -24,6 +24,8 @@ Invocation::Invocation(CompiledModel &model, const EntryInfo &entry)
       outputArgs.push_back(i);
     if (arg.kind == ArgKind::Cache)
       cacheArgs.push_back(i);
+    if (arg.kind == ArgKind::Size && !hasDim(arg.name))
+      dims.push_back({arg.name, -1, ""});
     for (const DimInfo &dim : arg.shape)
       if (!dim.symbol.empty() && !hasDim(dim.symbol))
         dims.push_back({dim.symbol, -1, ""});
@@ -35,6 +37,13 @@ void Invocation::reset() {
     slot.bound = false;
   for (Dim &dim : dims)
     dim.value = -1;
+}
+
+Invocation::Dim *Invocation::findDim(std::string_view symbol) {
+  for (Dim &dim : dims)
+    if (dim.symbol == symbol)
+      return &dim;
+  return nullptr;
 }
 
 bool Invocation::hasDim(std::string_view symbol) const {
@@ -374,6 +383,10 @@ bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
   }
   if (!checkContext(past, error))
     return false;
+  // Who does not say how much wants nothing of it.
+  for (const ArgInfo &arg : info.args)
+    if (arg.kind == ArgKind::Size && dim(arg.name) < 0)
+      findDim(arg.name)->value = 0;
   outputDecls.resize(outputArgs.size());
   for (size_t i = 0; i < outputArgs.size(); ++i) {
     const ArgInfo &arg = info.args[outputArgs[i]];
@@ -415,6 +428,9 @@ bool Invocation::run(Error &error) {
       continue;
     case ArgKind::Past:
       args[i] = &pastLength;
+      continue;
+    case ArgKind::Size:
+      args[i] = &findDim(info.args[i].name)->value;
       continue;
     default:
       if (!slot.bound)

@@ -219,6 +219,8 @@ private:
       arg.kind = ArgKind::Input;
     else if (kind == "past")
       arg.kind = ArgKind::Past;
+    else if (kind == "size" && !arg.name.empty())
+      arg.kind = ArgKind::Size;
     else if (kind == "cache")
       arg.kind = ArgKind::Cache;
     else if (kind == "output")
@@ -226,7 +228,8 @@ private:
     else
       return error.set(ExitInternalError, "model metadata: " + where +
                                               ": unknown kind '" + kind + "'");
-    if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past) {
+    if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past ||
+        arg.kind == ArgKind::Size) {
       entry.args.push_back(std::move(arg));
       return true;
     }

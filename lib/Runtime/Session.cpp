@@ -13,6 +13,10 @@
 
 namespace attune::runtime {
 
+/// Each candidate is a round of two kernels, one after the other: at some
+/// number, which is an estimate, a copy of all logits takes no longer.
+static constexpr int64_t mostOfRow = 128;
+
 std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, Error &error) {
   const EntryInfo *entry = model.entry("decode");
@@ -44,6 +48,10 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
         hasLogits = true;
         session->logitsOutput = outputs;
         session->vocabularySize = arg.shape[1].size;
+      } else if (arg.name == "candidate_ids" && arg.dtype == DType::I64) {
+        session->idsOutput = static_cast<int>(outputs);
+      } else if (arg.name == "candidate_logits" && arg.dtype == DType::F32) {
+        session->valuesOutput = static_cast<int>(outputs);
       }
       ++outputs;
     } else if (arg.kind == ArgKind::Cache) {
@@ -65,13 +73,32 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
       session->caches.push_back(std::move(cache));
     }
   }
-  if (!ids || !hasLogits || outputs != 1)
+  bool ranks = session->idsOutput >= 0 && session->valuesOutput >= 0;
+  if (!ids || !hasLogits || outputs != (ranks ? 3 : 1))
     return internal("does not map ids [batch, seq] to logits [batch, V]");
-  if (!session->logitsBuffer.reserve(batch * session->vocabularySize * 4)) {
-    error.set(ExitResourceLimit, "no memory for the logits");
+  if (!session->logitsMemory.reserve(model, batch * session->vocabularySize * 4,
+                                     "the logits", error))
+    return nullptr;
+  int64_t most = batch * session->mostCandidates();
+  if (!session->candidateIdsBuffer.reserve(most * sizeof(int64_t)) ||
+      !session->candidateLogitsBuffer.reserve(most * sizeof(float))) {
+    error.set(ExitResourceLimit, "no memory for the likeliest tokens");
     return nullptr;
   }
   return session;
+}
+
+int64_t Session::mostCandidates() const {
+  return idsOutput < 0 ? 0 : std::min(mostOfRow, vocabularySize);
+}
+
+const float *Session::logits(Error &error) {
+  if (model.device() && copied)
+    return reinterpret_cast<const float *>(logitsCopy.data());
+  const uint8_t *read =
+      logitsMemory.read(logitsCopy, batch * vocabularySize * 4, error);
+  copied = read != nullptr;
+  return reinterpret_cast<const float *>(read);
 }
 
 bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
@@ -232,12 +259,20 @@ bool Session::run(const int64_t *ids, int64_t count, Error &error) {
   if (invocation.hasDim("capacity") &&
       !invocation.bindDim("capacity", maxLength, "the session", error))
     return false;
+  if (candidates > 0 &&
+      !invocation.bindDim("candidates", candidates, "the session", error))
+    return false;
   for (unsigned i = 0; i < caches.size(); ++i)
     if (!invocation.bindCache(i, caches[i].data.data(), error))
       return false;
   if (!invocation.resolve(past, "", error))
     return false;
-  invocation.setOutput(logitsOutput, logitsBuffer.data());
+  copied = false;
+  invocation.setOutput(logitsOutput, logitsMemory.data());
+  if (idsOutput >= 0) {
+    invocation.setOutput(idsOutput, candidateIdsBuffer.data());
+    invocation.setOutput(valuesOutput, candidateLogitsBuffer.data());
+  }
   if (!invocation.run(error))
     return false;
   past += count;

@@ -53,6 +53,9 @@ struct PipelineOptions {
   std::vector<Insertion> insertions;
 };
 
+/// attune as imported -> the same with what the target adds to the entries:
+/// the likeliest tokens, where logits are far from the host.
+void buildEntriesPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// attune as imported -> attune as optimised: attention fused, feed-forward
 /// layers decomposed, weights in panels.
 void buildOptimizePipeline(mlir::OpPassManager &pm, const PipelineOptions &);
@@ -63,8 +66,8 @@ void buildLoopsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// loops -> the llvm dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 
-/// Registers the above as attune-optimize, attune-to-tensor, attune-to-loops
-/// and attune-to-llvm for attune-opt.
+/// Registers the above as attune-entries, attune-optimize, attune-to-tensor,
+/// attune-to-loops and attune-to-llvm for attune-opt.
 void registerPipelines();
 
 } // namespace attune

@@ -129,6 +129,9 @@ public:
   /// Copies from other memory of the same model.
   bool copy(uint64_t to, const ModelMemory &other, uint64_t from,
             uint64_t bytes, Error &error);
+  /// The first `bytes`, where the host can read them: in `copy` if they are
+  /// not. Null if that fails.
+  const uint8_t *read(Buffer &copy, uint64_t bytes, Error &error) const;
 
 private:
   void swap(ModelMemory &other);
@@ -181,6 +184,7 @@ private:
     std::string origin;
   };
 
+  Dim *findDim(std::string_view symbol);
   bool shapeOf(const ArgInfo &arg, std::vector<int64_t> &shape,
                std::string &unknown) const;
   bool checkIds(const ArgInfo &arg, const Slot &slot, Error &error) const;
@@ -217,9 +221,20 @@ public:
   bool step(const int64_t *ids, int64_t count, Error &error);
   /// Row i goes on from what row `rows[i]` has appended.
   bool select(const int64_t *rows, Error &error);
-  /// [batch, vocabulary], valid until the next step.
-  const float *logits() const {
-    return reinterpret_cast<const float *>(logitsBuffer.data());
+  /// [batch, vocabulary], valid until the next step. On a GPU they stay there
+  /// until they are asked for, which may fail: null.
+  const float *logits(Error &error);
+  /// How many candidates steps can give at most; 0: the model gives none, and
+  /// its logits are at hand.
+  int64_t mostCandidates() const;
+  /// Steps from now on also give the `count` largest logits of each row, by
+  /// attune.top_k's order.
+  void setCandidates(int64_t count) { candidates = count; }
+  const int64_t *candidateIds() const {
+    return reinterpret_cast<const int64_t *>(candidateIdsBuffer.data());
+  }
+  const float *candidateLogits() const {
+    return reinterpret_cast<const float *>(candidateLogitsBuffer.data());
   }
   int64_t vocabulary() const { return vocabularySize; }
   int64_t length() const { return past; }
@@ -256,13 +271,19 @@ private:
     uint64_t layers = 0, rowBytes = 0;
   };
   std::vector<Cache> caches;
-  Buffer logitsBuffer;
+  ModelMemory logitsMemory;
+  Buffer logitsCopy; ///< of the last step, if `copied`
+  bool copied = false;
+  Buffer candidateIdsBuffer, candidateLogitsBuffer;
   ModelMemory spare; ///< as large as the largest cache's layer
   std::string idsName;
   /// What each row has appended, while the model may want it again
   /// (EntryInfo::recomputeBeyond).
   std::vector<std::vector<int64_t>> history;
   unsigned logitsOutput = 0;
+  /// Of the candidates; -1: there are none.
+  int idsOutput = -1, valuesOutput = -1;
+  int64_t candidates = 0;
   int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;
 };
 

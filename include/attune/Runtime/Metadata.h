@@ -31,7 +31,9 @@ struct DimInfo {
   std::string symbol; ///< empty for a fixed size
 };
 
-enum class ArgKind : uint8_t { Weights, Input, Past, Cache, Output };
+/// A Size is the number that shapes call by its name, for code that cannot read
+/// it off a tensor.
+enum class ArgKind : uint8_t { Weights, Input, Past, Size, Cache, Output };
 
 /// What an input that is not given is filled with: zeros, ones, the token's
 /// number, its number among those that the mask shows, or, for an input

@@ -14,6 +14,10 @@
 // cumulative probability exceeds u. Greedy takes the first largest logit and
 // draws nothing.
 //
+// Few of the largest logits decide most choices: those that are left after
+// top-k, or one, and as many as may be banned. A GPU that gives these
+// candidates spares the copy of all logits, and the choice is the same.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTUNE_RUNTIME_SAMPLER_H
@@ -48,13 +52,31 @@ public:
               const std::vector<int64_t> &history, int64_t &id, Error &error,
               const std::vector<int64_t> &banned = {});
 
+  /// So many candidates decide, if `numBanned` ids may not follow; 0: all
+  /// logits do. A model with fewer logits has them all among its candidates.
+  int64_t countCandidates(size_t numBanned) const;
+  /// The same choice among so many candidates, in the order of attune.top_k.
+  bool sampleAmong(const int64_t *ids, const float *logits, int64_t count,
+                   int64_t &id, Error &error,
+                   const std::vector<int64_t> &banned = {});
+
 private:
+  /// What may follow, and what speaks for it.
+  struct Choice {
+    int64_t id;
+    double score;
+  };
+  static bool likelier(const Choice &a, const Choice &b) {
+    return a.score != b.score ? a.score > b.score : a.id < b.id;
+  }
+  /// Draws among `kept`, what top-k leaves of the logits.
+  int64_t draw(double largest);
   double uniform();
 
   SamplingOptions options;
   uint64_t state;
   std::vector<double> scores;
-  std::vector<int64_t> kept;
+  std::vector<Choice> kept;
 };
 
 } // namespace attune::runtime

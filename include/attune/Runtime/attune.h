@@ -141,7 +141,9 @@ ATTUNE_API attune_status attune_session_step(attune_session *session,
 ATTUNE_API attune_status attune_session_encode(attune_session *session,
                                                const attune_tensor *inputs,
                                                uint32_t num_inputs);
-/* [batch, vocabulary] of the last position, valid until the next step. */
+/* [batch, vocabulary] of the last position, valid until the next step. A model
+ * for a GPU copies them from there when they are first asked for: null if that
+ * fails. */
 ATTUNE_API const float *attune_session_logits(const attune_session *session);
 ATTUNE_API int64_t attune_session_vocabulary(const attune_session *session);
 ATTUNE_API int64_t attune_session_length(const attune_session *session);

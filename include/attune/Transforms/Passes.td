@@ -128,4 +128,25 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
   ];
 }
 
+def ChooseCandidates : Pass<"attune-choose-candidates", "::mlir::ModuleOp"> {
+  let summary = "Let decoding also give the largest logits, as many as are asked for";
+  let description = [{
+    For machines whose memory is not the host's: to choose a token from its
+    logits takes a copy of as many numbers as the vocabulary has, but most
+    choices depend on few of them.
+
+    Needs: nothing. Only the entry `decode` is looked at, and only if it gives
+    `logits` [batch, V] in f32 with a known V.
+    Gives: another argument of that entry, the number of candidates (of
+    `attune.kind` "size"), and two more results, `candidate_ids` and
+    `candidate_logits` [batch, candidates], which are `attune.top_k` of the
+    logits.
+    Keeps: everything else; with no candidates nothing more is computed.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let statistics = [
+    Statistic<"numChosen", "num-chosen", "Entries that give candidates">,
+  ];
+}
+
 #endif // ATTUNE_TRANSFORMS_PASSES

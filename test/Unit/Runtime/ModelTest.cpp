@@ -153,16 +153,17 @@ TEST(Session, PrefillAndStepsAgree) {
     int64_t prompts[] = {1, 2, 3, 4, 5, 6};
     ASSERT_TRUE(session->step(prompts, 3, fake.error)) << fake.error.message;
     EXPECT_EQ(session->vocabulary(), 16);
-    EXPECT_EQ(session->logits()[6], 1.0f);
-    EXPECT_EQ(session->logits()[16 + 15], 1.0f);
-    std::vector<float> last(session->logits(), session->logits() + 32);
+    EXPECT_EQ(session->logits(fake.error)[6], 1.0f);
+    EXPECT_EQ(session->logits(fake.error)[16 + 15], 1.0f);
+    const float *logits = session->logits(fake.error);
+    std::vector<float> last(logits, logits + 32);
     session->reset();
     for (int i = 0; i < 3; ++i) {
       int64_t column[] = {prompts[i], prompts[3 + i]};
       ASSERT_TRUE(session->step(column, 1, fake.error));
     }
     EXPECT_EQ(session->length(), 3);
-    EXPECT_EQ(std::memcmp(last.data(), session->logits(), 128), 0);
+    EXPECT_EQ(std::memcmp(last.data(), session->logits(fake.error), 128), 0);
   }
 }
 

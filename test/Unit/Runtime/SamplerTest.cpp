@@ -7,8 +7,10 @@
 
 #include "attune/Runtime/Sampler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <numeric>
 
 using namespace attune::runtime;
 
@@ -44,6 +46,94 @@ TEST(Sampler, GreedyTakesTheFirstLargest) {
   Sampler sampler{SamplingOptions()};
   EXPECT_EQ(pick(sampler, {1, 3, 2, 3}), 1);
   EXPECT_EQ(pick(sampler, {-INFINITY, -5}), 1);
+}
+
+/// The ids by falling logits, equal ones by number, what is wrong first: as
+/// attune.top_k has them.
+void rank(const std::vector<float> &logits, size_t count,
+          std::vector<int64_t> &ids, std::vector<float> &values) {
+  ids.resize(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  auto sizeOf = [&](int64_t id) {
+    return std::isnan(logits[id]) ? INFINITY : logits[id];
+  };
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](int64_t a, int64_t b) { return sizeOf(a) > sizeOf(b); });
+  ids.resize(std::min(count, ids.size()));
+  values.clear();
+  for (int64_t id : ids)
+    values.push_back(logits[id]);
+}
+
+/// Samples twice, from all logits and from as many candidates as are needed;
+/// the choices, or what is said against the logits.
+std::pair<std::string, std::string> both(Sampler &all, Sampler &few,
+                                         const std::vector<float> &logits,
+                                         const std::vector<int64_t> &banned) {
+  auto size = static_cast<int64_t>(logits.size());
+  std::vector<int64_t> ids;
+  std::vector<float> values;
+  rank(logits, static_cast<size_t>(few.countCandidates(banned.size())), ids,
+       values);
+  Error error, other;
+  int64_t one = -1, two = -1;
+  std::string first = all.sample(logits.data(), size, {}, one, error, banned)
+                          ? std::to_string(one)
+                          : error.message;
+  std::string second =
+      few.sampleAmong(ids.data(), values.data(),
+                      static_cast<int64_t>(ids.size()), two, other, banned)
+          ? std::to_string(two)
+          : other.message;
+  return {first, second};
+}
+
+TEST(Sampler, CandidatesGiveTheSameChoice) {
+  uint64_t state = 7;
+  auto random = [&](uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    SamplingOptions options = sampling(random(1000));
+    options.greedy = random(4) == 0;
+    options.topK = 1 + static_cast<int64_t>(random(12));
+    options.topP = random(2) ? 1 : 0.7;
+    options.minP = random(2) ? 0 : 0.1;
+    options.temperature = random(2) ? 1 : 0.6;
+    // Few different values, so that many are equal.
+    std::vector<float> logits(1 + random(40));
+    for (float &logit : logits)
+      logit = random(8) ? static_cast<float>(random(9)) - 4 : -INFINITY;
+    if (random(2))
+      for (float &logit : logits)
+        logit = logit == 0 && random(2) ? -0.0f : logit;
+    if (random(10) == 0)
+      logits[random(logits.size())] = random(2) ? NAN : INFINITY;
+    std::vector<int64_t> banned;
+    for (uint64_t i = random(4); i > 0; --i)
+      banned.push_back(static_cast<int64_t>(random(42)));
+    Sampler all(options), few(options);
+    for (int step = 0; step < 3; ++step) {
+      auto [one, two] = both(all, few, logits, banned);
+      EXPECT_EQ(one, two) << "round " << round << ", step " << step;
+    }
+  }
+}
+
+TEST(Sampler, CandidatesAreNotAlwaysEnough) {
+  SamplingOptions options = sampling();
+  EXPECT_EQ(Sampler(options).countCandidates(3), 0); // of no top-k
+  options.topK = 5;
+  EXPECT_EQ(Sampler(options).countCandidates(3), 8);
+  options.greedy = true;
+  EXPECT_EQ(Sampler(options).countCandidates(3), 4);
+  options.repetitionPenalty = 1.1;
+  EXPECT_EQ(Sampler(options).countCandidates(3), 0);
+  options.repetitionPenalty = 1;
+  options.greedy = false;
+  options.topK = INT64_MAX;
+  EXPECT_GT(Sampler(options).countCandidates(3), 0);
 }
 
 TEST(Sampler, FollowsTheDistribution) {
