@@ -391,8 +391,23 @@ def time_chain(folder, work, name, config, torch, runs):
     return good
 
 
+def generate(program, weights, ids, tokens, *how):
+    """The new ids, and of prompt and steps how many tokens in how many seconds."""
+    result = subprocess.run(
+        [program, "generate", "--weights", weights, "--prompt-ids=" + ids,
+         "--ignore-eos", f"--max-new-tokens={tokens}", "--format=ids",
+         "--stats", *how], capture_output=True, text=True, check=False)
+    numbers = re.search(r"prompt: (\d+) tokens in ([\d.]+) s; then (\d+) "
+                        r"tokens in ([\d.]+) s", result.stderr)
+    if result.returncode or not numbers:
+        raise RuntimeError(result.stderr.strip())
+    return (result.stdout.strip(),
+            [float(number) for number in numbers.groups()])
+
+
 def time_model(folder, work, name, plan, torch, runs, memory):
-    """False if it fails, or its graph says something else than its kernels."""
+    """False if its graph says something else than its kernels, or what chooses
+    tokens on the GPU something else than the host."""
     program = os.path.join(folder, name)
     text = subprocess.run([program, "inspect"], capture_output=True,
                           text=True, check=True).stdout
@@ -400,22 +415,13 @@ def time_model(folder, work, name, plan, torch, runs, memory):
     weights = os.path.join(work, "weights")
     write_weights(weights, size)
     ids = ",".join(str(1 + i % 90) for i in range(plan["prompt"]))
-    found, ends = [], []
-    for tokens in (plan["tokens"], plan["tokens"]):
-        result = subprocess.run(
-            [program, "generate", "--weights", weights, "--prompt-ids=" + ids,
-             "--greedy", "--ignore-eos", f"--max-new-tokens={tokens}",
-             "--format=ids", "--stats"], capture_output=True, text=True,
-            check=False)
-        ends.append(result.stdout.strip())
-        numbers = re.search(r"prompt: (\d+) tokens in ([\d.]+) s; then (\d+) "
-                            r"tokens in ([\d.]+) s", result.stderr)
-        if result.returncode or not numbers:
-            row(name, "attune", "", "", "FAIL " + result.stderr.strip())
-            return False
-        found.append([float(number) for number in numbers.groups()])
-    good = ends[0] == ends[1] and ends[0].count(",") == plan["tokens"] - 1
-    prompt, first, steps, later = min(found, key=lambda numbers: numbers[3])
+    tokens = plan["tokens"]
+    texts = [generate(program, weights, ids, tokens, "--greedy")
+             for _ in range(2)]
+    good = texts[0][0] == texts[1][0] and (
+        texts[0][0].count(",") == tokens - 1)
+    prompt, first, steps, later = min((numbers for _, numbers in texts),
+                                      key=lambda numbers: numbers[3])
 
     def show(who, prefill, decode):
         row(name, who, "prefill", f"{prompt / max(prefill, 1e-9):.0f} tokens/s")
@@ -425,6 +431,16 @@ def time_model(folder, work, name, plan, torch, runs, memory):
     show("attune", first, later / max(steps, 1))
     if not good:
         row(name, "attune", "", "", "FAIL: two runs give different tokens")
+    # A penalty that changes nothing has the host look at all logits.
+    sample = ("--top-k=50", "--seed=1")
+    chosen = [generate(program, weights, ids, tokens, *sample, *more)
+              for more in ((), ("--repetition-penalty=1.0000000000000002",))]
+    for what, (_, numbers) in zip(("top-k 50", "all logits"), chosen):
+        rate = max(numbers[2], 1) / max(numbers[3], 1e-9)
+        row(name, "attune", what, f"{rate:.1f} tokens/s")
+    if chosen[0][0] != chosen[1][0]:
+        row(name, "attune", "", "", "FAIL: the GPU chooses other tokens")
+        good = False
     if torch:
         config = plan[name]
         for who, prefill, decode in rivals_of_model(torch, config, plan, runs):
