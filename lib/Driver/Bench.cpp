@@ -240,7 +240,8 @@ void Bench::print(llvm::raw_ostream &os) {
     return value ? llvm::formatv("{0:f0} {1}", *value, unit).str()
                  : std::string("-");
   };
-  os << statistics.name << ", weights in " << dtype << ", ";
+  os << statistics.name << ", weights in "
+     << (options.tf32 ? "f32, products of tf32" : dtype) << ", ";
   for (const auto &[name, size] : dims)
     os << name << "=" << size << ", ";
   os << "median of " << options.runs << " runs on "
@@ -299,8 +300,9 @@ ExitCode Bench::run() {
     return ExitCode::BadInput;
   statistics = analyze(*source->model, *chosen);
   dims = statistics.dims;
-  dtype = options.quantize
-              ? "int8"
+  dtype = options.quantize ? "int8"
+          : options.tf32
+              ? "tf32"
               : spec::stringify(options.dtype.value_or(source->model->dtype));
 
   std::optional<Checkpoint> checkpoint;

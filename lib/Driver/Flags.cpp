@@ -85,12 +85,16 @@ static bool applyImportEmit(const Flag &flag, StringRef value, Options &options,
 
 static bool applyDType(const Flag &flag, StringRef value, Options &options,
                        std::string &problem) {
-  auto index =
-      pickWord(flag.spelling(), value, {"f32", "bf16", "f16"}, problem);
+  SmallVector<StringRef> words = {"f32", "bf16", "f16"};
+  // A way to multiply, not to store.
+  if (options.verb != Verb::Inspect && options.verb != Verb::Import)
+    words.push_back("tf32");
+  auto index = pickWord(flag.spelling(), value, words, problem);
   static const spec::DType types[] = {spec::DType::F32, spec::DType::BF16,
-                                      spec::DType::F16};
+                                      spec::DType::F16, spec::DType::F32};
   if (index)
     options.dtype = types[*index];
+  options.tf32 = value == "tf32";
   return index.has_value();
 }
 
@@ -335,14 +339,18 @@ ArrayRef<Flag> driver::getFlags() {
        "without a letter runs on later GPUs, too"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
-      {"dtype", "TYPE", compiling | inspect | import, applyDType,
+      {"dtype", "TYPE", compiling, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
-       "default as the model says. With bf16, CPUs that can multiply it do"},
+       "default as the model says. With bf16, CPUs that can multiply it do. "
+       "tf32: as f32, but a GPU's tensor cores round what they multiply to "
+       "11 bits; with f32 they lose nothing, at a third of the speed"},
+      {"dtype", "TYPE", inspect | import, applyDType,
+       "Store weights, and cached keys and values, as f32, bf16 or f16; by "
+       "default as the model says"},
       {"quantize", "TYPE", compile | run | generate | bench, applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
-       "each 128 neighbours, and multiply bytes: less exact, a quarter of "
-       "f32's "
-       "size. For CPUs"},
+       "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
+       "size of f32. For CPUs"},
       {"fusion", "MODE", compile | run | generate | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,

@@ -121,7 +121,13 @@ static bool pickMachine(Options &options, std::string &problem) {
     bool isMlir = StringRef(options.model).ends_with(".mlir");
     if (options.dtype != spec::DType::BF16 && !isMlir)
       options.machine.bf16Pairs = false;
-    return true;
+    options.machine.tf32 = options.tf32;
+    if (!options.tf32 || options.machine.hasTensorCores())
+      return true;
+    problem = "--dtype=tf32 needs --target=cuda: only the tensor cores of a "
+              "GPU multiply it; take --dtype=f32, or bf16, which some CPUs "
+              "multiply faster";
+    return false;
   }
   std::vector<std::string> cpus = options.backend->listCpus();
   SmallVector<StringRef> known(cpus.begin(), cpus.end());

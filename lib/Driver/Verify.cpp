@@ -263,6 +263,8 @@ void Verifier::print(const ModelSource &source, bool random) {
     os << llvm::formatv("steps: {0:e1} more of the largest value, since their "
                         "keys and values are stored in 16 bits\n",
                         cacheRounding);
+  if (options.tf32)
+    os << "computed in f32: products of tf32 round what they multiply\n";
   if (widened)
     os << "computed in f32: this CPU's products of bf16 round what they "
           "multiply\n";
@@ -309,10 +311,11 @@ ExitCode Verifier::run() {
       return ExitCode::BadInput;
   }
   const Checkpoint *values = checkpoint ? &*checkpoint : nullptr;
-  // Products that round what they multiply to bf16 differ by more than a fault
-  // would: large scores make another softmax of it. Both multiply f32 instead.
+  // Products that round what they multiply to bf16 or tf32 differ by more than
+  // a fault would: large scores make another softmax of it. Both multiply f32
+  // instead.
   Options wide = options;
-  wide.machine.bf16Pairs = false;
+  wide.machine.bf16Pairs = wide.machine.tf32 = false;
   if (source->model && options.machine.multipliesPairs())
     widened =
         options.dtype.value_or(source->model->dtype) == spec::DType::BF16 ||

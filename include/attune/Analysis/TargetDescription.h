@@ -39,6 +39,8 @@ struct TargetDescription {
   int64_t level2Bytes = 512 << 10;
   /// The chip that runs the kernels, e.g. sm_90a; empty: the CPU does.
   std::string gpu;
+  /// Tensor cores may round numbers of f32 to tf32.
+  bool tf32 = false;
   /// What the CPU must know for any code made for it, as Linux calls it
   /// (/proc/cpuinfo). Tiles are not among it: few models take them.
   std::vector<std::string> needs;

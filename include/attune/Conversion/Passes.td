@@ -107,7 +107,10 @@ def ConvertAttuneToGPU
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply.
     Keeps: f32 sums. Numbers of f32 are cut into parts whose products the tensor
-    cores take without rounding, so they are as precise as multiply-adds in f32.
+    cores take without rounding, so they are as precise as multiply-adds in f32;
+    with `tf32` they are rounded to its 11 bits instead, which is one product in
+    place of six, or of three in attention. Few rows, which no tensor core
+    multiplies, are f32 all the same.
     The order of a sum depends on the sizes alone.
     Attention: a block takes some queries of all heads of a group. Keys and
     values pass through a ring in shared memory; scores, their maximum and sum,
@@ -128,6 +131,8 @@ def ConvertAttuneToGPU
     Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
       "The chip has tensor cores that read shared memory (wgmma), and copies of "
       "tiles by tensor maps: sm_90a">,
+    Option<"tf32", "tf32", "bool", /*default=*/"false",
+      "Numbers of f32 that tensor cores multiply are rounded to tf32">,
   ];
 }
 

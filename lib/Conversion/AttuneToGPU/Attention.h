@@ -52,10 +52,11 @@ struct FinishedRow {
 FinishedRow finishRow(BlockBuilder &b, AttentionIntoOp op, mlir::Value maximum,
                       mlir::Value sum, mlir::Value head);
 
-/// The kernel on tensor cores; with `parts` it leaves states there.
+/// The kernel on tensor cores; with `parts` it leaves states there, with `tf32`
+/// numbers of f32 are rounded to that.
 void emitAttention(KernelBuilder &k, AttentionIntoOp op,
                    const AttentionSizes &sizes, const AttentionTile &tile,
-                   const AttentionParts *parts);
+                   const AttentionParts *parts, bool tf32);
 
 /// The kernel of warpgroups.
 void emitWarpgroupAttention(KernelBuilder &k, AttentionIntoOp op,
@@ -181,7 +182,7 @@ mlir::Value orZero(BlockBuilder &b, mlir::Value x);
 /// host's choice between that and two for few queries. Fails with an error if
 /// the kernel does not know it.
 mlir::LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
-                                   bool warpgroups);
+                                   bool warpgroups, bool tf32);
 
 } // namespace attune
 

@@ -15,7 +15,8 @@
 // The two products have the same form: sums of scores are, pair by pair, what a
 // lane needs of weights. Of f32 every number is cut in two of tf32 with 22 bits
 // between them, and three of the four products are added, the smallest first:
-// what is left out is as small as the rounding of f32. Numbers of 16 bits take
+// what is left out is as small as the rounding of f32. Who asks for tf32 gets
+// one product of rounded numbers instead. Numbers of 16 bits take
 // one product, if the result has the same 16 bits; for others the weights are
 // cut into parts of 16 bits.
 //
@@ -37,19 +38,21 @@ namespace attune {
 
 namespace {
 
-/// Two numbers of tf32 in place of one of f32.
-struct Cut {
-  Value high, low;
-};
+/// Vectors of tf32 in place of one of f32, the largest first: two that add up
+/// to it, or one that is rounded.
+using Cut = SmallVector<Value, 2>;
+/// The same as fragments.
+using CutRegisters = SmallVector<Registers, 2>;
 
 /// One kernel; the members are what its parts share.
 class AttentionBlock {
 public:
   AttentionBlock(AttentionIntoOp op, const AttentionSizes &sizes,
                  KernelBuilder &k, const AttentionTile &tile,
-                 const AttentionParts *parts)
+                 const AttentionParts *parts, bool tf32)
       : op(op), sizes(sizes), tile(tile), parts(parts), b(k),
-        wide(tile.elementBytes == 4), type(elementOf(op.getQuery())) {}
+        wide(tile.elementBytes == 4), rounds(tf32),
+        type(elementOf(op.getQuery())) {}
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);
@@ -305,10 +308,17 @@ private:
     return read;
   }
 
-  /// Rounded to tf32, and what is missing; the hardware reads no more bits.
-  static Cut cut(BlockBuilder &b, Value x) {
+  /// Rounded to tf32, and what is missing unless that does not matter; the
+  /// hardware reads no more bits.
+  Cut cut(BlockBuilder &b, Value x) {
     auto f32 = cast<VectorType>(x.getType());
     auto i32 = VectorType::get(f32.getShape(), b.b.getI32Type());
+    if (rounds) {
+      SmallVector<Value> words;
+      for (int64_t i = 0; i < f32.getNumElements(); ++i)
+        words.push_back(roundToTF32(b, element(b, x, i)));
+      return {vector::FromElementsOp::create(b.b, b.loc, i32, words)};
+    }
     auto number = [&](uint32_t value) -> Value {
       return arith::ConstantOp::create(
           b.b, b.loc, DenseElementsAttr::get(i32, APInt(32, value)));
@@ -323,18 +333,24 @@ private:
     Value rest = arith::SubFOp::create(b.b, b.loc, x, high);
     return {high, mask(bitCast(b, rest, i32))};
   }
-  static Registers pick(BlockBuilder &b, Value vector, ArrayRef<int64_t> at) {
-    Registers registers;
-    for (int64_t i : at)
-      registers.push_back(toRegister(b, element(b, vector, i)));
+  static CutRegisters pick(BlockBuilder &b, const Cut &parts,
+                           ArrayRef<int64_t> at) {
+    CutRegisters registers;
+    for (Value part : parts) {
+      Registers &words = registers.emplace_back();
+      for (int64_t i : at)
+        words.push_back(toRegister(b, element(b, part, i)));
+    }
     return registers;
   }
   /// sum + a b, the smallest product first.
-  static Value multiplyCut(BlockBuilder &b, ArrayRef<Registers> a,
-                           ArrayRef<Registers> c, Value sum) {
+  static Value multiplyCut(BlockBuilder &b, const CutRegisters &a,
+                           const CutRegisters &c, Value sum) {
     constexpr auto tf32 = NVVM::MMATypes::tf32;
-    sum = multiplyAdd(b, a[1], c[0], sum, tf32);
-    sum = multiplyAdd(b, a[0], c[1], sum, tf32);
+    if (a.size() > 1) {
+      sum = multiplyAdd(b, a[1], c[0], sum, tf32);
+      sum = multiplyAdd(b, a[0], c[1], sum, tf32);
+    }
     return multiplyAdd(b, a[0], c[0], sum, tf32);
   }
   NVVM::MMATypes narrowType() {
@@ -375,16 +391,13 @@ private:
   void multiplyWideKeys(BlockBuilder &b, Value stage, int64_t step,
                         ArrayRef<Value> query, SmallVector<Value> &sums) {
     Cut upper = cut(b, query[0]), lower = cut(b, query[1]);
-    auto fragment = [&](Value upper, Value lower, int64_t i) {
-      return Registers{toRegister(b, element(b, upper, i)),
-                       toRegister(b, element(b, lower, i)),
-                       toRegister(b, element(b, upper, i + 1)),
-                       toRegister(b, element(b, lower, i + 1))};
-    };
-    SmallVector<std::array<Registers, 2>> a;
-    for (int64_t i = 0; i < 4; i += 2)
-      a.push_back({fragment(upper.high, lower.high, i),
-                   fragment(upper.low, lower.low, i)});
+    SmallVector<CutRegisters> a;
+    for (int64_t i = 0; i < 4; i += 2) {
+      CutRegisters &fragments = a.emplace_back();
+      for (auto [above, below] : llvm::zip_equal(pick(b, upper, {i, i + 1}),
+                                                 pick(b, lower, {i, i + 1})))
+        fragments.push_back({above[0], below[0], above[1], below[1]});
+    }
     // As keyOfColumn.
     Value pair = b.div(lineGroup, 2);
     Value odd = b.add(b.bitXor(pair, b.index(1)), b.index(4));
@@ -395,10 +408,8 @@ private:
           {placeIn(b, stage, tile.width, step, 8 * n, line, member)}, 4, 16);
       Cut parts = cut(b, key);
       for (int64_t i = 0; i < 2; ++i)
-        sums[n] = multiplyCut(b, a[i],
-                              {pick(b, parts.high, {2 * i, 2 * i + 1}),
-                               pick(b, parts.low, {2 * i, 2 * i + 1})},
-                              sums[n]);
+        sums[n] =
+            multiplyCut(b, a[i], pick(b, parts, {2 * i, 2 * i + 1}), sums[n]);
     }
   }
 
@@ -467,8 +478,7 @@ private:
           b, vector::FromElementsOp::create(
                  b.b, b.loc, b.vectorType(4),
                  ValueRange{four[0][0], four[1][0], four[0][1], four[1][1]}));
-      Registers a[] = {pick(b, parts.high, {0, 1, 2, 3}),
-                       pick(b, parts.low, {0, 1, 2, 3})};
+      CutRegisters a = pick(b, parts, {0, 1, 2, 3});
       for (int64_t n = 0; n < valueTiles(); ++n) {
         Value chunk = b.add(b.div(lineGroup, 4), b.index(n % 2 * 2));
         SmallVector<Value> pair;
@@ -480,9 +490,7 @@ private:
         }
         Cut value = cut(b, vector::FromElementsOp::create(
                                b.b, b.loc, b.vectorType(2), pair));
-        sums[n] = multiplyCut(
-            b, a, {pick(b, value.high, {0, 1}), pick(b, value.low, {0, 1})},
-            sums[n]);
+        sums[n] = multiplyCut(b, a, pick(b, value, {0, 1}), sums[n]);
       }
     }
   }
@@ -569,7 +577,8 @@ private:
   const AttentionTile tile;
   const AttentionParts *parts;
   BlockBuilder b;
-  bool wide; ///< f32
+  bool wide;   ///< f32
+  bool rounds; ///< that to tf32
   Type type;
   Value thread, lane, lineGroup, member;
   Value part, firstChannel;
@@ -583,8 +592,8 @@ private:
 
 void emitAttention(KernelBuilder &k, AttentionIntoOp op,
                    const AttentionSizes &sizes, const AttentionTile &tile,
-                   const AttentionParts *parts) {
-  AttentionBlock(op, sizes, k, tile, parts).emit();
+                   const AttentionParts *parts, bool tf32) {
+  AttentionBlock(op, sizes, k, tile, parts, tf32).emit();
 }
 
 } // namespace attune

@@ -42,7 +42,7 @@ warpgroupTile(AttentionIntoOp op, const AttentionSizes &sizes) {
 }
 
 LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
-                             bool warpgroups) {
+                             bool warpgroups, bool tf32) {
   OpBuilder builder(op);
   BlockBuilder b(builder, op.getLoc());
   AttentionSizes sizes(b, op);
@@ -68,7 +68,7 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
     groups = warpgroupTile(op, sizes);
   auto whole = [&](BlockBuilder &b) {
     auto warps = [&](BlockBuilder &b) {
-      emitAttention(b, op, sizes, large, nullptr);
+      emitAttention(b, op, sizes, large, nullptr, tf32);
     };
     if (!groups)
       return warps(b);
@@ -103,7 +103,7 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
   chooseBelow(
       b, sizes.queries, few + 1,
       [&](BlockBuilder &b) {
-        emitAttention(b, op, sizes, tileFor(true), &parts);
+        emitAttention(b, op, sizes, tileFor(true), &parts, tf32);
         emitMerge(b, op, sizes, parts);
       },
       whole);

@@ -56,12 +56,13 @@ struct ConvertAttuneToGPU final
         op.emitOpError("is not bufferized");
         return signalPassFailure();
       }
-      if (failed(lowerAttention(op, multiprocessors, warpgroups)))
+      if (failed(lowerAttention(op, multiprocessors, warpgroups, tf32)))
         return signalPassFailure();
     }
   }
 
   void lower(BlockBuilder &b, LinearKernel kernel) {
+    kernel.tf32 = tf32;
     Value rows = kernel.numRows;
     if (kernel.tasks)
       return lowerTasks(b, kernel, rows);

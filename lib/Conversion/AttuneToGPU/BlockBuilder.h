@@ -143,6 +143,7 @@ public:
   mlir::Value numRows, numBatches; ///< rows of a batch, if there are batches
   Activation activation = Activation::Identity;
   bool gated = false, residual = false;
+  bool tf32 = false; ///< tensor cores may round f32 to it
   std::optional<double> scale;
 
 private:

@@ -29,6 +29,9 @@
 //                  gives NaN.
 //
 // The smallest parts are added first. An infinite activation gives NaN.
+//
+// Who asks for tf32 gets one product of f32 with f32 instead, both rounded to
+// 11 bits: in the order of the depth that weights of f16 have.
 
 #include "TensorCores.h"
 
@@ -255,11 +258,11 @@ private:
                     KernelBuilder::Values &sums) {
     Value startA = b.mul(stage, stageA), startB = b.mul(stage, stageB);
     Value inPanel = b.div(lane, 4), member = b.rem(lane, 4);
-    SmallVector<SmallVector<SmallVector<Registers>>> panels;
+    SmallVector<SmallVector<Value>> pairsOfPanel;
     for (int64_t n = 0; n < columnTiles(); ++n) {
       Value panel =
           b.add(startB, b.mul(b.add(warpPanel, b.index(n)), step * 8));
-      SmallVector<Value> pairs;
+      SmallVector<Value> &pairs = pairsOfPanel.emplace_back();
       // Rows 2m and 2m + 1 of each eight lie at places m and m + 4.
       for (int64_t half = 0; half < 16; half += 8) {
         SmallVector<Value> numbers;
@@ -271,8 +274,12 @@ private:
         pairs.push_back(vector::FromElementsOp::create(
             b.b, b.loc, b.vectorType(2), numbers));
       }
-      panels.push_back(cutForBF16(b, pairs, /*round=*/true));
     }
+    if (kernel.tf32)
+      return multiplyRounded(b, startA, k, pairsOfPanel, sums);
+    SmallVector<SmallVector<SmallVector<Registers>>> panels;
+    for (ArrayRef<Value> pairs : pairsOfPanel)
+      panels.push_back(cutForBF16(b, pairs, /*round=*/true));
     for (int64_t m = 0; m < rowTiles(); ++m) {
       Value row = b.add(warpRow, b.index(16 * m));
       auto parts = cutForBF16(b, loadPairs(b, startA, row, k), /*round=*/true);
@@ -285,6 +292,46 @@ private:
                               NVVM::MMATypes::bf16);
           }
     }
+  }
+
+  /// One product of numbers rounded to tf32 for each half of the depth.
+  void multiplyRounded(BlockBuilder &b, Value startA, int64_t k,
+                       ArrayRef<SmallVector<Value>> pairsOfPanel,
+                       KernelBuilder::Values &sums) {
+    auto round = [&](Value number) { return roundToTF32(b, number); };
+    SmallVector<SmallVector<Registers>> panels;
+    for (ArrayRef<Value> pairs : pairsOfPanel) {
+      SmallVector<Registers> &halves = panels.emplace_back();
+      for (Value pair : pairs)
+        halves.push_back(
+            {round(element(b, pair, 0)), round(element(b, pair, 1))});
+    }
+    for (int64_t m = 0; m < rowTiles(); ++m) {
+      Value row = b.add(warpRow, b.index(16 * m));
+      SmallVector<Registers> halves =
+          halvesOf(b, loadPairs(b, startA, row, k), round);
+      for (int64_t half = 0; half < 2; ++half)
+        for (int64_t n = 0; n < columnTiles(); ++n) {
+          Value &sum = sums[m * columnTiles() + n];
+          sum = multiplyAdd(b, halves[half], panels[n][half], sum,
+                            NVVM::MMATypes::tf32);
+        }
+    }
+  }
+
+  /// Fragments of tf32, one for each half of the depth, of four pairs that are
+  /// side by side: columns 2m and 2m + 1 stand for m and m + 4.
+  static SmallVector<Registers>
+  halvesOf(BlockBuilder &b, ArrayRef<Value> pairs,
+           llvm::function_ref<Value(Value)> toWord) {
+    SmallVector<Registers> halves;
+    for (int64_t half = 0; half < 4; half += 2) {
+      Registers &words = halves.emplace_back();
+      for (int64_t i = 0; i < 2; ++i)
+        for (Value pair : pairs.slice(half, 2))
+          words.push_back(toWord(element(b, pair, i)));
+    }
+    return halves;
   }
 
   /// The four pairs of f32 that a lane has of a fragment of A.
@@ -365,15 +412,8 @@ private:
       high.push_back(cutOff(b, pair, kept));
       low.push_back(roundOff(b, minus(b, pair, high.back()), kept));
     }
-    auto fragments = [&](ArrayRef<Value> of) {
-      SmallVector<Registers> halves;
-      for (int64_t half = 0; half < 4; half += 2)
-        halves.push_back(toRegisters(
-            b, {element(b, of[half], 0), element(b, of[half + 1], 0),
-                element(b, of[half], 1), element(b, of[half + 1], 1)}));
-      return halves;
-    };
-    return {fragments(low), fragments(high)};
+    auto toWord = [&](Value number) { return toRegister(b, number); };
+    return {halvesOf(b, low, toWord), halvesOf(b, high, toWord)};
   }
 
   //===--------------------------------------------------------------------===//

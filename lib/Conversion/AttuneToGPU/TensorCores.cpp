@@ -83,6 +83,11 @@ Registers toRegisters(BlockBuilder &b, ArrayRef<Value> values) {
   return registers;
 }
 
+Value roundToTF32(BlockBuilder &b, Value number) {
+  return NVVM::ConvertFloatToTF32Op::create(b.b, b.loc, b.b.getI32Type(),
+                                            number, NVVM::FPRoundingMode::RNA);
+}
+
 Value element(BlockBuilder &b, Value vector, int64_t i) {
   return vector::ExtractOp::create(b.b, b.loc, vector, i);
 }

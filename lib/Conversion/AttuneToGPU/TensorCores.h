@@ -52,6 +52,10 @@ Registers toRegisters(BlockBuilder &b, mlir::ArrayRef<mlir::Value> values);
 mlir::Value element(BlockBuilder &b, mlir::Value vector, int64_t i);
 mlir::Value bitCast(BlockBuilder &b, mlir::Value value, mlir::Type type);
 
+/// The register of an f32 rounded to the nearest number of tf32, of two the
+/// larger one.
+mlir::Value roundToTF32(BlockBuilder &b, mlir::Value number);
+
 /// Pairs of 16 bits of `count` matrices.
 mlir::SmallVector<mlir::Value> loadMatrices(BlockBuilder &b, mlir::Value from,
                                             mlir::Value at, int64_t count,

@@ -44,6 +44,7 @@ void PTXBackend::addBufferPasses(OpPassManager &pm,
   ConvertAttuneToGPUOptions blocks;
   blocks.multiprocessors = countMultiprocessors(target.gpu);
   blocks.warpgroups = hasWarpgroups(target.gpu);
+  blocks.tf32 = target.tf32;
   pm.addPass(createConvertAttuneToGPU(blocks));
 }
 

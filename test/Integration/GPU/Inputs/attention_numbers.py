@@ -9,7 +9,8 @@ Keys are the defaults below. `with=` lists further operands: bias, diagonals,
 slopes, sinks, and lengths, which are more than all keys, then half, then none,
 with NaN behind them; `mask=` has one row of keys for each batch, or one for
 every head and query; `blocks=P,Q` hides some blocks. `cached=1` reads keys and values from a cache
-that holds NaN behind them.
+that holds NaN behind them. `products=tf32` has tensor cores round numbers of
+f32, and fails if they do not.
 """
 import math
 import os
@@ -26,7 +27,8 @@ import tensors
 case = {"batch": 1, "heads": 2, "kv": 1, "queries": 33, "keys": 33,
         "width": 32, "values": 0, "type": "f32", "result": "", "with": "",
         "mask": "", "blocks": "", "causal": "", "window": 0, "softcap": 0.0,
-        "cached": 0, "scale": 0.25, "gpu": "sm_80", "spread": 1.0}
+        "cached": 0, "scale": 0.25, "gpu": "sm_80", "spread": 1.0,
+        "products": ""}
 attune, work = sys.argv[1:3]
 for argument in sys.argv[3:]:
     key, _, value = argument.partition("=")
@@ -238,7 +240,9 @@ with open(path["model.mlir"], "w", encoding="utf-8") as file:
 tensors.save(path["in.safetensors"], inputs)
 subprocess.run([attune, "run", path["model.mlir"], "--target=cuda",
                 "--gpu=" + case["gpu"], "--inputs", path["in.safetensors"],
-                "--outputs", path["out.safetensors"]], check=True)
+                "--outputs", path["out.safetensors"],
+                *(["--dtype=" + case["products"]] if case["products"] else [])],
+               check=True)
 found = tensors.load(path["out.safetensors"])
 raw = found["y"][2]
 if result == "f32":
@@ -253,6 +257,18 @@ error = error_lse = 0.0
 good = len(outputs) == B * H * M * E
 # Weights and result each round once to 16 bits; what is 0 or -inf is so exactly.
 allowed = {"f32": 4e-6, "f16": 2e-3, "bf16": 1.2e-2}[result]
+allowed_lse = 1e-5
+if case["products"] == "tf32":
+    # Two numbers that are off by 2^-11 each make a product that is off by 2^-10.
+    # So is a score, in terms of its products' sizes; weights by twice that, as
+    # a share of each; and weights and values are rounded again.
+    largest = max(math.fsum(abs(q[(row * M + m) * D + d] * k[at + d])
+                            for d in range(D))
+                  for row in range(B * H) for m in range(M)
+                  for at in [((row // H * G + row % H * G // H) * whole + n) * D
+                             for n in range(N)])
+    allowed_lse = 2 ** -10 * case["scale"] * largest
+    allowed = 2 * allowed_lse + 2 ** -10
 for row in range(B * H * M):
     wanted, log_sum = expected(row // (H * M), row // M % H, row % M)
     for e, value in enumerate(wanted):
@@ -264,7 +280,9 @@ for row in range(B * H * M):
     else:
         error_lse = max(error_lse, abs(sums[row] - log_sum) /
                         max(1, abs(log_sum) / 16))
-good = good and error <= allowed and error_lse <= 1e-5
+good = good and error <= allowed and error_lse <= allowed_lse
+if case["products"] == "tf32":
+    good = good and error > 1e-5
 print(f"{'PASS' if good else 'FAIL'} error {error:.1e} of {allowed:.1e}, "
       f"lse {error_lse:.1e}")
 sys.exit(not good)

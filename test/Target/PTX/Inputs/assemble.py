@@ -34,14 +34,18 @@ with tempfile.TemporaryDirectory() as work:
         MODELS.append(os.path.join(work, f"top_k {width}.mlir"))
         with open(MODELS[-1], "w", encoding="utf-8") as file:
             file.write(TOP_K.format(width))
-    for model in MODELS:
+    # Once more with other arithmetic.
+    tf32 = [MODELS[1], MODELS[4]]
+    for model, flags in ([(model, []) for model in MODELS] +
+                         [(model, ["--dtype=tf32"]) for model in tf32]):
         for chip in sys.argv[4:]:
             name = os.path.basename(model)
             if name == "model.json":
                 name = os.path.basename(os.path.dirname(model)) + " (full)"
+            name = " ".join([name, *flags])
             text = os.path.join(work, "kernels.ptx")
             subprocess.run([attune, "compile", model, f"--gpu={chip}", "-o",
-                            text], check=True)
+                            text, *flags], check=True)
             result = subprocess.run(
                 ["ptxas", "-v", f"-arch={chip}", text, "-o", os.devnull],
                 capture_output=True, text=True)
