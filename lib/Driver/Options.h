@@ -48,7 +48,7 @@ struct Options {
   std::string gpu; ///< empty: the backend's default
   std::optional<spec::DType> dtype;
   bool quantize = false; ///< to int8
-  bool tf32 = false; ///< products of f32 on tensor cores may round to it
+  bool tf32 = false;     ///< products of f32 on tensor cores may round to it
   bool fusion = true;
   bool explainFusion = false;
   std::string remarks;

@@ -110,6 +110,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.lanes = target.getTileColumns();
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
+  vector.tileBytes = target.getTileBytes();
   vector.wayBytes = target.getWayBytes();
   vector.cooperative = target.tilesInParallel();
   vector.matrixRows = target.getMatrixRows();

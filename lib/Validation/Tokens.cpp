@@ -32,9 +32,27 @@ static bool giveSum(Step &step, Datum result, Value addend) {
   return true;
 }
 
+/// Rows of a table of `count` rows; `entry(id, column)` gives a number of it.
+template <typename Op, typename Entry>
+static bool pickRows(Step &step, Op op, int64_t count, int64_t width,
+                     Entry entry) {
+  const Array &ids = step.in[0].array();
+  Datum result = makeReals({ids.shape[0], ids.shape[1], width});
+  for (size_t t = 0; t < ids.data.size(); ++t) {
+    int64_t id = ids.data[t].i + int64_t(op.getOffset());
+    if (id < 0 || id >= count)
+      return step.machine.illegal(step, "id " + llvm::Twine(id) +
+                                            " is not in the table");
+    for (int64_t d = 0; d < width; ++d)
+      result.array().data[t * width + d].f =
+          op.getScale().convertToFloat() * entry(id, d);
+  }
+  return giveSum(step, result, op.getAddend());
+}
+
 static bool runEmbedding(Step &step) {
   auto op = cast<EmbeddingOp>(step.op);
-  const Array &ids = step.in[0].array(), &values = step.in[1].array();
+  const Array &values = step.in[1].array();
   int64_t count =
       values.shape[0] * (values.shape.size() == 3 ? values.shape[2] : 1);
   Rows table(values, count, false);
@@ -43,40 +61,21 @@ static bool runEmbedding(Step &step) {
     table.readSideBySide(width);
     count = values.shape.size() == 3 ? volume(values.shape) / width : count;
   }
-  width = table.getColumns();
-  Datum result = makeReals({ids.shape[0], ids.shape[1], width});
-  for (size_t t = 0; t < ids.data.size(); ++t) {
-    int64_t id = ids.data[t].i + int64_t(op.getOffset());
-    if (id < 0 || id >= count)
-      return step.machine.illegal(step, "id " + llvm::Twine(id) +
-                                            " is not in the table");
-    for (int64_t d = 0; d < width; ++d)
-      result.array().data[t * width + d].f =
-          op.getScale().convertToFloat() * table(id, d);
-  }
-  return giveSum(step, result, op.getAddend());
+  return pickRows(step, op, count, table.getColumns(), table);
 }
 
 static bool runQuantizedEmbedding(Step &step) {
   auto op = cast<QuantizedEmbeddingOp>(step.op);
-  const Array &ids = step.in[0].array(), &bytes = step.in[1].array();
+  const Array &bytes = step.in[1].array();
   int64_t width = cast<ShapedType>(op.getType()).getShape().back();
   int64_t count = volume(bytes.shape) / std::max<int64_t>(width, 1);
   if (!step.machine.spend(step, volume(bytes.shape) / 8))
     return false;
   Array table =
       readBytes(bytes, step.in[2].array(), count, width, /*gated=*/false);
-  Datum result = makeReals({ids.shape[0], ids.shape[1], width});
-  for (size_t t = 0; t < ids.data.size(); ++t) {
-    int64_t id = ids.data[t].i + int64_t(op.getOffset());
-    if (id < 0 || id >= count)
-      return step.machine.illegal(step, "id " + llvm::Twine(id) +
-                                            " is not in the table");
-    for (int64_t d = 0; d < width; ++d)
-      result.array().data[t * width + d].f =
-          op.getScale().convertToFloat() * table.data[id * width + d].f;
-  }
-  return giveSum(step, result, op.getAddend());
+  return pickRows(step, op, count, width, [&](int64_t id, int64_t column) {
+    return table.data[id * width + column].f;
+  });
 }
 
 static bool runSinusoidal(Step &step) {

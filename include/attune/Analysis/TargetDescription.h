@@ -71,6 +71,9 @@ struct TargetDescription {
   }
   /// Whether each tile has a thread of its own: those of a GPU are many.
   bool tilesInParallel() const { return !gpu.empty(); }
+  /// Results of a tile that wait in the first-level cache, beside what comes
+  /// in, for what takes whole heads of them.
+  int64_t getTileBytes() const { return level1Bytes / 2; }
   /// One way of the first-level cache: places that are so far apart share a
   /// set. A cache that looks up while the address is translated has ways of a
   /// page, as those of x86 and ARM do. 0 on a GPU, whose rows are staged.

@@ -24,6 +24,9 @@ def ConvertAttuneToVector
     memory that attune-pad-rows can lay out another way.
     With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
     of attune.linear_into with a scratch each; fewer rows take vectors.
+    A projection of which nothing is left but heads hands these over: a step takes
+    whole heads, and the rows of a tile go to tensors of heads or caches, turned
+    if they are, before the next tile comes.
     Bytes are multiplied in i32, group by group; sums of groups wait in memory,
     since registers hold those of one group.
     Keeps: the order of every sum, whatever the number of threads.
@@ -43,6 +46,9 @@ def ConvertAttuneToVector
       "Rows of the register tile">,
     Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
       "Bytes of weights that one parallel step keeps in the second-level cache">,
+    Option<"tileBytes", "tile-bytes", "int64_t", /*default=*/"16384",
+      "Bytes of a tile's results that wait in the first-level cache for what "
+      "takes them">,
     Option<"wayBytes", "way-bytes", "int64_t", /*default=*/"0",
       "Bytes of one way of the first-level cache; 0: rows are read where they "
       "are">,

@@ -32,8 +32,9 @@ struct ConvertAttuneToVector final
   using Base::Base;
 
   void runOnOperation() override {
-    if (lanes < 1 || rows < 1 || panelBytes < 1) {
-      getOperation().emitError("lanes, rows and panel-bytes must be positive");
+    if (lanes < 1 || rows < 1 || panelBytes < 1 || tileBytes < 1) {
+      getOperation().emitError(
+          "lanes, rows, panel-bytes and tile-bytes must be positive");
       return signalPassFailure();
     }
     if (wayBytes < 0) {
@@ -51,14 +52,12 @@ struct ConvertAttuneToVector final
       getOperation().emitError("integer-lanes must be positive");
       return signalPassFailure();
     }
-    VectorLowering lowering{lanes,
-                            rows,
-                            panelBytes,
-                            wayBytes,
-                            cooperative,
-                            matrixRows,
-                            std::gcd<int64_t, int64_t>(lanes, integerLanes),
-                            byteProducts};
+    VectorLowering lowering{
+        lanes,       rows,
+        panelBytes,  tileBytes,
+        wayBytes,    cooperative,
+        matrixRows,  std::gcd<int64_t, int64_t>(lanes, integerLanes),
+        byteProducts};
     // Layers first: they take along what becomes of the heads that they make.
     RewritePatternSet layers(&getContext());
     populateLinearPatterns(layers, lowering);

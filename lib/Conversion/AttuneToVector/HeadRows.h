@@ -58,9 +58,7 @@ private:
 
 /// What becomes of the columns of a projection, where all of it is cut into
 /// heads: rows of queries, keys and values go to tensors of heads or to caches,
-/// turned if a rotary embedding says so. Source: the fusion of RoPE and of
-/// cache writes into the projection in inference engines, as in FlashInfer
-/// (Ye et al., 2025).
+/// turned if a rotary embedding says so.
 class HeadEpilogue {
 public:
   /// Of `result` [batch, tokens, columns], if all of its users are known and

@@ -9,7 +9,8 @@
 // parallel over batch and heads; on a GPU, whose threads are many, over tokens
 // and vectors as well: neighbours in memory are neighbours in a warp.
 //
-// A row passes once: what turns it, or writes it to a cache, takes it from the
+// Of what a projection does not hand over by itself (see HeadRows.h) a row
+// passes once: what turns it, or writes it to a cache, takes it from the
 // columns that split_heads would copy it from, and a key is turned on its way
 // to the cache.
 

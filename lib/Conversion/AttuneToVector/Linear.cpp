@@ -21,6 +21,8 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -114,8 +116,14 @@ template <typename Op> Value destOf(KernelBuilder &k, Op op) {
                    type.getElementType());
 }
 
+/// Panels that a step cannot be cut in: their columns are whole heads.
+int64_t panelsOfHeads(const PanelProduct &product, int64_t width) {
+  return std::lcm(width, product.lanes()) / product.lanes();
+}
+
 /// What becomes of the result if all of it is heads, and rows of a tile can be
-/// handed over at once: with all of their sums, by vectors.
+/// handed over at once: with all of their sums, by vectors, and in as many
+/// steps as make work for threads.
 template <typename Op>
 std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
                                        const VectorLowering &lowering) {
@@ -125,7 +133,15 @@ std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
   if (op.getResidual() || inPasses || inTiles ||
       cast<RankedTensorType>(op.getType()).getRank() != 3)
     return std::nullopt;
-  return HeadEpilogue::match(op, op.getResult());
+  auto epilogue = HeadEpilogue::match(op, op.getResult());
+  if (!epilogue)
+    return std::nullopt;
+  constexpr int64_t kLeastSteps = 4;
+  int64_t steps = llvm::divideCeil(
+      product.panels(), panelsOfHeads(product, epilogue->getWidth()));
+  if (steps < std::min(product.panels(), kLeastSteps))
+    return std::nullopt;
+  return epilogue;
 }
 
 /// As byPanels. A step takes whole heads: while the rows of a tile are in the
@@ -133,12 +149,11 @@ std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
 KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
                               const HeadEpilogue &epilogue, Value input,
                               Type element, const VectorLowering &lowering) {
-  constexpr int64_t kScratchBytes = 32 << 10;
   int64_t lanes = product.lanes();
-  int64_t unit = std::lcm(epilogue.getWidth(), lanes) / lanes;
+  int64_t unit = panelsOfHeads(product, epilogue.getWidth());
   VectorLowering half = lowering;
   half.panelBytes = half.panelBytes / 2;
-  int64_t most = kScratchBytes / (lowering.rows * lanes * 4);
+  int64_t most = lowering.tileBytes / (lowering.rows * lanes * 4);
   int64_t group = std::min(product.panelsPerStep(half), most);
   group = std::max(unit, group / unit * unit);
   bool ahead = product.panelBytes() <= lowering.panelBytes;

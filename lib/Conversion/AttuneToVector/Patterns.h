@@ -22,6 +22,8 @@ struct VectorLowering {
   int64_t lanes;
   int64_t rows;
   int64_t panelBytes;
+  /// Of a tile's results, while they wait in the first-level cache.
+  int64_t tileBytes;
   /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
   int64_t wayBytes = 0;
   /// What a block of threads computes better together stays one op.
