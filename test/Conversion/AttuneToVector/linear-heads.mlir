@@ -4,6 +4,7 @@
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, @grouped is the same
 // SAME: after convert-attune-to-vector, @wide is the same
+// SAME: after convert-attune-to-vector, @few is the same
 // SAME: after convert-attune-to-vector, @narrow is the same
 // SAME: after convert-attune-to-vector, @rounded is the same
 // SAME: after convert-attune-to-vector, @read_twice is the same
@@ -42,11 +43,25 @@ func.func @grouped(%x: tensor<3x?x40xf32>, %w: tensor<16x40x16xf32>, %cos: tenso
 // -----
 
 // Heads that are no whole panels: two of 24 columns are three panels of 16, and
-// of three heads the last step has one.
+// of nine heads the last step has one.
 // CHECK-LABEL: @wide(
-// CHECK:         scf.forall {{.+}} in (2) {{.+}} -> (tensor<?x3x?x24xf32>)
+// CHECK:         scf.forall {{.+}} in (5) {{.+}} -> (tensor<?x9x?x24xf32>)
 // CHECK-NOT:     scf.forall (
-func.func @wide(%x: tensor<?x?x20xf32>, %w: tensor<5x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x3x?x24xf32> {
+func.func @wide(%x: tensor<?x?x20xf32>, %w: tensor<14x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x9x?x24xf32> {
+  %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<14x20x16xf32> -> tensor<?x?x216xf32>
+  %q = attune.split_heads %y : tensor<?x?x216xf32> -> tensor<?x9x?x24xf32>
+  %r = attune.rotary %q, %cos, %sin pairing <half> : tensor<?x9x?x24xf32>, tensor<?x?x8xf32>
+  return %r : tensor<?x9x?x24xf32>
+}
+
+// -----
+
+// Of three there would be two steps, too few to share: heads are turned behind
+// the product.
+// CHECK-LABEL: @few(
+// CHECK:         scf.forall {{.+}} {{.+}} -> (tensor<?x72xf32>)
+// CHECK:         scf.forall {{.+}} -> (tensor<?x3x?x24xf32>)
+func.func @few(%x: tensor<?x?x20xf32>, %w: tensor<5x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x3x?x24xf32> {
   %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<5x20x16xf32> -> tensor<?x?x72xf32>
   %q = attune.split_heads %y : tensor<?x?x72xf32> -> tensor<?x3x?x24xf32>
   %r = attune.rotary %q, %cos, %sin pairing <half> : tensor<?x3x?x24xf32>, tensor<?x?x8xf32>
