@@ -101,9 +101,7 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
            {std::pair("+avx2", "avx2"), std::pair("+fma", "fma"),
             std::pair("+avx512f", "avx512f"),
             std::pair("+avx512vl", "avx512vl"),
-            std::pair("+avx512bf16", "avx512_bf16"),
-            std::pair("+avx512vnni", "avx512_vnni"),
-            std::pair("+avxvnni", "avx_vnni")})
+            std::pair("+avx512bf16", "avx512_bf16")})
         if (info->checkFeatures(feature))
           target.needs.push_back(linuxName);
       if (info->checkFeatures("+avx512f")) {
@@ -117,11 +115,13 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
         target.vectorBits = 128;
       }
       bool wide = target.vectorBits == 512;
-      if (info->checkFeatures(wide ? "+avx512vnni" : "+avxvnni") &&
-          target.vectorBits > 128)
+      if (target.vectorBits > 128 &&
+          info->checkFeatures(wide ? "+avx512vnni" : "+avxvnni")) {
         target.byteProducts = ByteProducts::Quads;
-      else if (!wide || info->checkFeatures("+avx512bw"))
+        target.needs.push_back(wide ? "avx512_vnni" : "avx_vnni");
+      } else if (!wide || info->checkFeatures("+avx512bw")) {
         target.byteProducts = ByteProducts::Words;
+      }
     } else {
       target.vectorBits = 128;
       target.vectorRegisters = 32;

@@ -171,7 +171,9 @@ std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
       else if (turnsIntoCache(part.rotary))
         part.append = cast<CacheAppendOp>(*part.rotary->user_begin());
     }
-    if (part.append && (!isBefore(part.append.getCache(), layer) ||
+    // What stands in a loop or branch is not moved out of it.
+    if (part.append && (part.append->getBlock() != layer->getBlock() ||
+                        !isBefore(part.append.getCache(), layer) ||
                         !isBefore(part.append.getLayer(), layer) ||
                         !isBefore(part.append.getPast(), layer)))
       part.append = {};

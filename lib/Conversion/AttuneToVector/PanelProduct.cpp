@@ -160,12 +160,12 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
 /// for a step, and memory about 25 for a line.
 static constexpr int64_t kFetchSteps = 4;
 
-int64_t PanelProduct::countPasses(int64_t bytes) const {
+int64_t PanelProduct::countPasses(int64_t limit) const {
   bool alone = !gated && !part && !rowScale && !bytes;
   // A residual is what sums start from.
   bool adds = !residual || (activation == Activation::Identity && !scale);
   int64_t number = 1;
-  while (alone && adds && panelBytes() / number > bytes &&
+  while (alone && adds && panelBytes() / number > limit &&
          depth() % (2 * number * kFetchSteps) == 0)
     number *= 2;
   return number;

@@ -83,8 +83,9 @@ struct PanelProduct {
   int64_t panels() const { return (width + lanes() - 1) / lanes(); }
   /// Of a panel, or of a gate's and its partner, in f32, pairs or quads.
   int64_t panelBytes() const;
-  /// Passes that make a panel's parts fit `bytes`, as far as the depth divides.
-  int64_t countPasses(int64_t bytes) const;
+  /// Passes that make a panel's parts fit `limit` bytes, as far as the depth
+  /// divides.
+  int64_t countPasses(int64_t limit) const;
   /// Panels that one parallel step takes: as many as stay in the cache while
   /// rows pass by, but few enough to share among threads.
   int64_t panelsPerStep(const VectorLowering &lowering) const;

@@ -110,3 +110,23 @@ func.func @read_twice(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>) -> (tenso
   %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x2x?x16xf32>
   return %y, %q : tensor<?x?x32xf32>, tensor<?x2x?x16xf32>
 }
+
+// -----
+
+// A branch that appends keeps doing so: nothing is written where it is not taken.
+// CHECK-LABEL: @sometimes(
+// CHECK:         scf.forall {{.+}} -> (tensor<1x2x?x16xf32>)
+// CHECK:         scf.if
+// CHECK:           scf.forall {{.+}} -> (tensor<1x1x2x32x16xf32>)
+func.func @sometimes(%x: tensor<1x?x20xf32>, %w: tensor<2x20x16xf32>, %c: tensor<1x1x2x32x16xf32>, %when: i1) -> tensor<1x1x2x32x16xf32> {
+  %zero = arith.constant 0 : index
+  %y = attune.linear %x, %w : tensor<1x?x20xf32>, tensor<2x20x16xf32> -> tensor<1x?x32xf32>
+  %k = attune.split_heads %y : tensor<1x?x32xf32> -> tensor<1x2x?x16xf32>
+  %r = scf.if %when -> tensor<1x1x2x32x16xf32> {
+    %a = attune.cache_append %k into %c[%zero, %zero] : tensor<1x2x?x16xf32>, tensor<1x1x2x32x16xf32>
+    scf.yield %a : tensor<1x1x2x32x16xf32>
+  } else {
+    scf.yield %c : tensor<1x1x2x32x16xf32>
+  }
+  return %r : tensor<1x1x2x32x16xf32>
+}
