@@ -80,6 +80,12 @@ static void appendSection(std::string &out, const JsonValue &value,
   }
 }
 
+/// What the runtime gives by itself is not listed.
+static bool isTheRuntimes(ArgKind kind) {
+  return kind == ArgKind::Weights || kind == ArgKind::Past ||
+         kind == ArgKind::Size;
+}
+
 static const char *kindName(ArgKind kind) {
   switch (kind) {
   case ArgKind::Weights:
@@ -88,6 +94,8 @@ static const char *kindName(ArgKind kind) {
     return "input";
   case ArgKind::Past:
     return "past";
+  case ArgKind::Size:
+    return "size";
   case ArgKind::Cache:
     return "cache";
   case ArgKind::Output:
@@ -110,7 +118,7 @@ static std::string inspectJson(const ModelInfo &info) {
     out += ",\"args\":[";
     bool first = true;
     for (const ArgInfo &arg : entry.args) {
-      if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past)
+      if (isTheRuntimes(arg.kind))
         continue;
       out += first ? "{\"kind\":\"" : ",{\"kind\":\"";
       first = false;
@@ -152,7 +160,7 @@ std::string formatInspection(const ModelInfo &info, bool json) {
   for (const EntryInfo &entry : info.entries) {
     out += "entry " + entry.name + ":\n";
     for (const ArgInfo &arg : entry.args) {
-      if (arg.kind == ArgKind::Weights || arg.kind == ArgKind::Past)
+      if (isTheRuntimes(arg.kind))
         continue;
       out += std::string("  ") + kindName(arg.kind) + " " + arg.name + ": " +
              dtypeLowerName(arg.dtype) + " " + arg.formatShape();

@@ -177,11 +177,12 @@ std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
                         !isBefore(part.append.getLayer(), layer) ||
                         !isBefore(part.append.getPast(), layer)))
       part.append = {};
-    epilogue.parts.push_back(part);
+    auto inOrder = [](const Part &a, const Part &b) {
+      return a.begin < b.begin;
+    };
+    epilogue.parts.insert(llvm::upper_bound(epilogue.parts, part, inOrder),
+                          part);
   }
-  llvm::stable_sort(epilogue.parts, [](const Part &a, const Part &b) {
-    return a.begin < b.begin;
-  });
   return epilogue;
 }
 
