@@ -364,8 +364,8 @@ static bool runTopK(Step &step) {
                                   : row[v].f;
     };
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return sizeOf(a) > sizeOf(b);
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return std::make_pair(-sizeOf(a), a) < std::make_pair(-sizeOf(b), b);
     });
     for (int64_t i = 0; i < count; ++i) {
       ids.array().data[r * count + i] = whole(order[i]);

@@ -244,9 +244,9 @@ SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
 }
 
 KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
-                                         int64_t rows, Value first,
-                                         Value number, Value tokens,
-                                         int64_t lanes, Value scratch,
+                                         Value rows, Value first, Value number,
+                                         Value tokens, int64_t lanes,
+                                         Value scratch,
                                          ValueRange tiles) const {
   auto takeRow = [&](KernelBuilder &k, Value row, ValueRange tiles) {
     Value all = k.add(firstRow, row);
@@ -275,7 +275,7 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
     }
     return written;
   };
-  return k.forLoop(k.index(0), k.index(rows), 1, tiles, takeRow);
+  return k.forLoop(k.index(0), rows, 1, tiles, takeRow);
 }
 
 void HeadEpilogue::replace(PatternRewriter &rewriter,

@@ -78,7 +78,7 @@ public:
   /// Writes `rows` rows from `firstRow` on, whose columns from `first` on are
   /// in `scratch`.
   KernelBuilder::Values take(KernelBuilder &k, mlir::Value firstRow,
-                             int64_t rows, mlir::Value first,
+                             mlir::Value rows, mlir::Value first,
                              mlir::Value number, mlir::Value tokens,
                              int64_t lanes, mlir::Value scratch,
                              mlir::ValueRange tiles) const;

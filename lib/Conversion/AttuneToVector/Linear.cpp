@@ -180,7 +180,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
                         product.taperedStep(k, next, group, unit).firstPanel};
         }
         here.consumer = {group * lanes, element,
-                         [&](KernelBuilder &k, Value firstRow, int64_t rows,
+                         [&](KernelBuilder &k, Value firstRow, Value rows,
                              Value scratch, ValueRange tiles) {
                            return epilogue.take(k, firstRow, rows,
                                                 step.firstColumn, columns,

@@ -197,31 +197,40 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
                                             Value count, Value column,
                                             Value pass,
                                             ValueRange tiles) const {
-  auto block = [&](KernelBuilder &k, int64_t rows, Value row,
-                   ValueRange tiles) -> KernelBuilder::Values {
+  auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
     bool whole = rows == tileRows, half = 2 * rows > tileRows;
-    auto allPanels = [&](Value origin, Value tile) {
-      return k.forLoop(k.index(0), count, 1, tile,
-                       [&](KernelBuilder &k, Value i, ValueRange carried) {
-                         Value at = k.add(column, k.mul(i, lanes()));
-                         return KernelBuilder::Values{
-                             onePanel(k,
-                                      {rows, whole, half, row, numRows,
-                                       firstPanel, i, count, at, pass, origin},
-                                      carried[0])};
-                       });
-    };
+    Value origin = consumer ? row : Value();
+    return k.forLoop(k.index(0), count, 1, tile,
+                     [&](KernelBuilder &k, Value i, ValueRange carried) {
+                       Value at = k.add(column, k.mul(i, lanes()));
+                       return KernelBuilder::Values{
+                           onePanel(k,
+                                    {rows, whole, half, row, numRows,
+                                     firstPanel, i, count, at, pass, origin},
+                                    carried[0])};
+                     })[0];
+  };
+  // `rows` rows from `row` on, at most `most`, which `fill` writes.
+  auto someRows =
+      [&](KernelBuilder &k, Value row, Value rows, int64_t most,
+          ValueRange tiles,
+          function_ref<Value(Value tile)> fill) -> KernelBuilder::Values {
     if (!consumer)
-      return allPanels(Value(), tiles[0]);
+      return {fill(tiles[0])};
     Value scratch = bufferization::AllocTensorOp::create(
         k.b, k.loc,
-        RankedTensorType::get({rows, consumer->columns}, consumer->element),
+        RankedTensorType::get({most, consumer->columns}, consumer->element),
         ValueRange{});
-    return consumer->take(k, row, rows, allPanels(row, scratch)[0], tiles);
+    return consumer->take(k, row, rows, fill(scratch), tiles);
+  };
+  auto oneTile = [&](KernelBuilder &k, int64_t rows, Value row,
+                     ValueRange tiles) {
+    return someRows(k, row, k.index(rows), rows, tiles,
+                    [&](Value tile) { return block(k, rows, row, tile); });
   };
   auto known = getConstantIntValue(numRows);
   if (known && *known <= tileRows)
-    return block(k, *known, k.index(0), tiles);
+    return oneTile(k, *known, k.index(0), tiles);
   Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(tileRows));
   // A tile of few rows takes as long as one of four: too few sums to hide the
   // latency of multiply-adds. The last whole tile shares its rows with it.
@@ -247,7 +256,7 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
   KernelBuilder::Values done =
       k.forLoop(k.index(0), whole, tileRows, tiles,
                 [&](KernelBuilder &k, Value row, ValueRange carried) {
-                  return block(k, tileRows, row, carried);
+                  return oneTile(k, tileRows, row, carried);
                 });
   if (tileRows == 1)
     return done;
@@ -263,20 +272,22 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     Value before = k.mul(number, half(k.sub(numTails, k.index(1))));
     Value rows = half(k.sub(k.sub(numTails, k.index(1)), number));
     Value first = k.add(whole, before);
-    auto choice = scf::IndexSwitchOp::create(k.b, k.loc, carried.getTypes(),
-                                             rows, cases, cases.size());
-    auto fill = [&](Region &region, int64_t rows) {
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.createBlock(&region);
-      KernelBuilder in(k.b, k.loc);
-      KernelBuilder::Values done = rows == 0 ? KernelBuilder::Values(carried)
-                                             : block(in, rows, first, carried);
-      scf::YieldOp::create(k.b, k.loc, done);
-    };
-    fill(choice.getDefaultRegion(), 0);
-    for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
-      fill(region, rows);
-    return KernelBuilder::Values(choice.getResults());
+    return someRows(
+        k, first, rows, tileRows - 1, carried, [&](Value tile) -> Value {
+          auto choice = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(),
+                                                   rows, cases, cases.size());
+          auto fill = [&](Region &region, int64_t rows) {
+            OpBuilder::InsertionGuard guard(k.b);
+            k.b.createBlock(&region);
+            KernelBuilder in(k.b, k.loc);
+            Value done = rows == 0 ? tile : block(in, rows, first, tile);
+            scf::YieldOp::create(k.b, k.loc, done);
+          };
+          fill(choice.getDefaultRegion(), 0);
+          for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
+            fill(region, rows);
+          return choice.getResult(0);
+        });
   };
   if (getConstantIntValue(numTails))
     return tail(k, k.index(0), done);

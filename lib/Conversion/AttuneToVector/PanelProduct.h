@@ -72,7 +72,7 @@ struct PanelProduct {
     int64_t columns;
     mlir::Type element;
     std::function<KernelBuilder::Values(KernelBuilder &, mlir::Value firstRow,
-                                        int64_t rows, mlir::Value scratch,
+                                        mlir::Value rows, mlir::Value scratch,
                                         mlir::ValueRange tiles)>
         take;
   };

@@ -41,14 +41,14 @@ Value splatQuad(KernelBuilder &k, Value tensor, ValueRange indices,
 
 namespace {
 /// The same bits as numbers of another width, and arithmetic on them.
-struct Lanes {
-  Lanes(KernelBuilder &k, Value bits, unsigned width) : k(k), value(bits) {
+struct Bits {
+  Bits(KernelBuilder &k, Value bits, unsigned width) : k(k), value(bits) {
     auto type = cast<VectorType>(bits.getType());
     int64_t total = type.getDimSize(0) * type.getElementTypeBitWidth();
     auto wide = VectorType::get({total / width}, k.b.getIntegerType(width));
     value = vector::BitCastOp::create(k.b, k.loc, wide, bits);
   }
-  Lanes(KernelBuilder &k, Value value) : k(k), value(value) {}
+  Bits(KernelBuilder &k, Value value) : k(k), value(value) {}
 
   Value constant(int64_t number) const {
     return arith::ConstantOp::create(
@@ -58,19 +58,16 @@ struct Lanes {
             k.b.getIntegerAttr(
                 cast<VectorType>(value.getType()).getElementType(), number)))));
   }
-  Lanes up(int64_t bits) const {
-    return {k, bits == 0
-                   ? value
-                   : arith::ShLIOp::create(k.b, k.loc, value, constant(bits))
-                         .getResult()};
+  Bits up(int64_t bits) const {
+    return {k, arith::ShLIOp::create(k.b, k.loc, value, constant(bits))};
   }
-  Lanes down(int64_t bits) const {
+  Bits down(int64_t bits) const {
     return {k, arith::ShRUIOp::create(k.b, k.loc, value, constant(bits))};
   }
-  Lanes downSigned(int64_t bits) const {
+  Bits downSigned(int64_t bits) const {
     return {k, arith::ShRSIOp::create(k.b, k.loc, value, constant(bits))};
   }
-  Lanes low(int64_t mask) const {
+  Bits low(int64_t mask) const {
     return {k, arith::AndIOp::create(k.b, k.loc, value, constant(mask))};
   }
 
@@ -103,7 +100,7 @@ Value addQuadProducts(KernelBuilder &k, ByteProducts how, Value sums,
     StringRef name = lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
                      : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
                                   : "llvm.x86.sse2.pmadd.wd";
-    Lanes w(k, weights, 16), x(k, inputs, 16);
+    Bits w(k, weights, 16), x(k, inputs, 16);
     Value even = callIntrinsic(k, name, type,
                                {w.low(255).value, x.up(8).downSigned(8).value});
     Value odd =
@@ -112,7 +109,7 @@ Value addQuadProducts(KernelBuilder &k, ByteProducts how, Value sums,
   }
   case ByteProducts::Any:
     for (int64_t byte = 0; byte < 4; ++byte) {
-      Lanes w(k, weights, 32), x(k, inputs, 32);
+      Bits w(k, weights, 32), x(k, inputs, 32);
       Value product =
           arith::MulIOp::create(k.b, k.loc, w.down(8 * byte).low(255).value,
                                 x.up(24 - 8 * byte).downSigned(24).value);

@@ -57,8 +57,9 @@ void rank(const std::vector<float> &logits, size_t count,
   auto sizeOf = [&](int64_t id) {
     return std::isnan(logits[id]) ? INFINITY : logits[id];
   };
-  std::stable_sort(ids.begin(), ids.end(),
-                   [&](int64_t a, int64_t b) { return sizeOf(a) > sizeOf(b); });
+  std::sort(ids.begin(), ids.end(), [&](int64_t a, int64_t b) {
+    return std::make_pair(-sizeOf(a), a) < std::make_pair(-sizeOf(b), b);
+  });
   ids.resize(std::min(count, ids.size()));
   values.clear();
   for (int64_t id : ids)
