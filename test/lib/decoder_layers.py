@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What decoders are made of, in plain float64 loops: random weights by name and
 the layers that read them. `decoders.py` puts architectures together."""
+import json
 import math
+import os
 import random
 import struct
+import subprocess
 
 import tensors
 
@@ -180,3 +183,16 @@ def norm_each(w, name, heads, function):
 def projections(w, at, x, kv, dim=DIM, bias=False):
     return [split(linear(w, at + n, x, heads * dim, bias), heads)
             for n, heads in (("q_proj", HEADS), ("k_proj", kv), ("v_proj", kv))]
+
+
+def build(attune, folder, weights, config):
+    """Compiles a checkpoint with what its config says to a program, once for
+    all of its inputs; nothing, or what is wrong."""
+    weights.save(os.path.join(folder, "model.safetensors"))
+    with open(os.path.join(folder, "config.json"), "w",
+              encoding="utf-8") as file:
+        json.dump(config, file)
+    result = subprocess.run(
+        [attune, "compile", folder, "-o", os.path.join(folder, "program")],
+        capture_output=True, text=True)
+    return result.stderr if result.returncode else ""

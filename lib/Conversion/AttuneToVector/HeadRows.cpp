@@ -7,6 +7,8 @@
 
 #include "HeadRows.h"
 
+#include "Norms.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -140,6 +142,64 @@ static bool isBefore(Value value, Operation *op) {
   return !def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op);
 }
 
+/// Whether `value` can be there before `op`: a weight may be asked for earlier.
+static bool canBeBefore(Value value, Operation *op) {
+  if (!value || isBefore(value, op))
+    return true;
+  auto weight = value.getDefiningOp<WeightGetOp>();
+  return weight && llvm::all_of(weight->getOperands(), [&](Value operand) {
+           return isBefore(operand, op);
+         });
+}
+
+static Operation *onlyUser(Operation *op) {
+  return op->hasOneUse() ? *op->user_begin() : nullptr;
+}
+
+SmallVector<Operation *, 4> HeadEpilogue::Part::chain() const {
+  SmallVector<Operation *, 4> ops;
+  for (Operation *op :
+       {SplitHeadsOp(split).getOperation(), norm,
+        RotaryOp(rotary).getOperation(), CacheAppendOp(append).getOperation()})
+    if (op)
+      ops.push_back(op);
+  return ops;
+}
+
+void HeadEpilogue::follow(Part &part, Operation *layer) {
+  Operation *reader = onlyUser(part.split);
+  Type element = elementOf(part.split.getResult());
+  bool whole = element == elementOf(part.split.getInput());
+  if (auto norm = reader ? Norm::of(reader) : std::nullopt;
+      norm && whole && canBeBefore(norm->gamma, layer) &&
+      canBeBefore(norm->beta, layer)) {
+    part.norm = reader;
+    element = elementOf(reader->getResult(0));
+    // A norm is computed in f32 and rounded once.
+    whole = element.isF32();
+    reader = onlyUser(reader);
+  }
+  auto rotary = dyn_cast_or_null<RotaryOp>(reader);
+  if (rotary &&
+      (part.norm ? element == elementOf(rotary.getResult()) : whole)) {
+    auto angles = cast<RankedTensorType>(rotary.getCos().getType());
+    if (angles.isDynamicDim(2) || !isBefore(rotary.getCos(), layer) ||
+        !isBefore(rotary.getSin(), layer))
+      return;
+    part.rotary = rotary;
+    reader = turnsIntoCache(rotary) ? onlyUser(rotary) : nullptr;
+  }
+  auto append = dyn_cast_or_null<CacheAppendOp>(reader);
+  // What stands in a loop or branch is not moved out of it.
+  if (!append || append->getBlock() != layer->getBlock() ||
+      append.getNewRows() != part.chain().back()->getResult(0) ||
+      !isBefore(append.getCache(), layer) ||
+      !isBefore(append.getLayer(), layer) || !isBefore(append.getPast(), layer))
+    return;
+  if (part.rotary || whole || element == elementOf(append.getCache()))
+    part.append = append;
+}
+
 std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
                                                 Value result) {
   HeadEpilogue epilogue;
@@ -150,7 +210,7 @@ std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
     if (!split || split->getBlock() != layer->getBlock())
       return std::nullopt;
     auto type = cast<RankedTensorType>(split.getType());
-    Part part = {split, {}, {}, 0, type.getDimSize(1)};
+    Part part = {split, nullptr, {}, {}, 0, type.getDimSize(1)};
     if (epilogue.width != 0 && type.getDimSize(3) != epilogue.width)
       return std::nullopt;
     epilogue.width = type.getDimSize(3);
@@ -158,25 +218,7 @@ std::optional<HeadEpilogue> HeadEpilogue::match(Operation *layer,
     if (offset % epilogue.width != 0)
       return std::nullopt;
     part.begin = offset / epilogue.width;
-    Operation *reader = split->hasOneUse() ? *split->user_begin() : nullptr;
-    if (reader && readsColumns(reader, split)) {
-      part.rotary = dyn_cast<RotaryOp>(reader);
-      part.append = dyn_cast<CacheAppendOp>(reader);
-    }
-    if (part.rotary) {
-      auto angles = cast<RankedTensorType>(part.rotary.getCos().getType());
-      if (angles.isDynamicDim(2) || !isBefore(part.rotary.getCos(), layer) ||
-          !isBefore(part.rotary.getSin(), layer))
-        part.rotary = {};
-      else if (turnsIntoCache(part.rotary))
-        part.append = cast<CacheAppendOp>(*part.rotary->user_begin());
-    }
-    // What stands in a loop or branch is not moved out of it.
-    if (part.append && (part.append->getBlock() != layer->getBlock() ||
-                        !isBefore(part.append.getCache(), layer) ||
-                        !isBefore(part.append.getLayer(), layer) ||
-                        !isBefore(part.append.getPast(), layer)))
-      part.append = {};
+    follow(part, layer);
     auto inOrder = [](const Part &a, const Part &b) {
       return a.begin < b.begin;
     };
@@ -194,9 +236,7 @@ KernelBuilder::Values HeadEpilogue::destinations(KernelBuilder &k, Value batch,
       dests.push_back(part.append.getCache());
       continue;
     }
-    Value heads = part.split.getResult();
-    if (part.rotary)
-      heads = part.rotary.getResult();
+    Value heads = part.chain().back()->getResult(0);
     SmallVector<OpFoldResult> sizes = {
         getAsOpFoldResult(batch), k.b.getIndexAttr(part.heads),
         getAsOpFoldResult(tokens), k.b.getIndexAttr(width)};
@@ -265,11 +305,20 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
         SmallVector<Value> to = {batch, k.sub(head, begin), token};
         if (part.append)
           to.insert(to.begin(), k.index(0));
-        Value done = part.rotary
-                         ? Turning(part.rotary, lanes)
-                               .emit(k, load, batch, token, carried[0], to)
-                         : copyRow(k, width, lanes, load, carried[0], to);
-        return KernelBuilder::Values{done};
+        Value tile = carried[0];
+        if (part.norm) {
+          Value ofPart = k.sub(head, k.index(part.begin));
+          tile = normaliseHead(k, *Norm::of(part.norm), load, ofPart, width,
+                               lanes, tile, to);
+          if (part.rotary)
+            tile = Turning(part.rotary, lanes)
+                       .emitInPlace(k, batch, token, tile, to);
+          return KernelBuilder::Values{tile};
+        }
+        tile = part.rotary ? Turning(part.rotary, lanes)
+                                 .emit(k, load, batch, token, tile, to)
+                           : copyRow(k, width, lanes, load, tile, to);
+        return KernelBuilder::Values{tile};
       };
       written.push_back(k.forLoop(begin, end, 1, tile, one)[0]);
     }
@@ -278,22 +327,26 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
   return k.forLoop(k.index(0), rows, 1, tiles, takeRow);
 }
 
+void HeadEpilogue::prepare(PatternRewriter &rewriter, Operation *layer) const {
+  for (const Part &part : parts)
+    if (part.norm)
+      for (Value parameter : part.norm->getOperands().drop_front())
+        if (!isBefore(parameter, layer))
+          rewriter.moveOpBefore(parameter.getDefiningOp(), layer);
+}
+
 void HeadEpilogue::replace(PatternRewriter &rewriter,
                            ValueRange written) const {
-  for (auto [made, whole] : llvm::zip(written, parts)) {
-    Part part = whole;
-    Operation *last = part.append   ? part.append.getOperation()
-                      : part.rotary ? part.rotary.getOperation()
-                                    : part.split.getOperation();
+  for (auto [made, part] : llvm::zip(written, parts)) {
+    SmallVector<Operation *, 4> chain = part.chain();
+    Operation *last = chain.pop_back_val();
     Type type = last->getResult(0).getType();
     Value result = made;
     if (result.getType() != type)
       result = tensor::CastOp::create(rewriter, last->getLoc(), type, result);
     rewriter.replaceOp(last, result);
-    if (part.append && part.rotary)
-      rewriter.eraseOp(part.rotary);
-    if (part.append || part.rotary)
-      rewriter.eraseOp(part.split);
+    while (!chain.empty())
+      rewriter.eraseOp(chain.pop_back_val());
   }
 }
 

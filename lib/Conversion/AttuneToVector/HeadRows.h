@@ -19,10 +19,6 @@ bool turnsIntoCache(RotaryOp rotary);
 /// from; the only rounding on the way is that of what it writes.
 bool readsColumns(mlir::Operation *user, SplitHeadsOp split);
 
-/// Lanes of a row from column `column` on, of which `valid` exist, if fewer.
-using LoadColumns = llvm::function_ref<mlir::Value(
-    KernelBuilder &, mlir::Value column, int64_t lanes, mlir::Value valid)>;
-
 /// A row of `width` columns, at `to` of the tile.
 mlir::Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes,
                     LoadColumns load, mlir::Value tile,
@@ -58,7 +54,7 @@ private:
 
 /// What becomes of the columns of a projection, where all of it is cut into
 /// heads: rows of queries, keys and values go to tensors of heads or to caches,
-/// turned if a rotary embedding says so.
+/// normalised and turned if a norm of heads and a rotary embedding say so.
 class HeadEpilogue {
 public:
   /// Of `result` [batch, tokens, columns], if all of its users are known and
@@ -82,16 +78,24 @@ public:
                              mlir::Value number, mlir::Value tokens,
                              int64_t lanes, mlir::Value scratch,
                              mlir::ValueRange tiles) const;
+  /// Brings the parameters of norms before `layer`.
+  void prepare(mlir::PatternRewriter &rewriter, mlir::Operation *layer) const;
   /// Puts the written tensors in the users' place.
   void replace(mlir::PatternRewriter &rewriter, mlir::ValueRange written) const;
 
 private:
   struct Part {
     SplitHeadsOp split;
-    RotaryOp rotary;      ///< null: not turned
-    CacheAppendOp append; ///< null: to a tensor of heads
-    int64_t begin, heads; ///< first head of all columns, and how many
+    mlir::Operation *norm; ///< null: not normalised
+    RotaryOp rotary;       ///< null: not turned
+    CacheAppendOp append;  ///< null: to a tensor of heads
+    int64_t begin, heads;  ///< first head of all columns, and how many
+
+    /// What there is of these, in order.
+    llvm::SmallVector<mlir::Operation *, 4> chain() const;
   };
+  /// Finds what follows on the part's heads and can be done by `layer`.
+  static void follow(Part &part, mlir::Operation *layer);
   /// The heads of `part` among those of columns [first, first + number): where
   /// they begin and end, among all heads.
   std::pair<mlir::Value, mlir::Value> headsOf(KernelBuilder &k,

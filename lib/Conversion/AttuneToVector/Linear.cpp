@@ -205,6 +205,7 @@ void lower(Op op, KernelBuilder &k, const PanelProduct &product,
       << remark::metric("Columns", product.lanes())
       << remark::metric("Depth", product.depth());
   if (auto epilogue = epilogueOf(op, product, lowering)) {
+    epilogue->prepare(rewriter, op);
     Type element = cast<RankedTensorType>(op.getType()).getElementType();
     epilogue->replace(rewriter, byHeads(k, product, *epilogue, op.getInput(),
                                         element, lowering));

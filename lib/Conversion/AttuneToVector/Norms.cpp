@@ -8,7 +8,7 @@
 // On a GPU the lanes of a warp share a row: neighbours take neighbouring
 // columns, and exchange their sums by halves, always in the same order.
 
-#include "Patterns.h"
+#include "Norms.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -16,13 +16,6 @@ using namespace mlir;
 
 namespace attune {
 namespace {
-
-/// A norm over the last axis: LayerNorm if `centred`, else RMSNorm.
-struct Norm {
-  Value gamma, beta; ///< [width], or [heads, width] for queries and keys
-  bool centred;      ///< subtracts the mean
-  double eps, offset;
-};
 
 /// Where a row stands: `load` reads its columns, of `tile` if the norm is in
 /// place; results go to `prefix` of the tile.
@@ -205,16 +198,6 @@ Value normaliseRows(KernelBuilder &k, Value input, RankedTensorType type,
   return fromRows(k, rows, type, input);
 }
 
-Norm normOf(LayerNormOp op) {
-  return {op.getGamma(), op.getBeta(), /*centred=*/true,
-          op.getEps().convertToDouble(), /*offset=*/0};
-}
-
-Norm normOf(RMSNormOp op) {
-  return {op.getGamma(), /*beta=*/Value(), /*centred=*/false,
-          op.getEps().convertToDouble(), op.getOffset().convertToDouble()};
-}
-
 template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
   LowerNorm(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern<Op>(context), lowering(lowering) {}
@@ -225,10 +208,10 @@ template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
     if (type.getRank() < 2 || type.getRank() > 4)
       return rewriter.notifyMatchFailure(op, "rank 2 to 4 only");
     KernelBuilder k(rewriter, op.getLoc());
-    Value made =
-        type.getRank() == 4
-            ? normaliseHeads(k, op.getInput(), type, normOf(op), lowering)
-            : normaliseRows(k, op.getInput(), type, normOf(op), lowering);
+    Norm norm = *Norm::of(op);
+    Value made = type.getRank() == 4
+                     ? normaliseHeads(k, op.getInput(), type, norm, lowering)
+                     : normaliseRows(k, op.getInput(), type, norm, lowering);
     if (made.getType() != type)
       made = tensor::CastOp::create(k.b, k.loc, type, made);
     rewriter.replaceOp(op, made);
@@ -238,6 +221,27 @@ template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
 };
 
 } // namespace
+
+std::optional<Norm> Norm::of(Operation *op) {
+  if (auto norm = dyn_cast<LayerNormOp>(op))
+    return Norm{norm.getGamma(), norm.getBeta(), /*centred=*/true,
+                norm.getEps().convertToDouble(), /*offset=*/0};
+  if (auto norm = dyn_cast<RMSNormOp>(op))
+    return Norm{norm.getGamma(), /*beta=*/Value(), /*centred=*/false,
+                norm.getEps().convertToDouble(),
+                norm.getOffset().convertToDouble()};
+  return std::nullopt;
+}
+
+Value normaliseHead(KernelBuilder &k, const Norm &norm, LoadColumns load,
+                    Value head, int64_t width, int64_t lanes, Value tile,
+                    ArrayRef<Value> to) {
+  auto loadOf = [&](KernelBuilder &k, Value, Value column, Value valid) {
+    return load(k, column, lanes, valid);
+  };
+  Row row = {loadOf, SmallVector<Value>(to), head, Value(), Value()};
+  return normalise(k, norm, row, tile, width, lanes);
+}
 
 void populateNormPatterns(RewritePatternSet &patterns,
                           const VectorLowering &lowering) {

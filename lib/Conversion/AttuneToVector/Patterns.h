@@ -130,6 +130,10 @@ mlir::Value forallHeadRows(
                                    mlir::Value tile)>
         row);
 
+/// Lanes of a row from column `column` on, of which `valid` exist, if fewer.
+using LoadColumns = llvm::function_ref<mlir::Value(
+    KernelBuilder &, mlir::Value column, int64_t lanes, mlir::Value valid)>;
+
 /// Walks a row of static width in vectors: `body(k, column, valid, carried)`;
 /// `valid` is null for whole vectors and the number of lanes for the last one.
 KernelBuilder::Values forColumns(

@@ -1,5 +1,5 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=6}),canonicalize,cse)" --split-input-file \
-// RUN:   | FileCheck %s --implicit-check-not="attune.linear" --implicit-check-not="attune.split_heads" --implicit-check-not="attune.rotary" --implicit-check-not="attune.cache_append"
+// RUN:   | FileCheck %s --implicit-check-not="attune.linear" --implicit-check-not="attune.split_heads" --implicit-check-not="attune.rotary" --implicit-check-not="attune.cache_append" --implicit-check-not="attune.rms_norm" --implicit-check-not="attune.layer_norm"
 // RUN: attune-opt %s --attune-validate=verbose,lengths=1/7/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=6}))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, @grouped is the same
@@ -8,6 +8,8 @@
 // SAME: after convert-attune-to-vector, @narrow is the same
 // SAME: after convert-attune-to-vector, @rounded is the same
 // SAME: after convert-attune-to-vector, @read_twice is the same
+// SAME: after convert-attune-to-vector, @normalised is the same
+// SAME: after convert-attune-to-vector, @twice is the same
 
 // All that becomes of a projection is in its own loop: a step of whole heads
 // hands the rows of a tile over while they are in the cache. Queries are turned
@@ -129,4 +131,51 @@ func.func @sometimes(%x: tensor<1x?x20xf32>, %w: tensor<2x20x16xf32>, %c: tensor
     scf.yield %c : tensor<1x1x2x32x16xf32>
   }
   return %r : tensor<1x1x2x32x16xf32>
+}
+
+// -----
+
+// Norms of queries and keys are part of it, whose weights are asked for before
+// the product: a row is scaled from the scratch into its place and turned there.
+// Each head may have a gamma and beta; keys that are not turned are rounded once,
+// to their cache's type.
+attune.weight @gamma stacked : tensor<2x24xf32> from [#attune.source<"h.{i}.gamma">]
+// CHECK-LABEL: @normalised(
+// CHECK:         %[[GAMMA:.+]] = attune.weight_get @gamma
+// CHECK:         scf.forall {{.+}} -> (tensor<2x4x?x24xf32>, tensor<1x2x4x32x24xbf16>)
+// CHECK:           bufferization.alloc_tensor() : tensor<6x{{[0-9]+}}xf32>
+// CHECK:           math.sqrt
+// CHECK:           vector.{{load|transfer_read}} %[[GAMMA]]
+// CHECK:           math.sqrt
+// CHECK-NOT:     scf.forall (
+func.func @normalised(%x: tensor<2x?x20xf32>, %w: tensor<12x20x16xf32>, %layer: index, %cos: tensor<2x?x8xf32>, %sin: tensor<2x?x8xf32>,
+                      %kg: tensor<4x24xf32>, %kb: tensor<4x24xf32>, %kc: tensor<1x2x4x32x24xbf16>)
+    -> (tensor<2x4x?x24xf32>, tensor<1x2x4x32x24xbf16>) {
+  %first = arith.constant 0 : index
+  %past = arith.constant 3 : index
+  %y = attune.linear %x, %w : tensor<2x?x20xf32>, tensor<12x20x16xf32> -> tensor<2x?x192xf32>
+  %q = attune.split_heads %y : tensor<2x?x192xf32> -> tensor<2x4x?x24xf32>
+  %k = attune.split_heads %y at 96 : tensor<2x?x192xf32> -> tensor<2x4x?x24xf32>
+  %qg = attune.weight_get @gamma[%layer] : tensor<24xf32>
+  %qn = attune.rms_norm %q gamma %qg : tensor<24xf32> eps 1.0e-6 offset 1.0 : tensor<2x4x?x24xf32>
+  %kn = attune.layer_norm %k gamma %kg : tensor<4x24xf32> beta %kb : tensor<4x24xf32> eps 1.0e-5 : tensor<2x4x?x24xf32>
+  %qr = attune.rotary %qn, %cos, %sin pairing <half> : tensor<2x4x?x24xf32>, tensor<2x?x8xf32>
+  %k2 = attune.cache_append %kn into %kc[%first, %past] : tensor<2x4x?x24xf32>, tensor<1x2x4x32x24xbf16>
+  return %qr, %k2 : tensor<2x4x?x24xf32>, tensor<1x2x4x32x24xbf16>
+}
+
+// -----
+
+// A norm that rounds to another type than the embedding's: the embedding reads
+// what was rounded, so it has a loop of its own.
+// CHECK-LABEL: @twice(
+// CHECK:         scf.forall {{.+}} -> (tensor<?x2x?x16xbf16>)
+// CHECK:           math.sqrt
+// CHECK:         scf.forall {{.+}} -> (tensor<?x2x?x16xf32>)
+func.func @twice(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x2x?x16xf32> {
+  %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<2x20x16xf32> -> tensor<?x?x32xf32>
+  %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x2x?x16xf32>
+  %n = attune.rms_norm %q eps 1.0e-5 : tensor<?x2x?x16xf32> -> tensor<?x2x?x16xbf16>
+  %r = attune.rotary %n, %cos, %sin pairing <half> : tensor<?x2x?x16xbf16>, tensor<?x?x8xf32> -> tensor<?x2x?x16xf32>
+  return %r : tensor<?x2x?x16xf32>
 }

@@ -1,0 +1,33 @@
+//===- Norms.h - Norms of rows ----------------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_NORMS_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_NORMS_H
+
+#include "Patterns.h"
+
+namespace attune {
+
+/// A norm over the last axis: LayerNorm if `centred`, else RMSNorm.
+struct Norm {
+  mlir::Value gamma, beta; ///< [width], or [heads, width] for queries and keys
+  bool centred;            ///< subtracts the mean
+  double eps, offset;
+
+  /// Of an op that is a norm.
+  static std::optional<Norm> of(mlir::Operation *op);
+};
+
+/// Writes the norm of a row of head `head` to `to` of the tile. `load` reads
+/// the row, which is somewhere else.
+mlir::Value normaliseHead(KernelBuilder &k, const Norm &norm, LoadColumns load,
+                          mlir::Value head, int64_t width, int64_t lanes,
+                          mlir::Value tile, llvm::ArrayRef<mlir::Value> to);
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_NORMS_H
