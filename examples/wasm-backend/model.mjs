@@ -19,9 +19,10 @@ function mathFunction(name) {
   return found;
 }
 
-/// The model of two files' bytes, model.wasm and model.wasm.weights.
-export async function open(code, weightFile) {
-  const module = await WebAssembly.compile(code);
+/// The model of two files' bytes, model.wasm and model.wasm.weights. A page may
+/// compile 8 MB at once; a model's code is some hundred kilobytes.
+export function open(code, weightFile) {
+  const module = new WebAssembly.Module(code);
   let memory, top;
   const frames = [];
   const allocate = (bytes, alignment = 64) => {
@@ -47,7 +48,7 @@ export async function open(code, weightFile) {
   const env = {};
   for (const {name} of WebAssembly.Module.imports(module))
     env[name] = runtime[name] ?? mathFunction(name);
-  const {exports} = await WebAssembly.instantiate(module, {env});
+  const {exports} = new WebAssembly.Instance(module, {env});
   memory = exports.memory;
   top = exports.__heap_base.value;
 

@@ -7,6 +7,8 @@
 
 #include "attune/Analysis/MemoryPlan.h"
 
+#include "attune/Analysis/TargetDescription.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -147,11 +149,10 @@ public:
     if (auto slots = func->getAttrOfType<ArrayAttr>("attune.slots"))
       for (auto slot : slots.getAsRange<StringAttr>()) {
         std::optional<int64_t> bytes = evaluateSize(slot, dims);
-        constexpr int64_t line = 64; // frames align every slot to it
         if (!bytes || llvm::AddOverflow(own, *bytes, own) ||
-            llvm::AddOverflow(own, line - 1, own))
+            llvm::AddOverflow(own, kLineBytes - 1, own))
           return std::nullopt;
-        own = own / line * line;
+        own = own / kLineBytes * kLineBytes; // where the next slot starts
       }
     int64_t deepest = 0;
     bool known = true;

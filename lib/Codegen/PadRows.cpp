@@ -10,6 +10,7 @@
 // the first-level cache would hold a line of each row besides the weights that
 // stream through it.
 
+#include "attune/Analysis/TargetDescription.h"
 #include "attune/Codegen/Passes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,9 +23,6 @@ namespace attune {
 #include "attune/Codegen/Passes.h.inc"
 
 namespace {
-
-/// The bytes that are added to a row: a line, which keeps rows aligned.
-constexpr int64_t kLineBytes = 64;
 
 /// The type of a view whose source gets the type `source`.
 MemRefType typeOfView(memref::SubViewOp view, MemRefType source) {
@@ -107,6 +105,7 @@ struct PadRows final : impl::PadRowsBase<PadRows> {
     OpBuilder b(alloc);
     Location loc = alloc.getLoc();
     SmallVector<int64_t> shape(type.getShape());
+    // A line, which keeps rows aligned.
     shape.back() += kLineBytes * 8 / type.getElementTypeBitWidth();
     auto padded = memref::AllocOp::create(
         b, loc, MemRefType::get(shape, type.getElementType()),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Analysis/TargetDescription.h"
 #include "attune/Codegen/Passes.h"
 
 #include "SizeText.h"
@@ -23,8 +24,6 @@ namespace attune {
 #include "attune/Codegen/Passes.h.inc"
 
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 /// One buffer of the function body: where it is live (positions of operations
 /// in the body) and how large it is: factor times the product of dims.
@@ -101,7 +100,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   void toStack(memref::AllocOp alloc, Block &body) {
     OpBuilder b = OpBuilder::atBlockBegin(&body);
     auto stack = memref::AllocaOp::create(b, alloc.getLoc(), alloc.getType(),
-                                          b.getI64IntegerAttr(kAlignment));
+                                          b.getI64IntegerAttr(kLineBytes));
     alloc.replaceAllUsesWith(stack.getMemref());
     alloc.erase();
   }
@@ -276,8 +275,8 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       Value bytes = index(slot.factor);
       for (Value dim : slot.dims)
         bytes = arith::MulIOp::create(b, loc, bytes, dim);
-      bytes = arith::AddIOp::create(b, loc, bytes, index(kAlignment - 1));
-      bytes = arith::AndIOp::create(b, loc, bytes, index(-kAlignment));
+      bytes = arith::AddIOp::create(b, loc, bytes, index(kLineBytes - 1));
+      bytes = arith::AndIOp::create(b, loc, bytes, index(-kLineBytes));
       total = arith::AddIOp::create(b, loc, total, bytes);
     }
     Value frame = pushFrame(func, b, loc, total);

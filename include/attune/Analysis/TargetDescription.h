@@ -15,6 +15,10 @@
 
 namespace attune {
 
+/// What caches fetch at a time, on all CPUs that code is made for: rows that
+/// are padded, slots of frames and what is fetched ahead are counted in it.
+inline constexpr int64_t kLineBytes = 64;
+
 /// How a CPU multiplies bytes and adds up what comes of it in i32.
 enum class ByteProducts {
   Any,   ///< number by number, as any CPU can

@@ -43,8 +43,6 @@ using Values = KernelBuilder::Values;
 static constexpr int64_t kValuesAtOnce = 32;
 /// Panels of keys from the one that is multiplied to the one that is fetched.
 static constexpr int64_t kPanelsAhead = 2;
-/// What a cache fetches at a time.
-static constexpr int64_t kLineBytes = 64;
 
 namespace {
 

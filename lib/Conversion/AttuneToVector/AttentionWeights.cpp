@@ -23,10 +23,6 @@ using Values = KernelBuilder::Values;
 
 namespace {
 
-// Packing a block of keys is paid for by this many queries.
-constexpr int64_t kQueryBlock = 96;
-constexpr int64_t kKeyBlock = 256;
-
 struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
   LowerWeights(MLIRContext *context, const AttentionTile &tile)
       : OpRewritePattern(context), tile(tile) {}
@@ -38,6 +34,8 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
       return rewriter.notifyMatchFailure(op, "heads and widths are dynamic");
     KernelBuilder k(rewriter, op.getLoc());
     int64_t group = query.getDimSize(1) / key.getDimSize(1);
+    // Packing a block of keys is paid for by eight register tiles of queries.
+    int64_t queryBlock = 8 * tile.rows, keyBlock = 8 * tile.lanes;
     Value dest = op.getDest();
     Value numQueries = k.dim(op.getQuery(), 2), numKeys = k.dim(op.getKey(), 2);
     Value batches = k.dim(dest, 0);
@@ -46,11 +44,11 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
                                         k.index(0));
     SmallVector<OpFoldResult> counts = {
         getAsOpFoldResult(batches), getAsOpFoldResult(k.dim(dest, 1)),
-        getAsOpFoldResult(k.ceilDiv(numQueries, kQueryBlock))};
+        getAsOpFoldResult(k.ceilDiv(numQueries, queryBlock))};
     OpFoldResult one = k.b.getIndexAttr(1), zero = k.b.getIndexAttr(0);
     auto place = [&](KernelBuilder &k, ValueRange ivs) {
-      Value first = k.mul(ivs[2], kQueryBlock);
-      Value rows = k.min(k.index(kQueryBlock), k.sub(numQueries, first));
+      Value first = k.mul(ivs[2], queryBlock);
+      Value rows = k.min(k.index(queryBlock), k.sub(numQueries, first));
       return KernelBuilder::Tile{
           {ivs[0], ivs[1], first, k.index(0)},
           {one, one, getAsOpFoldResult(rows), getAsOpFoldResult(numKeys)}};
@@ -60,9 +58,9 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
       Value kvHead =
           group == 1 ? head
                      : arith::DivUIOp::create(k.b, k.loc, head, k.index(group));
-      Value first = k.mul(ivs[2], kQueryBlock);
+      Value first = k.mul(ivs[2], queryBlock);
       OpFoldResult rows = getAsOpFoldResult(
-          k.min(k.index(kQueryBlock), k.sub(numQueries, first)));
+          k.min(k.index(queryBlock), k.sub(numQueries, first)));
       auto cut = [&](Value from, ArrayRef<OpFoldResult> at,
                      ArrayRef<OpFoldResult> sizes) -> Value {
         if (!from)
@@ -91,10 +89,10 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
       };
       Block *home = k.b.getInsertionBlock();
       return k.forLoop(
-          k.index(0), numKeys, kKeyBlock, out,
+          k.index(0), numKeys, keyBlock, out,
           [&](KernelBuilder &k, Value from, ValueRange c) {
             OpFoldResult keys = getAsOpFoldResult(
-                k.min(k.index(kKeyBlock), k.sub(numKeys, from)));
+                k.min(k.index(keyBlock), k.sub(numKeys, from)));
             Value kBlock =
                 cut(op.getKey(), {ivs[0], kvHead, from, zero},
                     {one, one, keys, k.b.getIndexAttr(query.getDimSize(3))});
@@ -109,7 +107,7 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
                 cut(op.getBias(), at, sizes), diagonals, slopes, first, from,
                 numQueries, numKeys, acc, row, row, op.getScaleAttr(),
                 op.getCausalAttr(), op.getWindowAttr(), op.getSoftcapAttr());
-            Value next = StepKernel(step, tile, kQueryBlock, kKeyBlock)
+            Value next = StepKernel(step, tile, queryBlock, keyBlock)
                              .emitWeights(k, lse, from, c[0], home);
             rewriter.eraseOp(step);
             return Values{next};

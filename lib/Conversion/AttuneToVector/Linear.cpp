@@ -60,16 +60,34 @@ Value copyRows(KernelBuilder &k, Value input, const VectorLowering &lowering) {
   });
 }
 
+/// In how many parts of the depth panels meet the rows: one, unless they take
+/// more than their share of the cache.
+int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
+  return product.panelBytes() > lowering.panelBytes
+             ? product.countPasses(lowering.panelBytes / 4)
+             : 1;
+}
+
+/// The product of step `number` fetches the panels of the next to the cache
+/// meanwhile, if it has room for both.
+PanelProduct withNext(KernelBuilder &k, PanelProduct product, Value number,
+                      int64_t group, const VectorLowering &lowering,
+                      int64_t unit = 1) {
+  if (product.panelBytes() / product.passes > lowering.panelBytes)
+    return product;
+  Value next = SuccessorOp::create(k.b, k.loc, number);
+  product.ahead = {Value(),
+                   product.taperedStep(k, next, group, unit).firstPanel};
+  return product;
+}
+
 /// Each step takes all rows against panels that stay in its cache.
 Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                Value dest, const VectorLowering &lowering) {
-  // What comes next is fetched to the cache meanwhile, if it has room. Of
-  // panels that take more of it, parts meet all rows in turn.
+  // Sums of parts wait in the result.
   PanelProduct own = product;
-  bool inF32 = cast<RankedTensorType>(dest.getType()).getElementType().isF32();
-  if (inF32 && product.panelBytes() > lowering.panelBytes)
-    own.passes = product.countPasses(lowering.panelBytes / 4);
-  bool ahead = own.panelBytes() / own.passes <= lowering.panelBytes;
+  if (cast<RankedTensorType>(dest.getType()).getElementType().isF32())
+    own.passes = passesOf(product, lowering);
   VectorLowering half = lowering;
   half.panelBytes = half.panelBytes / 2 * own.passes;
   int64_t group = product.panelsPerStep(half);
@@ -82,14 +100,9 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
         PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-        PanelProduct here = own;
-        if (ahead) {
-          Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
-          here.ahead = {Value(),
-                        product.taperedStep(k, next, group).firstPanel};
-        }
-        return here.allRows(k, lowering, numRows, step.firstPanel, step.count,
-                            k.index(0), tile);
+        return withNext(k, own, ivs[0], group, lowering)
+            .allRows(k, lowering, numRows, step.firstPanel, step.count,
+                     k.index(0), tile);
       });
 }
 
@@ -127,8 +140,7 @@ int64_t panelsOfHeads(const PanelProduct &product, int64_t width) {
 template <typename Op>
 std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
                                        const VectorLowering &lowering) {
-  bool inPasses = product.panelBytes() > lowering.panelBytes &&
-                  product.countPasses(lowering.panelBytes / 4) > 1;
+  bool inPasses = passesOf(product, lowering) > 1;
   bool inTiles = product.pairs && lowering.matrixRows != 0;
   if (op.getResidual() || inPasses || inTiles ||
       cast<RankedTensorType>(op.getType()).getRank() != 3)
@@ -156,7 +168,6 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
   int64_t most = lowering.tileBytes / (lowering.rows * lanes * 4);
   int64_t group = std::min(product.panelsPerStep(half), most);
   group = std::max(unit, group / unit * unit);
-  bool ahead = product.panelBytes() <= lowering.panelBytes;
   Value batch = k.dim(input, 0), tokens = k.dim(input, 1);
   Value numRows = k.mul(batch, tokens);
   auto columnsOf = [](KernelBuilder &k, const PanelProduct::Step &step) {
@@ -173,12 +184,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
         PanelProduct::Step step = product.taperedStep(k, ivs[0], group, unit);
         Value columns = columnsOf(k, step);
-        PanelProduct here = product;
-        if (ahead) {
-          Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
-          here.ahead = {Value(),
-                        product.taperedStep(k, next, group, unit).firstPanel};
-        }
+        PanelProduct here = withNext(k, product, ivs[0], group, lowering, unit);
         here.consumer = {group * lanes, element,
                          [&](KernelBuilder &k, Value firstRow, Value rows,
                              Value scratch, ValueRange tiles) {

@@ -301,7 +301,7 @@ namespace {
 struct Fetches {
   Fetches(KernelBuilder &k, Type element, Value first, Value size, Value number,
           int64_t width, Value shares, int64_t turns, int64_t lines)
-      : lines(lines), line(64 * 8 / element.getIntOrFloatBitWidth()) {
+      : lines(lines), line(kLineBytes * 8 / element.getIntOrFloatBitWidth()) {
     Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.mul(size, width),
                                             k.mul(shares, turns));
     distance =
