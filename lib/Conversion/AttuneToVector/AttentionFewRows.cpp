@@ -28,6 +28,7 @@
 
 #include "StepKernel.h"
 
+#include "attune/Analysis/TargetDescription.h"
 #include "attune/Conversion/PairProduct.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
