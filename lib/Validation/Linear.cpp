@@ -227,9 +227,11 @@ static bool runQuantizeRows(Step &step) {
                  ? NAN
                  : std::max(most, std::fabs(in[i].f));
     scales.array().data[g].f = most / 127;
-    double by = most == 0 ? 0 : 127 / most;
+    // In f32, as the op says: next to a tie another type gives another byte.
+    float by = most == 0 ? 0 : 127 / float(most);
     for (int64_t i = 0; i < group; ++i) {
-      double q = std::fmin(std::fmax(std::nearbyint(in[i].f * by), -127), 127);
+      float x = std::nearbyint(float(in[i].f) * by);
+      float q = std::fmin(std::fmax(x, -127.0f), 127.0f);
       values.array().data[g * group + i] = whole(int64_t(q));
       sums.array().data[g].i += int64_t(q);
     }
