@@ -35,19 +35,27 @@ Value PanelProduct::sumGroups(
     Value scratch) const {
   int64_t lanes = this->lanes(), steps = bytes->group / 4;
   int64_t groups = depth() / steps;
-  auto rowAt = [&](KernelBuilder &k, int64_t i) {
-    return k.add(at.row, k.index(i));
+  // As one row, in which the places for a tile's rows are constants apart: one
+  // address serves them all.
+  auto flat = [&](Value rows) -> Value {
+    SmallVector<ReassociationIndices> all = {{0, 1}};
+    return tensor::CollapseShapeOp::create(k.b, k.loc, rows, all);
   };
+  Value inputSums = flat(bytes->inputSums);
+  Value inputScales = flat(bytes->inputScales);
   for (int64_t i = 0; i < at.rows; ++i)
     scratch = k.store(k.splat(0.0, lanes), scratch, {k.index(i), column});
   return k.forLoop(
       k.index(0), k.index(groups), 1, scratch,
       [&](KernelBuilder &k, Value group, ValueRange carried) {
         Value first = k.mul(group, steps);
+        Value base = k.add(k.mul(at.row, groups), group);
+        auto rowAt = [&](KernelBuilder &k, int64_t i) {
+          return k.add(base, k.index(i * groups));
+        };
         KernelBuilder::Values inits;
         for (int64_t i = 0; i < at.rows; ++i)
-          inits.push_back(
-              startOf(k, bytes->inputSums, {rowAt(k, i), group}, lanes));
+          inits.push_back(startOf(k, inputSums, {rowAt(k, i)}, lanes));
         KernelBuilder::Values sums = emitSplitMicrokernel(
             k, at.rows, std::min(lanes, bytes->lanes), k.index(steps), inits,
             [&](KernelBuilder &k, int64_t i, Value step) {
@@ -69,7 +77,7 @@ Value PanelProduct::sumGroups(
         for (int64_t i = 0; i < at.rows; ++i) {
           Value sum =
               arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sums[i]);
-          Value scale = k.loadScalar(bytes->inputScales, {rowAt(k, i), group});
+          Value scale = k.loadScalar(inputScales, {rowAt(k, i)});
           Value by =
               arith::MulFOp::create(k.b, k.loc, scales, k.splat(scale, lanes));
           SmallVector<Value, 2> place = {k.index(i), column};

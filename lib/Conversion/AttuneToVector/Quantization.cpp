@@ -58,6 +58,15 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
     return success();
   }
 
+  /// `x` where the comparison with `bound` holds, else `bound`: a single
+  /// instruction, which says what becomes of one that is no number.
+  Value clamped(KernelBuilder &k, Value x, arith::CmpFPredicate holds,
+                double bound) const {
+    Value other = k.splat(bound, lanes);
+    Value within = arith::CmpFOp::create(k.b, k.loc, holds, x, other);
+    return arith::SelectOp::create(k.b, k.loc, within, x, other);
+  }
+
   /// Group `group` of a row, into the row's values, scales and sums.
   Values quantize(KernelBuilder &k, Value input, Value row, Value group,
                   int64_t size, ValueRange tiles) const {
@@ -65,17 +74,29 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
     auto load = [&](KernelBuilder &k, Value column, Value valid) {
       return k.load(input, {row, k.add(first, column)}, lanes, valid);
     };
+    auto integers = VectorType::get({lanes}, k.b.getI32Type());
+    auto splat = [&](int32_t value) -> Value {
+      return arith::ConstantOp::create(
+          k.b, k.loc,
+          DenseElementsAttr::get(integers, k.b.getI32IntegerAttr(value)));
+    };
+    // Bits without the sign are in the order of magnitudes, and one that is no
+    // number is the largest.
     Value largest = forColumns(
-        k, size, lanes, k.splat(0.0, lanes),
+        k, size, lanes, splat(0),
         [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
+          Value bits = arith::BitcastOp::create(k.b, k.loc, integers,
+                                                load(k, column, valid));
           Value magnitude =
-              math::AbsFOp::create(k.b, k.loc, load(k, column, valid));
-          // One that is no number is the largest.
+              arith::AndIOp::create(k.b, k.loc, bits, splat(INT32_MAX));
           return Values{
-              arith::MaximumFOp::create(k.b, k.loc, carried[0], magnitude)};
+              arith::MaxSIOp::create(k.b, k.loc, carried[0], magnitude)};
         })[0];
-    Value most = vector::ReductionOp::create(
-        k.b, k.loc, vector::CombiningKind::MAXIMUMF, largest);
+    Value most = arith::BitcastOp::create(
+        k.b, k.loc, k.b.getF32Type(),
+        vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MAXSI,
+                                    largest)
+            .getResult());
     Value bytes = k.f32(127);
     Value scale = arith::DivFOp::create(k.b, k.loc, most, bytes);
     Value inverse = arith::DivFOp::create(k.b, k.loc, bytes, most);
@@ -83,11 +104,8 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
                                        most, k.f32(0));
     inverse = arith::SelectOp::create(k.b, k.loc, none, k.f32(0), inverse);
     Value by = k.splat(inverse, lanes);
-    auto integers = VectorType::get({lanes}, k.b.getI32Type());
-    Value noSum =
-        arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(integers));
     Values done = forColumns(
-        k, size, lanes, {tiles[0], noSum},
+        k, size, lanes, {tiles[0], splat(0)},
         [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
           Value x = math::RoundEvenOp::create(
               k.b, k.loc,
@@ -95,8 +113,8 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
                   .getResult());
           // What is infinite or no number has a scale that says so; here it
           // must become some byte.
-          x = arith::MaxNumFOp::create(k.b, k.loc, x, k.splat(-127.0, lanes));
-          x = arith::MinNumFOp::create(k.b, k.loc, x, k.splat(127.0, lanes));
+          x = clamped(k, x, arith::CmpFPredicate::OGT, -127.0);
+          x = clamped(k, x, arith::CmpFPredicate::OLT, 127.0);
           Value q = arith::FPToSIOp::create(k.b, k.loc, integers, x);
           Value narrow = arith::TruncIOp::create(
               k.b, k.loc, VectorType::get({lanes}, k.b.getI8Type()), q);

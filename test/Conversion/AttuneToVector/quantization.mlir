@@ -9,12 +9,15 @@
 
 // Each turn of the inner loop takes four inputs: two instructions for the 32
 // outputs of each of three rows. Sums of a group start with what the offset of
-// weights adds too much, and are added to what the row has in memory.
+// weights adds too much, and are added to what the row has in memory. Sums and
+// scales of rows are seen as one row, which needs one address.
 // CHECK-LABEL: @product(
 // CHECK-SAME:    %[[Q:[^:]+]]: tensor<3x64xi8>, %[[S:[^:]+]]: tensor<3x2xf32>, %[[N:[^:]+]]: tensor<3x2xi32>, %[[W:[^:]+]]: tensor<2x16x128xi8>, %[[T:[^:]+]]: tensor<2x2x32xf32>)
 // CHECK:         bufferization.alloc_tensor() : tensor<3x32xf32>
+// CHECK-DAG:     %[[NS:.+]] = tensor.collapse_shape %[[N]] {{.+}} into tensor<6xi32>
+// CHECK-DAG:     %[[SS:.+]] = tensor.collapse_shape %[[S]] {{.+}} into tensor<6xf32>
 // CHECK:         scf.for %[[G:.+]] = %c0 to %c2 step %c1
-// CHECK:           %[[SUM:.+]] = tensor.extract %[[N]][%c0, %[[G]]]
+// CHECK:           %[[SUM:.+]] = tensor.extract %[[NS]][%[[G]]]
 // CHECK:           arith.muli %[[SUM]], %c-128_i32 : i32
 // CHECK:           scf.for %[[K:.+]] = %c0 to %c8 step %c1 {{.+}} -> (vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>)
 // CHECK-DAG:         vector.transfer_read %[[W]][%{{.+}}, %{{.+}}, %c0]{{.+}}, vector<64xi8>
@@ -25,7 +28,7 @@
 // CHECK:             scf.yield
 // CHECK:           vector.transfer_read %[[T]][%{{.+}}, %[[G]], %c0]{{.+}}, vector<32xf32>
 // CHECK:           arith.sitofp {{.+}} : vector<32xi32> to vector<32xf32>
-// CHECK:           tensor.extract %[[S]][%c0, %[[G]]]
+// CHECK:           tensor.extract %[[SS]][%[[G]]]
 // CHECK:           vector.fma
 //
 // Words: even and odd bytes, of weights without and of inputs with a sign.
@@ -65,13 +68,16 @@ func.func @narrow(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>,
 // A row at a time, in any thread; a group of zeros has no quotient.
 // CHECK-LABEL: @rows(
 // CHECK:         scf.forall {{.+}} -> (tensor<?x96xi8>, tensor<?x3xf32>, tensor<?x3xi32>)
-// CHECK:           math.absf {{.+}} : vector<32xf32>
-// CHECK:           vector.reduction <maximumf>
+// CHECK:           arith.bitcast {{.+}} : vector<32xf32> to vector<32xi32>
+// CHECK:           arith.maxsi
+// CHECK:           vector.reduction <maxsi>
 // CHECK:           arith.cmpf oeq
 // CHECK:           arith.select
 // CHECK:           math.roundeven
-// CHECK:           arith.maxnumf
-// CHECK:           arith.minnumf
+// CHECK:           arith.cmpf ogt, %[[X:.+]], %[[LOW:.+]] : vector<32xf32>
+// CHECK:           arith.select %{{.+}}, %[[X]], %[[LOW]]
+// CHECK:           arith.cmpf olt, %[[Y:.+]], %[[HIGH:.+]] : vector<32xf32>
+// CHECK:           arith.select %{{.+}}, %[[Y]], %[[HIGH]]
 // CHECK:           arith.trunci {{.+}} : vector<32xi32> to vector<32xi8>
 // CHECK:           vector.reduction <add>, {{.+}} : vector<32xi32> into i32
 func.func @rows(%x: tensor<?x96xbf16>) -> (tensor<?x96xi8>, tensor<?x3xf32>, tensor<?x3xi32>) {
