@@ -102,6 +102,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     online.lanes = target.getTileColumns();
     online.rows = target.getTileRows();
     online.pairs = target.multipliesPairs();
+    online.valueBytes = target.getValueBytes();
     pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
   }
   // What is left of the ladder: all of it on the reference path.

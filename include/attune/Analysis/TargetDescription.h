@@ -78,6 +78,9 @@ struct TargetDescription {
   /// Results of a tile that wait in the first-level cache, beside what comes
   /// in, for what takes whole heads of them.
   int64_t getTileBytes() const { return level1Bytes / 2; }
+  /// Values of attention that stay in the first-level cache while few rows meet
+  /// them in turn, beside as many that are fetched for the next.
+  int64_t getValueBytes() const { return level1Bytes / 4; }
   /// One way of the first-level cache: places that are so far apart share a
   /// set. A cache that looks up while the address is translated has ways of a
   /// page, as those of x86 and ARM do. 0 on a GPU, whose rows are staged.

@@ -241,6 +241,9 @@ def ConvertAttuneOnlineToVector
       "Rows of the register tile">,
     Option<"pairs", "pairs", "bool", /*default=*/"false",
       "Multiply bf16 by instructions that add up two products">,
+    Option<"valueBytes", "value-bytes", "int64_t", /*default=*/"8192",
+      "Bytes of values that stay in the first-level cache while few rows meet "
+      "them">,
   ];
 }
 

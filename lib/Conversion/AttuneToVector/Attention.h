@@ -20,6 +20,8 @@ struct AttentionTile {
   int64_t lanes;
   int64_t rows;
   bool pairs = false; ///< bf16 is multiplied in pairs
+  /// Of values that stay in the first-level cache while few rows meet them.
+  int64_t valueBytes = 8 << 10;
 };
 
 /// exp(x) = exp2(x * kLog2E).

@@ -39,9 +39,8 @@ namespace attune {
 
 using Values = KernelBuilder::Values;
 
-/// Values that are added up at a time: of 128 channels they take half of a
-/// first-level cache, and a sum is loaded and stored once for so many.
-static constexpr int64_t kValuesAtOnce = 32;
+/// Steps of the products of few rows with a key that are not worth a loop.
+static constexpr int64_t kStepsInLine = 4;
 /// Panels of keys from the one that is multiplied to the one that is fetched.
 static constexpr int64_t kPanelsAhead = 2;
 
@@ -106,11 +105,14 @@ void StepKernel::chooseFewRows() {
   bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
   fewRows = llvm::alignTo(most, rowsAtOnce);
+  int64_t bits = fewPairs ? elementBits(op.getValue()) : 32;
+  valuesAtOnce = valueBytes * 8 / (valueWidth * bits) / lanes * lanes;
+  valuesAtOnce = std::max(valuesAtOnce, lanes);
 }
 
 void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
   if (fewPairs) {
-    narrowFewScratch = scratch(k, {rowsAtOnce, kValuesAtOnce}, /*pairs=*/true);
+    narrowFewScratch = scratch(k, {rowsAtOnce, valuesAtOnce}, /*pairs=*/true);
     return;
   }
   auto widened = [&](Value heads, int64_t count) -> Value {
@@ -120,7 +122,7 @@ void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
                : scratch(k, {count, int64_t(llvm::alignTo(channels, lanes))});
   };
   wideKeys = widened(op.getKey(), lanes);
-  wideValues = widened(op.getValue(), kValuesAtOnce);
+  wideValues = widened(op.getValue(), valuesAtOnce);
 }
 
 /// `count` keys or values from `first` on, copied to `wide` if there is any.
@@ -205,11 +207,15 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
     }
     return next;
   };
-  Values sums = k.forLoop(k.index(0), k.index(whole), each,
-                          Values(sumsAtOnce, k.splat(0.0, sumsAtOnce)),
-                          [&](KernelBuilder &k, Value column, ValueRange c) {
-                            return step(k, column, {}, c);
-                          });
+  Values sums(sumsAtOnce, k.splat(0.0, sumsAtOnce));
+  if (whole <= kStepsInLine * each)
+    for (int64_t column = 0; column < whole; column += each)
+      sums = step(k, k.index(column), {}, sums);
+  else
+    sums = k.forLoop(k.index(0), k.index(whole), each, sums,
+                     [&](KernelBuilder &k, Value column, ValueRange c) {
+                       return step(k, column, {}, c);
+                     });
   if (whole < width)
     sums = step(k, k.index(whole), k.index(width - whole), sums);
   Value all = sumSquare(k, sums);
@@ -302,13 +308,13 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
   return k.forLoop(k.index(0), countRows(k), rowsAtOnce, carried, someRows);
 }
 
-/// The probabilities of some rows for kValuesAtOnce keys from `key` on, as
+/// The probabilities of some rows for valuesAtOnce keys from `key` on, as
 /// bf16.
 Value StepKernel::narrowFew(KernelBuilder &k, Value probabilities, Value number,
                             Value key) {
   Value narrow = narrowFewScratch;
   for (int64_t row = 0; row < rowsAtOnce; ++row)
-    for (int64_t i = 0; i < kValuesAtOnce; i += lanes) {
+    for (int64_t i = 0; i < valuesAtOnce; i += lanes) {
       Value at = k.add(key, k.index(i));
       Value x = k.load(probabilities, {k.add(number, k.index(row)), at}, lanes);
       narrow = k.store(x, narrow, {k.index(row), k.index(i)});
@@ -327,12 +333,12 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
   // Of them, what is fetched for each value while some rows meet it.
   int64_t share = llvm::divideCeil(lines, llvm::divideCeil(group, rowsAtOnce));
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
-    Value depth = k.min(k.index(kValuesAtOnce), k.sub(last, start));
+    Value depth = k.min(k.index(valuesAtOnce), k.sub(last, start));
     Lying near = inF32(k, op.getValue(), start, depth, wideValues);
     // So far ahead that there are values.
     Value ahead;
     if (whole)
-      ahead = k.min(k.index(kValuesAtOnce),
+      ahead = k.min(k.index(valuesAtOnce),
                     k.sub(k.add(whole->last, k.index(1)), k.add(start, depth)));
     // Some rows, some channels; `left` of them.
     auto sum = [&](KernelBuilder &k, Value number, Value column, int64_t left,
@@ -438,7 +444,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
       sums = channels(k, k.index(full), valueWidth - full, sums);
     return sums;
   };
-  return k.forLoop(first, last, kValuesAtOnce, acc, someValues)[0];
+  return k.forLoop(first, last, valuesAtOnce, acc, someValues)[0];
 }
 
 /// Folds the keys into all rows that share them. Carried: scores, acc, max,

@@ -26,13 +26,13 @@ struct ConvertAttuneOnlineToVector final
   using Base::Base;
 
   void runOnOperation() override {
-    if (lanes < 8 || lanes % 8 != 0 || rows < 1) {
-      getOperation().emitError("lanes must be a positive multiple of 8 and "
-                               "rows positive");
+    if (lanes < 8 || lanes % 8 != 0 || rows < 1 || valueBytes < 1) {
+      getOperation().emitError("lanes must be a positive multiple of 8, rows "
+                               "and value-bytes positive");
       return signalPassFailure();
     }
     RewritePatternSet patterns(&getContext());
-    populateOnlineAttentionPatterns(patterns, {lanes, rows, pairs});
+    populateOnlineAttentionPatterns(patterns, {lanes, rows, pairs, valueBytes});
     populateOnlineStatePatterns(patterns, {lanes, rows});
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

@@ -21,6 +21,7 @@ TEST(TargetDescription, SmallCore) {
   EXPECT_EQ(target.getKeyBytes(), 128 << 10);
   EXPECT_EQ(target.getPanelBytes(), 256 << 10);
   EXPECT_EQ(target.getTileBytes(), 16 << 10);
+  EXPECT_EQ(target.getValueBytes(), 8 << 10);
   EXPECT_EQ(target.getWayBytes(), 4096);
 }
 
