@@ -4,9 +4,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @before_tiling(%model: !transform.any_op {transform.readonly}) {
     %four = transform.param.constant 4 : i64 -> !transform.param<i64>
-    %linear = transform.structured.match ops{["attune.linear"]} in %model
+    %products = transform.structured.match ops{["attune.linear", "attune.quantized_linear", "attune.moe"]} in %model
       : (!transform.any_op) -> !transform.any_op
-    transform.annotate %linear "attune.tile_rows" = %four : !transform.any_op, !transform.param<i64>
+    transform.annotate %products "attune.tile_rows" = %four : !transform.any_op, !transform.param<i64>
 
     %queries = transform.param.constant 16 : i64 -> !transform.param<i64>
     %keys = transform.param.constant 32 : i64 -> !transform.param<i64>

@@ -62,7 +62,9 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
     fuse.explainFusion = options.explainFusion;
     pm.addPass(createFuseAttention(fuse));
   } else {
-    pm.addPass(createUnfuseAttention());
+    UnfuseAttentionOptions unfuse;
+    unfuse.explainFusion = options.explainFusion;
+    pm.addPass(createUnfuseAttention(unfuse));
   }
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());

@@ -97,7 +97,13 @@ struct UnfuseWeights final : OpRewritePattern<AttentionWeightsOp> {
 struct UnfuseAttention final : impl::UnfuseAttentionBase<UnfuseAttention> {
   using Base::Base;
   void runOnOperation() override {
-    getOperation()->walk([&](AttentionOp) { ++numUnfused; });
+    getOperation()->walk([&](Operation *op) {
+      numUnfused += isa<AttentionOp>(op);
+      if (explainFusion && isa<AttentionOp, WeightedSumOp>(op))
+        emitRemark(op->getLoc())
+            << "not fused: the reference path was asked for, which writes "
+               "every score to memory";
+    });
     RewritePatternSet patterns(&getContext());
     patterns.add<Unfuse, UnfuseWeights>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));

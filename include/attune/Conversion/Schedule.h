@@ -14,15 +14,14 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 /// Sizes of tiles are the target's, unless an attribute of the op says
-/// otherwise, such as transform.annotate leaves it: `attune.query_block`,
-/// `attune.key_block` and `attune.tile_rows` of attune.attention,
-/// `attune.tile_rows` and `attune.panel_bytes` of attune.linear. They change
-/// speed and nothing else.
+/// otherwise, such as transform.annotate leaves it. They change speed and
+/// nothing else.
 namespace attune {
 
-inline constexpr llvm::StringLiteral scheduleNames[] = {
-    "attune.query_block", "attune.key_block", "attune.tile_rows",
-    "attune.panel_bytes"};
+inline constexpr llvm::StringLiteral kQueryBlock = "attune.query_block",
+                                     kKeyBlock = "attune.key_block",
+                                     kTileRows = "attune.tile_rows",
+                                     kPanelBytes = "attune.panel_bytes";
 
 /// A number of the schedule, or what the target says.
 inline int64_t scheduled(mlir::Operation *op, llvm::StringRef name,
@@ -31,22 +30,9 @@ inline int64_t scheduled(mlir::Operation *op, llvm::StringRef name,
   return number ? number.getInt() : fallback;
 }
 
-/// Reports numbers that no loop can have.
-inline mlir::LogicalResult checkSchedule(mlir::Operation *root) {
-  auto result = root->walk([](mlir::Operation *op) {
-    for (llvm::StringRef name : scheduleNames) {
-      mlir::Attribute attribute = op->getDiscardableAttr(name);
-      auto number = llvm::dyn_cast_or_null<mlir::IntegerAttr>(attribute);
-      if (!attribute || (number && number.getInt() > 0))
-        continue;
-      op->emitError("'") << name << "' must be a positive integer, got "
-                         << attribute;
-      return mlir::WalkResult::interrupt();
-    }
-    return mlir::WalkResult::advance();
-  });
-  return mlir::failure(result.wasInterrupted());
-}
+/// Reports numbers that no loop can have, names that there are not, and numbers
+/// of ops that do not read them.
+mlir::LogicalResult checkSchedule(mlir::Operation *root);
 
 /// How a remark about sizes is called.
 inline mlir::remark::RemarkOpts tilingRemark(mlir::Operation *op,

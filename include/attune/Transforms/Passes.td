@@ -62,6 +62,10 @@ def UnfuseAttention : Pass<"attune-unfuse-attention"> {
                            "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",
+           "Say with a remark at each attention that it is not fused">,
+  ];
   let statistics = [
     Statistic<"numUnfused", "num-unfused", "Attention ops taken apart">,
   ];

@@ -88,6 +88,23 @@ Value startState(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
   return linalg::FillOp::create(k.b, k.loc, k.f32(value), scratch).getResult(0);
 }
 
+/// How many queries or keys there are, if that is known and not 0. An entry's
+/// argument may be pinned by the description; the runtime checks it.
+std::optional<int64_t> knownRows(Value heads) {
+  int64_t rows = tensorType(heads).getDimSize(2);
+  auto argument = dyn_cast<BlockArgument>(heads);
+  if (auto func = argument ? dyn_cast<FunctionOpInterface>(
+                                 argument.getOwner()->getParentOp())
+                           : FunctionOpInterface()) {
+    auto shape = func.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(),
+                                                  "attune.shape");
+    if (auto pinned = dyn_cast_or_null<IntegerAttr>(
+            shape && shape.size() == 4 ? shape[2] : Attribute()))
+      rows = pinned.getInt();
+  }
+  return rows > 0 ? std::optional(rows) : std::nullopt;
+}
+
 /// Queries times parts of the keys; a part of fewer keys is not worth merging.
 constexpr int64_t kMostParts = 16, kLeastKeys = 512;
 /// Fewer keys at a time are not worth the rescaling of sums.
@@ -119,27 +136,25 @@ public:
       int64_t fit = blocks.keyBytes / channelBytes / kFewKeys * kFewKeys;
       keyBlock = std::min(keyBlock, std::max(fit, kFewKeys));
     }
-    keyBlock = scheduled(op, "attune.key_block", keyBlock);
+    keyBlock = scheduled(op, kKeyBlock, keyBlock);
     int64_t kvHeads = tensorType(key).getDimSize(1);
     sharing = group = tensorType(query).getDimSize(1) / kvHeads;
     // Heads that see different blocks cannot walk the keys together.
     if (op.getBlocks() && tensorType(op.getBlocks()).getDimSize(1) != 1)
       group = 1;
-    int64_t rows = scheduled(op, "attune.query_block", blocks.queries);
+    int64_t rows = scheduled(op, kQueryBlock, blocks.queries);
     tileQueries = fewQueries = std::max<int64_t>(1, rows / group);
-    if (!op->hasAttr("attune.query_block") && !op.getBlocks() &&
+    if (!op->hasAttr(kQueryBlock) && !op.getBlocks() &&
         fewQueries % kEven == 0) {
       // However narrow heads are, their rows fill registers.
       int64_t rowBytes = std::max(channelBytes, kLeastRowBytes);
       tileQueries = std::max(fewQueries, blocks.queryBytes / rowBytes / group /
                                              kEven * kEven);
     }
-    if (int64_t known = tensorType(query).getDimSize(2);
-        !ShapedType::isDynamic(known) && known > 0)
-      tileQueries = std::min(tileQueries, known);
-    if (int64_t known = tensorType(key).getDimSize(2);
-        !ShapedType::isDynamic(known) && known > 0)
-      this->keyBlock = std::min(this->keyBlock, known);
+    if (auto known = knownRows(query))
+      tileQueries = std::min(tileQueries, *known);
+    if (auto known = knownRows(key))
+      this->keyBlock = std::min(this->keyBlock, *known);
     // A tile lies in one block of the mask.
     if (auto sizes = op.getBlockSizes()) {
       tileQueries = largestDivisor((*sizes)[0], tileQueries);
@@ -153,15 +168,21 @@ public:
         << remark::metric("Keys", this->keyBlock);
   }
 
-  /// Says how the attention is computed and what it depends on.
+  /// Says how the attention is computed, why so, and what it depends on.
   void explain() {
-    InFlightDiagnostic text = emitRemark(op.getLoc())
-                              << "flash attention: tiles of " << range()
-                              << " queries by " << keyBlock
-                              << " keys, no matrix of scores in memory";
-    if (readsCache(op))
-      text << "; few queries split the keys of a cache into up to "
-           << kMostParts << " parts of at least " << kLeastKeys;
+    InFlightDiagnostic text = emitRemark(op.getLoc());
+    if (auto keys = knownRows(key); keys && *keys <= keyBlock)
+      text << "attention in one pass: tiles of " << range()
+           << " queries by all " << *keys
+           << " keys, whose scores stay in the cache";
+    else
+      text << "flash attention: tiles of " << range() << " queries by "
+           << keyBlock << " keys, no matrix of scores in memory";
+    if (!splits())
+      return;
+    text << "; few queries split the keys"
+         << (readsCache(op) ? " of a cache" : "") << " into up to "
+         << kMostParts << " parts of at least " << kLeastKeys;
   }
 
   SmallVector<Value> run() {
@@ -170,7 +191,7 @@ public:
     batches = k.dim(query, 0);
     tilesOfHeads = tensorType(query).getDimSize(1) / group;
     chooseTiles();
-    if (readsCache(op))
+    if (splits())
       splitKeys();
     SmallVector<Value> outs = {emptyResult(k, op, op.getResult())};
     if (op.getLse())
@@ -199,6 +220,15 @@ public:
   }
 
 private:
+  /// Whether threads share the keys of a tile, too: where queries come one by
+  /// one, there are fewer tiles than threads.
+  bool splits() {
+    auto queries = knownRows(query), keys = knownRows(key);
+    bool few = readsCache(op) ||
+               (!op.getBlocks() && queries && *queries * 2 <= kMostParts);
+    return few && (!keys || *keys > kLeastKeys);
+  }
+
   /// Sets what the tile at `ivs` (batch, heads, queries) is; gives its
   /// key/value head.
   Value enterTile(ValueRange ivs) {
@@ -435,8 +465,8 @@ private:
           slopes, firstQuery, first, numQueries, numKeys, carried[0],
           carried[1], carried[2], op.getScaleAttr(), op.getCausalAttr(),
           op.getWindowAttr(), op.getSoftcapAttr());
-      if (Attribute rows = op->getDiscardableAttr("attune.tile_rows"))
-        step->setAttr("attune.tile_rows", rows);
+      if (Attribute rows = op->getDiscardableAttr(kTileRows))
+        step->setAttr(kTileRows, rows);
       return KernelBuilder::Values(step.getResults());
     };
     auto foldPresent = [&](KernelBuilder &k, Value first, ValueRange carried) {

@@ -379,7 +379,7 @@ struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
     if (!queries || !keys)
       return rewriter.notifyMatchFailure(op, "the tile has no upper bound");
     AttentionTile own = tile;
-    own.rows = scheduled(op, "attune.tile_rows", tile.rows);
+    own.rows = scheduled(op, kTileRows, tile.rows);
     rewriter.replaceOp(op, StepKernel(op, own, *queries, *keys).emit(rewriter));
     return success();
   }

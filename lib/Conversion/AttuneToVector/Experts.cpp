@@ -165,6 +165,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
         typeOf(op.getExperts()).getShape().back() < 1)
       return rewriter.notifyMatchFailure(op, "needs numbers of experts");
     KernelBuilder k(rewriter, op.getLoc());
+    VectorLowering own = lowering.scheduledFor(op);
     Value up = op.getUp(), down = op.getDown();
     if (typeOf(up).getRank() == 3)
       up = packMatrix(k, up, lowering.lanes, op.getGated());
@@ -176,7 +177,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     schedule.active = typeOf(schedule.experts).getDimSize(1);
     schedule.numExperts = typeOf(up).getDimSize(0);
     schedule.numSlots = k.mul(countRows(k, op.getInput()), schedule.active);
-    schedule.rowBlock = lowering.rows * 16;
+    schedule.rowBlock = own.rows * 16;
     schedule.build(k);
 
     // Slot by slot in sorted order: the hidden layer, then the weighted result.
@@ -186,8 +187,9 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     first.width = typeOf(down).getShape().drop_back().back();
     first.gated = op.getGated();
     first.activation = op.getActivation();
+    first.remarkTiles(op, "experts", own);
     Value hidden = perTask(
-        k, schedule, first, [&](KernelBuilder &k, Value place) -> Element {
+        k, own, schedule, first, [&](KernelBuilder &k, Value place) -> Element {
           Value token = divide(k, schedule.slotAt(k, place), schedule.active);
           return [input, token](KernelBuilder &k, Value step) {
             return k.loadScalar(input, {token, step});
@@ -198,7 +200,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     second.weight = down;
     second.width = type.getShape().back();
     Value slots = perTask(
-        k, schedule, second,
+        k, own, schedule, second,
         [&](KernelBuilder &, Value place) -> Element {
           return [hidden, place](KernelBuilder &k, Value step) {
             return k.loadScalar(hidden, {place, step});
@@ -231,9 +233,9 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
 
   /// [slots, width]: every task's rows against its expert's panels. Threads
   /// share the columns rather than the tasks, which are of different sizes.
-  Value perTask(KernelBuilder &k, const Schedule &schedule,
-                const PanelProduct &product, RowReader input,
-                RowScale scale = nullptr) const {
+  Value perTask(KernelBuilder &k, const VectorLowering &lowering,
+                const Schedule &schedule, const PanelProduct &product,
+                RowReader input, RowScale scale = nullptr) const {
     // The panels in use and those that come next share the cache.
     int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
     int64_t share = group * std::max<int64_t>(1, product.panels() /
@@ -310,7 +312,9 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
           packMatrix(k, product.weight, lowering.lanes, /*gated=*/false);
     product.width = type.getDimSize(3);
     product.prefix = {k.index(0), k.index(0)};
-    int64_t group = product.panelsPerStep(lowering);
+    VectorLowering own = lowering.scheduledFor(op);
+    product.remarkTiles(op, "linear of heads", own);
+    int64_t group = product.panelsPerStep(own);
     Value tokens = k.dim(input, 2);
     OpFoldResult one = k.b.getIndexAttr(1);
     OpFoldResult batch = getAsOpFoldResult(k.dim(input, 0));
@@ -340,8 +344,8 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
               return k.loadScalar(input, {sample, head, row, column});
             };
           };
-          return mine.allRows(k, lowering.rows, tokens, step.firstPanel,
-                              step.count, k.index(0), tile);
+          return mine.allRows(k, own.rows, tokens, step.firstPanel, step.count,
+                              k.index(0), tile);
         });
     if (result.getType() != type)
       result = tensor::CastOp::create(k.b, k.loc, type, result);

@@ -16,7 +16,6 @@
 #include "Attune/AttunePanels.h"
 #include "attune/Conversion/PairProduct.h"
 #include "attune/Conversion/QuadProduct.h"
-#include "attune/Conversion/Schedule.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -201,15 +200,8 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
 template <typename Op>
 void lower(Op op, KernelBuilder &k, const PanelProduct &product,
            VectorLowering lowering, PatternRewriter &rewriter) {
-  lowering.rows = scheduled(op, "attune.tile_rows", lowering.rows);
-  lowering.panelBytes =
-      scheduled(op, "attune.panel_bytes", lowering.panelBytes);
-  remark::analysis(op.getLoc(), tilingRemark(op, "linear"))
-      << remark::add("tiles of {0} rows by {1} columns over sums of {2}",
-                     lowering.rows, product.lanes(), product.depth())
-      << remark::metric("Rows", lowering.rows)
-      << remark::metric("Columns", product.lanes())
-      << remark::metric("Depth", product.depth());
+  lowering = lowering.scheduledFor(op);
+  product.remarkTiles(op, "linear", lowering);
   if (auto epilogue = epilogueOf(op, product, lowering)) {
     epilogue->prepare(rewriter, op);
     Type element = cast<RankedTensorType>(op.getType()).getElementType();

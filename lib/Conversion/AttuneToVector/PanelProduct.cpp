@@ -81,6 +81,16 @@ int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
       1, std::min(lowering.panelBytes / panelBytes(), panels() / 8));
 }
 
+void PanelProduct::remarkTiles(Operation *op, StringRef what,
+                               const VectorLowering &lowering) const {
+  int64_t sums = depth() * (bytes ? 4 : pairs ? 2 : 1);
+  remark::analysis(op->getLoc(), tilingRemark(op, what))
+      << remark::add("tiles of {0} rows by {1} columns over sums of {2}",
+                     lowering.rows, lanes(), sums)
+      << remark::metric("Rows", lowering.rows)
+      << remark::metric("Columns", lanes()) << remark::metric("Depth", sums);
+}
+
 PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,
                                       int64_t group) const {
   int64_t columns = group * lanes();

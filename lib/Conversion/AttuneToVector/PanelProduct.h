@@ -89,6 +89,9 @@ struct PanelProduct {
   /// Panels that one parallel step takes: as many as stay in the cache while
   /// rows pass by, but few enough to share among threads.
   int64_t panelsPerStep(const VectorLowering &lowering) const;
+  /// Tells --remarks what tile the op `what` got.
+  void remarkTiles(mlir::Operation *op, llvm::StringRef what,
+                   const VectorLowering &lowering) const;
 
   /// Rows [0, numRows) against panels [firstPanel, firstPanel + count); writes
   /// columns [column, column + count * R) of the tile.

@@ -12,6 +12,7 @@
 #include "attune/Analysis/TargetDescription.h"
 #include "attune/Conversion/Activations.h"
 #include "attune/Conversion/KernelBuilder.h"
+#include "attune/Conversion/Schedule.h"
 
 #include "mlir/IR/PatternMatch.h"
 
@@ -33,6 +34,14 @@ struct VectorLowering {
   /// Lanes of a register of i32, and how bytes are multiplied in these.
   int64_t integerLanes = 8;
   ByteProducts byteProducts = ByteProducts::Any;
+
+  /// What a schedule says of a product, in place of what the target does.
+  VectorLowering scheduledFor(mlir::Operation *op) const {
+    VectorLowering own = *this;
+    own.rows = scheduled(op, kTileRows, rows);
+    own.panelBytes = scheduled(op, kPanelBytes, panelBytes);
+    return own;
+  }
 };
 
 void populateActivationPatterns(mlir::RewritePatternSet &,

@@ -1,4 +1,4 @@
-"""Writes models of bare attention over bf16 and inputs for them."""
+"""Writes models of bare attention and inputs of eight bits for them."""
 import json
 import os
 import random
@@ -11,30 +11,33 @@ import tensors
 random.seed(11)
 
 
-def make(heads, kv_heads, width, value_width, queries, keys):
+def make(heads, kv_heads, width, value_width, queries, keys, dtype="bf16",
+         **more):
     def heads_of(count, rows, channels):
-        return {"dtype": "bf16", "shape": ["B", count, rows, channels]}
+        return {"dtype": dtype, "shape": ["B", count, rows, channels]}
     spec = {"attune": 1,
             "inputs": {"q": heads_of(heads, queries, width),
                        "k": heads_of(kv_heads, "N", width),
                        "v": heads_of(kv_heads, "N", value_width)},
             "layers": [{"attention": {"query": "q", "key": "k", "value": "v",
-                                      "causal": queries > 1}, "name": "y"}],
+                                      "causal": queries != 1, **more},
+                        "name": "y"}],
             "outputs": {"y": "y"}}
     path = os.path.join(sys.argv[2], f"{heads}-of-{kv_heads}x{width}")
     with open(path + ".json", "w", encoding="utf-8") as file:
         json.dump(spec, file)
     inputs = {}
     for name, tensor in spec["inputs"].items():
-        shape = [{"B": 2, "N": keys}.get(size, size)
+        shape = [{"B": 2, "M": 5, "N": keys}.get(size, size)
                  for size in tensor["shape"]]
         count = 1
         for size in shape:
             count *= size
         raw = b""
         for _ in range(count):
-            raw += struct.pack("<f", random.randrange(-255, 256) / 128)[2:]
-        inputs[name] = ("BF16", shape, raw)
+            number = struct.pack("<f", random.randrange(-255, 256) / 128)
+            raw += number[2:] if dtype == "bf16" else number
+        inputs[name] = (dtype.upper(), shape, raw)
     tensors.save(path + ".safetensors", inputs)
 
 
@@ -43,4 +46,8 @@ make(8, 1, 32, 32, 1, 301)
 make(3, 1, 64, 64, 1, 45)
 make(10, 2, 96, 32, 3, 77)
 make(4, 2, 48, 64, 2, 77)
-make(2, 1, 80, 40, 5, 77)
+make(2, 1, 80, 40, "M", 77)  # 5 of any number
+make(8, 2, 16, 16, 1, 1901, "f32")
+make(4, 1, 20, 12, 3, 1901, "f32")
+make(2, 2, 16, 16, 2, 1901, "f32", window=700)
+make(2, 1, 16, 16, 8, 513, "f32")
