@@ -67,6 +67,47 @@ static int64_t hostCacheBytes(int level) {
   return 0;
 }
 
+namespace {
+/// First- and second-level caches of a core, in KiB.
+struct CoreCaches {
+  llvm::StringLiteral cpu;
+  int64_t level1, level2;
+};
+} // namespace
+
+/// From the makers' manuals; of a core that comes with several sizes, the
+/// smallest. What is not here has the caches that a TargetDescription begins
+/// with.
+static constexpr CoreCaches kCoreCaches[] = {
+    {"haswell", 32, 256},        {"broadwell", 32, 256},
+    {"skylake", 32, 256},        {"skylake-avx512", 32, 1024},
+    {"cascadelake", 32, 1024},   {"cooperlake", 32, 1024},
+    {"icelake-client", 48, 512}, {"icelake-server", 48, 1280},
+    {"tigerlake", 48, 1280},     {"alderlake", 48, 1280},
+    {"raptorlake", 48, 2048},    {"sapphirerapids", 48, 2048},
+    {"emeraldrapids", 48, 2048}, {"graniterapids", 48, 2048},
+    {"znver1", 32, 512},         {"znver2", 32, 512},
+    {"znver3", 32, 512},         {"znver4", 32, 1024},
+    {"znver5", 48, 1024},        {"neoverse-n1", 64, 512},
+    {"neoverse-n2", 64, 512},    {"neoverse-v1", 64, 1024},
+    {"neoverse-v2", 64, 1024},
+};
+
+/// Those of this machine, of which a virtual one may not tell, or of the name.
+static void describeCaches(TargetDescription &target, bool host) {
+  for (const CoreCaches &core : kCoreCaches)
+    if (core.cpu == target.cpu) {
+      target.level1Bytes = core.level1 << 10;
+      target.level2Bytes = core.level2 << 10;
+    }
+  if (!host)
+    return;
+  if (int64_t bytes = hostCacheBytes(1))
+    target.level1Bytes = bytes;
+  if (int64_t bytes = hostCacheBytes(2))
+    target.level2Bytes = bytes;
+}
+
 std::optional<TargetDescription> describeTarget(const std::string &cpu) {
   initializeTargets();
   TargetDescription target;
@@ -78,11 +119,8 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
       target.features += (target.features.empty() ? "" : ",") +
                          std::string(feature.second ? "+" : "-") +
                          feature.first().str();
-    if (int64_t bytes = hostCacheBytes(1))
-      target.level1Bytes = bytes;
-    if (int64_t bytes = hostCacheBytes(2))
-      target.level2Bytes = bytes;
   }
+  describeCaches(target, native);
   // A name of another architecture compiles for it: the first triple whose
   // target knows the name wins.
   llvm::Triple host(llvm::sys::getDefaultTargetTriple());

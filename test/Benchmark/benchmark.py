@@ -128,6 +128,10 @@ def narrowed(case, peak):
         yield in_int8(case)
 
 
+# What `attune bench` calls the peaks of the types.
+PEAKS = {"f32": "f32_gflops", "bf16": "bf16_gflops", "int8": "int8_gops"}
+
+
 def run_attune(attune, case, folder, options, threads):
     path = case.get("path")
     if not path:
@@ -163,12 +167,14 @@ def collect(options, folder):
         for name, load in table.items():
             prepared[load] = load(options.threads)
     chosen = list(cases(options.groups.split(","), options.small))
-    peak, bandwidth, measured = 0, 0, {}
+    peaks, bandwidth, measured = {}, 0, {}
     for number in range(options.rounds):
         for case in chosen:  # which the first round may lengthen
             found = run_attune(options.attune, case, folder, options,
                                options.threads)
-            peak = max(peak, found["peak"]["f32_gflops"])
+            for name, key in PEAKS.items():
+                if found["peak"][key]:
+                    peaks[name] = max(found["peak"][key], peaks.get(name, 0))
             bandwidth = max(bandwidth, found["peak"]["read_gbs"])
             if number == 0 and "narrow" not in case:
                 chosen += narrowed(case, found["peak"])
@@ -184,7 +190,7 @@ def collect(options, folder):
                     seconds = run_rival(prepared[load](*sizes), options.runs)
                     measured.setdefault((case["name"], name), []).append(
                         {"gflops": flops(options.attune, case) / seconds / 1e9})
-    return chosen, measured, peak, bandwidth
+    return chosen, measured, peaks, bandwidth
 
 
 def flops(attune, case):
@@ -243,15 +249,17 @@ def main():
         parser.error(f"--groups: no group is called {', '.join(unknown)}; "
                      f"there are {', '.join(sorted(groups))}")
     os.makedirs(options.out, exist_ok=True)
-    chosen, measured, peak, bandwidth = collect(options, options.out)
+    chosen, measured, peaks, bandwidth = collect(options, options.out)
     results = list(summarise(chosen, measured))
-    title = (f"{options.threads} threads: {peak:.0f} GFLOP/s f32, "
-             f"{bandwidth:.1f} GB/s")
+    title = (f"{options.threads} threads: "
+             + ", ".join(f"{peak:.0f} GFLOP/s {name}"
+                         for name, peak in peaks.items())
+             + f", {bandwidth:.1f} GB/s")
     with open(os.path.join(options.out, "results.json"), "w",
               encoding="utf-8") as file:
-        json.dump({"threads": options.threads, "peak_gflops": peak,
+        json.dump({"threads": options.threads, "peak_gflops": peaks,
                    "read_gbs": bandwidth, "results": results}, file, indent=2)
-    roofline.draw(os.path.join(options.out, "roofline.svg"), title, peak,
+    roofline.draw(os.path.join(options.out, "roofline.svg"), title, peaks,
                   bandwidth, results)
     print(title)
     for result in results:

@@ -17,11 +17,13 @@ def decades(low, high):
     return range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
 
 
-def draw(path, title, peak, bandwidth, results):
-    """`results`: dicts with group, name, gflops and intensity (FLOPs/byte)."""
+def draw(path, title, peaks, bandwidth, results):
+    """`peaks`: GFLOP/s by type, one roof each; `results`: dicts with group,
+    name, gflops and intensity (FLOPs/byte)."""
     xs = decades(min([r["intensity"] for r in results] + [1]),
                  max([r["intensity"] for r in results] + [100]))
-    ys = decades(min([r["gflops"] for r in results] + [1]), peak)
+    ys = decades(min([r["gflops"] for r in results] + [1]),
+                 max([r["gflops"] for r in results] + [*peaks.values()]))
 
     def x(value):
         share = (math.log10(value) - xs[0]) / (xs[-1] - xs[0])
@@ -51,13 +53,16 @@ def draw(path, title, peak, bandwidth, results):
                'text-anchor="middle">FLOPs per byte</text>'
                f'<text transform="translate(18 {HEIGHT / 2}) rotate(-90)" '
                'text-anchor="middle">GFLOP/s</text>')
-    # The roof: the memory's slope up to the ridge, then the peak.
-    ridge = peak / bandwidth
+    # A roof: the memory's slope up to the ridge, then the type's peak.
     low = max(10 ** xs[0], 10 ** ys[0] / bandwidth)
-    roof = [(low, low * bandwidth), (ridge, peak), (10 ** xs[-1], peak)]
-    points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in roof)
-    out.append(f'<polyline points="{points}" fill="none" stroke="black" '
-               'stroke-width="2"/>')
+    for name, peak in peaks.items():
+        roof = [(low, low * bandwidth), (peak / bandwidth, peak),
+                (10 ** xs[-1], peak)]
+        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in roof)
+        out.append(f'<polyline points="{points}" fill="none" stroke="black" '
+                   'stroke-width="2"/>'
+                   f'<text x="{WIDTH - RIGHT - 4}" y="{y(peak) - 5:.1f}" '
+                   f'text-anchor="end">{name}: {peak:.0f}</text>')
     for result in results:
         color = COLORS[result["group"]]
         label = f'{result["name"]}: {result["gflops"]:.0f} GFLOP/s'

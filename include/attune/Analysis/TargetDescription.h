@@ -104,6 +104,7 @@ struct TargetDescription {
 
 /// Describes a CPU by the name given to --cpu: "native", an x86-64 level, any
 /// name LLVM knows ("znver4", "neoverse-n1"). Nothing if LLVM does not know it.
+/// A name has the same sizes on every machine; "native" has this machine's.
 std::optional<TargetDescription> describeTarget(const std::string &cpu);
 
 /// Adds a GPU by the name given to --gpu ("sm_80", "sm_90a"). False if Attune

@@ -38,6 +38,19 @@ TEST(TargetDescription, LargeCore) {
   EXPECT_EQ(target.getKeyBytes(), 512 << 10);
 }
 
+// Caches of a core that is known by name, whatever machine this is.
+TEST(TargetDescription, CachesByName) {
+  auto zen5 = attune::describeTarget("znver5");
+  ASSERT_TRUE(zen5);
+  EXPECT_EQ(zen5->level1Bytes, 48 << 10);
+  EXPECT_EQ(zen5->level2Bytes, 1 << 20);
+  EXPECT_EQ(zen5->getKeyBlock(), 256);
+  auto level = attune::describeTarget("x86-64-v3");
+  ASSERT_TRUE(level);
+  EXPECT_EQ(level->level1Bytes, TargetDescription().level1Bytes);
+  EXPECT_EQ(level->level2Bytes, TargetDescription().level2Bytes);
+}
+
 // A cache that is too small for the scores of 64 keys still takes so many.
 TEST(TargetDescription, TinyCache) {
   TargetDescription target;
