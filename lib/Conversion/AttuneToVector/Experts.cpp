@@ -45,8 +45,9 @@ Value remainder(KernelBuilder &k, Value number, int64_t by) {
                        .getResult();
 }
 
-/// Threads take the columns of a mixture in about so many shares: enough for
-/// every thread, and each long enough to keep a task's rows in the cache.
+/// Threads take the columns of each task in about so many shares: with two
+/// experts to a token enough for 32 threads, and each long enough to keep the
+/// task's rows in the cache.
 constexpr int64_t kColumnShares = 16;
 
 /// The order of work of a mixture, as one tensor of numbers.
