@@ -173,12 +173,20 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
                     formatFlops(statistics.decode->flops) + " FLOPs and " +
                     formatBytes(statistics.decode->bytes) +
                     " read (weights and KV cache)");
-  if (const auto &memory = statistics.memory)
-    notes.push_back(
-        "memory of a compiled forward pass: " + formatBytes(memory->total()) +
-        " (weights " + formatBytes(memory->weights) +
-        ", intermediate results " + formatBytes(memory->intermediate) +
-        ", inputs and outputs " + formatBytes(memory->tensors) + ")");
+  auto noteMemory = [&](const char *what, const MemoryStatistics &memory,
+                        const char *tensors) {
+    notes.push_back("memory of " + std::string(what) + ": " +
+                    formatBytes(memory.total()) + " (weights " +
+                    formatBytes(memory.weights) + ", intermediate results " +
+                    formatBytes(memory.intermediate) + ", " + tensors + " " +
+                    formatBytes(memory.tensors) + ")");
+  };
+  if (statistics.memory)
+    noteMemory("a compiled forward pass", *statistics.memory,
+               "inputs and outputs");
+  if (statistics.decode && statistics.decode->memory)
+    noteMemory("generating a text of that length at most",
+               *statistics.decode->memory, "KV cache, inputs and outputs");
   if (statistics.scoreBytes > 0)
     notes.push_back("scores: what attention weights of one layer would take "
                     "unfused, " +
@@ -268,6 +276,18 @@ static void printLayer(llvm::json::OStream &json,
   });
 }
 
+static void printMemory(llvm::json::OStream &json,
+                        const std::optional<MemoryStatistics> &memory) {
+  if (!memory)
+    return;
+  json.attributeObject("memory", [&] {
+    json.attribute("total_bytes", number(memory->total()));
+    json.attribute("weight_bytes", number(memory->weights));
+    json.attribute("intermediate_bytes", number(memory->intermediate));
+    json.attribute("input_output_bytes", number(memory->tensors));
+  });
+}
+
 void printJson(const ModelStatistics &statistics, raw_ostream &out) {
   llvm::json::OStream json(out, /*IndentSize=*/2);
   json.object([&] {
@@ -284,14 +304,9 @@ void printJson(const ModelStatistics &statistics, raw_ostream &out) {
       json.attributeObject("decode", [&] {
         json.attribute("flops", number(statistics.decode->flops));
         json.attribute("bytes", number(statistics.decode->bytes));
+        printMemory(json, statistics.decode->memory);
       });
-    if (const auto &memory = statistics.memory)
-      json.attributeObject("memory", [&] {
-        json.attribute("total_bytes", number(memory->total()));
-        json.attribute("weight_bytes", number(memory->weights));
-        json.attribute("intermediate_bytes", number(memory->intermediate));
-        json.attribute("input_output_bytes", number(memory->tensors));
-      });
+    printMemory(json, statistics.memory);
     json.attributeArray("layers", [&] {
       for (const LayerStatistics &layer : statistics.layers)
         printLayer(json, layer);

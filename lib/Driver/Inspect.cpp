@@ -119,17 +119,18 @@ struct QuietReport final : Report {
 };
 } // namespace
 
-/// Lowers the model as far as its buffers have places, and adds those up.
+/// Lowers an entry of the model as far as its buffers have places, and adds
+/// those up.
 static std::optional<MemoryStatistics>
-planForward(const Options &options, const ModelSource &source,
-            const std::map<std::string, int64_t> &dims) {
+planEntry(const Options &options, const ModelSource &source, Entries entries,
+          llvm::StringRef name, const std::map<std::string, int64_t> &dims) {
   QuietReport report(DiagnosticEngine::Format::Json);
   Lowering lowering(options, report, source, options.fusion);
-  if (!lowering.import(Entries::Forward) || !lowering.optimize() ||
+  if (!lowering.import(entries) || !lowering.optimize() ||
       !lowering.lowerToTensor() || !lowering.planLoops())
     return std::nullopt;
   auto weights = layoutWeights(lowering.getWeights());
-  auto plan = attune::planMemory(lowering.getModule(), "forward", dims);
+  auto plan = attune::planMemory(lowering.getModule(), name, dims);
   if (mlir::failed(weights) || !plan)
     return std::nullopt;
   return MemoryStatistics{double(weights->totalBytes),
@@ -150,7 +151,17 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!dims)
     return ExitCode::BadInput;
   ModelStatistics statistics = analyze(*source->model, *dims);
-  statistics.memory = planForward(options, *source, statistics.dims);
+  statistics.memory =
+      planEntry(options, *source, Entries::Forward, "forward", statistics.dims);
+  if (statistics.decode) {
+    // A prompt that fills the cache, before which there is nothing.
+    std::map<std::string, int64_t> full = statistics.dims;
+    full["past"] = 0;
+    if (auto length = full.find("seq"); length != full.end())
+      full["capacity"] = length->second;
+    statistics.decode->memory =
+        planEntry(options, *source, Entries::Decode, "decode", full);
+  }
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (options.format == "json")

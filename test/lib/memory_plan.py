@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares the memory that `attune inspect` predicts with what a process used.
 
-  memory_plan.py ATTUNE MODEL.json WORK DIM=SIZE...
+  memory_plan.py ATTUNE MODEL.json WORK DIM=SIZE... [--FLAG...]
 
-Compiles the model with weights of zeros, runs one forward pass and looks at the
-most memory the process had. Code, libraries and stacks are no part of a plan:
-some 5 MB, so take sizes that need hundreds.
+Compiles the model with weights of zeros and these flags, runs one forward pass,
+or generates a token after a prompt of seq - 1 if the model has no inputs of its
+own but a vocabulary V, and looks at the most memory the process had. Code, libraries and stacks
+are no part of a plan: some 5 MB, so take sizes that need hundreds.
 """
 import json
 import os
@@ -46,18 +47,20 @@ def write_zeros(path, tensors):
 
 
 def main():
-    attune, model, work, *sizes = sys.argv[1:]
-    dims = dict(size.split("=") for size in sizes)
+    attune, model, work, *rest = sys.argv[1:]
+    more = [word for word in rest if word.startswith("--")]
+    dims = dict(word.split("=") for word in rest if word not in more)
     os.makedirs(work, exist_ok=True)
     flags = [f"--dim={name}={size}" for name, size in dims.items()]
-    found = subprocess.run([attune, "inspect", model, "--format=json", *flags],
+    found = subprocess.run([attune, "inspect", model, "--format=json", *flags,
+                            *more],
                            capture_output=True, text=True, check=True)
-    plan = json.loads(found.stdout)["memory"]
+    plan = json.loads(found.stdout)
     with open(model, encoding="utf-8") as file:
         description = json.load(file)
     dims = {**description.get("dims", {}), **dims}
     inputs = {}
-    for name, tensor in description["inputs"].items():
+    for name, tensor in description.get("inputs", {}).items():
         shape = [size if isinstance(size, int) else int(dims[size])
                  for size in tensor["shape"]]
         inputs[name] = (tensor["dtype"].upper(), shape)
@@ -67,7 +70,7 @@ def main():
     program = os.path.join(work, "model")
     # Without tensors, compile says which it needs.
     compile_ = [attune, "compile", model, "--weights", paths["weights"],
-                "-o", program]
+                "-o", program, *more]
     write_zeros(paths["weights"], {})
     missing = subprocess.run(compile_, capture_output=True, text=True,
                              check=False).stderr
@@ -75,9 +78,18 @@ def main():
         name: ("F32", json.loads(shape)) for name, shape in re.findall(
             r"tensor '([^']+)' is missing .* expected shape (\[.*?\])", missing)})
     subprocess.run(compile_, check=True)
-    used = peak_bytes([program, "run", "--inputs", paths["inputs"],
-                       "--outputs", paths["outputs"]])
-    planned = plan["total_bytes"]
+    if inputs:
+        planned = plan["memory"]["total_bytes"]
+        used = peak_bytes([program, "run", "--inputs", paths["inputs"],
+                           "--outputs", paths["outputs"]])
+    else:
+        planned = plan["decode"]["memory"]["total_bytes"]
+        # From all of the embedding, whose rows are loaded when they are read.
+        length = int(dims["seq"]) - 1
+        prompt = ",".join(str(i * int(dims["V"]) // length)
+                          for i in range(length))
+        used = peak_bytes([program, "generate", "--prompt-ids=" + prompt,
+                           "--max-new-tokens=1", "--format=ids"])
     print(f"planned {planned / 1e6:.1f} MB, used {used / 1e6:.1f} MB")
     if abs(used - planned) > 0.05 * planned:
         sys.exit("more than 5% apart")

@@ -53,19 +53,21 @@ struct LayerStatistics {
   std::vector<PartStatistics> parts;
 };
 
+/// What one call over `dims` takes, once compiled.
+struct MemoryStatistics {
+  double weights = 0;      ///< in panels, with their padding
+  double intermediate = 0; ///< temporary buffers
+  double tensors = 0;      ///< inputs, outputs and caches
+
+  double total() const { return weights + intermediate + tensors; }
+};
+
 /// One step of generation: a single token after `dims` tokens in the cache.
 struct DecodeStatistics {
   double flops = 0;
   double bytes = 0; ///< weights and cache that must be read
-};
-
-/// What one forward pass over `dims` takes, once compiled.
-struct MemoryStatistics {
-  double weights = 0;      ///< in panels, with their padding
-  double intermediate = 0; ///< temporary buffers
-  double tensors = 0;      ///< inputs and outputs
-
-  double total() const { return weights + intermediate + tensors; }
+  /// The most while a text grows to `dims`: of a prompt that is all of it.
+  std::optional<MemoryStatistics> memory; ///< as ModelStatistics::memory
 };
 
 struct ModelStatistics {
