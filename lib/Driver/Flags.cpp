@@ -338,7 +338,8 @@ ArrayRef<Flag> driver::getFlags() {
        "With --target=cuda: sm_80 (default), sm_90a, sm_100 and the like; one "
        "without a letter runs on later GPUs, too"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
-       "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows"},
+       "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows; with "
+       "--target=cuda the default is any CPU of this architecture"},
       {"dtype", "TYPE", compiling, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says. With bf16, CPUs that can multiply it do. "

@@ -44,8 +44,8 @@ struct Options {
   // What is made.
   std::string emit;   ///< empty: by the suffix of `output`
   std::string target; ///< empty: by what is made
-  std::string cpu = "native";
-  std::string gpu; ///< empty: the backend's default
+  std::string cpu;    ///< empty: the backend's default
+  std::string gpu;    ///< empty: the backend's default
   std::optional<spec::DType> dtype;
   bool quantize = false; ///< to int8
   bool tf32 = false;     ///< products of f32 on tensor cores may round to it

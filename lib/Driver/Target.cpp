@@ -114,6 +114,8 @@ static bool pickMachine(Options &options, std::string &problem) {
               " leave it out, or store weights in --dtype=bf16";
     return false;
   }
+  if (options.cpu.empty())
+    options.cpu = options.backend->getDefaultCpu();
   if (auto machine = options.backend->describe(options.cpu, options.gpu)) {
     options.machine = std::move(*machine);
     // Files and descriptions say how numbers are stored; arithmetic in fewer

@@ -88,6 +88,8 @@ public:
   virtual llvm::StringRef getName() const = 0;
   /// Names for messages; describe() may know more.
   virtual std::vector<std::string> listCpus() const = 0;
+  /// What --cpu is where nobody says.
+  virtual std::string getDefaultCpu() const { return "native"; }
   /// Every value of --gpu, the default first. None: the machine has no GPU.
   virtual std::vector<std::string> listGpus() const { return {}; }
   /// What code generation needs to know of a machine with this CPU ("native":

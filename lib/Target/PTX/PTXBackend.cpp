@@ -18,10 +18,17 @@
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir;
 
 namespace attune {
+
+std::string PTXBackend::getDefaultCpu() const {
+  llvm::Triple host(llvm::sys::getDefaultTargetTriple());
+  return host.isX86() ? "x86-64" : "generic";
+}
 
 std::vector<std::string> PTXBackend::listGpus() const {
   return attune::listGpus();

@@ -57,6 +57,9 @@ void addKernelReport(mlir::ModuleOp module,
 class PTXBackend : public CPUBackend {
 public:
   llvm::StringRef getName() const override { return "cuda"; }
+  /// Any CPU of the host's architecture: it computes sizes and starts kernels,
+  /// mostly on another machine than the one that compiles.
+  std::string getDefaultCpu() const override;
   /// The default runs on all later ones, too.
   std::vector<std::string> listGpus() const override;
   std::optional<TargetDescription>
