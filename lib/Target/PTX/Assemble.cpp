@@ -26,6 +26,10 @@ DeviceCode getDeviceCode(ModuleOp module) {
   if (auto device = module->getAttrOfType<DictionaryAttr>(kDevice)) {
     code.chip = device.getAs<StringAttr>("chip").str();
     code.ptx = device.getAs<StringAttr>("ptx").str();
+    auto shared = device.getAs<DenseI64ArrayAttr>("dynamic_shared");
+    for (auto [name, bytes] : llvm::zip_equal(
+             device.getAs<ArrayAttr>("kernels"), shared.asArrayRef()))
+      code.dynamicShared[cast<StringAttr>(name)] = bytes;
   }
   return code;
 }

@@ -122,7 +122,8 @@ void addKernelReport(ModuleOp module, const std::vector<KernelUse> &kernels) {
   }
   DeviceCode code = getDeviceCode(module);
   llvm::json::Array rows;
-  for (const KernelUse &kernel : kernels) {
+  for (KernelUse kernel : kernels) {
+    kernel.sharedBytes += code.dynamicShared.lookup(kernel.name);
     int64_t threads = threadsOf(code.ptx, kernel.name);
     rows.push_back(llvm::json::Object{
         {"kernel", kernel.name},

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -49,6 +50,8 @@ struct LaunchesToRuntime final
       module->setAttr("attune.device",
                       b.getDictionaryAttr(
                           {b.getNamedAttr("chip", b.getStringAttr(chip)),
+                           b.getNamedAttr("dynamic_shared",
+                                          b.getDenseI64ArrayAttr(sharedBytes)),
                            b.getNamedAttr("kernels", b.getArrayAttr(symbols)),
                            b.getNamedAttr("ptx", ptx)}));
       binary.erase();
@@ -59,8 +62,10 @@ struct LaunchesToRuntime final
   /// Kernels are numbered in the order in which they are first launched.
   int64_t numberOf(StringAttr name) {
     auto known = llvm::find(names, name);
-    if (known == names.end())
+    if (known == names.end()) {
       known = names.insert(names.end(), name);
+      sharedBytes.push_back(0);
+    }
     return known - names.begin();
   }
 
@@ -86,13 +91,17 @@ struct LaunchesToRuntime final
                                         ArrayRef<LLVM::GEPArg>{int32_t(i)});
       LLVM::StoreOp::create(b, loc, word, place);
     }
-    SmallVector<Value> arguments = {
-        constant(b, numberOf(launch.getKernelName()))};
+    int64_t number = numberOf(launch.getKernelName());
+    SmallVector<Value> arguments = {constant(b, number)};
     gpu::KernelDim3 grid = launch.getGridSizeOperandValues(),
                     block = launch.getBlockSizeOperandValues();
     for (Value size : {grid.x, grid.y, grid.z, block.x, block.y, block.z})
       arguments.push_back(arith::IndexCastOp::create(b, loc, i64, size));
     Value shared = launch.getDynamicSharedMemorySize();
+    APInt bytes;
+    if (shared && matchPattern(shared, m_ConstantInt(&bytes)))
+      sharedBytes[number] =
+          std::max(sharedBytes[number], int64_t(bytes.getZExtValue()));
     arguments.push_back(shared ? arith::ExtUIOp::create(b, loc, i64, shared)
                                : constant(b, 0));
     arguments.push_back(array);
@@ -122,6 +131,7 @@ struct LaunchesToRuntime final
   }
 
   SmallVector<StringAttr> names;
+  SmallVector<int64_t> sharedBytes; ///< the most that a launch of each reserves
 };
 } // namespace
 } // namespace attune

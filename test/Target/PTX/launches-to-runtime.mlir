@@ -1,7 +1,7 @@
 // RUN: attune-opt %s --attune-launches-to-runtime | FileCheck %s
 
 // Parameters are words in an array of the function's; kernels have numbers.
-// CHECK:       module attributes {attune.device = {chip = "sm_80", kernels = ["second", "first"], ptx = "text"}}
+// CHECK:       module attributes {attune.device = {chip = "sm_80", dynamic_shared = array<i64: 0, 65536>, kernels = ["second", "first"], ptx = "text"}}
 // CHECK-NOT:   gpu.
 // CHECK:       llvm.func @attune_rt_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
 // CHECK-LABEL: func.func @host(
@@ -21,8 +21,11 @@ module attributes {gpu.container_module} {
     #gpu.kernel_metadata<"second", !llvm.func<void (ptr<1>, f32, i64)>>]>, assembly = "text\00">]
   func.func @host(%n: index, %x: f32, %p: !llvm.ptr<1>) {
     %c1 = arith.constant 1 : index
+    %few = arith.constant 49152 : i32
+    %many = arith.constant 65536 : i32
     gpu.launch_func @kernels::@second blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) args(%p : !llvm.ptr<1>, %x : f32, %n : index)
-    gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1)
+    gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) dynamic_shared_memory_size %many
+    gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) dynamic_shared_memory_size %few
     return
   }
 }

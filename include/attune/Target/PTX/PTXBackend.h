@@ -10,12 +10,15 @@
 
 #include "attune/Target/CPU/CPUBackend.h"
 
+#include "llvm/ADT/StringMap.h"
+
 namespace attune {
 
 /// The kernels of a module behind buildLLVMPipeline with a GPU.
 struct DeviceCode {
   std::string chip; ///< as in --gpu
   std::string ptx;
+  llvm::StringMap<int64_t> dynamicShared; ///< bytes that launches reserve
 };
 /// Empty if the module launches none.
 DeviceCode getDeviceCode(mlir::ModuleOp module);
@@ -49,7 +52,8 @@ llvm::Expected<Assembled> assemble(const DeviceCode &code,
 /// Adds it to the module, so that the product needs no compiler in the driver.
 void addCubin(mlir::ModuleOp module, llvm::StringRef cubin);
 
-/// Adds what kernels take to what the product says of itself (`inspect`).
+/// Adds what kernels take to what the product says of itself (`inspect`), with
+/// the shared memory of launches, which ptxas does not know.
 void addKernelReport(mlir::ModuleOp module,
                      const std::vector<KernelUse> &kernels);
 

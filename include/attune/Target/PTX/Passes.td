@@ -107,8 +107,9 @@ def LaunchesToRuntime : Pass<"attune-launches-to-runtime", "::mlir::ModuleOp"> {
     Needs: kernels outlined and turned to text: one gpu.binary with one object.
     Gives: a call of attune_rt_launch for every gpu.launch_func, with the number
     of the kernel, the sizes of grid and block, and an array of 8-byte words, one
-    per parameter. The text, the chip it is for and the kernels' names move to
-    the module's attribute `attune.device`; the gpu.binary is gone.
+    per parameter. The text, the chip it is for, the kernels' names and the
+    dynamic shared memory that their launches reserve move to the module's
+    attribute `attune.device`; the gpu.binary is gone.
     Keeps: the order of launches.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",

@@ -58,6 +58,13 @@ with tempfile.TemporaryDirectory() as work:
         file.write(text)
     subprocess.run([attune, "compile", model, f"--gpu={chip}", "-o", kernels],
                    check=True)
+    # What ptxas does not know: launches say it.
+    launches = subprocess.run(
+        [attune, "compile", model, "--target=cuda", f"--gpu={chip}",
+         "--emit=loops", "-o", "-"], check=True, capture_output=True, text=True)
+    dynamic = {name: int(size) for name, size in re.findall(
+        r"@(\w+) blocks .* dynamic_shared_memory_size %c(\d+)_i32",
+        launches.stdout)}
     done = subprocess.run(["ptxas", "-v", f"-arch={chip}", kernels, "-o",
                            os.devnull], capture_output=True, text=True)
 report = done.stdout + done.stderr
@@ -65,11 +72,12 @@ failed = done.returncode != 0 or "wgmma" in report or "warpgroup." in report
 for entry in sorted(report.split("Compiling entry function '")[1:]):
     name = entry.split("'")[0]
     registers = re.search(r"Used (\d+) registers", entry).group(1)
-    shared = re.search(r"(\d+) bytes smem", entry)
+    shared = dynamic.get(name, 0) + sum(
+        int(n) for n in re.findall(r"(\d+) bytes smem", entry))
     spills = sum(int(n) for n in re.findall(r"(\d+) bytes spill", entry))
     stack = int(re.search(r"(\d+) bytes stack frame", entry).group(1))
     print(f"{name}: {registers} registers, "
-          f"{int(shared.group(1)) // 1024 if shared else 0} KiB shared, "
+          f"{shared // 1024} KiB shared, "
           f"{stack} bytes of stack, {spills} bytes spilled")
     failed = failed or spills > 0
 if failed:
