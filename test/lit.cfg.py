@@ -81,15 +81,23 @@ def cpu_flags():
     return set()
 
 
-def cuda_device_count():
+def cuda_chip():
+    """The value of --gpu that suits the first GPU best; none: no code for it."""
+    major, minor = ctypes.c_int(0), ctypes.c_int(0)
     try:
         driver = ctypes.CDLL("libcuda.so.1")
-        count = ctypes.c_int(0)
-        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-            return 0
-        return count.value
     except OSError:
-        return 0
+        return None
+    device = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0) or any(
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+            for value, attribute in ((major, 75), (minor, 76))):
+        return None
+    capability = 10 * major.value + minor.value
+    if capability in (90, 100, 120):
+        return f"sm_{capability}a"
+    return next((f"sm_{chip}" for chip in (120, 100, 90, 89, 87, 86, 80)
+                 if chip <= capability), None)
 
 
 features = config.available_features
@@ -113,8 +121,10 @@ for browser in ("chromium-headless-shell", "chromium", "google-chrome"):
         features.add("chromium")
         substitute("%chromium", shutil.which(browser))
         break
-if cuda_device_count():
+chip = cuda_chip()
+if chip:
     features.add("cuda")
+    substitute("%gpu", chip)
 path = config.environment["PATH"]
 # Where the compiler looks, too.
 toolkit = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
