@@ -171,7 +171,7 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
 
 namespace {
 /// The oldest PTX version that has all of a chip's instructions: older drivers
-/// read it too.
+/// read it too. lib/Runtime/CudaDevice.cpp names the chips to users.
 struct Gpu {
   const char *chip, *ptx;
 };

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace attune::runtime {
 
@@ -34,6 +35,33 @@ uint64_t roundUp(uint64_t bytes, uint64_t to) {
 std::string formatCapability(int capability) {
   return std::to_string(capability / 10) + "." +
          std::to_string(capability % 10);
+}
+
+/// The number of "sm_90a".
+int numberOf(const char *chip) {
+  return std::atoi(chip + std::strcspn(chip, "_") + 1);
+}
+
+/// "sm_90a" runs on 9.0 alone, "sm_80" on 8.0 and everything after.
+bool isTied(const char *chip) { return chip[std::strlen(chip) - 1] == 'a'; }
+bool runsOn(int capability, const char *chip) {
+  return isTied(chip) ? capability == numberOf(chip)
+                      : capability >= numberOf(chip);
+}
+
+/// What --gpu of the compiler offers, the best first.
+constexpr const char *chips[] = {"sm_120a", "sm_120", "sm_100a", "sm_100",
+                                 "sm_90a",  "sm_90",  "sm_89",   "sm_87",
+                                 "sm_86",   "sm_80"};
+
+/// What the user of such a GPU can do.
+std::string advise(int capability) {
+  for (const char *chip : chips)
+    if (runsOn(capability, chip))
+      return std::string("compile it with --gpu=") + chip;
+  return std::string("Attune makes code for ") +
+         formatCapability(numberOf(*std::prev(std::end(chips)))) +
+         " and newer ones";
 }
 } // namespace
 
@@ -84,24 +112,19 @@ bool CudaDevice::start(const attune_device_code &code, Error &error) {
   return loadCode(code, error);
 }
 
-/// "sm_90a" runs on 9.0 alone, "sm_80" on 8.0 and everything after.
 bool CudaDevice::check(const attune_device_code &code, Error &error) {
   int major = 0, minor = 0;
   driver.deviceGetAttribute(&major, attributeMajor, ordinal);
   driver.deviceGetAttribute(&minor, attributeMinor, ordinal);
   capability = major * 10 + minor;
-  std::string chip = code.chip;
-  int needed = std::atoi(chip.c_str() + chip.find('_') + 1);
-  bool exact = chip.back() == 'a';
-  if (exact ? capability == needed : capability >= needed)
+  if (runsOn(capability, code.chip))
     return true;
   return error.badInput(
-      "this model was compiled for " + chip +
-      ", which takes a GPU of compute "
-      "capability " +
-      formatCapability(needed) + (exact ? "" : " or more") +
-      ", but this machine's " + name + " has " + formatCapability(capability) +
-      "; compile it with --gpu=sm_" + std::to_string(capability));
+      std::string("this model was compiled for ") + code.chip +
+      ", which takes a GPU of compute capability " +
+      formatCapability(numberOf(code.chip)) +
+      (isTied(code.chip) ? "" : " or more") + ", but this machine's " + name +
+      " has " + formatCapability(capability) + "; " + advise(capability));
 }
 
 bool CudaDevice::loadCode(const attune_device_code &code, Error &error) {
@@ -110,9 +133,8 @@ bool CudaDevice::loadCode(const attune_device_code &code, Error &error) {
   int options[] = {jitErrorLog, jitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
   // A cubin is for one chip; the text is for it and those that follow.
-  int needed = std::atoi(code.chip + std::strcspn(code.chip, "_") + 1);
   CudaResult result = 1;
-  if (code.cubin && capability == needed)
+  if (code.cubin && capability == numberOf(code.chip))
     result = driver.moduleLoad(&module, code.cubin, 2, options, values);
   if (result != 0)
     result = driver.moduleLoad(&module, code.ptx, 2, options, values);
