@@ -68,6 +68,17 @@ std::string advise(int capability) {
 bool CudaDevice::failed(CudaResult result, const char *doing, Error &error) {
   if (result == 0)
     return false;
+  if (result == CudaOutOfMemory) {
+    // Contexts, code and the stacks of kernels take some as well.
+    size_t free = 0, total = 0;
+    std::string left;
+    if (context && driver.memGetInfo(&free, &total) == 0)
+      left = " (" + std::to_string(free) + " of its " + std::to_string(total) +
+             " bytes are free)";
+    error.set(ExitResourceLimit,
+              "the GPU ran out of memory" + left + " while " + doing);
+    return true;
+  }
   error.set(ExitInternalError, std::string("the GPU failed while ") + doing +
                                    ": " + driver.describe(result));
   return true;

@@ -66,6 +66,11 @@ void log(const std::string &line) {
     std::fflush(file);
   }
 }
+/// Whether FAKE_CUDA_FULL names this: what finds no memory.
+bool isFull(const char *what) {
+  const char *full = std::getenv("FAKE_CUDA_FULL");
+  return full && std::strcmp(full, what) == 0;
+}
 bool reachable(Address address, size_t bytes) {
   return memory.holds(address, bytes);
 }
@@ -161,6 +166,8 @@ Result cuDeviceGetAttribute(int *value, int attribute, int) {
   return Success;
 }
 Result cuDevicePrimaryCtxRetain(void **context, int) {
+  if (isFull("context"))
+    return OutOfMemory;
   static int object;
   *context = &object;
   return Success;
@@ -288,6 +295,8 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t count) {
 
 Result cuModuleLoadDataEx(void **module, const void *image, unsigned count,
                           int *options, void **values) {
+  if (isFull("module"))
+    return OutOfMemory;
   auto *bytes = static_cast<const char *>(image);
   // Machine code is for machines.
   if (std::memcmp(bytes,
@@ -355,6 +364,8 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                       unsigned blockZ, unsigned shared, void *, void **params,
                       void **extra) {
   Work work;
+  if (isFull("launch"))
+    return OutOfMemory;
   const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ};
   Result result = prepare(work, function, sizes, shared, params, extra);
   if (result == Success)
