@@ -36,10 +36,12 @@ using namespace mlir;
 namespace attune {
 
 bool LinearKernel::fitsWarpgroups() {
-  // A tensor map takes rows at multiples of 16 bytes.
+  // A tensor map takes rows at multiples of 16 bytes; one has all panels.
+  auto panels = cast<MemRefType>(weight.getType());
   return fitsTensorCores() && !elementOf(weight).isF32() &&
          elementOf(weight) == elementOf(input) &&
-         alignmentOfRows(input) % 16 == 0;
+         alignmentOfRows(input) % 16 == 0 &&
+         panels.areTrailingDimsContiguous(panels.getRank());
 }
 
 namespace {
@@ -61,24 +63,18 @@ public:
     int64_t panels = kernel.panels() * kernel.parts();
     depth = kernel.depth();
     steps = (depth + tile.depth - 1) / tile.depth;
-    auto addressOf = [&](Value matrix) -> Value {
-      return memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc, matrix);
-    };
+    auto [inputStart, inputStride] = rowsInMemory(kernel.input);
+    rowStart = inputStart;
+    rowStride = inputStride;
     Value rowMap;
     if (!kernel.from) {
-      MappedMatrix rows = {addressOf(kernel.input),
-                           2,
-                           depth,
-                           b.sizeOf(kernel.input, 0),
-                           b.index(depth * 2),
-                           {},
-                           {},
-                           {},
+      MappedMatrix rows = {rowStart,  2,  depth, b.sizeOf(kernel.input, 0),
+                           rowStride, {}, {},    {},
                            {}};
       rowMap = tensorMap(b, rows, {tile.depth, tile.rows, /*swizzle=*/true});
     }
     // 256 elements are the most of a box: panels count by eight bytes.
-    MappedMatrix stack = {addressOf(kernel.weight),
+    MappedMatrix stack = {rowsInMemory(kernel.weight).first,
                           8,
                           depth * 2,
                           b.index(kernel.matrices() * panels),
@@ -107,6 +103,16 @@ public:
   }
 
 private:
+  /// Where the first row starts, and the bytes between rows: both may be those
+  /// of a slice. On the host.
+  std::pair<Value, Value> rowsInMemory(Value matrix) {
+    auto data = memref::ExtractStridedMetadataOp::create(b.b, b.loc, matrix);
+    Value start =
+        memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc, matrix);
+    return {b.add(start, b.mul(data.getOffset(), 2)),
+            b.mul(data.getStrides()[0], 2)};
+  }
+
   /// What the warpgroups of a block do.
   void share(Value rowMap, Value panelMap) {
     shared = dynamicShared(b);
@@ -179,15 +185,13 @@ private:
     // back a turn late.
     const int64_t ahead = tile.stages - 2;
     Value chunk = b.rem(thread, chunks), line = b.div(thread, chunks);
-    Value start = memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc,
-                                                                 kernel.input);
-    start = b.add(start, b.mul(chunk, 16));
+    Value start = b.add(rowStart, b.mul(chunk, 16));
     Value last = b.sub(group.end, b.index(1));
     SmallVector<Value> sources;
     for (int64_t row = 0; row < tile.rows; row += lines) {
       Value here = b.min(b.add(group.first, b.add(line, b.index(row))), last);
       sources.push_back(
-          b.add(start, b.mul(kernel.sourceOf(b, here), depth * 2)));
+          b.add(start, b.mul(kernel.sourceOf(b, here), rowStride)));
     }
     // As placeInAtom(); the other rows are the same in theirs.
     Value place =
@@ -294,7 +298,7 @@ private:
   BlockBuilder b;
   int64_t depth = 0, steps = 0;
   LinearKernel::Group group;
-  Value thread, firstPanel, panelInMap, shared;
+  Value rowStart, rowStride, thread, firstPanel, panelInMap, shared;
   StageRing ring;
 };
 

@@ -5,13 +5,15 @@
 
   experts.py ATTUNE MODEL.mlir WORK TOKENS [FLAG...]
 
-MODEL is attune.moe of x [TOKENS, 504], two of five experts each (e) and their
-shares (s), to y; gated, by relu. Of the experts one is chosen by most tokens,
-two by some, one by a single token and one by none. Numbers are small integers,
-so that only the hidden layer is rounded, and each of its numbers once.
+MODEL is attune.moe of x [TOKENS, 504], or of its last 504 columns if it has
+more, two of five experts each (e) and their shares (s), to y; gated, by relu.
+Of the experts one is chosen by most tokens, two by some, one by a single token
+and one by none. Numbers are small integers, so that only the hidden layer is
+rounded, and each of its numbers once.
 """
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -55,7 +57,9 @@ def main():
     def numbers(size):
         return draw.choices([-1, 0, 1], k=size)
 
-    x = numbers(tokens * WIDTH)
+    with open(model, encoding="utf-8") as file:
+        columns = int(re.search(r"%x: tensor<\?x(\d+)x", file.read()).group(1))
+    x = numbers(tokens * columns)
     experts = list(choose(draw, tokens))
     shares = [draw.choice([0.5, 1.0, 2.0]) for _ in experts]
     matrices = [{"gate": numbers(HIDDEN * WIDTH), "up": numbers(HIDDEN * WIDTH),
@@ -68,7 +72,7 @@ def main():
     inputs, outputs = (os.path.join(work, name) for name in
                        ("in.safetensors", "out.safetensors"))
     tensors.save(inputs, {
-        "x": ("BF16", [tokens, WIDTH], stored(x)),
+        "x": ("BF16", [tokens, columns], stored(x)),
         "e": ("I64", [tokens, ACTIVE], array("q", experts).tobytes()),
         "s": ("F32", [tokens, ACTIVE], array("f", shares).tobytes())})
     subprocess.run([attune, "run", model, "--target=cuda", *sys.argv[5:],
@@ -82,7 +86,7 @@ def main():
 
     def expected(token):
         sums = [0.0] * WIDTH
-        row = x[token * WIDTH:(token + 1) * WIDTH]
+        row = x[(token + 1) * columns - WIDTH:(token + 1) * columns]
         for slot in range(token * ACTIVE, (token + 1) * ACTIVE):
             of = matrices[experts[slot]]
             hidden = [rounded(max(g, 0) * u) for g, u in

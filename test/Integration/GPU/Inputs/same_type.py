@@ -5,12 +5,14 @@
 
   same_type.py ATTUNE MODEL.mlir WORK bf16|f16 ROWS [WIDTH FLAG...]
 
-MODEL is linear from x [1, seq, 72] to y [1, seq, 44] in f32, with a bias, all
-written in bf16; f16 takes its place, and WIDTH, if given, that of 44: some rows
-are checked then. The numbers are ones that both hold exactly.
+MODEL is linear from x [1, seq, 72], or from the last 72 columns of x [seq, ..],
+to y [.., seq, 44] in f32, with a bias, all written in bf16; f16 takes its
+place, and WIDTH, if given, that of 44: some rows are checked then. The numbers
+are ones that both hold exactly.
 """
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -34,11 +36,14 @@ def main():
     with open(model, encoding="utf-8") as file:
         text = file.read().replace("bf16", kind).replace(
             "44x", f"{width}x").replace("44]", f"{width}]")
+    ones, columns = re.search(r"%x: tensor<\?x(\?x)?(\d+)x", text).groups()
+    shape = [1] * bool(ones) + [rows, int(columns)]
+    columns = shape[-1]
     with open(path["model.mlir"], "w", encoding="utf-8") as file:
         file.write(text)
     draw = random.Random(3)
     x, w, b = ([draw.randrange(-255, 256) / 128 for _ in range(size)]
-               for size in (rows * DEPTH, width * DEPTH, width))
+               for size in (rows * columns, width * DEPTH, width))
 
     def stored(values):
         if kind == "f16":
@@ -50,7 +55,7 @@ def main():
         "head.weight": (name, [width, DEPTH], stored(w)),
         "head.bias": (name, [width], stored(b))})
     tensors.save(path["in.safetensors"],
-                 {"x": (name, [1, rows, DEPTH], stored(x))})
+                 {"x": (name, shape, stored(x))})
     subprocess.run([attune, "run", path["model.mlir"], "--target=cuda", *sys.argv[7:],
                     "--weights", path["weights.safetensors"],
                     "--inputs", path["in.safetensors"],
@@ -58,7 +63,8 @@ def main():
     y = array("f", tensors.load(path["out.safetensors"])["y"][2])
     # Multiples of 2^-14 below 2^9: f32 holds every sum, whatever the order.
     good = all(y[m * width + n] == b[n] + sum(
-        x[m * DEPTH + k] * w[n * DEPTH + k] for k in range(DEPTH))
+        x[(m + 1) * columns - DEPTH + k] * w[n * DEPTH + k]
+        for k in range(DEPTH))
         for m in checked for n in range(width))
     print(f"{'PASS' if good else 'FAIL'} {kind}, {rows} rows")
     sys.exit(not good)
