@@ -257,9 +257,9 @@ private:
         b.index(0), b.index(steps), 1, sums,
         [&](KernelBuilder &k, Value i, ValueRange carried) {
           BlockBuilder b(k);
-          Value stage = ring.stageOf(b, i), next = carried[0];
+          Value stage = ring.stageOf(b, i);
           ring.awaitFull(b, i);
-          NVVM::WgmmaFenceAlignedOp::create(b.b, b.loc);
+          Value next = fenceSums(b, carried[0]);
           Value rows = b.add(rowsOf(b, stage),
                              b.mul(consumer, kRowsOfGroup * tile.depth * 2)),
                 panels = panelsOf(b, stage);
@@ -277,7 +277,7 @@ private:
           });
           return KernelBuilder::Values{next};
         })[0];
-    NVVM::WgmmaWaitGroupSyncOp::create(b.b, b.loc, 0);
+    sums = awaitSums(b, 0, sums);
 
     Value warp = b.rem(b.div(thread, 32), 4);
     Value row = b.add(group.first, b.add(firstRow, b.mul(warp, 16)));

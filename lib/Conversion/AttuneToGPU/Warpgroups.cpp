@@ -240,6 +240,10 @@ Value multiplyHeld(BlockBuilder &b, Value sums, ArrayRef<Value> a, Value panel,
                         ", $" + std::to_string(count + 4) + ", 1, 1, 1, 1;");
 }
 
+Value fenceSums(BlockBuilder &b, Value sums) {
+  return updateSums(b, sums, {}, "", "wgmma.fence.sync.aligned;");
+}
+
 Value awaitSums(BlockBuilder &b, int64_t groups, Value sums) {
   return updateSums(b, sums, {}, "",
                     "wgmma.wait_group.sync.aligned " + Twine(groups) + ";");

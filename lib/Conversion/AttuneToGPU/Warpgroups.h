@@ -113,6 +113,9 @@ mlir::Value multiplyShared(BlockBuilder &b, mlir::Value sums, mlir::Value a,
 mlir::Value multiplyHeld(BlockBuilder &b, mlir::Value sums,
                          mlir::ArrayRef<mlir::Value> a, mlir::Value panel,
                          mlir::Type type);
+/// What was written to these sums before, products that come after may use: to
+/// move them to other registers in between would break the order.
+mlir::Value fenceSums(BlockBuilder &b, mlir::Value sums);
 /// Waits until all but the last `groups` products are done, of which one are
 /// these sums: nothing may read them before.
 mlir::Value awaitSums(BlockBuilder &b, int64_t groups, mlir::Value sums);
