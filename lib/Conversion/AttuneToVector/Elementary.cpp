@@ -7,6 +7,8 @@
 
 #include "Patterns.h"
 
+#include "attune/Conversion/SinCos.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -8,6 +8,7 @@
 #include "Patterns.h"
 
 #include "Attune/AttunePanels.h"
+#include "attune/Conversion/SinCos.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 

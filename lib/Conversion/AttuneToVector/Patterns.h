@@ -75,11 +75,6 @@ void populateRelativeBiasPatterns(mlir::RewritePatternSet &);
 void populateTokenPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateTopKPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 
-/// Sine and cosine of a vector of f32 in radians. Cody-Waite reduction by pi/2
-/// in three steps, minimax polynomials on [-pi/4, pi/4]: absolute error below
-/// 2.5e-7 for |x| <= 1e5.
-std::pair<mlir::Value, mlir::Value> emitSinCos(KernelBuilder &k, mlir::Value x);
-
 /// A [.., D] tensor as rows [M, D] (rank 2 or 3).
 mlir::Value asRows(KernelBuilder &k, mlir::Value x);
 /// Rows as a tensor of type `type`, whose leading sizes are those of `like`.

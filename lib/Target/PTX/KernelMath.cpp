@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Conversion/SinCos.h"
 #include "attune/Target/PTX/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,16 +39,33 @@ template <typename Op> struct ScalarToVector final : OpRewritePattern<Op> {
   }
 };
 
+/// A sine or a cosine as arithmetic.
+template <typename Op> struct ExpandSinCos final : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "single f32 only");
+    KernelBuilder k(rewriter, op.getLoc());
+    auto [sine, cosine] = emitSinCos(k, k.splat(op.getOperand(), 1));
+    rewriter.replaceOpWithNewOp<vector::ExtractOp>(
+        op, std::is_same_v<Op, math::SinOp> ? sine : cosine, 0);
+    return success();
+  }
+};
+
 struct KernelMath final : impl::KernelMathBase<KernelMath> {
   using Base::Base;
   void runOnOperation() override {
     SmallVector<Operation *> inside;
     getOperation().walk([&](Operation *op) {
-      if (isa<math::ExpOp, math::Exp2Op, math::LogOp>(op))
+      if (isa<math::ExpOp, math::Exp2Op, math::LogOp, math::SinOp, math::CosOp>(
+              op))
         inside.push_back(op);
     });
     RewritePatternSet patterns(&getContext());
-    patterns.add<ScalarToVector<math::ExpOp>, ScalarToVector<math::Exp2Op>>(
+    patterns.add<ScalarToVector<math::ExpOp>, ScalarToVector<math::Exp2Op>,
+                 ExpandSinCos<math::SinOp>, ExpandSinCos<math::CosOp>>(
         &getContext());
     populateMathPolynomialApproximationPatterns(
         patterns, [](StringRef name) { return name == "math.log"; });

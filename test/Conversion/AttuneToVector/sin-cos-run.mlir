@@ -1,6 +1,6 @@
 // Sines and cosines of rotary tables against libm in double precision, at the
 // angles that f32 has for positions up to 100000: the bound that emitSinCos
-// (Patterns.h) states, and that it is no looser than needed.
+// (SinCos.h) states, and that it is no looser than needed.
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8}), \
 // RUN:   canonicalize,cse, \
 // RUN:   one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops function-boundary-type-conversion=identity-layout-map}, \

@@ -5,7 +5,7 @@
 
   assemble.py ATTUNE EXAMPLES ORACLE CHIP...
 
-The largest numbers of rows as wide as vocabularies are among them. Prints for
+Two of the chips are enough for some models. The largest numbers of rows as wide as vocabularies are among them. Prints for
 every model and chip how many kernels there are and how much they
 spill; exits with 1 if one cannot be assembled or spills, or if ptxas says
 that it had to change how products of warpgroups follow each other.
@@ -20,6 +20,8 @@ attune, examples, oracle = sys.argv[1:4]
 MODELS = [os.path.join(oracle, name) for name in
           ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
 MODELS += [os.path.join(examples, "bert", "model.json")]
+# What only these have needs no more chips.
+FEWER = [(os.path.join(examples, "dit", "model.json"), ["sm_80", "sm_90a"])]
 TOP_K = """
 func.func @forward(%x: tensor<?x{0}xf32> {{attune.kind = "input", attune.name = "x", attune.shape = ["rows", {0}]}},
                    %k: index {{attune.kind = "size", attune.name = "count"}})
@@ -50,9 +52,11 @@ with tempfile.TemporaryDirectory() as work:
             file.write(TOP_K.format(width))
     # Once more with other arithmetic.
     tf32 = [MODELS[1], MODELS[4]]
-    for model, flags in ([(model, []) for model in MODELS] +
-                         [(model, ["--dtype=tf32"]) for model in tf32]):
-        for chip in sys.argv[4:]:
+    for model, flags, chips in (
+            [(model, [], sys.argv[4:]) for model in MODELS] +
+            [(model, ["--dtype=tf32"], sys.argv[4:]) for model in tf32] +
+            [(model, [], chips) for model, chips in FEWER]):
+        for chip in chips:
             name = os.path.basename(model)
             if name == "model.json":
                 name = os.path.basename(os.path.dirname(model)) + " (full)"
