@@ -33,8 +33,9 @@ namespace {
 using Values = KernelBuilder::Values;
 
 /// Tokens that are taken together: the scores within a chunk cost C per token,
-/// its sums are read and written once per chunk.
-constexpr int64_t kChunk = 64;
+/// its sums are read and written once per chunk. Fewer where what a chunk needs
+/// is a thread's own of many.
+constexpr int64_t kChunk = 64, kChunkOfThread = 16;
 
 /// Emits the loops of one op; the members are what its parts share.
 class SumsKernel {
@@ -42,7 +43,8 @@ public:
   SumsKernel(LinearAttentionOp op, PatternRewriter &rewriter,
              const VectorLowering &lowering)
       : op(op), k(rewriter, op.getLoc()), lanes(lowering.lanes),
-        rows(lowering.rows) {
+        rows(lowering.rows),
+        chunk(lowering.cooperative ? kChunkOfThread : kChunk) {
     kvHeads = tensorType(op.getKey()).getDimSize(1);
     group = tensorType(op.getQuery()).getDimSize(1) / kvHeads;
     width = tensorType(op.getQuery()).getDimSize(3);
@@ -51,8 +53,8 @@ public:
     sumColumns = llvm::alignTo(valueWidth + 1, lanes);
     // Features are read by blocks of rows and written in vectors.
     featureColumns = llvm::alignTo(sumRows, lanes);
-    chunkRows = llvm::alignTo(kChunk, rows);
-    chunkColumns = llvm::alignTo(kChunk, lanes);
+    chunkRows = llvm::alignTo(chunk, rows);
+    chunkColumns = llvm::alignTo(chunk, lanes);
   }
 
   Values run() {
@@ -410,9 +412,9 @@ private:
     Value keys = k.dim(op.getKey(), 2);
     Values carried = {sums, tile};
     carried = k.forLoop(
-        k.index(0), keys, kChunk, carried,
+        k.index(0), keys, chunk, carried,
         [&](KernelBuilder &k, Value first, ValueRange c) {
-          Value count = k.min(k.index(kChunk), k.sub(keys, first));
+          Value count = k.min(k.index(chunk), k.sub(keys, first));
           Value features =
               packFeatures(k, op.getKey(), kvHead, first, count, keyScratch);
           Value values = packValues(k, first, count, valueScratch);
@@ -427,9 +429,9 @@ private:
       return {carried[1], carried[0]};
     Value rest = queries(k);
     tile = k.forLoop(
-        k.index(0), rest, kChunk, carried[1],
+        k.index(0), rest, chunk, carried[1],
         [&](KernelBuilder &k, Value first, ValueRange c) {
-          Value count = k.min(k.index(kChunk), k.sub(rest, first));
+          Value count = k.min(k.index(chunk), k.sub(rest, first));
           return Values{queryChunk(k, first, count, carried[0], {}, {}, c[0])};
         })[0];
     return {tile, carried[0]};
@@ -437,7 +439,7 @@ private:
 
   LinearAttentionOp op;
   KernelBuilder k;
-  int64_t lanes, rows;
+  int64_t lanes, rows, chunk;
   int64_t kvHeads, group, width, valueWidth;
   int64_t sumRows, sumColumns, featureColumns, chunkRows, chunkColumns;
   Value batch, kvHead; // of the iteration
