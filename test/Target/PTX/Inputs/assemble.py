@@ -5,10 +5,11 @@
 
   assemble.py ATTUNE EXAMPLES ORACLE CHIP...
 
-Two of the chips are enough for some models. The largest numbers of rows as wide as vocabularies are among them. Prints for
-every model and chip how many kernels there are and how much they
-spill; exits with 1 if one cannot be assembled or spills, or if ptxas says
-that it had to change how products of warpgroups follow each other.
+Some models need fewer chips. The largest numbers of rows as wide as vocabularies
+are among them. Prints for every model and chip how many kernels there are, how
+much they spill, and the most that a thread of one has on its stack; exits with 1
+if one cannot be assembled or spills, has a stack and is not known to, or if
+ptxas says that it had to change how products of warpgroups follow each other.
 """
 import os
 import re
@@ -21,7 +22,13 @@ MODELS = [os.path.join(oracle, name) for name in
           ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
 MODELS += [os.path.join(examples, "bert", "model.json")]
 # What only these have needs no more chips.
-FEWER = [(os.path.join(examples, "dit", "model.json"), ["sm_80", "sm_90a"])]
+FEWER = [(os.path.join(examples, "dit", "model.json"), ["sm_80", "sm_90a"]),
+         (os.path.join(examples, "mamba", "model.json"), ["sm_80"]),
+         (os.path.join(examples, "linear-attention", "model.json"), ["sm_80"]),
+         (os.path.join(oracle, "gpt2_f16"), ["sm_80", "sm_90a"]),
+         (os.path.join(oracle, "deepseek_v3_noqlora"), ["sm_90a"])]
+# A channel's state, and what a chunk of a head needs.
+STACKS = {"mamba (full)": 1072, "linear-attention (full)": 41008}
 TOP_K = """
 func.func @forward(%x: tensor<?x{0}xf32> {{attune.kind = "input", attune.name = "x", attune.shape = ["rows", {0}]}},
                    %k: index {{attune.kind = "size", attune.name = "count"}})
@@ -71,9 +78,13 @@ with tempfile.TemporaryDirectory() as work:
             spills = sum(int(n) for n in
                          re.findall(r"(\d+) bytes spill", report))
             kernels = report.count("Compiling entry function")
-            print(f"{name} {chip}: {kernels} kernels, {spills} bytes spilled")
+            stack = max(map(int, re.findall(r"(\d+) bytes stack frame", report)),
+                        default=0)
+            print(f"{name} {chip}: {kernels} kernels, {spills} bytes spilled, "
+                  f"{stack} bytes of stack")
             reordered = "wgmma" in report or "warpgroup." in report
-            if result.returncode or spills or not kernels or reordered:
+            if (result.returncode or spills or not kernels or reordered or
+                    stack > STACKS.get(name, 0)):
                 print(report)
                 failed = True
 print("failed" if failed else "all assembled")
