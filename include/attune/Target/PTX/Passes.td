@@ -51,7 +51,7 @@ def KernelMath : Pass<"attune-kernel-math", "::mlir::gpu::GPUModuleOp"> {
     It is an error if another function is left that would need a library on the
     device.
     Keeps: relative error of log below 2e-7, absolute error of sin and cos below
-    2.5e-7 up to 1e6.
+    2.5e-7 up to 1e5.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
