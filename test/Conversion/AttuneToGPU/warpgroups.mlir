@@ -24,12 +24,12 @@
 // CHECK:             nvvm.setmaxregister increase 232
 // CHECK:             scf.for
 // CHECK:               nvvm.mbarrier.try_wait.parity
-// CHECK:               nvvm.wgmma.fence.aligned
+// CHECK:               llvm.inline_asm has_side_effects "wgmma.fence.sync.aligned;"
 // CHECK-COUNT-4:       nvvm.wgmma.mma_async {{.+}}m = 64, n = 256, k = 16
 // CHECK:               nvvm.wgmma.commit.group.sync.aligned
 // CHECK:               nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK:               nvvm.mbarrier.arrive
-// CHECK:             nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK:             llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;"
 // CHECK:             vector.store
 func.func @large(%x: memref<8192x8192xbf16>, %w: memref<1024x8192x8xbf16>, %d: memref<8192x8192xbf16>) {
   attune.linear_into %x, %w into %d : memref<8192x8192xbf16>, memref<1024x8192x8xbf16>, memref<8192x8192xbf16>
@@ -44,6 +44,33 @@ func.func @large(%x: memref<8192x8192xbf16>, %w: memref<1024x8192x8xbf16>, %d: m
 // CHECK:         nvvm.mma.sync
 func.func @odd(%x: memref<8192x42xbf16>, %w: memref<1024x42x8xbf16>, %d: memref<8192x8192xbf16>) {
   attune.linear_into %x, %w into %d : memref<8192x42xbf16>, memref<1024x42x8xbf16>, memref<8192x8192xbf16>
+  return
+}
+
+// -----
+
+// A slice of columns: its map starts 64 elements later and has longer rows.
+// CHECK-LABEL: func.func @slice(
+// CHECK:         %{{.+}}, %[[OFFSET:.+]], %{{.+}}:2, %[[STRIDES:.+]]:2 = memref.extract_strided_metadata
+// CHECK:         arith.muli %[[OFFSET]], %c2{{.*}} : index
+// CHECK:         arith.muli %[[STRIDES]]#0, %c2{{.*}} : index
+// CHECK:         llvm.call @attune_rt_tensor_map(
+// CHECK:         nvvm.wgmma.mma_async
+func.func @slice(%x: memref<8192x192xbf16>, %w: memref<1024x128x8xbf16>, %d: memref<8192x8192xbf16>) {
+  %s = memref.subview %x[0, 64] [8192, 128] [1, 1] : memref<8192x192xbf16> to memref<8192x128xbf16, strided<[192, 1], offset: 64>>
+  attune.linear_into %s, %w into %d : memref<8192x128xbf16, strided<[192, 1], offset: 64>>, memref<1024x128x8xbf16>, memref<8192x8192xbf16>
+  return
+}
+
+// -----
+
+// One that starts between multiples of 16 bytes.
+// CHECK-LABEL: func.func @odd_slice(
+// CHECK-NOT:     wgmma
+// CHECK:         nvvm.mma.sync
+func.func @odd_slice(%x: memref<8192x192xbf16>, %w: memref<1024x128x8xbf16>, %d: memref<8192x8192xbf16>) {
+  %s = memref.subview %x[0, 4] [8192, 128] [1, 1] : memref<8192x192xbf16> to memref<8192x128xbf16, strided<[192, 1], offset: 4>>
+  attune.linear_into %s, %w into %d : memref<8192x128xbf16, strided<[192, 1], offset: 4>>, memref<1024x128x8xbf16>, memref<8192x8192xbf16>
   return
 }
 
