@@ -88,10 +88,10 @@ Value startState(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
   return linalg::FillOp::create(k.b, k.loc, k.f32(value), scratch).getResult(0);
 }
 
-/// How many queries or keys there are, if that is known and not 0. An entry's
+/// A size of queries or keys, if it is known and not 0. Those of an entry's
 /// argument may be pinned by the description; the runtime checks it.
-std::optional<int64_t> knownRows(Value heads) {
-  int64_t rows = tensorType(heads).getDimSize(2);
+std::optional<int64_t> knownSize(Value heads, int64_t dim) {
+  int64_t size = tensorType(heads).getDimSize(dim);
   auto argument = dyn_cast<BlockArgument>(heads);
   if (auto func = argument ? dyn_cast<FunctionOpInterface>(
                                  argument.getOwner()->getParentOp())
@@ -99,11 +99,12 @@ std::optional<int64_t> knownRows(Value heads) {
     auto shape = func.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(),
                                                   "attune.shape");
     if (auto pinned = dyn_cast_or_null<IntegerAttr>(
-            shape && shape.size() == 4 ? shape[2] : Attribute()))
-      rows = pinned.getInt();
+            shape && shape.size() == 4 ? shape[dim] : Attribute()))
+      size = pinned.getInt();
   }
-  return rows > 0 ? std::optional(rows) : std::nullopt;
+  return size > 0 ? std::optional(size) : std::nullopt;
 }
+std::optional<int64_t> knownRows(Value heads) { return knownSize(heads, 2); }
 
 /// Queries times parts of the keys; a part of fewer keys is not worth merging.
 constexpr int64_t kMostParts = 16, kLeastKeys = 512;
@@ -221,12 +222,14 @@ public:
 
 private:
   /// Whether threads share the keys of a tile, too: where queries come one by
-  /// one, there are fewer tiles than threads.
+  /// one, there are fewer tiles than threads. A batch of any size has enough.
   bool splits() {
-    auto queries = knownRows(query), keys = knownRows(key);
-    bool few = readsCache(op) ||
-               (!op.getBlocks() && queries && *queries * 2 <= kMostParts);
-    return few && (!keys || *keys > kLeastKeys);
+    auto batch = knownSize(query, 0), queries = knownRows(query),
+         keys = knownRows(key);
+    bool few =
+        !op.getBlocks() && batch && queries && *queries * 2 <= kMostParts &&
+        *batch * tensorType(query).getDimSize(1) / group * 2 <= kManyTiles;
+    return (few || readsCache(op)) && (!keys || *keys > kLeastKeys);
   }
 
   /// Sets what the tile at `ivs` (batch, heads, queries) is; gives its

@@ -12,9 +12,9 @@ random.seed(11)
 
 
 def make(heads, kv_heads, width, value_width, queries, keys, dtype="bf16",
-         **more):
+         batch="B", **more):
     def heads_of(count, rows, channels):
-        return {"dtype": dtype, "shape": ["B", count, rows, channels]}
+        return {"dtype": dtype, "shape": [batch, count, rows, channels]}
     spec = {"attune": 1,
             "inputs": {"q": heads_of(heads, queries, width),
                        "k": heads_of(kv_heads, "N", width),
@@ -47,7 +47,7 @@ make(3, 1, 64, 64, 1, 45)
 make(10, 2, 96, 32, 3, 77)
 make(4, 2, 48, 64, 2, 77)
 make(2, 1, 80, 40, "M", 77)  # 5 of any number
-make(8, 2, 16, 16, 1, 1901, "f32")
-make(4, 1, 20, 12, 3, 1901, "f32")
-make(2, 2, 16, 16, 2, 1901, "f32", window=700)
-make(2, 1, 16, 16, 8, 513, "f32")
+make(8, 2, 16, 16, 1, 1901, "f32", 2)
+make(4, 1, 20, 12, 3, 1901, "f32", 2)
+make(2, 2, 16, 16, 2, 1901, "f32", 2, window=700)
+make(2, 1, 16, 16, 8, 513, "f32", 2)
