@@ -186,7 +186,7 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
                "inputs and outputs");
   if (statistics.decode && statistics.decode->memory)
     noteMemory("generating a text of that length at most",
-               *statistics.decode->memory, "KV cache, inputs and outputs");
+               *statistics.decode->memory, "caches, inputs and outputs");
   if (statistics.scoreBytes > 0)
     notes.push_back("scores: what attention weights of one layer would take "
                     "unfused, " +

@@ -7,8 +7,9 @@
 
 Compiles the model with weights of zeros and these flags, runs one forward pass,
 or generates a token after a prompt of seq - 1 if the model has no inputs of its
-own but a vocabulary V, and looks at the most memory the process had. Code, libraries and stacks
-are no part of a plan: some 5 MB, so take sizes that need hundreds.
+own but a vocabulary V, and looks at the most memory the process had. Code,
+libraries and stacks are no part of a plan: some 5 MB, so take sizes that need
+hundreds.
 """
 import json
 import os

@@ -222,13 +222,16 @@ public:
 
 private:
   /// Whether threads share the keys of a tile, too: where queries come one by
-  /// one, there are fewer tiles than threads. A batch of any size has enough.
+  /// one, there are fewer tiles than threads. A batch of unknown size is taken
+  /// to have enough.
   bool splits() {
     auto batch = knownSize(query, 0), queries = knownRows(query),
          keys = knownRows(key);
-    bool few =
-        !op.getBlocks() && batch && queries && *queries * 2 <= kMostParts &&
-        *batch * tensorType(query).getDimSize(1) / group * 2 <= kManyTiles;
+    // Divided, not multiplied: descriptions may pin any number.
+    int64_t tilesOfOne = tensorType(query).getDimSize(1) / group;
+    bool few = !op.getBlocks() && batch && queries &&
+               *queries <= kMostParts / 2 &&
+               *batch <= kManyTiles / 2 / tilesOfOne;
     return (few || readsCache(op)) && (!keys || *keys > kLeastKeys);
   }
 

@@ -26,19 +26,21 @@ struct Number {
 } // namespace
 
 static ArrayRef<Number> numbers() {
-  // A register tile has no more rows than any CPU has registers.
-  constexpr int64_t kMostRows = 32;
-  const SmallVector<StringRef> products = {
-      LinearOp::getOperationName(), QuantizedLinearOp::getOperationName(),
-      HeadLinearOp::getOperationName(), MoEOp::getOperationName()};
-  SmallVector<StringRef> tiles = {AttentionOp::getOperationName(),
-                                  OnlineAttentionOp::getOperationName()};
-  llvm::append_range(tiles, products);
-  static const SmallVector<Number> all = {
-      {kQueryBlock, {AttentionOp::getOperationName()}},
-      {kKeyBlock, {AttentionOp::getOperationName()}},
-      {kTileRows, tiles, kMostRows},
-      {kPanelBytes, products}};
+  static const SmallVector<Number> all = [] {
+    // A register tile has no more rows than any CPU has registers.
+    constexpr int64_t kMostRows = 32;
+    StringRef attention = AttentionOp::getOperationName();
+    SmallVector<StringRef> products = {
+        LinearOp::getOperationName(), QuantizedLinearOp::getOperationName(),
+        HeadLinearOp::getOperationName(), MoEOp::getOperationName()};
+    SmallVector<StringRef> tiles = {attention,
+                                    OnlineAttentionOp::getOperationName()};
+    llvm::append_range(tiles, products);
+    return SmallVector<Number>{{kQueryBlock, {attention}},
+                               {kKeyBlock, {attention}},
+                               {kTileRows, tiles, kMostRows},
+                               {kPanelBytes, products}};
+  }();
   return all;
 }
 
