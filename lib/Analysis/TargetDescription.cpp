@@ -8,6 +8,7 @@
 #include "attune/Analysis/TargetDescription.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -24,6 +25,12 @@ int64_t TargetDescription::getKeyBlock() const {
     return getTileColumns(); // a tile is one thread's, and so is its scratch
   int64_t keys = level1Bytes / 4 / (getTileRows() * 4);
   return std::max<int64_t>(keys / getTileColumns() * getTileColumns(), 64);
+}
+
+int64_t TargetDescription::getFetchSteps() const {
+  // A row of the tile is two registers wide.
+  int64_t cycles = std::max<int64_t>(getTileRows() / 2 * 2 / fmaPorts, 1);
+  return llvm::bit_floor(uint64_t(std::max<int64_t>(lineCycles / cycles, 1)));
 }
 
 static std::unique_ptr<llvm::MCSubtargetInfo>
@@ -68,35 +75,37 @@ static int64_t hostCacheBytes(int level) {
 }
 
 namespace {
-/// First- and second-level caches of a core, in KiB.
-struct CoreCaches {
+/// First- and second-level caches of a core, in KiB, and multiply-adds of its
+/// widest registers in a cycle.
+struct Core {
   llvm::StringLiteral cpu;
-  int64_t level1, level2;
+  int64_t level1, level2, fmas;
 };
 } // namespace
 
 /// From the makers' manuals; of a core that comes with several sizes, the
-/// smallest. What is not here has the caches that a TargetDescription begins
-/// with.
-static constexpr CoreCaches kCoreCaches[] = {
-    {"haswell", 32, 256},        {"broadwell", 32, 256},
-    {"skylake", 32, 256},        {"skylake-avx512", 32, 1024},
-    {"cascadelake", 32, 1024},   {"cooperlake", 32, 1024},
-    {"icelake-client", 48, 512}, {"icelake-server", 48, 1280},
-    {"tigerlake", 48, 1280},     {"alderlake", 48, 1280},
-    {"raptorlake", 48, 2048},    {"sapphirerapids", 48, 2048},
-    {"emeraldrapids", 48, 2048}, {"graniterapids", 48, 2048},
-    {"znver1", 32, 512},         {"znver2", 32, 512},
-    {"znver3", 32, 512},         {"znver4", 32, 1024},
-    {"znver5", 48, 1024},        {"neoverse-n1", 64, 512},
-    {"neoverse-n2", 64, 512},    {"neoverse-v1", 64, 1024},
-    {"neoverse-v2", 64, 1024},
+/// smallest. What is not here has what a TargetDescription begins with.
+static constexpr Core kCores[] = {
+    {"haswell", 32, 256, 2},        {"broadwell", 32, 256, 2},
+    {"skylake", 32, 256, 2},        {"skylake-avx512", 32, 1024, 2},
+    {"cascadelake", 32, 1024, 2},   {"cooperlake", 32, 1024, 2},
+    {"icelake-client", 48, 512, 1}, {"icelake-server", 48, 1280, 2},
+    {"tigerlake", 48, 1280, 1},     {"alderlake", 48, 1280, 2},
+    {"raptorlake", 48, 2048, 2},    {"sapphirerapids", 48, 2048, 2},
+    {"emeraldrapids", 48, 2048, 2}, {"graniterapids", 48, 2048, 2},
+    {"znver1", 32, 512, 1},         {"znver2", 32, 512, 2},
+    {"znver3", 32, 512, 2},         {"znver4", 32, 1024, 1},
+    {"znver5", 48, 1024, 2},        {"neoverse-n1", 64, 512, 2},
+    {"neoverse-n2", 64, 512, 2},    {"neoverse-v1", 64, 1024, 4},
+    {"neoverse-v2", 64, 1024, 4},
 };
 
-/// Those of this machine, of which a virtual one may not tell, or of the name.
-static void describeCaches(TargetDescription &target, bool host) {
-  for (const CoreCaches &core : kCoreCaches)
+/// That of the name; caches of this machine, of which a virtual one may not
+/// tell.
+static void describeCore(TargetDescription &target, bool host) {
+  for (const Core &core : kCores)
     if (core.cpu == target.cpu) {
+      target.fmaPorts = core.fmas;
       target.level1Bytes = core.level1 << 10;
       target.level2Bytes = core.level2 << 10;
     }
@@ -120,7 +129,7 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
                          std::string(feature.second ? "+" : "-") +
                          feature.first().str();
   }
-  describeCaches(target, native);
+  describeCore(target, native);
   // A name of another architecture compiles for it: the first triple whose
   // target knows the name wins.
   llvm::Triple host(llvm::sys::getDefaultTargetTriple());

@@ -96,6 +96,12 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.queryBytes = target.getQueryBytes();
     blocks.keyBlock = target.getKeyBlock();
     blocks.keyBytes = target.getKeyBytes();
+    blocks.rows = target.getTileRows();
+    blocks.threads = target.threads;
+    blocks.partBytes = target.getPartBytes();
+    blocks.cacheBytes = target.level2Bytes;
+    blocks.lineCycles = target.lineCycles;
+    blocks.multiplyAdds = target.getLanes() * target.fmaPorts;
     blocks.cooperative = target.tilesInParallel();
     blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(
@@ -105,6 +111,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     online.rows = target.getTileRows();
     online.pairs = target.multipliesPairs();
     online.valueBytes = target.getValueBytes();
+    online.fetchBytes = target.getFetchBytes();
+    online.unrolled = target.getUnrolled();
     pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
   }
   // What is left of the ladder: all of it on the reference path.
@@ -115,6 +123,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.panelBytes = target.getPanelBytes();
   vector.tileBytes = target.getTileBytes();
   vector.wayBytes = target.getWayBytes();
+  vector.fetchSteps = target.getFetchSteps();
+  vector.threads = target.threads;
   vector.cooperative = target.tilesInParallel();
   vector.matrixRows = target.getMatrixRows();
   vector.integerLanes = target.getLanes();

@@ -1,11 +1,14 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,convert-attune-online-to-vector))" --split-input-file --verify-diagnostics
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{key-block=0}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=BLOCK
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-bytes=-1}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{threads=0}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=THREADS
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector{fetch-bytes=-1}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=LANES
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector{lanes=12}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=LANES
 
 // BLOCK: error: query-block and key-block must be positive
 // BYTES: error: query-bytes and key-bytes must be 0 or positive
-// LANES: error: lanes must be a positive multiple of 8, rows and value-bytes positive
+// THREADS: error: rows, threads, part-bytes, cache-bytes, line-cycles and multiply-adds must be positive
+// LANES: error: lanes must be a positive multiple of 8, rows and value-bytes positive, fetch-bytes and unrolled 0 or positive
 
 func.func @dynamic_heads(%q: tensor<1x?x4x8xf32>) -> tensor<1x?x4x8xf32> {
   // expected-error @+1 {{needs static head counts and widths to become loops}}

@@ -1,5 +1,5 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 key-block=256}))" | FileCheck %s
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 query-bytes=196608 key-block=256 key-bytes=49152}))" | FileCheck %s --check-prefix=BYTES
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 key-block=256 rows=12}))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=96 query-bytes=196608 key-block=256 key-bytes=49152 rows=12}))" | FileCheck %s --check-prefix=BYTES
 
 // Four heads share each key head: tiles of 24 queries of all four.
 // CHECK-LABEL: func.func @grouped(

@@ -41,6 +41,14 @@ struct TargetDescription {
   ByteProducts byteProducts = ByteProducts::Any;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;
+  /// Multiply-adds of whole registers that start in a cycle.
+  int64_t fmaPorts = 2;
+  /// Cycles from asking memory for a line until it is there, and from one line
+  /// to the next for a core that asks early: 100 ns and 10 GB/s at 4 GHz.
+  int64_t memoryCycles = 400, lineCycles = 25;
+  /// Threads that work is cut for. How many there will be is known when a
+  /// program runs, and no result may depend on it.
+  int64_t threads = 16;
   /// The chip that runs the kernels, e.g. sm_90a; empty: the CPU does.
   std::string gpu;
   /// Tensor cores may round numbers of f32 to tf32.
@@ -81,6 +89,18 @@ struct TargetDescription {
   /// Values of attention that stay in the first-level cache while few rows meet
   /// them in turn, beside as many that are fetched for the next.
   int64_t getValueBytes() const { return level1Bytes / 4; }
+  /// Steps of a sum, each of one element of all rows of a register tile, from
+  /// one line that is fetched for later to the next: about as long as memory
+  /// takes for it, where half the tile's rows are there. A power of two, which
+  /// divides most depths.
+  int64_t getFetchSteps() const;
+  /// What is asked for before the first of it comes from memory.
+  int64_t getFetchBytes() const {
+    return memoryCycles / lineCycles * kLineBytes;
+  }
+  /// Multiply-adds that are written out rather than put in a loop, whose last
+  /// branch is mispredicted: twice of what pass in the 16 cycles of that.
+  int64_t getUnrolled() const { return 2 * 16 * fmaPorts; }
   /// One way of the first-level cache: places that are so far apart share a
   /// set. A cache that looks up while the address is translated has ways of a
   /// page, as those of x86 and ARM do. 0 on a GPU, whose rows are staged.
@@ -100,6 +120,9 @@ struct TargetDescription {
   /// The more, the less often sums are rescaled.
   int64_t getKeyBlock() const;
   int64_t getKeyBytes() const { return gpu.empty() ? level2Bytes / 4 : 0; }
+  /// Keys and values of a part of the keys that has a thread for itself, at
+  /// least: less is not worth the merging.
+  int64_t getPartBytes() const { return level2Bytes / 4; }
 };
 
 /// Describes a CPU by the name given to --cpu: "native", an x86-64 level, any

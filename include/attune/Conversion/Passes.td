@@ -52,6 +52,11 @@ def ConvertAttuneToVector
     Option<"wayBytes", "way-bytes", "int64_t", /*default=*/"0",
       "Bytes of one way of the first-level cache; 0: rows are read where they "
       "are">,
+    Option<"fetchSteps", "fetch-steps", "int64_t", /*default=*/"4",
+      "Steps of a sum from one line that is fetched for later to the next">,
+    Option<"threads", "threads", "int64_t", /*default=*/"16",
+      "Threads that work is cut for; results do not depend on how many there "
+      "are">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "For a GPU: products with weights, which a block of threads computes "
       "together, stay one op, attune.linear_into; the lanes of a warp share the "
@@ -173,9 +178,10 @@ def ConvertAttuneAttentionToOnline
     attune.online_attention, then attune.online_finish. All heads of a group
     are one tile. Blocks of keys that causal masking or a window hides from the
     whole tile are never visited. Scratch is of static size.
-    Keys of a cache are split into at most 16 parts of 512 and more, as many as
-    there are for few queries, in a parallel loop of their own; their states are
-    merged in order.
+    lib/Analysis/CpuAttention estimates what the ways take: scores of all keys at
+    once, blocks of keys, or, of few queries, parts of the keys in a parallel
+    loop of their own, whose states are merged in order. With `explain-fusion`
+    a remark has the figures.
     With `cooperative`, attention that tensor cores can take stays one op,
     attune.attention_into; a remark says which, and why another cannot.
     Keeps: the order of every sum, whatever the number of threads; memory is
@@ -199,6 +205,19 @@ def ConvertAttuneAttentionToOnline
     Option<"keyBytes", "key-bytes", "int64_t", /*default=*/"0",
       "Bytes of packed keys and values of a step: wide heads take fewer keys "
       "than key-block, in multiples of 64; 0: key-block is all">,
+    Option<"rows", "rows", "int64_t", /*default=*/"6",
+      "Rows of the register tile, which queries of tiles fill">,
+    Option<"threads", "threads", "int64_t", /*default=*/"16",
+      "Threads that tiles are cut for; results do not depend on how many there "
+      "are">,
+    Option<"partBytes", "part-bytes", "int64_t", /*default=*/"131072",
+      "Bytes of keys and values in f32 that a part of the keys has at least">,
+    Option<"cacheBytes", "cache-bytes", "int64_t", /*default=*/"524288",
+      "Bytes of the second-level cache">,
+    Option<"lineCycles", "line-cycles", "int64_t", /*default=*/"25",
+      "Cycles from one line of memory to the next">,
+    Option<"multiplyAdds", "multiply-adds", "int64_t", /*default=*/"16",
+      "Multiply-adds of one element each in a cycle">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "Attention that a block of threads computes together stays one op">,
     Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",
@@ -244,6 +263,10 @@ def ConvertAttuneOnlineToVector
     Option<"valueBytes", "value-bytes", "int64_t", /*default=*/"8192",
       "Bytes of values that stay in the first-level cache while few rows meet "
       "them">,
+    Option<"fetchBytes", "fetch-bytes", "int64_t", /*default=*/"1024",
+      "Bytes that are asked for before the first of them comes from memory">,
+    Option<"unrolled", "unrolled", "int64_t", /*default=*/"64",
+      "Multiply-adds that are written out rather than put in a loop">,
   ];
 }
 

@@ -19,6 +19,7 @@
 
 #include "AttentionInto.h"
 
+#include "attune/Analysis/CpuAttention.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 
@@ -104,95 +105,56 @@ std::optional<int64_t> knownSize(Value heads, int64_t dim) {
   }
   return size > 0 ? std::optional(size) : std::nullopt;
 }
-std::optional<int64_t> knownRows(Value heads) { return knownSize(heads, 2); }
-
-/// Queries times parts of the keys; a part of fewer keys is not worth merging.
-constexpr int64_t kMostParts = 16, kLeastKeys = 512;
-/// Fewer keys at a time are not worth the rescaling of sums.
-constexpr int64_t kFewKeys = 64;
-/// Fills the rows of any register tile but for a few.
-constexpr int64_t kEven = 12;
-/// A row of queries and one of sums take at least so much scratch.
-constexpr int64_t kLeastRowBytes = 256;
-
-/// Tiles that keep any number of threads busy, as far as there are queries.
-constexpr int64_t kManyTiles = 64;
-
-/// What a tile of queries and a block of keys may be.
-struct Blocks {
-  int64_t queries, queryBytes, keys, keyBytes;
-};
-
 /// Lowers one attention op; the members are what its parts share.
 class Tiling {
 public:
-  Tiling(AttentionOp op, PatternRewriter &rewriter, const Blocks &blocks)
+  Tiling(AttentionOp op, PatternRewriter &rewriter, AttentionBudget budget)
       : op(op), k(rewriter, op.getLoc()), query(op.getQuery()),
         key(op.getKey()), value(op.getValue()) {
-    int64_t channelBytes =
-        (tensorType(query).getDimSize(3) + tensorType(value).getDimSize(3)) * 4;
-    keyBlock = blocks.keys;
-    if (blocks.keyBytes > 0) {
-      // A multiple of any register tile's columns, and of few such tiles.
-      int64_t fit = blocks.keyBytes / channelBytes / kFewKeys * kFewKeys;
-      keyBlock = std::min(keyBlock, std::max(fit, kFewKeys));
-    }
-    keyBlock = scheduled(op, kKeyBlock, keyBlock);
-    int64_t kvHeads = tensorType(key).getDimSize(1);
-    sharing = group = tensorType(query).getDimSize(1) / kvHeads;
+    sizes.batch = knownSize(query, 0);
+    sizes.queries = knownSize(query, 2);
+    sizes.keys = knownSize(key, 2);
+    sizes.heads = tensorType(query).getDimSize(1);
+    sharing = sizes.group = sizes.heads / tensorType(key).getDimSize(1);
     // Heads that see different blocks cannot walk the keys together.
     if (op.getBlocks() && tensorType(op.getBlocks()).getDimSize(1) != 1)
-      group = 1;
-    int64_t rows = scheduled(op, kQueryBlock, blocks.queries);
-    tileQueries = fewQueries = std::max<int64_t>(1, rows / group);
-    if (!op->hasAttr(kQueryBlock) && !op.getBlocks() &&
-        fewQueries % kEven == 0) {
-      // However narrow heads are, their rows fill registers.
-      int64_t rowBytes = std::max(channelBytes, kLeastRowBytes);
-      tileQueries = std::max(fewQueries, blocks.queryBytes / rowBytes / group /
-                                             kEven * kEven);
-    }
-    if (auto known = knownRows(query))
-      tileQueries = std::min(tileQueries, *known);
-    if (auto known = knownRows(key))
-      this->keyBlock = std::min(this->keyBlock, *known);
-    // A tile lies in one block of the mask.
-    if (auto sizes = op.getBlockSizes()) {
-      tileQueries = largestDivisor((*sizes)[0], tileQueries);
-      this->keyBlock = largestDivisor((*sizes)[1], this->keyBlock);
-    }
+      sizes.group = 1;
+    sizes.width = tensorType(query).getDimSize(3);
+    sizes.valueWidth = tensorType(value).getDimSize(3);
+    sizes.cached = readsCache(op);
+    if (auto block = op.getBlockSizes())
+      sizes.maskBlock = {(*block)[0], (*block)[1]};
+    // What a schedule says is all that there is to it.
+    if (op->hasAttr(kQueryBlock))
+      budget.queryBytes = 0;
+    if (op->hasAttr(kKeyBlock))
+      budget.keyBytes = 0;
+    budget.queryBlock = scheduled(op, kQueryBlock, budget.queryBlock);
+    budget.keyBlock = scheduled(op, kKeyBlock, budget.keyBlock);
+    plan = planAttention(sizes, budget);
     remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
         << remark::add("tiles of {0} queries of {1} heads, {2} keys at a time",
-                       range(), group, this->keyBlock)
-        << remark::metric("Queries", tileQueries)
-        << remark::metric("Heads", group)
-        << remark::metric("Keys", this->keyBlock);
+                       plan.range(), sizes.group, plan.keys)
+        << remark::metric("Queries", plan.tileQueries)
+        << remark::metric("Heads", sizes.group)
+        << remark::metric("Keys", plan.keys);
   }
 
-  /// Says how the attention is computed, why so, and what it depends on.
-  void explain() {
+  /// Says how the attention is computed and, of a CPU, why so.
+  void explain(bool why) {
     InFlightDiagnostic text = emitRemark(op.getLoc());
-    if (auto keys = knownRows(key); keys && *keys <= keyBlock)
-      text << "attention in one pass: tiles of " << range()
-           << " queries by all " << *keys
-           << " keys, whose scores stay in the cache";
-    else
-      text << "flash attention: tiles of " << range() << " queries by "
-           << keyBlock << " keys, no matrix of scores in memory";
-    if (!splits())
-      return;
-    text << "; few queries split the keys"
-         << (readsCache(op) ? " of a cache" : "") << " into up to "
-         << kMostParts << " parts of at least " << kLeastKeys;
+    text << plan.explain(sizes);
+    if (why)
+      text << "; " << plan.reason();
   }
 
   SmallVector<Value> run() {
     numQueries = k.dim(query, 2);
     numKeys = k.dim(key, 2);
     batches = k.dim(query, 0);
-    tilesOfHeads = tensorType(query).getDimSize(1) / group;
+    tilesOfHeads = sizes.heads / sizes.group;
     chooseTiles();
-    if (splits())
+    if (plan.way == AttentionWay::SplitKeys)
       splitKeys();
     SmallVector<Value> outs = {emptyResult(k, op, op.getResult())};
     if (op.getLse())
@@ -221,20 +183,6 @@ public:
   }
 
 private:
-  /// Whether threads share the keys of a tile, too: where queries come one by
-  /// one, there are fewer tiles than threads. A batch of unknown size is taken
-  /// to have enough.
-  bool splits() {
-    auto batch = knownSize(query, 0), queries = knownRows(query),
-         keys = knownRows(key);
-    // Divided, not multiplied: descriptions may pin any number.
-    int64_t tilesOfOne = tensorType(query).getDimSize(1) / group;
-    bool few = !op.getBlocks() && batch && queries &&
-               *queries <= kMostParts / 2 &&
-               *batch <= kManyTiles / 2 / tilesOfOne;
-    return (few || readsCache(op)) && (!keys || *keys > kLeastKeys);
-  }
-
   /// Sets what the tile at `ivs` (batch, heads, queries) is; gives its
   /// key/value head.
   Value enterTile(ValueRange ivs) {
@@ -245,13 +193,14 @@ private:
       tile = k.sub(k.sub(tiles, k.index(1)), tile);
     firstQuery = k.mul(tile, tileSize);
     queries = k.min(tileSize, k.sub(numQueries, firstQuery));
-    Value head = k.mul(ivs[1], group);
+    Value head = k.mul(ivs[1], sizes.group);
     rowAt = {ivs[0], head, firstQuery};
-    rowSizes = {k.b.getIndexAttr(1), k.b.getIndexAttr(group),
+    rowSizes = {k.b.getIndexAttr(1), k.b.getIndexAttr(sizes.group),
                 getAsOpFoldResult(queries)};
-    if (group == sharing)
+    if (sizes.group == sharing)
       return ivs[1];
-    return arith::DivUIOp::create(k.b, k.loc, ivs[1], k.index(sharing / group));
+    return arith::DivUIOp::create(k.b, k.loc, ivs[1],
+                                  k.index(sharing / sizes.group));
   }
 
   void insert(Value tile, Value dest, ArrayRef<OpFoldResult> at,
@@ -263,12 +212,13 @@ private:
 
   /// Leaves the states of all parts of the keys in `partStates`.
   void splitKeys() {
-    Value many = arith::DivUIOp::create(k.b, k.loc, k.index(kMostParts),
+    Value many = arith::DivUIOp::create(k.b, k.loc, k.index(plan.mostParts),
                                         maximum(k, numQueries, k.index(1)));
-    parts = maximum(k, k.index(1), k.min(k.ceilDiv(numKeys, kLeastKeys), many));
+    parts =
+        maximum(k, k.index(1), k.min(k.ceilDiv(numKeys, plan.leastKeys), many));
     Value each = arith::DivUIOp::create(
         k.b, k.loc, k.add(numKeys, k.sub(parts, k.index(1))), parts);
-    partKeys = k.mul(k.ceilDiv(each, keyBlock), keyBlock);
+    partKeys = k.mul(k.ceilDiv(each, plan.keys), plan.keys);
 
     OpFoldResult zero = k.b.getIndexAttr(0);
     SmallVector<OpFoldResult> sizes = {
@@ -345,22 +295,13 @@ private:
     return k.b.getIndexAttr(tensorType(heads).getDimSize(3));
   }
 
-  /// How many queries a tile has, for messages.
-  std::string range() const {
-    return (tileQueries > fewQueries ? std::to_string(fewQueries) + " to "
-                                     : "") +
-           std::to_string(tileQueries);
-  }
-
   /// Each tile packs all keys for itself: the fewer tiles the better, if only
-  /// there are many. All get about as many queries, a multiple of kEven, unless
-  /// a block of the mask says how many.
+  /// there are many. All get about as many queries, as the plan has it.
   void chooseTiles() {
-    tiles = k.ceilDiv(numQueries, tileQueries);
-    tileSize = k.index(tileQueries);
+    tiles = k.ceilDiv(numQueries, plan.tileQueries);
+    tileSize = k.index(plan.tileQueries);
     auto known = getConstantIntValue(numQueries);
-    if (op.getBlocks() || tileQueries % kEven != 0 ||
-        (known && *known <= fewQueries))
+    if (plan.even == 0 || (known && *known <= plan.fewQueries))
       return;
     auto ceilDiv = [&](Value a, Value b) -> Value {
       Value one = k.index(1);
@@ -368,24 +309,17 @@ private:
                                               b);
     };
     auto atLeastOne = [&](Value a) { return maximum(k, a, k.index(1)); };
-    if (tileQueries > fewQueries) {
+    if (plan.adapts()) {
       Value others = atLeastOne(k.mul(batches, tilesOfHeads));
-      Value wanted = k.min(ceilDiv(k.index(kManyTiles), others),
-                           k.ceilDiv(numQueries, fewQueries));
+      Value wanted = k.min(ceilDiv(k.index(plan.manyTiles), others),
+                           k.ceilDiv(numQueries, plan.fewQueries));
       tiles = maximum(k, tiles, wanted);
     }
     Value each = ceilDiv(numQueries, atLeastOne(tiles));
     // The smaller one last: a constant bounds the tile's scratch.
-    tileSize =
-        k.min(tileSize, atLeastOne(k.mul(k.ceilDiv(each, kEven), kEven)));
+    tileSize = k.min(tileSize,
+                     atLeastOne(k.mul(k.ceilDiv(each, plan.even), plan.even)));
     tiles = ceilDiv(numQueries, tileSize);
-  }
-
-  static int64_t largestDivisor(int64_t number, int64_t most) {
-    int64_t divisor = std::min(number, most);
-    while (number % divisor != 0)
-      --divisor;
-    return divisor;
   }
 
   /// The keys that some query of the tile sees: [begin, end).
@@ -411,7 +345,7 @@ private:
     // Steps begin where a block of the mask may.
     if (op.getBlocks() && op.getWindow())
       begin = k.sub(
-          begin, arith::RemUIOp::create(k.b, k.loc, begin, k.index(keyBlock)));
+          begin, arith::RemUIOp::create(k.b, k.loc, begin, k.index(plan.keys)));
     return {begin, end};
   }
 
@@ -432,9 +366,9 @@ private:
   }
 
   KernelBuilder::Values startStates() {
-    return {startState(k, with(rowSizes, width(value)), tileQueries, 0.0),
-            startState(k, rowSizes, tileQueries, -INFINITY),
-            startState(k, rowSizes, tileQueries, 0.0)};
+    return {startState(k, with(rowSizes, width(value)), plan.tileQueries, 0.0),
+            startState(k, rowSizes, plan.tileQueries, -INFINITY),
+            startState(k, rowSizes, plan.tileQueries, 0.0)};
   }
 
   /// The tile's states after the keys of `part`, or after all if it is null.
@@ -457,7 +391,7 @@ private:
     auto fold = [&, end = end](KernelBuilder &k, Value first,
                                ValueRange carried) {
       OpFoldResult keys =
-          getAsOpFoldResult(k.min(k.index(keyBlock), k.sub(end, first)));
+          getAsOpFoldResult(k.min(k.index(plan.keys), k.sub(end, first)));
       SmallVector<OpFoldResult> at = {batch, kvHead, first, zero};
       Value kBlock = cut(k, key, at, {one, one, keys, width(key)});
       Value vBlock = cut(k, value, at, {one, one, keys, width(value)});
@@ -488,8 +422,8 @@ private:
       return KernelBuilder::Values(choice.getResults());
     };
     if (op.getBlocks())
-      return k.forLoop(begin, end, keyBlock, states, foldPresent);
-    return k.forLoop(begin, end, keyBlock, states, fold);
+      return k.forLoop(begin, end, plan.keys, states, foldPresent);
+    return k.forLoop(begin, end, plan.keys, states, fold);
   }
 
   OnlineFinishOp finishTile(KernelBuilder::Values states) {
@@ -511,12 +445,11 @@ private:
 
   AttentionOp op;
   KernelBuilder k;
-  int64_t keyBlock;
   Value query, key, value;
-  /// Query heads that share keys, and those of them that a tile has.
-  int64_t sharing, group;
-  /// Queries of a tile: at most, and if there are not many tiles.
-  int64_t tileQueries, fewQueries;
+  AttentionSizes sizes;
+  AttentionPlan plan;
+  /// Query heads that share keys, of which a tile may have fewer.
+  int64_t sharing;
   Value batches, numQueries, numKeys;
   // Tiles of queries and the size of one; tiles of heads.
   Value tiles, tileSize;
@@ -530,8 +463,9 @@ private:
 };
 
 struct TileAttention final : OpRewritePattern<AttentionOp> {
-  TileAttention(MLIRContext *context, const Blocks &blocks, bool explain)
-      : OpRewritePattern(context), blocks(blocks), explain(explain) {}
+  TileAttention(MLIRContext *context, const AttentionBudget &budget,
+                bool explain, bool why)
+      : OpRewritePattern(context), budget(budget), explain(explain), why(why) {}
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -542,14 +476,14 @@ struct TileAttention final : OpRewritePattern<AttentionOp> {
     if (!fixed(op.getQuery()) || !fixed(op.getKey()) || !fixed(op.getValue()) ||
         !fixed(op.getResult()))
       return rewriter.notifyMatchFailure(op, "heads and widths must be static");
-    Tiling tiling(op, rewriter, blocks);
+    Tiling tiling(op, rewriter, budget);
     if (explain)
-      tiling.explain();
+      tiling.explain(why);
     rewriter.replaceOp(op, tiling.run());
     return success();
   }
-  Blocks blocks;
-  bool explain;
+  AttentionBudget budget;
+  bool explain, why;
 };
 
 struct ConvertAttuneAttentionToOnline final
@@ -566,11 +500,21 @@ struct ConvertAttuneAttentionToOnline final
           "query-bytes and key-bytes must be 0 or positive");
       return signalPassFailure();
     }
+    if (rows < 1 || threads < 1 || partBytes < 1 || cacheBytes < 1 ||
+        lineCycles < 1 || multiplyAdds < 1) {
+      getOperation().emitError("rows, threads, part-bytes, cache-bytes, "
+                               "line-cycles and multiply-adds must be "
+                               "positive");
+      return signalPassFailure();
+    }
     if (failed(checkSchedule(getOperation())))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    Blocks blocks = {queryBlock, queryBytes, keyBlock, keyBytes};
-    patterns.add<TileAttention>(&getContext(), blocks, explainFusion);
+    AttentionBudget budget = {queryBlock, queryBytes,  keyBlock,  keyBytes,
+                              rows,       threads,     partBytes, cacheBytes,
+                              lineCycles, multiplyAdds};
+    patterns.add<TileAttention>(&getContext(), budget, explainFusion,
+                                !cooperative);
     if (cooperative)
       populateAttentionIntoPatterns(patterns, explainFusion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

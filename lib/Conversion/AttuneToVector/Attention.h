@@ -22,6 +22,10 @@ struct AttentionTile {
   bool pairs = false; ///< bf16 is multiplied in pairs
   /// Of values that stay in the first-level cache while few rows meet them.
   int64_t valueBytes = 8 << 10;
+  /// Asked for before the first of it comes from memory.
+  int64_t fetchBytes = 1 << 10;
+  /// Multiply-adds that are written out rather than put in a loop.
+  int64_t unrolled = 64;
 };
 
 /// exp(x) = exp2(x * kLog2E).

@@ -39,11 +39,6 @@ namespace attune {
 
 using Values = KernelBuilder::Values;
 
-/// Steps of the products of few rows with a key that are not worth a loop.
-static constexpr int64_t kStepsInLine = 4;
-/// Panels of keys from the one that is multiplied to the one that is fetched.
-static constexpr int64_t kPanelsAhead = 2;
-
 namespace {
 
 int64_t elementBits(Value heads) {
@@ -208,7 +203,7 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
     return next;
   };
   Values sums(sumsAtOnce, k.splat(0.0, sumsAtOnce));
-  if (whole <= kStepsInLine * each)
+  if (whole / each * sumsAtOnce <= unrolled)
     for (int64_t column = 0; column < whole; column += each)
       sums = step(k, k.index(column), {}, sums);
   else
@@ -235,6 +230,10 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
   int64_t turns = lanes / keysAtOnce;
   int64_t share =
       llvm::divideCeil(lanes, turns * llvm::divideCeil(group, rowsAtOnce));
+  // One panel, since its lines are asked for during all of a panel, and what
+  // comes no sooner.
+  int64_t panelBytes = lanes * width * elementBits(op.getKey()) / 8;
+  int64_t panelsAhead = 1 + llvm::divideCeil(fetchBytes, panelBytes);
   auto panelOfKeys = [&](KernelBuilder &k, Value panel, ValueRange c) {
     Value start = k.mul(panel, lanes);
     Value count = k.min(k.index(lanes), k.sub(keys, start));
@@ -248,7 +247,7 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
             k.mul(k.add(turn, arith::DivUIOp::create(k.b, k.loc, key,
                                                      k.index(keysAtOnce))),
                   share);
-        next = k.add(k.add(start, k.index(kPanelsAhead * lanes)), next);
+        next = k.add(k.add(start, k.index(panelsAhead * lanes)), next);
         for (int64_t i = 0; whole && i < share; ++i) {
           Value n = k.min(k.add(next, k.index(i)), whole->last);
           for (int64_t column = 0; column < width; column += line)

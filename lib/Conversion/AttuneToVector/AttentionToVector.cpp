@@ -26,13 +26,16 @@ struct ConvertAttuneOnlineToVector final
   using Base::Base;
 
   void runOnOperation() override {
-    if (lanes < 8 || lanes % 8 != 0 || rows < 1 || valueBytes < 1) {
-      getOperation().emitError("lanes must be a positive multiple of 8, rows "
-                               "and value-bytes positive");
+    if (lanes < 8 || lanes % 8 != 0 || rows < 1 || valueBytes < 1 ||
+        fetchBytes < 0 || unrolled < 0) {
+      getOperation().emitError(
+          "lanes must be a positive multiple of 8, rows and value-bytes "
+          "positive, fetch-bytes and unrolled 0 or positive");
       return signalPassFailure();
     }
     RewritePatternSet patterns(&getContext());
-    populateOnlineAttentionPatterns(patterns, {lanes, rows, pairs, valueBytes});
+    populateOnlineAttentionPatterns(
+        patterns, {lanes, rows, pairs, valueBytes, fetchBytes, unrolled});
     populateOnlineStatePatterns(patterns, {lanes, rows});
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

@@ -41,6 +41,10 @@ struct ConvertAttuneToVector final
       getOperation().emitError("way-bytes must be 0 or positive");
       return signalPassFailure();
     }
+    if (fetchSteps < 1 || threads < 1) {
+      getOperation().emitError("fetch-steps and threads must be positive");
+      return signalPassFailure();
+    }
     if (matrixRows != 0 && matrixRows < kMatrixRows) {
       getOperation().emitError("matrix-rows must be 0 or at least ")
           << kMatrixRows << ", the rows of a register";
@@ -55,7 +59,8 @@ struct ConvertAttuneToVector final
     VectorLowering lowering{
         lanes,       rows,
         panelBytes,  tileBytes,
-        wayBytes,    cooperative,
+        wayBytes,    fetchSteps,
+        threads,     cooperative,
         matrixRows,  std::gcd<int64_t, int64_t>(lanes, integerLanes),
         byteProducts};
     // Layers first: they take along what becomes of the heads that they make.

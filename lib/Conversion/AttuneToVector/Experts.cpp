@@ -45,11 +45,6 @@ Value remainder(KernelBuilder &k, Value number, int64_t by) {
                        .getResult();
 }
 
-/// Threads take the columns of each task in about so many shares: with two
-/// experts to a token enough for 32 threads, and each long enough to keep the
-/// task's rows in the cache.
-constexpr int64_t kColumnShares = 16;
-
 /// The order of work of a mixture, as one tensor of numbers.
 struct Schedule {
   Value numbers;  ///< what follows, one after the other
@@ -183,7 +178,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
 
     // Slot by slot in sorted order: the hidden layer, then the weighted result.
     Value input = asRows(k, op.getInput());
-    PanelProduct first;
+    PanelProduct first(lowering);
     first.weight = up;
     first.width = typeOf(down).getShape().drop_back().back();
     first.gated = op.getGated();
@@ -197,7 +192,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
           };
         });
     Value weights = asRows(k, op.getWeights());
-    PanelProduct second;
+    PanelProduct second(lowering);
     second.weight = down;
     second.width = type.getShape().back();
     Value slots = perTask(
@@ -233,14 +228,17 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
   using RowScale = function_ref<Value(KernelBuilder &, Value place)>;
 
   /// [slots, width]: every task's rows against its expert's panels. Threads
-  /// share the columns rather than the tasks, which are of different sizes.
+  /// share the columns rather than the tasks, which are of different sizes:
+  /// with two experts to a token there are shares for twice the threads, and
+  /// each is long enough to keep the task's rows in the cache.
   Value perTask(KernelBuilder &k, const VectorLowering &lowering,
                 const Schedule &schedule, const PanelProduct &product,
                 RowReader input, RowScale scale = nullptr) const {
     // The panels in use and those that come next share the cache.
     int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
-    int64_t share = group * std::max<int64_t>(1, product.panels() /
-                                                     (kColumnShares * group));
+    int64_t share =
+        group *
+        std::max<int64_t>(1, product.panels() / (lowering.threads * group));
     Value dest = tensor::EmptyOp::create(
         k.b, k.loc,
         {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
@@ -306,7 +304,7 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
     KernelBuilder k(rewriter, op.getLoc());
     auto type = cast<RankedTensorType>(op.getType());
     Value input = op.getInput();
-    PanelProduct product;
+    PanelProduct product(lowering);
     product.weight = op.getWeight();
     if (typeOf(product.weight).getRank() == 3)
       product.weight =

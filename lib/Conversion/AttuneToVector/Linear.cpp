@@ -106,8 +106,9 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
 }
 
 /// What both kinds of linear layers have.
-template <typename Op> PanelProduct describe(Op op) {
-  PanelProduct product;
+template <typename Op>
+PanelProduct describe(Op op, const VectorLowering &lowering) {
+  PanelProduct product(lowering);
   product.weight = op.getWeight();
   product.width = cast<RankedTensorType>(op.getType()).getShape().back();
   product.gated = op.getGated();
@@ -135,7 +136,8 @@ int64_t panelsOfHeads(const PanelProduct &product, int64_t width) {
 
 /// What becomes of the result if all of it is heads, and rows of a tile can be
 /// handed over at once: with all of their sums, by vectors, and in as many
-/// steps as make work for threads.
+/// steps as make work for a quarter of the threads: idle ones cost more than
+/// another pass over the heads.
 template <typename Op>
 std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
                                        const VectorLowering &lowering) {
@@ -147,10 +149,9 @@ std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
   auto epilogue = HeadEpilogue::match(op, op.getResult());
   if (!epilogue)
     return std::nullopt;
-  constexpr int64_t kLeastSteps = 4;
   int64_t steps = llvm::divideCeil(
       product.panels(), panelsOfHeads(product, epilogue->getWidth()));
-  if (steps < std::min(product.panels(), kLeastSteps))
+  if (steps < std::min(product.panels(), lowering.threads / 4))
     return std::nullopt;
   return epilogue;
 }
@@ -229,7 +230,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     KernelBuilder k(rewriter, op.getLoc());
     if (!hasRank2Or3(op.getType()))
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
-    PanelProduct product = describe(op);
+    PanelProduct product = describe(op, lowering);
     if (cast<RankedTensorType>(product.weight.getType()).getRank() == 2)
       product.weight =
           packMatrix(k, product.weight, lowering.lanes, op.getGated());
@@ -274,7 +275,7 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
   LogicalResult matchAndRewrite(QuantizedLinearOp op,
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
-    PanelProduct product = describe(op);
+    PanelProduct product = describe(op, lowering);
     if (!hasRank2Or3(op.getType()) || lowering.cooperative ||
         cast<RankedTensorType>(product.weight.getType()).getRank() != 3)
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 and panels only");

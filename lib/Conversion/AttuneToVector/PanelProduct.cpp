@@ -78,7 +78,7 @@ int64_t PanelProduct::panelBytes() const {
 
 int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
   return std::max<int64_t>(
-      1, std::min(lowering.panelBytes / panelBytes(), panels() / 8));
+      1, std::min(lowering.panelBytes / panelBytes(), 2 * panels() / threads));
 }
 
 void PanelProduct::remarkTiles(Operation *op, StringRef what,
@@ -115,11 +115,12 @@ struct Taper {
 };
 } // namespace
 
-/// Steps of `group` panels; of the last ones, half in steps of half of that and
-/// the rest one by one.
-static SmallVector<Taper, 3> taper(int64_t panels, int64_t group) {
+/// Steps of `group` panels; of the last ones, a step for each thread, half in
+/// steps of half of that and the rest one by one.
+static SmallVector<Taper, 3> taper(int64_t panels, int64_t group,
+                                   int64_t threads) {
   int64_t half = std::max<int64_t>(1, group / 2);
-  int64_t last = std::min(panels / 2, 16 * group);
+  int64_t last = std::min(panels / 2, threads * group);
   SmallVector<Taper, 3> parts;
   parts.push_back({(panels - last) / group, group});
   int64_t step = parts[0].steps, panel = step * group;
@@ -131,7 +132,8 @@ static SmallVector<Taper, 3> taper(int64_t panels, int64_t group) {
 }
 
 int64_t PanelProduct::numTapered(int64_t group, int64_t unit) const {
-  Taper last = taper(llvm::divideCeil(panels(), unit), group / unit).back();
+  Taper last =
+      taper(llvm::divideCeil(panels(), unit), group / unit, threads).back();
   return last.step + last.steps;
 }
 
@@ -140,7 +142,7 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
                                              int64_t unit) const {
   Step result;
   int64_t units = llvm::divideCeil(panels(), unit);
-  for (Taper part : taper(units, group / unit)) {
+  for (Taper part : taper(units, group / unit, threads)) {
     Value first =
         k.add(k.index(part.panel * unit),
               k.mul(k.sub(step, k.index(part.step)), part.size * unit));
@@ -166,17 +168,13 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
   return result;
 }
 
-/// Steps of the sum over K between two fetches. A tile takes six cycles or more
-/// for a step, and memory about 25 for a line.
-static constexpr int64_t kFetchSteps = 4;
-
 int64_t PanelProduct::countPasses(int64_t limit) const {
   bool alone = !gated && !part && !rowScale && !bytes;
   // A residual is what sums start from.
   bool adds = !residual || (activation == Activation::Identity && !scale);
   int64_t number = 1;
   while (alone && adds && panelBytes() / number > limit &&
-         depth() % (2 * number * kFetchSteps) == 0)
+         depth() % (2 * number * fetchSteps) == 0)
     number *= 2;
   return number;
 }
@@ -442,7 +440,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     return arith::CmpIOp::create(k.b, k.loc, how, at.pass, k.index(pass));
   };
   // A step of pairs or quads takes as long as four others do.
-  int64_t turns = pairs || bytes ? size : size / kFetchSteps;
+  int64_t turns = pairs || bytes ? size : size / fetchSteps;
   // Lines that are written must come from memory like those that are read.
   if (rowsInMemory && turns > 0 && at.whole && !at.origin)
     for (int64_t i = 0; i < rows; ++i)
@@ -576,10 +574,10 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         k.forLoop(k.index(0), k.index(turns), 1, inits,
                   [&](KernelBuilder &k, Value turn, ValueRange carried) {
                     fetch(k, turn);
-                    return steps(k, k.mul(turn, kFetchSteps),
-                                 k.index(kFetchSteps), carried);
+                    return steps(k, k.mul(turn, fetchSteps),
+                                 k.index(fetchSteps), carried);
                   });
-    int64_t done = turns * kFetchSteps;
+    int64_t done = turns * fetchSteps;
     return done == size ? sums
                         : steps(k, k.index(done), k.index(size - done), sums);
   };

@@ -21,6 +21,9 @@ namespace attune {
 /// and heads differ in which rows they read, which matrix, and what becomes of
 /// a sum, and share this.
 struct PanelProduct {
+  explicit PanelProduct(const VectorLowering &lowering)
+      : fetchSteps(lowering.fetchSteps), threads(lowering.threads) {}
+
   /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
   /// [panels, K / 4, 4 R] of bytes.
   mlir::Value weight;
@@ -53,6 +56,10 @@ struct PanelProduct {
   /// panels pass this one's.
   mlir::Value rowsInMemory;
   bool residual = false; ///< the tile holds what the result is added to
+  /// Steps of the sum over K between two fetches.
+  int64_t fetchSteps;
+  /// Threads that the panels are cut for.
+  int64_t threads;
   /// Passes over the rows, each of which takes so large a part of the sum over
   /// K. Between them sums lie in the tile, whose type must be f32. More than
   /// one are for products that countPasses() allows it.

@@ -27,6 +27,10 @@ struct VectorLowering {
   int64_t tileBytes;
   /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
   int64_t wayBytes = 0;
+  /// Steps of a sum from one line that is fetched for later to the next.
+  int64_t fetchSteps = 1;
+  /// Threads that work is cut for.
+  int64_t threads = 1;
   /// What a block of threads computes better together stays one op.
   bool cooperative = false;
   /// Fewest rows for a matrix unit; 0: there is none.

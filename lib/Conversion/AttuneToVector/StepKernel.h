@@ -38,7 +38,8 @@ public:
   StepKernel(OnlineAttentionOp op, const AttentionTile &tile,
              int64_t maxQueries, int64_t maxKeys)
       : op(op), lanes(tile.lanes), rows(tile.rows), maxQueries(maxQueries),
-        valueBytes(tile.valueBytes) {
+        valueBytes(tile.valueBytes), fetchBytes(tile.fetchBytes),
+        unrolled(tile.unrolled) {
     auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
     group = query.getDimSize(1) / key.getDimSize(1);
     width = query.getDimSize(3);
@@ -178,6 +179,8 @@ private:
   int64_t sumsAtOnce = 8;    // products of a row and a key, as many lanes each
   bool fewPairs = false;     // they multiply pairs
   int64_t valueBytes;        // of values that some rows meet in turn
+  int64_t fetchBytes;        // asked for before the first of it comes
+  int64_t unrolled;          // multiply-adds that need no loop
   int64_t valuesAtOnce = 0;  // as many
   mlir::Value batch, kvHead; // of the tile that is being folded
   mlir::Value keys;          // in the block

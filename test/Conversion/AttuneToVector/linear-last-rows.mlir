@@ -1,4 +1,14 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536}))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536 fetch-steps=8}))" | FileCheck %s --check-prefix=SLOWLY
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{fetch-steps=0}))" 2>&1 | FileCheck %s --check-prefix=NEVER
+
+// NEVER: error: fetch-steps and threads must be positive
+// Half as many turns, of twice the steps and lines.
+// SLOWLY-LABEL: @three(
+// SLOWLY:         scf.for %{{.+}} = %c0{{.*}} to %c8{{.*}} step
+// SLOWLY-COUNT-4:   memref.prefetch %{{.+}}, read, locality<2>
+// SLOWLY-NOT:       memref.prefetch
+// SLOWLY:           scf.for %{{.+}} to %c8{{.*}} step
 
 // Three rows fill no tile of four, and nobody else fetches what is next: every
 // four steps bring both lines of the next panel's four steps. Of four rows, a

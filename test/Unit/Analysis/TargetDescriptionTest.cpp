@@ -38,6 +38,23 @@ TEST(TargetDescription, LargeCore) {
   EXPECT_EQ(target.getKeyBytes(), 512 << 10);
 }
 
+// A line is fetched in about the time that memory takes for it: 25 cycles, of
+// which a step takes so many as half a tile has multiply-adds for each port.
+TEST(TargetDescription, FetchingAhead) {
+  auto stepsOf = [](const char *cpu) {
+    return attune::describeTarget(cpu)->getFetchSteps();
+  };
+  EXPECT_EQ(stepsOf("znver5"), 4);      // 12 rows, two ports: 6 cycles
+  EXPECT_EQ(stepsOf("znver4"), 2);      // 12 rows, one port
+  EXPECT_EQ(stepsOf("x86-64-v3"), 8);   // 6 rows
+  EXPECT_EQ(stepsOf("neoverse-v2"), 8); // 12 rows, four ports
+  TargetDescription target;
+  EXPECT_EQ(target.getFetchBytes(), 1024); // 400 cycles are 16 lines
+  EXPECT_EQ(target.getUnrolled(), 64);
+  target.fmaPorts = 1000; // no step is shorter than a cycle
+  EXPECT_EQ(target.getFetchSteps(), 16);
+}
+
 // Caches of a core that is known by name, whatever machine this is.
 TEST(TargetDescription, CachesByName) {
   auto zen5 = attune::describeTarget("znver5");

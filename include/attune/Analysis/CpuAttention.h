@@ -1,0 +1,92 @@
+//===- CpuAttention.h - How a CPU computes attention, and why ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tiles of queries and blocks of keys, and which of three ways to take: scores
+// of all keys at once, flash attention over blocks of keys, or flash attention
+// of parts of the keys whose states are merged. Each is estimated in cycles.
+//
+// A matrix of scores in memory is not among them: what it takes beyond scores
+// of all keys at once is its way to memory and back, four times, and that is
+// never less than what it saves, the packing of keys for several tiles.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ANALYSIS_CPUATTENTION_H
+#define ATTUNE_ANALYSIS_CPUATTENTION_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace attune {
+
+/// Sizes of one attention; those that only a run knows are nothing.
+struct AttentionSizes {
+  std::optional<int64_t> batch, queries, keys;
+  int64_t heads;             ///< of queries
+  int64_t group;             ///< of them, which walk the keys together
+  int64_t width, valueWidth; ///< of a head's keys and values
+  /// Keys come from a cache: most of the time there is one query.
+  bool cached = false;
+  /// Queries and keys of a block of the mask, if it has such. A tile lies in
+  /// one.
+  std::optional<std::pair<int64_t, int64_t>> maskBlock;
+};
+
+/// What tiles may take, and what the machine takes for it; the options of
+/// convert-attune-attention-to-online, which describes them.
+struct AttentionBudget {
+  int64_t queryBlock, queryBytes, keyBlock, keyBytes;
+  int64_t rows;         ///< of a register tile
+  int64_t threads;      ///< that tiles are cut for
+  int64_t partBytes;    ///< of keys and values of a part, at least
+  int64_t cacheBytes;   ///< of the second level
+  int64_t lineCycles;   ///< from one line of memory to the next
+  int64_t multiplyAdds; ///< of one element each, in a cycle
+};
+
+enum class AttentionWay { OnePass, Flash, SplitKeys };
+
+/// Tiles of one attention, and the way that it takes.
+struct AttentionPlan {
+  AttentionWay way;
+  /// Queries of a tile: at most, and where there are not many tiles.
+  int64_t tileQueries, fewQueries;
+  /// Of which the queries of all tiles but the last are a multiple, and all
+  /// tiles have about as many; 0: each but the last has all that it may.
+  int64_t even;
+  int64_t keys; ///< at a time
+  /// Parts of the keys times queries at most, and keys of a part at least.
+  int64_t mostParts, leastKeys;
+  /// Tiles of queries times heads that keep all threads busy.
+  int64_t manyTiles;
+
+  /// Cycles of each thread, for these sizes: those of the attention, or typical
+  /// ones in place of what is not known.
+  int64_t queriesTaken, keysTaken;
+  double cycles;
+  /// The next best way, if there is one for the sizes.
+  std::optional<std::pair<AttentionWay, double>> other;
+  double scoreBytes; ///< of the matrix that there is not
+
+  /// Tiles may be smaller where there would be few.
+  bool adapts() const { return tileQueries > fewQueries; }
+  /// How many queries a tile has: "12 to 192".
+  std::string range() const;
+  /// The way and its tiles.
+  std::string explain(const AttentionSizes &sizes) const;
+  /// Why so, in figures.
+  std::string reason() const;
+};
+
+AttentionPlan planAttention(const AttentionSizes &sizes,
+                            const AttentionBudget &budget);
+
+} // namespace attune
+
+#endif // ATTUNE_ANALYSIS_CPUATTENTION_H

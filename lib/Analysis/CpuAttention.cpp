@@ -1,0 +1,225 @@
+//===- CpuAttention.cpp - How a CPU computes attention, and why -----------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Analysis/CpuAttention.h"
+
+#include "attune/Analysis/TargetDescription.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace attune {
+namespace {
+
+/// Fewer keys at a time are not worth the rescaling of sums, which costs as
+/// much as half a key.
+constexpr int64_t kFewKeys = 64;
+/// A row of queries and one of sums take at least so much scratch.
+constexpr int64_t kLeastRowBytes = 256;
+/// Sizes in place of those that only a run knows: a prompt, and a cache.
+constexpr int64_t kTypicalQueries = 1024, kTypicalCache = 4096;
+/// Bytes between the first-level cache and the second in a cycle.
+constexpr double kCacheRate = 32;
+/// So much longer takes a tile whose states are in memory, to be merged.
+constexpr double kSplitting = 1.125;
+
+int64_t largestDivisor(int64_t number, int64_t most) {
+  int64_t divisor = std::min(number, most);
+  while (number % divisor != 0)
+    --divisor;
+  return divisor;
+}
+
+/// What the ways cost, for sizes that are known or typical.
+struct Estimate {
+  Estimate(const AttentionSizes &sizes, const AttentionBudget &budget,
+           const AttentionPlan &plan)
+      : sizes(sizes), budget(budget), plan(plan),
+        batch(double(sizes.batch.value_or(1))),
+        queries(double(plan.queriesTaken)), keys(double(plan.keysTaken)),
+        heads(double(sizes.heads)) {
+    double sequences = batch * heads / double(sizes.group);
+    double wanted = std::min(
+        std::ceil(double(plan.manyTiles) / sequences),
+        std::ceil(queries / double(std::max<int64_t>(1, plan.fewQueries))));
+    tiles = std::ceil(queries / double(plan.tileQueries));
+    if (plan.adapts())
+      tiles = std::max(tiles, wanted);
+    tiles *= sequences;
+  }
+
+  /// Cycles of each thread: for blocks of `step` keys, in so many parts.
+  double cycles(double step, double parts = 1) const {
+    double rows = batch * heads * queries;
+    double channels = double(sizes.width + sizes.valueWidth);
+    double products = rows * keys * channels / double(budget.multiplyAdds);
+    // From memory once for a tile; then packed, if queries are many, and read.
+    double keyBytes = tiles * keys * channels * 4;
+    double lines = double(budget.lineCycles) / double(kLineBytes);
+    double reading = keyBytes * lines;
+    bool packs = queries * double(sizes.group) > 16;
+    if (packs)
+      reading = keyBytes * (3 / kCacheRate);
+    double sums = rows * double(sizes.valueWidth) * 4;
+    double rescaling = (std::ceil(keys / step) - 1) * 2 * sums / kCacheRate;
+    double work = products + reading + rescaling;
+    if (parts > 1)
+      work = work * kSplitting + 2 * parts * sums / kCacheRate;
+    // The last tile of a thread begins when others are done: half a tile lost.
+    double threads = double(budget.threads), tasks = tiles * parts;
+    return work * std::max(1 / tasks, 1 / threads + 0.5 / tasks);
+  }
+
+  /// Parts of the keys, if they are split.
+  double parts() const {
+    double most = std::floor(double(plan.mostParts) / queries);
+    return std::clamp(std::ceil(keys / double(plan.leastKeys)), 1.0,
+                      std::max(1.0, most));
+  }
+
+  const AttentionSizes &sizes;
+  const AttentionBudget &budget;
+  const AttentionPlan &plan;
+  double batch, queries, keys, heads, tiles;
+};
+
+const char *nameOf(AttentionWay way) {
+  switch (way) {
+  case AttentionWay::OnePass:
+    return "in one pass";
+  case AttentionWay::Flash:
+    return "by blocks of keys";
+  case AttentionWay::SplitKeys:
+    return "with split keys";
+  }
+  return "";
+}
+
+} // namespace
+
+AttentionPlan planAttention(const AttentionSizes &sizes,
+                            const AttentionBudget &budget) {
+  AttentionPlan plan;
+  int64_t channelBytes = (sizes.width + sizes.valueWidth) * 4;
+  plan.keys = budget.keyBlock;
+  if (budget.keyBytes > 0) {
+    // A multiple of any register tile's columns, and of few such tiles.
+    int64_t fit = budget.keyBytes / channelBytes / kFewKeys * kFewKeys;
+    plan.keys = std::min(plan.keys, std::max(fit, kFewKeys));
+  }
+  int64_t queries = std::max<int64_t>(1, budget.queryBlock / sizes.group);
+  plan.even = 0;
+  // However narrow heads are, their rows fill registers; but what a schedule
+  // says is left as it is, and a thread of a GPU has one register tile.
+  if (!sizes.maskBlock && queries >= budget.rows && budget.queryBytes > 0)
+    queries = queries / budget.rows * budget.rows;
+  if (!sizes.maskBlock && queries % budget.rows == 0 &&
+      budget.queryBlock > budget.rows)
+    plan.even = budget.rows;
+  plan.tileQueries = plan.fewQueries = queries;
+  if (plan.even != 0) {
+    int64_t rowBytes = std::max(channelBytes, kLeastRowBytes) * sizes.group;
+    plan.tileQueries =
+        std::max(queries, budget.queryBytes / rowBytes / plan.even * plan.even);
+  }
+  if (sizes.queries)
+    plan.tileQueries = std::min(plan.tileQueries, *sizes.queries);
+  if (sizes.maskBlock) {
+    plan.tileQueries = largestDivisor(sizes.maskBlock->first, plan.tileQueries);
+    plan.keys = largestDivisor(sizes.maskBlock->second, plan.keys);
+  }
+  plan.fewQueries = std::min(plan.fewQueries, plan.tileQueries);
+  plan.mostParts = budget.threads;
+  plan.leastKeys = std::max(kFewKeys, budget.partBytes / channelBytes);
+  plan.manyTiles = 4 * budget.threads;
+
+  plan.queriesTaken =
+      sizes.queries.value_or(sizes.cached ? 1 : kTypicalQueries);
+  // A batch of unknown size is taken to have enough tiles.
+  bool few = !sizes.maskBlock &&
+             (sizes.cached || (sizes.batch && sizes.queries &&
+                               *sizes.queries <= plan.mostParts / 2));
+  plan.keysTaken = sizes.keys.value_or(few ? kTypicalCache : kTypicalQueries);
+  plan.scoreBytes = double(sizes.batch.value_or(1)) * double(sizes.heads) *
+                    double(plan.queriesTaken) * double(plan.keysTaken) * 4;
+  Estimate estimate(sizes, budget, plan);
+  struct Candidate {
+    AttentionWay way;
+    int64_t keys;
+    double cycles;
+  };
+  bool whole = sizes.keys && *sizes.keys <= plan.keys;
+  std::vector<Candidate> candidates = {
+      {whole ? AttentionWay::OnePass : AttentionWay::Flash, plan.keys,
+       estimate.cycles(double(plan.keys))}};
+  // Scores of a register tile may take half of the first-level cache instead of
+  // a quarter, and packed keys and values of the second, if these are all.
+  if (sizes.keys && !whole && !sizes.maskBlock && budget.keyBytes > 0 &&
+      *sizes.keys <= 2 * plan.keys &&
+      *sizes.keys <= budget.cacheBytes / 2 / channelBytes)
+    candidates.push_back({AttentionWay::OnePass, *sizes.keys,
+                          estimate.cycles(double(*sizes.keys))});
+  if (few && estimate.parts() > 1)
+    candidates.push_back(
+        {AttentionWay::SplitKeys, plan.keys,
+         estimate.cycles(double(plan.keys), estimate.parts())});
+  llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) {
+    return a.cycles < b.cycles;
+  });
+  plan.way = candidates[0].way;
+  plan.keys = candidates[0].keys;
+  plan.cycles = candidates[0].cycles;
+  if (candidates.size() > 1)
+    plan.other = {candidates[1].way, candidates[1].cycles};
+  if (sizes.keys)
+    plan.keys = std::min(plan.keys, *sizes.keys);
+  return plan;
+}
+
+std::string AttentionPlan::range() const {
+  return (adapts() ? std::to_string(fewQueries) + " to " : "") +
+         std::to_string(tileQueries);
+}
+
+std::string AttentionPlan::explain(const AttentionSizes &sizes) const {
+  std::string text;
+  if (way == AttentionWay::OnePass)
+    text = llvm::formatv("attention in one pass: tiles of {0} queries by all "
+                         "{1} keys, whose scores stay in the cache",
+                         range(), keys);
+  else
+    text = llvm::formatv("flash attention: tiles of {0} queries by {1} keys, "
+                         "no matrix of scores in memory",
+                         range(), keys);
+  if (way == AttentionWay::SplitKeys)
+    text +=
+        llvm::formatv("; few queries split the keys{0} into up to {1} "
+                      "parts of at least {2}",
+                      sizes.cached ? " of a cache" : "", mostParts, leastKeys);
+  return text;
+}
+
+std::string AttentionPlan::reason() const {
+  auto thousands = [](double cycles) { return std::llround(cycles / 1000); };
+  std::string text =
+      llvm::formatv("{0} {1} by {2} keys take each of {3} threads {4} "
+                    "thousand cycles",
+                    queriesTaken, queriesTaken == 1 ? "query" : "queries",
+                    keysTaken, mostParts, thousands(cycles));
+  if (other)
+    text += llvm::formatv(", and {0} thousand {1}", thousands(other->second),
+                          nameOf(other->first));
+  return text + llvm::formatv("; a matrix of scores would be {0:F1} MB",
+                              scoreBytes / 1e6)
+                    .str();
+}
+
+} // namespace attune
