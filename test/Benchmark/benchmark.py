@@ -62,7 +62,8 @@ def decode_attention_case(heads, kv_heads, width, cached, batch):
             "name": f"attention {heads}/{kv_heads}x{width} M=1 N={cached}",
             "spec": spec, "dims": {"N": cached, "B": batch},
             "flops": 4 * batch * heads * cached * width,
-            "rivals": ({}, ())}
+            "rivals": (rivals.DECODE_ATTENTION,
+                       (heads, kv_heads, width, cached, batch))}
 
 
 def model_case(name, dims, stack=(), path=None):
@@ -103,20 +104,33 @@ def cases(groups, small):
             yield model_case(*model)
 
 
-def in_bf16(case):
-    """The same case with weights or, where there are none, inputs of bf16."""
+def stored_as(case, dtype):
+    """The same case with weights or, where there are none, inputs of 16 bits."""
     spec = case.get("spec")
     if spec and case["group"] == "attention":
-        inputs = {name: {**tensor, "dtype": "bf16"}
+        inputs = {name: {**tensor, "dtype": dtype}
                   for name, tensor in spec["inputs"].items()}
         spec = {**spec, "inputs": inputs}
-    return {**case, "name": case["name"] + " bf16", "rivals": ({}, ()),
-            "narrow": "--dtype=bf16", "spec": spec}
+    return {**case, "name": f"{case['name']} {dtype}", "type": dtype,
+            "narrow": f"--dtype={dtype}", "spec": spec}
+
+
+def in_bf16(case):
+    return stored_as(case, "bf16")
+
+
+def in_f16(case):
+    """No CPU here multiplies f16: it is for what reads more than it computes."""
+    return stored_as(case, "f16")
+
+
+def reads_mostly(case):
+    return case["name"].startswith(("matmul 1x", "gpt2")) or "M=1" in case["name"]
 
 
 def in_int8(case):
     """The same case with matrices of bytes."""
-    return {**case, "name": case["name"] + " int8", "rivals": ({}, ()),
+    return {**case, "name": case["name"] + " int8", "type": "int8",
             "narrow": "--quantize=int8"}
 
 
@@ -124,6 +138,8 @@ def narrowed(case, peak):
     """What the CPU has instructions for."""
     if peak["bf16_gflops"]:
         yield in_bf16(case)
+    if reads_mostly(case):
+        yield in_f16(case)
     if peak["int8_gops"] and case["group"] != "attention":
         yield in_int8(case)
 
@@ -163,7 +179,8 @@ def run_rival(once, runs):
 def collect(options, folder):
     """Cases with their results of all rounds, and the probes' best."""
     prepared = {}
-    for table in (rivals.MATMUL, rivals.ATTENTION, rivals.MODEL):
+    for table in (rivals.MATMUL, rivals.ATTENTION, rivals.DECODE_ATTENTION,
+                  rivals.MODEL):
         for name, load in table.items():
             prepared[load] = load(options.threads)
     chosen = list(cases(options.groups.split(","), options.small))
@@ -185,9 +202,12 @@ def collect(options, folder):
                 measured.setdefault((case["name"], "alone"), []).append(
                     alone["runs"][0])
             table, sizes = case["rivals"]
+            kind = case.get("type", "f32")
             for name, load in table.items():
-                if prepared[load]:
-                    seconds = run_rival(prepared[load](*sizes), options.runs)
+                once = (prepared[load] and kind in rivals.TYPES and
+                        prepared[load](kind, *sizes))
+                if once:
+                    seconds = run_rival(once, options.runs)
                     measured.setdefault((case["name"], name), []).append(
                         {"gflops": flops(options.attune, case) / seconds / 1e9})
     return chosen, measured, peaks, bandwidth

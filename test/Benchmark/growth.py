@@ -7,12 +7,16 @@
 
 The layers differ in width, so that each is code of its own (equal ones are one
 function). Prints, for each stage, the least seconds of all runs and how much
-more each doubling takes: 2.0 is as fast as the IR grows.
+more each doubling takes, and the same of the lines of loops. Exits with 1 if with
+the last doubling, to 8 layers or more, a stage that takes a twentieth of the time
+or more grew by over a quarter more than the lines did: a quadratic stage doubles
+once more than they do, and least times differ by less than a tenth.
 """
 import argparse
 import json
 import os
 import subprocess
+import sys
 
 BLOCK = {"placement": "pre", "norm": {"kind": "rms_norm", "eps": 1e-5},
          "attention": {"heads": 4, "kv_heads": 2, "causal": True,
@@ -41,6 +45,20 @@ def stages(attune, path):
     return {stage["stage"]: stage["seconds"] for stage in timing}
 
 
+def lines_of_loops(attune, path):
+    text = path + ".mlir"
+    subprocess.run([attune, "compile", path, "--emit=loops", "-o", text,
+                    "--cpu=x86-64-v3"], capture_output=True, check=True)
+    with open(text, encoding="utf-8") as file:
+        return sum(1 for _ in file)
+
+
+def table_row(name, values, form):
+    growth = [b / a for a, b in zip(values, values[1:]) if a > 0]
+    print(f"{name:26}" + "".join(format(value, form) for value in values)
+          + "   x " + " ".join(f"{ratio:.2f}" for ratio in growth))
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -52,7 +70,7 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.work, exist_ok=True)
     counts = [int(word) for word in options.layers.split(",")]
-    best = []
+    best, lines = [], []
     for count in counts:
         path = os.path.join(options.work, f"{count}.json")
         write_model(path, count)
@@ -61,12 +79,20 @@ def main():
             for stage, seconds in stages(options.attune, path).items():
                 least[stage] = min(seconds, least.get(stage, seconds))
         best.append(least)
+        lines.append(lines_of_loops(options.attune, path))
     print(f"{'layers':26}" + "".join(f"{count:8}" for count in counts))
     for stage in best[0]:
-        times = [least[stage] for least in best]
-        growth = [b / a for a, b in zip(times, times[1:]) if a > 0]
-        print(f"{stage:26}" + "".join(f"{time:8.3f}" for time in times)
-              + "   x " + " ".join(f"{ratio:.2f}" for ratio in growth))
+        table_row(stage, [least[stage] for least in best], "8.3f")
+    table_row("lines of loops", lines, "8")
+    if len(counts) < 2 or counts[-1] < 8:
+        return
+    total = sum(best[-1].values())
+    fast = [stage for stage, seconds in best[-1].items()
+            if seconds >= total / 20 and
+            seconds / best[-2][stage] > 1.25 * lines[-1] / lines[-2]]
+    if fast:
+        sys.exit(f"faster than the lines grew: {', '.join(fast)}")
+    print("no stage grew faster than the lines")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a system has installed that multiplies matrices or attends.
 
-Each rival is a function that prepares its operands once and returns what one
-run calls. A rival that is not installed is None; none is needed. Libraries are
-called through their C interfaces: an interpreter's overhead is a microsecond
-beside milliseconds.
+Each rival is a function that prepares its operands, of type "f32" or "bf16",
+once and returns what one run calls, or None if it does not have the type. A
+rival that is not installed is None; none is needed. Libraries are called through
+their C interfaces: an interpreter's overhead is a microsecond beside
+milliseconds.
 """
 import array
 import ctypes
@@ -19,6 +20,8 @@ import tempfile
 
 import onnx_stack
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
 
 def operands(*sizes):
     """Arrays of f32 in [-0.5, 0.5): zeros could be cheaper than numbers."""
@@ -29,6 +32,12 @@ def operands(*sizes):
         values = some * (size // len(some) + 1)
         result.append((ctypes.c_float * size).from_buffer(values))
     return result
+
+
+def narrow(values):
+    halves = array.array("H")
+    halves.frombytes(bytes(values))
+    return (ctypes.c_uint16 * len(values)).from_buffer(halves[1::2])
 
 
 def library(*names):
@@ -46,7 +55,9 @@ def openblas(threads):
         return None
     lib.openblas_set_num_threads(threads)
 
-    def prepare(m, n, k):
+    def prepare(dtype, m, n, k):
+        if dtype != "f32":
+            return None
         a, w, y = operands(m * k, n * k, m * n)
         one, zero = ctypes.c_float(1), ctypes.c_float(0)
         rows, plain, transposed = 101, 111, 112
@@ -56,20 +67,40 @@ def openblas(threads):
     return prepare
 
 
+def built(compiler, name, *arguments):
+    """A shared library that a compiler makes for this machine, or None."""
+    if not shutil.which(compiler):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, f"lib{name}.so")
+        done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", path,
+                               *arguments], capture_output=True, check=False)
+        return None if done.returncode else ctypes.CDLL(path)
+
+
 def onednn(threads):
     # Its threads are OpenMP's, which reads the variable when it is loaded.
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    lib = library("libdnnl.so.3", "libdnnl.so.2", "libdnnl.so")
+    lib = built("c++", "onednn", os.path.join(HERE, "onednn.cpp"), "-ldnnl")
     if not lib:
         return None
-    size = ctypes.c_int64
+    lib.onednn_prepare.restype = ctypes.c_void_p
 
-    def prepare(m, n, k):
-        a, w, y = operands(m * k, n * k, m * n)
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
-        return lambda: lib.dnnl_sgemm(
-            ctypes.c_char(b"N"), ctypes.c_char(b"T"), size(m), size(n), size(k),
-            one, a, size(k), w, size(k), zero, y, size(n))
+    def prepare(dtype, m, n, k):
+        arrays = operands(m * k, n * k, m * n)
+        if dtype == "bf16":  # the upper halves of numbers of f32
+            arrays = [narrow(one) for one in arrays]
+        sizes = (ctypes.c_int64(size) for size in (m, n, k))
+        product = lib.onednn_prepare(*sizes, ctypes.c_bool(dtype == "bf16"),
+                                     *arrays)
+        if not product:
+            return None
+
+        def once(owners=arrays):  # which live as long as it does
+            lib.onednn_run(ctypes.c_void_p(product))
+
+        once.stop = lambda: lib.onednn_free(ctypes.c_void_p(product))
+        return once
 
     return prepare
 
@@ -78,17 +109,18 @@ def libxsmm(threads):
     """Debian has it as archives only: the compiler makes a library of them."""
     archives = [f"/usr/lib/lib{name}.a"
                 for name in ("xsmmext", "xsmm", "xsmmnoblas")]
-    if not all(map(os.path.exists, archives)) or not shutil.which("cc"):
+    if not all(map(os.path.exists, archives)):
         return None
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "libxsmm.so")
-        subprocess.run(["cc", "-shared", "-o", path, "-Wl,--whole-archive",
-                        *archives, "-Wl,--no-whole-archive", "-fopenmp", "-lm",
-                        "-ldl", "-lpthread"], check=True)
-        lib = ctypes.CDLL(path)
+    lib = built("cc", "xsmm", "-Wl,--whole-archive", *archives,
+                "-Wl,--no-whole-archive", "-fopenmp", "-lm", "-ldl",
+                "-lpthread")
+    if not lib:
+        return None
 
-    def prepare(m, n, k):
+    def prepare(dtype, m, n, k):
+        if dtype != "f32":
+            return None
         # By columns, so the operands change places; the weight is [K, N], since
         # the library has no kernels for the other one.
         a, w, y = operands(m * k, n * k, m * n)
@@ -117,37 +149,120 @@ def torch_linear(threads):
     if not module:
         return None
 
-    def prepare(m, n, k):
-        x, w = module.rand(m, k) - 0.5, module.rand(n, k) - 0.5
+    def prepare(dtype, m, n, k):
+        x, w = (torch_random(module, dtype, rows, k) for rows in (m, n))
         return lambda: module.nn.functional.linear(x, w)
 
     return prepare
 
 
+def torch_random(module, dtype, *shape):
+    return (module.rand(*shape) - 0.5).to(
+        module.bfloat16 if dtype == "bf16" else module.float32)
+
+
+def torch_attend(module, q, k, v, causal):
+    """Its fused op; in plain steps before PyTorch 2, which did not have it."""
+    fused = getattr(module.nn.functional, "scaled_dot_product_attention", None)
+    if fused:
+        return fused(q, k, v, is_causal=causal)
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    if causal:
+        hidden = module.ones(scores.shape[-2:], dtype=module.bool).triu(1)
+        scores = scores.masked_fill(hidden, float("-inf"))
+    return scores.softmax(-1) @ v
+
+
 def torch_attention(threads):
     module = torch(threads)
-    attend = module and getattr(
-        module.nn.functional, "scaled_dot_product_attention", None)
-    if not attend:
+    if not module:
         return None
 
-    def prepare(heads, width, tokens, causal):
-        q, k, v = (module.rand(1, heads, tokens, width) - 0.5 for _ in range(3))
-        return lambda: attend(q, k, v, is_causal=causal)
+    fused = hasattr(module.nn.functional, "scaled_dot_product_attention")
+
+    def prepare(dtype, heads, width, tokens, causal):
+        if not fused and heads * tokens * tokens * 4 > 4 << 30:
+            return None  # the matrix of scores, three times
+        q, k, v = (torch_random(module, dtype, 1, heads, tokens, width)
+                   for _ in range(3))
+        return lambda: torch_attend(module, q, k, v, causal)
+
+    return prepare
+
+
+def torch_decode_attention(threads):
+    module = torch(threads)
+    if not module:
+        return None
+
+    def prepare(dtype, heads, kv_heads, width, cached, batch):
+        # Heads that share a key are its queries.
+        q = torch_random(module, dtype, batch, kv_heads, heads // kv_heads, width)
+        k, v = (torch_random(module, dtype, batch, kv_heads, cached, width)
+                for _ in range(2))
+        return lambda: torch_attend(module, q, k, v, causal=False)
+
+    return prepare
+
+
+def torch_stack(threads):
+    """Stacks of the same blocks, op by op as PyTorch runs them."""
+    module = torch(threads)
+    if not module:
+        return None
+
+    def prepare(dtype, layers, vocabulary, tokens, width, heads, hidden,
+                gelu, causal, post_norm):
+        def layer(rows, columns):
+            return (torch_random(module, dtype, rows, columns),
+                    torch_random(module, dtype, rows))
+
+        def norm(x):
+            return module.nn.functional.layer_norm(x, (width,))
+
+        def attention(x, qkv, out):
+            q, k, v = module.nn.functional.linear(x, *qkv).view(
+                1, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+            seen = torch_attend(module, q, k, v, causal)
+            return module.nn.functional.linear(
+                seen.transpose(1, 2).reshape(x.shape), *out)
+
+        def feed_forward(x, up, down):
+            wide = module.nn.functional.gelu(
+                module.nn.functional.linear(x, *up), approximate=gelu)
+            return module.nn.functional.linear(wide, *down)
+
+        parts = [(part, layer(rows, columns), layer(width, depth))
+                 for _ in range(layers)
+                 for part, rows, columns, depth in (
+                     (attention, 3 * width, width, width),
+                     (feed_forward, hidden, width, hidden))]
+        head = layer(vocabulary, width)[0] if vocabulary else None
+        start = torch_random(module, dtype, 1, tokens, width)
+
+        def once():
+            x = start
+            for part, *weights in parts:
+                x = (norm(x + part(x, *weights)) if post_norm
+                     else x + part(norm(x), *weights))
+            return module.nn.functional.linear(norm(x), head) if vocabulary else x
+
+        return once
 
     return prepare
 
 
 def onnxruntime(threads):
     """The npm package onnxruntime-node, on stacks of the same blocks."""
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                          "onnxruntime.js")
+    script = os.path.join(HERE, "onnxruntime.js")
     probe = ["node", "-e", "require('onnxruntime-node')"]
     if not shutil.which("node") or subprocess.run(
             probe, capture_output=True, check=False).returncode:
         return None
 
-    def prepare(layers, vocabulary, *shape):
+    def prepare(dtype, layers, vocabulary, *shape):
+        if dtype != "f32":
+            return None
         stack = onnx_stack.Stack(*shape)
         for _ in range(layers):
             stack.block()
@@ -175,7 +290,9 @@ def onnxruntime(threads):
     return prepare
 
 
+TYPES = ("f32", "bf16")
 MATMUL = {"OpenBLAS": openblas, "oneDNN": onednn, "libxsmm": libxsmm,
           "PyTorch": torch_linear}
 ATTENTION = {"PyTorch": torch_attention}
-MODEL = {"ONNX Runtime": onnxruntime}
+DECODE_ATTENTION = {"PyTorch": torch_decode_attention}
+MODEL = {"ONNX Runtime": onnxruntime, "PyTorch": torch_stack}
