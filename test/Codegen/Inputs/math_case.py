@@ -20,6 +20,11 @@ def numbers(function):
     special = [0.0, -0.0, math.inf, -math.inf, math.nan, 100.0, -100.0, 1e-45,
                -1e-45, 1e-39, -1e-39, 1e30, -1e30, 88.0, -87.0, 126.5, 127.9,
                -125.5, 0.5, -0.5, 1.0, -1.0, 7.9, -7.9, 1e-4, -1e-4]
+    if function == "rsqrt":  # all of what is positive and normal
+        special = [math.inf, math.nan, 1e-5, 1.0, 4.0, 3.4e38, 2.0 ** -126]
+        grid = [2.0 ** (-126 + 253 * i / 970) for i in range(970)]
+        values = [single(value) for value in special + grid]
+        return values + [1.0] * (-len(values) % LANES)
     # Where neither overflows; the special ones go beyond.
     edge = {"exp": 86.9, "exp2": 125.0}.get(function, 8.0)
     grid = [edge * (2 * i / 970 - 1) for i in range(971)]
@@ -34,13 +39,16 @@ def bits(value):
 def program(function):
     values = numbers(function)
     n = len(values)
+    compute = f"math.{function} %v : vector<{LANES}xf32>"
+    if function == "rsqrt":  # as norms do
+        compute = f"arith.divf %ones, %root : vector<{LANES}xf32>"
     print(f"""memref.global "private" constant @x : memref<{n}xf32> = dense<[{', '.join(map(bits, values))}]>
 func.func private @printMemrefF32(memref<*xf32>) attributes {{llvm.emit_c_interface}}
 func.func @main() {{
   %c0 = arith.constant 0 : index
   %step = arith.constant {LANES} : index
   %n = arith.constant {n} : index
-  %zero = arith.constant 0.0 : f32
+  %ones = arith.constant dense<1.0> : vector<{LANES}xf32>
   %x = memref.get_global @x : memref<{n}xf32>
   %y = memref.alloc() : memref<{n}xi32>
   %r = memref.alloc() : memref<{2 * n}xf32>
@@ -50,7 +58,8 @@ func.func @main() {{
   %half = arith.constant 16 : i32
   scf.for %i = %c0 to %n step %step {{
     %v = vector.load %x[%i] : memref<{n}xf32>, vector<{LANES}xf32>
-    %f = math.{function} %v : vector<{LANES}xf32>
+    %root = math.sqrt %v : vector<{LANES}xf32>
+    %f = {compute}
     %b = arith.bitcast %f : vector<{LANES}xf32> to vector<{LANES}xi32>
     vector.store %b, %y[%i] : memref<{n}xi32>, vector<{LANES}xi32>
   }}
@@ -77,6 +86,7 @@ def reference(function, x):
         return x
     try:
         return {"exp": math.exp, "exp2": lambda v: 2.0 ** v,
+                "rsqrt": lambda v: 1 / math.sqrt(v),
                 "tanh": math.tanh, "erf": math.erf}[function](x)
     except OverflowError:
         return math.inf
@@ -88,7 +98,7 @@ def check(function, output):
     halves = [int(float(word)) for word in re.findall(r"[\d.e+]+", text)]
     got = [struct.unpack("f", struct.pack("I", high << 16 | low))[0]
            for high, low in zip(halves[::2], halves[1::2])]
-    values, relative = numbers(function), function.startswith("exp")
+    values, relative = numbers(function), function.endswith(("exp", "exp2", "rsqrt"))
     assert len(got) == len(values), (len(got), len(values))
     worst, at, wrong = 0.0, 0.0, []
     for x, y in zip(values, got):
@@ -97,14 +107,15 @@ def check(function, output):
             same = math.isnan(y) if math.isnan(expected) else y == math.inf
             wrong += [] if same else [(x, y, expected)]
             continue
-        if relative and expected <= 2.0 ** -125.5:
+        if relative and expected <= 2.0 ** -125.5 and x != math.inf:
             # The last half octave of normal numbers may be zero.
             wrong += [] if 0.0 <= y < 2.0 ** -125 else [(x, y, expected)]
             continue
-        error = abs(y - expected) / (expected if relative else 1.0)
+        error = abs(y - expected) / (expected if relative and expected else 1.0)
         if not error <= worst:
             worst, at = error, x
-    bound = 4e-7 if relative else 5e-7
+    # A root and a quotient that are rounded correctly: two halves of 2^-23.
+    bound = {"rsqrt": 2.0 ** -23}.get(function, 4e-7 if relative else 5e-7)
     kind = "relative" if relative else "absolute"
     print(f"largest {kind} error of {function}: {worst:.3g} at {at!r}")
     for case in wrong:
