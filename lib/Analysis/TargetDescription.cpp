@@ -29,8 +29,11 @@ int64_t TargetDescription::getKeyBlock() const {
 
 int64_t TargetDescription::getFetchSteps() const {
   // A row of the tile is two registers wide.
-  int64_t cycles = std::max<int64_t>(getTileRows() / 2 * 2 / fmaPorts, 1);
-  return llvm::bit_floor(uint64_t(std::max<int64_t>(lineCycles / cycles, 1)));
+  int64_t cycles = std::max<int64_t>(getTileRows() * 2 / fmaPorts, 1);
+  // Of a loop of fewer steps LLVM makes one without a loop, whose registers do
+  // not suffice: half the speed.
+  int64_t steps = std::max<int64_t>(lineCycles / cycles, 4);
+  return llvm::bit_floor(uint64_t(steps));
 }
 
 static std::unique_ptr<llvm::MCSubtargetInfo>

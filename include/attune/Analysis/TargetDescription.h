@@ -91,8 +91,7 @@ struct TargetDescription {
   int64_t getValueBytes() const { return level1Bytes / 4; }
   /// Steps of a sum, each of one element of all rows of a register tile, from
   /// one line that is fetched for later to the next: about as long as memory
-  /// takes for it, where half the tile's rows are there. A power of two, which
-  /// divides most depths.
+  /// takes for it. A power of two, which divides most depths.
   int64_t getFetchSteps() const;
   /// What is asked for before the first of it comes from memory.
   int64_t getFetchBytes() const {
