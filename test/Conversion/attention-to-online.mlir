@@ -96,15 +96,21 @@ func.func @masked(%q: tensor<2x4x7x16xf16>, %k: tensor<2x2x40x16xf16>, %v: tenso
 }
 
 // Keys of a cache are split: the parts leave their states, which are merged in
-// order. Their number follows from the lengths.
+// order. Their number follows from the lengths. One part is finished where it is
+// made: then the tiles that are left are none.
 // CHECK-LABEL: func.func @cached(
 // CHECK-DAG:     %[[N:.+]] = tensor.dim %[[K:.+]], %c2 : tensor<?x2x?x64xf32>
 // CHECK:         %[[MANY:.+]] = arith.divui %c16, %{{.+}}
 // CHECK:         %[[PARTS:.+]] = arith.maxsi %{{.+}}, %c1
-// CHECK:         %[[STATES:.+]]:3 = scf.forall (%[[B:.+]], %[[G:.+]], %[[I:.+]], %[[P:.+]]) in (%{{.+}}, 2, %{{.+}}, %[[PARTS]])
+// CHECK:         %[[ALONE:.+]] = arith.cmpi eq, %[[PARTS]], %c1
+// CHECK:         %[[STATES:.+]]:4 = scf.forall (%[[B:.+]], %[[G:.+]], %[[I:.+]], %[[P:.+]]) in (%{{.+}}, 2, %[[TILES:.+]], %[[PARTS]])
 // CHECK:           attune.online_attention
+// CHECK:           %[[ROWS:.+]] = arith.select %[[ALONE]], %{{.+}}, %c0
+// CHECK:           %[[DONE:.+]] = attune.online_finish
+// CHECK:           tensor.parallel_insert_slice %[[DONE]] into %{{.+}} [1, 4, %[[ROWS]], 64]
 // CHECK-COUNT-3:   tensor.parallel_insert_slice
-// CHECK:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}) in (%{{.+}}, 2, %{{.+}})
+// CHECK:         %[[LEFT:.+]] = arith.select %[[ALONE]], %c0, %[[TILES]]
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}) in (%{{.+}}, 2, %[[LEFT]]) shared_outs(%{{.+}} = %[[STATES]]#3)
 // CHECK:           scf.for %{{.+}} = %c0 to %[[PARTS]] step %c1
 // CHECK:             tensor.extract_slice %[[STATES]]#0
 // CHECK:             attune.online_merge

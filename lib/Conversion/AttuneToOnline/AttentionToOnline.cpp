@@ -154,11 +154,11 @@ public:
     batches = k.dim(query, 0);
     tilesOfHeads = sizes.heads / sizes.group;
     chooseTiles();
-    if (plan.way == AttentionWay::SplitKeys)
-      splitKeys();
     SmallVector<Value> outs = {emptyResult(k, op, op.getResult())};
     if (op.getLse())
       outs.push_back(emptyResult(k, op, op.getLse()));
+    if (plan.way == AttentionWay::SplitKeys)
+      outs = splitKeys(outs);
     auto loop = scf::ForallOp::create(
         k.b, k.loc,
         ArrayRef<OpFoldResult>{getAsOpFoldResult(batches),
@@ -175,10 +175,7 @@ public:
         finishTile(partStates.empty() ? foldTile(ivs[0], kvHead, startStates())
                                       : mergeParts(startStates(), ivs[0]));
     k.b.setInsertionPointToStart(loop.getTerminator().getBody());
-    insert(finish.getResult(), loop.getRegionIterArgs()[0], with(rowAt, zero),
-           with(rowSizes, width(op.getResult())));
-    if (op.getLse())
-      insert(finish.getLse(), loop.getRegionIterArgs()[1], rowAt, rowSizes);
+    insertFinished(finish, loop.getRegionIterArgs());
     return SmallVector<Value>(loop.getResults());
   }
 
@@ -210,8 +207,16 @@ private:
                                           strides);
   }
 
-  /// Leaves the states of all parts of the keys in `partStates`.
-  void splitKeys() {
+  void insertFinished(OnlineFinishOp finish, ValueRange dests) {
+    insert(finish.getResult(), dests[0], with(rowAt, k.b.getIndexAttr(0)),
+           with(rowSizes, width(op.getResult())));
+    if (op.getLse())
+      insert(finish.getLse(), dests[1], rowAt, rowSizes);
+  }
+
+  /// Leaves the states of all parts of the keys in `partStates`. One part is
+  /// all that there is: its tiles are finished at once, and none is left.
+  SmallVector<Value> splitKeys(ArrayRef<Value> outs) {
     Value many = arith::DivUIOp::create(k.b, k.loc, k.index(plan.mostParts),
                                         maximum(k, numQueries, k.index(1)));
     parts =
@@ -225,6 +230,11 @@ private:
         getAsOpFoldResult(k.mul(batches, parts)),
         k.b.getIndexAttr(tensorType(query).getDimSize(1)),
         getAsOpFoldResult(numQueries)};
+    Value alone = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
+                                        parts, k.index(1));
+    auto ifAlone = [&](Value yes, Value no) -> Value {
+      return arith::SelectOp::create(k.b, k.loc, alone, yes, no);
+    };
     auto empty = [&](ArrayRef<OpFoldResult> of) -> Value {
       return tensor::EmptyOp::create(k.b, k.loc, of, k.b.getF32Type());
     };
@@ -233,8 +243,10 @@ private:
         ArrayRef<OpFoldResult>{
             getAsOpFoldResult(batches), k.b.getIndexAttr(tilesOfHeads),
             getAsOpFoldResult(tiles), getAsOpFoldResult(parts)},
-        ValueRange{empty(with(sizes, width(value))), empty(sizes),
-                   empty(sizes)},
+        llvm::to_vector(llvm::concat<const Value>(
+            ArrayRef<Value>{empty(with(sizes, width(value))), empty(sizes),
+                            empty(sizes)},
+            outs)),
         std::nullopt);
     {
       OpBuilder::InsertionGuard guard(k.b);
@@ -253,12 +265,25 @@ private:
       KernelBuilder::Values states =
           foldTile(ivs[0], kvHead,
                    {home(0, 0.0), home(1, -INFINITY), home(2, 0.0)}, ivs[3]);
+      // Of several parts no row is finished yet.
+      SmallVector<OpFoldResult> stateSizes(rowSizes);
+      rowSizes[2] = getAsOpFoldResult(ifAlone(queries, k.index(0)));
+      SmallVector<OpFoldResult> front(3, zero);
+      OnlineFinishOp finish = finishTile(
+          {cut(k, states[0], with(front, zero), with(rowSizes, width(value))),
+           cut(k, states[1], front, rowSizes),
+           cut(k, states[2], front, rowSizes)});
       k.b.setInsertionPointToStart(loop.getTerminator().getBody());
+      insertFinished(finish, loop.getRegionIterArgs().drop_front(3));
+      rowSizes = stateSizes;
       for (auto [i, state] : llvm::enumerate(states))
         insert(state, loop.getRegionIterArgs()[i], i == 0 ? with(at, zero) : at,
                i == 0 ? with(rowSizes, width(value)) : rowSizes);
     }
-    partStates.assign(loop.getResults().begin(), loop.getResults().end());
+    ValueRange results = loop.getResults();
+    partStates.assign(results.begin(), results.begin() + 3);
+    tiles = ifAlone(k.index(0), tiles);
+    return SmallVector<Value>(results.drop_front(3));
   }
 
   /// Where the tile's states of one part are.
