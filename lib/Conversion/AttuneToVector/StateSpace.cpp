@@ -131,17 +131,25 @@ struct LowerCausalConv final : OpRewritePattern<CausalConvOp> {
   int64_t lanes;
 };
 
+/// So many states of a channel, with as many decays, are in the registers of a
+/// GPU's thread; more of them on its stack.
+constexpr int64_t kHeldStates = 64;
+
 struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
   LowerSelectiveScan(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lanes(lowering.lanes) {}
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        cooperative(lowering.cooperative) {}
 
   LogicalResult matchAndRewrite(SelectiveScanOp op,
                                 PatternRewriter &rewriter) const override {
     auto decays = cast<RankedTensorType>(op.getALog().getType());
     if (!decays.hasStaticShape())
       return rewriter.notifyMatchFailure(op, "needs static channels, states");
-    Channels channels{decays.getDimSize(0), lanes};
     int64_t states = decays.getDimSize(1);
+    // Registers cannot be indexed, and neighbours of a warp read what is next
+    // to each other: where threads are many, each has one channel.
+    bool held = cooperative && states <= kHeldStates;
+    Channels channels{decays.getDimSize(0), held ? 1 : lanes};
     Location loc = op.getLoc();
     SmallVector<OpFoldResult> sizes =
         tensor::getMixedSizes(rewriter, loc, op.getInput());
@@ -149,53 +157,109 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
         emptyLike(rewriter, loc, op.getResult(), sizes),
         emptyLike(rewriter, loc, op.getLast(),
                   {sizes[0], rewriter.getIndexAttr(states), sizes[2]})};
-    auto loop = scf::ForallOp::create(
-        rewriter, loc,
-        ArrayRef<OpFoldResult>{sizes[0], channels.tiles(rewriter)}, dests,
-        std::nullopt);
-    {
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPointToStart(loop.getBody());
-      KernelBuilder k(rewriter, loc);
-      Value column = k.mul(loop.getInductionVars()[1], lanes);
-      Value valid = channels.valid(k, column);
-      OpFoldResult unit = rewriter.getIndexAttr(1);
-      SmallVector<OpFoldResult> offsets = {loop.getInductionVars()[0],
-                                           rewriter.getIndexAttr(0), column};
-      SmallVector<OpFoldResult> strides(3, unit);
-      OpFoldResult width =
-          valid ? OpFoldResult(valid) : rewriter.getIndexAttr(lanes);
-      SmallVector<OpFoldResult> shapes[] = {
-          {unit, sizes[1], width},
-          {unit, rewriter.getIndexAttr(states), width}};
-      Value tiles[2];
-      for (int i : {0, 1})
-        tiles[i] = tensor::ExtractSliceOp::create(rewriter, loc,
-                                                  loop.getRegionIterArgs()[i],
-                                                  offsets, shapes[i], strides);
-      Tile tile{loop.getInductionVars()[0], column, valid, states};
-      KernelBuilder::Values done = run(k, op, tile, tiles[0], tiles[1]);
-      rewriter.setInsertionPointToStart(loop.getTerminator().getBody());
-      for (int i : {0, 1})
-        tensor::ParallelInsertSliceOp::create(rewriter, loc, done[i],
-                                              loop.getRegionIterArgs()[i],
-                                              offsets, shapes[i], strides);
-    }
-    rewriter.replaceOp(op, loop.getResults());
+    KernelBuilder outer(rewriter, loc);
+    OpFoldResult unit = rewriter.getIndexAttr(1);
+    KernelBuilder::Values results = outer.forallTiles(
+        {sizes[0], channels.tiles(rewriter)}, dests,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          Value column = k.mul(ivs[1], channels.lanes),
+                valid = channels.valid(k, column);
+          OpFoldResult width =
+              valid ? OpFoldResult(valid) : k.b.getIndexAttr(channels.lanes);
+          KernelBuilder::Values at = {ivs[0], k.index(0), column};
+          return SmallVector<KernelBuilder::Tile>{
+              {at, {unit, sizes[1], width}},
+              {at, {unit, k.b.getIndexAttr(states), width}}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
+          Value column = k.mul(ivs[1], channels.lanes);
+          Tile tile{op,     ivs[0],        column, channels.valid(k, column),
+                    states, channels.lanes};
+          return held ? runHeld(k, tile, tiles[0], tiles[1])
+                      : run(k, tile, tiles[0], tiles[1]);
+        });
+    rewriter.replaceOp(op, results);
     return success();
   }
 
+private:
   /// Channels of one sequence.
   struct Tile {
+    SelectiveScanOp op;
     Value batch, column, valid;
-    int64_t states;
+    int64_t states, lanes;
+
+    /// Minus the exponential of A_log.
+    Value decay(KernelBuilder &k, Value state) {
+      Value lastChannel = k.sub(k.dim(op.getInput(), 2), k.index(1));
+      Value all = k.splat(0.0, lanes);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        // Lanes that do not exist repeat the last channel.
+        Value at = k.min(k.add(column, k.index(lane)), lastChannel);
+        all = vector::InsertOp::create(
+            k.b, k.loc, k.loadScalar(op.getALog(), {at, state}), all, lane);
+      }
+      return arith::NegFOp::create(k.b, k.loc, exponential(k, all));
+    }
+    /// What a state starts from.
+    Value first(KernelBuilder &k, Value state) {
+      return op.getState()
+                 ? k.load(op.getState(), {batch, state, column}, lanes, valid)
+                 : k.splat(0.0, lanes);
+    }
+    Value skip(KernelBuilder &k) {
+      return k.load(op.getSkip(), {column}, lanes, valid);
+    }
+  };
+
+  /// A token of the tile.
+  struct Token {
+    Token(KernelBuilder &k, Tile &tile, Value number, Value skip)
+        : tile(tile), number(number) {
+      Value x = load(k, tile.op.getInput());
+      step =
+          emitActivation(k, Activation::Softplus, load(k, tile.op.getStep()));
+      scaled = times(k, step, x);
+      skipped = times(k, skip, x);
+    }
+    Value load(KernelBuilder &k, Value from) {
+      return k.load(from, {tile.batch, number, tile.column}, tile.lanes,
+                    tile.valid);
+    }
+    Value ofState(KernelBuilder &k, Value from, Value state) {
+      return k.splat(k.loadScalar(from, {tile.batch, number, state}),
+                     tile.lanes);
+    }
+    /// The state behind the token.
+    Value next(KernelBuilder &k, Value state, Value decay, Value old) {
+      Value kept = exponential(k, times(k, step, decay));
+      Value fresh = times(k, scaled, ofState(k, tile.op.getB(), state));
+      return k.fma(kept, old, fresh);
+    }
+    /// The sum with what the state gives.
+    Value read(KernelBuilder &k, Value state, Value next, Value sum) {
+      return k.fma(ofState(k, tile.op.getC(), state), next, sum);
+    }
+    /// The result, written.
+    Value finish(KernelBuilder &k, Value sum, Value sequence) {
+      if (Value gate = tile.op.getGate())
+        sum = times(k, sum, emitActivation(k, Activation::Silu, load(k, gate)));
+      return k.store(sum, sequence, {k.index(0), number, k.index(0)},
+                     tile.valid);
+    }
+
+    Tile &tile;
+    Value number, step, scaled, skipped;
   };
 
   /// One vector for each state, made by `make`, in scratch memory.
-  Value
-  forStates(KernelBuilder &k, int64_t states, Value scratch,
-            function_ref<Value(KernelBuilder &, Value state)> make) const {
-    return k.forLoop(k.index(0), k.index(states), 1, scratch,
+  static Value
+  forStates(KernelBuilder &k, Tile &tile,
+            function_ref<Value(KernelBuilder &, Value state)> make) {
+    Value scratch = tensor::EmptyOp::create(
+        k.b, k.loc, ArrayRef<int64_t>{tile.states, tile.lanes},
+        k.b.getF32Type());
+    return k.forLoop(k.index(0), k.index(tile.states), 1, scratch,
                      [&](KernelBuilder &k, Value state, ValueRange carried) {
                        return KernelBuilder::Values{k.store(
                            make(k, state), carried[0], {state, k.index(0)})};
@@ -203,80 +267,75 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
   }
 
   /// All tokens of the tile: Y and the last states, written.
-  KernelBuilder::Values run(KernelBuilder &k, SelectiveScanOp op,
-                            const Tile &tile, Value sequence,
-                            Value last) const {
+  static KernelBuilder::Values run(KernelBuilder &k, Tile &tile, Value sequence,
+                                   Value last) {
     Value zero = k.index(0), numStates = k.index(tile.states);
-    auto scratch = [&]() -> Value {
-      return tensor::EmptyOp::create(
-          k.b, k.loc, ArrayRef<int64_t>{tile.states, lanes}, k.b.getF32Type());
-    };
-    Value lastChannel = k.sub(k.dim(op.getInput(), 2), k.index(1));
-    Value decay = forStates(
-        k, tile.states, scratch(), [&](KernelBuilder &k, Value state) -> Value {
-          Value all = k.splat(0.0, lanes);
-          for (int64_t lane = 0; lane < lanes; ++lane) {
-            // Lanes that do not exist repeat the last channel.
-            Value at = k.min(k.add(tile.column, k.index(lane)), lastChannel);
-            all = vector::InsertOp::create(
-                k.b, k.loc, k.loadScalar(op.getALog(), {at, state}), all, lane);
-          }
-          return arith::NegFOp::create(k.b, k.loc, exponential(k, all));
-        });
-    Value states = forStates(
-        k, tile.states, scratch(), [&](KernelBuilder &k, Value state) {
-          return op.getState()
-                     ? k.load(op.getState(), {tile.batch, state, tile.column},
-                              lanes, tile.valid)
-                     : k.splat(0.0, lanes);
-        });
-    Value skip = k.load(op.getSkip(), {tile.column}, lanes, tile.valid);
-
+    Value decay = forStates(k, tile, [&](KernelBuilder &k, Value state) {
+      return tile.decay(k, state);
+    });
+    Value states = forStates(k, tile, [&](KernelBuilder &k, Value state) {
+      return tile.first(k, state);
+    });
+    Value skip = tile.skip(k);
     KernelBuilder::Values ends = k.forLoop(
-        zero, k.dim(op.getInput(), 1), 1, {sequence, states},
-        [&](KernelBuilder &k, Value token, ValueRange carried) {
-          auto load = [&](Value from) {
-            return k.load(from, {tile.batch, token, tile.column}, lanes,
-                          tile.valid);
-          };
-          auto scalar = [&](KernelBuilder &k, Value from, Value state) {
-            return k.splat(k.loadScalar(from, {tile.batch, token, state}),
-                           lanes);
-          };
-          Value x = load(op.getInput());
-          Value step =
-              emitActivation(k, Activation::Softplus, load(op.getStep()));
-          Value scaled = times(k, step, x);
-          KernelBuilder::Values sums = k.forLoop(
-              zero, numStates, 1, {times(k, skip, x), carried[1]},
-              [&](KernelBuilder &k, Value state, ValueRange carried) {
-                Value rate = k.load(decay, {state, zero}, lanes);
-                Value kept = exponential(k, times(k, step, rate));
-                Value old = k.load(carried[1], {state, zero}, lanes);
-                Value fresh = times(k, scaled, scalar(k, op.getB(), state));
-                Value next = k.fma(kept, old, fresh);
-                return KernelBuilder::Values{
-                    k.fma(scalar(k, op.getC(), state), next, carried[0]),
-                    k.store(next, carried[1], {state, zero})};
-              });
-          Value y = sums[0];
-          if (op.getGate())
-            y = times(k, y,
-                      emitActivation(k, Activation::Silu, load(op.getGate())));
-          return KernelBuilder::Values{
-              k.store(y, carried[0], {zero, token, zero}, tile.valid), sums[1]};
+        zero, k.dim(tile.op.getInput(), 1), 1, {sequence, states},
+        [&](KernelBuilder &k, Value number, ValueRange carried) {
+          Token token(k, tile, number, skip);
+          KernelBuilder::Values sums =
+              k.forLoop(zero, numStates, 1, {token.skipped, carried[1]},
+                        [&](KernelBuilder &k, Value state, ValueRange carried) {
+                          Value rate = k.load(decay, {state, zero}, tile.lanes);
+                          Value old =
+                              k.load(carried[1], {state, zero}, tile.lanes);
+                          Value next = token.next(k, state, rate, old);
+                          return KernelBuilder::Values{
+                              token.read(k, state, next, carried[0]),
+                              k.store(next, carried[1], {state, zero})};
+                        });
+          return KernelBuilder::Values{token.finish(k, sums[0], carried[0]),
+                                       sums[1]};
         });
     Value copied =
         k.forLoop(zero, numStates, 1, last,
                   [&](KernelBuilder &k, Value state, ValueRange carried) {
                     return KernelBuilder::Values{
-                        k.store(k.load(ends[1], {state, zero}, lanes),
+                        k.store(k.load(ends[1], {state, zero}, tile.lanes),
                                 carried[0], {zero, state, zero}, tile.valid)};
                   })[0];
     return {ends[0], copied};
   }
 
+  /// The same with a register for each state.
+  static KernelBuilder::Values runHeld(KernelBuilder &k, Tile &tile,
+                                       Value sequence, Value last) {
+    KernelBuilder::Values decays, carried = {sequence};
+    for (int64_t state = 0; state < tile.states; ++state) {
+      decays.push_back(tile.decay(k, k.index(state)));
+      carried.push_back(tile.first(k, k.index(state)));
+    }
+    Value skip = tile.skip(k), zero = k.index(0);
+    KernelBuilder::Values ends = k.forLoop(
+        zero, k.dim(tile.op.getInput(), 1), 1, carried,
+        [&](KernelBuilder &k, Value number, ValueRange carried) {
+          Token token(k, tile, number, skip);
+          Value sum = token.skipped;
+          KernelBuilder::Values next = {carried[0]};
+          for (int64_t state = 0; state < tile.states; ++state) {
+            next.push_back(token.next(k, k.index(state), decays[state],
+                                      carried[1 + state]));
+            sum = token.read(k, k.index(state), next.back(), sum);
+          }
+          next[0] = token.finish(k, sum, carried[0]);
+          return next;
+        });
+    for (int64_t state = 0; state < tile.states; ++state)
+      last = k.store(ends[1 + state], last, {zero, k.index(state), zero},
+                     tile.valid);
+    return {ends[0], last};
+  }
+
   int64_t lanes;
+  bool cooperative;
 };
 
 } // namespace

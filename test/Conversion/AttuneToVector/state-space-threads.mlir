@@ -1,0 +1,28 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 cooperative}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune."
+
+// Of a GPU each thread has a channel, and a register for each of its states:
+// nothing is scratch.
+// CHECK-LABEL: @scan(
+// CHECK-NOT:     tensor.empty() : tensor<5x
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}) in (%{{.+}}, 12)
+// CHECK-COUNT-5:   vector.transfer_read %arg4
+// CHECK:           scf.for {{.+}} -> (tensor<1x?x1xf32>, vector<1xf32>, vector<1xf32>, vector<1xf32>, vector<1xf32>, vector<1xf32>)
+// CHECK-NOT:         scf.for
+// CHECK:           scf.forall.in_parallel
+func.func @scan(%x: tensor<?x?x12xf32>, %a: tensor<12x5xf32>, %b: tensor<?x?x5xf32>, %s: tensor<12xf32>, %l0: tensor<?x5x12xf32>) -> (tensor<?x?x12xf32>, tensor<?x5x12xf32>) {
+  %y, %l = attune.selective_scan %x step %x, a_log %a, b %b, c %b, skip %s state %l0 : tensor<?x5x12xf32>
+    : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<12x5xf32>, tensor<?x?x5xf32>, tensor<?x?x5xf32>, tensor<12xf32> -> tensor<?x?x12xf32>, tensor<?x5x12xf32>
+  return %y, %l : tensor<?x?x12xf32>, tensor<?x5x12xf32>
+}
+
+// -----
+
+// More states than registers are scratch, with channels side by side.
+// CHECK-LABEL: @many(
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}) in (%{{.+}}, 2)
+// CHECK:           tensor.empty() : tensor<65x8xf32>
+func.func @many(%x: tensor<?x?x12xf32>, %a: tensor<12x65xf32>, %b: tensor<?x?x65xf32>, %s: tensor<12xf32>) -> (tensor<?x?x12xf32>, tensor<?x65x12xf32>) {
+  %y, %l = attune.selective_scan %x step %x, a_log %a, b %b, c %b, skip %s
+    : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<12x65xf32>, tensor<?x?x65xf32>, tensor<?x?x65xf32>, tensor<12xf32> -> tensor<?x?x12xf32>, tensor<?x65x12xf32>
+  return %y, %l : tensor<?x?x12xf32>, tensor<?x65x12xf32>
+}
