@@ -1,4 +1,4 @@
-//===- AttuneGroupOps.cpp - Stacks of matrices for blocks -------*- C++ -*-===//
+//===- AttuneGroupOps.cpp - Ops of a GPU's blocks ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,6 +12,50 @@
 using namespace mlir;
 using namespace mlir::bufferization;
 using namespace attune;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+// What the definition of every op says of its memory (AttuneGroupOps.td). A
+// destination is the result of its number.
+
+template <typename Op>
+static void effectsOf(Op op,
+                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  if (op->getNumResults() != 0)
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!op.isDpsInit(&operand) || op.readsDest())
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+template <typename Op>
+static AliasingValueList aliasesOf(Op op, OpOperand &operand) {
+  if (!op.isDpsInit(&operand))
+    return {};
+  return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
+}
+template <typename Op>
+static LogicalResult bufferizeInto(Op op, RewriterBase &rewriter,
+                                   const BufferizationOptions &options,
+                                   BufferizationState &state) {
+  SmallVector<Value> buffers, dests;
+  for (OpOperand &operand : op->getOpOperands()) {
+    FailureOr<Value> buffer =
+        getBuffer(rewriter, operand.get(), options, state);
+    if (failed(buffer))
+      return failure();
+    buffers.push_back(*buffer);
+    if (op.isDpsInit(&operand))
+      dests.push_back(*buffer);
+  }
+  Op::create(rewriter, op.getLoc(), TypeRange{}, buffers, op->getAttrs());
+  replaceOpWithBufferizedValues(rewriter, op, dests);
+  return success();
+}
 
 #define GET_OP_CLASSES
 #include "Attune/AttuneGroupOps.cpp.inc"
@@ -135,92 +179,39 @@ LogicalResult ExpertTasksIntoOp::verify() {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-// A destination is the result of its number. Rows of no task are kept, so the
-// destination of a product is read; a list of tasks is written whole.
-
-template <typename Op>
-static void effectsOf(Op op, bool readsDest,
-                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  if (op->getNumResults() != 0)
-    return;
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!op.isDpsInit(&operand) || readsDest)
-      effects.emplace_back(MemoryEffects::Read::get(), &operand);
-    if (op.isDpsInit(&operand))
-      effects.emplace_back(MemoryEffects::Write::get(), &operand);
-  }
-}
-template <typename Op>
-static AliasingValueList aliasesOf(Op op, OpOperand &operand) {
-  if (!op.isDpsInit(&operand))
-    return {};
-  return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
-}
-template <typename Op>
-static LogicalResult bufferizeInto(Op op, RewriterBase &rewriter,
-                                   const BufferizationOptions &options,
-                                   BufferizationState &state) {
-  SmallVector<Value> buffers, dests;
-  for (OpOperand &operand : op->getOpOperands()) {
-    FailureOr<Value> buffer =
-        getBuffer(rewriter, operand.get(), options, state);
-    if (failed(buffer))
+LogicalResult LinearAttentionIntoOp::verify() {
+  // G1
+  if (failed(verifyPlaces(*this)))
+    return failure();
+  // G7
+  auto typeOf = [](Value value) { return cast<ShapedType>(value.getType()); };
+  for (Value heads : {getQuery(), getKey(), getValue()})
+    if (typeOf(heads).getRank() != 4 || typeOf(heads).isDynamicDim(1) ||
+        typeOf(heads).isDynamicDim(3))
+      return emitOpError("has heads of type ")
+             << heads.getType() << " whose number or width is not known";
+  ArrayRef<int64_t> query = typeOf(getQuery()).getShape(),
+                    key = typeOf(getKey()).getShape();
+  int64_t width = typeOf(getValue()).getDimSize(3), heads = key[1];
+  if (failed(verifyShape(
+          *this, getKey(),
+          {query[0], kAny, getCausal() ? query[2] : kAny, query[3]}, "keys")) ||
+      failed(verifyShape(*this, getValue(), {query[0], heads, key[2], kAny},
+                         "values")) ||
+      failed(verifyShape(*this, getDest(),
+                         {query[0], query[1], query[2], width},
+                         "a destination")))
+    return failure();
+  if (heads == 0 || query[1] % heads != 0)
+    return emitOpError("has ") << query[1] << " query heads, which " << heads
+                               << " key/value heads cannot share evenly";
+  // G8
+  for (Value sums : {getState(), getSums()})
+    if (sums &&
+        failed(verifyShape(*this, sums, {query[0], heads, query[3], width + 1},
+                           "a state")))
       return failure();
-    buffers.push_back(*buffer);
-    if (op.isDpsInit(&operand))
-      dests.push_back(*buffer);
-  }
-  Op::create(rewriter, op.getLoc(), TypeRange{}, buffers, op->getAttrs());
-  replaceOpWithBufferizedValues(rewriter, op, dests);
-  return success();
-}
-
-void GroupedLinearIntoOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  effectsOf(*this, /*readsDest=*/bool(getTasks()), effects);
-}
-bool GroupedLinearIntoOp::bufferizesToMemoryRead(OpOperand &operand,
-                                                 const AnalysisState &) {
-  return getTasks() || !isDpsInit(&operand);
-}
-bool GroupedLinearIntoOp::bufferizesToMemoryWrite(OpOperand &operand,
-                                                  const AnalysisState &) {
-  return isDpsInit(&operand);
-}
-AliasingValueList
-GroupedLinearIntoOp::getAliasingValues(OpOperand &operand,
-                                       const AnalysisState &) {
-  return aliasesOf(*this, operand);
-}
-LogicalResult
-GroupedLinearIntoOp::bufferize(RewriterBase &rewriter,
-                               const BufferizationOptions &options,
-                               BufferizationState &state) {
-  return bufferizeInto(*this, rewriter, options, state);
-}
-
-void ExpertTasksIntoOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  effectsOf(*this, /*readsDest=*/false, effects);
-}
-bool ExpertTasksIntoOp::bufferizesToMemoryRead(OpOperand &operand,
-                                               const AnalysisState &) {
-  return !isDpsInit(&operand);
-}
-bool ExpertTasksIntoOp::bufferizesToMemoryWrite(OpOperand &operand,
-                                                const AnalysisState &) {
-  return isDpsInit(&operand);
-}
-AliasingValueList ExpertTasksIntoOp::getAliasingValues(OpOperand &operand,
-                                                       const AnalysisState &) {
-  return aliasesOf(*this, operand);
-}
-LogicalResult ExpertTasksIntoOp::bufferize(RewriterBase &rewriter,
-                                           const BufferizationOptions &options,
-                                           BufferizationState &state) {
-  return bufferizeInto(*this, rewriter, options, state);
+  return getMask()
+             ? verifyShape(*this, getMask(), {kAny, 1, 1, key[2]}, "a mask")
+             : success();
 }

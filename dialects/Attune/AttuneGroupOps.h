@@ -1,4 +1,4 @@
-//===- AttuneGroupOps.h - Stacks of matrices for blocks ---------*- C++ -*-===//
+//===- AttuneGroupOps.h - Ops of a GPU's blocks -----------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttuneGroupOps.td - Stacks of matrices for blocks -----*- tablegen -*-===//
+//===- AttuneGroupOps.td - Ops of a GPU's blocks -------------*- tablegen -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,6 +23,35 @@ class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
        ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
         "getAliasingValues", "bufferize"]>], traits)> {
   let hasVerifier = 1;
+  // Each says by readsDest whether it keeps some of what its destination has.
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance>
+            &effects) {
+      effectsOf(*this, effects);
+    }
+    bool $cppClass::bufferizesToMemoryRead(
+        ::mlir::OpOperand &operand,
+        const ::mlir::bufferization::AnalysisState &) {
+      return readsDest() || !isDpsInit(&operand);
+    }
+    bool $cppClass::bufferizesToMemoryWrite(
+        ::mlir::OpOperand &operand,
+        const ::mlir::bufferization::AnalysisState &) {
+      return isDpsInit(&operand);
+    }
+    ::mlir::bufferization::AliasingValueList $cppClass::getAliasingValues(
+        ::mlir::OpOperand &operand,
+        const ::mlir::bufferization::AnalysisState &) {
+      return aliasesOf(*this, operand);
+    }
+    ::llvm::LogicalResult $cppClass::bufferize(
+        ::mlir::RewriterBase &rewriter,
+        const ::mlir::bufferization::BufferizationOptions &options,
+        ::mlir::bufferization::BufferizationState &state) {
+      return bufferizeInto(*this, rewriter, options, state);
+    }
+  }];
 }
 
 // A tensor, or the buffer that it becomes.
@@ -80,6 +109,8 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     ::mlir::MutableOperandRange getDpsInitsMutable() {
       return getDestMutable();
     }
+    /// Rows of no task are kept.
+    bool readsDest() { return bool(getTasks()); }
   }];
 }
 
@@ -128,6 +159,61 @@ def Attune_ExpertTasksIntoOp : Attune_GroupOp<"expert_tasks_into"> {
     ::mlir::MutableOperandRange getDpsInitsMutable() {
       return ::mlir::MutableOperandRange(*this, /*start=*/1, /*length=*/3);
     }
+    bool readsDest() { return false; }
+  }];
+}
+
+def Attune_LinearAttentionIntoOp : Attune_GroupOp<"linear_attention_into",
+                                                  [AttrSizedOperandSegments]> {
+  let summary = "attune.linear_attention into a destination";
+  let description = [{
+    As `attune.linear_attention`; `sums` is where the state goes that it gives.
+    Heads and widths are known. Every operation rounds to f32; the result rounds
+    once, at the end.
+
+    Source: Katharopoulos et al. (2020); chunks that are summed apart as in Hua
+    et al. (2022).
+
+    Verifier rules (tests: `invalid-group.mlir`, one case per label):
+    - G1: all operands are tensors and there are results, or all are buffers and
+      there are none.
+    - G7: heads and widths are known; queries [B, Hq, M, D], keys [B, Hkv, N, D]
+      and values [B, Hkv, N, Dv] give [B, Hq, M, Dv], of as many queries as keys
+      if `causal`; Hq is a multiple of Hkv.
+    - G8: states are [B, Hkv, D, Dv + 1], the mask is [B|1, 1, 1, N].
+
+    ```mlir
+    %y, %s = attune.linear_attention_into %q, %k, %v <elu_plus_one> causal
+       normalised 1.000000e-06 state %s0 : tensor<1x2x64x65xf32> into %d
+       sums %t : tensor<1x2x64x65xf32>
+       : tensor<1x8x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>,
+         tensor<1x8x?x64xbf16>
+       -> tensor<1x8x?x64xbf16>, tensor<1x2x64x65xf32>
+    ```
+  }];
+  let arguments = (ins Attune_GroupPlace:$query, Attune_GroupPlace:$key,
+                       Attune_GroupPlace:$value,
+                       Optional<Attune_GroupPlace>:$mask,
+                       Optional<Attune_GroupPlace>:$state,
+                       Attune_GroupPlace:$dest,
+                       Optional<Attune_GroupPlace>:$sums,
+                       Attune_FeatureMapAttr:$feature_map, UnitAttr:$causal,
+                       OptionalAttr<F32Attr>:$eps);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value $feature_map (`causal` $causal^)?
+    (`normalised` $eps^)? (`mask` $mask^ `:` type($mask))?
+    (`state` $state^ `:` type($state))? `into` $dest
+    (`sums` $sums^ `:` type($sums))? attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `,` type($dest)
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return ::mlir::MutableOperandRange(
+          *this, getDestMutable().getOperandNumber(), getSums() ? 2 : 1);
+    }
+    bool readsDest() { return false; }
   }];
 }
 

@@ -132,3 +132,93 @@ func.func @g6_rows(%e: tensor<5x2xi64>, %t: tensor<?x3xi64>, %f: tensor<?xi64>, 
   %a, %b, %c = attune.expert_tasks_into %e into %t, %f, %p experts 8 rows 0 : tensor<5x2xi64>, tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64> -> tensor<?x3xi64>, tensor<?xi64>, tensor<?xi64>
   return
 }
+
+// -----
+
+// G1: tensors give tensors
+func.func @g1_sums(%q: tensor<2x4x?x8xf32>, %k: tensor<2x2x?x8xf32>, %v: tensor<2x2x?x6xf32>, %d: tensor<2x4x?x6xf32>) {
+  // expected-error @+1 {{writes a tensor and gives none}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d : tensor<2x4x?x8xf32>, tensor<2x2x?x8xf32>, tensor<2x2x?x6xf32>, tensor<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G7: known widths
+func.func @g7_unknown(%q: memref<2x4x?x?xf32>, %k: memref<2x2x?x8xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x6xf32>) {
+  // expected-error @+1 {{has heads of type 'memref<2x4x?x?xf32>' whose number or width is not known}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d : memref<2x4x?x?xf32>, memref<2x2x?x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G7: keys as wide as queries
+func.func @g7_width(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x7xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x6xf32>) {
+  // expected-error @+1 {{has keys of type 'memref<2x2x?x7xf32>' where it takes [2, ?, ?, 8]}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d : memref<2x4x?x8xf32>, memref<2x2x?x7xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G7: causal, as many queries as keys
+func.func @g7_causal(%q: memref<2x4x5x8xf32>, %k: memref<2x2x7x8xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x6xf32>) {
+  // expected-error @+1 {{has keys of type 'memref<2x2x7x8xf32>' where it takes [2, ?, 5, 8]}}
+  attune.linear_attention_into %q, %k, %v <relu> causal into %d : memref<2x4x5x8xf32>, memref<2x2x7x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G7: as many values as keys
+func.func @g7_values(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x8xf32>, %v: memref<2x1x?x6xf32>, %d: memref<2x4x?x6xf32>) {
+  // expected-error @+1 {{has values of type 'memref<2x1x?x6xf32>' where it takes [2, 2, ?, ?]}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d : memref<2x4x?x8xf32>, memref<2x2x?x8xf32>, memref<2x1x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G7: a destination of the values' width
+func.func @g7_dest(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x8xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x8xf32>) {
+  // expected-error @+1 {{has a destination of type 'memref<2x4x?x8xf32>' where it takes [2, 4, ?, 6]}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d : memref<2x4x?x8xf32>, memref<2x2x?x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x8xf32>
+  return
+}
+
+// -----
+
+// G7: heads that share
+func.func @g7_heads(%q: memref<2x4x?x8xf32>, %k: memref<2x3x?x8xf32>, %v: memref<2x3x?x6xf32>, %d: memref<2x4x?x6xf32>) {
+  // expected-error @+1 {{has 4 query heads, which 3 key/value heads cannot share evenly}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d : memref<2x4x?x8xf32>, memref<2x3x?x8xf32>, memref<2x3x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G8: a column that normalises
+func.func @g8_state(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x8xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x6xf32>, %s: memref<2x2x8x6xf32>) {
+  // expected-error @+1 {{has a state of type 'memref<2x2x8x6xf32>' where it takes [2, 2, 8, 7]}}
+  attune.linear_attention_into %q, %k, %v <relu> state %s : memref<2x2x8x6xf32> into %d : memref<2x4x?x8xf32>, memref<2x2x?x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G8: the new state
+func.func @g8_sums(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x8xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x6xf32>, %s: memref<2x4x8x7xf32>) {
+  // expected-error @+1 {{has a state of type 'memref<2x4x8x7xf32>' where it takes [2, 2, 8, 7]}}
+  attune.linear_attention_into %q, %k, %v <relu> into %d sums %s : memref<2x4x8x7xf32> : memref<2x4x?x8xf32>, memref<2x2x?x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}
+
+// -----
+
+// G8: a mask of keys
+func.func @g8_mask(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x8xf32>, %v: memref<2x2x?x6xf32>, %d: memref<2x4x?x6xf32>, %m: memref<2x1x4x?xi1>) {
+  // expected-error @+1 {{has a mask of type 'memref<2x1x4x?xi1>' where it takes [?, 1, 1, ?]}}
+  attune.linear_attention_into %q, %k, %v <relu> mask %m : memref<2x1x4x?xi1> into %d : memref<2x4x?x8xf32>, memref<2x2x?x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
+  return
+}

@@ -29,3 +29,29 @@ func.func @heads(%x: tensor<?x?x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<?x
        -> tensor<?x?x24xf32>
   return %y : tensor<?x?x24xf32>
 }
+
+// CHECK-LABEL: @sums(
+// CHECK: attune.linear_attention_into %{{.+}}, %{{.+}}, %{{.+}} <elu_plus_one> causal normalised 9.99999997E-7 state %{{.+}} : tensor<1x2x64x65xf32> into %{{.+}} sums %{{.+}} : tensor<1x2x64x65xf32> : tensor<1x8x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x8x?x64xbf16> -> tensor<1x8x?x64xbf16>, tensor<1x2x64x65xf32>
+// BUFFER-LABEL: @sums(
+// BUFFER-NOT:   memref.copy
+// BUFFER:       attune.linear_attention_into %{{.+}}, %{{.+}}, %{{.+}} <elu_plus_one> causal normalised {{.+}} state %{{.+}} : memref<1x2x64x65xf32> into %[[Y:.+]] sums %[[S:.+]] : memref<1x2x64x65xf32> :
+// BUFFER-NEXT:  return %[[Y]], %[[S]]
+func.func @sums(%q: tensor<1x8x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x64xbf16>, %s0: tensor<1x2x64x65xf32>, %d: tensor<1x8x?x64xbf16> {bufferization.writable = true}, %t: tensor<1x2x64x65xf32> {bufferization.writable = true}) -> (tensor<1x8x?x64xbf16>, tensor<1x2x64x65xf32>) {
+  %y, %s = attune.linear_attention_into %q, %k, %v <elu_plus_one> causal
+       normalised 1.000000e-06 state %s0 : tensor<1x2x64x65xf32> into %d
+       sums %t : tensor<1x2x64x65xf32>
+       : tensor<1x8x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>,
+         tensor<1x8x?x64xbf16>
+       -> tensor<1x8x?x64xbf16>, tensor<1x2x64x65xf32>
+  return %y, %s : tensor<1x8x?x64xbf16>, tensor<1x2x64x65xf32>
+}
+
+// The old state is read where the new one would be written: not in place.
+// BUFFER-LABEL: @state_in_place(
+// BUFFER:       memref.alloc
+// BUFFER:       attune.linear_attention_into
+func.func @state_in_place(%q: tensor<1x2x1x8xf32>, %s0: tensor<1x2x8x9xf32> {bufferization.writable = true}, %d: tensor<1x2x1x8xf32> {bufferization.writable = true}) -> (tensor<1x2x1x8xf32>, tensor<1x2x8x9xf32>) {
+  %y, %s = attune.linear_attention_into %q, %q, %q <relu> causal state %s0 : tensor<1x2x8x9xf32> into %d sums %s0 : tensor<1x2x8x9xf32>
+       : tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32> -> tensor<1x2x1x8xf32>, tensor<1x2x8x9xf32>
+  return %y, %s : tensor<1x2x1x8xf32>, tensor<1x2x8x9xf32>
+}

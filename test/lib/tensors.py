@@ -53,6 +53,25 @@ def rounded(number, kind):
     return struct.unpack("<f", struct.pack("<I", bits))[0]
 
 
+def stored(numbers, kind):
+    """The bytes of numbers of type f32, f16 or bf16 that hold them exactly."""
+    if kind == "f16":
+        return struct.pack(f"<{len(numbers)}e", *numbers)
+    raw = struct.pack(f"<{len(numbers)}f", *numbers)
+    if kind == "bf16":
+        raw = b"".join(raw[at + 2:at + 4] for at in range(0, len(raw), 4))
+    return raw
+
+
+def numbers(tensor):
+    """The numbers of a tensor of f32, f16 or bf16."""
+    dtype, _, raw = tensor
+    if dtype == "BF16":
+        raw = b"".join(b"\0\0" + raw[at:at + 2] for at in range(0, len(raw), 2))
+    kind, size = ("e", 2) if dtype == "F16" else ("f", 4)
+    return struct.unpack(f"<{len(raw) // size}{kind}", raw)
+
+
 def split(tensors, cut):
     """The tensors, with the one named `cut` in pieces."""
     result = {}

@@ -58,9 +58,10 @@ def ConvertAttuneToVector
       "Threads that work is cut for; results do not depend on how many there "
       "are">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
-      "For a GPU: products with weights, which a block of threads computes "
-      "together, stay one op, attune.linear_into; the lanes of a warp share the "
-      "row of a norm">,
+      "For a GPU: products with weights and linear attention, which a block of "
+      "threads computes together, stay one op, attune.linear_into and "
+      "attune.linear_attention_into; the lanes of a warp share the row of a "
+      "norm; a thread has one channel of a state space">,
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
       "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
       "there is no such unit">,
@@ -109,7 +110,8 @@ def ConvertAttuneToGPU
   let summary = "Turn ops with a destination into launches of cooperating threads";
   let description = [{
     Needs: attune.linear_into, attune.grouped_linear_into,
-    attune.expert_tasks_into and attune.attention_into on buffers.
+    attune.expert_tasks_into, attune.attention_into and
+    attune.linear_attention_into on buffers.
     Gives: gpu.launch. Products of few rows: a block of 128 threads takes one panel, its
     threads split the sum and merge it through shuffles and shared memory. Many
     rows: tiles on the tensor cores, staged through shared memory by asynchronous
@@ -129,6 +131,9 @@ def ConvertAttuneToGPU
     of tf32. With `warpgroups` many rows of 16 bits take a kernel in which one
     warpgroup copies and two multiply. With few queries of many keys, blocks split the keys and a second
     kernel merges their states in order.
+    Linear attention: a block has some columns of a head's values and walks the
+    tokens in chunks, its sums in shared memory, in f32 whatever `tf32` says. Many
+    tokens of few heads are split into parts, whose sums two kernels make before.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",

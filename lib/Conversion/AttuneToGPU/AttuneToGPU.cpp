@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "LinearAttention.h"
 
 #include "attune/Analysis/GpuTiles.h"
 #include "attune/Conversion/Passes.h"
@@ -57,6 +58,16 @@ struct ConvertAttuneToGPU final
         return signalPassFailure();
       }
       if (failed(lowerAttention(op, multiprocessors, warpgroups, tf32)))
+        return signalPassFailure();
+    }
+    SmallVector<LinearAttentionIntoOp> sums;
+    getOperation().walk([&](LinearAttentionIntoOp op) { sums.push_back(op); });
+    for (LinearAttentionIntoOp op : sums) {
+      if (op->getNumResults() != 0) {
+        op.emitOpError("is not bufferized");
+        return signalPassFailure();
+      }
+      if (failed(lowerLinearAttention(op, multiprocessors)))
         return signalPassFailure();
     }
   }

@@ -20,6 +20,10 @@
 #include "Attention.h"
 #include "Patterns.h"
 
+#include "Attune/AttuneGroupOps.h"
+#include "attune/Analysis/GpuSums.h"
+#include "attune/Conversion/LinearAttention.h"
+
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -34,8 +38,39 @@ using Values = KernelBuilder::Values;
 
 /// Tokens that are taken together: the scores within a chunk cost C per token,
 /// its sums are read and written once per chunk. Fewer where what a chunk needs
-/// is a thread's own of many.
+/// is a thread's own of many: heads too wide for what a block shares.
 constexpr int64_t kChunk = 64, kChunkOfThread = 16;
+
+Value emptyLike(KernelBuilder &k, Value result, ArrayRef<Value> sizes) {
+  auto type = tensorType(result);
+  SmallVector<OpFoldResult> mixed;
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    mixed.push_back(size ? getAsOpFoldResult(size)
+                         : k.b.getIndexAttr(type.getDimSize(dim)));
+  return tensor::EmptyOp::create(k.b, k.loc, mixed, type.getElementType());
+}
+
+/// Where the results of an op go.
+Values emptyResults(KernelBuilder &k, LinearAttentionOp op) {
+  Value batches = k.dim(op.getQuery(), 0);
+  Values outs = {
+      emptyLike(k, op.getResult(), {batches, {}, k.dim(op.getQuery(), 2), {}})};
+  if (op.getNewState())
+    outs.push_back(emptyLike(k, op.getNewState(), {batches, {}, {}, {}}));
+  return outs;
+}
+
+/// What was made in these places, as the op's results.
+Values asResults(KernelBuilder &k, LinearAttentionOp op, ValueRange made) {
+  Values results;
+  for (auto [value, result] : llvm::zip(made, op->getResults()))
+    results.push_back(
+        value.getType() == result.getType()
+            ? value
+            : tensor::CastOp::create(k.b, k.loc, result.getType(), value)
+                  .getResult());
+  return results;
+}
 
 /// Emits the loops of one op; the members are what its parts share.
 class SumsKernel {
@@ -59,9 +94,7 @@ public:
 
   Values run() {
     Value batches = k.dim(op.getQuery(), 0);
-    Values outs = {empty(op.getResult(), {batches, {}, queries(k), {}})};
-    if (op.getNewState())
-      outs.push_back(empty(op.getNewState(), {batches, {}, {}, {}}));
+    Values outs = emptyResults(k, op);
     auto loop =
         scf::ForallOp::create(k.b, k.loc,
                               ArrayRef<OpFoldResult>{getAsOpFoldResult(batches),
@@ -99,55 +132,17 @@ public:
       tensor::ParallelInsertSliceOp::create(k.b, k.loc, state,
                                             loop.getRegionIterArgs()[1],
                                             stateAt, stateSizes, strides);
-    Values results;
-    for (auto [made, result] : llvm::zip(loop.getResults(), op->getResults())) {
-      k.b.setInsertionPointAfter(loop);
-      results.push_back(
-          made.getType() == result.getType()
-              ? Value(made)
-              : tensor::CastOp::create(k.b, k.loc, result.getType(), made)
-                    .getResult());
-    }
-    return results;
+    k.b.setInsertionPointAfter(loop);
+    return asResults(k, op, loop.getResults());
   }
 
 private:
   Value queries(KernelBuilder &k) { return k.dim(op.getQuery(), 2); }
 
-  Value empty(Value result, ArrayRef<Value> sizes) {
-    auto type = tensorType(result);
-    SmallVector<OpFoldResult> mixed;
-    for (auto [dim, size] : llvm::enumerate(sizes))
-      mixed.push_back(size ? getAsOpFoldResult(size)
-                           : k.b.getIndexAttr(type.getDimSize(dim)));
-    return tensor::EmptyOp::create(k.b, k.loc, mixed, type.getElementType());
-  }
-
   Value scratch(ArrayRef<int64_t> shape) {
     return bufferization::AllocTensorOp::create(
         k.b, k.loc, RankedTensorType::get(shape, k.b.getF32Type()),
         ValueRange{});
-  }
-
-  /// f(x); lanes without an element are f(0) or whatever.
-  Value feature(KernelBuilder &k, Value x) {
-    Value zero = k.splat(0.0, lanes);
-    switch (op.getFeatureMap()) {
-    case FeatureMap::Identity:
-      return x;
-    case FeatureMap::Relu:
-      return emitMax(k, x, zero);
-    case FeatureMap::EluPlusOne: {
-      Value positive =
-          arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, x, zero);
-      Value above = arith::AddFOp::create(k.b, k.loc, x, k.splat(1.0, lanes));
-      // The exponential of what is not chosen must not overflow.
-      Value below = arith::SelectOp::create(k.b, k.loc, positive, zero, x);
-      return arith::SelectOp::create(k.b, k.loc, positive, above,
-                                     emitExp(k, below));
-    }
-    }
-    llvm_unreachable("every feature map is listed");
   }
 
   /// Features of `count` rows from `first` on into `to` [rows, columns].
@@ -160,8 +155,10 @@ private:
           [&](KernelBuilder &k, Value column, ValueRange c) {
             Value left = k.sub(k.index(width), column);
             Value valid = k.min(k.index(lanes), maximum(k, left, k.index(0)));
-            Value x = feature(
-                k, k.load(from, {batch, head, token, column}, lanes, valid));
+            // Lanes without an element are f(0) or whatever.
+            Value x = emitFeature(
+                k, op.getFeatureMap(),
+                k.load(from, {batch, head, token, column}, lanes, valid));
             if (seen)
               x = arith::SelectOp::create(k.b, k.loc, seen, x,
                                           k.splat(0.0, lanes));
@@ -333,12 +330,7 @@ private:
       Value factor;
       if (auto eps = op.getEps()) {
         Value total = k.loadScalar(sums, {row, k.index(valueWidth)});
-        total = arith::AddFOp::create(k.b, k.loc, total,
-                                      k.f32(eps->convertToDouble()));
-        Value none = arith::CmpFOp::create(
-            k.b, k.loc, arith::CmpFPredicate::OEQ, total, k.f32(0.0));
-        factor = arith::DivFOp::create(k.b, k.loc, k.f32(1.0), total);
-        factor = arith::SelectOp::create(k.b, k.loc, none, k.f32(0.0), factor);
+        factor = emitNormaliser(k, total, eps->convertToDouble());
         factor = k.splat(factor, lanes);
       }
       return forColumns(
@@ -456,13 +448,67 @@ struct LowerLinearAttention final : OpRewritePattern<LinearAttentionOp> {
       if (tensorType(heads).isDynamicDim(1) ||
           tensorType(heads).isDynamicDim(3))
         return rewriter.notifyMatchFailure(op, "heads and widths are dynamic");
-    rewriter.replaceOp(op, SumsKernel(op, rewriter, lowering).run());
+    rewriter.replaceOp(op, fitsBlock(op)
+                               ? intoPlaces(op, rewriter)
+                               : SumsKernel(op, rewriter, lowering).run());
     return success();
   }
+
+private:
+  /// Whether a block of a GPU's threads has room for the sums and a chunk.
+  bool fitsBlock(LinearAttentionOp op) const {
+    return lowering.cooperative &&
+           chooseSumsTile(tensorType(op.getKey()).getDimSize(3),
+                          tensorType(op.getValue()).getDimSize(3),
+                          /*fewTokens=*/false);
+  }
+
+  /// Its threads share memory that no tensor is: one op until there are
+  /// buffers.
+  static Values intoPlaces(LinearAttentionOp op, PatternRewriter &rewriter) {
+    KernelBuilder k(rewriter, op.getLoc());
+    Values outs = emptyResults(k, op);
+    auto into = LinearAttentionIntoOp::create(
+        rewriter, op.getLoc(), ValueRange(outs).getTypes(), op.getQuery(),
+        op.getKey(), op.getValue(), op.getMask(), op.getState(), outs[0],
+        op.getNewState() ? outs[1] : Value(), op.getFeatureMapAttr(),
+        op.getCausalAttr(), op.getEpsAttr());
+    return asResults(k, op, into.getResults());
+  }
+
   VectorLowering lowering;
 };
 
 } // namespace
+
+Value emitFeature(KernelBuilder &k, FeatureMap map, Value x) {
+  int64_t lanes = cast<VectorType>(x.getType()).getDimSize(0);
+  Value zero = k.splat(0.0, lanes);
+  switch (map) {
+  case FeatureMap::Identity:
+    return x;
+  case FeatureMap::Relu:
+    return emitMax(k, x, zero);
+  case FeatureMap::EluPlusOne: {
+    Value positive =
+        arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, x, zero);
+    Value above = arith::AddFOp::create(k.b, k.loc, x, k.splat(1.0, lanes));
+    // The exponential of what is not chosen must not overflow.
+    Value below = arith::SelectOp::create(k.b, k.loc, positive, zero, x);
+    return arith::SelectOp::create(k.b, k.loc, positive, above,
+                                   emitExp(k, below));
+  }
+  }
+  llvm_unreachable("every feature map is listed");
+}
+
+Value emitNormaliser(KernelBuilder &k, Value total, double eps) {
+  total = arith::AddFOp::create(k.b, k.loc, total, k.f32(eps));
+  Value none = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ,
+                                     total, k.f32(0.0));
+  Value factor = arith::DivFOp::create(k.b, k.loc, k.f32(1.0), total);
+  return arith::SelectOp::create(k.b, k.loc, none, k.f32(0.0), factor);
+}
 
 void populateLinearAttentionPatterns(RewritePatternSet &patterns,
                                      const VectorLowering &lowering) {

@@ -52,15 +52,30 @@ uint16_t floatToBFloat(float value) {
   return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+static float widen(Type type, uint16_t bits) {
+  return type == Type::BF16 || type == Type::BF16x2 ? bfloatToFloat(bits)
+                                                    : halfToFloat(bits);
+}
+
+double asDouble(const Thread &t, int32_t slot, Type type) {
+  switch (type) {
+  case Type::F32:
+    return get<float>(t, slot);
+  case Type::F64:
+    return get<double>(t, slot);
+  case Type::F16:
+  case Type::BF16:
+    return widen(type, get<uint16_t>(t, slot));
+  default:
+    return 0;
+  }
+}
+
 namespace {
 //===----------------------------------------------------------------------===//
 // Arithmetic on small floats: in f32, rounded once
 //===----------------------------------------------------------------------===//
 
-float widen(Type type, uint16_t bits) {
-  return type == Type::BF16 || type == Type::BF16x2 ? bfloatToFloat(bits)
-                                                    : halfToFloat(bits);
-}
 uint16_t narrow(Type type, float value) {
   return type == Type::BF16 || type == Type::BF16x2 ? floatToBFloat(value)
                                                     : floatToHalf(value);
@@ -120,19 +135,6 @@ void small(Thread &t, const Instruction &i) {
 /// How cvt rounds: to an integer, or to a narrower float.
 enum Rounding : uint8_t { ToNearest, ToZero, Down, Up };
 
-double asDouble(const Thread &t, int32_t slot, Type type) {
-  switch (type) {
-  case Type::F32:
-    return get<float>(t, slot);
-  case Type::F64:
-    return get<double>(t, slot);
-  case Type::F16:
-  case Type::BF16:
-    return widen(type, get<uint16_t>(t, slot));
-  default:
-    return 0;
-  }
-}
 bool isFloat(Type type) {
   return type == Type::F16 || type == Type::BF16 || type == Type::F32 ||
          type == Type::F64;

@@ -244,62 +244,57 @@ enum Relation : uint8_t {
   NUM,
   NAN_
 };
+template <typename T> bool holds(Relation relation, T a, T b) {
+  bool nan = false;
+  if constexpr (std::is_floating_point_v<T>)
+    nan = std::isnan(a) || std::isnan(b);
+  switch (relation) {
+  case EQ:
+    return a == b;
+  case NE:
+    return !nan && a != b;
+  case LT:
+    return a < b;
+  case LE:
+    return a <= b;
+  case GT:
+    return a > b;
+  case GE:
+    return a >= b;
+  case EQU:
+    return nan || a == b;
+  case NEU:
+    return nan || a != b;
+  case LTU:
+    return nan || a < b;
+  case LEU:
+    return nan || a <= b;
+  case GTU:
+    return nan || a > b;
+  case GEU:
+    return nan || a >= b;
+  case NUM:
+    return !nan;
+  case NAN_:
+    return nan;
+  }
+  return false;
+}
+void setPredicates(Thread &t, const Instruction &i, bool result) {
+  t.r[i.d[0]] = result;
+  if (i.d.size() > 1)
+    t.r[i.d[1]] = !result;
+}
 template <typename T> struct Compare {
   static void run(Thread &t, const Instruction &i) {
     T a = get<T>(t, i.s[0]), b = get<T>(t, i.s[1]);
-    bool nan = false;
-    if constexpr (std::is_floating_point_v<T>)
-      nan = std::isnan(a) || std::isnan(b);
-    bool result = false;
-    switch (Relation(i.flags)) {
-    case EQ:
-      result = a == b;
-      break;
-    case NE:
-      result = !nan && a != b;
-      break;
-    case LT:
-      result = a < b;
-      break;
-    case LE:
-      result = a <= b;
-      break;
-    case GT:
-      result = a > b;
-      break;
-    case GE:
-      result = a >= b;
-      break;
-    case EQU:
-      result = nan || a == b;
-      break;
-    case NEU:
-      result = nan || a != b;
-      break;
-    case LTU:
-      result = nan || a < b;
-      break;
-    case LEU:
-      result = nan || a <= b;
-      break;
-    case GTU:
-      result = nan || a > b;
-      break;
-    case GEU:
-      result = nan || a >= b;
-      break;
-    case NUM:
-      result = !nan;
-      break;
-    case NAN_:
-      result = nan;
-      break;
-    }
-    t.r[i.d[0]] = result;
-    if (i.d.size() > 1)
-      t.r[i.d[1]] = !result;
+    setPredicates(t, i, holds(Relation(i.flags), a, b));
   }
 };
+void compareSmall(Thread &t, const Instruction &i) {
+  double a = asDouble(t, i.s[0], i.type), b = asDouble(t, i.s[1], i.type);
+  setPredicates(t, i, holds(Relation(i.flags), a, b));
+}
 
 void notPredicate(Thread &t, const Instruction &i) {
   t.r[i.d[0]] = !(t.r[i.s[0]] & 1);
@@ -411,7 +406,9 @@ bool chooseCompare(Instruction &i, const std::string &name) {
   for (auto &known : relations)
     if (name == known.name) {
       i.flags = known.relation;
-      i.run = numbers<Compare>(i.type);
+      i.run = i.type == Type::F16 || i.type == Type::BF16
+                  ? compareSmall
+                  : numbers<Compare>(i.type);
       return i.run && i.s.size() == 2;
     }
   return false;

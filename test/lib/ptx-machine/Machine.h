@@ -218,6 +218,9 @@ bool chooseSmall(Instruction &instruction, const std::string &op);
 bool chooseConversion(Instruction &instruction,
                       const std::vector<std::string> &parts);
 
+/// A register of a float type.
+double asDouble(const Thread &t, int32_t slot, Type type);
+
 float halfToFloat(uint16_t bits);
 uint16_t floatToHalf(float value);
 inline float bfloatToFloat(uint16_t bits) {

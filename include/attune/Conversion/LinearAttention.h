@@ -1,0 +1,25 @@
+//===- LinearAttention.h - Formulas of attention by sums --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_CONVERSION_LINEARATTENTION_H
+#define ATTUNE_CONVERSION_LINEARATTENTION_H
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Conversion/KernelBuilder.h"
+
+namespace attune {
+
+/// Features of a vector of f32.
+mlir::Value emitFeature(KernelBuilder &k, FeatureMap map, mlir::Value x);
+
+/// What a row is multiplied with whose weights add up to `total`, a number of
+/// f32: nothing, if that and eps are nothing.
+mlir::Value emitNormaliser(KernelBuilder &k, mlir::Value total, double eps);
+
+} // namespace attune
+
+#endif // ATTUNE_CONVERSION_LINEARATTENTION_H
