@@ -5,12 +5,13 @@
 
   assemble.py ATTUNE EXAMPLES ORACLE CHIP...
 
-Some models need fewer chips. The largest numbers of rows as wide as vocabularies
-are among them. Prints for every model and chip how many kernels there are, how
-much they spill, and the most that a thread of one has on its stack; exits with 1
-if one cannot be assembled or spills, has a stack and is not known to, or if
-ptxas says that it had to change how products of warpgroups follow each other.
+The largest numbers of rows as wide as vocabularies are among them. Prints for
+every model and chip how many kernels there are, how much they spill, and the
+most that a thread of one has on its stack; exits with 1 if one cannot be
+assembled, spills or has a stack, or if ptxas says that it had to change how
+products of warpgroups follow each other.
 """
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -19,16 +20,12 @@ import tempfile
 
 attune, examples, oracle = sys.argv[1:4]
 MODELS = [os.path.join(oracle, name) for name in
-          ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5")]
-MODELS += [os.path.join(examples, "bert", "model.json")]
-# What only these have needs no more chips.
-FEWER = [(os.path.join(examples, "dit", "model.json"), ["sm_80", "sm_90a"]),
-         (os.path.join(examples, "mamba", "model.json"), ["sm_80"]),
-         (os.path.join(examples, "linear-attention", "model.json"), ["sm_80"]),
-         (os.path.join(oracle, "gpt2_f16"), ["sm_80", "sm_90a"]),
-         (os.path.join(oracle, "deepseek_v3_noqlora"), ["sm_90a"])]
-# A channel's state, and what a chunk of a head needs.
-STACKS = {"mamba (full)": 1072, "linear-attention (full)": 41008}
+          ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5", "gpt2_f16",
+           "deepseek_v3_noqlora")]
+MODELS += [os.path.join(examples, name, "model.json") for name in
+           ("bert", "dit", "mamba", "linear-attention")]
+# These once more with other arithmetic.
+TF32 = ("llama_gqa_llama3rope", "bert")
 TOP_K = """
 func.func @forward(%x: tensor<?x{0}xf32> {{attune.kind = "input", attune.name = "x", attune.shape = ["rows", {0}]}},
                    %k: index {{attune.kind = "size", attune.name = "count"}})
@@ -48,44 +45,64 @@ func.func @forward(%x: tensor<?x512xbf16> {attune.kind = "input", attune.name = 
   return %y : tensor<?x1024xbf16>
 }
 """
-failed = False
+# Columns that no four and no tile divide, and more than a chunk of 32 leaves room
+# for.
+SUMS = """
+func.func @forward(%q: tensor<1x4x?x{0}xbf16> {{attune.kind = "input", attune.name = "q", attune.shape = [1, 4, "seq", {0}]}},
+                   %k: tensor<1x2x?x{0}xbf16> {{attune.kind = "input", attune.name = "k", attune.shape = [1, 2, "seq", {0}]}},
+                   %m: tensor<1x1x1x?xi1> {{attune.kind = "input", attune.name = "m", attune.shape = [1, 1, 1, "seq"]}},
+                   %s: tensor<1x2x{0}x{1}xf32> {{attune.kind = "input", attune.name = "s", attune.shape = [1, 2, {0}, {1}]}})
+    -> (tensor<1x4x?x{0}xbf16> {{attune.kind = "output", attune.name = "y", attune.shape = [1, 4, "seq", {0}]}},
+        tensor<1x2x{0}x{1}xf32> {{attune.kind = "output", attune.name = "t", attune.shape = [1, 2, {0}, {1}]}}) attributes {{attune.entry}} {{
+  %y, %t = attune.linear_attention %q, %k, %k <elu_plus_one> causal normalised 1.0e-6 mask %m : tensor<1x1x1x?xi1> state %s : tensor<1x2x{0}x{1}xf32>
+    : tensor<1x4x?x{0}xbf16>, tensor<1x2x?x{0}xbf16>, tensor<1x2x?x{0}xbf16> -> tensor<1x4x?x{0}xbf16> state tensor<1x2x{0}x{1}xf32>
+  return %y, %t : tensor<1x4x?x{0}xbf16>, tensor<1x2x{0}x{1}xf32>
+}}
+"""
+
+
+def assemble(work, model, chip, flags):
+    """What there is to say of a model's kernels, and whether they are good."""
+    name = os.path.basename(model)
+    if name == "model.json":
+        name = os.path.basename(os.path.dirname(model)) + " (full)"
+    name = " ".join([name, *flags, chip])
+    text = os.path.join(work, name + ".ptx")
+    subprocess.run([attune, "compile", model, f"--gpu={chip}", "-o", text,
+                    *flags], check=True)
+    result = subprocess.run(
+        ["ptxas", "-v", f"-arch={chip}", text, "-o", os.devnull],
+        capture_output=True, text=True)
+    report = result.stdout + result.stderr
+    spills = sum(int(n) for n in re.findall(r"(\d+) bytes spill", report))
+    kernels = report.count("Compiling entry function")
+    stack = max(map(int, re.findall(r"(\d+) bytes stack frame", report)),
+                default=0)
+    line = (f"{name}: {kernels} kernels, {spills} bytes spilled, "
+            f"{stack} bytes of stack")
+    reordered = "wgmma" in report or "warpgroup." in report
+    bad = result.returncode or spills or stack or not kernels or reordered
+    return f"{line}\n{report}" if bad else line, not bad
+
+
 with tempfile.TemporaryDirectory() as work:
-    MODELS.append(os.path.join(work, "linear.mlir"))
-    with open(MODELS[-1], "w", encoding="utf-8") as file:
-        file.write(LINEAR)
-    for width in (32000, 50257, 128256, 262144, 524288):
-        MODELS.append(os.path.join(work, f"top_k {width}.mlir"))
+    texts = {"linear": LINEAR}
+    texts |= {f"top_k {width}": TOP_K.format(width)
+              for width in (32000, 50257, 128256, 262144, 524288)}
+    texts |= {f"sums {width}": SUMS.format(width, width + 1)
+              for width in (18, 256)}
+    for name, text in texts.items():
+        MODELS.append(os.path.join(work, name + ".mlir"))
         with open(MODELS[-1], "w", encoding="utf-8") as file:
-            file.write(TOP_K.format(width))
-    # Once more with other arithmetic.
-    tf32 = [MODELS[1], MODELS[4]]
-    for model, flags, chips in (
-            [(model, [], sys.argv[4:]) for model in MODELS] +
-            [(model, ["--dtype=tf32"], sys.argv[4:]) for model in tf32] +
-            [(model, [], chips) for model, chips in FEWER]):
-        for chip in chips:
-            name = os.path.basename(model)
-            if name == "model.json":
-                name = os.path.basename(os.path.dirname(model)) + " (full)"
-            name = " ".join([name, *flags])
-            text = os.path.join(work, "kernels.ptx")
-            subprocess.run([attune, "compile", model, f"--gpu={chip}", "-o",
-                            text, *flags], check=True)
-            result = subprocess.run(
-                ["ptxas", "-v", f"-arch={chip}", text, "-o", os.devnull],
-                capture_output=True, text=True)
-            report = result.stdout + result.stderr
-            spills = sum(int(n) for n in
-                         re.findall(r"(\d+) bytes spill", report))
-            kernels = report.count("Compiling entry function")
-            stack = max(map(int, re.findall(r"(\d+) bytes stack frame", report)),
-                        default=0)
-            print(f"{name} {chip}: {kernels} kernels, {spills} bytes spilled, "
-                  f"{stack} bytes of stack")
-            reordered = "wgmma" in report or "warpgroup." in report
-            if (result.returncode or spills or not kernels or reordered or
-                    stack > STACKS.get(name, 0)):
-                print(report)
-                failed = True
-print("failed" if failed else "all assembled")
-sys.exit(failed)
+            file.write(text)
+    runs = [(model, chip, []) for model in MODELS for chip in sys.argv[4:]]
+    runs += [(model, chip, ["--dtype=tf32"]) for model in MODELS
+             if any(name in model.split(os.sep) for name in TF32)
+             for chip in sys.argv[4:]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda run: assemble(work, *run), runs))
+for text, _ in results:
+    print(text)
+good = all(fine for _, fine in results)
+print("all assembled" if good else "failed")
+sys.exit(not good)
