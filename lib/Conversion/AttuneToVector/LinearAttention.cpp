@@ -37,9 +37,17 @@ namespace {
 using Values = KernelBuilder::Values;
 
 /// Tokens that are taken together: the scores within a chunk cost C per token,
-/// its sums are read and written once per chunk. Fewer where what a chunk needs
-/// is a thread's own of many: heads too wide for what a block shares.
-constexpr int64_t kChunk = 64, kChunkOfThread = 16;
+/// its sums are read and written once per chunk. As many as have their C x C
+/// scores in the first-level cache; fewer where what a chunk needs is a
+/// thread's own of many: heads too wide for what a block shares.
+int64_t tokensOfChunk(const VectorLowering &lowering) {
+  if (lowering.cooperative)
+    return 16;
+  int64_t tokens = 16;
+  while (tokens < 1024 && 4 * tokens * tokens * 4 <= lowering.tileBytes)
+    tokens *= 2;
+  return tokens;
+}
 
 Value emptyLike(KernelBuilder &k, Value result, ArrayRef<Value> sizes) {
   auto type = tensorType(result);
@@ -78,8 +86,7 @@ public:
   SumsKernel(LinearAttentionOp op, PatternRewriter &rewriter,
              const VectorLowering &lowering)
       : op(op), k(rewriter, op.getLoc()), lanes(lowering.lanes),
-        rows(lowering.rows),
-        chunk(lowering.cooperative ? kChunkOfThread : kChunk) {
+        rows(lowering.rows), chunk(tokensOfChunk(lowering)) {
     kvHeads = tensorType(op.getKey()).getDimSize(1);
     group = tensorType(op.getQuery()).getDimSize(1) / kvHeads;
     width = tensorType(op.getQuery()).getDimSize(3);
