@@ -13,7 +13,7 @@
 #ifndef ATTUNE_ANALYSIS_GPUATTENTION_H
 #define ATTUNE_ANALYSIS_GPUATTENTION_H
 
-#include "attune/Analysis/GpuTiles.h"
+#include "attune/Analysis/GpuFragments.h"
 
 #include <optional>
 
@@ -43,6 +43,16 @@ struct AttentionTile {
   int64_t columns(int64_t width) const {
     int64_t each = swizzle().elementsOfRow();
     return (width + each - 1) / each;
+  }
+  /// The element of a stage at which the chunk starts that is number `first`
+  /// and `chunk` of a row, both in one column, of key `firstKey`, a multiple of
+  /// eight, and `line`.
+  template <typename N>
+  N placeOf(int64_t firstKey, N line, int64_t first, N chunk) const {
+    int64_t chunks = swizzle().elementsOfRow() / swizzle().elementsOfChunk();
+    int64_t start =
+        (first / chunks * keys + firstKey) * swizzle().elementsOfRow();
+    return swizzle().placeOf(line, chunk + first % chunks) + start;
   }
   /// Elements of one stage.
   int64_t stageOf(int64_t width) const {
@@ -111,6 +121,8 @@ struct WarpgroupAttentionTile {
     return step / 4 * keys * kBoxRowBytes + step % 4 * 32;
   }
   static int64_t valueStep(int64_t step) { return step * 16 * kBoxRowBytes; }
+  /// Rows of values run along the columns, those of keys along the depth.
+  static constexpr bool kKeysAcross = false, kValuesAcross = true;
 };
 
 /// None for widths whose rows a tensor map cannot take, or that need more
@@ -126,17 +138,6 @@ constexpr int64_t kFewestWarpgroupRows = 65;
 /// So many parts are the keys of a few queries split into, at least; each has
 /// so many keys if there are enough of them.
 constexpr int64_t kLeastKeysOfPart = 128, kMostParts = 64;
-
-// f32 is multiplied as tf32, by mma.m16n8k8, whose lanes have columns m and
-// m + 4 of A where they have 2m and 2m + 1 of sums. So that weights go from one
-// to the other, column c of eight scores is that of key `keyOfColumn(c)`, and
-// the two rows of B that a lane has are those of keys `keyOfColumn(2m)` and
-// `keyOfColumn(2m + 1)`. Any order would do; in this one neither the lanes that
-// read keys nor those that read values meet in a bank.
-constexpr int64_t keyOfColumn(int64_t column) {
-  int64_t member = column / 2;
-  return column % 2 ? 4 + (member ^ 1) : member;
-}
 
 } // namespace attune
 

@@ -8,7 +8,9 @@
 // Numbers that kernels for tensor cores are made of: how large a block's tile
 // is, where an element lies in shared memory, and which elements a lane of a
 // warp holds. Kernels are written in terms of these functions, and unit tests
-// hold them against the PTX manual and count bank conflicts.
+// hold them against the PTX manual and count bank conflicts. Functions of `N`
+// take an int64_t or what the threads of a kernel compute, so that both are the
+// same arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,9 +44,14 @@ struct WarpgroupTile {
   int64_t stageBytes() const { return rowBytes() + panelBytes(); }
   /// All stages with their two barriers, wherever they start.
   int64_t sharedBytes() const;
-  /// Matrix descriptors of wgmma without their addresses.
+  // Matrix descriptors of wgmma without their addresses, and how many bytes
+  // further 16 of the depth are.
   uint64_t rowDescriptor() const;
   uint64_t panelDescriptor() const;
+  int64_t rowStep(int64_t step) const { return step * 16 * 2; }
+  int64_t panelStep(int64_t step) const { return step * 16 * 16; }
+  /// Rows of a panel run along the columns, not along the depth.
+  static constexpr bool kPanelsAcross = true;
 };
 constexpr WarpgroupTile kGroupTile = {128, 6}, kWideGroupTile = {256, 4};
 
@@ -52,7 +59,7 @@ constexpr WarpgroupTile kGroupTile = {128, 6}, kWideGroupTile = {256, 4};
 constexpr int64_t kTileAlignment = 1024;
 /// Where the chunk of 16 bytes lies that is number `chunk` of row `row`, among
 /// such rows.
-constexpr int64_t placeInAtom(int64_t row, int64_t chunk) {
+template <typename N> constexpr N placeInAtom(N row, N chunk) {
   return row * 128 + ((chunk ^ row) & 7) * 16;
 }
 
@@ -101,24 +108,31 @@ struct SwizzledRows {
   int64_t elementBytes;
 
   static constexpr int64_t kRowBytes = 64, kChunkBytes = 16;
-  int64_t elementsOfRow() const { return kRowBytes / elementBytes; }
-  int64_t elementsOfChunk() const { return kChunkBytes / elementBytes; }
+  constexpr int64_t elementsOfRow() const { return kRowBytes / elementBytes; }
+  constexpr int64_t elementsOfChunk() const {
+    return kChunkBytes / elementBytes;
+  }
   /// Chunk `c` of row `r` lies where chunk `c ^ ((r & mask()) >> shift())`
   /// would.
-  int64_t mask() const { return elementBytes == 4 ? 2 : 6; }
-  int64_t shift() const { return elementBytes == 4 ? 0 : 1; }
+  constexpr int64_t mask() const { return elementBytes == 4 ? 2 : 6; }
+  constexpr int64_t shift() const { return elementBytes == 4 ? 0 : 1; }
   /// The element at which a chunk starts.
-  int64_t placeOf(int64_t row, int64_t chunk) const {
-    int64_t moved = chunk ^ ((row & mask()) >> shift());
+  template <typename N> constexpr N placeOf(N row, N chunk) const {
+    N moved = chunk ^ ((row & mask()) >> shift());
     return row * elementsOfRow() + moved * elementsOfChunk();
+  }
+  /// Where the element of a column lies.
+  template <typename N> constexpr N placeOfElement(N row, N column) const {
+    return placeOf(row, column / elementsOfChunk()) +
+           column % elementsOfChunk();
   }
 };
 
 /// The row of a panel of f32, eight channels and 32 bytes wide, that lies at
 /// place `place`: among each eight the even ones come first, so that the lanes
 /// that read a fragment of rows 0, 2, 4, 6, or 1, 3, 5, 7, touch every bank.
-constexpr int64_t wideRowAt(int64_t place) {
-  return (place & ~int64_t(7)) | ((place & 3) << 1) | ((place & 4) >> 2);
+template <typename N> constexpr N wideRowAt(N place) {
+  return (place & ~int64_t(7)) + (place & 3) * 2 + ((place & 4) >> 2);
 }
 /// Where row `row` lies.
 constexpr int64_t placeOfWideRow(int64_t row) {
@@ -145,19 +159,6 @@ constexpr RowParts chooseRowParts(int64_t width) {
 }
 /// Wider rows would take more lists than a lane has registers for.
 constexpr int64_t kWidestSplitRow = 1 << 19;
-
-// What lane 4 * group + member has of mma.m16n8k16 (PTX manual, 9.7.14.5.8):
-// the place of the first element of each pair, which runs along the columns. B
-// comes from ldmatrix.trans as it is needed.
-struct FragmentPlace {
-  int64_t row, column;
-};
-constexpr FragmentPlace placeInA(int64_t lane, int64_t pair) {
-  return {lane / 4 + 8 * (pair & 1), 2 * (lane % 4) + 8 * (pair >> 1)};
-}
-constexpr FragmentPlace placeInSum(int64_t lane, int64_t pair) {
-  return {lane / 4 + 8 * pair, 2 * (lane % 4)};
-}
 
 } // namespace attune
 

@@ -134,8 +134,6 @@ private:
 
   void enterTile(Value number, Value tiles) {
     lane = b.rem(thread, 32);
-    lineGroup = b.div(lane, 4);
-    member = b.rem(lane, 4);
     if (parts) {
       part = b.rem(number, parts->count);
       number = b.div(number, parts->count);
@@ -192,9 +190,10 @@ private:
     int64_t column = tile.keys * chunks;
     Value row = b.rem(b.div(thread, chunks), tile.keys);
     Value at = b.rem(thread, chunks), firstColumn = b.div(thread, column);
-    Value start = b.add(b.mul(stage, tile.stageOf(width)),
-                        b.add(b.mul(firstColumn, tile.keys * each),
-                              placeOf(b, swizzle, row, at)));
+    Value start =
+        b.add(b.mul(stage, tile.stageOf(width)),
+              b.add(b.mul(firstColumn, tile.keys * each),
+                    swizzle.placeOf(Computed(b, row), Computed(b, at))));
     channel = b.add(channel, b.add(b.mul(firstColumn, each), b.mul(at, chunk)));
     row = b.add(first, row);
     Value last = b.sub(sizes.keys, b.index(1));
@@ -242,13 +241,11 @@ private:
                             ValueRange{place});
   }
 
-  /// An element of a stage: `row`, a multiple of eight, and `line` below it.
-  Value placeIn(BlockBuilder &b, Value stage, int64_t width, int64_t column,
-                int64_t row, Value line, Value chunk) {
-    SwizzledRows swizzle = tile.swizzle();
-    int64_t start = (column * tile.keys + row) * swizzle.elementsOfRow();
-    return b.add(b.add(b.mul(stage, tile.stageOf(width)), b.index(start)),
-                 placeOf(b, swizzle, line, chunk));
+  /// AttentionTile::placeOf in a stage.
+  Value placeIn(BlockBuilder &b, Value stage, int64_t width, int64_t firstKey,
+                Computed line, int64_t first, Computed chunk) {
+    return b.add(b.mul(stage, tile.stageOf(width)),
+                 tile.placeOf(firstKey, line, first, chunk));
   }
 
   //===--------------------------------------------------------------------===//
@@ -293,17 +290,15 @@ private:
     bool whole = 16 * (step + 1) <= tile.width;
     SmallVector<Value> read;
     if (wide) {
-      Value channel = b.add(b.mul(member, 4), b.index(16 * step));
+      Value channel = wideQueryChannel(Computed(b, lane)) + 16 * step;
       for (const AttentionRow &row : place.rows)
         read.push_back(loadChannels(b, row, channel, 4, whole));
       return read;
     }
     for (int64_t pair = 0; pair < 4; ++pair) {
-      FragmentPlace first = placeInA(0, pair);
-      Value channel =
-          b.add(b.mul(member, 2), b.index(16 * step + first.column));
-      read.push_back(
-          loadChannels(b, place.rows[first.row / 8], channel, 2, whole));
+      Value channel = placeInA(Computed(b, lane), pair).column + 16 * step;
+      const AttentionRow &row = place.rows[placeInA<int64_t>(0, pair).row / 8];
+      read.push_back(loadChannels(b, row, channel, 2, whole));
     }
     return read;
   }
@@ -372,40 +367,50 @@ private:
   void multiplyNarrowKeys(BlockBuilder &b, Value stage, int64_t step,
                           ArrayRef<Value> query, SmallVector<Value> &sums) {
     Registers a = toRegisters(b, query);
-    Value matrix = b.div(lane, 8), line = b.rem(lane, 8);
+    PlaceIn<Computed> named = namedAcross(Computed(b, lane));
     for (int64_t n = 0; n < keyTiles(); n += 2) {
-      // Matrices: both halves of the depth of eight keys, then of the next.
-      Value chunk = b.add(b.rem(matrix, 2), b.index(step % 2 * 2));
-      Value row = b.add(b.mul(b.div(matrix, 2), 8), line);
-      SmallVector<Value> pairs = loadMatrices(
-          b, sharedKeys,
-          placeIn(b, stage, tile.width, step / 2, 8 * n, row, chunk), 4,
-          /*transpose=*/false);
+      SmallVector<Value> pairs =
+          loadMatrices(b, sharedKeys,
+                       placeIn(b, stage, tile.width, 8 * n, named.row, 2 * step,
+                               named.column),
+                       4, /*transpose=*/false);
       for (int64_t i = 0; i < 2; ++i)
-        sums[n + i] =
-            multiplyAdd(b, a, toRegisters(b, {pairs[2 * i], pairs[2 * i + 1]}),
-                        sums[n + i], narrowType());
+        sums[n + i] = multiplyAdd(b, a, registersOfB(b, pairs, i), sums[n + i],
+                                  narrowType());
     }
+  }
+
+  static Registers registersOfB(BlockBuilder &b, ArrayRef<Value> pairs,
+                                int64_t n) {
+    return toRegisters(b, {pairs[matrixOfB(n, 0)], pairs[matrixOfB(n, 1)]});
+  }
+
+  /// A of tf32 from two rows of numbers, of which it takes those from `first`
+  /// on.
+  static CutRegisters wideA(BlockBuilder &b, const std::array<Cut, 2> &halves,
+                            int64_t first) {
+    CutRegisters parts;
+    for (size_t part = 0; part < halves[0].size(); ++part) {
+      Registers &words = parts.emplace_back();
+      for (int64_t i = 0; i < 4; ++i) {
+        WordOfA word = wordOfA(i);
+        words.push_back(toRegister(
+            b, element(b, halves[word.half][part], first + word.number)));
+      }
+    }
+    return parts;
   }
 
   void multiplyWideKeys(BlockBuilder &b, Value stage, int64_t step,
                         ArrayRef<Value> query, SmallVector<Value> &sums) {
-    Cut upper = cut(b, query[0]), lower = cut(b, query[1]);
-    SmallVector<CutRegisters> a;
-    for (int64_t i = 0; i < 4; i += 2) {
-      CutRegisters &fragments = a.emplace_back();
-      for (auto [above, below] : llvm::zip_equal(pick(b, upper, {i, i + 1}),
-                                                 pick(b, lower, {i, i + 1})))
-        fragments.push_back({above[0], below[0], above[1], below[1]});
-    }
-    // As keyOfColumn.
-    Value pair = b.div(lineGroup, 2);
-    Value odd = b.add(b.bitXor(pair, b.index(1)), b.index(4));
-    Value line = b.select(b.less(b.rem(lineGroup, 2), b.index(1)), pair, odd);
+    std::array<Cut, 2> halves = {cut(b, query[0]), cut(b, query[1])};
+    CutRegisters a[] = {wideA(b, halves, 0), wideA(b, halves, 2)};
+    PlaceIn<Computed> mine = wideKeysOf(Computed(b, lane));
     for (int64_t n = 0; n < keyTiles(); ++n) {
-      Value key = b.loadAt(
-          sharedKeys,
-          {placeIn(b, stage, tile.width, step, 8 * n, line, member)}, 4, 16);
+      Value key = b.loadAt(sharedKeys,
+                           {placeIn(b, stage, tile.width, 8 * n, mine.row,
+                                    4 * step, mine.column)},
+                           4, 16);
       Cut parts = cut(b, key);
       for (int64_t i = 0; i < 2; ++i)
         sums[n] =
@@ -441,29 +446,29 @@ private:
 
   void multiplyNarrowValues(BlockBuilder &b, Value stage, const Scores &weights,
                             MutableArrayRef<Value> sums) {
-    Value matrix = b.div(lane, 8), line = b.rem(lane, 8);
+    PlaceIn<Computed> named = namedDown(Computed(b, lane));
     for (int64_t k = 0; k < keyTiles(); k += 2) {
       SmallVector<SmallVector<Value>> pairs;
-      for (int64_t pair = 0; pair < 4; ++pair)
+      for (int64_t pair = 0; pair < 4; ++pair) {
+        SumOfA sum = sumOfA(pair);
         pairs.push_back(
-            cutWeights(b, pairOf(b, weights[k + pair / 2][pair % 2])));
+            cutWeights(b, pairOf(b, weights[k + sum.matrix][sum.pair])));
+      }
       for (int64_t n = 0; n < valueTiles(); n += 2) {
-        // Matrices: 16 keys of eight channels, then of the next, if there are.
+        // The last eight channels may have none beside them.
         int64_t count = n + 1 < valueTiles() ? 2 : 1;
-        Value chunk = b.add(b.div(matrix, 2), b.index(n % 4));
-        Value row = b.add(b.mul(b.rem(matrix, 2), 8), line);
-        SmallVector<Value> values = loadMatrices(
-            b, sharedValues,
-            placeIn(b, stage, tile.valueWidth, n / 4, 8 * k, row, chunk),
-            2 * count, /*transpose=*/true);
+        SmallVector<Value> values =
+            loadMatrices(b, sharedValues,
+                         placeIn(b, stage, tile.valueWidth, 8 * k, named.row, n,
+                                 named.column),
+                         2 * count, /*transpose=*/true);
         for (int64_t i = 0; i < count; ++i)
           for (size_t part = 0; part < pairs[0].size(); ++part) {
             Registers a;
             for (auto &parts : pairs)
               a.push_back(parts[part]);
-            sums[n + i] = multiplyAdd(
-                b, a, toRegisters(b, {values[2 * i], values[2 * i + 1]}),
-                sums[n + i], narrowType());
+            sums[n + i] = multiplyAdd(b, a, registersOfB(b, values, i),
+                                      sums[n + i], narrowType());
           }
       }
     }
@@ -471,21 +476,18 @@ private:
 
   void multiplyWideValues(BlockBuilder &b, Value stage, const Scores &weights,
                           MutableArrayRef<Value> sums) {
-    Value lines[] = {columns[0], columns[1]};
     for (int64_t k = 0; k < keyTiles(); ++k) {
-      auto &four = weights[k];
-      Cut parts = cut(
-          b, vector::FromElementsOp::create(
-                 b.b, b.loc, b.vectorType(4),
-                 ValueRange{four[0][0], four[1][0], four[0][1], four[1][1]}));
-      CutRegisters a = pick(b, parts, {0, 1, 2, 3});
+      CutRegisters a = wideA(
+          b,
+          {cut(b, pairOf(b, weights[k][0])), cut(b, pairOf(b, weights[k][1]))},
+          0);
       for (int64_t n = 0; n < valueTiles(); ++n) {
-        Value chunk = b.add(b.div(lineGroup, 4), b.index(n % 2 * 2));
         SmallVector<Value> pair;
-        for (Value line : lines) {
-          Value place = b.add(
-              placeIn(b, stage, tile.valueWidth, n / 2, 8 * k, line, chunk),
-              b.rem(lineGroup, 4));
+        for (int64_t number = 0; number < 2; ++number) {
+          PlaceIn<Computed> mine = wideValueOf(Computed(b, lane), number);
+          Value place = b.add(placeIn(b, stage, tile.valueWidth, 8 * k,
+                                      mine.row, 2 * n, mine.column / 4),
+                              mine.column % 4);
           pair.push_back(element(b, b.loadAt(sharedValues, {place}, 1, 4), 0));
         }
         Cut value = cut(b, vector::FromElementsOp::create(
@@ -545,10 +547,10 @@ private:
 
   /// Of eight keys, those whose scores the lane has.
   std::array<Value, 2> columnsOfLane(BlockBuilder &b) {
-    if (wide) // As keyOfColumn.
-      return {member, b.add(b.bitXor(member, b.index(1)), b.index(4))};
-    Value even = b.mul(member, 2);
-    return {even, b.add(even, b.index(1))};
+    Computed first = placeInSum(Computed(b, lane), 0).column;
+    if (wide)
+      return {keyOfColumn(first), keyOfColumn(first + 1)};
+    return {first, first + 1};
   }
 
   //===--------------------------------------------------------------------===//
@@ -580,7 +582,7 @@ private:
   bool wide;   ///< f32
   bool rounds; ///< that to tf32
   Type type;
-  Value thread, lane, lineGroup, member;
+  Value thread, lane;
   Value part, firstChannel;
   AttentionPlace place;
   std::array<Value, 2> columns;

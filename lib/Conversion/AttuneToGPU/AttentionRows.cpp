@@ -68,8 +68,7 @@ void AttentionPlace::enterWarp(BlockBuilder &b, Value warp, Value lane) {
   Value warpRow = b.add(firstRow, b.mul(warp, kWarpRows));
   for (int64_t half = 0; half < 2; ++half) {
     AttentionRow &row = rows[half];
-    Value number =
-        b.add(b.add(warpRow, b.index(placeInSum(0, half).row)), b.div(lane, 4));
+    Value number = b.add(warpRow, placeInSum(Computed(b, lane), half).row);
     row.there = b.less(number, sizes->rows);
     number = b.min(number, lastRow);
     row.query = queryOf(b, number);
@@ -137,7 +136,7 @@ static void storeRow(BlockBuilder &b, const AttentionSizes &sizes,
   int64_t align =
       lanes == 1 ? bytes
                  : std::min(2 * bytes, std::max(alignmentOfRows(to), bytes));
-  Value member = b.rem(result.lane, 4);
+  Value column = placeInSum(Computed(b, result.lane), 0).column;
   for (int64_t n = 0; n < result.tiles; ++n) {
     Value pair = pairOf(b, n, half);
     for (int64_t i = 0; i < 2; i += lanes) {
@@ -149,8 +148,8 @@ static void storeRow(BlockBuilder &b, const AttentionSizes &sizes,
       }
       Value vector = vector::FromElementsOp::create(
           b.b, b.loc, b.vectorType(lanes), numbers);
-      Value channel = b.add(b.add(result.firstChannel, b.mul(member, 2)),
-                            b.index(8 * n + i));
+      Value channel =
+          b.add(b.add(result.firstChannel, column), b.index(8 * n + i));
       SmallVector<Value> place(row);
       place.push_back(channel);
       auto put = [&](BlockBuilder &b) { b.storeAt(vector, to, place, align); };

@@ -152,8 +152,7 @@ private:
 
   /// Where 16 bytes lie of row `row` of a box.
   static Value chunkAt(BlockBuilder &b, Value box, Value row, Value chunk) {
-    Value moved = b.bitAnd(b.bitXor(chunk, row), 7);
-    return b.add(box, b.add(b.mul(row, 128), b.mul(moved, 16)));
+    return b.add(box, placeInAtom(Computed(b, row), Computed(b, chunk)));
   }
   static void storeChunk(BlockBuilder &b, Value chunk, Value at) {
     LLVM::StoreOp::create(b.b, b.loc, chunk,
@@ -238,9 +237,10 @@ private:
                    tile.rowDescriptor());
     Value sums = LLVM::PoisonOp::create(b.b, b.loc, sumsOf(b, tile.keys));
     for (int64_t i = 0; i < (tile.width + 15) / 16; ++i)
-      sums = multiplyShared(b, sums, further(b, query, tile.queryStep(i)),
-                            further(b, keys, tile.keyStep(i)), type,
-                            /*add=*/i != 0, /*transpose=*/false);
+      sums =
+          multiplyShared(b, sums, further(b, query, tile.queryStep(i)),
+                         further(b, keys, tile.keyStep(i)), type,
+                         /*add=*/i != 0, WarpgroupAttentionTile::kKeysAcross);
     NVVM::WgmmaGroupSyncAlignedOp::create(b.b, b.loc);
     return sums;
   }
@@ -255,7 +255,8 @@ private:
     NVVM::WgmmaFenceAlignedOp::create(b.b, b.loc);
     for (int64_t i = 0; i < tile.keys / 16; ++i)
       sums = multiplyHeld(b, sums, weights.slice(4 * i, 4),
-                          further(b, values, tile.valueStep(i)), type);
+                          further(b, values, tile.valueStep(i)), type,
+                          WarpgroupAttentionTile::kValuesAcross);
     NVVM::WgmmaGroupSyncAlignedOp::create(b.b, b.loc);
     return sums;
   }
@@ -274,7 +275,7 @@ private:
       for (int64_t half = 0; half < 2; ++half)
         for (int64_t i = 0; i < 2; ++i)
           four[half][i] = at(b, sums, int64_t(n), half, i);
-    Value even = b.mul(b.rem(lane, 4), 2);
+    Value even = placeInSum(Computed(b, lane), 0).column;
     AttentionScores between(op, sizes, place.batch, place.rows,
                             {even, b.add(even, b.index(1))});
     Value first = b.add(place.begin, b.mul(step, tile.keys));

@@ -57,6 +57,29 @@ public:
   void barrier();
 };
 
+/// A number that is not negative, in arithmetic of attune/Analysis that unit
+/// tests do with integers.
+class Computed {
+public:
+  Computed(BlockBuilder &b, mlir::Value value) : b(&b), value(value) {}
+  operator mlir::Value() const { return value; }
+
+  Computed operator+(Computed y) const { return {*b, b->add(value, y)}; }
+  Computed operator+(int64_t y) const {
+    return {*b, b->add(value, b->index(y))};
+  }
+  Computed operator*(int64_t y) const { return {*b, b->mul(value, y)}; }
+  Computed operator/(int64_t y) const { return {*b, b->div(value, y)}; }
+  Computed operator%(int64_t y) const { return {*b, b->rem(value, y)}; }
+  Computed operator&(int64_t y) const { return {*b, b->bitAnd(value, y)}; }
+  Computed operator>>(int64_t y) const { return {*b, b->shiftRight(value, y)}; }
+  Computed operator^(Computed y) const { return {*b, b->bitXor(value, y)}; }
+
+private:
+  BlockBuilder *b;
+  mlir::Value value;
+};
+
 /// `yes` if `number` is below `bound`, else `no`; the host decides.
 void chooseBelow(BlockBuilder &b, mlir::Value number, int64_t bound,
                  llvm::function_ref<void(BlockBuilder &)> yes,

@@ -35,7 +35,7 @@
 
 #include "TensorCores.h"
 
-#include "attune/Analysis/GpuTiles.h"
+#include "attune/Analysis/GpuFragments.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -155,7 +155,8 @@ private:
     for (int64_t i = 0; i < tile.rows * chunks(); i += tile.threads()) {
       Value number = b.add(thread, b.index(i));
       Value row = b.div(number, chunks()), column = b.rem(number, chunks());
-      Value to = b.add(start, placeOf(b, rows, row, column));
+      Value to =
+          b.add(start, rows.placeOf(Computed(b, row), Computed(b, column)));
       Value from = source[i / tile.threads()],
             there = isThere[i / tile.threads()];
       for (int64_t part = 0; part < chunk; part += unit) {
@@ -174,7 +175,7 @@ private:
       Value line = b.div(number, copies), column = b.rem(number, copies);
       Value panel = b.add(firstPanel, b.div(line, step));
       Value place = b.rem(line, step);
-      Value at = b.add(k, wide ? wideRow(b, place) : place);
+      Value at = b.add(k, wide ? wideRowAt(Computed(b, place)) : place);
       Value there = b.less(panel, b.index(storedPanels));
       if (depth % step != 0)
         there = b.both(there, b.less(at, b.index(depth)));
@@ -187,13 +188,6 @@ private:
     }
   }
 
-  /// As wideRowAt().
-  static Value wideRow(BlockBuilder &b, Value place) {
-    Value row =
-        b.add(b.bitAnd(place, ~int64_t(7)), b.mul(b.bitAnd(place, 3), 2));
-    return b.add(row, b.shiftRight(b.bitAnd(place, 4), 2));
-  }
-
   //===--------------------------------------------------------------------===//
   // Products
   //===--------------------------------------------------------------------===//
@@ -204,7 +198,7 @@ private:
     if (wide)
       return multiplyWide(b, stage, k, sums);
     Value startA = b.mul(stage, stageA), startB = b.mul(stage, stageB);
-    Value matrix = b.div(lane, 8), line = b.rem(lane, 8);
+    PlaceIn<Computed> named = namedDown(Computed(b, lane));
     bool half = elementOf(kernel.weight).isF16();
     NVVM::MMATypes type = !half   ? NVVM::MMATypes::bf16
                           : split ? NVVM::MMATypes::tf32
@@ -212,12 +206,11 @@ private:
     // A fragment for each panel, or two, one for each half of the depth.
     SmallVector<Registers> panels;
     for (int64_t n = 0; n < columnTiles(); n += 2) {
-      // Matrices: both halves of the depth of one panel, then of the next.
-      Value panel = b.add(b.add(warpPanel, b.index(n)), b.div(matrix, 2));
-      Value at = b.add(b.mul(b.rem(matrix, 2), 8), b.add(line, b.index(k)));
-      at = b.mul(b.add(b.mul(panel, step), at), 8);
-      SmallVector<Value> pairs =
-          loadMatrices(b, sharedB, b.add(startB, at), 4, /*transpose=*/true);
+      Computed panel = named.column + n + Computed(b, warpPanel);
+      SmallVector<Value> pairs = loadMatrices(
+          b, sharedB, b.add(startB, placeInPanels(panel, named.row + k, step)),
+          4,
+          /*transpose=*/true);
       if (type == NVVM::MMATypes::tf32)
         for (Value pair : pairs) {
           Value wide = arith::ExtFOp::create(b.b, b.loc, b.vectorType(2), pair);
@@ -225,20 +218,18 @@ private:
               toRegisters(b, {element(b, wide, 0), element(b, wide, 1)}));
         }
       else
-        for (ArrayRef<Value> all = pairs; !all.empty(); all = all.drop_front(2))
-          panels.push_back(toRegisters(b, all.take_front(2)));
+        for (int64_t i = 0; i < 2; ++i)
+          panels.push_back(
+              toRegisters(b, {pairs[matrixOfB(i, 0)], pairs[matrixOfB(i, 1)]}));
     }
     for (int64_t m = 0; m < rowTiles(); ++m) {
       SmallVector<SmallVector<Registers>> parts;
       Value row = b.add(warpRow, b.index(16 * m));
       if (!split) {
-        // Matrices: both halves of the rows, then of the depth.
-        Value at = b.add(b.add(row, b.mul(b.rem(matrix, 2), 8)), line);
-        Value chunk = b.add(b.div(matrix, 2), b.index(k / 8));
-        parts = {{toRegisters(
-            b,
-            loadMatrices(b, sharedA, b.add(startA, placeOf(b, rows, at, chunk)),
-                         4, /*transpose=*/false))}};
+        Value at =
+            rows.placeOf(named.row + Computed(b, row), named.column + k / 8);
+        parts = {{toRegisters(b, loadMatrices(b, sharedA, b.add(startA, at), 4,
+                                              /*transpose=*/false))}};
       } else {
         SmallVector<Value> pairs = loadPairs(b, startA, row, k);
         parts = half ? cutForTF32(b, pairs) : cutForBF16(b, pairs);
@@ -257,18 +248,16 @@ private:
   void multiplyWide(BlockBuilder &b, Value stage, int64_t k,
                     KernelBuilder::Values &sums) {
     Value startA = b.mul(stage, stageA), startB = b.mul(stage, stageB);
-    Value inPanel = b.div(lane, 4), member = b.rem(lane, 4);
     SmallVector<SmallVector<Value>> pairsOfPanel;
     for (int64_t n = 0; n < columnTiles(); ++n) {
       Value panel =
           b.add(startB, b.mul(b.add(warpPanel, b.index(n)), step * 8));
       SmallVector<Value> &pairs = pairsOfPanel.emplace_back();
-      // Rows 2m and 2m + 1 of each eight lie at places m and m + 4.
       for (int64_t half = 0; half < 16; half += 8) {
         SmallVector<Value> numbers;
         for (int64_t odd = 0; odd < 2; ++odd) {
-          Value place = b.add(member, b.index(placeOfWideRow(k + half + odd)));
-          Value at = b.add(b.add(panel, b.mul(place, 8)), inPanel);
+          Value at =
+              b.add(panel, placeInWidePanel(Computed(b, lane), k + half + odd));
           numbers.push_back(element(b, b.loadAt(sharedB, {at}, 1, 4), 0));
         }
         pairs.push_back(vector::FromElementsOp::create(
@@ -327,9 +316,11 @@ private:
     SmallVector<Registers> halves;
     for (int64_t half = 0; half < 4; half += 2) {
       Registers &words = halves.emplace_back();
-      for (int64_t i = 0; i < 2; ++i)
-        for (Value pair : pairs.slice(half, 2))
-          words.push_back(toWord(element(b, pair, i)));
+      for (int64_t i = 0; i < 4; ++i) {
+        WordOfA word = wordOfA(i);
+        words.push_back(
+            toWord(element(b, pairs[half + word.half], word.number)));
+      }
     }
     return halves;
   }
@@ -337,14 +328,11 @@ private:
   /// The four pairs of f32 that a lane has of a fragment of A.
   SmallVector<Value> loadPairs(BlockBuilder &b, Value start, Value row,
                                int64_t k) {
-    Value group = b.div(lane, 4), member = b.rem(lane, 4);
     SmallVector<Value> pairs;
     for (int64_t pair = 0; pair < 4; ++pair) {
-      FragmentPlace first = placeInA(0, pair);
-      Value at = b.add(b.add(row, group), b.index(first.row));
-      Value chunk = b.add(b.div(member, 2), b.index((k + first.column) / 4));
+      PlaceIn<Computed> first = placeInA(Computed(b, lane), pair);
       Value place =
-          b.add(placeOf(b, rows, at, chunk), b.mul(b.rem(member, 2), 2));
+          rows.placeOfElement(first.row + Computed(b, row), first.column + k);
       pairs.push_back(b.loadAt(sharedA, {b.add(start, place)}, 2, 8));
     }
     return pairs;
@@ -452,14 +440,12 @@ void LinearKernel::storeSums(
     BlockBuilder &outer, const Group &group, Value lane, Value row,
     Value firstPanel, int64_t panels,
     llvm::function_ref<Value(BlockBuilder &, int64_t, int64_t)> pairOf) {
-  Value laneRow = outer.div(lane, 4), member = outer.rem(lane, 4);
   Value channels = outer.index(width());
   // Channels of the first panel, or pair of panels.
   Value column = outer.mul(outer.div(firstPanel, parts()), 8);
-  column = outer.add(column, outer.mul(member, 2));
+  column = outer.add(column, placeInSum(Computed(outer, lane), 0).column);
   for (int64_t half = 0; half < 2; ++half) {
-    Value here = outer.add(
-        row, outer.add(laneRow, outer.index(placeInSum(0, half).row)));
+    Value here = outer.add(row, placeInSum(Computed(outer, lane), half).row);
     outer.when(outer.less(here, group.end), [&](BlockBuilder &b) {
       for (int64_t n = 0; n < panels; n += parts()) {
         Value sum = pairOf(b, n, half),

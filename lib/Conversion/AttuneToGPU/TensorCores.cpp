@@ -7,8 +7,6 @@
 
 #include "TensorCores.h"
 
-#include "attune/Analysis/GpuTiles.h"
-
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -53,14 +51,6 @@ Value validOf(BlockBuilder &b, Value at, int64_t count, int64_t size) {
   Value rest = b.sub(b.index(size), at);
   rest = arith::MaxSIOp::create(b.b, b.loc, rest, b.index(0));
   return b.min(rest, b.index(count));
-}
-
-Value placeOf(BlockBuilder &b, const SwizzledRows &rows, Value row,
-              Value chunk) {
-  Value moved =
-      b.bitXor(chunk, b.shiftRight(b.bitAnd(row, rows.mask()), rows.shift()));
-  return b.add(b.mul(row, rows.elementsOfRow()),
-               b.mul(moved, rows.elementsOfChunk()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,8 +14,6 @@
 
 namespace attune {
 
-struct SwizzledRows;
-
 mlir::Type elementOf(mlir::Value buffer);
 int64_t bytesOf(mlir::Value buffer); ///< of an element
 
@@ -35,9 +33,6 @@ void awaitCopies(BlockBuilder &b, int64_t groups);
 /// How many of `count` elements from `at` on are there, of `size` in all.
 mlir::Value validOf(BlockBuilder &b, mlir::Value at, int64_t count,
                     int64_t size);
-/// As SwizzledRows::placeOf.
-mlir::Value placeOf(BlockBuilder &b, const SwizzledRows &rows, mlir::Value row,
-                    mlir::Value chunk);
 
 //===----------------------------------------------------------------------===//
 // Fragments

@@ -193,9 +193,8 @@ private:
       sources.push_back(
           b.add(start, b.mul(kernel.sourceOf(b, here), rowStride)));
     }
-    // As placeInAtom(); the other rows are the same in theirs.
-    Value place =
-        b.add(b.mul(line, 128), b.mul(b.bitXor(chunk, b.bitAnd(line, 7)), 16));
+    // The other rows are the same in their atoms.
+    Value place = placeInAtom(Computed(b, line), Computed(b, chunk));
     Value isFirst = b.less(thread, b.index(1));
     Value panels = pointerTo(b, panelMap, NVVM::NVVMMemorySpace(0));
     b.when(isFirst, [&](BlockBuilder &b) { acquireMap(b, panelMap); });
@@ -263,13 +262,14 @@ private:
           Value rows = b.add(rowsOf(b, stage),
                              b.mul(consumer, kRowsOfGroup * tile.depth * 2)),
                 panels = panelsOf(b, stage);
-          for (int64_t k = 0; k < tile.depth; k += 16)
-            next = multiplyShared(b, next,
-                                  descriptor(b, b.add(rows, b.index(k * 2)),
-                                             tile.rowDescriptor()),
-                                  descriptor(b, b.add(panels, b.index(k * 16)),
-                                             tile.panelDescriptor()),
-                                  type, /*add=*/true, /*transpose=*/true);
+          for (int64_t k = 0; k < tile.depth / 16; ++k)
+            next = multiplyShared(
+                b, next,
+                descriptor(b, b.add(rows, b.index(tile.rowStep(k))),
+                           tile.rowDescriptor()),
+                descriptor(b, b.add(panels, b.index(tile.panelStep(k))),
+                           tile.panelDescriptor()),
+                type, /*add=*/true, WarpgroupTile::kPanelsAcross);
           NVVM::WgmmaGroupSyncAlignedOp::create(b.b, b.loc);
           NVVM::WgmmaWaitGroupSyncOp::create(b.b, b.loc, 1);
           b.when(b.less(b.index(0), i), [&](BlockBuilder &b) {

@@ -221,7 +221,7 @@ static Value updateSums(BlockBuilder &b, Value sums, ValueRange others,
 }
 
 Value multiplyHeld(BlockBuilder &b, Value sums, ArrayRef<Value> a, Value panel,
-                   Type element) {
+                   Type element, bool transpose) {
   // nvvm.wgmma.mma_async knows no A in registers.
   size_t count = countOf(sums);
   auto names = [](size_t first, size_t count) {
@@ -237,7 +237,8 @@ Value multiplyHeld(BlockBuilder &b, Value sums, ArrayRef<Value> a, Value panel,
                     "wgmma.mma_async.sync.aligned.m64n" +
                         std::to_string(2 * count) + "k16.f32." + type + "." +
                         type + " " + names(0, count) + ", " + names(count, 4) +
-                        ", $" + std::to_string(count + 4) + ", 1, 1, 1, 1;");
+                        ", $" + std::to_string(count + 4) + ", 1, 1, 1, " +
+                        (transpose ? "1;" : "0;"));
 }
 
 Value fenceSums(BlockBuilder &b, Value sums) {

@@ -108,11 +108,10 @@ mlir::Value zeroSums(BlockBuilder &b, int64_t columns);
 mlir::Value multiplyShared(BlockBuilder &b, mlir::Value sums, mlir::Value a,
                            mlir::Value panel, mlir::Type type, bool add,
                            bool transpose);
-/// sums + a b, of pairs of A in four registers and of rows of B that run along
-/// its columns.
+/// The same of pairs of A in four registers.
 mlir::Value multiplyHeld(BlockBuilder &b, mlir::Value sums,
                          mlir::ArrayRef<mlir::Value> a, mlir::Value panel,
-                         mlir::Type type);
+                         mlir::Type type, bool transpose);
 /// What was written to these sums before, products that come after may use: to
 /// move them to other registers in between would break the order.
 mlir::Value fenceSums(BlockBuilder &b, mlir::Value sums);

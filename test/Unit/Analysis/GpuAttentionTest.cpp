@@ -1,4 +1,4 @@
-//===- GpuAttentionTest.cpp - Fragments and banks of attention ------------===//
+//===- GpuAttentionTest.cpp - Tiles and banks of attention ----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -95,88 +95,6 @@ TEST(WarpgroupAttention, TakesUsualHeads) {
   EXPECT_FALSE(chooseWarpgroupAttention(100, 100, false));
 }
 
-// What a descriptor makes of a row and a place in the depth is where a copy of
-// boxes, or a thread that stores queries, puts it.
-TEST(WarpgroupAttention, DescriptorsFindWhatCopiesWrite) {
-  WarpgroupAttentionTile tile = {128, 128, 128};
-  auto field = [](uint64_t descriptor, int at) {
-    return int64_t(descriptor >> at & 0x3fff) << 4;
-  };
-  auto swizzled = [](int64_t address) {
-    return address ^ ((address >> 7 & 7) << 4);
-  };
-  // As the box of a tensor map, row by row, or chunkAt of the kernel.
-  auto copied = [](int64_t boxRows, int64_t row, int64_t channel) {
-    int64_t box = channel / 64, inside = channel % 64;
-    return box * boxRows * 128 + placeInAtom(row, inside / 8) + inside % 8 * 2;
-  };
-  uint64_t rows = tile.rowDescriptor(), values = tile.valueDescriptor();
-  EXPECT_EQ(rows >> 62, 1u);
-  EXPECT_EQ(values >> 62, 1u);
-  for (int64_t step = 0; step < 8; ++step)
-    for (int64_t row = 0; row < 128; ++row)
-      for (int64_t k = 0; k < 16; ++k) {
-        int64_t atom = row / 8 * field(rows, 32) + row % 8 * 128 + k * 2;
-        EXPECT_EQ(swizzled(tile.keyStep(step) + atom),
-                  copied(tile.keys, row, 16 * step + k));
-        if (row < 64) // of a warpgroup
-          EXPECT_EQ(swizzled(tile.queryStep(step) + 64 * 128 + atom),
-                    copied(tile.rows(), 64 + row, 16 * step + k));
-        // Of values the depth is keys, and columns are channels.
-        int64_t side = row / 64 * field(values, 16) +
-                       k / 8 * field(values, 32) + k % 8 * 128 + row % 64 * 2;
-        EXPECT_EQ(swizzled(tile.valueStep(step) + side),
-                  copied(tile.keys, 16 * step + k, row));
-      }
-}
-
-//===----------------------------------------------------------------------===//
-// From scores to weights
-//===----------------------------------------------------------------------===//
-
-// Sums of two tiles of eight keys, pair by pair, are A of sixteen.
-TEST(AttentionFragments, SumsAreA) {
-  for (int lane = 0; lane < 32; ++lane)
-    for (int pair = 0; pair < 4; ++pair) {
-      FragmentPlace sum = placeInSum(lane, pair % 2), a = placeInA(lane, pair);
-      EXPECT_EQ(sum.row, a.row);
-      EXPECT_EQ(8 * (pair / 2) + sum.column, a.column);
-    }
-}
-
-// Sums of wgmma (PTX manual, 9.7.15.5.1.1) are sums of mma.sync side by side:
-// number 4 n + 2 half + i of a thread is element i of pair `half` of tile n,
-// and its A in registers is that of mma.m16n8k16. So tiles 2 s and 2 s + 1 are
-// A of step s.
-TEST(AttentionFragments, SumsOfWarpgroupsAreA) {
-  for (int lane = 0; lane < 32; ++lane)
-    for (int number = 0; number < 64; ++number) {
-      // By the manual's figure of D.
-      int64_t row = lane / 4 + 8 * (number / 2 % 2);
-      int64_t column = number / 4 * 8 + lane % 4 * 2 + number % 2;
-      FragmentPlace sum = placeInSum(lane, number / 2 % 2);
-      EXPECT_EQ(sum.row, row);
-      EXPECT_EQ(sum.column + number / 4 * 8 + number % 2, column);
-      FragmentPlace a = placeInA(lane, number / 2 % 4);
-      EXPECT_EQ(a.row, row);
-      EXPECT_EQ(a.column + number / 8 * 16 + number % 2, column);
-    }
-}
-
-// Of tf32 (PTX manual, 9.7.14.5.6): lane 4 group + member has columns member
-// and member + 4 of A, and these rows of B. Both are the keys of its sums.
-TEST(AttentionFragments, WideWeightsMeetTheirValues) {
-  std::set<int64_t> keys;
-  for (int64_t column = 0; column < 8; ++column)
-    keys.insert(keyOfColumn(column));
-  EXPECT_EQ(keys.size(), 8u);
-  EXPECT_EQ(*keys.rbegin(), 7);
-  for (int64_t member = 0; member < 4; ++member) {
-    EXPECT_EQ(keyOfColumn(2 * member), member);
-    EXPECT_EQ(keyOfColumn(2 * member + 1), 4 + (member ^ 1));
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Banks
 //===----------------------------------------------------------------------===//
@@ -184,14 +102,12 @@ TEST(AttentionFragments, WideWeightsMeetTheirValues) {
 // Keys and values of 16 bits: eight rows of one chunk for each matrix.
 TEST(AttentionBanks, Matrices) {
   SwizzledRows rows{2};
-  for (int chunk = 0; chunk < 4; chunk += 2) {
+  for (int64_t chunk = 0; chunk < 4; chunk += 2) {
     std::vector<int64_t> keys, values;
-    for (int lane = 0; lane < 32; ++lane) {
-      int matrix = lane / 8, line = lane % 8;
-      keys.push_back(2 *
-                     rows.placeOf(matrix / 2 * 8 + line, chunk + matrix % 2));
-      values.push_back(2 *
-                       rows.placeOf(matrix % 2 * 8 + line, chunk + matrix / 2));
+    for (int64_t lane = 0; lane < 32; ++lane) {
+      PlaceIn<int64_t> key = namedAcross(lane), value = namedDown(lane);
+      keys.push_back(2 * rows.placeOf(key.row, key.column + chunk));
+      values.push_back(2 * rows.placeOf(value.row, value.column + chunk));
     }
     EXPECT_EQ(conflicts(keys, 16), 1);
     EXPECT_EQ(conflicts(values, 16), 1);
@@ -202,12 +118,12 @@ TEST(AttentionBanks, Matrices) {
 // wgmma is a chunk of eight rows, of values eight rows of a chunk.
 TEST(AttentionBanks, WarpgroupQueries) {
   std::vector<int64_t> stored;
-  for (int thread = 0; thread < 32; ++thread)
+  for (int64_t thread = 0; thread < 32; ++thread)
     stored.push_back(placeInAtom(thread / 8, thread % 8));
   EXPECT_EQ(conflicts(stored, 16), 1);
-  for (int chunk = 0; chunk < 8; ++chunk) {
+  for (int64_t chunk = 0; chunk < 8; ++chunk) {
     std::vector<int64_t> matrix;
-    for (int row = 0; row < 8; ++row)
+    for (int64_t row = 0; row < 8; ++row)
       matrix.push_back(placeInAtom(row, chunk));
     EXPECT_EQ(conflicts(matrix, 16), 1);
   }
@@ -217,22 +133,22 @@ TEST(AttentionBanks, WarpgroupQueries) {
 TEST(AttentionBanks, WideKeys) {
   SwizzledRows rows{4};
   std::vector<int64_t> addresses;
-  for (int lane = 0; lane < 32; ++lane)
-    addresses.push_back(4 * rows.placeOf(keyOfColumn(lane / 4), lane % 4));
+  for (int64_t lane = 0; lane < 32; ++lane)
+    addresses.push_back(
+        4 * rows.placeOf(wideKeysOf(lane).row, wideKeysOf(lane).column));
   EXPECT_EQ(conflicts(addresses, 16), 1);
 }
 
 // Values of f32: one number of each lane, of two rows.
 TEST(AttentionBanks, WideValues) {
   SwizzledRows rows{4};
-  for (int half = 0; half < 2; ++half)
-    for (int tile = 0; tile < 2; ++tile) {
+  for (int64_t half = 0; half < 2; ++half)
+    for (int64_t tile = 0; tile < 2; ++tile) {
       std::vector<int64_t> addresses;
-      for (int lane = 0; lane < 32; ++lane) {
-        int group = lane / 4, member = lane % 4;
-        addresses.push_back(4 * (rows.placeOf(keyOfColumn(2 * member + half),
-                                              2 * tile + group / 4) +
-                                 group % 4));
+      for (int64_t lane = 0; lane < 32; ++lane) {
+        PlaceIn<int64_t> place = wideValueOf(lane, half);
+        addresses.push_back(
+            4 * rows.placeOfElement(place.row, place.column + 8 * tile));
       }
       EXPECT_EQ(conflicts(addresses, 4), 1);
     }

@@ -1,12 +1,12 @@
-//===- GpuTilesTest.cpp - Fragments, banks and the choice of tiles --------===//
+//===- GpuTilesTest.cpp - Banks and the choice of tiles -------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Analysis/GpuTiles.h"
 #include "Banks.h"
+#include "attune/Analysis/GpuFragments.h"
 
 #include "gtest/gtest.h"
 
@@ -15,44 +15,6 @@
 #include <vector>
 
 using namespace attune;
-
-//===----------------------------------------------------------------------===//
-// Fragments
-//===----------------------------------------------------------------------===//
-
-// The PTX manual's formulas for mma.m16n8k16 with 16 bits, element by element.
-TEST(Fragments, AreTheManuals) {
-  std::set<std::pair<int64_t, int64_t>> seen;
-  for (int lane = 0; lane < 32; ++lane) {
-    int group = lane >> 2, member = lane % 4;
-    for (int i = 0; i < 8; ++i) {
-      int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
-      int column = member * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-      FragmentPlace place = placeInA(lane, i / 2);
-      EXPECT_EQ(place.row, row);
-      EXPECT_EQ(place.column + i % 2, column);
-      seen.insert({row, column});
-    }
-    for (int i = 0; i < 4; ++i) {
-      FragmentPlace place = placeInSum(lane, i / 2);
-      EXPECT_EQ(place.row, i < 2 ? group : group + 8);
-      EXPECT_EQ(place.column + i % 2, member * 2 + (i & 1));
-    }
-  }
-  EXPECT_EQ(seen.size(), 256u);
-}
-
-// ldmatrix gives lane 4r + c elements 2c and 2c + 1 of row r of each matrix;
-// lanes 8m to 8m + 7 name the rows of matrix m. With matrices in the order that
-// the kernel names them this is the fragment.
-TEST(Fragments, LdmatrixLoadsA) {
-  for (int matrix = 0; matrix < 4; ++matrix)
-    for (int lane = 0; lane < 32; ++lane) {
-      FragmentPlace place = placeInA(lane, matrix);
-      EXPECT_EQ(place.row, matrix % 2 * 8 + lane / 4);
-      EXPECT_EQ(place.column, matrix / 2 * 8 + lane % 4 * 2);
-    }
-}
 
 //===----------------------------------------------------------------------===//
 // Banks
@@ -82,7 +44,7 @@ TEST(Banks, CopiesOfRows) {
   for (int64_t bytes : {2, 4}) {
     SwizzledRows rows{bytes};
     std::vector<int64_t> addresses;
-    for (int lane = 0; lane < 32; ++lane)
+    for (int64_t lane = 0; lane < 32; ++lane)
       addresses.push_back(rows.placeOf(lane / 4, lane % 4) * bytes);
     EXPECT_EQ(conflicts(addresses, 16), 1);
   }
@@ -92,9 +54,9 @@ TEST(Banks, MatricesOfRows) {
   SwizzledRows rows{2};
   for (int k = 0; k < rows.elementsOfRow(); k += 16) {
     std::vector<int64_t> addresses;
-    for (int lane = 0; lane < 32; ++lane)
-      addresses.push_back(
-          2 * rows.placeOf(lane / 8 % 2 * 8 + lane % 8, k / 8 + lane / 16));
+    for (int64_t lane = 0; lane < 32; ++lane)
+      addresses.push_back(2 * rows.placeOf(namedDown(lane).row,
+                                           namedDown(lane).column + k / 8));
     EXPECT_EQ(conflicts(addresses, 16), 1);
   }
 }
@@ -103,10 +65,9 @@ TEST(Banks, PairsOfWideRows) {
   SwizzledRows rows{4};
   for (int pair = 0; pair < 4; ++pair) {
     std::vector<int64_t> addresses;
-    for (int lane = 0; lane < 32; ++lane) {
-      FragmentPlace place = placeInA(lane, pair);
-      addresses.push_back(
-          4 * (rows.placeOf(place.row, place.column / 4) + place.column % 4));
+    for (int64_t lane = 0; lane < 32; ++lane) {
+      PlaceIn<int64_t> place = placeInA(lane, pair);
+      addresses.push_back(4 * rows.placeOfElement(place.row, place.column));
     }
     EXPECT_EQ(conflicts(addresses, 8), 1);
   }
@@ -114,12 +75,12 @@ TEST(Banks, PairsOfWideRows) {
 
 // Panels: rows of 16 bytes one behind the other, of panels `step` rows long.
 TEST(Banks, Panels) {
-  for (int step : {16, 32}) {
+  for (int64_t step : {16, 32}) {
     std::vector<int64_t> copies, matrices;
-    for (int lane = 0; lane < 32; ++lane) {
+    for (int64_t lane = 0; lane < 32; ++lane) {
       copies.push_back(lane * 16);
-      int panel = lane / 16, row = lane / 8 % 2 * 8 + lane % 8;
-      matrices.push_back((panel * step + row) * 16);
+      PlaceIn<int64_t> named = namedDown(lane);
+      matrices.push_back(2 * placeInPanels(named.column, named.row, step));
     }
     EXPECT_EQ(conflicts(copies, 16), 1);
     EXPECT_EQ(conflicts(matrices, 16), 1);
@@ -139,11 +100,10 @@ TEST(Banks, WidePanels) {
   for (int64_t half : {0, 8})
     for (int64_t odd : {0, 1}) {
       std::vector<int64_t> addresses;
-      for (int lane = 0; lane < 32; ++lane) {
-        // As the kernel has it: the place of row `half + odd`, plus `member`.
-        int64_t place = placeOfWideRow(half + odd) + lane % 4;
-        EXPECT_EQ(wideRowAt(place), half + odd + 2 * (lane % 4));
-        addresses.push_back(4 * (place * 8 + lane / 4));
+      for (int64_t lane = 0; lane < 32; ++lane) {
+        int64_t place = placeInWidePanel(lane, half + odd);
+        EXPECT_EQ(wideRowAt(place / 8), half + odd + 2 * (lane % 4));
+        addresses.push_back(4 * place);
       }
       EXPECT_EQ(conflicts(addresses, 4), 1);
     }
@@ -170,20 +130,8 @@ TEST(Warpgroups, Swizzle) {
   }
 }
 
-// The fields of a matrix descriptor, and the element that each leads to.
-TEST(Warpgroups, Descriptors) {
+TEST(Warpgroups, TilesFit) {
   for (const WarpgroupTile &tile : {kGroupTile, kWideGroupTile}) {
-    uint64_t rows = tile.rowDescriptor(), panels = tile.panelDescriptor();
-    EXPECT_EQ(rows >> 62, 1u);
-    EXPECT_EQ((rows >> 32 & 0x3fff) << 4, 1024u);
-    EXPECT_EQ(panels >> 62, 0u);
-    uint64_t leading = (panels >> 16 & 0x3fff) << 4,
-             stride = (panels >> 32 & 0x3fff) << 4;
-    for (int64_t n = 0; n < tile.columns; ++n)
-      for (int64_t k = 0; k < tile.depth; ++k)
-        // Panel after panel, [depth][8] of 16 bits.
-        EXPECT_EQ(n / 8 * stride + k / 8 * leading + k % 8 * 16 + n % 8 * 2,
-                  uint64_t(((n / 8 * tile.depth + k) * 8 + n % 8) * 2));
     // What sm_90 gives one block, and a box's most elements.
     EXPECT_LE(tile.sharedBytes(), 227 << 10);
     EXPECT_LE(tile.depth * 2, 256);
