@@ -11,15 +11,10 @@
 
 namespace attune {
 
-/// Keys are added up by eight, or sixteen of 16 bits.
-static int64_t fewestKeys(int64_t elementBytes) {
-  return elementBytes == 4 ? 8 : 16;
-}
-
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
                                   int64_t valueWidth, bool fewRows) {
-  // What a block may declare; of few rows there are many small blocks.
-  int64_t limit = (fewRows ? 16 : 48) * 1024;
+  // Of few rows there are many small blocks.
+  int64_t limit = fewRows ? 16 * 1024 : kSharedBytesOfBlock;
   AttentionTile tile = {
       elementBytes,    width, std::min(valueWidth, kWidestValues),
       fewRows ? 1 : 4, 64,    true};
@@ -39,12 +34,16 @@ chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
       chooseAttentionTile(elementBytes, width, valueWidth, /*fewRows=*/false);
   while (tile.keys > fewestKeys(elementBytes) && keys % tile.keys != 0)
     tile.keys /= 2;
-  if (keys % tile.keys != 0)
-    return std::nullopt;
   for (; tile.warps > 0; tile.warps /= 2)
-    if (tile.rows() % group == 0 && queries % (tile.rows() / group) == 0)
+    if (liesInBlock(tile, group, queries, keys))
       return tile;
   return std::nullopt;
+}
+
+bool liesInBlock(const AttentionTile &tile, int64_t group, int64_t queries,
+                 int64_t keys) {
+  return keys % tile.keys == 0 && tile.rows() % group == 0 &&
+         queries % (tile.rows() / group) == 0;
 }
 
 uint64_t WarpgroupAttentionTile::rowDescriptor() const {
@@ -60,14 +59,13 @@ uint64_t WarpgroupAttentionTile::valueDescriptor() const {
 
 std::optional<WarpgroupAttentionTile>
 chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores) {
-  // The rest of 240 registers is for addresses, maxima and what is computed.
-  constexpr int64_t shared = 227 * 1024;
-  int64_t held = readsScores ? 120 : 176;
+  int64_t held = WarpgroupAttentionTile::registersToHold(readsScores);
   if (width % 8 != 0 || valueWidth % 8 != 0 || valueWidth > 256)
     return std::nullopt;
   for (int64_t keys : {128, 64}) {
     WarpgroupAttentionTile tile = {width, valueWidth, keys};
-    if (tile.heldRegisters() <= held && tile.sharedBytes() <= shared)
+    if (tile.heldRegisters() <= held &&
+        tile.sharedBytes() <= kSharedBytesOfWarpgroups)
       return tile;
   }
   return std::nullopt;

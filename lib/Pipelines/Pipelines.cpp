@@ -7,6 +7,7 @@
 
 #include "attune/Pipelines/Pipelines.h"
 
+#include "attune/Analysis/GpuTiles.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Transforms/Passes.h"
@@ -103,6 +104,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.lineCycles = target.lineCycles;
     blocks.multiplyAdds = target.getLanes() * target.fmaPorts;
     blocks.cooperative = target.tilesInParallel();
+    blocks.warpgroups = hasWarpgroups(target.gpu);
     blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(
         createConvertAttuneAttentionToOnline(blocks));

@@ -33,8 +33,8 @@ struct AttentionTile {
   int64_t keys;    ///< of one step
   bool holdsQuery; ///< in registers; else read anew in every step
 
-  /// One is filled while the other is read.
-  static constexpr int64_t kStages = 2;
+  /// Some are filled while another is read.
+  int64_t stages = 2;
 
   int64_t rows() const { return kWarpRows * warps; }
   int64_t threads() const { return 32 * warps; }
@@ -59,9 +59,14 @@ struct AttentionTile {
     return columns(width) * keys * swizzle().elementsOfRow();
   }
   int64_t sharedBytes() const {
-    return kStages * elementBytes * (stageOf(width) + stageOf(valueWidth));
+    return stages * elementBytes * (stageOf(width) + stageOf(valueWidth));
   }
 };
+
+/// Keys are added up by eight, or sixteen of 16 bits.
+constexpr int64_t fewestKeys(int64_t elementBytes) {
+  return elementBytes == 4 ? 8 : 16;
+}
 
 /// The widest queries and keys that shared memory has room for.
 constexpr int64_t kWidestHead = 640;
@@ -73,9 +78,12 @@ constexpr int64_t kWidestValues = 128;
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
                                   int64_t valueWidth, bool fewRows);
 
-/// The same for a mask of blocks of so many queries and keys, each of which is
-/// some whole tiles of the `group` heads that share keys; none if no tile is
-/// small enough.
+/// Whether each block of so many queries and keys is some whole tiles of the
+/// `group` heads that share keys.
+bool liesInBlock(const AttentionTile &tile, int64_t group, int64_t queries,
+                 int64_t keys);
+
+/// The same for a mask of such blocks; none if no tile is small enough.
 std::optional<AttentionTile>
 chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
                    int64_t group, int64_t queries, int64_t keys);
@@ -101,14 +109,20 @@ struct WarpgroupAttentionTile {
   int64_t queryBytes() const { return boxes(width) * rows() * kBoxRowBytes; }
   int64_t keyBytes() const { return boxes(width) * keys * kBoxRowBytes; }
   int64_t valueBytes() const { return boxes(valueWidth) * keys * kBoxRowBytes; }
-  /// Everything with the barriers of two rings, wherever it starts.
+  /// Of both rings, with their barriers.
+  int64_t stageBytes() const { return keyBytes() + valueBytes() + 2 * 16; }
+  /// Everything, wherever it starts.
   int64_t sharedBytes() const {
-    return queryBytes() + stages * (keyBytes() + valueBytes() + 2 * 16) +
-           kTileAlignment;
+    return queryBytes() + stages * stageBytes() + kTileAlignment;
   }
   /// What a thread that multiplies holds in a step: sums of values, scores that
   /// come and weights of the step before.
   int64_t heldRegisters() const { return valueWidth / 2 + keys / 2 + keys / 4; }
+  /// So many there are for that: the rest is for addresses, maxima and what is
+  /// computed.
+  static constexpr int64_t registersToHold(bool readsScores) {
+    return readsScores ? 120 : 176;
+  }
 
   // Matrix descriptors of wgmma without their addresses, and how many bytes
   // further 16 of the depth are.

@@ -22,15 +22,26 @@
 
 namespace attune {
 
+/// Shared memory that a block has if it declares it, and that one of warpgroups
+/// has, which a launch asks for.
+constexpr int64_t kSharedBytesOfBlock = 48 * 1024,
+                  kSharedBytesOfWarpgroups = 227 * 1024;
+
 /// What one block computes of a product, and how its warps share it.
 struct ProductTile {
   int64_t rows, columns;
   int64_t warpRows, warpColumns; ///< warps along each
+  int64_t stages = 0;            ///< 0: usualStages
 
   int64_t threads() const { return 32 * warpRows * warpColumns; }
   /// Rows and columns of one warp.
   int64_t rowsOfWarp() const { return rows / warpRows; }
   int64_t columnsOfWarp() const { return columns / warpColumns; }
+  /// Of elements of so many bytes: rows of 64 bytes of the depth, and what they
+  /// meet.
+  int64_t stageBytes(int64_t inputBytes, int64_t weightBytes) const {
+    return 64 * rows + 64 / inputBytes * columns * weightBytes;
+  }
 };
 /// The same of three warpgroups: one copies, two multiply 64 rows each.
 struct WarpgroupTile {
@@ -69,6 +80,11 @@ template <typename N> constexpr N placeInAtom(N row, N chunk) {
 constexpr uint64_t describeMatrix(uint64_t leading, uint64_t stride,
                                   uint64_t swizzle) {
   return leading >> 4 << 16 | stride >> 4 << 32 | swizzle << 62;
+}
+
+/// Stages for elements of so many bytes. Slices are the smaller, the more.
+constexpr int64_t usualStages(int64_t inputBytes, int64_t weightBytes) {
+  return inputBytes == 4 && weightBytes != 4 ? 4 : 3;
 }
 
 constexpr ProductTile kLargeTile = {128, 128, 2, 4};

@@ -116,7 +116,7 @@ def ConvertAttuneToGPU
     threads split the sum and merge it through shuffles and shared memory. Many
     rows: tiles on the tensor cores, staged through shared memory by asynchronous
     copies; which tile the host decides by the number of rows
-    (lib/Analysis/GpuTiles). Matrices of a stack take their batches or tasks.
+    (lib/Analysis/GpuTiles), unless a schedule names one. Matrices of a stack take their batches or tasks.
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply.
     Keeps: f32 sums. Numbers of f32 are cut into parts whose products the tensor
@@ -225,6 +225,8 @@ def ConvertAttuneAttentionToOnline
       "Multiply-adds of one element each in a cycle">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "Attention that a block of threads computes together stays one op">,
+    Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
+      "As in convert-attune-to-gpu, whose tiles remarks and errors speak of">,
     Option<"explainFusion", "explain-fusion", "bool", /*default=*/"false",
       "Say how each attention is computed, and what that depends on">,
   ];

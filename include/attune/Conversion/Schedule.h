@@ -21,6 +21,8 @@ namespace attune {
 inline constexpr llvm::StringLiteral kQueryBlock = "attune.query_block",
                                      kKeyBlock = "attune.key_block",
                                      kTileRows = "attune.tile_rows",
+                                     kTileColumns = "attune.tile_columns",
+                                     kStages = "attune.stages",
                                      kPanelBytes = "attune.panel_bytes";
 
 /// A number of the schedule, or what the target says.
@@ -30,9 +32,17 @@ inline int64_t scheduled(mlir::Operation *op, llvm::StringRef name,
   return number ? number.getInt() : fallback;
 }
 
+/// What it says of the tile of a GPU's blocks.
+struct ProductNumbers productNumbers(mlir::Operation *op);
+struct AttentionNumbers attentionNumbers(mlir::Operation *op);
+
+/// Hands on what the schedule says of `layer` to an op that it becomes.
+void keepSchedule(mlir::Operation *layer, mlir::Operation *op);
+
 /// Reports numbers that no loop can have, names that there are not, and numbers
-/// of ops that do not read them.
-mlir::LogicalResult checkSchedule(mlir::Operation *root);
+/// of ops that do not read them: `cooperative` ones are kernels of a GPU, which
+/// read others than loops of a CPU.
+mlir::LogicalResult checkSchedule(mlir::Operation *root, bool cooperative);
 
 /// How a remark about sizes is called.
 inline mlir::remark::RemarkOpts tilingRemark(mlir::Operation *op,

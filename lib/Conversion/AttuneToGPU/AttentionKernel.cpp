@@ -63,17 +63,16 @@ public:
       blocks = b.mul(blocks, parts->count);
     BlockLaunch launch(b, blocks, tile.threads());
     thread = launch.thread;
-    sharedKeys =
-        launch.shared(AttentionTile::kStages * tile.stageOf(tile.width), type);
-    sharedValues = launch.shared(
-        AttentionTile::kStages * tile.stageOf(tile.valueWidth), type);
+    sharedKeys = launch.shared(tile.stages * tile.stageOf(tile.width), type);
+    sharedValues =
+        launch.shared(tile.stages * tile.stageOf(tile.valueWidth), type);
     enterTile(launch.block, tiles);
 
     if (tile.holdsQuery)
       for (int64_t step = 0; step < steps(); ++step)
         heldQuery.push_back(loadQuery(b, step));
     Value count = place.countSteps(b);
-    for (int64_t i = 0; i < AttentionTile::kStages - 1; ++i) {
+    for (int64_t i = 0; i < tile.stages - 1; ++i) {
       b.when(b.less(b.index(i), count),
              [&](BlockBuilder &b) { copyStage(b, b.index(i), b.index(i)); });
       commitCopies(b);
@@ -87,14 +86,14 @@ public:
                     BlockBuilder b(k);
                     // The stage that is next has come, and everybody is done
                     // with the one before, which is filled anew.
-                    awaitCopies(b, AttentionTile::kStages - 2);
-                    Value ahead = b.add(i, b.index(AttentionTile::kStages - 1));
+                    awaitCopies(b, tile.stages - 2);
+                    Value ahead = b.add(i, b.index(tile.stages - 1));
                     b.when(b.less(ahead, count), [&](BlockBuilder &b) {
-                      copyStage(b, ahead, b.rem(ahead, AttentionTile::kStages));
+                      copyStage(b, ahead, b.rem(ahead, tile.stages));
                     });
                     commitCopies(b);
                     Value first = b.add(place.begin, b.mul(i, tile.keys));
-                    Value stage = b.rem(i, AttentionTile::kStages);
+                    Value stage = b.rem(i, tile.stages);
                     if (!op.getBlocks())
                       return foldKeys(b, first, stage, carried);
                     auto choice = scf::IfOp::create(

@@ -7,6 +7,9 @@
 
 #include "Attention.h"
 
+#include "attune/Analysis/GpuSchedule.h"
+#include "attune/Conversion/Schedule.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -28,17 +31,22 @@ AttentionSizes::AttentionSizes(BlockBuilder &b, AttentionIntoOp op) {
   rows = b.mul(queries, group);
 }
 
-/// The tile of warpgroups, if they can take it: products of one type, rows at
-/// multiples of 16 bytes, no tiles that are left out.
-static std::optional<WarpgroupAttentionTile>
-warpgroupTile(AttentionIntoOp op, const AttentionSizes &sizes) {
+/// Warpgroups take products of one type and rows at multiples of 16 bytes.
+static AttentionShape shapeOf(AttentionIntoOp op, const AttentionSizes &sizes,
+                              bool warpgroups) {
   auto fits = [&](Value heads) { return alignmentOfRows(heads) % 16 == 0; };
-  if (op.getBlocks() || bytesOf(op.getQuery()) != 2 ||
-      elementOf(op.getDest()) != elementOf(op.getQuery()) ||
-      !fits(op.getQuery()) || !fits(op.getKey()) || !fits(op.getValue()))
-    return std::nullopt;
-  bool readsScores = op.getMask() || op.getBias() || op.getDiagonals();
-  return chooseWarpgroupAttention(sizes.width, sizes.valueWidth, readsScores);
+  AttentionShape shape = {bytesOf(op.getQuery()), sizes.width, sizes.valueWidth,
+                          sizes.group};
+  if (auto blocks = op.getBlockSizes()) {
+    shape.blockRows = (*blocks)[0];
+    shape.blockKeys = (*blocks)[1];
+  }
+  shape.warpgroups = warpgroups && shape.elementBytes == 2 &&
+                     elementOf(op.getDest()) == elementOf(op.getQuery()) &&
+                     fits(op.getQuery()) && fits(op.getKey()) &&
+                     fits(op.getValue());
+  shape.readsScores = op.getMask() || op.getBias() || op.getDiagonals();
+  return shape;
 }
 
 LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
@@ -48,33 +56,26 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
   AttentionSizes sizes(b, op);
   if (sizes.width > kWidestHead)
     return op.emitOpError("has heads wider than ") << kWidestHead;
-  auto tileFor = [&](bool fewRows) {
-    return chooseAttentionTile(bytesOf(op.getQuery()), sizes.width,
-                               sizes.valueWidth, fewRows);
-  };
-  AttentionTile large = tileFor(false);
-  if (auto blocks = op.getBlockSizes()) {
-    auto tile =
-        chooseTileOfBlocks(large.elementBytes, sizes.width, sizes.valueWidth,
-                           sizes.group, (*blocks)[0], (*blocks)[1]);
-    if (!tile || op.getSplitKeys() ||
+  AttentionShape shape = shapeOf(op, sizes, warpgroups);
+  if (!chooseAttentionTile(shape) ||
+      (op.getBlocks() &&
+       (op.getSplitKeys() ||
         (sizes.group != 1 &&
-         cast<MemRefType>(op.getBlocks().getType()).getDimSize(1) != 1))
-      return op.emitOpError("has a mask of blocks in which no tile lies");
-    large = *tile;
-  }
-  std::optional<WarpgroupAttentionTile> groups;
-  if (warpgroups)
-    groups = warpgroupTile(op, sizes);
+         cast<MemRefType>(op.getBlocks().getType()).getDimSize(1) != 1))))
+    return op.emitOpError("has a mask of blocks in which no tile lies");
+  auto choice = scheduleAttention(attentionNumbers(op), shape);
+  if (auto *refused = std::get_if<TileRefusal>(&choice))
+    return op.emitError() << refused->why;
+  const auto &tiles = std::get<AttentionTiles>(choice);
   auto whole = [&](BlockBuilder &b) {
     auto warps = [&](BlockBuilder &b) {
-      emitAttention(b, op, sizes, large, nullptr, tf32);
+      emitAttention(b, op, sizes, tiles.warps, nullptr, tf32);
     };
-    if (!groups)
+    if (!tiles.groups)
       return warps(b);
     chooseBelow(b, b.min(sizes.rows, sizes.keys), kFewestWarpgroupRows, warps,
                 [&](BlockBuilder &b) {
-                  emitWarpgroupAttention(b, op, sizes, *groups);
+                  emitWarpgroupAttention(b, op, sizes, *tiles.groups);
                 });
   };
   if (!op.getSplitKeys()) {
@@ -103,7 +104,10 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
   chooseBelow(
       b, sizes.queries, few + 1,
       [&](BlockBuilder &b) {
-        emitAttention(b, op, sizes, tileFor(true), &parts, tf32);
+        AttentionTile few =
+            chooseAttentionTile(shape.elementBytes, shape.width,
+                                shape.valueWidth, /*fewRows=*/true);
+        emitAttention(b, op, sizes, few, &parts, tf32);
         emitMerge(b, op, sizes, parts);
       },
       whole);

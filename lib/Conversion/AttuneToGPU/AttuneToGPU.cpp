@@ -8,8 +8,9 @@
 #include "Attention.h"
 #include "LinearAttention.h"
 
-#include "attune/Analysis/GpuTiles.h"
+#include "attune/Analysis/GpuSchedule.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Conversion/Schedule.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -42,12 +43,15 @@ struct ConvertAttuneToGPU final
       }
       OpBuilder builder(op);
       BlockBuilder b(builder, op->getLoc());
+      LogicalResult done = success();
       if (auto tasks = dyn_cast<ExpertTasksIntoOp>(op))
         emitExpertTasks(b, tasks);
       else if (auto grouped = dyn_cast<GroupedLinearIntoOp>(op))
-        lower(b, LinearKernel(b, grouped));
+        done = lower(b, op, LinearKernel(b, grouped));
       else
-        lower(b, LinearKernel(b, cast<LinearIntoOp>(op)));
+        done = lower(b, op, LinearKernel(b, cast<LinearIntoOp>(op)));
+      if (failed(done))
+        return signalPassFailure();
       op->erase();
     }
     SmallVector<AttentionIntoOp> attentions;
@@ -72,11 +76,73 @@ struct ConvertAttuneToGPU final
     }
   }
 
-  void lower(BlockBuilder &b, LinearKernel kernel) {
+  /// Tiles that may compute a product of more than kFewRows rows.
+  struct Tiles {
+    std::optional<ProductTile> small, large;
+    SmallVector<WarpgroupTile, 2> groups; ///< in place of large ones
+  };
+
+  /// Those that the chip suggests, or the one that the schedule does.
+  FailureOr<Tiles> tilesFor(Operation *op, LinearKernel &kernel) {
+    bool asGroups = warpgroups && kernel.fitsWarpgroups();
+    ProductNumbers numbers = productNumbers(op);
+    Tiles tiles;
+    if (!numbers.any()) {
+      tiles.small = kSmallTile;
+      if (asGroups)
+        tiles.groups = {kGroupTile, kWideGroupTile};
+      else
+        tiles.large = kLargeTile;
+      return tiles;
+    }
+    if (!kernel.fitsTensorCores())
+      return op->emitError("a schedule has no tile for a product that tensor "
+                           "cores cannot take");
+    auto choice = scheduleProduct(numbers, bytesOf(kernel.input),
+                                  bytesOf(kernel.weight), asGroups);
+    if (auto *refused = std::get_if<TileRefusal>(&choice))
+      return op->emitError() << refused->why;
+    if (auto *groups = std::get_if<WarpgroupTile>(&choice))
+      tiles.groups = {*groups};
+    else
+      tiles.large = std::get<ProductTile>(choice);
+    return tiles;
+  }
+
+  template <typename Tile>
+  static void remarkTile(Operation *op, const Tile &tile, int64_t stages) {
+    remark::analysis(op->getLoc(), tilingRemark(op, "linear"))
+        << remark::add("blocks of {0} threads for {1} rows by {2} columns, "
+                       "{3} stages",
+                       tile.threads(), tile.rows, tile.columns, stages)
+        << remark::metric("Rows", tile.rows)
+        << remark::metric("Columns", tile.columns)
+        << remark::metric("Stages", stages);
+  }
+  static void remarkTiles(Operation *op, LinearKernel &kernel,
+                          const Tiles &tiles) {
+    for (const std::optional<ProductTile> &tile : {tiles.small, tiles.large})
+      if (tile)
+        remarkTile(op, *tile, kernel.stagesOf(*tile));
+    for (const WarpgroupTile &tile : tiles.groups)
+      remarkTile(op, tile, tile.stages);
+  }
+
+  LogicalResult lower(BlockBuilder &b, Operation *op, LinearKernel kernel) {
     kernel.tf32 = tf32;
+    FailureOr<Tiles> tiles = tilesFor(op, kernel);
+    if (failed(tiles))
+      return failure();
+    if (kernel.fitsTensorCores())
+      remarkTiles(op, kernel, *tiles);
+    lower(b, kernel, *tiles);
+    return success();
+  }
+
+  void lower(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles) {
     Value rows = kernel.numRows;
     if (kernel.tasks)
-      return lowerTasks(b, kernel, rows);
+      return lowerTasks(b, kernel, tiles, rows);
     auto few = [&](BlockBuilder &b) {
       chooseBelow(
           b, rows, 2, [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
@@ -84,43 +150,51 @@ struct ConvertAttuneToGPU final
     };
     auto many = [&](BlockBuilder &b) {
       if (!kernel.numBatches)
-        return lowerTiles(b, kernel, rows);
-      lowerStack(b, kernel, b.mul(kernel.numBatches, rows), rows);
+        return lowerTiles(b, kernel, tiles, rows);
+      lowerStack(b, kernel, tiles, b.mul(kernel.numBatches, rows), rows);
     };
     chooseBelow(b, rows, kFewRows + 1, few, many);
   }
 
   /// Tiles for so many rows in all.
-  void lowerTiles(BlockBuilder &b, LinearKernel &kernel, Value rows) {
+  void lowerTiles(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles,
+                  Value rows) {
     if (!kernel.fitsTensorCores())
       return kernel.emitForFewRows(b, 4);
     int64_t columns = kernel.width() * kernel.parts();
     auto large = [&](BlockBuilder &b) {
-      if (!warpgroups || !kernel.fitsWarpgroups())
-        return kernel.emitTiles(b, kLargeTile);
+      if (tiles.large)
+        return kernel.emitTiles(b, *tiles.large);
+      if (tiles.groups.size() == 1)
+        return kernel.emitWarpgroupTiles(b, tiles.groups[0]);
       chooseBelow(
           b, rows, rowsForWideTiles(columns, multiprocessors),
-          [&](BlockBuilder &b) { kernel.emitWarpgroupTiles(b, kGroupTile); },
           [&](BlockBuilder &b) {
-            kernel.emitWarpgroupTiles(b, kWideGroupTile);
+            kernel.emitWarpgroupTiles(b, tiles.groups[0]);
+          },
+          [&](BlockBuilder &b) {
+            kernel.emitWarpgroupTiles(b, tiles.groups[1]);
           });
     };
+    if (!tiles.small)
+      return large(b);
     chooseBelow(
         b, rows, rowsForLargeTiles(columns, multiprocessors),
-        [&](BlockBuilder &b) { kernel.emitTiles(b, kSmallTile); }, large);
+        [&](BlockBuilder &b) { kernel.emitTiles(b, *tiles.small); }, large);
   }
 
   /// The same where each matrix has a part of the rows, about `each`, which
   /// have to fill more than half of a large tile.
-  void lowerStack(BlockBuilder &b, LinearKernel &kernel, Value rows,
-                  Value each) {
+  void lowerStack(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles,
+                  Value rows, Value each) {
     Value large = b.less(b.index(kLargeTile.rows / 2), each);
-    lowerTiles(b, kernel, b.select(large, rows, b.index(0)));
+    lowerTiles(b, kernel, tiles, b.select(large, rows, b.index(0)));
   }
 
   /// So many rows in all that each matrix has few, whatever the router says, or
   /// probably.
-  void lowerTasks(BlockBuilder &b, LinearKernel &kernel, Value rows) {
+  void lowerTasks(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles,
+                  Value rows) {
     chooseBelow(
         b, rows, kFewRows + 1,
         [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
@@ -131,7 +205,8 @@ struct ConvertAttuneToGPU final
               b, rows, kFewRows * kFewRows + 1,
               [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); },
               [&](BlockBuilder &b) {
-                lowerStack(b, kernel, rows, b.div(rows, kernel.matrices()));
+                lowerStack(b, kernel, tiles, rows,
+                           b.div(rows, kernel.matrices()));
               });
         });
   }

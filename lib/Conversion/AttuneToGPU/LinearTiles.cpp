@@ -53,6 +53,11 @@ bool LinearKernel::fitsTensorCores() {
          alignmentOfRows(input) % 4 == 0;
 }
 
+int64_t LinearKernel::stagesOf(const ProductTile &tile) {
+  return tile.stages ? tile.stages
+                     : usualStages(bytesOf(input), bytesOf(weight));
+}
+
 namespace {
 
 /// One kernel; the members are what its parts share.
@@ -61,7 +66,7 @@ public:
   Tiles(LinearKernel &kernel, KernelBuilder &k, const ProductTile &tile)
       : kernel(kernel), tile(tile), b(k), rows{bytesOf(kernel.input)},
         step(rows.elementsOfRow()), split(rows.elementBytes == 4),
-        wide(bytesOf(kernel.weight) == 4), stages(split && !wide ? 4 : 3) {}
+        wide(bytesOf(kernel.weight) == 4), stages(kernel.stagesOf(tile)) {}
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);

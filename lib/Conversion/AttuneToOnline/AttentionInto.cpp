@@ -11,7 +11,7 @@
 
 #include "AttentionInto.h"
 
-#include "attune/Analysis/GpuAttention.h"
+#include "attune/Analysis/GpuSchedule.h"
 #include "attune/Conversion/Schedule.h"
 
 using namespace mlir;
@@ -40,18 +40,21 @@ bool readsCache(AttentionOp op) {
 
 namespace {
 
-/// Not there if the blocks of a mask are too small.
-std::optional<AttentionTile> tileFor(AttentionOp op) {
+AttentionShape shapeOf(AttentionOp op, bool warpgroups) {
   RankedTensorType query = typeOf(op.getQuery());
-  int64_t bytes = query.getElementTypeBitWidth() / 8,
-          width = query.getDimSize(3),
-          valueWidth = typeOf(op.getValue()).getDimSize(3);
-  if (!op.getBlocks())
-    return chooseAttentionTile(bytes, width, valueWidth, /*fewRows=*/false);
-  ArrayRef<int64_t> blocks = *op.getBlockSizes();
-  int64_t group = query.getDimSize(1) / typeOf(op.getKey()).getDimSize(1);
-  return chooseTileOfBlocks(bytes, width, valueWidth, group, blocks[0],
-                            blocks[1]);
+  AttentionShape shape = {
+      query.getElementTypeBitWidth() / 8, query.getDimSize(3),
+      typeOf(op.getValue()).getDimSize(3),
+      query.getDimSize(1) / typeOf(op.getKey()).getDimSize(1)};
+  if (auto blocks = op.getBlockSizes()) {
+    shape.blockRows = (*blocks)[0];
+    shape.blockKeys = (*blocks)[1];
+  }
+  shape.warpgroups =
+      warpgroups && shape.elementBytes == 2 &&
+      typeOf(op.getResult()).getElementType() == query.getElementType();
+  shape.readsScores = op.getMask() || op.getBias() || op.getDiagonals();
+  return shape;
 }
 
 /// Why tensor cores cannot take it, or nothing.
@@ -71,14 +74,15 @@ StringRef refusal(AttentionOp op) {
   int64_t group = query.getDimSize(1) / key.getDimSize(1);
   if (group != 1 && typeOf(op.getBlocks()).getDimSize(1) != 1)
     return "heads that share keys have blocks of their own";
-  if (!tileFor(op))
+  if (!chooseAttentionTile(shapeOf(op, /*warpgroups=*/false)))
     return "blocks of the mask are no multiples of tiles";
   return "";
 }
 
 struct KeepAttention final : OpRewritePattern<AttentionOp> {
-  KeepAttention(MLIRContext *context, bool explain)
-      : OpRewritePattern(context, /*benefit=*/2), explain(explain) {}
+  KeepAttention(MLIRContext *context, bool warpgroups, bool explain)
+      : OpRewritePattern(context, /*benefit=*/2), warpgroups(warpgroups),
+        explain(explain) {}
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -89,17 +93,16 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
         emitRemark(op.getLoc()) << "not on tensor cores: " << why;
       return rewriter.notifyMatchFailure(op, why);
     }
-    AttentionTile tile = *tileFor(op);
-    remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
-        << remark::add("blocks of {0} threads for {1} rows, {2} keys at a time",
-                       tile.threads(), tile.rows(), tile.keys)
-        << remark::metric("Rows", tile.rows())
-        << remark::metric("Keys", tile.keys);
+    auto choice =
+        scheduleAttention(attentionNumbers(op), shapeOf(op, warpgroups));
+    auto *tiles = std::get_if<AttentionTiles>(&choice);
+    if (!tiles)
+      return rewriter.notifyMatchFailure(op, "no such tile");
+    if (tiles->groups)
+      remarkTile(op, *tiles->groups);
+    remarkTile(op, tiles->warps);
     if (explain)
-      emitRemark(op.getLoc())
-          << "flash attention on tensor cores: " << tile.rows() << " rows by "
-          << tile.keys << " keys, no matrix of scores in memory"
-          << (readsCache(op) ? "; few queries split the keys of a cache" : "");
+      explainTiles(op, *tiles);
     KernelBuilder k(rewriter, op.getLoc());
     SmallVector<Type> types(op->getResultTypes());
     Value dest = emptyResult(k, op, op.getResult()), lse;
@@ -112,16 +115,68 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
         op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
         op.getSoftcapAttr(), op.getBlockSizesAttr(),
         readsCache(op) ? rewriter.getUnitAttr() : UnitAttr());
+    keepSchedule(op, into);
     rewriter.replaceOp(op, into.getResults());
     return success();
   }
-  bool explain;
+
+private:
+  template <typename Tile>
+  static void remarkTile(AttentionOp op, const Tile &tile) {
+    remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
+        << remark::add("blocks of {0} threads for {1} rows, {2} keys at a "
+                       "time, {3} stages",
+                       tile.threads(), tile.rows(), tile.keys, tile.stages)
+        << remark::metric("Rows", tile.rows())
+        << remark::metric("Keys", tile.keys)
+        << remark::metric("Stages", tile.stages);
+  }
+  static void explainTiles(AttentionOp op, const AttentionTiles &tiles) {
+    InFlightDiagnostic text = emitRemark(op.getLoc());
+    text << "flash attention on tensor cores: ";
+    if (tiles.groups)
+      text << tiles.groups->rows() << " rows by " << tiles.groups->keys
+           << " keys of warpgroups; where either are fewer than "
+           << kFewestWarpgroupRows << ", ";
+    text << tiles.warps.rows() << " rows by " << tiles.warps.keys
+         << " keys, no matrix of scores in memory";
+    if (readsCache(op))
+      text << "; few queries split the keys of a cache";
+  }
+
+  bool warpgroups, explain;
 };
 
 } // namespace
 
-void populateAttentionIntoPatterns(RewritePatternSet &patterns, bool explain) {
-  patterns.add<KeepAttention>(patterns.getContext(), explain);
+LogicalResult checkAttentionTiles(Operation *root, bool warpgroups) {
+  auto result = root->walk([&](AttentionOp op) {
+    if (!attentionNumbers(op).any())
+      return WalkResult::advance();
+    if (StringRef why = refusal(op); !why.empty()) {
+      // It becomes loops, which have blocks but no ring.
+      if (!op->hasAttr(kStages))
+        return WalkResult::advance();
+      op.emitError("'") << kStages
+                        << "' is a number of kernels on tensor cores, which do "
+                           "not take this attention: "
+                        << why;
+      return WalkResult::interrupt();
+    }
+    auto choice =
+        scheduleAttention(attentionNumbers(op), shapeOf(op, warpgroups));
+    auto *refused = std::get_if<TileRefusal>(&choice);
+    if (!refused)
+      return WalkResult::advance();
+    op.emitError() << refused->why;
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+void populateAttentionIntoPatterns(RewritePatternSet &patterns, bool warpgroups,
+                                   bool explain) {
+  patterns.add<KeepAttention>(patterns.getContext(), warpgroups, explain);
 }
 
 } // namespace attune

@@ -21,9 +21,13 @@ mlir::Value emptyResult(KernelBuilder &k, AttentionOp op, mlir::Value result);
 /// Whether keys come from a cache, and are many more than queries.
 bool readsCache(AttentionOp op);
 
+/// Reports schedules of attention that no kernel can have; `warpgroups`: the
+/// chip has these.
+mlir::LogicalResult checkAttentionTiles(mlir::Operation *root, bool warpgroups);
+
 /// Attention that tensor cores can take becomes attune.attention_into.
 void populateAttentionIntoPatterns(mlir::RewritePatternSet &patterns,
-                                   bool explain);
+                                   bool warpgroups, bool explain);
 
 } // namespace attune
 

@@ -532,7 +532,9 @@ struct ConvertAttuneAttentionToOnline final
                                "positive");
       return signalPassFailure();
     }
-    if (failed(checkSchedule(getOperation())))
+    if (failed(checkSchedule(getOperation(), cooperative)) ||
+        (cooperative &&
+         failed(checkAttentionTiles(getOperation(), warpgroups))))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     AttentionBudget budget = {queryBlock, queryBytes,  keyBlock,  keyBytes,
@@ -541,7 +543,7 @@ struct ConvertAttuneAttentionToOnline final
     patterns.add<TileAttention>(&getContext(), budget, explainFusion,
                                 !cooperative);
     if (cooperative)
-      populateAttentionIntoPatterns(patterns, explainFusion);
+      populateAttentionIntoPatterns(patterns, warpgroups, explainFusion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](AttentionOp op) {

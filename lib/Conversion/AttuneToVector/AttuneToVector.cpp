@@ -50,7 +50,7 @@ struct ConvertAttuneToVector final
           << kMatrixRows << ", the rows of a register";
       return signalPassFailure();
     }
-    if (failed(checkSchedule(getOperation())))
+    if (failed(checkSchedule(getOperation(), cooperative)))
       return signalPassFailure();
     if (integerLanes < 1) {
       getOperation().emitError("integer-lanes must be positive");

@@ -29,11 +29,15 @@ Value emptyLike(KernelBuilder &k, ArrayRef<OpFoldResult> sizes, Type type) {
   return tensor::EmptyOp::create(k.b, k.loc, sizes, type);
 }
 
-Value intoStack(KernelBuilder &k, Value input, Value stack, Value tasks,
-                Value from, Value dest, Activation activation, bool gated) {
-  return GroupedLinearIntoOp::create(k.b, k.loc, dest.getType(), input, stack,
-                                     tasks, from, dest, activation, gated)
-      .getResult();
+/// A product of `layer`, which may have a schedule.
+Value intoStack(KernelBuilder &k, Operation *layer, Value input, Value stack,
+                Value tasks, Value from, Value dest, Activation activation,
+                bool gated) {
+  auto into =
+      GroupedLinearIntoOp::create(k.b, k.loc, dest.getType(), input, stack,
+                                  tasks, from, dest, activation, gated);
+  keepSchedule(layer, into);
+  return into.getResult();
 }
 
 struct LowerMoE final : OpRewritePattern<MoEOp> {
@@ -81,12 +85,12 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     Type hiddenType =
         narrow && width % 2 == 0 ? Type(rewriter.getBF16Type()) : f32;
     // Slot by slot in sorted order: the hidden layer, then the result.
-    Value hidden =
-        intoStack(k, asRows(k, op.getInput()), up, tasks, order->getResult(1),
-                  emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, hiddenType),
-                  op.getActivation(), op.getGated());
+    Value hidden = intoStack(
+        k, op, asRows(k, op.getInput()), up, tasks, order->getResult(1),
+        emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, hiddenType),
+        op.getActivation(), op.getGated());
     Value results =
-        intoStack(k, hidden, down, tasks, /*from=*/Value(),
+        intoStack(k, op, hidden, down, tasks, /*from=*/Value(),
                   emptyLike(k, {numSlots, k.b.getIndexAttr(out)}, f32),
                   Activation::Identity, /*gated=*/false);
 
@@ -135,7 +139,7 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
     auto batches = [&](Value heads) -> Value {
       return tensor::CollapseShapeOp::create(k.b, k.loc, heads, groups);
     };
-    Value made = intoStack(k, batches(op.getInput()), weight,
+    Value made = intoStack(k, op, batches(op.getInput()), weight,
                            /*tasks=*/Value(), /*from=*/Value(), batches(dest),
                            Activation::Identity, /*gated=*/false);
     Value result = tensor::ExpandShapeOp::create(k.b, k.loc, dest.getType(),

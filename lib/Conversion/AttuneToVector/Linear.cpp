@@ -252,12 +252,13 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
       Value dest = destOf(k, op);
-      Value rows = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
-                                        product.weight, product.bias, dest,
-                                        product.activation, product.gated,
-                                        product.residual, op.getScaleAttr())
-                       .getResult();
-      rewriter.replaceOp(op, fromRows(k, rows, op.getType(), op.getInput()));
+      auto into = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
+                                       product.weight, product.bias, dest,
+                                       product.activation, product.gated,
+                                       product.residual, op.getScaleAttr());
+      keepSchedule(op, into);
+      rewriter.replaceOp(
+          op, fromRows(k, into.getResult(), op.getType(), op.getInput()));
       return success();
     }
     lower(op, k, product, lowering, rewriter);

@@ -8,6 +8,8 @@
 #include "attune/Conversion/Schedule.h"
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneGroupOps.h"
+#include "attune/Analysis/GpuSchedule.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -18,9 +20,11 @@ using namespace mlir;
 namespace attune {
 
 namespace {
+/// Ops that read a number, of CPUs and of GPUs, and the largest it may be. What
+/// a GPU can take depends on more, and is checked where kernels are chosen.
 struct Number {
   StringLiteral name;
-  SmallVector<StringRef> ops;
+  SmallVector<StringRef> ops, cooperativeOps;
   int64_t most = std::numeric_limits<int64_t>::max();
 };
 } // namespace
@@ -36,15 +40,26 @@ static ArrayRef<Number> numbers() {
     SmallVector<StringRef> tiles = {attention,
                                     OnlineAttentionOp::getOperationName()};
     llvm::append_range(tiles, products);
-    return SmallVector<Number>{{kQueryBlock, {attention}},
-                               {kKeyBlock, {attention}},
-                               {kTileRows, tiles, kMostRows},
-                               {kPanelBytes, products}};
+    SmallVector<StringRef> attentions = {attention,
+                                         AttentionIntoOp::getOperationName()};
+    SmallVector<StringRef> blocks = {
+        LinearOp::getOperationName(), HeadLinearOp::getOperationName(),
+        MoEOp::getOperationName(), LinearIntoOp::getOperationName(),
+        GroupedLinearIntoOp::getOperationName()};
+    SmallVector<StringRef> rings = attentions;
+    llvm::append_range(rings, blocks);
+    return SmallVector<Number>{{kQueryBlock, {attention}, attentions},
+                               {kKeyBlock, {attention}, attentions},
+                               {kTileRows, tiles, blocks, kMostRows},
+                               {kTileColumns, {}, blocks},
+                               {kStages, {}, rings},
+                               {kPanelBytes, products, {}}};
   }();
   return all;
 }
 
-static LogicalResult check(Operation *op, NamedAttribute attribute) {
+static LogicalResult check(Operation *op, NamedAttribute attribute,
+                           bool cooperative) {
   StringRef name = attribute.getName();
   const Number *number = llvm::find_if(
       numbers(), [&](const Number &known) { return known.name == name; });
@@ -56,25 +71,48 @@ static LogicalResult check(Operation *op, NamedAttribute attribute) {
     });
     return text;
   }
-  if (!llvm::is_contained(number->ops, op->getName().getStringRef())) {
+  ArrayRef<StringRef> ops = cooperative ? number->cooperativeOps : number->ops;
+  if (ops.empty())
+    return op->emitError("'")
+           << name << "' is a number of kernels for "
+           << (cooperative ? "CPUs" : "GPUs") << ", but this one is for a "
+           << (cooperative ? "GPU" : "CPU");
+  if (!llvm::is_contained(ops, op->getName().getStringRef())) {
     InFlightDiagnostic text = op->emitError("'")
                               << op->getName() << "' does not read '" << name
                               << "', but these do: ";
-    llvm::interleaveComma(number->ops, text);
+    llvm::interleaveComma(ops, text);
     return text;
   }
   auto integer = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (integer && integer.getInt() > 0 && integer.getInt() <= number->most)
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  int64_t most = cooperative ? kAny : number->most;
+  if (integer && integer.getInt() > 0 && integer.getInt() <= most)
     return success();
   InFlightDiagnostic text = op->emitError("'")
                             << name << "' must be a positive integer";
-  if (number->most != std::numeric_limits<int64_t>::max())
-    text << " of at most " << number->most;
+  if (most != kAny)
+    text << " of at most " << most;
   return text << ", got " << attribute.getValue();
 }
 
-LogicalResult checkSchedule(Operation *root) {
-  auto result = root->walk([](Operation *op) {
+ProductNumbers productNumbers(Operation *op) {
+  return {scheduled(op, kTileRows, 0), scheduled(op, kTileColumns, 0),
+          scheduled(op, kStages, 0)};
+}
+AttentionNumbers attentionNumbers(Operation *op) {
+  return {scheduled(op, kQueryBlock, 0), scheduled(op, kKeyBlock, 0),
+          scheduled(op, kStages, 0)};
+}
+
+void keepSchedule(Operation *layer, Operation *op) {
+  for (const Number &number : numbers())
+    if (Attribute value = layer->getDiscardableAttr(number.name))
+      op->setDiscardableAttr(number.name, value);
+}
+
+LogicalResult checkSchedule(Operation *root, bool cooperative) {
+  auto result = root->walk([=](Operation *op) {
     // What is annotated outside of functions, or for other passes, is theirs.
     if (isa<FunctionOpInterface, ModuleOp>(op) ||
         !isa<AttuneDialect>(op->getDialect()))
@@ -82,7 +120,7 @@ LogicalResult checkSchedule(Operation *root) {
     for (NamedAttribute attribute : op->getDiscardableAttrs())
       if (attribute.getName().strref().starts_with("attune.") &&
           attribute.getName() != AttuneDialect::kFusionAttr &&
-          failed(check(op, attribute)))
+          failed(check(op, attribute, cooperative)))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });

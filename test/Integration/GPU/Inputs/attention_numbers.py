@@ -10,7 +10,8 @@ slopes, sinks, and lengths, which are more than all keys, then half, then none,
 with NaN behind them; `mask=` has one row of keys for each batch, or one for
 every head and query; `blocks=P,Q` hides some blocks. `cached=1` reads keys and values from a cache
 that holds NaN behind them. `products=tf32` has tensor cores round numbers of
-f32, and fails if they do not.
+f32, and fails if they do not. `tile=query_block:32,stages:3` is what a schedule
+says.
 """
 import math
 import os
@@ -28,7 +29,7 @@ case = {"batch": 1, "heads": 2, "kv": 1, "queries": 33, "keys": 33,
         "width": 32, "values": 0, "type": "f32", "result": "", "with": "",
         "mask": "", "blocks": "", "causal": "", "window": 0, "softcap": 0.0,
         "cached": 0, "scale": 0.25, "gpu": "sm_80", "spread": 1.0,
-        "products": ""}
+        "products": "", "tile": ""}
 attune, work = sys.argv[1:3]
 for argument in sys.argv[3:]:
     key, _, value = argument.partition("=")
@@ -179,9 +180,11 @@ def output(name, type, shape):
             f'attune.shape = ["batch", {H}, "queries"{shape}]}}')
 
 
+numbers = ", ".join(f"attune.{word.replace(':', ' = ')}"
+                    for word in case["tile"].split(",") if word)
 text = f"""module attributes {{attune.name = "model"}} {{
   func.func @forward({", ".join(arguments)}) -> ({output("y", y, f", {E}")}, {output("lse", s, "")}) attributes {{attune.entry}} {{{body}
-    %y, %lse = attune.attention %q, {key}, {value} scale {case["scale"]} {" ".join(words)}
+    %y, %lse = attune.attention %q, {key}, {value} scale {case["scale"]} {" ".join(words)} {{{numbers}}}
       : {heads["q"]}, {heads["k"]}, {heads["v"]} -> {y} lse {s}
     return %y, %lse : {y}, {s}
   }}

@@ -1,0 +1,70 @@
+//===- GpuSchedule.h - Tiles that a schedule asks for -----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Numbers of a schedule in place of those that GpuTiles.h and GpuAttention.h
+// suggest. What it leaves out stays; what kernels cannot be written for is
+// refused with a text that says what they can.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ANALYSIS_GPUSCHEDULE_H
+#define ATTUNE_ANALYSIS_GPUSCHEDULE_H
+
+#include "attune/Analysis/GpuAttention.h"
+
+#include <variant>
+
+namespace attune {
+
+/// Why there is no such tile.
+struct TileRefusal {
+  std::string why;
+};
+
+/// 0: the schedule says nothing.
+struct ProductNumbers {
+  int64_t rows = 0, columns = 0, stages = 0;
+
+  bool any() const { return rows || columns || stages; }
+};
+
+/// The one tile of a product of more than kFewRows rows. What is not given is
+/// the large tile's; with `warpgroups` theirs if rows are not given or theirs.
+std::variant<TileRefusal, ProductTile, WarpgroupTile>
+scheduleProduct(const ProductNumbers &numbers, int64_t inputBytes,
+                int64_t weightBytes, bool warpgroups);
+
+struct AttentionNumbers {
+  int64_t rows = 0, keys = 0, stages = 0;
+
+  bool any() const { return rows || keys || stages; }
+};
+
+/// What an attention is, as far as tiles depend on it.
+struct AttentionShape {
+  int64_t elementBytes, width, valueWidth;
+  int64_t group;                        ///< query heads that share keys
+  int64_t blockRows = 0, blockKeys = 0; ///< of a mask of blocks, if it has one
+  bool warpgroups = false;  ///< the chip has them, for such operands
+  bool readsScores = false; ///< as in chooseWarpgroupAttention
+};
+
+/// The usual tile of warps; none if the mask's blocks are too small.
+std::optional<AttentionTile> chooseAttentionTile(const AttentionShape &shape);
+
+/// The tiles of an attention's kernels for many rows: `groups` are for
+/// kFewestWarpgroupRows and more, if they are there.
+struct AttentionTiles {
+  AttentionTile warps;
+  std::optional<WarpgroupAttentionTile> groups;
+};
+std::variant<TileRefusal, AttentionTiles>
+scheduleAttention(const AttentionNumbers &numbers, const AttentionShape &shape);
+
+} // namespace attune
+
+#endif // ATTUNE_ANALYSIS_GPUSCHEDULE_H
