@@ -339,6 +339,33 @@ void permute(Thread &t, const Instruction &i) {
   set<uint32_t>(t, i.d[0], result);
 }
 
+/// What one thread does to pairs of f32 (PTX manual, 9.7.3): as the two would
+/// be alone.
+template <float (*of)(float, float, float)>
+void pairwise(Thread &t, const Instruction &i) {
+  float values[3][2] = {};
+  for (size_t k = 0; k < i.s.size(); ++k)
+    std::memcpy(values[k], &t.r[i.s[k]], 8);
+  float result[2];
+  for (int half = 0; half < 2; ++half)
+    result[half] = of(values[0][half], values[1][half], values[2][half]);
+  std::memcpy(&t.r[i.d[0]], result, 8);
+}
+float addOne(float a, float b, float) { return a + b; }
+float subtractOne(float a, float b, float) { return a - b; }
+float multiplyOne(float a, float b, float) { return a * b; }
+float fuseOne(float a, float b, float c) { return std::fma(a, b, c); }
+
+/// Mixed precision (PTX manual, 9.7.5): all operands but the last are small.
+template <float (*widen)(uint16_t), float (*of)(float, float, float)>
+void mixed(Thread &t, const Instruction &i) {
+  float values[3] = {};
+  for (size_t k = 0; k + 1 < i.s.size(); ++k)
+    values[k] = widen(get<uint16_t>(t, i.s[k]));
+  values[i.s.size() - 1] = get<float>(t, i.s.back());
+  set<float>(t, i.d[0], of(values[0], values[1], values[2]));
+}
+
 //===----------------------------------------------------------------------===//
 // Memory and control
 //===----------------------------------------------------------------------===//
@@ -414,6 +441,49 @@ bool chooseCompare(Instruction &i, const std::string &name) {
   return false;
 }
 
+/// Whether it is rounded to nearest, if it says so, and `types` is all that
+/// follows: other rounding, flushing or saturating nobody asks for.
+bool isNearest(const std::vector<std::string> &parts, size_t types) {
+  size_t more = parts.size() - 1 - types;
+  return more == 0 || (more == 1 && parts[1] == "rn");
+}
+
+/// {add,sub,mul,fma}{.rn}.f32x2
+bool choosePairs(Instruction &i, const std::vector<std::string> &parts) {
+  if (!isNearest(parts, 1))
+    return false;
+  static const struct {
+    const char *name;
+    Run run;
+    size_t operands;
+  } pairs[] = {{"add", pairwise<addOne>, 2},
+               {"sub", pairwise<subtractOne>, 2},
+               {"mul", pairwise<multiplyOne>, 2},
+               {"fma", pairwise<fuseOne>, 3}};
+  for (auto &known : pairs)
+    if (parts[0] == known.name) {
+      i.run = known.run;
+      return i.s.size() == known.operands;
+    }
+  return false;
+}
+
+/// {add,sub,fma}{.rn}.f32.{f16,bf16}
+bool chooseMixed(Instruction &i, const std::vector<std::string> &parts) {
+  if (!isNearest(parts, 2))
+    return false;
+  bool half = i.type == Type::F16;
+  size_t operands = parts[0] == "fma" ? 3 : 2;
+  if (parts[0] == "add")
+    i.run = half ? mixed<halfToFloat, addOne> : mixed<bfloatToFloat, addOne>;
+  else if (parts[0] == "sub")
+    i.run = half ? mixed<halfToFloat, subtractOne>
+                 : mixed<bfloatToFloat, subtractOne>;
+  else if (parts[0] == "fma")
+    i.run = half ? mixed<halfToFloat, fuseOne> : mixed<bfloatToFloat, fuseOne>;
+  return i.run && i.s.size() == operands;
+}
+
 bool chooseMemory(Instruction &i, const std::vector<std::string> &parts) {
   static const struct {
     const char *name;
@@ -445,13 +515,13 @@ Type typeNamed(const std::string &name) {
     const char *name;
     Type type;
   } types[] = {
-      {"pred", Type::Pred},     {"b8", Type::B8},    {"b16", Type::B16},
-      {"b32", Type::B32},       {"b64", Type::B64},  {"u8", Type::U8},
-      {"u16", Type::U16},       {"u32", Type::U32},  {"u64", Type::U64},
-      {"s8", Type::S8},         {"s16", Type::S16},  {"s32", Type::S32},
-      {"s64", Type::S64},       {"f16", Type::F16},  {"bf16", Type::BF16},
-      {"f32", Type::F32},       {"f64", Type::F64},  {"f16x2", Type::F16x2},
-      {"bf16x2", Type::BF16x2}, {"tf32", Type::TF32}};
+      {"pred", Type::Pred},     {"b8", Type::B8},       {"b16", Type::B16},
+      {"b32", Type::B32},       {"b64", Type::B64},     {"u8", Type::U8},
+      {"u16", Type::U16},       {"u32", Type::U32},     {"u64", Type::U64},
+      {"s8", Type::S8},         {"s16", Type::S16},     {"s32", Type::S32},
+      {"s64", Type::S64},       {"f16", Type::F16},     {"bf16", Type::BF16},
+      {"f32", Type::F32},       {"f64", Type::F64},     {"f16x2", Type::F16x2},
+      {"bf16x2", Type::BF16x2}, {"f32x2", Type::F32x2}, {"tf32", Type::TF32}};
   for (auto &known : types)
     if (name == known.name)
       return known.type;
@@ -501,7 +571,9 @@ bool choose(Instruction &i, const std::vector<std::string> &parts) {
     return i.run != nullptr;
   }
   if (isSmall(i.type))
-    return chooseSmall(i, op);
+    return has(parts, "f32") ? chooseMixed(i, parts) : chooseSmall(i, op);
+  if (i.type == Type::F32x2)
+    return choosePairs(i, parts);
   if (op == "shf") {
     i.flags = (parts[1] == "l" ? 1 : 0) | (parts[2] == "wrap" ? 2 : 0);
     i.run = funnel;

@@ -45,6 +45,7 @@ enum class Type : uint8_t {
   F64,
   F16x2,
   BF16x2,
+  F32x2,
   TF32,
   None
 };

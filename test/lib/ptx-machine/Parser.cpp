@@ -31,6 +31,7 @@ unsigned bytesOf(Type type) {
   case Type::U64:
   case Type::S64:
   case Type::F64:
+  case Type::F32x2:
     return 8;
   default:
     return 4;

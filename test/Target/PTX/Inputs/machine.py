@@ -206,6 +206,42 @@ status, (_, found) = launch("short", kernel("short", 2, SHORT, TILE), 1,
 report("cp.async fills with zeros",
        status == 0 and struct.unpack("<4i", found) == (5, 6, 6, 0))
 
+# --- Pairs of f32: each half is rounded once, and a fused product only once.
+PAIRS = """
+ld.global.b64 %rd3, [%rd0]; ld.global.b64 %rd4, [%rd0+8]; ld.global.b64 %rd5, [%rd0+16];
+add.rn.f32x2 %rd6, %rd3, %rd4; sub.rn.f32x2 %rd7, %rd3, %rd4;
+mul.rn.f32x2 %rd8, %rd3, %rd4; fma.rn.f32x2 %rd9, %rd3, %rd4, %rd5;
+st.global.b64 [%rd1], %rd6; st.global.b64 [%rd1+8], %rd7;
+st.global.b64 [%rd1+16], %rd8; st.global.b64 [%rd1+24], %rd9;
+"""
+# 1 + 2^-12, whose square needs a bit more than f32 has; the fused product keeps
+# it once the rest is gone.
+ONE = 1 + 2.0 ** -12
+status, (_, found) = launch(
+    "pairs", kernel("pairs", 2, PAIRS).replace("sm_80", "sm_100").replace(
+        ".version 7.0", ".version 8.6"), 1,
+    [struct.pack("<6f", ONE, 3, ONE, -0.5, -1 - 2.0 ** -11, 0.25), bytes(32)])
+report("pairs of f32", status == 0 and floats(found) == [
+    2 * ONE, 2.5, 0, 3.5, 1 + 2.0 ** -11, -1.5, 2.0 ** -24, -1.25])
+status, _ = load(kernel("pairs", 1, "add.rz.f32x2 %rd1, %rd0, %rd0;"))
+report("pairs of f32, rounded otherwise", status == 218)
+
+# --- Numbers of 16 bits with f32: widened before, not rounded in between.
+MIXED = """
+ld.global.b16 %rs1, [%rd0]; ld.global.b16 %rs2, [%rd0+2]; ld.global.b32 %r1, [%rd0+4];
+ld.global.b16 %rs3, [%rd0+8]; ld.global.b16 %rs4, [%rd0+10];
+add.rn.f32.bf16 %r2, %rs1, %r1; sub.rn.f32.bf16 %r3, %rs1, %r1;
+fma.rn.f32.bf16 %r4, %rs1, %rs2, %r1;
+add.f32.f16 %r5, %rs3, %r1; fma.rn.f32.f16 %r6, %rs3, %rs4, %r1;
+st.global.v4.b32 [%rd1], {%r2, %r3, %r4, %r5}; st.global.b32 [%rd1+16], %r6;
+"""
+status, (_, found) = launch("mixed", kernel("mixed", 2, MIXED), 1, [
+    struct.pack("<2Hf2e", bf16(2.5), bf16(-0.5), 2.0 ** -20, 1.5, 3),
+    bytes(20)])
+report("16 bits with f32", status == 0 and floats(found) == [
+    x + sign * 2.0 ** -20
+    for x, sign in ((2.5, 1), (2.5, -1), (-1.25, 1), (1.5, 1), (4.5, 1))])
+
 # --- What cannot be.
 STUCK = """
 setp.eq.b32 %p1, %r0, 0;
