@@ -251,8 +251,8 @@ private:
     Value values = descriptor(
         b, stageAt(b, valueRing, step, sharedValues, tile.valueBytes()),
         tile.valueDescriptor());
-    // For the weights' registers.
-    NVVM::WgmmaFenceAlignedOp::create(b.b, b.loc);
+    // For the weights' registers, and for zeros that sums may begin with.
+    sums = fenceSums(b, sums);
     for (int64_t i = 0; i < tile.keys / 16; ++i)
       sums = multiplyHeld(b, sums, weights.slice(4 * i, 4),
                           further(b, values, tile.valueStep(i)), type,

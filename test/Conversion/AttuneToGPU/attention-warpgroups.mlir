@@ -40,7 +40,7 @@
 // CHECK-COUNT-8:       nvvm.wgmma.mma_async {{.+}}m = 64, n = 128, k = 16
 // CHECK:               nvvm.wgmma.commit.group.sync.aligned
 // CHECK:               nvvm.mbarrier.try_wait.parity
-// CHECK:               nvvm.wgmma.fence.aligned
+// CHECK:               "wgmma.fence.sync.aligned;"
 // CHECK-COUNT-8:       llvm.inline_asm has_side_effects "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16
 // CHECK:               nvvm.wgmma.commit.group.sync.aligned
 // CHECK:               nvvm.barrier.arrive

@@ -49,6 +49,8 @@ void initBarrier(Thread &t, const Instruction &i) {
   if (Barrier *barrier = barrierAt(t, i, t.r[i.s[0]] + uint64_t(i.offset))) {
     auto count = uint16_t(t.r[i.s[1]]);
     *barrier = {count, count, 0, 0};
+    write(t, reinterpret_cast<uint8_t *>(barrier), sizeof(Barrier),
+          Written::Init);
   }
 }
 
@@ -57,11 +59,13 @@ void arrive(Thread &t, const Instruction &i) {
   Barrier *barrier = barrierAt(t, i, t.r[i.s[0]] + uint64_t(i.offset));
   if (!barrier)
     return;
+  read(t, i, reinterpret_cast<uint8_t *>(barrier), sizeof(Barrier));
   if (barrier->pending == 0)
     return t.fail("more threads arrive at an mbarrier than it expects");
   if (i.s.size() > 1)
     barrier->bytes += int32_t(t.r[i.s[1]]);
   --barrier->pending;
+  ++t.order.releases;
   settle(*barrier);
 }
 
@@ -70,6 +74,7 @@ void tryWait(Thread &t, const Instruction &i) {
   Barrier *barrier = barrierAt(t, i, t.r[i.s[0]] + uint64_t(i.offset));
   if (!barrier)
     return;
+  read(t, i, reinterpret_cast<uint8_t *>(barrier), sizeof(Barrier));
   bool done = barrier->phase != (t.r[i.s[1]] & 1);
   t.r[i.d[0]] = done;
   if (!done)
@@ -134,6 +139,7 @@ void copyTile(Thread &t, const Instruction &i) {
           reach(t, shared, map.swizzled ? swizzle128(target) : target, 16);
       if (!there)
         return;
+      bring(*t.block, there, 16);
       std::memcpy(there, chunk, 16);
     }
   if (Barrier *barrier = barrierAt(t, i, t.r[i.s.back()] + uint64_t(i.third))) {
@@ -178,6 +184,8 @@ struct Descriptor {
 template <bool bfloat>
 void multiplyGroup(Thread *const *lanes, const Instruction &i) {
   Thread &first = *lanes[0];
+  for (int lane = 0; lane < 32; ++lane)
+    startProduct(*lanes[lane], i);
   bool held = i.s.size() == 9;
   size_t behind = held ? 4 : 1; ///< A
   Descriptor b(first.r[i.s[behind]]);
@@ -200,8 +208,10 @@ void multiplyGroup(Thread *const *lanes, const Instruction &i) {
   auto load = [&](uint64_t address) -> float {
     const uint8_t *place = reach(first, shared, address, 2);
     uint16_t bits = 0;
-    if (place)
+    if (place) {
+      read(first, shared, place, 2, /*async=*/true);
       std::memcpy(&bits, place, 2);
+    }
     return widen(bits);
   };
   float rows[16][16], panel[16];
@@ -235,7 +245,6 @@ void multiplyGroup(Thread *const *lanes, const Instruction &i) {
 }
 
 void nothing(Thread &, const Instruction &) {}
-void nothingTogether(Thread *const *, const Instruction &) {}
 
 } // namespace
 
@@ -267,16 +276,12 @@ bool chooseAsync(Instruction &i, const std::vector<std::string> &parts) {
   if (op != "wgmma")
     return false;
   i.together = Together::Warp;
-  if (parts[1] != "mma_async") {
-    i.runWarp = nothingTogether;
-    return parts[1] == "fence" || parts[1] == "commit_group" ||
-           parts[1] == "wait_group";
-  }
   std::string shape = "m64n" + std::to_string(i.d.size() / 4 * 8) + "k16";
   std::string start = ".wgmma.mma_async.sync.aligned." + shape + ".f32.";
   // A in memory, or in four registers.
   if (i.s.size() != 7 && i.s.size() != 9)
     return false;
+  i.product = true;
   if (rest == start + "bf16.bf16")
     i.runWarp = multiplyGroup<true>;
   if (rest == start + "f16.f16")

@@ -77,6 +77,8 @@ static void runThread(Thread &t) {
       return;
     }
     ++t.pc;
+    if (!t.order.used.empty())
+      useRegisters(t, i);
     i.run(t, i);
     if (t.state != State::Ready)
       return;
@@ -122,6 +124,8 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
         if (lane) {
           ++lane->pc;
           lane->state = State::Ready;
+          if (!lane->order.used.empty() && !i.product)
+            useRegisters(*lane, i);
         }
       i.runWarp(lanes, i);
       moved = true;
@@ -161,6 +165,7 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
       for (Thread &t : threads)
         if (t.state == State::AtBlock && barrierOf(t) == number) {
           ++t.pc;
+          passBarrier(t.order);
           t.state = State::Ready;
         }
       moved = true;
@@ -186,6 +191,7 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
   unsigned localBytes = (kernel.localBytes + 63) / 64 * 64 + 64;
   std::vector<uint64_t> local(sets * localBytes / 8);
   std::vector<Thread> threads(sets);
+  block.threads = threads.data();
   // What a block leaves in shared memory is nobody's business; start from junk.
   unsigned sharedBytes = kernel.sharedBytes;
   if (kernel.dynamic)
@@ -194,6 +200,10 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
   auto prepare = [&](Thread &t, size_t set, uint64_t number, unsigned thread) {
     t = Thread();
     t.block = &block;
+    t.order.number = thread;
+    if (kernel.warpgroups)
+      for (auto *of : {&t.order.used, &t.order.sums, &t.order.held})
+        of->assign(width, 0);
     t.r = registers.data() + set * width;
     std::memcpy(t.r, kernel.registers.data(), width * 8);
     auto base =
@@ -221,6 +231,9 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
   };
   for (uint64_t number = 0; number < blocks; ++number) {
     block.shared.assign(sharedBytes, 0xff);
+    ++block.number;
+    if (kernel.collective)
+      block.written.resize((sharedBytes + 1) / 2);
     std::fill(std::begin(block.arrived), std::end(block.arrived), 0u);
     if (kernel.collective) {
       for (unsigned k = 0; k < count; ++k)

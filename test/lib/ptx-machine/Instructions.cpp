@@ -379,6 +379,8 @@ void load(Thread &t, const Instruction &i) {
           : reach(t, i, address, bytes * unsigned(i.d.size()));
   if (!from)
     return;
+  if (i.space != Space::Param)
+    read(t, i, from, bytes * unsigned(i.d.size()));
   for (int32_t d : i.d) {
     uint64_t value = 0;
     std::memcpy(&value, from, bytes);
@@ -394,8 +396,12 @@ void store(Thread &t, const Instruction &i) {
   uint8_t *to = reach(t, i, address, bytes * unsigned(i.s.size() - 1));
   if (!to)
     return;
+  // What was there already nobody misses.
   for (size_t k = 1; k < i.s.size(); ++k, to += bytes)
-    std::memcpy(to, &t.r[i.s[k]], bytes);
+    if (std::memcmp(to, &t.r[i.s[k]], bytes) != 0) {
+      write(t, to, bytes, Written::Store);
+      std::memcpy(to, &t.r[i.s[k]], bytes);
+    }
 }
 
 void toShared(Thread &t, const Instruction &i) {

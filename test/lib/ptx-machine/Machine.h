@@ -74,6 +74,7 @@ struct Instruction {
   int64_t third = 0;          ///< of the third one
   bool waits = false;         ///< may wait for what another thread does
   bool arrives = false;       ///< at a barrier without waiting there
+  bool product = false;       ///< wgmma.mma_async
   int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;
@@ -86,6 +87,7 @@ struct Kernel {
   unsigned paramsSize = 0, localBytes = 0, sharedBytes = 0, maxThreads = 0;
   bool collective = false; ///< has instructions that wait for other threads
   bool dynamic = false;    ///< uses shared memory whose size a launch says
+  bool warpgroups = false; ///< has wgmma
   std::vector<Instruction> code;
   /// Every operand is a register; constants are registers with a first value.
   std::vector<uint64_t> registers;
@@ -156,13 +158,41 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
 /// Yields: has looked for something that has not happened yet.
 enum class State : uint8_t { Ready, Yields, AtBlock, AtWarp, Done };
 
+/// Who wrote two bytes of shared memory, and what that thread had done by then.
+struct Written {
+  enum Way : uint8_t { Store, Copy, Init }; ///< cp.async, mbarrier.init
+
+  uint64_t block = 0; ///< before this one the number is of no interest
+  uint32_t thread, releases, proxyFences, copies;
+  Way way;
+};
+
 struct Block {
   const Kernel *kernel;
   const Memory *memory;
   const uint8_t *params;
   std::vector<uint8_t> shared;
+  uint64_t number = 0;
+  std::vector<Written> written; ///< by two bytes; empty: nobody waits
+  const struct Thread *threads = nullptr;
   unsigned arrived[16] = {}; ///< threads that did not wait at a barrier
   std::string error;
+};
+
+/// What a thread has told others, and what it has waited for.
+struct Order {
+  uint32_t number = 0;      ///< of the thread
+  uint32_t barriers = 0;    ///< that it passed or arrived at
+  uint32_t releases = 0;    ///< the same, and mbarriers
+  uint32_t proxyFences = 0; ///< fence.proxy.async
+  uint32_t copies = 0;      ///< groups of cp.async
+  /// Of each group that was waited for: releases and fences until then.
+  std::vector<std::pair<uint32_t, uint32_t>> waited;
+  // wgmma: fences, groups, and how many of these were waited for. Of each
+  // register the fences until another instruction used it, and the groups that
+  // write and read it, all counted from one.
+  uint32_t fences = 0, products = 0, done = 0;
+  std::vector<uint32_t> used, sums, held;
 };
 
 struct Thread {
@@ -171,6 +201,7 @@ struct Thread {
   State state = State::Ready;
   Block *block = nullptr;
   uint8_t *local = nullptr;
+  Order order;
 
   void fail(const std::string &what) {
     if (block->error.empty())
@@ -186,6 +217,26 @@ bool choose(Instruction &instruction, const std::vector<std::string> &parts);
 /// The bytes at an address, or null after a failure.
 uint8_t *reach(Thread &thread, const Instruction &instruction, uint64_t address,
                unsigned bytes);
+
+// Order.cpp: what has to happen between writing and reading.
+
+/// What the thread writes to shared memory, if `place` is there.
+void write(Thread &thread, const uint8_t *place, unsigned bytes,
+           Written::Way way);
+/// It passes a barrier, or arrives at one.
+void passBarrier(Order &order);
+/// A tensor map brings it, whose barrier says when.
+void bring(Block &block, const uint8_t *place, unsigned bytes);
+/// Fails if that may not be there yet; `async`: for wgmma.
+void read(Thread &thread, const Instruction &instruction, const uint8_t *place,
+          unsigned bytes, bool async = false);
+/// Fails if the instruction uses registers that a wgmma still does.
+void useRegisters(Thread &thread, const Instruction &instruction);
+/// The same of a wgmma, whose registers others may not have used since a fence.
+void startProduct(Thread &thread, const Instruction &instruction);
+/// One that puts others in order; false if it is none.
+bool chooseOrder(Instruction &instruction,
+                 const std::vector<std::string> &parts);
 
 /// An instruction of a whole warp, or asynchronous.
 bool chooseTogether(Instruction &instruction,

@@ -506,6 +506,7 @@ private:
       return fail("unknown instruction '" + mnemonic + "'");
     kernel->collective |=
         instruction.together != Together::No || instruction.waits;
+    kernel->warpgroups |= instruction.product;
     kernel->code.push_back(std::move(instruction));
     return true;
   }

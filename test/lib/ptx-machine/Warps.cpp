@@ -44,6 +44,7 @@ void loadMatrices(Thread *const *lanes, const Instruction &i) {
       uint8_t *place = reach(*source, i, address, 16);
       if (!place)
         return;
+      read(*source, i, place, 16);
       std::memcpy(matrix[row], place, 16);
     }
     for (int lane = 0; lane < 32; ++lane) {
@@ -175,7 +176,6 @@ void reduceSigned(Thread *const *lanes, const Instruction &i) {
       lanes[lane]->r[i.d[0]] = uint32_t(best);
 }
 
-void nothingTogether(Thread *const *, const Instruction &) {}
 void nothing(Thread &, const Instruction &) {}
 
 /// cp.async.{ca,cg}.shared.global [to], [from], size{, used}: the rest of size
@@ -192,6 +192,7 @@ void copyAsync(Thread &t, const Instruction &i) {
   uint8_t *to = reach(t, shared, target, bytes);
   if (!to)
     return;
+  write(t, to, bytes, Written::Copy);
   std::memset(to, 0, bytes);
   if (source % bytes)
     return t.fail("a misaligned source of cp.async");
@@ -215,6 +216,7 @@ void arriveAtBarrier(Thread &t, const Instruction &i) {
   if (number > 15)
     return t.fail("no such barrier");
   ++t.block->arrived[number];
+  passBarrier(t.order);
 }
 } // namespace
 
@@ -225,9 +227,9 @@ bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
     i.runWarp = run;
     return true;
   };
+  if (chooseOrder(i, parts))
+    return true;
   if (op == "bar" || op == "barrier") {
-    if (startsWith(parts, {"bar", "warp"}))
-      return warp(nothingTogether);
     i.arrives = has(parts, "arrive");
     i.waits = i.arrives;
     i.together = i.arrives ? Together::No : Together::Block;
@@ -269,14 +271,8 @@ bool chooseTogether(Instruction &i, const std::vector<std::string> &parts) {
   if (chooseAsync(i, parts))
     return true;
   if (startsWith(parts, {"cp", "async"})) {
-    bool order = parts[2] == "commit_group" || parts[2] == "wait_group" ||
-                 parts[2] == "wait_all";
-    i.run = order ? nothing : copyAsync;
-    return order || parts[2] == "ca" || parts[2] == "cg";
-  }
-  if (op == "fence" || op == "membar") {
-    i.run = nothing;
-    return true;
+    i.run = copyAsync;
+    return parts[2] == "ca" || parts[2] == "cg";
   }
   return false;
 }
