@@ -65,7 +65,7 @@ struct Estimate {
     double keyBytes = tiles * keys * channels * 4;
     double lines = double(budget.lineCycles) / double(kLineBytes);
     double reading = keyBytes * lines;
-    bool packs = queries * double(sizes.group) > 16;
+    bool packs = queries * double(sizes.group) > kFewRows;
     if (packs)
       reading = keyBytes * (3 / kCacheRate);
     double sums = rows * double(sizes.valueWidth) * 4;

@@ -9,9 +9,9 @@
 // of all keys at once, flash attention over blocks of keys, or flash attention
 // of parts of the keys whose states are merged. Each is estimated in cycles.
 //
-// A matrix of scores in memory is not among them: what it takes beyond scores
-// of all keys at once is its way to memory and back, four times, and that is
-// never less than what it saves, the packing of keys for several tiles.
+// A matrix of scores in memory is not among them: only the reference path, in
+// plain loops, makes one. Scores of all keys at once are the same algorithm for
+// one tile, without the matrix's way to memory and back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,10 @@
 #include <utility>
 
 namespace attune {
+
+/// So many rows of queries at most meet keys where they lie; more pay for
+/// packing these.
+constexpr int64_t kFewRows = 16;
 
 /// Sizes of one attention; those that only a run knows are nothing.
 struct AttentionSizes {

@@ -10,12 +10,12 @@
 
 #include "Attention.h"
 
+#include "attune/Analysis/CpuAttention.h"
+
 namespace attune {
 
 // Keys are transposed in squares of this many.
 constexpr int64_t kSquare = 8;
-// So many rows at most meet keys where they lie; more pay for panels.
-constexpr int64_t kFewRows = 16;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
 /// shuffles, of which the first two stay within 128 bits.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Assembles a model for every chip that --gpu takes.
 
-  chips.py ATTUNE MODEL WORK
+  chips.py ATTUNE MODEL FOLDER
 
 The compiler says which there are when it is asked for one that is none.
 """
@@ -12,8 +12,8 @@ import re
 import subprocess
 import sys
 
-attune, model, work = sys.argv[1:]
-os.makedirs(work, exist_ok=True)
+attune, model, folder = sys.argv[1:]
+os.makedirs(folder, exist_ok=True)
 
 
 def call(*command):
@@ -25,7 +25,7 @@ chips = re.findall(r"\bsm_\w+", asked.stderr)
 assert asked.returncode == 2 and chips, asked.stderr
 failed = False
 for chip in chips:
-    text = os.path.join(work, chip + ".ptx")
+    text = os.path.join(folder, chip + ".ptx")
     made = call(attune, "compile", model, "--gpu=" + chip, "--emit=ptx", "-o",
                 text)
     if made.returncode == 0:
