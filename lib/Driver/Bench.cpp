@@ -130,11 +130,17 @@ ExitCode Bench::timeForward() {
   };
   for (const runtime::InputTensor &tensor : inputs.tensors())
     addBytes(tensor.shape, tensor.dtype);
-  std::vector<std::vector<uint8_t>> outputs;
-  for (size_t i = 0; i < call.outputs().size(); ++i) {
+  std::vector<runtime::Buffer> outputs(call.outputs().size());
+  for (auto [i, output] : llvm::enumerate(outputs)) {
     const runtime::TensorDecl &decl = call.outputs()[i];
-    outputs.emplace_back(addBytes(decl.shape, decl.dtype));
-    call.setOutput(i, outputs.back().data());
+    uint64_t size = addBytes(decl.shape, decl.dtype);
+    if (!output.reserve(size))
+      return report.fail(
+          llvm::formatv("no memory for the {0} bytes of output '{1}'", size,
+                        decl.name)
+              .str(),
+          ExitCode::ResourceLimit);
+    call.setOutput(i, output.data());
   }
   auto run = [&] { return call.run(error); };
   std::optional<double> first = timeOnce(run); // touches all memory

@@ -105,9 +105,9 @@ def cases(groups, small):
 
 
 def stored_as(case, dtype):
-    """The same case with weights or, where there are none, inputs of 16 bits."""
+    """The same case with weights of 16 bits, and inputs if they are multiplied."""
     spec = case.get("spec")
-    if spec and case["group"] == "attention":
+    if spec and (case["group"] == "attention" or dtype == "bf16"):
         inputs = {name: {**tensor, "dtype": dtype}
                   for name, tensor in spec["inputs"].items()}
         spec = {**spec, "inputs": inputs}
@@ -166,12 +166,15 @@ def run_attune(attune, case, folder, options, threads):
 
 
 def run_rival(once, runs):
-    once()
-    seconds = []
-    for _ in range(runs):
+    def timed(calls):
         start = time.perf_counter()
-        once()
-        seconds.append(time.perf_counter() - start)
+        for _ in range(calls):
+            once()
+        return (time.perf_counter() - start) / calls
+
+    once()
+    calls = 1 + int(0.01 / timed(1))  # as `attune bench` does
+    seconds = [timed(calls) for _ in range(runs)]
     getattr(once, "stop", lambda: None)()
     return statistics.median(seconds)
 

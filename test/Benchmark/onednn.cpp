@@ -23,8 +23,8 @@ struct Product {
 };
 } // namespace
 
-/// y [m, n] = x [m, k] times w [n, k] transposed. `narrow`: x and w are bf16,
-/// and y. Null if the library cannot.
+/// y [m, n] in f32 = x [m, k] times w [n, k] transposed, both bf16 if `narrow`.
+/// Null if the library cannot.
 extern "C" void *onednn_prepare(int64_t m, int64_t n, int64_t k, bool narrow,
                                 void *x, void *w, void *y) try {
   using namespace dnnl;
@@ -32,7 +32,8 @@ extern "C" void *onednn_prepare(int64_t m, int64_t n, int64_t k, bool narrow,
   using Tag = memory::format_tag;
   auto *product = new Product;
   memory::desc rows({m, k}, type, Tag::ab), plain({k, n}, type, Tag::ba),
-      any({k, n}, type, Tag::any), result({m, n}, type, Tag::ab);
+      any({k, n}, type, Tag::any),
+      result({m, n}, memory::data_type::f32, Tag::ab);
 #if DNNL_VERSION_MAJOR >= 3
   matmul::primitive_desc chosen(product->engine, rows, any, result);
 #else

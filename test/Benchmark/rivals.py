@@ -11,6 +11,7 @@ milliseconds.
 import array
 import ctypes
 import importlib
+import mmap
 import os
 import random
 import shutil
@@ -23,21 +24,22 @@ import onnx_stack
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def operands(*sizes):
-    """Arrays of f32 in [-0.5, 0.5): zeros could be cheaper than numbers."""
+def in_pages(values):
+    """The same in memory like that of Attune's tensors: large pages."""
+    size = len(values) * values.itemsize
+    memory = mmap.mmap(-1, size)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    memory.write(values.tobytes())
+    return (ctypes.c_char * size).from_buffer(memory)
+
+
+def operands(*sizes, dtype="f32"):
+    """Arrays in [-0.5, 0.5): zeros could be cheaper than numbers."""
     draw = random.Random(1)
     some = array.array("f", (draw.random() - 0.5 for _ in range(4099)))
-    result = []
-    for size in sizes:
-        values = some * (size // len(some) + 1)
-        result.append((ctypes.c_float * size).from_buffer(values))
-    return result
-
-
-def narrow(values):
-    halves = array.array("H")
-    halves.frombytes(bytes(values))
-    return (ctypes.c_uint16 * len(values)).from_buffer(halves[1::2])
+    if dtype == "bf16":  # the upper halves
+        some = array.array("H", some.tobytes())[1::2]
+    return [in_pages((some * (size // len(some) + 1))[:size]) for size in sizes]
 
 
 def library(*names):
@@ -87,9 +89,8 @@ def onednn(threads):
     lib.onednn_prepare.restype = ctypes.c_void_p
 
     def prepare(dtype, m, n, k):
-        arrays = operands(m * k, n * k, m * n)
-        if dtype == "bf16":  # the upper halves of numbers of f32
-            arrays = [narrow(one) for one in arrays]
+        x, w = operands(m * k, n * k, dtype=dtype)
+        arrays = [x, w, *operands(m * n)]
         sizes = (ctypes.c_int64(size) for size in (m, n, k))
         product = lib.onednn_prepare(*sizes, ctypes.c_bool(dtype == "bf16"),
                                      *arrays)

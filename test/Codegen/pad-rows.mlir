@@ -50,6 +50,26 @@ func.func @tokens(%b: index, %s: index) -> bf16 {
 
 // -----
 
+// Inputs that are rounded for a product: linalg ops take any stride.
+// CHECK-LABEL: @rounded(
+// CHECK:         memref.alloc(%{{.+}}) : memref<?x2080xbf16>
+// CHECK:         linalg.generic {{.*}} outs(%{{.+}} : memref<?x2048xbf16, strided<[2080, 1]>>)
+func.func @rounded(%n: index, %x: memref<?x2048xf32>) -> bf16 {
+  %a = memref.alloc(%n) : memref<?x2048xbf16>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                   affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<?x2048xf32>) outs(%a : memref<?x2048xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %0 = arith.truncf %in : f32 to bf16
+    linalg.yield %0 : bf16
+  }
+  %first = memref.load %a[%n, %n] : memref<?x2048xbf16>
+  return %first : bf16
+}
+
+// -----
+
 // What a function is given, or what is seen as one row, stays as it is; rows
 // that begin in different sets do, too, and a single one.
 // CHECK-LABEL: @kept(

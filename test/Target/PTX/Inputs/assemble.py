@@ -23,7 +23,12 @@ MODELS = [os.path.join(oracle, name) for name in
           ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5", "gpt2_f16",
            "deepseek_v3_noqlora")]
 MODELS += [os.path.join(examples, name, "model.json") for name in
-           ("bert", "dit", "mamba", "linear-attention")]
+           ("bert", "dit", "mamba", "linear-attention", "bahdanau-translation",
+            "block-sparse", "captioning", "crossvit", "experts-1024",
+            "linformer", "musicgen", "pilot-symbols", "range-doppler",
+            "rnn-translation", "sepformer", "show-attend-tell",
+            "spatial-transformer", "time-series", "transformer-original",
+            "vit", "whisper")]
 # These once more with other arithmetic.
 TF32 = ("llama_gqa_llama3rope", "bert")
 TOP_K = """
