@@ -33,10 +33,10 @@ def make(heads, kv_heads, width, value_width, queries, keys, dtype="bf16",
         count = 1
         for size in shape:
             count *= size
-        raw = b""
-        for _ in range(count):
-            number = struct.pack("<f", random.randrange(-255, 256) / 128)
-            raw += number[2:] if dtype == "bf16" else number
+        numbers = (struct.pack("<f", random.randrange(-255, 256) / 128)
+                   for _ in range(count))
+        raw = b"".join(number[2:] if dtype == "bf16" else number
+                       for number in numbers)
         inputs[name] = (dtype.upper(), shape, raw)
     tensors.save(path + ".safetensors", inputs)
 
