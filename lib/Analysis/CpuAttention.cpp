@@ -192,9 +192,10 @@ std::string AttentionPlan::range() const {
 std::string AttentionPlan::explain(const AttentionSizes &sizes) const {
   std::string text;
   if (way == AttentionWay::Unfused)
-    text = llvm::formatv("unfused attention, tile by tile: {0} queries by all {1} "
-                         "keys, whose scores stay in the cache",
-                         range(), keys);
+    text =
+        llvm::formatv("unfused attention, tile by tile: {0} queries by all {1} "
+                      "keys, whose scores stay in the cache",
+                      range(), keys);
   else
     text = llvm::formatv("flash attention: tiles of {0} queries by {1} keys, "
                          "no matrix of scores in memory",

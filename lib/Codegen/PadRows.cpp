@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 // A matrix product of 512 x 4096 x 4096 takes a tenth less time with rows of
-// 4112 elements than with rows of 4096 (AVX2, six rows to a tile; bf16 on Zen 4,
-// twelve rows: an eighth): one set of the first-level cache would hold a line of
-// each row besides the weights that stream through it.
+// 4112 elements than with rows of 4096 (AVX2, six rows to a tile; bf16 on Zen
+// 4, twelve rows: an eighth): one set of the first-level cache would hold a
+// line of each row besides the weights that stream through it.
 
 #include "attune/Analysis/TargetDescription.h"
 #include "attune/Codegen/Passes.h"

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tiles of queries and blocks of keys, and which of three ways to take: unfused,
-// flash attention over blocks of keys, or flash attention of parts of the keys
-// whose states are merged. Each is estimated in cycles.
+// Tiles of queries and blocks of keys, and which of three ways to take:
+// unfused, flash attention over blocks of keys, or flash attention of parts of
+// the keys whose states are merged. Each is estimated in cycles.
 //
 // Unfused is a tile of queries at a time: scores of all keys, softmax of whole
-// rows, the weighted sum of values. The scores of all tiles at once would be the
-// same work and a matrix's way to memory and back; only the reference path, in
-// plain loops, makes one.
+// rows, the weighted sum of values. The scores of all tiles at once would be
+// the same work and a matrix's way to memory and back; only the reference path,
+// in plain loops, makes one.
 //
 //===----------------------------------------------------------------------===//
 
