@@ -93,8 +93,8 @@ struct Estimate {
 
 const char *nameOf(AttentionWay way) {
   switch (way) {
-  case AttentionWay::Unfused:
-    return "unfused";
+  case AttentionWay::OnePass:
+    return "in one pass";
   case AttentionWay::Flash:
     return "by blocks of keys";
   case AttentionWay::SplitKeys:
@@ -158,14 +158,14 @@ AttentionPlan planAttention(const AttentionSizes &sizes,
   };
   bool whole = sizes.keys && *sizes.keys <= plan.keys;
   std::vector<Candidate> candidates = {
-      {whole ? AttentionWay::Unfused : AttentionWay::Flash, plan.keys,
+      {whole ? AttentionWay::OnePass : AttentionWay::Flash, plan.keys,
        estimate.cycles(double(plan.keys))}};
   // Scores of a register tile may take half of the first-level cache instead of
   // a quarter, and packed keys and values of the second, if these are all.
   if (sizes.keys && !whole && !sizes.maskBlock && budget.keyBytes > 0 &&
       *sizes.keys <= 2 * plan.keys &&
       *sizes.keys <= budget.cacheBytes / 2 / channelBytes)
-    candidates.push_back({AttentionWay::Unfused, *sizes.keys,
+    candidates.push_back({AttentionWay::OnePass, *sizes.keys,
                           estimate.cycles(double(*sizes.keys))});
   if (few && estimate.parts() > 1)
     candidates.push_back(
@@ -191,11 +191,10 @@ std::string AttentionPlan::range() const {
 
 std::string AttentionPlan::explain(const AttentionSizes &sizes) const {
   std::string text;
-  if (way == AttentionWay::Unfused)
-    text =
-        llvm::formatv("unfused attention, tile by tile: {0} queries by all {1} "
-                      "keys, whose scores stay in the cache",
-                      range(), keys);
+  if (way == AttentionWay::OnePass)
+    text = llvm::formatv("attention in one pass: tiles of {0} queries by all "
+                         "{1} keys, whose scores stay in the cache",
+                         range(), keys);
   else
     text = llvm::formatv("flash attention: tiles of {0} queries by {1} keys, "
                          "no matrix of scores in memory",

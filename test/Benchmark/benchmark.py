@@ -173,7 +173,7 @@ def run_rival(once, runs):
         return (time.perf_counter() - start) / calls
 
     once()
-    calls = 1 + int(0.01 / timed(1))  # as `attune bench` does
+    calls = 1 + int(0.01 / timed(1))  # `attune bench`'s
     seconds = [timed(calls) for _ in range(runs)]
     getattr(once, "stop", lambda: None)()
     return statistics.median(seconds)

@@ -9,6 +9,7 @@ their C interfaces: an interpreter's overhead is a microsecond beside
 milliseconds.
 """
 import array
+import contextlib
 import ctypes
 import importlib
 import mmap
@@ -28,7 +29,8 @@ def in_pages(values):
     """The same in memory like that of Attune's tensors: large pages."""
     size = len(values) * values.itemsize
     memory = mmap.mmap(-1, size)
-    memory.madvise(mmap.MADV_HUGEPAGE)
+    with contextlib.suppress(OSError):  # where the system has them
+        memory.madvise(mmap.MADV_HUGEPAGE)
     memory.write(values.tobytes())
     return (ctypes.c_char * size).from_buffer(memory)
 

@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tiles of queries and blocks of keys, and which of three ways to take:
-// unfused, flash attention over blocks of keys, or flash attention of parts of
-// the keys whose states are merged. Each is estimated in cycles.
+// Tiles of queries and blocks of keys, and which of three ways to take: scores
+// of all keys at once, flash attention over blocks of keys, or flash attention
+// of parts of the keys whose states are merged. Each is estimated in cycles.
 //
-// Unfused is a tile of queries at a time: scores of all keys, softmax of whole
-// rows, the weighted sum of values. The scores of all tiles at once would be
-// the same work and a matrix's way to memory and back; only the reference path,
-// in plain loops, makes one.
+// A matrix of scores in memory is not among them: only the reference path, in
+// plain loops, makes one. Scores of all keys at once are the same algorithm for
+// one tile, without the matrix's way to memory and back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +54,7 @@ struct AttentionBudget {
   int64_t multiplyAdds; ///< of one element each, in a cycle
 };
 
-enum class AttentionWay { Unfused, Flash, SplitKeys };
+enum class AttentionWay { OnePass, Flash, SplitKeys };
 
 /// Tiles of one attention, and the way that it takes.
 struct AttentionPlan {

@@ -73,16 +73,16 @@ TEST(CpuAttention, Groups) {
 }
 
 // All scores at once where they fit half of the first-level cache.
-TEST(CpuAttention, Unfused) {
+TEST(CpuAttention, OnePass) {
   AttentionSizes sizes = heads(12, 1, 64);
   sizes.batch = 1;
   auto wayOf = [&](int64_t tokens) {
     sizes.queries = sizes.keys = tokens;
     return planAttention(sizes, zen5()).way;
   };
-  EXPECT_EQ(wayOf(197), AttentionWay::Unfused);
-  EXPECT_EQ(wayOf(257), AttentionWay::Unfused);
-  EXPECT_EQ(wayOf(512), AttentionWay::Unfused);
+  EXPECT_EQ(wayOf(197), AttentionWay::OnePass);
+  EXPECT_EQ(wayOf(257), AttentionWay::OnePass);
+  EXPECT_EQ(wayOf(512), AttentionWay::OnePass);
   EXPECT_EQ(wayOf(513), AttentionWay::Flash);
   sizes.queries = sizes.keys = 257;
   AttentionPlan plan = planAttention(sizes, zen5());
