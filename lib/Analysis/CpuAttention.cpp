@@ -57,24 +57,31 @@ struct Estimate {
   }
 
   /// Cycles of each thread: for blocks of `step` keys, in so many parts.
-  double cycles(double step, double parts = 1) const {
+  /// Unfused, scores are written, softmax reads and writes them, and the
+  /// product with values reads them again.
+  double cycles(double step, double parts = 1, bool unfused = false) const {
     double rows = batch * heads * queries;
     double channels = double(sizes.width + sizes.valueWidth);
+    double threads = double(budget.threads);
     double products = rows * keys * channels / double(budget.multiplyAdds);
     // From memory once for a tile; then packed, if queries are many, and read.
     double keyBytes = tiles * keys * channels * 4;
-    double lines = double(budget.lineCycles) / double(kLineBytes);
-    double reading = keyBytes * lines;
+    double fromMemory = double(budget.lineCycles) / double(kLineBytes);
+    double reading = keyBytes * fromMemory;
     bool packs = queries * double(sizes.group) > kFewRows;
     if (packs)
       reading = keyBytes * (3 / kCacheRate);
     double sums = rows * double(sizes.valueWidth) * 4;
     double rescaling = (std::ceil(keys / step) - 1) * 2 * sums / kCacheRate;
     double work = products + reading + rescaling;
+    if (unfused) {
+      bool fits = plan.scoreBytes / threads <= double(budget.cacheBytes);
+      work += 4 * plan.scoreBytes * (fits ? 1 / kCacheRate : fromMemory);
+    }
     if (parts > 1)
       work = work * kSplitting + 2 * parts * sums / kCacheRate;
     // The last tile of a thread begins when others are done: half a tile lost.
-    double threads = double(budget.threads), tasks = tiles * parts;
+    double tasks = tiles * parts;
     return work * std::max(1 / tasks, 1 / threads + 0.5 / tasks);
   }
 
@@ -93,6 +100,8 @@ struct Estimate {
 
 const char *nameOf(AttentionWay way) {
   switch (way) {
+  case AttentionWay::Unfused:
+    return "unfused";
   case AttentionWay::OnePass:
     return "in one pass";
   case AttentionWay::Flash:
@@ -159,7 +168,9 @@ AttentionPlan planAttention(const AttentionSizes &sizes,
   bool whole = sizes.keys && *sizes.keys <= plan.keys;
   std::vector<Candidate> candidates = {
       {whole ? AttentionWay::OnePass : AttentionWay::Flash, plan.keys,
-       estimate.cycles(double(plan.keys))}};
+       estimate.cycles(double(plan.keys))},
+      {AttentionWay::Unfused, plan.keys,
+       estimate.cycles(double(plan.keys), 1, /*unfused=*/true)}};
   // Scores of a register tile may take half of the first-level cache instead of
   // a quarter, and packed keys and values of the second, if these are all.
   if (sizes.keys && !whole && !sizes.maskBlock && budget.keyBytes > 0 &&
@@ -177,8 +188,8 @@ AttentionPlan planAttention(const AttentionSizes &sizes,
   plan.way = candidates[0].way;
   plan.keys = candidates[0].keys;
   plan.cycles = candidates[0].cycles;
-  if (candidates.size() > 1)
-    plan.other = {candidates[1].way, candidates[1].cycles};
+  for (const Candidate &other : llvm::drop_begin(candidates))
+    plan.others.push_back({other.way, other.cycles});
   if (sizes.keys)
     plan.keys = std::min(plan.keys, *sizes.keys);
   return plan;
@@ -214,12 +225,15 @@ std::string AttentionPlan::reason() const {
                     "thousand cycles",
                     queriesTaken, queriesTaken == 1 ? "query" : "queries",
                     keysTaken, mostParts, thousands(cycles));
-  if (other)
-    text += llvm::formatv(", and {0} thousand {1}", thousands(other->second),
-                          nameOf(other->first));
-  return text + llvm::formatv("; a matrix of scores would be {0:F1} MB",
-                              scoreBytes / 1e6)
-                    .str();
+  for (auto [way, cycles] : others) {
+    text += llvm::formatv("{0} {1} thousand {2}",
+                          way == others.back().first ? ", and" : ",",
+                          thousands(cycles), nameOf(way));
+    if (way == AttentionWay::Unfused)
+      text +=
+          llvm::formatv(" (a matrix of scores of {0:F1} MB)", scoreBytes / 1e6);
+  }
+  return text;
 }
 
 } // namespace attune

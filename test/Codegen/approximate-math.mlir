@@ -19,6 +19,33 @@ func.func @other_functions(%x: vector<16xf32>) -> vector<16xf32> {
   return %0 : vector<16xf32>
 }
 
+// The root and the quotient are for what is not positive and normal, lane by
+// lane.
+// CHECK-LABEL: @rsqrt(
+// CHECK:         %[[USUAL:.+]] = arith.cmpi ult
+// CHECK:         %[[ALL:.+]] = vector.reduction <and>, %[[USUAL]]
+// CHECK:         scf.if %[[ALL]] -> (vector<16xf32>) {
+// CHECK-NEXT:      scf.yield %[[NEAR:.+]] : vector
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[ROOT:.+]] = math.sqrt
+// CHECK-NEXT:      %[[QUOTIENT:.+]] = arith.divf %{{.+}}, %[[ROOT]]
+// CHECK-NEXT:      arith.select %[[USUAL]], %[[NEAR]], %[[QUOTIENT]]
+func.func @rsqrt(%x: vector<16xf32>) -> vector<16xf32> {
+  %0 = math.rsqrt %x : vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// CHECK-LABEL: @rsqrt_of_one(
+// CHECK:         %[[USUAL:.+]] = arith.cmpi ult
+// CHECK:         scf.if %[[USUAL]] -> (f32) {
+// CHECK-NEXT:      scf.yield %{{.+}} : f32
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      math.sqrt
+func.func @rsqrt_of_one(%x: f32) -> f32 {
+  %0 = math.rsqrt %x : f32
+  return %0 : f32
+}
+
 // Scalars of the exponentials are rare: libm does them.
 // CHECK-LABEL: @scalars(
 // CHECK:         math.exp %{{.+}} : f32

@@ -9,9 +9,10 @@
 // of all keys at once, flash attention over blocks of keys, or flash attention
 // of parts of the keys whose states are merged. Each is estimated in cycles.
 //
-// A matrix of scores in memory is not among them: only the reference path, in
-// plain loops, makes one. Scores of all keys at once are the same algorithm for
-// one tile, without the matrix's way to memory and back.
+// Unfused attention, with a matrix of all scores in memory, is estimated beside
+// them. It has the products of flash attention and the matrix's way there and
+// back in addition, so it is never the best, and has no code but the reference
+// path's: the estimate says how much fusion is worth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace attune {
 
@@ -54,7 +56,7 @@ struct AttentionBudget {
   int64_t multiplyAdds; ///< of one element each, in a cycle
 };
 
-enum class AttentionWay { OnePass, Flash, SplitKeys };
+enum class AttentionWay { Unfused, OnePass, Flash, SplitKeys };
 
 /// Tiles of one attention, and the way that it takes.
 struct AttentionPlan {
@@ -74,9 +76,10 @@ struct AttentionPlan {
   /// ones in place of what is not known.
   int64_t queriesTaken, keysTaken;
   double cycles;
-  /// The next best way, if there is one for the sizes.
-  std::optional<std::pair<AttentionWay, double>> other;
-  double scoreBytes; ///< of the matrix that there is not
+  /// The other ways that there are for the sizes, and their cycles; the best
+  /// first.
+  std::vector<std::pair<AttentionWay, double>> others;
+  double scoreBytes; ///< of the matrix that unfused attention makes
 
   /// Tiles may be smaller where there would be few.
   bool adapts() const { return tileQueries > fewQueries; }

@@ -192,16 +192,18 @@ def DistributeThreads : Pass<"attune-distribute-threads",
 }
 
 def ApproximateMath : Pass<"attune-approximate-math"> {
-  let summary = "Vector exp, exp2, tanh and erf as polynomials";
+  let summary = "Vector exp, exp2, tanh, erf and rsqrt as polynomials";
   let description = [{
     Needs: math ops on vectors.
     Gives: arithmetic only, no call per element. Scalar exp and exp2 are left to
     libm.
     Keeps: relative error below 4e-7 for exp and exp2 (0 where they are below
-    2^-125.5), absolute error below 5e-7 for tanh and erf.
+    2^-125.5), absolute error below 5e-7 for tanh and erf, relative error below
+    2^-23 for rsqrt of every f32.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect"];
 }
 

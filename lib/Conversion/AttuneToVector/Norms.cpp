@@ -86,12 +86,11 @@ Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
     Value d = centre(k, x);
     return arith::MulFOp::create(k.b, k.loc, d, d);
   });
-  Value root = math::SqrtOp::create(
+  Value scale = math::RsqrtOp::create(
       k.b, k.loc,
-      arith::AddFOp::create(k.b, k.loc, average(squares), k.f32(norm.eps))
-          .getResult());
-  Value scale =
-      k.splat(arith::DivFOp::create(k.b, k.loc, k.f32(1.0), root), lanes);
+      k.splat(
+          arith::AddFOp::create(k.b, k.loc, average(squares), k.f32(norm.eps)),
+          lanes));
   auto channel = [&](KernelBuilder &k, Value from, Value column, Value valid) {
     SmallVector<Value> at;
     if (cast<RankedTensorType>(from.getType()).getRank() == 2)

@@ -406,17 +406,17 @@ struct LowerBatchNorm final : OpRewritePattern<BatchNormOp> {
           auto channel = [&](Value vector) {
             return k.load(vector, {column}, lanes, valid);
           };
-          // The padding of the last vector divides by one.
+          // The padding of the last vector has a variance of one.
           Value variance =
               k.load(op.getVariance(), {column}, lanes, valid, 1.0);
-          Value root = math::SqrtOp::create(
+          Value scale = math::RsqrtOp::create(
               k.b, k.loc,
               arith::AddFOp::create(
                   k.b, k.loc, variance,
                   k.splat(op.getEps().convertToDouble(), lanes))
                   .getResult());
-          Value scale =
-              arith::DivFOp::create(k.b, k.loc, channel(op.getGamma()), root);
+          scale =
+              arith::MulFOp::create(k.b, k.loc, channel(op.getGamma()), scale);
           Value x = k.load(input, {row, column}, lanes, valid);
           x = arith::SubFOp::create(k.b, k.loc, x, channel(op.getMean()));
           return k.store(k.fma(x, scale, channel(op.getBeta())), tile, at,

@@ -93,7 +93,8 @@ struct KernelMath final : impl::KernelMathBase<KernelMath> {
             math::CopySignOp, math::CountLeadingZerosOp,
             math::CountTrailingZerosOp, math::CtPopOp>(op))
       return true;
-    return isa<math::ExpOp, math::Exp2Op, math::TanhOp, math::ErfOp>(op) &&
+    return isa<math::ExpOp, math::Exp2Op, math::TanhOp, math::ErfOp,
+               math::RsqrtOp>(op) &&
            getElementTypeOrSelf(op->getResult(0)).isF32();
   }
 };

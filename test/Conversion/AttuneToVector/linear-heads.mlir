@@ -144,9 +144,9 @@ attune.weight @gamma stacked : tensor<2x24xf32> from [#attune.source<"h.{i}.gamm
 // CHECK:         %[[GAMMA:.+]] = attune.weight_get @gamma
 // CHECK:         scf.forall {{.+}} -> (tensor<2x4x?x24xf32>, tensor<1x2x4x32x24xbf16>)
 // CHECK:           bufferization.alloc_tensor() : tensor<6x{{[0-9]+}}xf32>
-// CHECK:           math.sqrt
+// CHECK:           math.rsqrt
 // CHECK:           vector.{{load|transfer_read}} %[[GAMMA]]
-// CHECK:           math.sqrt
+// CHECK:           math.rsqrt
 // CHECK-NOT:     scf.forall (
 func.func @normalised(%x: tensor<2x?x20xf32>, %w: tensor<12x20x16xf32>, %layer: index, %cos: tensor<2x?x8xf32>, %sin: tensor<2x?x8xf32>,
                       %kg: tensor<4x24xf32>, %kb: tensor<4x24xf32>, %kc: tensor<1x2x4x32x24xbf16>)
@@ -170,7 +170,7 @@ func.func @normalised(%x: tensor<2x?x20xf32>, %w: tensor<12x20x16xf32>, %layer: 
 // what was rounded, so it has a loop of its own.
 // CHECK-LABEL: @twice(
 // CHECK:         scf.forall {{.+}} -> (tensor<?x2x?x16xbf16>)
-// CHECK:           math.sqrt
+// CHECK:           math.rsqrt
 // CHECK:         scf.forall {{.+}} -> (tensor<?x2x?x16xf32>)
 func.func @twice(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x2x?x16xf32> {
   %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<2x20x16xf32> -> tensor<?x?x32xf32>

@@ -51,7 +51,9 @@ TEST(CpuAttention, Prompts) {
   EXPECT_EQ(plan.tileQueries, 1020); // 1024 rows of 512 bytes, in twelves
   EXPECT_TRUE(plan.adapts());
   EXPECT_EQ(plan.range(), "192 to 1020");
-  EXPECT_FALSE(plan.other); // a batch of unknown size has tiles enough
+  // A batch of unknown size has tiles enough.
+  ASSERT_EQ(plan.others.size(), 1u);
+  EXPECT_EQ(plan.others[0].first, AttentionWay::Unfused);
 }
 
 // Wide heads: packed keys and values of a block stay in a quarter of the cache.
@@ -87,9 +89,9 @@ TEST(CpuAttention, OnePass) {
   sizes.queries = sizes.keys = 257;
   AttentionPlan plan = planAttention(sizes, zen5());
   EXPECT_EQ(plan.keys, 257);
-  ASSERT_TRUE(plan.other);
-  EXPECT_EQ(plan.other->first, AttentionWay::Flash);
-  EXPECT_GT(plan.other->second, plan.cycles);
+  ASSERT_EQ(plan.others.size(), 2u);
+  EXPECT_EQ(plan.others[0].first, AttentionWay::Flash);
+  EXPECT_GT(plan.others[0].second, plan.cycles);
   // A schedule's block of keys is what it says.
   AttentionBudget scheduled = zen5();
   scheduled.keyBlock = 64;
@@ -110,7 +112,7 @@ TEST(CpuAttention, SplitKeys) {
   EXPECT_EQ(cached(4).mostParts, 16);
   EXPECT_EQ(cached(32).way, AttentionWay::SplitKeys);
   EXPECT_EQ(cached(96).way, AttentionWay::Flash);
-  EXPECT_GT(cached(4).other->second, 1.5 * cached(4).cycles);
+  EXPECT_GT(cached(4).others[0].second, 1.5 * cached(4).cycles);
 
   // Without a cache: where there are few queries of few sequences.
   AttentionSizes sizes = heads(8, 1, 64);
@@ -176,9 +178,26 @@ TEST(CpuAttention, Reason) {
   // 32 x 4096 x 128 multiply-adds are 524 thousand cycles, 4 x 4096 keys and
   // values of 8 lines 3277 thousand, and rescaling is 8: a quarter each without
   // parts. With parts a thread has more than 2 of 32 tasks, an eighth more
-  // long.
-  EXPECT_EQ(plan.reason(),
-            "1 query by 4096 keys take each of 16 threads 335 thousand cycles, "
-            "and 952 thousand by blocks of keys; a matrix of scores would be "
-            "0.5 MB");
+  // long. The four ways of the matrix to the cache and back are 66.
+  EXPECT_EQ(
+      plan.reason(),
+      "1 query by 4096 keys take each of 16 threads 335 thousand cycles, "
+      "952 thousand by blocks of keys, and 969 thousand unfused (a matrix "
+      "of scores of 0.5 MB)");
+}
+
+// What fusion saves: the way of the matrix, to memory where no cache holds it.
+TEST(CpuAttention, Unfused) {
+  auto saved = [](int64_t tokens) {
+    AttentionSizes sizes = heads(12, 1, 64);
+    sizes.batch = 1;
+    sizes.queries = sizes.keys = tokens;
+    AttentionPlan plan = planAttention(sizes, zen5());
+    EXPECT_EQ(plan.others.back().first, AttentionWay::Unfused);
+    return (plan.others.back().second - plan.cycles) / plan.scoreBytes;
+  };
+  // 16 threads share the work; the last tile may be theirs alone.
+  EXPECT_NEAR(saved(256), 4 / 32.0 / 16, 0.004);
+  EXPECT_GT(saved(8192), 4 * 25 / 64.0 / 16);
+  EXPECT_LT(saved(8192), 4 * 25 / 64.0 / 16 * 1.5);
 }
