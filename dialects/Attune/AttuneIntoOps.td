@@ -136,14 +136,31 @@ def Attune_AttentionIntoOp
   }];
 }
 
+def Attune_NumThreadsOp : Attune_Op<"num_threads", [Pure]> {
+  let summary = "How many threads run the function";
+  let description = [{
+    `result >= 1`, and the same throughout a run: parallel loops are cut by it,
+    so that there is work for all. What is computed must not depend on it.
+    Nothing is computed.
+
+    Source: `omp_get_num_threads` of OpenMP.
+
+    ```mlir
+    %threads = attune.num_threads
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Attune_SuccessorOp : Attune_Op<"successor",
     [Pure, SameOperandsAndResultType]> {
   let summary = "What a thread takes of a parallel loop after this iteration";
   let description = [{
-    `iteration` counts a parallel loop of one dimension around the op. The
-    result is the iteration that the same thread takes next, as far as that is
-    known, and `iteration + 1` elsewhere; it may be behind the last one. What is
-    computed must not depend on it: it says what to fetch in time.
+    `iteration` counts the first dimension of a parallel loop around the op. The
+    result is where the same thread goes on in it, as far as that is known, and
+    `iteration + 1` elsewhere; it may be behind the last one. What is computed
+    must not depend on it: it says what to fetch in time.
     Nothing is computed.
 
     Source: software prefetching as in Mowry, Lam and Gupta (1992), where the

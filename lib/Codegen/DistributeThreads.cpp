@@ -61,6 +61,10 @@ struct DistributeThreads final
       OpBuilder b = OpBuilder::atBlockBegin(&func.getBody().front());
       thread = call(b, func.getLoc(), "attune_rt_thread");
       numThreads = call(b, func.getLoc(), "attune_rt_num_threads");
+      func.walk([&](NumThreadsOp op) {
+        op.replaceAllUsesWith(numThreads);
+        op.erase();
+      });
       for (SequentialRun &run : runs)
         giveToFirstThread(run);
       for (Operation *loop : loops)
@@ -68,13 +72,16 @@ struct DistributeThreads final
           return signalPassFailure();
     }
     // Elsewhere, and where a loop of one turn is none any more.
-    module.walk([](SuccessorOp op) {
+    module.walk([](Operation *op) {
+      if (!isa<SuccessorOp, NumThreadsOp>(op))
+        return;
       OpBuilder b(op);
-      Value one = arith::ConstantIndexOp::create(b, op.getLoc(), 1);
-      op.replaceAllUsesWith(
-          arith::AddIOp::create(b, op.getLoc(), op.getIteration(), one)
-              .getResult());
-      op.erase();
+      Value value = arith::ConstantIndexOp::create(b, op->getLoc(), 1);
+      if (auto next = dyn_cast<SuccessorOp>(op))
+        value =
+            arith::AddIOp::create(b, op->getLoc(), next.getIteration(), value);
+      op->replaceAllUsesWith(ValueRange(value));
+      op->erase();
     });
   }
 
@@ -109,6 +116,28 @@ struct DistributeThreads final
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
 
+  /// `number / by`, in a function that is not inlined: to all loops inside, it
+  /// is a number as any other then. Where LLVM's loop strength reduction sees a
+  /// division in an address, it does not simplify that, and kernels run out of
+  /// registers.
+  Value quotient(OpBuilder &b, Value number, Value by) {
+    ModuleOp module = getOperation();
+    Location loc = number.getLoc();
+    Type index = b.getIndexType();
+    StringRef name = "attune_quotient";
+    auto func = module.lookupSymbol<func::FuncOp>(name);
+    if (!func) {
+      func = declare(name, b.getFunctionType({index, index}, index));
+      func->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
+      OpBuilder body = OpBuilder::atBlockBegin(func.addEntryBlock());
+      Value result = arith::DivUIOp::create(
+          body, func.getLoc(), func.getArgument(0), func.getArgument(1));
+      func::ReturnOp::create(body, func.getLoc(), result);
+    }
+    return func::CallOp::create(b, loc, func, ValueRange{number, by})
+        .getResult(0);
+  }
+
   Value claim(OpBuilder &b, Value total) {
     Location loc = total.getLoc();
     Type i64 = b.getI64Type();
@@ -141,16 +170,23 @@ struct DistributeThreads final
       total = arith::MulIOp::create(b, loc, total, counts.back());
     }
     Value rest, next;
-    OpBuilder inner = takesLong(*loop->body)
-                          ? claims(*loop, b, total, rest, next)
-                          : shares(b, loc, total, rest);
+    bool claimed = takesLong(*loop->body);
+    OpBuilder inner = claimed ? claims(*loop, b, total, rest, next)
+                              : shares(b, loc, total, rest);
+    auto divide = [&](OpBuilder &b, Value number, Value by) -> Value {
+      return claimed ? quotient(b, number, by)
+                     : arith::DivUIOp::create(b, loc, number, by).getResult();
+    };
     IRMapping mapping;
     // The last dimension varies fastest.
     for (int64_t i = shared - 1; i >= 0; --i) {
       Value iv = rest;
       if (i > 0) {
-        iv = arith::RemUIOp::create(inner, loc, rest, counts[i]);
-        rest = arith::DivUIOp::create(inner, loc, rest, counts[i]);
+        rest = divide(inner, iv, counts[i]);
+        Value whole = arith::MulIOp::create(inner, loc, rest, counts[i]);
+        iv = arith::SubIOp::create(inner, loc, iv, whole);
+        if (next)
+          next = divide(inner, next, counts[i]);
       }
       mapping.map(loop->ivs[i], loop->at(inner, loc, i, iv));
     }
@@ -200,7 +236,6 @@ struct DistributeThreads final
   OpBuilder claims(ParallelLoop &of, OpBuilder &b, Value total, Value &number,
                    Value &next) {
     bool ahead =
-        of.ivs.size() == 1 &&
         of.body->walk([](SuccessorOp) { return WalkResult::interrupt(); })
             .wasInterrupted();
     Location loc = total.getLoc();

@@ -27,8 +27,13 @@ func.func @one_dimension(%x: memref<?xf32>, %n: index, %v: f32) {
 
 // -----
 
-// Iterations that hold a loop in a loop are claimed one by one.
-// CHECK-DAG:   func.func private @attune_rt_claim(i64) -> i64
+// Iterations that hold a loop in a loop are claimed one by one. Where they are in
+// each dimension is found by a function that stays one: a division in line would
+// be part of every address inside.
+// CHECK:       func.func private @attune_quotient(%[[A:.+]]: index, %[[B:.+]]: index) -> index attributes {passthrough = ["noinline"]}
+// CHECK-NEXT:    %[[Q:.+]] = arith.divui %[[A]], %[[B]] : index
+// CHECK-NEXT:    return %[[Q]]
+// CHECK:       func.func private @attune_rt_claim(i64) -> i64
 // CHECK-LABEL: func.func @long_iterations(
 // CHECK-SAME:    %[[X:[^:]+]]: memref<?x?x?xf32>, %[[B:[^:]+]]: index, %[[H:[^:]+]]: index, %[[N:[^:]+]]: index, %{{[^:]+}}: f32)
 // CHECK:         %[[BH:.+]] = arith.muli %{{.+}}, %[[H]] : index
@@ -40,10 +45,12 @@ func.func @one_dimension(%x: memref<?xf32>, %n: index, %v: f32) {
 // CHECK-NEXT:      %[[OPEN:.+]] = arith.cmpi ult, %[[C]], %[[ALL]] : index
 // CHECK-NEXT:      scf.condition(%[[OPEN]]) %[[C]]
 // CHECK:         ^bb0(%[[I:.+]]: index):
-// CHECK-DAG:       %[[LAST:.+]] = arith.remui %[[I]], %[[N]] : index
-// CHECK-DAG:       %[[REST:.+]] = arith.divui %[[I]], %[[N]] : index
-// CHECK-DAG:       %[[MIDDLE:.+]] = arith.remui %[[REST]], %[[H]] : index
-// CHECK-DAG:       %[[FIRST:.+]] = arith.divui %[[REST]], %[[H]] : index
+// CHECK:           %[[REST:.+]] = func.call @attune_quotient(%[[I]], %[[N]])
+// CHECK:           %[[RN:.+]] = arith.muli %[[REST]], %[[N]] : index
+// CHECK:           %[[LAST:.+]] = arith.subi %[[I]], %[[RN]] : index
+// CHECK:           %[[FIRST:.+]] = func.call @attune_quotient(%[[REST]], %[[H]])
+// CHECK:           %[[FH:.+]] = arith.muli %[[FIRST]], %[[H]] : index
+// CHECK:           %[[MIDDLE:.+]] = arith.subi %[[REST]], %[[FH]] : index
 // CHECK:           memref.store %{{.+}}, %[[X]][%[[FIRST]], %[[MIDDLE]], %[[LAST]]]
 // CHECK:           %[[TOTAL2:.+]] = arith.index_cast %[[ALL]] : index to i64
 // CHECK:           %[[D0:.+]] = func.call @attune_rt_claim(%[[TOTAL2]])
@@ -221,4 +228,56 @@ func.func @the_one_behind(%x: memref<?xf32>, %n: index, %v: f32) {
   %k = attune.successor %c0
   memref.prefetch %x[%k], read, locality<2>, data : memref<?xf32>
   return
+}
+
+// -----
+
+// The next place in the first dimension is the claimed iteration's.
+// CHECK-LABEL: func.func @fetching_ahead_in_two(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>, %[[N:[^:]+]]: index, %[[P:[^:]+]]: index
+// CHECK:         ^bb0(%[[I:.+]]: index):
+// CHECK:           call @attune_rt_claim
+// CHECK:           %[[NEXT:.+]] = arith.index_cast
+// CHECK:           func.call @attune_quotient(%[[I]], %[[P]])
+// CHECK:           %[[J:.+]] = func.call @attune_quotient(%[[NEXT]], %[[P]])
+// CHECK:           memref.prefetch %[[X]][%[[J]]]
+// CHECK:           scf.yield %[[NEXT]]
+func.func @fetching_ahead_in_two(%x: memref<?xf32>, %n: index, %p: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.forall (%i, %part) in (%n, %p) {
+    scf.for %l = %c0 to %n step %c1 {
+      scf.for %m = %c0 to %n step %c1 {
+        %j = attune.successor %i
+        memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
+        memref.store %v, %x[%i] : memref<?xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Known when the program runs; one, where no thread has a share.
+// CHECK-LABEL: func.func @by_threads(
+// CHECK:         %[[I64:.+]] = call @attune_rt_num_threads()
+// CHECK:         %[[T:.+]] = arith.index_cast %[[I64]] : i64 to index
+// CHECK:         arith.muli %[[T]], %c2
+// CHECK-NOT:     attune.num_threads
+// CHECK-LABEL: func.func @alone(
+// CHECK:         %[[ONE:.+]] = arith.constant 1 : index
+// CHECK:         return %[[ONE]]
+func.func @by_threads(%x: memref<?xf32>, %v: f32) {
+  %c2 = arith.constant 2 : index
+  %threads = attune.num_threads
+  %n = arith.muli %threads, %c2 : index
+  scf.forall (%i) in (%n) {
+    memref.store %v, %x[%i] : memref<?xf32>
+  }
+  return
+}
+func.func @alone() -> index {
+  %threads = attune.num_threads
+  return %threads : index
 }

@@ -45,6 +45,13 @@ func.func @attention_in_blocks(%q: memref<1x4x?x32xf32>, %blocks: memref<1x1x?x?
   return
 }
 
+// CHECK-LABEL: @num_threads(
+// CHECK: attune.num_threads
+func.func @num_threads() -> index {
+    %threads = attune.num_threads
+  return %threads : index
+}
+
 // CHECK-LABEL: @successor(
 // CHECK: scf.forall (%[[I:.+]]) in
 // CHECK: attune.successor %[[I]]

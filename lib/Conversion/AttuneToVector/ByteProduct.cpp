@@ -49,7 +49,7 @@ Value PanelProduct::sumGroups(
       k.index(0), k.index(groups), 1, scratch,
       [&](KernelBuilder &k, Value group, ValueRange carried) {
         Value first = k.mul(group, steps);
-        Value base = k.add(k.mul(at.row, groups), group);
+        Value base = k.add(k.mul(inputRow(k, at.row), groups), group);
         auto rowAt = [&](KernelBuilder &k, int64_t i) {
           return k.add(base, k.index(i * groups));
         };

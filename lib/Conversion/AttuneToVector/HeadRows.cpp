@@ -262,19 +262,18 @@ std::pair<Value, Value> HeadEpilogue::headsOf(KernelBuilder &k,
 
 SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
                                                      Value first, Value number,
-                                                     Value batch,
-                                                     Value tokens) const {
+                                                     const Rows &of) const {
   SmallVector<KernelBuilder::Tile> tiles;
   Value zero = k.index(0);
   for (Part part : parts) {
     auto [begin, end] = headsOf(k, part, first, number);
     Value head = k.sub(begin, k.index(part.begin));
     KernelBuilder::Tile tile = {
-        {zero, head, zero, zero},
-        {getAsOpFoldResult(batch), getAsOpFoldResult(k.sub(end, begin)),
-         getAsOpFoldResult(tokens), k.b.getIndexAttr(width)}};
+        {of.firstSequence, head, of.firstToken, zero},
+        {getAsOpFoldResult(of.sequences), getAsOpFoldResult(k.sub(end, begin)),
+         getAsOpFoldResult(of.tokens), k.b.getIndexAttr(width)}};
     if (part.append) {
-      tile.offsets[2] = part.append.getPast();
+      tile.offsets[2] = k.add(part.append.getPast(), of.firstToken);
       tile.offsets.insert(tile.offsets.begin(), part.append.getLayer());
       tile.sizes.insert(tile.sizes.begin(), k.b.getIndexAttr(1));
     }
@@ -285,13 +284,15 @@ SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
 
 KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
                                          Value rows, Value first, Value number,
-                                         Value tokens, int64_t lanes,
+                                         const Rows &of, int64_t lanes,
                                          Value scratch,
                                          ValueRange tiles) const {
   auto takeRow = [&](KernelBuilder &k, Value row, ValueRange tiles) {
     Value all = k.add(firstRow, row);
-    Value batch = arith::DivUIOp::create(k.b, k.loc, all, tokens);
-    Value token = arith::RemUIOp::create(k.b, k.loc, all, tokens);
+    Value sequenceOfTile = arith::DivUIOp::create(k.b, k.loc, all, of.tokens);
+    Value tokenOfTile = arith::RemUIOp::create(k.b, k.loc, all, of.tokens);
+    Value batch = k.add(of.firstSequence, sequenceOfTile);
+    Value token = k.add(of.firstToken, tokenOfTile);
     KernelBuilder::Values written;
     for (auto [part, tile] : llvm::zip(parts, tiles)) {
       auto [begin, end] = headsOf(k, part, first, number);
@@ -302,7 +303,8 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
                         Value valid) {
           return k.load(scratch, {row, k.add(column, at)}, lanes, valid);
         };
-        SmallVector<Value> to = {batch, k.sub(head, begin), token};
+        SmallVector<Value> to = {sequenceOfTile, k.sub(head, begin),
+                                 tokenOfTile};
         if (part.append)
           to.insert(to.begin(), k.index(0));
         Value tile = carried[0];

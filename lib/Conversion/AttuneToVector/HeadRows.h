@@ -66,18 +66,22 @@ public:
   /// Where rows go: one for each user, caches as they are before.
   KernelBuilder::Values destinations(KernelBuilder &k, mlir::Value batch,
                                      mlir::Value tokens) const;
-  /// The tiles of these that columns [first, first + number) go to; both are
-  /// whole heads.
-  llvm::SmallVector<KernelBuilder::Tile>
-  place(KernelBuilder &k, mlir::Value first, mlir::Value number,
-        mlir::Value batch, mlir::Value tokens) const;
-  /// Writes `rows` rows from `firstRow` on, whose columns from `first` on are
-  /// in `scratch`.
+  /// Some sequences, and some tokens of each.
+  struct Rows {
+    mlir::Value firstSequence, sequences, firstToken, tokens;
+  };
+  /// The tiles of these that columns [first, first + number) of `of` go to; the
+  /// columns are whole heads.
+  llvm::SmallVector<KernelBuilder::Tile> place(KernelBuilder &k,
+                                               mlir::Value first,
+                                               mlir::Value number,
+                                               const Rows &of) const;
+  /// Writes `rows` rows from row `firstRow` of `of` on, whose columns from
+  /// `first` on are in `scratch`.
   KernelBuilder::Values take(KernelBuilder &k, mlir::Value firstRow,
                              mlir::Value rows, mlir::Value first,
-                             mlir::Value number, mlir::Value tokens,
-                             int64_t lanes, mlir::Value scratch,
-                             mlir::ValueRange tiles) const;
+                             mlir::Value number, const Rows &of, int64_t lanes,
+                             mlir::Value scratch, mlir::ValueRange tiles) const;
   /// Brings the parameters of norms before `layer`.
   void prepare(mlir::PatternRewriter &rewriter, mlir::Operation *layer) const;
   /// Puts the written tensors in the users' place.

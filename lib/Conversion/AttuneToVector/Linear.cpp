@@ -14,6 +14,7 @@
 #include "PanelProduct.h"
 
 #include "Attune/AttunePanels.h"
+#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/PairProduct.h"
 #include "attune/Conversion/QuadProduct.h"
 
@@ -67,20 +68,112 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
              : 1;
 }
 
-/// The product of step `number` fetches the panels of the next to the cache
-/// meanwhile, if it has room for both.
-PanelProduct withNext(KernelBuilder &k, PanelProduct product, Value number,
-                      int64_t group, const VectorLowering &lowering,
-                      int64_t unit = 1) {
-  if (product.panelBytes() / product.passes > lowering.panelBytes)
-    return product;
-  Value next = SuccessorOp::create(k.b, k.loc, number);
-  product.ahead = {Value(),
-                   product.taperedStep(k, next, group, unit).firstPanel};
-  return product;
+/// Whether a matrix unit takes most of the product.
+bool multipliesTiles(const PanelProduct &product,
+                     const VectorLowering &lowering) {
+  return product.pairs && lowering.matrixRows != 0;
 }
 
-/// Each step takes all rows against panels that stay in its cache.
+/// The iterations of a product's parallel loop: steps of panels, all rows each;
+/// where these are too few for the threads that there are, each by parts of the
+/// rows.
+class Grid {
+public:
+  /// Steps are of `group` panels, down to `unit`. Parts lie within one of
+  /// `batch` sequences of `tokens` rows.
+  Grid(KernelBuilder &k, const PanelProduct &product, int64_t group,
+       int64_t unit, Value batch, Value tokens, int64_t tileRows)
+      : product(product), group(group), unit(unit), sequences(batch),
+        tokens(tokens) {
+    // With some for each thread, who starts later or is slower takes fewer. A
+    // part has more tiles than one, or would do little but read weights.
+    constexpr int64_t kEnough = 4, kTilesOfPart = 2;
+    int64_t steps = product.numTapered(group, unit);
+    counts.push_back(k.b.getIndexAttr(steps));
+    bool together = getConstantIntValue(batch) == 1;
+    auto known = getConstantIntValue(tokens);
+    if (known && *known / (kTilesOfPart * tileRows) < (together ? 2 : 1))
+      return;
+    auto atLeastOne = [&](Value x) -> Value {
+      return arith::MaxUIOp::create(k.b, k.loc, x, k.index(1));
+    };
+    Value threads = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
+    Value wanted = k.ceilDiv(k.mul(threads, kEnough), steps);
+    Value most = arith::DivUIOp::create(k.b, k.loc, tokens,
+                                        k.index(kTilesOfPart * tileRows));
+    if (!together) {
+      auto exceeds = [&](Value x, int64_t bound) -> Value {
+        return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, x,
+                                     k.index(bound));
+      };
+      Value cut = arith::AndIOp::create(k.b, k.loc, exceeds(wanted, 1),
+                                        exceeds(most, 0));
+      Value apart = arith::SelectOp::create(k.b, k.loc, cut, batch, k.index(1));
+      wanted =
+          arith::CeilDivUIOp::create(k.b, k.loc, wanted, atLeastOne(apart));
+      sequences = arith::DivUIOp::create(k.b, k.loc, batch, atLeastOne(apart));
+      counts.push_back(getAsOpFoldResult(apart));
+    }
+    Value each = arith::CeilDivUIOp::create(k.b, k.loc, tokens,
+                                            atLeastOne(k.min(wanted, most)));
+    tokensOfPart = k.mul(atLeastOne(k.ceilDiv(each, tileRows)), tileRows);
+    Value parts = atLeastOne(
+        arith::CeilDivUIOp::create(k.b, k.loc, tokens, tokensOfPart));
+    counts.push_back(getAsOpFoldResult(parts));
+  }
+
+  /// Of the loop: steps, then sequences apart if there may be such, then parts.
+  ArrayRef<OpFoldResult> sizes() const { return counts; }
+
+  /// Panels, and rows: of so many sequences as many tokens.
+  struct Iteration {
+    PanelProduct::Step panels;
+    Value firstSequence, sequences, firstToken, tokens, firstRow, rows;
+  };
+  Iteration at(KernelBuilder &k, ValueRange ivs) const {
+    Value zero = k.index(0);
+    Iteration at = {product.taperedStep(k, ivs[0], group, unit),
+                    zero,
+                    sequences,
+                    zero,
+                    tokens,
+                    zero,
+                    k.mul(sequences, tokens)};
+    if (ivs.size() == 1)
+      return at;
+    if (ivs.size() == 3)
+      at.firstSequence = ivs[1];
+    at.firstToken = k.mul(ivs.back(), tokensOfPart);
+    at.tokens = k.min(tokensOfPart, k.sub(tokens, at.firstToken));
+    at.firstRow = k.add(k.mul(at.firstSequence, tokens), at.firstToken);
+    at.rows = k.mul(sequences, at.tokens);
+    return at;
+  }
+
+  /// `own` at this place. It fetches the panels of the thread's next step to
+  /// the cache meanwhile, if that has room for both.
+  PanelProduct productAt(KernelBuilder &k, PanelProduct own, ValueRange ivs,
+                         const Iteration &at,
+                         const VectorLowering &lowering) const {
+    if (ivs.size() > 1)
+      own.firstRow = at.firstRow;
+    if (own.panelBytes() / own.passes > lowering.panelBytes)
+      return own;
+    Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
+    own.ahead = {Value(), product.taperedStep(k, next, group, unit).firstPanel};
+    return own;
+  }
+
+private:
+  const PanelProduct &product;
+  int64_t group, unit;
+  /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
+  /// where there are parts.
+  Value sequences, tokens, tokensOfPart;
+  SmallVector<OpFoldResult, 3> counts;
+};
+
+/// Each step meets its rows with panels that stay in its cache.
 Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                Value dest, const VectorLowering &lowering) {
   // Sums of parts wait in the result.
@@ -90,18 +183,24 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
   VectorLowering half = lowering;
   half.panelBytes = half.panelBytes / 2 * own.passes;
   int64_t group = product.panelsPerStep(half);
+  int64_t tileRows = multipliesTiles(product, lowering)
+                         ? kMatrixBlock * kMatrixRows
+                         : lowering.rows;
+  Grid grid(k, product, group, /*unit=*/1, /*batch=*/k.index(1), numRows,
+            tileRows);
   return k.forallTiles(
-      {k.b.getIndexAttr(product.numTapered(group))}, dest,
+      grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
-        PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-        return KernelBuilder::Tile{{k.index(0), step.firstColumn},
-                                   {getAsOpFoldResult(numRows), step.columns}};
+        Grid::Iteration at = grid.at(k, ivs);
+        return KernelBuilder::Tile{
+            {at.firstRow, at.panels.firstColumn},
+            {getAsOpFoldResult(at.rows), at.panels.columns}};
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-        PanelProduct::Step step = product.taperedStep(k, ivs[0], group);
-        return withNext(k, own, ivs[0], group, lowering)
-            .allRows(k, lowering, numRows, step.firstPanel, step.count,
-                     k.index(0), tile);
+        Grid::Iteration at = grid.at(k, ivs);
+        return grid.productAt(k, own, ivs, at, lowering)
+            .allRows(k, lowering, at.rows, at.panels.firstPanel,
+                     at.panels.count, k.index(0), tile);
       });
 }
 
@@ -142,8 +241,7 @@ template <typename Op>
 std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
                                        const VectorLowering &lowering) {
   bool inPasses = passesOf(product, lowering) > 1;
-  bool inTiles = product.pairs && lowering.matrixRows != 0;
-  if (op.getResidual() || inPasses || inTiles ||
+  if (op.getResidual() || inPasses || multipliesTiles(product, lowering) ||
       cast<RankedTensorType>(op.getType()).getRank() != 3)
     return std::nullopt;
   auto epilogue = HeadEpilogue::match(op, op.getResult());
@@ -169,31 +267,34 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
   int64_t group = std::min(product.panelsPerStep(half), most);
   group = std::max(unit, group / unit * unit);
   Value batch = k.dim(input, 0), tokens = k.dim(input, 1);
-  Value numRows = k.mul(batch, tokens);
   auto columnsOf = [](KernelBuilder &k, const PanelProduct::Step &step) {
     return getValueOrCreateConstantIndexOp(k.b, k.loc, step.columns);
   };
+  auto rowsOf = [&](const Grid::Iteration &at) {
+    return HeadEpilogue::Rows{at.firstSequence, at.sequences, at.firstToken,
+                              at.tokens};
+  };
+  Grid grid(k, product, group, unit, batch, tokens, lowering.rows);
   return k.forallTiles(
-      {k.b.getIndexAttr(product.numTapered(group, unit))},
-      epilogue.destinations(k, batch, tokens),
+      grid.sizes(), epilogue.destinations(k, batch, tokens),
       [&](KernelBuilder &k, ValueRange ivs) {
-        PanelProduct::Step step = product.taperedStep(k, ivs[0], group, unit);
-        return epilogue.place(k, step.firstColumn, columnsOf(k, step), batch,
-                              tokens);
+        Grid::Iteration at = grid.at(k, ivs);
+        return epilogue.place(k, at.panels.firstColumn, columnsOf(k, at.panels),
+                              rowsOf(at));
       },
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
-        PanelProduct::Step step = product.taperedStep(k, ivs[0], group, unit);
-        Value columns = columnsOf(k, step);
-        PanelProduct here = withNext(k, product, ivs[0], group, lowering, unit);
+        Grid::Iteration at = grid.at(k, ivs);
+        Value columns = columnsOf(k, at.panels);
+        PanelProduct here = grid.productAt(k, product, ivs, at, lowering);
         here.consumer = {group * lanes, element,
                          [&](KernelBuilder &k, Value firstRow, Value rows,
                              Value scratch, ValueRange tiles) {
-                           return epilogue.take(k, firstRow, rows,
-                                                step.firstColumn, columns,
-                                                tokens, lanes, scratch, tiles);
+                           return epilogue.take(
+                               k, firstRow, rows, at.panels.firstColumn,
+                               columns, rowsOf(at), lanes, scratch, tiles);
                          }};
-        return here.handOver(k, lowering.rows, numRows, step.firstPanel,
-                             step.count, tiles);
+        return here.handOver(k, lowering.rows, at.rows, at.panels.firstPanel,
+                             at.panels.count, tiles);
       });
 }
 

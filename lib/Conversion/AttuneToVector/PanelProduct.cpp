@@ -385,8 +385,8 @@ Value PanelProduct::result(KernelBuilder &k, const Outputs &outputs, Value gate,
   if (scale)
     value = arith::MulFOp::create(k.b, k.loc, value, k.splat(*scale, lanes));
   if (rowScale)
-    value = arith::MulFOp::create(k.b, k.loc, value,
-                                  k.splat(rowScale(k, row), lanes));
+    value = arith::MulFOp::create(
+        k.b, k.loc, value, k.splat(rowScale(k, inputRow(k, row)), lanes));
   if (residual)
     value = arith::AddFOp::create(
         k.b, k.loc, value,
@@ -433,7 +433,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   outputs.origin = at.origin;
   SmallVector<Element> elements;
   for (int64_t i = 0; i < rows; ++i)
-    elements.push_back(input(k, k.add(at.row, k.index(i))));
+    elements.push_back(input(k, k.add(inputRow(k, at.row), k.index(i))));
   int64_t size = depth() / passes; // of the part of the sum
   Value from = at.pass ? k.mul(at.pass, size) : k.index(0);
   auto compare = [&](arith::CmpIPredicate how, int64_t pass) -> Value {
@@ -500,7 +500,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                                                  fetches.distance, k.index(0));
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
-          k.prefetch(rowsInMemory, {next, element});
+          k.prefetch(rowsInMemory, {inputRow(k, next), element});
         });
       });
     }

@@ -70,6 +70,8 @@ struct PanelProduct {
   std::function<Element(KernelBuilder &, mlir::Value row)> input;
   /// A factor of row `row`, if set.
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
+  /// Which row of the input comes first; null: 0.
+  mlir::Value firstRow;
   /// Leading indices of the tile, before row and column.
   llvm::SmallVector<mlir::Value> prefix;
   /// What takes the results of some rows and all panels of a step, if they do
@@ -100,8 +102,9 @@ struct PanelProduct {
   void remarkTiles(mlir::Operation *op, llvm::StringRef what,
                    const VectorLowering &lowering) const;
 
-  /// Rows [0, numRows) against panels [firstPanel, firstPanel + count); writes
-  /// columns [column, column + count * R) of the tile.
+  /// Rows [0, numRows) from the first on against panels [firstPanel,
+  /// firstPanel + count); writes columns [column, column + count * R) of the
+  /// tile.
   mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
                       mlir::Value firstPanel, mlir::Value count,
                       mlir::Value column, mlir::Value tile) const;
@@ -167,6 +170,10 @@ private:
   Outputs outputsOf(KernelBuilder &k, mlir::Value panel,
                     mlir::Value column) const;
   void loadBias(KernelBuilder &k, Outputs &outputs) const;
+  /// The input's row for row `row` of the tile.
+  mlir::Value inputRow(KernelBuilder &k, mlir::Value row) const {
+    return firstRow ? k.add(firstRow, row) : row;
+  }
   /// Where a row's outputs go.
   llvm::SmallVector<mlir::Value>
   placeOf(KernelBuilder &k, const Outputs &outputs, mlir::Value row) const;

@@ -65,7 +65,7 @@ Value PanelProduct::inTiles(KernelBuilder &k, int64_t rows, Value begin,
     Value scratch = tensor::EmptyOp::create(
         k.b, k.loc, ArrayRef<int64_t>{rows, lanes()}, k.b.getF32Type());
     return LinearIntoOp::create(k.b, k.loc, scratch.getType(),
-                                slice(rowsInMemory, row, rows),
+                                slice(rowsInMemory, inputRow(k, row), rows),
                                 slice(weight, panel, 1), /*bias=*/Value(),
                                 scratch, Activation::Identity, /*gated=*/false,
                                 /*residual=*/false, /*scale=*/FloatAttr())

@@ -13,12 +13,22 @@
 
 // All that becomes of a projection is in its own loop: a step of whole heads
 // hands the rows of a tile over while they are in the cache. Queries are turned
-// into a tensor of heads, keys into their cache, values go to theirs.
+// into a tensor of heads, keys into their cache, values go to theirs. For many
+// threads sequences are cut in parts of their tokens; of short ones a tile has
+// several.
 // CHECK-LABEL: @grouped(
 // CHECK-SAME:    %[[KC:[^:]+]]: tensor<2x3x2x32x32xf32>, %[[VC:[^:]+]]: tensor<2x3x2x32x32xf32>)
-// CHECK:         %[[ROWS:.+]]:3 = scf.forall {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
-// CHECK:           tensor.extract_slice %{{.+}}[0, %{{.+}}, 0, 0] [3, %{{.+}}, %{{.+}}, 32]
-// CHECK:           tensor.extract_slice %{{.+}}[1, 0, %{{.+}}, 2, 0] [1, 3, %{{.+}}, %{{.+}}, 32]
+// CHECK:         %[[DIM:.+]] = tensor.dim
+// CHECK:         attune.num_threads
+// CHECK:         %[[CUT:.+]] = arith.andi
+// CHECK:         %[[APART:.+]] = arith.select %[[CUT]], %c3, %c1
+// CHECK:         %[[ROWS:.+]]:3 = scf.forall (%{{.+}}, %[[SEQ:.+]], %[[PART:.+]]) in (8, %[[APART]], %{{.+}}) {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[PART]], %[[EACH:.+]] :
+// CHECK:           %[[LEFT:.+]] = arith.subi %[[DIM]], %[[FIRST]]
+// CHECK:           %[[TOKENS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
+// CHECK:           %[[CACHED:.+]] = arith.addi %[[FIRST]], %c2
+// CHECK:           tensor.extract_slice %{{.+}}[%[[SEQ]], %{{.+}}, %[[FIRST]], 0] [%[[SEQS:.+]], %{{.+}}, %[[TOKENS]], 32]
+// CHECK:           tensor.extract_slice %{{.+}}[1, %[[SEQ]], %{{.+}}, %[[CACHED]], 0] [1, %[[SEQS]], %{{.+}}, %[[TOKENS]], 32]
 // CHECK:           bufferization.alloc_tensor() : tensor<6x{{32|64|96|128}}xf32>
 // CHECK:           vector.fma
 // CHECK:           scf.for
@@ -47,7 +57,7 @@ func.func @grouped(%x: tensor<3x?x40xf32>, %w: tensor<16x40x16xf32>, %cos: tenso
 // Heads that are no whole panels: two of 24 columns are three panels of 16, and
 // of nine heads the last step has one.
 // CHECK-LABEL: @wide(
-// CHECK:         scf.forall {{.+}} in (5) {{.+}} -> (tensor<?x9x?x24xf32>)
+// CHECK:         scf.forall {{.+}} in (5, %{{.+}}, %{{.+}}) {{.+}} -> (tensor<?x9x?x24xf32>)
 // CHECK-NOT:     scf.forall (
 func.func @wide(%x: tensor<?x?x20xf32>, %w: tensor<14x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x9x?x24xf32> {
   %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<14x20x16xf32> -> tensor<?x?x216xf32>

@@ -4,12 +4,15 @@
 // RUN:   | FileCheck %s --check-prefix=FEW
 // FEW: error: matrix-rows must be 0 or at least 16, the rows of a register
 
-// Blocks of 32 rows, then of 16; the last one ends with the last row, and only
+// Parts of rows have whole blocks. Blocks of 32 rows, then of 16; the last one ends with the last row, and only
 // what is new of it is written. What follows the product reads the scratch.
 // CHECK-LABEL: @tiles(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xbf16>, %[[W:[^:]+]]: tensor<2x32x64xbf16>, %[[B:[^:]+]]: tensor<64xf32>)
-// CHECK-DAG:     %[[M:.+]] = tensor.dim %[[X]], %c0
-// CHECK-DAG:     %[[LESS:.+]] = arith.cmpi slt, %[[M]], %c16
+// CHECK:         %[[D:.+]] = tensor.dim %[[X]], %c0
+// CHECK:         arith.divui %[[D]], %c64
+// CHECK:         scf.forall
+// CHECK:           %[[M:.+]] = arith.minsi
+// CHECK:           %[[LESS:.+]] = arith.cmpi slt, %[[M]], %c16
 // CHECK:         %[[REST:.+]] = arith.select %[[LESS]], %[[M]], %c0
 // CHECK:         %[[N:.+]] = arith.subi %[[M]], %[[REST]]
 // CHECK:         %[[R:.+]] = arith.remui %[[N]], %c32
@@ -24,7 +27,8 @@
 // CHECK-DAG:       %[[ROW:.+]] = arith.minsi %[[F]], %[[E]]
 // CHECK-DAG:       %[[G:.+]] = arith.addi %[[F]], %c16
 // CHECK-DAG:       %[[LAST:.+]] = arith.minsi %[[G]], %[[N]]
-// CHECK-DAG:       %[[A:.+]] = tensor.extract_slice %[[X]][%[[ROW]], 0] [16, 64]
+// CHECK-DAG:       %[[XROW:.+]] = arith.addi %{{.+}}, %[[ROW]]
+// CHECK-DAG:       %[[A:.+]] = tensor.extract_slice %[[X]][%[[XROW]], 0] [16, 64]
 // CHECK-DAG:       %[[P:.+]] = tensor.extract_slice %[[W]]{{.+}} [1, 32, 64]
 // CHECK:           %[[S:.+]] = attune.linear_into %[[A]], %[[P]]
 // CHECK:           scf.for %[[I:.+]] = %[[F]] to %[[LAST]]

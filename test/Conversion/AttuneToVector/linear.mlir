@@ -1,12 +1,27 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune.linear"
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2 way-bytes=64}),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=WAYS
 
-// 20 channels are three panels of 8. Threads divide the panels; the last takes
-// the 4 channels that are left. Rows go by twos, then the one that is left.
+// 20 channels are three panels of 8. Threads divide the panels, and where there
+// are fewer than four steps for each of them, the rows, in parts of at least two
+// tiles. The last panel has the 4 channels that are left. Rows go by twos, then
+// the one that is left.
 // CHECK-LABEL: @tails(
 // CHECK-SAME:    %{{[^:]+}}: tensor<?x12xf32>, %[[W:[^:]+]]: tensor<3x12x8xf32>
-// CHECK:         scf.forall (%[[P:.+]]) in (3)
-// CHECK:           arith.minsi
+// CHECK:         %[[M:.+]] = tensor.dim
+// CHECK:         %[[T:.+]] = attune.num_threads
+// CHECK:         %[[FOUR:.+]] = arith.muli %[[T]], %c4
+// CHECK:         %[[UP:.+]] = arith.addi %[[FOUR]], %c2
+// CHECK:         %[[WANTED:.+]] = arith.divsi %[[UP]], %c3
+// CHECK:         %[[MOST:.+]] = arith.divui %[[M]], %c4
+// CHECK:         arith.minsi %[[WANTED]], %[[MOST]]
+// CHECK:         %[[EACH:.+]] = arith.muli %{{.+}}, %c2
+// CHECK:         %[[NEEDED:.+]] = arith.ceildivui %[[M]], %[[EACH]]
+// CHECK:         %[[PARTS:.+]] = arith.maxui %[[NEEDED]], %c1
+// CHECK:         scf.forall (%[[P:.+]], %[[PART:.+]]) in (3, %[[PARTS]])
+// CHECK:           %[[ROW:.+]] = arith.muli %[[PART]], %[[EACH]]
+// CHECK:           %[[LEFT:.+]] = arith.subi %[[M]], %[[ROW]]
+// CHECK:           %[[ROWS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
+// CHECK:           tensor.extract_slice %{{.+}}[%[[ROW]], %{{.+}}] [%[[ROWS]], %{{.+}}]
 // CHECK:           scf.for {{.+}} -> (vector<8xf32>, vector<8xf32>)
 // CHECK:             vector.transfer_read %[[W]][%{{.+}}, %{{.+}}, %{{.+}}]{{.+}} : tensor<3x12x8xf32>, vector<8xf32>
 // CHECK-COUNT-2:     vector.fma
@@ -24,8 +39,9 @@ func.func @tails(%x: tensor<?x12xf32>, %w: tensor<3x12x8xf32>) -> tensor<?x20xf3
 
 // -----
 
-// One known row (decode) needs no loop over rows and no case for tails.
+// One known row (decode) needs no loop over rows, no parts and no case for tails.
 // CHECK-LABEL: @one_row(
+// CHECK-NOT:     attune.num_threads
 // CHECK-NOT:     scf.index_switch
 // CHECK-NOT:     create_mask
 // CHECK:         return
@@ -81,7 +97,7 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // which these rows bring their part. A single row that is left fetches nothing.
 // CHECK-LABEL: @fetching(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xf32>
-// CHECK:         scf.forall {{.+}} in (12) shared_outs
+// CHECK:         scf.forall {{.+}} in (12, %{{.+}}) shared_outs
 // CHECK:           %[[AFTER:.+]] = attune.successor
 // CHECK:           scf.for %[[ROW:.+]] = %c0 to %{{.+}} step %c2
 // CHECK:             scf.for %[[I:.+]] = %c0 to %[[N:.+]] step
@@ -94,9 +110,10 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // CHECK:               %[[DISTANCE:.+]] = arith.minsi %[[BY]], %c8
 // CHECK:               arith.muli %[[I]], %c128
 // CHECK:               scf.for %{{.+}} = %c0 to %c16 step %c1 iter_args
+// CHECK:                 %[[ROWOFALL:.+]] = arith.addi %{{.+}}, %[[FIRST]]
 // CHECK:                 %[[ALL:.+]] = bufferization.to_buffer %[[X]] read_only
 // CHECK-SAME:              to memref<?x64xf32, strided<[?, ?], offset: ?>>
-// CHECK:                 memref.prefetch %[[ALL]][%[[FIRST]], %{{.+}}], read, locality<3>
+// CHECK:                 memref.prefetch %[[ALL]][%[[ROWOFALL]], %{{.+}}], read, locality<3>
 // CHECK:                 scf.for %{{.+}} = %c0 to %c4
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
@@ -110,7 +127,7 @@ func.func @fetching(%x: tensor<?x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<?x1
 // Gate and up lie side by side: panel 2 i and panel 2 i + 1. The activation is
 // the gate's.
 // CHECK-LABEL: @gated(
-// CHECK:         scf.forall (%{{.+}}) in (2)
+// CHECK:         scf.forall {{.+}} in (2, %{{.+}})
 // CHECK:           scf.for
 // CHECK:             vector.fma
 // CHECK:           scf.for
