@@ -7,7 +7,8 @@
 
 // A linear layer streams its weight panels [K, R] against rows of activations.
 // Threads divide the panels, so each weight is read by one thread only and the
-// same code serves many rows (prefill) and one (decode); the sum over K is
+// same code serves many rows (prefill) and one (decode). Where there are more
+// threads than panels keep busy, they divide the rows, too. The sum over K is
 // never split, so results do not depend on the number of threads.
 
 #include "HeadRows.h"
