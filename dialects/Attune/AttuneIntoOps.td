@@ -161,6 +161,9 @@ def Attune_SuccessorOp : Attune_Op<"successor",
     result is where the same thread goes on in it, as far as that is known, and
     `iteration + 1` elsewhere; it may be behind the last one. What is computed
     must not depend on it: it says what to fetch in time.
+    With `in_order`, `iteration` counts any dimension, the result is
+    `iteration + 1`, and threads take contiguous parts of the loop, so that this
+    is the same thread's, too.
     Nothing is computed.
 
     Source: software prefetching as in Mowry, Lam and Gupta (1992), where the
@@ -173,9 +176,9 @@ def Attune_SuccessorOp : Attune_Op<"successor",
     }
     ```
   }];
-  let arguments = (ins Index:$iteration);
+  let arguments = (ins Index:$iteration, UnitAttr:$in_order);
   let results = (outs Index:$result);
-  let assemblyFormat = "$iteration attr-dict";
+  let assemblyFormat = "$iteration (`in_order` $in_order^)? attr-dict";
 }
 
 #endif // ATTUNE_INTO_OPS_TD

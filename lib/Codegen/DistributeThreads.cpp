@@ -25,22 +25,19 @@ namespace {
 
 /// Whether threads should claim the iterations of a loop one by one: where each
 /// is long, a loop in a loop, a claim costs nothing beside it. Iterations that
-/// fetch what the one behind them reads must stay with one thread, unless they
-/// ask for the thread's next one.
+/// fetch what the one behind them reads must stay with one thread.
 bool takesLong(Block &body) {
-  bool nested = false, fetches = false, asks = false;
+  bool nested = false, inOrder = false;
   body.walk([&](Operation *op) {
-    asks |= isa<SuccessorOp>(op);
-    // What this iteration itself reads goes to the first-level cache.
-    if (auto fetch = dyn_cast<memref::PrefetchOp>(op))
-      fetches |= fetch.getLocalityHint() < 3;
+    if (auto next = dyn_cast<SuccessorOp>(op))
+      inOrder |= next.getInOrder();
     if (!isa<LoopLikeOpInterface>(op))
       return;
     for (Operation *up = op->getParentOp(); up != body.getParentOp();
          up = up->getParentOp())
       nested |= isa<LoopLikeOpInterface>(up);
   });
-  return nested && (asks || !fetches);
+  return nested && !inOrder;
 }
 
 struct DistributeThreads final

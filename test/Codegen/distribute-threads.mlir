@@ -72,18 +72,23 @@ func.func @long_iterations(%x: memref<?x?x?xf32>, %b: index, %h: index, %n: inde
 
 // -----
 
-// What the next iteration reads is fetched by this one: both are one thread's.
+// What the next iteration in order reads is fetched by this one: both are one
+// thread's.
 // CHECK-NOT:   attune_rt_claim
 // CHECK-LABEL: func.func @fetching(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>
 // CHECK-NOT:     scf.while
-// CHECK:         memref.prefetch
+// CHECK:         scf.for %[[I:.+]] =
+// CHECK:           %[[J:.+]] = arith.addi %[[I]], %{{.+}} : index
+// CHECK:           memref.prefetch %[[X]][%[[J]]]
 func.func @fetching(%x: memref<?xf32>, %n: index, %v: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.forall (%i) in (%n) {
     scf.for %l = %c0 to %n step %c1 {
       scf.for %m = %c0 to %n step %c1 {
-        memref.prefetch %x[%m], read, locality<2>, data : memref<?xf32>
+        %j = attune.successor %i in_order
+        memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
         memref.store %v, %x[%i] : memref<?xf32>
       }
     }

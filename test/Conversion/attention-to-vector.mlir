@@ -61,7 +61,7 @@ func.func @everything(%q: tensor<?x4x?x24xf16>, %k: tensor<?x2x?x24xf16>, %mask:
 // CHECK:           scf.for {{.*}} step %c256
 // CHECK:             scf.for {{.*}} step %c2
 // CHECK:               scf.for {{.*}} step %c4
-// CHECK:                 memref.prefetch {{.*}} read, locality<3>
+// CHECK:                 memref.prefetch {{.*}} read, locality<2>
 // CHECK-COUNT-8:           vector.fma {{.*}} : vector<8xf32>
 // CHECK:                 vector.shuffle
 // CHECK:                 vector.transfer_write {{.*}} : vector<4xf32>, tensor<6x256xf32>
@@ -69,7 +69,7 @@ func.func @everything(%q: tensor<?x4x?x24xf16>, %k: tensor<?x2x?x24xf16>, %mask:
 // CHECK-COUNT-2:       math.exp2 {{.*}} : vector<16xf32>
 // CHECK:             scf.for {{.*}} step %c32
 // CHECK:               scf.for {{.*}} step %c2
-// CHECK:                 memref.prefetch {{.*}} read, locality<3>
+// CHECK:                 memref.prefetch {{.*}} read, locality<2>
 // CHECK-COUNT-4:         vector.fma {{.*}} : vector<16xf32>
 func.func @decode(%q: tensor<1x4x1x64xf32>, %k: tensor<1x2x?x64xf32>, %v: tensor<1x2x?x64xf32>) -> tensor<1x4x1x64xf32> {
   %y = attune.attention %q, %k, %v scale 0.125 causal <bottom_right>

@@ -59,9 +59,13 @@ public:
   /// go on beyond its row, to what lies behind it in memory: elements of the
   /// next rows, wherever these begin.
   void prefetch(mlir::Value tensor, mlir::ValueRange indices);
+  /// The same to the second-level cache, for what comes from memory: the first
+  /// one waits for so few lines at a time (24 on Zen 4) that a core gets less
+  /// than its share of memory's speed.
+  void prefetchFromMemory(mlir::Value tensor, mlir::ValueRange indices);
   /// Brings it to the second-level cache, since the next iteration of the
-  /// parallel loop reads it. The last index counts through all dimensions that
-  /// are left.
+  /// parallel loop (attune.successor) reads it. The last index counts through
+  /// all dimensions that are left.
   void prefetchForNext(mlir::Value tensor, mlir::ValueRange indices);
   /// Brings the line of an element to the cache to be written.
   void prefetchForWriting(mlir::Value tensor, mlir::ValueRange indices);

@@ -19,8 +19,8 @@
 // As many sums as a register has lanes are what adds up their lanes for the
 // least instructions, and what hides the latency of an addition: two rows by
 // four keys, or four by four with registers of 512 bits. What memory has to
-// bring is asked for evenly while others are multiplied: a cache takes few
-// requests at a time.
+// bring is asked for evenly while others are multiplied, to the second-level
+// cache: one takes few requests at a time, the first-level one fewest.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
 // unless the CPU multiplies pairs of bf16: channels of a key are pairs where
@@ -251,7 +251,8 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
         for (int64_t i = 0; whole && i < share; ++i) {
           Value n = k.min(k.add(next, k.index(i)), whole->last);
           for (int64_t column = 0; column < width; column += line)
-            k.prefetch(whole->tensor, whole->at(k, n, k.index(column)));
+            k.prefetchFromMemory(whole->tensor,
+                                 whole->at(k, n, k.index(column)));
         }
         Values products = productsOfFew(k, number, key, near);
         Value scores = c[0];
@@ -363,7 +364,8 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         for (int64_t l = 0; whole && l < share; ++l) {
           Value at = k.min(k.add(firstLine, k.index(l)), k.index(lines - 1));
           at = k.min(k.add(column, k.mul(at, line)), k.index(valueWidth - 1));
-          k.prefetch(whole->tensor, whole->at(k, k.add(n, ahead), at));
+          k.prefetchFromMemory(whole->tensor,
+                               whole->at(k, k.add(n, ahead), at));
         }
       };
       auto addValue = [&](KernelBuilder &k, Value i, ValueRange c) {

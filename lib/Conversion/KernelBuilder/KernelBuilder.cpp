@@ -158,6 +158,12 @@ void KernelBuilder::prefetch(Value tensor, ValueRange indices) {
                              /*isDataCache=*/true);
 }
 
+void KernelBuilder::prefetchFromMemory(Value tensor, ValueRange indices) {
+  memref::PrefetchOp::create(b, loc, memoryOf(*this, tensor), indices,
+                             /*isWrite=*/false, /*localityHint=*/2,
+                             /*isDataCache=*/true);
+}
+
 void KernelBuilder::prefetchForNext(Value tensor, ValueRange indices) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Value buffer = bufferization::ToBufferOp::create(
