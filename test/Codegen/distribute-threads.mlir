@@ -268,21 +268,30 @@ func.func @fetching_ahead_in_two(%x: memref<?xf32>, %n: index, %p: index, %v: f3
 // CHECK-LABEL: func.func @by_threads(
 // CHECK:         %[[I64:.+]] = call @attune_rt_num_threads()
 // CHECK:         %[[T:.+]] = arith.index_cast %[[I64]] : i64 to index
-// CHECK:         arith.muli %[[T]], %c2
+// CHECK:         arith.ceildivui %{{.+}}, %[[T]]
 // CHECK-NOT:     attune.num_threads
 // CHECK-LABEL: func.func @alone(
 // CHECK:         %[[ONE:.+]] = arith.constant 1 : index
-// CHECK:         return %[[ONE]]
+// CHECK:         arith.cmpi ugt, %[[ONE]],
 func.func @by_threads(%x: memref<?xf32>, %v: f32) {
-  %c2 = arith.constant 2 : index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %length = memref.dim %x, %c0 : memref<?xf32>
   %threads = attune.num_threads
-  %n = arith.muli %threads, %c2 : index
-  scf.forall (%i) in (%n) {
-    memref.store %v, %x[%i] : memref<?xf32>
+  %each = arith.ceildivui %length, %threads : index
+  scf.forall (%i) in (%threads) {
+    %begin = arith.muli %i, %each : index
+    %all = arith.addi %begin, %each : index
+    %end = arith.minui %all, %length : index
+    scf.for %j = %begin to %end step %c1 {
+      memref.store %v, %x[%j] : memref<?xf32>
+    }
   }
   return
 }
-func.func @alone() -> index {
+func.func @alone() -> i1 {
+  %c0 = arith.constant 0 : index
   %threads = attune.num_threads
-  return %threads : index
+  %some = arith.cmpi ugt, %threads, %c0 : index
+  return %some : i1
 }
