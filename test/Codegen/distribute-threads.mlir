@@ -185,6 +185,26 @@ func.func @elements(%x: memref<?x?xf32>, %m: index, %n: index, %v: f32) {
 
 // -----
 
+// What an iteration fetches for itself says nothing of its order.
+// CHECK-LABEL: func.func @fetching_its_own(
+// CHECK:         scf.while
+// CHECK:           memref.prefetch
+func.func @fetching_its_own(%x: memref<?xf32>, %n: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.forall (%i) in (%n) {
+    scf.for %l = %c0 to %n step %c1 {
+      scf.for %m = %c0 to %n step %c1 {
+        memref.prefetch %x[%m], read, locality<2>, data : memref<?xf32>
+        memref.store %v, %x[%i] : memref<?xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
 // An iteration that asks for the thread's next one claims it at its beginning.
 // CHECK-LABEL: func.func @fetching_ahead(
 // CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>

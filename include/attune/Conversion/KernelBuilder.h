@@ -59,9 +59,9 @@ public:
   /// go on beyond its row, to what lies behind it in memory: elements of the
   /// next rows, wherever these begin.
   void prefetch(mlir::Value tensor, mlir::ValueRange indices);
-  /// The same to the second-level cache, for what comes from memory: the first
-  /// one waits for so few lines at a time (24 on Zen 4) that a core gets less
-  /// than its share of memory's speed.
+  /// The same to the second-level cache, for what comes from memory: that one
+  /// waits for more lines at a time (on Zen 4 about 41 instead of 27), and a
+  /// core gets as much more of memory's speed.
   void prefetchFromMemory(mlir::Value tensor, mlir::ValueRange indices);
   /// Brings it to the second-level cache, since the next iteration of the
   /// parallel loop (attune.successor) reads it. The last index counts through

@@ -4,8 +4,9 @@
 // RUN:   | FileCheck %s --check-prefix=FEW
 // FEW: error: matrix-rows must be 0 or at least 16, the rows of a register
 
-// Parts of rows have whole blocks. Blocks of 32 rows, then of 16; the last one ends with the last row, and only
-// what is new of it is written. What follows the product reads the scratch.
+// Parts of rows have whole blocks. Blocks of 32 rows, then of 16; the last one
+// ends with the last row, and only what is new of it is written. What follows
+// the product reads the scratch.
 // CHECK-LABEL: @tiles(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xbf16>, %[[W:[^:]+]]: tensor<2x32x64xbf16>, %[[B:[^:]+]]: tensor<64xf32>)
 // CHECK:         %[[D:.+]] = tensor.dim %[[X]], %c0
