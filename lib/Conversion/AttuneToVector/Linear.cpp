@@ -78,20 +78,99 @@ bool multipliesTiles(const PanelProduct &product,
 /// The iterations of a product's parallel loop: steps of panels, all rows each;
 /// where these are too few for the threads that there are, each by parts of the
 /// rows.
+///
+/// Rows that are one tile meet each panel once, and memory sets the pace. Then
+/// each thread has panels side by side, so that it reads one stream: at the
+/// beginning of another, memory gives less. Its steps get shorter by the same
+/// number of panels each, as in trapezoid self-scheduling (Tzen and Ni, 1993):
+/// each is a wait for what was asked for before it, too.
 class Grid {
 public:
-  /// Steps are of `group` panels, down to `unit`. Parts lie within one of
-  /// `batch` sequences of `tokens` rows.
+  /// Steps are of `group` panels, or `most` where rows are few, down to `unit`.
+  /// Parts lie within one of `batch` sequences of `tokens` rows.
   Grid(KernelBuilder &k, const PanelProduct &product, int64_t group,
-       int64_t unit, Value batch, Value tokens, int64_t tileRows)
+       int64_t most, int64_t unit, Value batch, Value tokens, int64_t tileRows)
       : product(product), group(group), unit(unit), sequences(batch),
-        tokens(tokens) {
+        tokens(tokens), parts(k.index(1)) {
+    Value rows = k.mul(batch, tokens);
+    if (auto known = getConstantIntValue(rows))
+      isFew = *known <= tileRows;
+    if (isFew != true)
+      cutRows(k, tileRows);
+    if (isFew != false)
+      shareUnits(k, rows, most, tileRows);
+    counts.push_back(getAsOpFoldResult(
+        choose(k, stepsOfThread, k.index(product.numTapered(group, unit)))));
+    if (apart)
+      counts.push_back(getAsOpFoldResult(apart));
+    if (threads || tokensOfPart)
+      counts.push_back(getAsOpFoldResult(choose(k, threads, parts)));
+  }
+
+  /// Of the loop: steps, then sequences apart if there may be such, then parts,
+  /// or threads where rows are few.
+  ArrayRef<OpFoldResult> sizes() const { return counts; }
+
+  /// Panels of the largest step.
+  int64_t mostPanels() const { return std::max(group, mostOfFew); }
+
+  /// Panels, and rows: of so many sequences as many tokens.
+  struct Iteration {
+    PanelProduct::Step panels;
+    Value firstSequence, sequences, firstToken, tokens, firstRow, rows;
+  };
+  Iteration at(KernelBuilder &k, ValueRange ivs) const {
+    Value zero = k.index(0);
+    Iteration at = {
+        panelsAt(k, ivs[0], ivs.back()), zero, sequences, zero, tokens, zero,
+        k.mul(sequences, tokens)};
+    if (!tokensOfPart)
+      return at;
+    if (apart)
+      at.firstSequence = ivs[1];
+    at.firstToken = choose(k, zero, k.mul(ivs.back(), tokensOfPart));
+    at.tokens = k.min(tokensOfPart, k.sub(tokens, at.firstToken));
+    at.firstRow = k.add(k.mul(at.firstSequence, tokens), at.firstToken);
+    at.rows = k.mul(sequences, at.tokens);
+    return at;
+  }
+
+  /// `own` at this place. It fetches the panels that the thread's next step
+  /// begins with to the cache meanwhile, if that has room for both.
+  PanelProduct productAt(KernelBuilder &k, PanelProduct own, ValueRange ivs,
+                         const Iteration &at,
+                         const VectorLowering &lowering) const {
+    if (tokensOfPart)
+      own.firstRow = at.firstRow;
+    if (own.panelBytes() / own.passes > lowering.panelBytes)
+      return own;
+    // Few rows pass a panel so fast that the one behind it comes next.
+    Value next = k.add(at.panels.firstPanel, k.index(1));
+    if (isFew != true) {
+      Value step = SuccessorOp::create(k.b, k.loc, ivs[0]);
+      Value ofMany = product.taperedStep(k, step, group, unit).firstPanel;
+      next = choose(k, next, ofMany);
+    }
+    own.ahead = {Value(), next};
+    return own;
+  }
+
+  /// A value where rows are few, or else the other.
+  Value choose(KernelBuilder &k, Value ofFew, Value ofMany) const {
+    if (isFew)
+      return *isFew ? ofFew : ofMany;
+    return arith::SelectOp::create(k.b, k.loc, few, ofFew, ofMany);
+  }
+  std::optional<bool> hasFewRows() const { return isFew; }
+
+private:
+  /// Parts of the rows, so that with the steps there are enough iterations.
+  void cutRows(KernelBuilder &k, int64_t tileRows) {
     // With some for each thread, who starts later or is slower takes fewer. A
     // part has more tiles than one, or would do little but read weights.
     constexpr int64_t kEnough = 4, kTilesOfPart = 2;
     int64_t steps = product.numTapered(group, unit);
-    counts.push_back(k.b.getIndexAttr(steps));
-    bool together = getConstantIntValue(batch) == 1;
+    bool together = getConstantIntValue(sequences) == 1;
     auto known = getConstantIntValue(tokens);
     if (known && *known / (kTilesOfPart * tileRows) < (together ? 2 : 1))
       return;
@@ -107,72 +186,107 @@ public:
         return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, x,
                                      k.index(bound));
       };
+      Value batch = sequences;
       Value cut = arith::AndIOp::create(k.b, k.loc, exceeds(wanted, 1),
                                         exceeds(most, 0));
-      Value apart = arith::SelectOp::create(k.b, k.loc, cut, batch, k.index(1));
+      apart = arith::SelectOp::create(k.b, k.loc, cut, batch, k.index(1));
       wanted =
           arith::CeilDivUIOp::create(k.b, k.loc, wanted, atLeastOne(apart));
       sequences = arith::DivUIOp::create(k.b, k.loc, batch, atLeastOne(apart));
-      counts.push_back(getAsOpFoldResult(apart));
     }
     Value each = arith::CeilDivUIOp::create(k.b, k.loc, tokens,
                                             atLeastOne(k.min(wanted, most)));
     tokensOfPart = k.mul(atLeastOne(k.ceilDiv(each, tileRows)), tileRows);
-    Value parts = atLeastOne(
+    parts = atLeastOne(
         arith::CeilDivUIOp::create(k.b, k.loc, tokens, tokensOfPart));
-    counts.push_back(getAsOpFoldResult(parts));
   }
 
-  /// Of the loop: steps, then sequences apart if there may be such, then parts.
-  ArrayRef<OpFoldResult> sizes() const { return counts; }
-
-  /// Panels, and rows: of so many sequences as many tokens.
-  struct Iteration {
-    PanelProduct::Step panels;
-    Value firstSequence, sequences, firstToken, tokens, firstRow, rows;
-  };
-  Iteration at(KernelBuilder &k, ValueRange ivs) const {
-    Value zero = k.index(0);
-    Iteration at = {product.taperedStep(k, ivs[0], group, unit),
-                    zero,
-                    sequences,
-                    zero,
-                    tokens,
-                    zero,
-                    k.mul(sequences, tokens)};
-    if (ivs.size() == 1)
-      return at;
-    if (ivs.size() == 3)
-      at.firstSequence = ivs[1];
-    at.firstToken = k.mul(ivs.back(), tokensOfPart);
-    at.tokens = k.min(tokensOfPart, k.sub(tokens, at.firstToken));
-    at.firstRow = k.add(k.mul(at.firstSequence, tokens), at.firstToken);
-    at.rows = k.mul(sequences, at.tokens);
-    return at;
+  /// The panels for each thread, and in how many steps it takes them, of `most`
+  /// panels or fewer even if it is the only one.
+  void shareUnits(KernelBuilder &k, Value rows, int64_t most,
+                  int64_t tileRows) {
+    // The last step is a 256th of a thread's panels: what others wait for.
+    constexpr int64_t kFewSteps = 16;
+    int64_t units = llvm::divideCeil(product.panels(), unit);
+    int64_t fewSteps = std::max<int64_t>(
+        kFewSteps,
+        llvm::divideCeil(2 * units, std::max<int64_t>(1, most / unit)));
+    mostOfFew =
+        unit * std::max<int64_t>(2, llvm::divideCeil(units * (2 * fewSteps - 1),
+                                                     fewSteps * fewSteps));
+    few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule, rows,
+                                k.index(tileRows));
+    threads = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
+    unitsOfThread = arith::DivUIOp::create(k.b, k.loc, k.index(units), threads);
+    unitsLeft = arith::RemUIOp::create(k.b, k.loc, k.index(units), threads);
+    // With so many, steps are of two units, one or none.
+    stepsOfThread = k.min(k.index(fewSteps), k.add(unitsOfThread, k.index(1)));
   }
 
-  /// `own` at this place. It fetches the panels of the thread's next step to
-  /// the cache meanwhile, if that has room for both.
-  PanelProduct productAt(KernelBuilder &k, PanelProduct own, ValueRange ivs,
-                         const Iteration &at,
-                         const VectorLowering &lowering) const {
-    if (ivs.size() > 1)
-      own.firstRow = at.firstRow;
-    if (own.panelBytes() / own.passes > lowering.panelBytes)
-      return own;
-    Value next = SuccessorOp::create(k.b, k.loc, ivs[0]);
-    own.ahead = {Value(), product.taperedStep(k, next, group, unit).firstPanel};
-    return own;
+  PanelProduct::Step panelsAt(KernelBuilder &k, Value step,
+                              Value thread) const {
+    if (isFew == false)
+      return product.taperedStep(k, step, group, unit);
+    Value takesOneMore = arith::CmpIOp::create(
+        k.b, k.loc, arith::CmpIPredicate::ult, thread, unitsLeft);
+    Value units = arith::SelectOp::create(k.b, k.loc, takesOneMore,
+                                          k.add(unitsOfThread, k.index(1)),
+                                          unitsOfThread);
+    Value begin = k.add(k.mul(thread, unitsOfThread), k.min(thread, unitsLeft));
+    // What is left falls with the square of the number of steps to come.
+    auto leftAt = [&](Value step) -> Value {
+      Value toCome = k.sub(stepsOfThread, step);
+      return arith::DivUIOp::create(k.b, k.loc,
+                                    k.mul(units, k.mul(toCome, toCome)),
+                                    k.mul(stepsOfThread, stepsOfThread));
+    };
+    Value left = leftAt(step), after = leftAt(k.add(step, k.index(1)));
+    Value firstPanel = k.mul(k.add(begin, k.sub(units, left)), unit);
+    Value count = k.mul(k.sub(left, after), unit);
+    if (!isFew) {
+      PanelProduct::Step many = product.taperedStep(k, step, group, unit);
+      firstPanel = choose(k, firstPanel, many.firstPanel);
+      count = choose(k, count, many.count);
+    }
+    return product.stepAt(k, firstPanel, count, unit);
   }
 
-private:
   const PanelProduct &product;
   int64_t group, unit;
   /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
-  /// where there are parts.
-  Value sequences, tokens, tokensOfPart;
+  /// where there may be `parts`. Null, or how many sequences are `apart`.
+  Value sequences, tokens, tokensOfPart, apart, parts;
+  /// Whether all rows are one tile, and if that is known.
+  Value few;
+  std::optional<bool> isFew;
+  /// Where rows may be few: threads, how many units each has, and how many of
+  /// them have one more; steps of a thread, panels of the largest.
+  Value threads, unitsOfThread, unitsLeft, stepsOfThread;
+  int64_t mostOfFew = 0;
   SmallVector<OpFoldResult, 3> counts;
 };
+
+/// All rows of a step against its panels.
+Value panelsOfStep(KernelBuilder &k, const PanelProduct &product,
+                   const Grid &grid, const Grid::Iteration &at, Value tile,
+                   const VectorLowering &lowering) {
+  auto some = [&](KernelBuilder &k, Value first, Value count, Value tile) {
+    return product.allRows(k, lowering, at.rows,
+                           k.add(at.panels.firstPanel, first), count,
+                           k.mul(first, product.lanes()), tile);
+  };
+  Value all = at.panels.count, zero = k.index(0);
+  if (product.passes == 1 || grid.hasFewRows() == false)
+    return some(k, zero, all, tile);
+  // Few rows pass one panel after the other, part by part, as they are stored.
+  Value times = grid.choose(k, all, k.index(1));
+  Value count = grid.choose(k, k.index(1), all);
+  return k.forLoop(zero, times, 1, tile,
+                   [&](KernelBuilder &k, Value first, ValueRange carried) {
+                     return KernelBuilder::Values{
+                         some(k, first, count, carried[0])};
+                   })[0];
+}
 
 /// Each step meets its rows with panels that stay in its cache.
 Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
@@ -187,8 +301,8 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
   int64_t tileRows = multipliesTiles(product, lowering)
                          ? kMatrixBlock * kMatrixRows
                          : lowering.rows;
-  Grid grid(k, product, group, /*unit=*/1, /*batch=*/k.index(1), numRows,
-            tileRows);
+  Grid grid(k, product, group, /*most=*/product.panels(), /*unit=*/1,
+            /*batch=*/k.index(1), numRows, tileRows);
   return k.forallTiles(
       grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -199,9 +313,8 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
         Grid::Iteration at = grid.at(k, ivs);
-        return grid.productAt(k, own, ivs, at, lowering)
-            .allRows(k, lowering, at.rows, at.panels.firstPanel,
-                     at.panels.count, k.index(0), tile);
+        PanelProduct here = grid.productAt(k, own, ivs, at, lowering);
+        return panelsOfStep(k, here, grid, at, tile, lowering);
       });
 }
 
@@ -275,7 +388,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
     return HeadEpilogue::Rows{at.firstSequence, at.sequences, at.firstToken,
                               at.tokens};
   };
-  Grid grid(k, product, group, unit, batch, tokens, lowering.rows);
+  Grid grid(k, product, group, most, unit, batch, tokens, lowering.rows);
   return k.forallTiles(
       grid.sizes(), epilogue.destinations(k, batch, tokens),
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -287,7 +400,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
         Grid::Iteration at = grid.at(k, ivs);
         Value columns = columnsOf(k, at.panels);
         PanelProduct here = grid.productAt(k, product, ivs, at, lowering);
-        here.consumer = {group * lanes, element,
+        here.consumer = {grid.mostPanels() * lanes, element,
                          [&](KernelBuilder &k, Value firstRow, Value rows,
                              Value scratch, ValueRange tiles) {
                            return epilogue.take(

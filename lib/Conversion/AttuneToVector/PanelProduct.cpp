@@ -157,13 +157,23 @@ PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
     result.firstPanel = first;
     result.count = count;
   }
-  if (panels() % unit != 0)
-    result.count =
-        k.min(result.count, k.sub(k.index(panels()), result.firstPanel));
+  return stepAt(k, result.firstPanel, result.count, unit);
+}
+
+PanelProduct::Step PanelProduct::stepAt(KernelBuilder &k, Value firstPanel,
+                                        Value count, int64_t unit) const {
+  Step result = {firstPanel, count, {}, {}};
+  // A step without panels may stand behind the last one.
+  if (panels() % unit != 0) {
+    result.firstPanel = k.min(firstPanel, k.index(panels()));
+    result.count = k.min(count, k.sub(k.index(panels()), result.firstPanel));
+  }
   result.firstColumn = k.mul(result.firstPanel, lanes());
   Value columns = k.mul(result.count, lanes());
-  if (width % lanes() != 0)
+  if (width % lanes() != 0) {
+    result.firstColumn = k.min(result.firstColumn, k.index(width));
     columns = k.min(columns, k.sub(k.index(width), result.firstColumn));
+  }
   result.columns = columns;
   return result;
 }

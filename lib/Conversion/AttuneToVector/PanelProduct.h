@@ -134,6 +134,10 @@ struct PanelProduct {
   int64_t numTapered(int64_t group, int64_t unit = 1) const;
   Step taperedStep(KernelBuilder &k, mlir::Value step, int64_t group,
                    int64_t unit = 1) const;
+  /// The step of `count` panels from `firstPanel` on, or as many as there are;
+  /// maybe none.
+  Step stepAt(KernelBuilder &k, mlir::Value firstPanel, mlir::Value count,
+              int64_t unit) const;
 
 private:
   /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from

@@ -22,8 +22,12 @@
 // CHECK:         attune.num_threads
 // CHECK:         %[[CUT:.+]] = arith.andi
 // CHECK:         %[[APART:.+]] = arith.select %[[CUT]], %c3, %c1
-// CHECK:         %[[ROWS:.+]]:3 = scf.forall (%{{.+}}, %[[SEQ:.+]], %[[PART:.+]]) in (8, %[[APART]], %{{.+}}) {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
-// CHECK:           %[[FIRST:.+]] = arith.muli %[[PART]], %[[EACH:.+]] :
+// CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c6
+// CHECK:         %[[STEPS:.+]] = arith.select %[[FEW]], %{{.+}}, %c8 : index
+// CHECK:         %[[ROWS:.+]]:3 = scf.forall (%{{.+}}, %[[SEQ:.+]], %[[PART:.+]]) in (%[[STEPS]], %[[APART]], %{{.+}}) {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
+// CHECK:           arith.divui
+// CHECK:           %[[BEGIN:.+]] = arith.muli %[[PART]], %[[EACH:.+]] :
+// CHECK:           %[[FIRST:.+]] = arith.select %[[FEW]], %c0, %[[BEGIN]]
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[DIM]], %[[FIRST]]
 // CHECK:           %[[TOKENS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
 // CHECK:           %[[CACHED:.+]] = arith.addi %[[FIRST]], %c2
@@ -57,7 +61,8 @@ func.func @grouped(%x: tensor<3x?x40xf32>, %w: tensor<16x40x16xf32>, %cos: tenso
 // Heads that are no whole panels: two of 24 columns are three panels of 16, and
 // of nine heads the last step has one.
 // CHECK-LABEL: @wide(
-// CHECK:         scf.forall {{.+}} in (5, %{{.+}}, %{{.+}}) {{.+}} -> (tensor<?x9x?x24xf32>)
+// CHECK:         %[[STEPS:.+]] = arith.select %{{.+}}, %{{.+}}, %c5 : index
+// CHECK:         scf.forall {{.+}} in (%[[STEPS]], %{{.+}}, %{{.+}}) {{.+}} -> (tensor<?x9x?x24xf32>)
 // CHECK-NOT:     scf.forall (
 func.func @wide(%x: tensor<?x?x20xf32>, %w: tensor<14x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x9x?x24xf32> {
   %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<14x20x16xf32> -> tensor<?x?x216xf32>
@@ -99,7 +104,7 @@ func.func @narrow(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>, %b: tensor<32
 // it is turned again is not skipped: that rotary has a loop of its own.
 // CHECK-LABEL: @rounded(
 // CHECK:         scf.forall {{.+}} -> (tensor<?x1x?x16xbf16>, tensor<?x1x?x16xf16>)
-// CHECK:           bufferization.alloc_tensor() : tensor<6x16xbf16>
+// CHECK:           bufferization.alloc_tensor() : tensor<6x32xbf16>
 // CHECK:         scf.forall (
 func.func @rounded(%x: tensor<?x?x20xf32>, %w: tensor<2x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>)
     -> (tensor<?x1x?x16xbf16>, tensor<?x1x?x16xf16>) {

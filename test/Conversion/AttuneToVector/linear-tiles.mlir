@@ -12,7 +12,7 @@
 // CHECK:         %[[D:.+]] = tensor.dim %[[X]], %c0
 // CHECK:         arith.divui %[[D]], %c64
 // CHECK:         scf.forall
-// CHECK:           %[[M:.+]] = arith.minsi
+// CHECK:           tensor.extract_slice {{.+}} [%[[M:.+]], %{{.+}}] [1, 1] : tensor<?x64xf32>
 // CHECK:           %[[LESS:.+]] = arith.cmpi slt, %[[M]], %c16
 // CHECK:         %[[REST:.+]] = arith.select %[[LESS]], %[[M]], %c0
 // CHECK:         %[[N:.+]] = arith.subi %[[M]], %[[REST]]
