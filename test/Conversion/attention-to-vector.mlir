@@ -76,3 +76,20 @@ func.func @decode(%q: tensor<1x4x1x64xf32>, %k: tensor<1x2x?x64xf32>, %v: tensor
     : tensor<1x4x1x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32> -> tensor<1x4x1x64xf32>
   return %y : tensor<1x4x1x64xf32>
 }
+
+// A value of 16 channels is one line, and no more are fetched for it, though
+// there are registers for the sums of 32.
+// CHECK-LABEL: func.func @narrow_values(
+// CHECK:         math.exp2
+// CHECK:         scf.for {{.*}} step %c128
+// CHECK:           scf.for {{.*}} step %c2
+// CHECK:             memref.prefetch {{.*}} read, locality<2>
+// CHECK-NOT:         memref.prefetch
+// CHECK-COUNT-2:     vector.fma {{.*}} : vector<16xf32>
+// CHECK-NOT:         vector.fma
+// CHECK:         return
+func.func @narrow_values(%q: tensor<1x4x1x16xf32>, %k: tensor<1x2x?x16xf32>, %v: tensor<1x2x?x16xf32>) -> tensor<1x4x1x16xf32> {
+  %y = attune.attention %q, %k, %v scale 0.25 causal <bottom_right>
+    : tensor<1x4x1x16xf32>, tensor<1x2x?x16xf32>, tensor<1x2x?x16xf32> -> tensor<1x4x1x16xf32>
+  return %y : tensor<1x4x1x16xf32>
+}

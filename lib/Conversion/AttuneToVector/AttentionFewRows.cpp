@@ -327,8 +327,10 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          Value probabilities, Value acc) {
   auto whole = wholeOf(k, op.getValue());
   int64_t bits = elementBits(op.getValue()), line = kLineBytes * 8 / bits;
-  // As many panels of channels as make `sumsAtOnce` sums of a register each.
-  int64_t panels = std::max<int64_t>(sumsAtOnce / (2 * rowsAtOnce), 1);
+  // As many panels of channels as make `sumsAtOnce` sums of a register each, if
+  // there are so many.
+  int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * rowsAtOnce), 1,
+                                       llvm::divideCeil(valueWidth, lanes));
   int64_t lines = llvm::divideCeil(panels * lanes, line);
   // Of them, what is fetched for each value while some rows meet it.
   int64_t share = llvm::divideCeil(lines, llvm::divideCeil(group, rowsAtOnce));
