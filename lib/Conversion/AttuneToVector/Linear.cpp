@@ -83,7 +83,8 @@ bool multipliesTiles(const PanelProduct &product,
 /// each thread has panels side by side, so that it reads one stream: at the
 /// beginning of another, memory gives less. Its steps get shorter by the same
 /// number of panels each, as in trapezoid self-scheduling (Tzen and Ni, 1993):
-/// each is a wait for what was asked for before it, too.
+/// to claim one, a thread waits for all that it has asked memory for, so they
+/// are few, and the last ones are short, so that threads end together.
 class Grid {
 public:
   /// Steps are of `group` panels, or `most` where rows are few, down to `unit`.
@@ -99,6 +100,9 @@ public:
       cutRows(k, tileRows);
     if (isFew != false)
       shareUnits(k, rows, most, tileRows);
+    // Threads of few rows have all of them.
+    if (tokensOfPart)
+      distance = choose(k, k.index(0), tokensOfPart);
     counts.push_back(getAsOpFoldResult(
         choose(k, stepsOfThread, k.index(product.numTapered(group, unit)))));
     if (apart)
@@ -128,7 +132,7 @@ public:
       return at;
     if (apart)
       at.firstSequence = ivs[1];
-    at.firstToken = choose(k, zero, k.mul(ivs.back(), tokensOfPart));
+    at.firstToken = k.mul(ivs.back(), distance);
     at.tokens = k.min(tokensOfPart, k.sub(tokens, at.firstToken));
     at.firstRow = k.add(k.mul(at.firstSequence, tokens), at.firstToken);
     at.rows = k.mul(sequences, at.tokens);
@@ -254,8 +258,9 @@ private:
   const PanelProduct &product;
   int64_t group, unit;
   /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
-  /// where there may be `parts`. Null, or how many sequences are `apart`.
-  Value sequences, tokens, tokensOfPart, apart, parts;
+  /// where there may be `parts`, which begin `distance` apart. Null, or how
+  /// many sequences are `apart`.
+  Value sequences, tokens, tokensOfPart, distance, apart, parts;
   /// Whether all rows are one tile, and if that is known.
   Value few;
   std::optional<bool> isFew;

@@ -23,11 +23,10 @@
 // CHECK:         %[[CUT:.+]] = arith.andi
 // CHECK:         %[[APART:.+]] = arith.select %[[CUT]], %c3, %c1
 // CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c6
+// CHECK:         %[[DISTANCE:.+]] = arith.select %[[FEW]], %c0, %[[EACH:.+]] :
 // CHECK:         %[[STEPS:.+]] = arith.select %[[FEW]], %{{.+}}, %c8 : index
 // CHECK:         %[[ROWS:.+]]:3 = scf.forall (%{{.+}}, %[[SEQ:.+]], %[[PART:.+]]) in (%[[STEPS]], %[[APART]], %{{.+}}) {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
-// CHECK:           arith.divui
-// CHECK:           %[[BEGIN:.+]] = arith.muli %[[PART]], %[[EACH:.+]] :
-// CHECK:           %[[FIRST:.+]] = arith.select %[[FEW]], %c0, %[[BEGIN]]
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[PART]], %[[DISTANCE]] :
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[DIM]], %[[FIRST]]
 // CHECK:           %[[TOKENS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
 // CHECK:           %[[CACHED:.+]] = arith.addi %[[FIRST]], %c2

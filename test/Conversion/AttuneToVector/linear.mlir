@@ -18,11 +18,11 @@
 // CHECK:         %[[NEEDED:.+]] = arith.ceildivui %[[M]], %[[EACH]]
 // CHECK:         %[[PARTS:.+]] = arith.maxui %[[NEEDED]], %c1
 // CHECK:         %[[FEW:.+]] = arith.cmpi ule, %[[M]], %c2
+// CHECK:         %[[DISTANCE:.+]] = arith.select %[[FEW]], %c0, %[[EACH]]
 // CHECK:         %[[STEPS:.+]] = arith.select %[[FEW]], %[[STEPSOFFEW:.+]], %c3
 // CHECK:         %[[LAST:.+]] = arith.select %[[FEW]], %[[T]], %[[PARTS]]
 // CHECK:         scf.forall (%[[P:.+]], %[[PART:.+]]) in (%[[STEPS]], %[[LAST]])
-// CHECK:           %[[BEGIN:.+]] = arith.muli %[[PART]], %[[EACH]]
-// CHECK:           %[[ROW:.+]] = arith.select %[[FEW]], %c0, %[[BEGIN]]
+// CHECK:           %[[ROW:.+]] = arith.muli %[[PART]], %[[DISTANCE]]
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[M]], %[[ROW]]
 // CHECK:           %[[ROWS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
 // CHECK:           tensor.extract_slice %{{.+}}[%[[ROW]], %{{.+}}] [%[[ROWS]], %{{.+}}]
