@@ -276,9 +276,12 @@ Value panelsOfStep(KernelBuilder &k, const PanelProduct &product,
                    const Grid &grid, const Grid::Iteration &at, Value tile,
                    const VectorLowering &lowering) {
   auto some = [&](KernelBuilder &k, Value first, Value count, Value tile) {
-    return product.allRows(k, lowering, at.rows,
-                           k.add(at.panels.firstPanel, first), count,
-                           k.mul(first, product.lanes()), tile);
+    PanelProduct here = product;
+    if (here.ahead)
+      here.ahead->firstPanel = k.add(here.ahead->firstPanel, first);
+    return here.allRows(k, lowering, at.rows,
+                        k.add(at.panels.firstPanel, first), count,
+                        k.mul(first, product.lanes()), tile);
   };
   Value all = at.panels.count, zero = k.index(0);
   if (product.passes == 1 || grid.hasFewRows() == false)

@@ -71,6 +71,17 @@ func.func @one_row(%x: tensor<1x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<1x32
 // CHECK:           %[[THERE:.+]] = arith.minsi %[[AHEAD]], %c39
 // CHECK:           memref.prefetch %{{.+}}[%[[THERE]], %{{.+}}], read, locality<2>
 // CHECK:         return
+
+// Panel after panel, too, what the last part of one fetches is the next one's.
+// PASSES-LABEL: @three_rows(
+// PASSES:         tensor.extract_slice
+// PASSES:         %[[NEXT:.+]] = arith.addi %[[FIRST:.+]], %c1
+// PASSES:         scf.for %[[I:.+]] = %c0 to %{{.+}} step %c1
+// PASSES-DAG:       %[[PANEL:.+]] = arith.addi %[[FIRST]], %[[I]]
+// PASSES-DAG:       %[[AHEAD:.+]] = arith.addi %[[NEXT]], %[[I]]
+// PASSES:           %[[OTHER:.+]] = arith.select %{{.+}}, %[[AHEAD]], %[[PANEL]]
+// PASSES:           %[[THERE:.+]] = arith.minsi %[[OTHER]], %c39
+// PASSES:           memref.prefetch %{{.+}}[%[[THERE]], %{{.+}}], read, locality<2>
 func.func @three_rows(%x: tensor<3x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<3x320xf32> {
   %y = attune.linear %x, %w : tensor<3x16xf32>, tensor<40x16x8xf32> -> tensor<3x320xf32>
   return %y : tensor<3x320xf32>
