@@ -157,17 +157,13 @@ def Attune_SuccessorOp : Attune_Op<"successor",
     [Pure, SameOperandsAndResultType]> {
   let summary = "What a thread takes of a parallel loop after this iteration";
   let description = [{
-    `iteration` counts the first dimension of a parallel loop around the op. The
-    result is where the same thread goes on in it, as far as that is known, and
-    `iteration + 1` elsewhere; it may be behind the last one. What is computed
-    must not depend on it: it says what to fetch in time.
-    With `in_order`, `iteration` counts any dimension, the result is
-    `iteration + 1`, and threads take contiguous parts of the loop, so that this
-    is the same thread's, too.
+    `iteration` counts a dimension of a parallel loop around the op, and
+    `result = iteration + 1`, which may be behind the last one. Threads take
+    contiguous parts of such a loop, so that this is the same thread's, too, and
+    can be fetched in time. What is computed must not depend on it.
     Nothing is computed.
 
-    Source: software prefetching as in Mowry, Lam and Gupta (1992), where the
-    schedule is dynamic.
+    Source: software prefetching as in Mowry, Lam and Gupta (1992).
 
     ```mlir
     scf.forall (%i) in (%n) {
@@ -176,9 +172,9 @@ def Attune_SuccessorOp : Attune_Op<"successor",
     }
     ```
   }];
-  let arguments = (ins Index:$iteration, UnitAttr:$in_order);
+  let arguments = (ins Index:$iteration);
   let results = (outs Index:$result);
-  let assemblyFormat = "$iteration (`in_order` $in_order^)? attr-dict";
+  let assemblyFormat = "$iteration attr-dict";
 }
 
 #endif // ATTUNE_INTO_OPS_TD

@@ -28,8 +28,7 @@ namespace {
 bool takesLong(Block &body) {
   bool nested = false, inOrder = false;
   body.walk([&](Operation *op) {
-    if (auto next = dyn_cast<SuccessorOp>(op))
-      inOrder |= next.getInOrder();
+    inOrder |= isa<SuccessorOp>(op);
     if (!isa<LoopLikeOpInterface>(op))
       return;
     for (Operation *up = op->getParentOp(); up != body.getParentOp();
@@ -61,17 +60,18 @@ struct DistributeThreads final
         op.replaceAllUsesWith(numThreads);
         op.erase();
       });
+      callQuotients(func, loops);
       for (SequentialRun &run : runs)
         giveToFirstThread(run);
       for (Operation *loop : loops)
         if (failed(distribute(loop)))
           return signalPassFailure();
     }
-    // Elsewhere, and where a loop of one turn is none any more.
     module.walk([](Operation *op) {
       if (!isa<SuccessorOp, NumThreadsOp>(op))
         return;
       OpBuilder b(op);
+      // Of threads, elsewhere, there is one.
       Value value = arith::ConstantIndexOp::create(b, op->getLoc(), 1);
       if (auto next = dyn_cast<SuccessorOp>(op))
         value =
@@ -116,9 +116,8 @@ struct DistributeThreads final
   /// is a number as any other then. Where LLVM's loop strength reduction sees a
   /// division in an address, it does not simplify that, and kernels run out of
   /// registers.
-  Value quotient(OpBuilder &b, Value number, Value by) {
+  Value quotient(OpBuilder &b, Location loc, Value number, Value by) {
     ModuleOp module = getOperation();
-    Location loc = number.getLoc();
     Type index = b.getIndexType();
     StringRef name = "attune_quotient";
     auto func = module.lookupSymbol<func::FuncOp>(name);
@@ -132,6 +131,29 @@ struct DistributeThreads final
     }
     return func::CallOp::create(b, loc, func, ValueRange{number, by})
         .getResult(0);
+  }
+
+  /// The same with quotients that places in claimed iterations may depend on:
+  /// of numbers that are known only when the program runs, where no other loop
+  /// is around them.
+  void callQuotients(func::FuncOp func, ArrayRef<Operation *> loops) {
+    SmallVector<arith::DivUIOp> found;
+    func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<LoopLikeOpInterface>(op) &&
+          !(llvm::is_contained(loops, op) &&
+            takesLong(op->getRegion(0).front())))
+        return WalkResult::skip();
+      auto division = dyn_cast<arith::DivUIOp>(op);
+      if (division && division.getType().isIndex() &&
+          !getConstantIntValue(division.getRhs()))
+        found.push_back(division);
+      return WalkResult::advance();
+    });
+    for (arith::DivUIOp op : found) {
+      OpBuilder b(op);
+      op.replaceAllUsesWith(quotient(b, op.getLoc(), op.getLhs(), op.getRhs()));
+      op.erase();
+    }
   }
 
   Value claim(OpBuilder &b, Value total) {
@@ -165,12 +187,12 @@ struct DistributeThreads final
       counts.push_back(loop->count(b, loc, i));
       total = arith::MulIOp::create(b, loc, total, counts.back());
     }
-    Value rest, next;
+    Value rest;
     bool claimed = takesLong(*loop->body);
-    OpBuilder inner = claimed ? claims(*loop, b, total, rest, next)
-                              : shares(b, loc, total, rest);
+    OpBuilder inner =
+        claimed ? claims(b, total, rest) : shares(b, loc, total, rest);
     auto divide = [&](OpBuilder &b, Value number, Value by) -> Value {
-      return claimed ? quotient(b, number, by)
+      return claimed ? quotient(b, loc, number, by)
                      : arith::DivUIOp::create(b, loc, number, by).getResult();
     };
     IRMapping mapping;
@@ -181,8 +203,6 @@ struct DistributeThreads final
         rest = divide(inner, iv, counts[i]);
         Value whole = arith::MulIOp::create(inner, loc, rest, counts[i]);
         iv = arith::SubIOp::create(inner, loc, iv, whole);
-        if (next)
-          next = divide(inner, next, counts[i]);
       }
       mapping.map(loop->ivs[i], loop->at(inner, loc, i, iv));
     }
@@ -198,15 +218,6 @@ struct DistributeThreads final
     }
     for (Operation &inside : loop->body->without_terminator())
       inner.clone(inside, mapping);
-    inner.getInsertionBlock()->walk([&](SuccessorOp op) {
-      b.setInsertionPoint(op);
-      Value after = next
-                        ? loop->at(b, loc, 0, next)
-                        : arith::AddIOp::create(b, loc, op.getIteration(), one);
-      op.replaceAllUsesWith(after);
-      op.erase();
-    });
-    b.setInsertionPoint(op);
     auto barrier = declare("attune_rt_barrier", b.getFunctionType({}, {}));
     func::CallOp::create(b, loc, barrier, ValueRange{});
     op->erase();
@@ -228,12 +239,7 @@ struct DistributeThreads final
   }
 
   /// A loop over those of [0, total) that no other thread was faster to claim.
-  /// Iterations that ask for the `next` one claim it when they begin.
-  OpBuilder claims(ParallelLoop &of, OpBuilder &b, Value total, Value &number,
-                   Value &next) {
-    bool ahead =
-        of.body->walk([](SuccessorOp) { return WalkResult::interrupt(); })
-            .wasInterrupted();
+  OpBuilder claims(OpBuilder &b, Value total, Value &number) {
     Location loc = total.getLoc();
     auto loop = scf::WhileOp::create(
         b, loc, b.getIndexType(), claim(b, total),
@@ -243,14 +249,10 @@ struct DistributeThreads final
           scf::ConditionOp::create(b, loc, open, claimed);
         },
         [&](OpBuilder &b, Location loc, ValueRange) {
-          Value claimed = claim(b, total);
-          scf::YieldOp::create(b, loc, claimed);
-          if (ahead)
-            next = claimed;
+          scf::YieldOp::create(b, loc, claim(b, total));
         });
     number = loop.getAfterArguments()[0];
-    return ahead ? OpBuilder(loop.getAfterBody()->getTerminator())
-                 : OpBuilder::atBlockBegin(loop.getAfterBody());
+    return OpBuilder::atBlockBegin(loop.getAfterBody());
   }
 
   Value thread, numThreads;

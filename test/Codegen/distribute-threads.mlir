@@ -87,7 +87,7 @@ func.func @fetching(%x: memref<?xf32>, %n: index, %v: f32) {
   scf.forall (%i) in (%n) {
     scf.for %l = %c0 to %n step %c1 {
       scf.for %m = %c0 to %n step %c1 {
-        %j = attune.successor %i in_order
+        %j = attune.successor %i
         memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
         memref.store %v, %x[%i] : memref<?xf32>
       }
@@ -205,36 +205,6 @@ func.func @fetching_its_own(%x: memref<?xf32>, %n: index, %v: f32) {
 
 // -----
 
-// An iteration that asks for the thread's next one claims it at its beginning.
-// CHECK-LABEL: func.func @fetching_ahead(
-// CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>
-// CHECK:         scf.while (%[[C:.+]] = %{{.+}}) : (index) -> index {
-// CHECK:         ^bb0(%[[I:.+]]: index):
-// CHECK:           %[[N0:.+]] = func.call @attune_rt_claim(%{{.+}})
-// CHECK-NEXT:      %[[N1:.+]] = arith.index_cast %[[N0]] : i64 to index
-// CHECK:           scf.for
-// CHECK:             scf.for
-// CHECK:               memref.prefetch %[[X]][%[[N1]]]
-// CHECK:               memref.store %{{.+}}, %[[X]][%[[I]]]
-// CHECK:           scf.yield %[[N1]]
-// CHECK-NOT:     attune.successor
-func.func @fetching_ahead(%x: memref<?xf32>, %n: index, %v: f32) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  scf.forall (%i) in (%n) {
-    scf.for %l = %c0 to %n step %c1 {
-      scf.for %m = %c0 to %n step %c1 {
-        %j = attune.successor %i
-        memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
-        memref.store %v, %x[%i] : memref<?xf32>
-      }
-    }
-  }
-  return
-}
-
-// -----
-
 // In a share of short iterations, and where no loop is left, it is the one behind.
 // CHECK-LABEL: func.func @the_one_behind(
 // CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>
@@ -257,27 +227,42 @@ func.func @the_one_behind(%x: memref<?xf32>, %n: index, %v: f32) {
 
 // -----
 
-// The next place in the first dimension is the claimed iteration's.
-// CHECK-LABEL: func.func @fetching_ahead_in_two(
-// CHECK-SAME:    %[[X:[^:]+]]: memref<?xf32>, %[[N:[^:]+]]: index, %[[P:[^:]+]]: index
+// Quotients that places in claimed iterations may depend on come from the function
+// as well: before the loop and in it. In a loop inside, by a constant and in shares
+// of short iterations they stay divisions.
+// CHECK-LABEL: func.func @quotients(
+// CHECK-SAME:    %{{[^:]+}}: memref<?xf32>, %[[N:[^:]+]]: index
+// CHECK-NOT:     arith.divui
+// CHECK:         %[[Q:.+]] = call @attune_quotient(%[[N]], %{{.+}})
+// CHECK:         scf.while
 // CHECK:         ^bb0(%[[I:.+]]: index):
-// CHECK:           call @attune_rt_claim
-// CHECK:           %[[NEXT:.+]] = arith.index_cast
-// CHECK:           func.call @attune_quotient(%[[I]], %[[P]])
-// CHECK:           %[[J:.+]] = func.call @attune_quotient(%[[NEXT]], %[[P]])
-// CHECK:           memref.prefetch %[[X]][%[[J]]]
-// CHECK:           scf.yield %[[NEXT]]
-func.func @fetching_ahead_in_two(%x: memref<?xf32>, %n: index, %p: index, %v: f32) {
+// CHECK:           func.call @attune_quotient(%[[I]], %[[Q]])
+// CHECK:           arith.divui %[[I]], %{{.+}} : index
+// CHECK:           scf.for %[[L:.+]] =
+// CHECK:             arith.divui %[[L]], %[[Q]]
+// CHECK:         call @attune_rt_barrier()
+// CHECK:         scf.for %[[J:.+]] =
+// CHECK-NOT:       scf.while
+// CHECK:           arith.divui %[[J]], %[[Q]]
+func.func @quotients(%x: memref<?xf32>, %n: index, %v: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  scf.forall (%i, %part) in (%n, %p) {
-    scf.for %l = %c0 to %n step %c1 {
-      scf.for %m = %c0 to %n step %c1 {
-        %j = attune.successor %i
-        memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
-        memref.store %v, %x[%i] : memref<?xf32>
+  %c2 = arith.constant 2 : index
+  %threads = attune.num_threads
+  %each = arith.divui %n, %threads : index
+  scf.forall (%i) in (%n) {
+    %a = arith.divui %i, %each : index
+    %b = arith.divui %i, %c2 : index
+    scf.for %l = %a to %n step %c1 {
+      %c = arith.divui %l, %each : index
+      scf.for %m = %b to %c step %c1 {
+        memref.store %v, %x[%m] : memref<?xf32>
       }
     }
+  }
+  scf.forall (%j) in (%n) {
+    %a = arith.divui %j, %each : index
+    memref.store %v, %x[%a] : memref<?xf32>
   }
   return
 }

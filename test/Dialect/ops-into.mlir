@@ -62,14 +62,3 @@ func.func @successor(%x: memref<?xf32>, %n: index) {
     }
   return
 }
-
-// CHECK-LABEL: @successor_in_order(
-// CHECK: scf.forall (%[[I:.+]]) in
-// CHECK: attune.successor %[[I]] in_order
-func.func @successor_in_order(%x: memref<?xf32>, %n: index) {
-  scf.forall (%i) in (%n) {
-    %j = attune.successor %i in_order
-    memref.prefetch %x[%j], read, locality<2>, data : memref<?xf32>
-  }
-  return
-}

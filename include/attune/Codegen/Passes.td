@@ -179,10 +179,11 @@ def DistributeThreads : Pass<"attune-distribute-threads",
     Short iterations are cut in contiguous ranges. Threads claim long ones, those
     with a loop in a loop, one after the other, of their own share first:
     iterations differ in work (attention over query blocks), cores in speed, and
-    other programs take turns on them. Iterations that ask for the next one in
-    order (attune.successor) stay contiguous. Where a claimed iteration is in
-    each dimension, a function finds that is not inlined, for divisions in
-    addresses are not simplified. attune.num_threads becomes the runtime's number.
+    other programs take turns on them. Iterations that ask for the next one
+    (attune.successor) stay contiguous. attune.num_threads becomes the runtime's
+    number. Where a claimed iteration is in each dimension, a function finds that
+    is not inlined, as are quotients of numbers that are known only when the
+    program runs: LLVM does not simplify addresses that have a division in them.
     Writes outside parallel loops, as folding a loop of one iteration leaves
     them, are the first thread's, and a barrier follows them, too.
     Keeps: the work of each iteration, hence every bit of the result.

@@ -269,8 +269,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
           Value rows = schedule.taskField(k, ivs[1], 2);
           // After a task's columns come those of the next task's expert.
           Value last = k.sub(schedule.numTasks(k), k.index(1));
-          Value nextTask = k.min(
-              SuccessorOp::create(k.b, k.loc, ivs[1], /*in_order=*/true), last);
+          Value nextTask = k.min(SuccessorOp::create(k.b, k.loc, ivs[1]), last);
           Value nextPart = schedule.taskField(k, nextTask, 0);
           return k.forLoop(
               k.index(0), step.count, group, tile,

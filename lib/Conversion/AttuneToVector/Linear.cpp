@@ -75,48 +75,55 @@ bool multipliesTiles(const PanelProduct &product,
   return product.pairs && lowering.matrixRows != 0;
 }
 
-/// The iterations of a product's parallel loop: steps of panels, all rows each;
-/// where these are too few for the threads that there are, each by parts of the
-/// rows.
+/// The iterations of a product's parallel loop: each thread has panels side by
+/// side, so that it reads one stream (at the beginning of another, memory gives
+/// less), and takes them in steps, all rows each. Where there are too few for
+/// the threads that there are, some of them share a stream and divide its rows.
 ///
-/// Rows that are one tile meet each panel once, and memory sets the pace. Then
-/// each thread has panels side by side, so that it reads one stream: at the
-/// beginning of another, memory gives less. Its steps get shorter by the same
-/// number of panels each, as in trapezoid self-scheduling (Tzen and Ni, 1993):
-/// to claim one, a thread waits for all that it has asked memory for, so they
-/// are few, and the last ones are short, so that threads end together.
+/// Rows that are one tile meet each panel once, and memory sets the pace. Steps
+/// get shorter by the same number of panels each then, as in trapezoid
+/// self-scheduling (Tzen and Ni, 1993): to claim one, a thread waits for all
+/// that it has asked memory for, so they are few, and the last ones are short,
+/// so that threads end together. Many rows meet panels that stay in the cache,
+/// as many as it has room for, and of the last ones half in steps of half of
+/// that and the rest one by one.
 class Grid {
 public:
   /// Steps are of `group` panels, or `most` where rows are few, down to `unit`.
   /// Parts lie within one of `batch` sequences of `tokens` rows.
   Grid(KernelBuilder &k, const PanelProduct &product, int64_t group,
        int64_t most, int64_t unit, Value batch, Value tokens, int64_t tileRows)
-      : product(product), group(group), unit(unit), sequences(batch),
-        tokens(tokens), parts(k.index(1)) {
+      : product(product), unit(unit),
+        units(llvm::divideCeil(product.panels(), unit)), sequences(batch),
+        tokens(tokens) {
     Value rows = k.mul(batch, tokens);
     if (auto known = getConstantIntValue(rows))
       isFew = *known <= tileRows;
+    few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule, rows,
+                                k.index(tileRows));
+    streams = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
     if (isFew != true)
       cutRows(k, tileRows);
+    unitsOfStream = arith::DivUIOp::create(k.b, k.loc, k.index(units), streams);
+    unitsLeft = k.sub(k.index(units), k.mul(unitsOfStream, streams));
+    if (isFew != true)
+      cutStreams(k, group);
     if (isFew != false)
-      shareUnits(k, rows, most, tileRows);
-    // Threads of few rows have all of them.
-    if (tokensOfPart)
-      distance = choose(k, k.index(0), tokensOfPart);
-    counts.push_back(getAsOpFoldResult(
-        choose(k, stepsOfThread, k.index(product.numTapered(group, unit)))));
+      cutStreamsOfFew(k, most);
+    counts.push_back(getAsOpFoldResult(choose(k, stepsOfFew, steps)));
     if (apart)
       counts.push_back(getAsOpFoldResult(apart));
-    if (threads || tokensOfPart)
-      counts.push_back(getAsOpFoldResult(choose(k, threads, parts)));
+    counts.push_back(getAsOpFoldResult(streams));
+    if (parts)
+      counts.push_back(getAsOpFoldResult(parts));
   }
 
-  /// Of the loop: steps, then sequences apart if there may be such, then parts,
-  /// or threads where rows are few.
+  /// Of the loop: steps, then sequences apart if there may be such, streams,
+  /// and parts if there may be some.
   ArrayRef<OpFoldResult> sizes() const { return counts; }
 
   /// Panels of the largest step.
-  int64_t mostPanels() const { return std::max(group, mostOfFew); }
+  int64_t mostPanels() const { return unit * std::max(mostOfMany, mostOfFew); }
 
   /// Panels, and rows: of so many sequences as many tokens.
   struct Iteration {
@@ -125,14 +132,18 @@ public:
   };
   Iteration at(KernelBuilder &k, ValueRange ivs) const {
     Value zero = k.index(0);
-    Iteration at = {
-        panelsAt(k, ivs[0], ivs.back()), zero, sequences, zero, tokens, zero,
-        k.mul(sequences, tokens)};
-    if (!tokensOfPart)
+    Iteration at = {panelsAt(k, ivs[0], ivs[apart ? 2 : 1]),
+                    zero,
+                    sequences,
+                    zero,
+                    tokens,
+                    zero,
+                    k.mul(sequences, tokens)};
+    if (!parts)
       return at;
     if (apart)
       at.firstSequence = ivs[1];
-    at.firstToken = k.mul(ivs.back(), distance);
+    at.firstToken = k.mul(ivs.back(), tokensOfPart);
     at.tokens = k.min(tokensOfPart, k.sub(tokens, at.firstToken));
     at.firstRow = k.add(k.mul(at.firstSequence, tokens), at.firstToken);
     at.rows = k.mul(sequences, at.tokens);
@@ -141,21 +152,15 @@ public:
 
   /// `own` at this place. It fetches the panels that the thread's next step
   /// begins with to the cache meanwhile, if that has room for both.
-  PanelProduct productAt(KernelBuilder &k, PanelProduct own, ValueRange ivs,
+  PanelProduct productAt(KernelBuilder &k, PanelProduct own,
                          const Iteration &at,
                          const VectorLowering &lowering) const {
-    if (tokensOfPart)
+    if (parts)
       own.firstRow = at.firstRow;
-    if (own.panelBytes() / own.passes > lowering.panelBytes)
-      return own;
     // Few rows pass a panel so fast that the one behind it comes next.
-    Value next = k.add(at.panels.firstPanel, k.index(1));
-    if (isFew != true) {
-      Value step = SuccessorOp::create(k.b, k.loc, ivs[0]);
-      Value ofMany = product.taperedStep(k, step, group, unit).firstPanel;
-      next = choose(k, next, ofMany);
-    }
-    own.ahead = {Value(), next};
+    if (own.panelBytes() / own.passes <= lowering.panelBytes)
+      own.ahead = {Value(), k.add(at.panels.firstPanel,
+                                  choose(k, k.index(1), at.panels.count))};
     return own;
   }
 
@@ -168,12 +173,11 @@ public:
   std::optional<bool> hasFewRows() const { return isFew; }
 
 private:
-  /// Parts of the rows, so that with the steps there are enough iterations.
+  /// Parts of the rows, so that with the panels there are enough iterations.
   void cutRows(KernelBuilder &k, int64_t tileRows) {
     // With some for each thread, who starts later or is slower takes fewer. A
     // part has more tiles than one, or would do little but read weights.
-    constexpr int64_t kEnough = 4, kTilesOfPart = 2;
-    int64_t steps = product.numTapered(group, unit);
+    constexpr int64_t kEnough = 6, kTilesOfPart = 2;
     bool together = getConstantIntValue(sequences) == 1;
     auto known = getConstantIntValue(tokens);
     if (known && *known / (kTilesOfPart * tileRows) < (together ? 2 : 1))
@@ -181,8 +185,7 @@ private:
     auto atLeastOne = [&](Value x) -> Value {
       return arith::MaxUIOp::create(k.b, k.loc, x, k.index(1));
     };
-    Value threads = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
-    Value wanted = k.ceilDiv(k.mul(threads, kEnough), steps);
+    Value wanted = k.ceilDiv(k.mul(streams, kEnough), units);
     Value most = arith::DivUIOp::create(k.b, k.loc, tokens,
                                         k.index(kTilesOfPart * tileRows));
     if (!together) {
@@ -203,72 +206,100 @@ private:
     tokensOfPart = k.mul(atLeastOne(k.ceilDiv(each, tileRows)), tileRows);
     parts = atLeastOne(
         arith::CeilDivUIOp::create(k.b, k.loc, tokens, tokensOfPart));
+    Value sharing = apart ? k.mul(parts, atLeastOne(apart)) : parts;
+    streams = atLeastOne(arith::DivUIOp::create(k.b, k.loc, streams, sharing));
   }
 
-  /// The panels for each thread, and in how many steps it takes them, of `most`
-  /// panels or fewer even if it is the only one.
-  void shareUnits(KernelBuilder &k, Value rows, int64_t most,
-                  int64_t tileRows) {
+  /// Steps of a stream where rows are many: of `group` panels, half of the last
+  /// ones in steps of half of that, and then of one unit.
+  void cutStreams(KernelBuilder &k, int64_t group) {
+    mostOfMany = group / unit;
+    auto quotient = [&](Value x, Value by) -> Value {
+      return arith::DivUIOp::create(k.b, k.loc, x, by);
+    };
+    Value zero = k.index(0), one = k.index(1), two = k.index(2);
+    auto halfOf = [&](Value x) -> Value {
+      return arith::MaxUIOp::create(k.b, k.loc, quotient(x, two), one);
+    };
+    // Some streams have one unit less, which their last step misses.
+    Value left = k.add(unitsOfStream, k.min(unitsLeft, one)), done = zero;
+    steps = zero;
+    auto steadily = [&](Value size, Value keep) {
+      lines.push_back({k.sub(done, k.mul(steps, size)), size});
+      Value number = quotient(k.sub(left, keep), size);
+      steps = k.add(steps, number);
+      done = k.add(done, k.mul(number, size));
+      left = k.sub(left, k.mul(number, size));
+    };
+    Value most = k.min(halfOf(left), k.index(mostOfMany));
+    steadily(most, k.min(most, quotient(left, two)));
+    steadily(halfOf(most), k.sub(left, quotient(left, two)));
+    steadily(one, zero);
+  }
+
+  /// The steps of a stream for few rows, of `most` panels or fewer even if it
+  /// is the only one.
+  void cutStreamsOfFew(KernelBuilder &k, int64_t most) {
     // The last step is a 256th of a thread's panels: what others wait for.
     constexpr int64_t kFewSteps = 16;
-    int64_t units = llvm::divideCeil(product.panels(), unit);
     int64_t fewSteps = std::max<int64_t>(
         kFewSteps,
         llvm::divideCeil(2 * units, std::max<int64_t>(1, most / unit)));
-    mostOfFew =
-        unit * std::max<int64_t>(2, llvm::divideCeil(units * (2 * fewSteps - 1),
-                                                     fewSteps * fewSteps));
-    few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule, rows,
-                                k.index(tileRows));
-    threads = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
-    unitsOfThread = arith::DivUIOp::create(k.b, k.loc, k.index(units), threads);
-    unitsLeft = arith::RemUIOp::create(k.b, k.loc, k.index(units), threads);
+    mostOfFew = std::max<int64_t>(
+        2, llvm::divideCeil(units * (2 * fewSteps - 1), fewSteps * fewSteps));
     // With so many, steps are of two units, one or none.
-    stepsOfThread = k.min(k.index(fewSteps), k.add(unitsOfThread, k.index(1)));
+    stepsOfFew = k.min(k.index(fewSteps), k.add(unitsOfStream, k.index(1)));
   }
 
   PanelProduct::Step panelsAt(KernelBuilder &k, Value step,
-                              Value thread) const {
-    if (isFew == false)
-      return product.taperedStep(k, step, group, unit);
+                              Value stream) const {
     Value takesOneMore = arith::CmpIOp::create(
-        k.b, k.loc, arith::CmpIPredicate::ult, thread, unitsLeft);
-    Value units = arith::SelectOp::create(k.b, k.loc, takesOneMore,
-                                          k.add(unitsOfThread, k.index(1)),
-                                          unitsOfThread);
-    Value begin = k.add(k.mul(thread, unitsOfThread), k.min(thread, unitsLeft));
-    // What is left falls with the square of the number of steps to come.
-    auto leftAt = [&](Value step) -> Value {
-      Value toCome = k.sub(stepsOfThread, step);
-      return arith::DivUIOp::create(k.b, k.loc,
-                                    k.mul(units, k.mul(toCome, toCome)),
-                                    k.mul(stepsOfThread, stepsOfThread));
+        k.b, k.loc, arith::CmpIPredicate::ult, stream, unitsLeft);
+    Value all = arith::SelectOp::create(k.b, k.loc, takesOneMore,
+                                        k.add(unitsOfStream, k.index(1)),
+                                        unitsOfStream);
+    Value begin = k.add(k.mul(stream, unitsOfStream), k.min(stream, unitsLeft));
+    auto doneBefore = [&](Value step) -> Value {
+      Value ofFew, ofMany;
+      if (isFew != false) {
+        // What is left falls with the square of the number of steps to come.
+        Value toCome = k.sub(stepsOfFew, step);
+        ofFew = k.sub(all, arith::DivUIOp::create(
+                               k.b, k.loc, k.mul(all, k.mul(toCome, toCome)),
+                               k.mul(stepsOfFew, stepsOfFew)));
+      }
+      if (isFew != true) {
+        ofMany = all;
+        for (Line line : lines)
+          ofMany = k.min(ofMany, k.add(line.begin, k.mul(step, line.size)));
+      }
+      return choose(k, ofFew, ofMany);
     };
-    Value left = leftAt(step), after = leftAt(k.add(step, k.index(1)));
-    Value firstPanel = k.mul(k.add(begin, k.sub(units, left)), unit);
-    Value count = k.mul(k.sub(left, after), unit);
-    if (!isFew) {
-      PanelProduct::Step many = product.taperedStep(k, step, group, unit);
-      firstPanel = choose(k, firstPanel, many.firstPanel);
-      count = choose(k, count, many.count);
-    }
-    return product.stepAt(k, firstPanel, count, unit);
+    Value done = doneBefore(step), after = doneBefore(k.add(step, k.index(1)));
+    return product.stepAt(k, k.mul(k.add(begin, done), unit),
+                          k.mul(k.sub(after, done), unit), unit);
   }
 
   const PanelProduct &product;
-  int64_t group, unit;
+  int64_t unit, units;
   /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
-  /// where there may be `parts`, which begin `distance` apart. Null, or how
-  /// many sequences are `apart`.
-  Value sequences, tokens, tokensOfPart, distance, apart, parts;
+  /// where there may be `parts`. Null, or how many sequences are `apart`.
+  Value sequences, tokens, tokensOfPart, apart, parts;
   /// Whether all rows are one tile, and if that is known.
   Value few;
   std::optional<bool> isFew;
-  /// Where rows may be few: threads, how many units each has, and how many of
-  /// them have one more; steps of a thread, panels of the largest.
-  Value threads, unitsOfThread, unitsLeft, stepsOfThread;
-  int64_t mostOfFew = 0;
-  SmallVector<OpFoldResult, 3> counts;
+  /// How many units each stream has, and how many of them have one more.
+  Value streams, unitsOfStream, unitsLeft;
+  /// Steps of a stream, and units of the largest.
+  Value steps, stepsOfFew;
+  /// Many rows have passed the least of `begin + step * size` units before a
+  /// step, since sizes only fall.
+  struct Line {
+    Value begin, size;
+  };
+  SmallVector<Line, 3> lines;
+  int64_t mostOfMany = 0, mostOfFew = 0;
+  SmallVector<OpFoldResult, 4> counts;
 };
 
 /// All rows of a step against its panels.
@@ -321,7 +352,7 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
         Grid::Iteration at = grid.at(k, ivs);
-        PanelProduct here = grid.productAt(k, own, ivs, at, lowering);
+        PanelProduct here = grid.productAt(k, own, at, lowering);
         return panelsOfStep(k, here, grid, at, tile, lowering);
       });
 }
@@ -407,7 +438,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
         Grid::Iteration at = grid.at(k, ivs);
         Value columns = columnsOf(k, at.panels);
-        PanelProduct here = grid.productAt(k, product, ivs, at, lowering);
+        PanelProduct here = grid.productAt(k, product, at, lowering);
         here.consumer = {grid.mostPanels() * lanes, element,
                          [&](KernelBuilder &k, Value firstRow, Value rows,
                              Value scratch, ValueRange tiles) {

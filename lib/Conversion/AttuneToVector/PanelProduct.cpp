@@ -108,58 +108,6 @@ PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,
   return result;
 }
 
-namespace {
-/// How many steps take `size` panels each, the first of them `panel`.
-struct Taper {
-  int64_t steps, size, step = 0, panel = 0;
-};
-} // namespace
-
-/// Steps of `group` panels; of the last ones, a step for each thread, half in
-/// steps of half of that and the rest one by one.
-static SmallVector<Taper, 3> taper(int64_t panels, int64_t group,
-                                   int64_t threads) {
-  int64_t half = std::max<int64_t>(1, group / 2);
-  int64_t last = std::min(panels / 2, threads * group);
-  SmallVector<Taper, 3> parts;
-  parts.push_back({(panels - last) / group, group});
-  int64_t step = parts[0].steps, panel = step * group;
-  parts.push_back({(panels - panel) / 2 / half, half, step, panel});
-  step += parts[1].steps;
-  panel += parts[1].steps * half;
-  parts.push_back({panels - panel, 1, step, panel});
-  return parts;
-}
-
-int64_t PanelProduct::numTapered(int64_t group, int64_t unit) const {
-  Taper last =
-      taper(llvm::divideCeil(panels(), unit), group / unit, threads).back();
-  return last.step + last.steps;
-}
-
-PanelProduct::Step PanelProduct::taperedStep(KernelBuilder &k, Value step,
-                                             int64_t group,
-                                             int64_t unit) const {
-  Step result;
-  int64_t units = llvm::divideCeil(panels(), unit);
-  for (Taper part : taper(units, group / unit, threads)) {
-    Value first =
-        k.add(k.index(part.panel * unit),
-              k.mul(k.sub(step, k.index(part.step)), part.size * unit));
-    Value count = k.index(part.size * unit);
-    if (result.count) {
-      Value here = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge,
-                                         step, k.index(part.step));
-      first =
-          arith::SelectOp::create(k.b, k.loc, here, first, result.firstPanel);
-      count = arith::SelectOp::create(k.b, k.loc, here, count, result.count);
-    }
-    result.firstPanel = first;
-    result.count = count;
-  }
-  return stepAt(k, result.firstPanel, result.count, unit);
-}
-
 PanelProduct::Step PanelProduct::stepAt(KernelBuilder &k, Value firstPanel,
                                         Value count, int64_t unit) const {
   Step result = {firstPanel, count, {}, {}};

@@ -127,13 +127,6 @@ struct PanelProduct {
   };
   Step step(KernelBuilder &k, mlir::Value step, int64_t group) const;
 
-  /// Steps that threads claim in order: groups of panels first, then smaller
-  /// ones and the last one by one, so that all threads end at about the same
-  /// time however many they are and however fast each one is. Never fewer than
-  /// `unit` panels, whose columns belong together.
-  int64_t numTapered(int64_t group, int64_t unit = 1) const;
-  Step taperedStep(KernelBuilder &k, mlir::Value step, int64_t group,
-                   int64_t unit = 1) const;
   /// The step of `count` panels from `firstPanel` on, or as many as there are;
   /// maybe none.
   Step stepAt(KernelBuilder &k, mlir::Value firstPanel, mlir::Value count,

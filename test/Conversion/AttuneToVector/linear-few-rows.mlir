@@ -19,7 +19,8 @@
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<1x16xf32>, %[[W:[^:]+]]: tensor<40x16x8xf32>
 // CHECK-DAG:     %[[T:.+]] = attune.num_threads
 // CHECK-DAG:     %[[EACH:.+]] = arith.divui %c40, %[[T]]
-// CHECK-DAG:     %[[REST:.+]] = arith.remui %c40, %[[T]]
+// CHECK-DAG:     %[[SHARED:.+]] = arith.muli %[[EACH]], %[[T]]
+// CHECK-DAG:     %[[REST:.+]] = arith.subi %c40, %[[SHARED]]
 // CHECK-DAG:     %[[MORE:.+]] = arith.addi %[[EACH]], %c1
 // CHECK-DAG:     %[[STEPS:.+]] = arith.minsi %[[MORE]], %c16
 // CHECK:         scf.forall (%[[STEP:.+]], %[[THREAD:.+]]) in (%[[STEPS]], %[[T]])
@@ -32,10 +33,11 @@
 // CHECK:           %[[SQUARE:.+]] = arith.muli %[[TOCOME]], %[[TOCOME]]
 // CHECK:           %[[OFALL:.+]] = arith.muli %[[N]], %[[SQUARE]]
 // CHECK:           %[[LEFT:.+]] = arith.divui %[[OFALL]], %{{.+}}
-// CHECK:           %[[AFTER:.+]] = arith.divui
 // CHECK:           %[[DONE:.+]] = arith.subi %[[N]], %[[LEFT]]
+// CHECK:           %[[STILL:.+]] = arith.divui
+// CHECK:           %[[AFTER:.+]] = arith.subi %[[N]], %[[STILL]]
 // CHECK:           %[[FIRST:.+]] = arith.addi %[[BEGIN]], %[[DONE]]
-// CHECK:           %[[COUNT:.+]] = arith.subi %[[LEFT]], %[[AFTER]]
+// CHECK:           %[[COUNT:.+]] = arith.subi %[[AFTER]], %[[DONE]]
 // CHECK:           scf.for %[[I:.+]] = %c0 to %[[COUNT]] step %c1
 // CHECK:             %[[PANEL:.+]] = arith.addi %[[FIRST]], %[[I]]
 // CHECK:             vector.transfer_read %[[W]][%[[PANEL]], %{{.+}}, %c0]
@@ -95,8 +97,10 @@ func.func @three_rows(%x: tensor<3x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<3
 // CHECK-LABEL: @any_rows(
 // CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c4
 // CHECK:         scf.forall
-// CHECK:           %[[FIRST:.+]] = arith.select %[[FEW]]
-// CHECK:           %[[COUNT:.+]] = arith.select %[[FEW]]
+// CHECK:           %[[DONE:.+]] = arith.select %[[FEW]]
+// CHECK:           %[[AFTER:.+]] = arith.select %[[FEW]]
+// CHECK:           %[[FIRST:.+]] = arith.addi %{{.+}}, %[[DONE]]
+// CHECK:           arith.subi %[[AFTER]], %[[DONE]]
 // CHECK:           %[[AT:.+]] = arith.muli %[[FIRST]], %c8
 // CHECK:           %[[COLUMN:.+]] = arith.minsi %[[AT]], %c316
 // CHECK:           arith.subi %c316, %[[COLUMN]]

@@ -22,11 +22,9 @@
 // CHECK:         attune.num_threads
 // CHECK:         %[[CUT:.+]] = arith.andi
 // CHECK:         %[[APART:.+]] = arith.select %[[CUT]], %c3, %c1
-// CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c6
-// CHECK:         %[[DISTANCE:.+]] = arith.select %[[FEW]], %c0, %[[EACH:.+]] :
-// CHECK:         %[[STEPS:.+]] = arith.select %[[FEW]], %{{.+}}, %c8 : index
-// CHECK:         %[[ROWS:.+]]:3 = scf.forall (%{{.+}}, %[[SEQ:.+]], %[[PART:.+]]) in (%[[STEPS]], %[[APART]], %{{.+}}) {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
-// CHECK:           %[[FIRST:.+]] = arith.muli %[[PART]], %[[DISTANCE]] :
+// CHECK:         arith.divui %c8, %[[STREAMS:.+]] : index
+// CHECK:         %[[ROWS:.+]]:3 = scf.forall (%{{.+}}, %[[SEQ:.+]], %{{.+}}, %[[PART:.+]]) in (%{{.+}}, %[[APART]], %[[STREAMS]], %{{.+}}) {{.+}} -> (tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>)
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[PART]], %[[EACH:.+]] :
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[DIM]], %[[FIRST]]
 // CHECK:           %[[TOKENS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
 // CHECK:           %[[CACHED:.+]] = arith.addi %[[FIRST]], %c2
@@ -60,8 +58,8 @@ func.func @grouped(%x: tensor<3x?x40xf32>, %w: tensor<16x40x16xf32>, %cos: tenso
 // Heads that are no whole panels: two of 24 columns are three panels of 16, and
 // of nine heads the last step has one.
 // CHECK-LABEL: @wide(
-// CHECK:         %[[STEPS:.+]] = arith.select %{{.+}}, %{{.+}}, %c5 : index
-// CHECK:         scf.forall {{.+}} in (%[[STEPS]], %{{.+}}, %{{.+}}) {{.+}} -> (tensor<?x9x?x24xf32>)
+// CHECK:         arith.divui %c5, %{{.+}} : index
+// CHECK:         scf.forall {{.+}} in (%{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}) {{.+}} -> (tensor<?x9x?x24xf32>)
 // CHECK-NOT:     scf.forall (
 func.func @wide(%x: tensor<?x?x20xf32>, %w: tensor<14x20x16xf32>, %cos: tensor<?x?x8xf32>, %sin: tensor<?x?x8xf32>) -> tensor<?x9x?x24xf32> {
   %y = attune.linear %x, %w : tensor<?x?x20xf32>, tensor<14x20x16xf32> -> tensor<?x?x216xf32>

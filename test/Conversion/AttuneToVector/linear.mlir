@@ -1,28 +1,37 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune.linear"
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2 way-bytes=64}),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=WAYS
 
-// 20 channels are three panels of 8. Threads divide the panels, and where there
-// are fewer than four steps for each of them, the rows, in parts of at least two
-// tiles; where all rows are one tile, as linear-few-rows.mlir says. The last panel
-// has the 4 channels that are left. Rows go by twos, then the one that is left.
+// 20 channels are three panels of 8. Each thread has some side by side; where there
+// are fewer than six for each of them, threads share theirs and divide the rows,
+// in parts of at least two tiles. Steps are of half the panels of such a stream, as
+// far as the cache has room for them; where all rows are one tile, they are as
+// linear-few-rows.mlir says. The last panel has the 4 channels that are left. Rows
+// go by twos, then the one that is left.
 // CHECK-LABEL: @tails(
 // CHECK-SAME:    %{{[^:]+}}: tensor<?x12xf32>, %[[W:[^:]+]]: tensor<3x12x8xf32>
 // CHECK:         %[[M:.+]] = tensor.dim
+// CHECK:         %[[FEW:.+]] = arith.cmpi ule, %[[M]], %c2
 // CHECK:         %[[T:.+]] = attune.num_threads
-// CHECK:         %[[FOUR:.+]] = arith.muli %[[T]], %c4
-// CHECK:         %[[UP:.+]] = arith.addi %[[FOUR]], %c2
+// CHECK:         %[[SIX:.+]] = arith.muli %[[T]], %c6
+// CHECK:         %[[UP:.+]] = arith.addi %[[SIX]], %c2
 // CHECK:         %[[WANTED:.+]] = arith.divsi %[[UP]], %c3
 // CHECK:         %[[MOST:.+]] = arith.divui %[[M]], %c4
 // CHECK:         arith.minsi %[[WANTED]], %[[MOST]]
 // CHECK:         %[[EACH:.+]] = arith.muli %{{.+}}, %c2
 // CHECK:         %[[NEEDED:.+]] = arith.ceildivui %[[M]], %[[EACH]]
 // CHECK:         %[[PARTS:.+]] = arith.maxui %[[NEEDED]], %c1
-// CHECK:         %[[FEW:.+]] = arith.cmpi ule, %[[M]], %c2
-// CHECK:         %[[DISTANCE:.+]] = arith.select %[[FEW]], %c0, %[[EACH]]
-// CHECK:         %[[STEPS:.+]] = arith.select %[[FEW]], %[[STEPSOFFEW:.+]], %c3
-// CHECK:         %[[LAST:.+]] = arith.select %[[FEW]], %[[T]], %[[PARTS]]
-// CHECK:         scf.forall (%[[P:.+]], %[[PART:.+]]) in (%[[STEPS]], %[[LAST]])
-// CHECK:           %[[ROW:.+]] = arith.muli %[[PART]], %[[DISTANCE]]
+// CHECK:         %[[GROUPS:.+]] = arith.divui %[[T]], %[[PARTS]]
+// CHECK:         %[[STREAMS:.+]] = arith.maxui %[[GROUPS]], %c1
+// CHECK:         %[[SOME:.+]] = arith.divui %c3, %[[STREAMS]]
+// CHECK:         %[[STEPS:.+]] = arith.select %[[FEW]], %{{.+}}, %{{.+}} : index
+// CHECK:         scf.forall (%[[STEP:.+]], %[[STREAM:.+]], %[[PART:.+]]) in (%[[STEPS]], %[[STREAMS]], %[[PARTS]])
+// CHECK:           %[[BEFORE:.+]] = arith.muli %[[STREAM]], %[[SOME]]
+// CHECK:           %[[BEGIN:.+]] = arith.addi %[[BEFORE]], %{{.+}} : index
+// CHECK:           %[[DONE:.+]] = arith.select %[[FEW]], %{{.+}}, %{{.+}} : index
+// CHECK:           %[[AFTER:.+]] = arith.select %[[FEW]], %{{.+}}, %{{.+}} : index
+// CHECK:           arith.addi %[[BEGIN]], %[[DONE]]
+// CHECK:           arith.subi %[[AFTER]], %[[DONE]]
+// CHECK:           %[[ROW:.+]] = arith.muli %[[PART]], %[[EACH]]
 // CHECK:           %[[LEFT:.+]] = arith.subi %[[M]], %[[ROW]]
 // CHECK:           %[[ROWS:.+]] = arith.minsi %[[EACH]], %[[LEFT]]
 // CHECK:           tensor.extract_slice %{{.+}}[%[[ROW]], %{{.+}}] [%[[ROWS]], %{{.+}}]
@@ -96,16 +105,33 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // While panels pass a tile of two rows, each four steps of the sum fetch a line
 // of the next two rows: of the first ones after the last, for the next panels.
 // Panel i of N begins at the i-th part. The lines that will be written are
-// fetched as well, and so is a line of the panels that the thread takes next, of
-// which these rows bring their part. A single row that is left fetches nothing.
+// fetched as well, and so is a line of the panels behind these, of which these rows
+// bring their part: the thread takes them next. A single row that is left fetches
+// nothing. A step is of two panels, the last ones of a stream are alone: S of them
+// have passed the least of 2 S, what two a step leave and S, and all there are.
 // CHECK-LABEL: @fetching(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xf32>
-// CHECK:         %[[STEPS:.+]] = arith.select %{{.+}}, %{{.+}}, %c12 : index
-// CHECK:         scf.forall {{.+}} in (%[[STEPS]], %{{.+}}) shared_outs
-// CHECK:           %[[AFTER:.+]] = attune.successor
+// CHECK:         %[[FEW:.+]] = arith.cmpi ule
+// CHECK:         %[[TWO:.+]] = arith.minsi %{{.+}}, %c2
+// CHECK:         %[[HALF:.+]] = arith.divui %[[TWO]], %c2
+// CHECK:         %[[ONE:.+]] = arith.maxui %[[HALF]], %c1
+// CHECK:         scf.forall (%[[S:.+]], %{{.+}}, %{{.+}}) in (%{{.+}}) shared_outs
+// CHECK:           %[[BYTWO:.+]] = arith.muli %[[S]], %[[TWO]]
+// CHECK:           %[[A:.+]] = arith.minsi %{{.+}}, %[[BYTWO]]
+// CHECK:           %[[BYONE:.+]] = arith.muli %[[S]], %[[ONE]]
+// CHECK:           %[[LATER:.+]] = arith.addi %{{.+}}, %[[BYONE]]
+// CHECK:           %[[B:.+]] = arith.minsi %[[A]], %[[LATER]]
+// CHECK:           %[[LAST:.+]] = arith.addi %{{.+}}, %[[S]]
+// CHECK:           %[[C:.+]] = arith.minsi %[[B]], %[[LAST]]
+// CHECK:           %[[DONE:.+]] = arith.select %[[FEW]], %{{.+}}, %[[C]]
+// CHECK:           %[[FIRST:.+]] = arith.addi %{{.+}}, %[[DONE]]
+// CHECK:           %[[COUNT:.+]] = arith.subi %{{.+}}, %[[DONE]]
+// CHECK:           %[[PASSED:.+]] = arith.select %[[FEW]], %c1, %[[COUNT]]
+// CHECK:           %[[AFTER:.+]] = arith.addi %[[FIRST]], %[[PASSED]]
 // CHECK:           scf.for %[[ROW:.+]] = %c0 to %{{.+}} step %c2
 // CHECK:             scf.for %[[I:.+]] = %c0 to %[[N:.+]] step
 // CHECK-COUNT-2:       memref.prefetch %{{.+}}[%{{.+}}, %{{.+}}], write, locality<3>
+// CHECK:               arith.addi %[[AFTER]], %[[I]]
 // CHECK:               %[[NEXT:.+]] = arith.addi %[[ROW]], %c2
 // CHECK:               arith.cmpi ult, %[[NEXT]], %{{.+}} : index
 // CHECK:               %[[SOME:.+]] = arith.select %{{.+}}, %[[NEXT]], %c0
@@ -131,8 +157,8 @@ func.func @fetching(%x: tensor<?x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<?x1
 // Gate and up lie side by side: panel 2 i and panel 2 i + 1. The activation is
 // the gate's.
 // CHECK-LABEL: @gated(
-// CHECK:         %[[STEPS:.+]] = arith.select %{{.+}}, %{{.+}}, %c2 : index
-// CHECK:         scf.forall {{.+}} in (%[[STEPS]], %{{.+}})
+// CHECK:         arith.divui %c2, %{{.+}} : index
+// CHECK:         scf.forall {{.+}} in (%{{.+}}, %{{.+}}, %{{.+}})
 // CHECK:           scf.for
 // CHECK:             vector.fma
 // CHECK:           scf.for

@@ -12,7 +12,7 @@
 // CHECK:         %[[N:.+]] = tensor.extract %[[PLAN]][%c0]
 // CHECK:         %[[TASKS:.+]] = arith.index_cast %[[N]] : i64 to index
 // CHECK:         %[[HIDDEN:.+]] = scf.forall (%[[C:.+]], %[[T:.+]]) in (3, %[[TASKS]])
-// CHECK:           %[[AFTER:.+]] = attune.successor %[[T]] in_order
+// CHECK:           %[[AFTER:.+]] = attune.successor %[[T]]
 // CHECK:           arith.minsi %[[AFTER]],
 // CHECK:           %[[NEXT:.+]] = tensor.extract %[[PLAN]]
 // CHECK-NEXT:      %[[PART:.+]] = arith.index_cast %[[NEXT]]
