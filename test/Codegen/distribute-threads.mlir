@@ -229,11 +229,13 @@ func.func @the_one_behind(%x: memref<?xf32>, %n: index, %v: f32) {
 
 // Quotients that places in claimed iterations may depend on come from the function
 // as well: before the loop and in it. In a loop inside, by a constant and in shares
-// of short iterations they stay divisions.
+// of short iterations they stay divisions. (No quotient is above its dividend: what
+// is stored, and where, does not depend on the number of threads.)
 // CHECK-LABEL: func.func @quotients(
 // CHECK-SAME:    %{{[^:]+}}: memref<?xf32>, %[[N:[^:]+]]: index
 // CHECK-NOT:     arith.divui
-// CHECK:         %[[Q:.+]] = call @attune_quotient(%[[N]], %{{.+}})
+// CHECK:         %[[SHARE:.+]] = call @attune_quotient(%[[N]], %{{.+}})
+// CHECK:         %[[Q:.+]] = arith.maxui %[[SHARE]],
 // CHECK:         scf.while
 // CHECK:         ^bb0(%[[I:.+]]: index):
 // CHECK:           func.call @attune_quotient(%[[I]], %[[Q]])
@@ -245,24 +247,28 @@ func.func @the_one_behind(%x: memref<?xf32>, %n: index, %v: f32) {
 // CHECK-NOT:       scf.while
 // CHECK:           arith.divui %[[J]], %[[Q]]
 func.func @quotients(%x: memref<?xf32>, %n: index, %v: f32) {
-  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %threads = attune.num_threads
-  %each = arith.divui %n, %threads : index
+  %share = arith.divui %n, %threads : index
+  %each = arith.maxui %share, %c1 : index
   scf.forall (%i) in (%n) {
     %a = arith.divui %i, %each : index
     %b = arith.divui %i, %c2 : index
-    scf.for %l = %a to %n step %c1 {
+    %from = arith.minui %a, %b : index
+    scf.for %l = %from to %n step %c1 {
       %c = arith.divui %l, %each : index
-      scf.for %m = %b to %c step %c1 {
+      %at = arith.maxui %l, %c : index
+      %end = arith.addi %at, %c1 : index
+      scf.for %m = %l to %end step %c1 {
         memref.store %v, %x[%m] : memref<?xf32>
       }
     }
   }
   scf.forall (%j) in (%n) {
     %a = arith.divui %j, %each : index
-    memref.store %v, %x[%a] : memref<?xf32>
+    %at = arith.maxui %j, %a : index
+    memref.store %v, %x[%at] : memref<?xf32>
   }
   return
 }
