@@ -103,10 +103,10 @@ def cuda_chip():
 features = config.available_features
 features.add("host-" + platform.machine())
 flags = cpu_flags()
-for flag in ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_vnni",
-             "amx_tile", "amx_bf16"):
-    if flag in flags:
-        features.add(flag.replace("_", "-"))
+for flag in ("avx2", "fma", "avx512f", "avx512bw", "avx512-bf16", "avx512-vnni",
+             "amx-tile", "amx-bf16"):
+    if flag.replace("-", "_") in flags:
+        features.add(flag)
 if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:
     features.add("x86-64-v3")
 if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:

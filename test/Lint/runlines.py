@@ -1,7 +1,8 @@
 """Checks that every RUN line of the lit tests proves something.
 
 A RUN line ends in a checker, or prepares a file that a later RUN line of the
-same test uses. The last one always ends in a checker. Usage: runlines.py ROOT
+same test uses. The last one always ends in a checker. What a test requires is
+known to test/lit.cfg.py: misspelt, it would never run. Usage: runlines.py ROOT
 """
 
 import re
@@ -54,8 +55,22 @@ def prepares(command, later):
                for other in later)
 
 
+def features(text):
+    """(line number, name) of each feature that a test asks for."""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.search(r"(?<![\w-])(?:REQUIRES|UNSUPPORTED|XFAIL):(.*)", line)
+        if match:
+            yield from ((number, name) for name in re.findall(r"[\w-]+", match.group(1)))
+
+
+def is_known(feature, config):
+    return (feature.startswith("host-") or feature.endswith("-registered-target")
+            or f'"{feature}"' in config)
+
+
 def main():
     root, errors, checked = sys.argv[1], [], 0
+    config = tree.read(root, "test/lit.cfg.py")
     for name in tree.files(root):
         if not name.startswith("test/") or not name.endswith(SUFFIXES):
             continue
@@ -65,6 +80,9 @@ def main():
         checked += 1
         if not lines:
             errors.append(f"{name}:1: a test without a RUN line never runs")
+        errors += [f"{name}:{number}: '{feature}' is no feature of test/lit.cfg.py"
+                   for number, feature in features(tree.read(root, name))
+                   if not is_known(feature, config)]
         for index, (number, command) in enumerate(lines):
             later = [other for _, other in lines[index + 1:]]
             if is_check(command) or (later and prepares(command, later)):

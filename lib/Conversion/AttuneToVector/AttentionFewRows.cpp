@@ -23,8 +23,7 @@
 // cache: one takes few requests at a time, the first-level one fewest.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
-// unless the CPU multiplies pairs of bf16: channels of a key are pairs where
-// they lie, values of two keys become pairs by two shuffles.
+// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp.
 
 #include "StepKernel.h"
 
@@ -43,36 +42,6 @@ namespace {
 
 int64_t elementBits(Value heads) {
   return tensorType(heads).getElementTypeBitWidth();
-}
-
-/// Two rows of `2 * lanes` bf16 as pairs: those of the first and of the second
-/// halves of all blocks of 128 bits, which is what a shuffle within them gives.
-std::pair<Value, Value> interleaveBlocks(KernelBuilder &k, Value a, Value b,
-                                         int64_t lanes) {
-  SmallVector<int64_t> low, high;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    int64_t at = lane / 4 * 8 + lane % 4;
-    low.append({at, at + 2 * lanes});
-    high.append({at + 4, at + 4 + 2 * lanes});
-  }
-  return {shuffle(k, a, b, low), shuffle(k, a, b, high)};
-}
-
-/// `2 * lanes` sums, apart as interleaveBlocks leaves channels, and together.
-std::pair<Value, Value> splitBlocks(KernelBuilder &k, Value sums,
-                                    int64_t lanes) {
-  SmallVector<int64_t> low, high;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    low.push_back(lane / 4 * 8 + lane % 4);
-    high.push_back(low.back() + 4);
-  }
-  return {shuffle(k, sums, sums, low), shuffle(k, sums, sums, high)};
-}
-Value joinBlocks(KernelBuilder &k, Value low, Value high, int64_t lanes) {
-  SmallVector<int64_t> all;
-  for (int64_t lane = 0; lane < 2 * lanes; ++lane)
-    all.push_back(lane / 8 * 4 + lane % 4 + lane % 8 / 4 * lanes);
-  return shuffle(k, low, high, all);
 }
 
 Value lanesOf(KernelBuilder &k, Value vector, int64_t first, int64_t count) {
@@ -99,15 +68,22 @@ void StepKernel::chooseFewRows() {
   int64_t most = std::min(kFewRows, group * maxQueries);
   bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
-  fewRows = llvm::alignTo(most, rowsAtOnce);
-  int64_t bits = fewPairs ? elementBits(op.getValue()) : 32;
-  valuesAtOnce = valueBytes * 8 / (valueWidth * bits) / lanes * lanes;
-  valuesAtOnce = std::max(valuesAtOnce, lanes);
+  // Of pairs, eight rows in quads if a token has more than four.
+  productRows = fewPairs && group > kQuad ? 2 * kQuad : rowsAtOnce;
+  if (makesQuads())
+    rowsAtOnce = kQuad;
+  fewRows = llvm::alignTo(most, productRows);
+  // Of pairs, all rows of a token meet a value at once, which need not stay
+  // near, and to begin costs shuffles: half a block, which the other half is
+  // fetched during.
+  valuesAtOnce = valueBytes / (valueWidth * 4) / lanes * lanes;
+  valuesAtOnce =
+      fewPairs ? keyPanels * lanes / 2 : std::max(valuesAtOnce, lanes);
 }
 
 void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
   if (fewPairs) {
-    narrowFewScratch = scratch(k, {rowsAtOnce, valuesAtOnce}, /*pairs=*/true);
+    makeFewPairsScratch(k);
     return;
   }
   auto widened = [&](Value heads, int64_t count) -> Value {
@@ -158,9 +134,10 @@ std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
 }
 
 /// Rows that are folded at a time; those that there are not are the last one.
-SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number) {
+SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number,
+                                               int64_t count) {
   SmallVector<Row> at;
-  for (int64_t i = 0; i < rowsAtOnce; ++i)
+  for (int64_t i = 0; i < count; ++i)
     at.push_back(rowAt(k, k.add(number, k.index(i))));
   return at;
 }
@@ -169,12 +146,12 @@ SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number) {
 /// `sumsAtOnce` together, those of a row in a vector.
 Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
                                  const Lying &keys) {
-  int64_t keysAtOnce = sumsAtOnce / rowsAtOnce;
+  int64_t keysAtOnce = this->keysAtOnce();
   int64_t each = sumsAtOnce * (fewPairs ? 2 : 1);
   int64_t whole = width / each * each;
   SmallVector<Values> queries;
   Value last = k.sub(countRows(k), k.index(1));
-  for (int64_t i = 0; i < rowsAtOnce; ++i) {
+  for (int64_t i = 0; i < productRows; ++i) {
     Value at = k.min(k.add(number, k.index(i)), last);
     queries.push_back({arith::DivUIOp::create(k.b, k.loc, at, k.index(rows)),
                        arith::RemUIOp::create(k.b, k.loc, at, k.index(rows))});
@@ -215,7 +192,7 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
     sums = step(k, k.index(whole), k.index(width - whole), sums);
   Value all = sumSquare(k, sums);
   Values products;
-  for (int64_t i = 0; i < rowsAtOnce; ++i)
+  for (int64_t i = 0; i < productRows; ++i)
     products.push_back(lanesOf(k, all, i * keysAtOnce, keysAtOnce));
   return products;
 }
@@ -225,11 +202,11 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
                            Value scores) {
   auto whole = wholeOf(k, op.getKey());
   int64_t line = kLineBytes * 8 / elementBits(op.getKey());
-  int64_t keysAtOnce = sumsAtOnce / rowsAtOnce;
+  int64_t keysAtOnce = this->keysAtOnce();
   // Of a panel as many keys are fetched by each turn that all are by all.
   int64_t turns = lanes / keysAtOnce;
   int64_t share =
-      llvm::divideCeil(lanes, turns * llvm::divideCeil(group, rowsAtOnce));
+      llvm::divideCeil(lanes, turns * llvm::divideCeil(group, productRows));
   // One panel, since its lines are asked for during all of a panel, and what
   // comes no sooner.
   int64_t panelBytes = lanes * width * elementBits(op.getKey()) / 8;
@@ -239,9 +216,9 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
     Value count = k.min(k.index(lanes), k.sub(keys, start));
     Lying near = inF32(k, op.getKey(), start, count, wideKeys);
     auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
-      Value turn =
-          k.mul(arith::DivUIOp::create(k.b, k.loc, number, k.index(rowsAtOnce)),
-                turns);
+      Value turn = k.mul(
+          arith::DivUIOp::create(k.b, k.loc, number, k.index(productRows)),
+          turns);
       auto someKeys = [&](KernelBuilder &k, Value key, ValueRange c) {
         Value next =
             k.mul(k.add(turn, arith::DivUIOp::create(k.b, k.loc, key,
@@ -254,8 +231,11 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
             k.prefetchFromMemory(whole->tensor,
                                  whole->at(k, n, k.index(column)));
         }
-        Values products = productsOfFew(k, number, key, near);
         Value scores = c[0];
+        if (makesQuads())
+          return Values{storeQuads(k, quadsOf(k, number, key, near), number,
+                                   start, key, scores)};
+        Values products = productsOfFew(k, number, key, near);
         for (auto [i, product] : llvm::enumerate(products))
           scores = k.store(product, scores,
                            {k.add(number, k.index(i)), k.add(start, key)});
@@ -263,28 +243,36 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
       };
       return k.forLoop(k.index(0), k.index(lanes), keysAtOnce, c, someKeys);
     };
-    return k.forLoop(k.index(0), countRows(k), rowsAtOnce, c, someRows);
+    return k.forLoop(k.index(0), countRows(k), productRows, c, someRows);
   };
   return k.forLoop(begin, end, 1, scores, panelOfKeys)[0];
 }
 
 /// Products become scores and these probabilities, as far as any row sees keys;
-/// old sums shrink. Carried and given: scores, acc, max, sum.
+/// old sums shrink. Carried and given: scores, acc, max, sum; probabilities as
+/// bf16 if pairs are multiplied.
 Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
                             ValueRange carried) {
   auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
-    SmallVector<Row> at = fewAt(k, number);
+    SmallVector<Row> at = fewAt(k, number, rowsAtOnce);
     auto scoresOf = [&](KernelBuilder &k, Value panel, Value scores) {
+      Value start = k.mul(panel, lanes);
       Values loaded;
-      for (int64_t i = 0; i < rowsAtOnce; ++i) {
-        Value x = k.load(
-            scores, {k.add(number, k.index(i)), k.mul(panel, lanes)}, lanes);
-        loaded.push_back(pairs ? scaled(k, x) : x);
-      }
+      if (makesQuads())
+        loaded = rowsOfQuads(k, number, start, scores);
+      else
+        for (int64_t i = 0; i < rowsAtOnce; ++i)
+          loaded.push_back(
+              k.load(scores, {k.add(number, k.index(i)), start}, lanes));
+      if (pairs)
+        for (Value &x : loaded)
+          x = scaled(k, x);
       return loaded;
     };
-    auto shrink = [&](KernelBuilder &k, ValueRange factors, Value, Value, Value,
-                      Value acc) {
+    Value made;
+    auto shrink = [&](KernelBuilder &k, ValueRange factors, Value probabilities,
+                      Value, Value, Value acc) {
+      made = probabilities;
       auto panel = [&](KernelBuilder &k, Value column, Value valid,
                        ValueRange c) {
         Values shrunk;
@@ -303,23 +291,13 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
     Range range = visible(k, at);
     range.first = seen.first;
     range.last = seen.last;
-    return foldRows(k, at, range, number, c, scoresOf, shrink);
+    Values next = foldRows(k, at, range, number, c.take_front(4), scoresOf,
+                           shrink, fewPairs ? c[4] : Value());
+    if (fewPairs)
+      next.push_back(made);
+    return next;
   };
   return k.forLoop(k.index(0), countRows(k), rowsAtOnce, carried, someRows);
-}
-
-/// The probabilities of some rows for valuesAtOnce keys from `key` on, as
-/// bf16.
-Value StepKernel::narrowFew(KernelBuilder &k, Value probabilities, Value number,
-                            Value key) {
-  Value narrow = narrowFewScratch;
-  for (int64_t row = 0; row < rowsAtOnce; ++row)
-    for (int64_t i = 0; i < valuesAtOnce; i += lanes) {
-      Value at = k.add(key, k.index(i));
-      Value x = k.load(probabilities, {k.add(number, k.index(row)), at}, lanes);
-      narrow = k.store(x, narrow, {k.index(row), k.index(i)});
-    }
-  return narrow;
 }
 
 /// Adds values of keys [first, last), weighed, to the sums of all rows.
@@ -329,11 +307,11 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
   int64_t bits = elementBits(op.getValue()), line = kLineBytes * 8 / bits;
   // As many panels of channels as make `sumsAtOnce` sums of a register each, if
   // there are so many.
-  int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * rowsAtOnce), 1,
+  int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * productRows), 1,
                                        llvm::divideCeil(valueWidth, lanes));
   int64_t lines = llvm::divideCeil(panels * lanes, line);
   // Of them, what is fetched for each value while some rows meet it.
-  int64_t share = llvm::divideCeil(lines, llvm::divideCeil(group, rowsAtOnce));
+  int64_t share = llvm::divideCeil(lines, llvm::divideCeil(group, productRows));
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(valuesAtOnce), k.sub(last, start));
     Lying near = inF32(k, op.getValue(), start, depth, wideValues);
@@ -353,15 +331,15 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         int64_t some = left - panel * lanes;
         return some < lanes ? k.index(some) : Value();
       };
-      SmallVector<Row> at = fewAt(k, number);
+      SmallVector<Row> at = fewAt(k, number, productRows);
       Values sums;
       for (const Row &row : at)
         for (int64_t p = 0; p < count; ++p)
           sums.push_back(
               k.load(acc, place(k, acc, row, columnOf(k, p)), lanes, valid(p)));
-      Value firstLine =
-          k.mul(arith::DivUIOp::create(k.b, k.loc, number, k.index(rowsAtOnce)),
-                share);
+      Value firstLine = k.mul(
+          arith::DivUIOp::create(k.b, k.loc, number, k.index(productRows)),
+          share);
       auto fetch = [&](KernelBuilder &k, Value n) {
         for (int64_t l = 0; whole && l < share; ++l) {
           Value at = k.min(k.add(firstLine, k.index(l)), k.index(lines - 1));
@@ -377,7 +355,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         for (int64_t p = 0; p < count; ++p)
           loaded.push_back(k.load(near.tensor, near.at(k, i, columnOf(k, p)),
                                   lanes, valid(p)));
-        for (int64_t row = 0; row < rowsAtOnce; ++row) {
+        for (int64_t row = 0; row < productRows; ++row) {
           Value p =
               k.loadScalar(probabilities, {k.add(number, k.index(row)), n});
           for (Value x : loaded)
@@ -385,46 +363,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         }
         return next;
       };
-      Value narrow;
-      if (fewPairs)
-        narrow = narrowFew(k, probabilities, number, start);
-      // Of two keys; a second one that there is not has no weight.
-      auto addPairs = [&](KernelBuilder &k, Value i, ValueRange c) {
-        Value both[] = {i,
-                        k.min(k.add(i, k.index(1)), k.sub(depth, k.index(1)))};
-        for (Value key : both)
-          fetch(k, k.add(start, key));
-        Values next(c);
-        SmallVector<Value> weights;
-        for (int64_t row = 0; row < rowsAtOnce; ++row)
-          weights.push_back(splatPair(k, narrow, {k.index(row), i}, lanes / 2));
-        for (int64_t p = 0; p < count; ++p) {
-          auto load = [&](Value key) {
-            return loadPairs(k, near.tensor, near.at(k, key, columnOf(k, p)),
-                             lanes / 2);
-          };
-          auto [low, high] =
-              interleaveBlocks(k, load(both[0]), load(both[1]), lanes / 2);
-          for (int64_t row = 0; row < rowsAtOnce; ++row) {
-            int64_t at = 2 * (row * count + p);
-            next[at] = addPairProducts(k, c[at], low, weights[row]);
-            next[at + 1] = addPairProducts(k, c[at + 1], high, weights[row]);
-          }
-        }
-        return next;
-      };
-      if (fewPairs) {
-        Values apart;
-        for (Value all : sums) {
-          auto [low, high] = splitBlocks(k, all, lanes / 2);
-          apart.append({low, high});
-        }
-        apart = k.forLoop(k.index(0), depth, 2, apart, addPairs);
-        for (size_t i = 0; i < sums.size(); ++i)
-          sums[i] = joinBlocks(k, apart[2 * i], apart[2 * i + 1], lanes / 2);
-      } else {
-        sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
-      }
+      sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
       for (auto [i, row] : llvm::enumerate(at))
         for (int64_t p = 0; p < count; ++p)
           acc = k.store(sums[i * count + p], acc,
@@ -433,7 +372,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
     };
     auto channels = [&](KernelBuilder &k, Value column, int64_t left,
                         ValueRange c) {
-      return k.forLoop(k.index(0), countRows(k), rowsAtOnce, c,
+      return k.forLoop(k.index(0), countRows(k), productRows, c,
                        [&](KernelBuilder &k, Value number, ValueRange c) {
                          return Values{sum(k, number, column, left, c[0])};
                        });
@@ -459,9 +398,13 @@ Values StepKernel::foldFewRows(KernelBuilder &k, ValueRange carried) {
   Value begin = firstPanel(k, seen);
   Values states(carried);
   states[0] = scoreFew(k, begin, k.ceilDiv(seen.last, lanes), states[0]);
+  if (fewPairs)
+    states.push_back(narrowFewScratch);
   states = weighFew(k, seen, states);
-  states[1] = sumFew(k, k.mul(begin, lanes), seen.last, states[0], states[1]);
-  return Values(ArrayRef(states).drop_front());
+  Value first = k.mul(begin, lanes);
+  Value acc = fewPairs ? sumFewPairs(k, first, seen.last, states[4], states[1])
+                       : sumFew(k, first, seen.last, states[0], states[1]);
+  return {acc, states[2], states[3]};
 }
 
 } // namespace attune

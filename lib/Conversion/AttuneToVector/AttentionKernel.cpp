@@ -269,7 +269,7 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
   auto single = [&](KernelBuilder &k) {
     if (!fewPairs)
       return Values(ArrayRef(foldSingle(k, carried)).drop_front());
-    llvm::SaveAndRestore<int64_t> alone(rowsAtOnce, 1);
+    llvm::SaveAndRestore<int64_t> alone(rowsAtOnce, 1), met(productRows, 1);
     return foldFewRows(k, carried);
   };
   auto few = [&](KernelBuilder &k) { return foldFewRows(k, carried); };
@@ -324,6 +324,11 @@ Values StepKernel::emit(OpBuilder &builder) {
   if (sharesMask)
     maskScratch = scratch(k, {keyPanels * lanes});
 
+  auto pack = [&](KernelBuilder &k) {
+    packedQueries = packQueries(k, queryScratch);
+    if (fewQueryScratch)
+      fewQueries = packFewQueries(k, fewQueryScratch);
+  };
   // Queries that do not change from step to step are packed once.
   builder.setInsertionPoint(op);
   if (alone) {
@@ -337,14 +342,14 @@ Values StepKernel::emit(OpBuilder &builder) {
     }
     builder.setInsertionPoint(point);
     batch = kvHead = k.index(0);
-    packedQueries = packQueries(k, queryScratch);
+    pack(k);
     builder.setInsertionPoint(op);
   }
 
   keys = k.dim(op.getKey(), 2);
   auto tile = [&](KernelBuilder &k, ValueRange states) {
     if (!alone)
-      packedQueries = packQueries(k, queryScratch);
+      pack(k);
     return foldTile(k, states);
   };
   Values states = {op.getAcc(), op.getMax(), op.getSum()};

@@ -16,6 +16,8 @@ namespace attune {
 
 // Keys are transposed in squares of this many.
 constexpr int64_t kSquare = 8;
+// Rows and keys of a vector of products, where pairs of few rows meet keys.
+constexpr int64_t kQuad = 4;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
 /// shuffles, of which the first two stay within 128 bits.
@@ -115,20 +117,36 @@ private:
   void chooseFewRows();
   void makeFewRowsScratch(KernelBuilder &k);
   Values foldFewRows(KernelBuilder &k, mlir::ValueRange carried);
-  llvm::SmallVector<Row> fewAt(KernelBuilder &k, mlir::Value number);
+  llvm::SmallVector<Row> fewAt(KernelBuilder &k, mlir::Value number,
+                               int64_t count);
   Lying inF32(KernelBuilder &k, mlir::Value heads, mlir::Value first,
               mlir::Value count, mlir::Value wide);
   std::optional<Lying> wholeOf(KernelBuilder &k, mlir::Value heads);
   Values productsOfFew(KernelBuilder &k, mlir::Value number, mlir::Value key,
                        const Lying &keys);
-  mlir::Value narrowFew(KernelBuilder &k, mlir::Value probabilities,
-                        mlir::Value number, mlir::Value key);
+  /// Whether products of few rows are quads: see AttentionFewPairs.cpp.
+  bool makesQuads() const { return productRows == 2 * kQuad; }
+  /// Keys that few rows meet at a time.
+  int64_t keysAtOnce() const {
+    return makesQuads() ? kQuad : sumsAtOnce / productRows;
+  }
   mlir::Value scoreFew(KernelBuilder &k, mlir::Value begin, mlir::Value end,
                        mlir::Value scores);
   Values weighFew(KernelBuilder &k, const Range &seen,
                   mlir::ValueRange carried);
   mlir::Value sumFew(KernelBuilder &k, mlir::Value first, mlir::Value last,
                      mlir::Value probabilities, mlir::Value acc);
+  void makeFewPairsScratch(KernelBuilder &k);
+  mlir::Value packFewQueries(KernelBuilder &k, mlir::Value to);
+  Values quadsOf(KernelBuilder &k, mlir::Value number, mlir::Value key,
+                 const Lying &keys);
+  mlir::Value storeQuads(KernelBuilder &k, mlir::ValueRange quads,
+                         mlir::Value number, mlir::Value start, mlir::Value key,
+                         mlir::Value scores);
+  Values rowsOfQuads(KernelBuilder &k, mlir::Value number, mlir::Value start,
+                     mlir::Value scores);
+  mlir::Value sumFewPairs(KernelBuilder &k, mlir::Value first, mlir::Value last,
+                          mlir::Value probabilities, mlir::Value acc);
   Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at, const Range &range,
                   mlir::Value firstRow, mlir::ValueRange carried, Scores scores,
                   Sum sum, mlir::Value narrow = {});
@@ -175,7 +193,8 @@ private:
   bool masksRange, alone, sharesMask = false;
   bool pairs; // queries, keys, probabilities and values are packed as bf16
   int64_t fewRows = 0;       // most rows that are folded where keys lie
-  int64_t rowsAtOnce = 1;    // of them
+  int64_t rowsAtOnce = 1;    // of them, are weighed at a time
+  int64_t productRows = 1;   // of them, meet keys and values at a time
   int64_t sumsAtOnce = 8;    // products of a row and a key, as many lanes each
   bool fewPairs = false;     // they multiply pairs
   int64_t valueBytes;        // of values that some rows meet in turn
@@ -188,6 +207,7 @@ private:
   mlir::Value narrowScratch;        // of probabilities, in pairs
   mlir::Value wideKeys, wideValues; // of 16 bits, in f32
   mlir::Value narrowFewScratch;     // of probabilities of few rows, in pairs
+  mlir::Value fewQueryScratch, fewQueries; // channels of few rows side by side
   mlir::Value packedQueries, packedKeys, packedValues, packedMask;
 };
 
