@@ -65,12 +65,12 @@ struct Estimate {
     double threads = double(budget.threads);
     double products = rows * keys * channels / double(budget.multiplyAdds);
     // From memory once for a tile; then packed, if queries are many, and read.
-    double keyBytes = tiles * keys * channels * 4;
+    double elements = tiles * keys * channels;
     double fromMemory = double(budget.lineCycles) / double(kLineBytes);
-    double reading = keyBytes * fromMemory;
+    double reading = elements * double(sizes.elementBytes) * fromMemory;
     bool packs = queries * double(sizes.group) > kFewRows;
     if (packs)
-      reading = keyBytes * (3 / kCacheRate);
+      reading = elements * 4 * (3 / kCacheRate);
     double sums = rows * double(sizes.valueWidth) * 4;
     double rescaling = (std::ceil(keys / step) - 1) * 2 * sums / kCacheRate;
     double work = products + reading + rescaling;
@@ -147,7 +147,8 @@ AttentionPlan planAttention(const AttentionSizes &sizes,
   }
   plan.fewQueries = std::min(plan.fewQueries, plan.tileQueries);
   plan.mostParts = budget.threads;
-  plan.leastKeys = std::max(kFewKeys, budget.partBytes / channelBytes);
+  int64_t storedBytes = channelBytes / 4 * sizes.elementBytes;
+  plan.leastKeys = std::max(kFewKeys, budget.partBytes / storedBytes);
   plan.manyTiles = 4 * budget.threads;
 
   plan.queriesTaken =

@@ -37,6 +37,7 @@ struct AttentionSizes {
   int64_t heads;             ///< of queries
   int64_t group;             ///< of them, which walk the keys together
   int64_t width, valueWidth; ///< of a head's keys and values
+  int64_t elementBytes = 4;  ///< of them, where they are stored
   /// Keys come from a cache: most of the time there is one query.
   bool cached = false;
   /// Queries and keys of a block of the mask, if it has such. A tile lies in
@@ -50,7 +51,7 @@ struct AttentionBudget {
   int64_t queryBlock, queryBytes, keyBlock, keyBytes;
   int64_t rows;         ///< of a register tile
   int64_t threads;      ///< that tiles are cut for
-  int64_t partBytes;    ///< of keys and values of a part, at least
+  int64_t partBytes;    ///< of stored keys and values of a part, at least
   int64_t cacheBytes;   ///< of the second level
   int64_t lineCycles;   ///< from one line of memory to the next
   int64_t multiplyAdds; ///< of one element each, in a cycle

@@ -216,7 +216,8 @@ def ConvertAttuneAttentionToOnline
       "Threads that tiles are cut for; results do not depend on how many there "
       "are">,
     Option<"partBytes", "part-bytes", "int64_t", /*default=*/"131072",
-      "Bytes of keys and values in f32 that a part of the keys has at least">,
+      "Bytes of keys and values, as they are stored, that a part of the keys "
+      "has at least">,
     Option<"cacheBytes", "cache-bytes", "int64_t", /*default=*/"524288",
       "Bytes of the second-level cache">,
     Option<"lineCycles", "line-cycles", "int64_t", /*default=*/"25",

@@ -121,6 +121,8 @@ public:
       sizes.group = 1;
     sizes.width = tensorType(query).getDimSize(3);
     sizes.valueWidth = tensorType(value).getDimSize(3);
+    sizes.elementBytes =
+        llvm::divideCeil(tensorType(key).getElementTypeBitWidth(), 8);
     sizes.cached = readsCache(op);
     if (auto block = op.getBlockSizes())
       sizes.maskBlock = {(*block)[0], (*block)[1]};

@@ -102,13 +102,15 @@ TEST(CpuAttention, OnePass) {
 
 // One query of a few heads leaves threads idle, of many it does not.
 TEST(CpuAttention, SplitKeys) {
-  auto cached = [](int64_t keyHeads) {
+  auto cached = [](int64_t keyHeads, int64_t bytes = 4) {
     AttentionSizes sizes = heads(keyHeads, 1, 64);
     sizes.cached = true;
+    sizes.elementBytes = bytes;
     return planAttention(sizes, zen5());
   };
   EXPECT_EQ(cached(4).way, AttentionWay::SplitKeys);
   EXPECT_EQ(cached(4).leastKeys, 512);
+  EXPECT_EQ(cached(4, 2).leastKeys, 1024); // as many bytes
   EXPECT_EQ(cached(4).mostParts, 16);
   EXPECT_EQ(cached(32).way, AttentionWay::SplitKeys);
   EXPECT_EQ(cached(96).way, AttentionWay::Flash);
