@@ -36,33 +36,31 @@ namespace {
 // Lanes of an instruction, and channels of each of the rows that are in them.
 constexpr int64_t kLanes = 16, kChunk = 2 * kLanes / kQuad;
 
-/// Two rows of `2 * lanes` bf16 as pairs: those of the first and of the second
+/// Two rows of `2 * kLanes` bf16 as pairs: those of the first and of the second
 /// halves of all blocks of 128 bits, which is what a shuffle within them gives.
-std::pair<Value, Value> interleaveBlocks(KernelBuilder &k, Value a, Value b,
-                                         int64_t lanes) {
+std::pair<Value, Value> interleaveBlocks(KernelBuilder &k, Value a, Value b) {
   SmallVector<int64_t> low, high;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
     int64_t at = lane / 4 * 8 + lane % 4;
-    low.append({at, at + 2 * lanes});
-    high.append({at + 4, at + 4 + 2 * lanes});
+    low.append({at, at + 2 * kLanes});
+    high.append({at + 4, at + 4 + 2 * kLanes});
   }
   return {shuffle(k, a, b, low), shuffle(k, a, b, high)};
 }
 
-/// `2 * lanes` sums, apart as interleaveBlocks leaves channels, and together.
-std::pair<Value, Value> splitBlocks(KernelBuilder &k, Value sums,
-                                    int64_t lanes) {
+/// `2 * kLanes` sums, apart as interleaveBlocks leaves channels, and together.
+std::pair<Value, Value> splitBlocks(KernelBuilder &k, Value sums) {
   SmallVector<int64_t> low, high;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
     low.push_back(lane / 4 * 8 + lane % 4);
     high.push_back(low.back() + 4);
   }
   return {shuffle(k, sums, sums, low), shuffle(k, sums, sums, high)};
 }
-Value joinBlocks(KernelBuilder &k, Value low, Value high, int64_t lanes) {
+Value joinBlocks(KernelBuilder &k, Value low, Value high) {
   SmallVector<int64_t> all;
-  for (int64_t lane = 0; lane < 2 * lanes; ++lane)
-    all.push_back(lane / 8 * 4 + lane % 4 + lane % 8 / 4 * lanes);
+  for (int64_t lane = 0; lane < 2 * kLanes; ++lane)
+    all.push_back(lane / 8 * 4 + lane % 4 + lane % 8 / 4 * kLanes);
   return shuffle(k, low, high, all);
 }
 
@@ -241,7 +239,7 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
         weighed.push_back(k.min(k.add(number, k.index(i)), lastRow));
         for (int64_t p = 0; p < count; ++p) {
           Value x = k.load(acc, place(k, acc, row, columnOf(k, p)), lanes);
-          auto [low, high] = splitBlocks(k, x, kLanes);
+          auto [low, high] = splitBlocks(k, x);
           apart.append({low, high});
         }
       }
@@ -277,8 +275,7 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
                              {batch, kvHead, k.add(start, key), columnOf(k, p)},
                              kLanes);
           };
-          auto [low, high] =
-              interleaveBlocks(k, load(both[0]), load(both[1]), kLanes);
+          auto [low, high] = interleaveBlocks(k, load(both[0]), load(both[1]));
           for (int64_t row = 0; row < productRows; ++row) {
             int64_t at = 2 * (row * count + p);
             next[at] = addPairProducts(k, c[at], low, weights[row]);
@@ -291,7 +288,7 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
       for (auto [i, row] : llvm::enumerate(at))
         for (int64_t p = 0; p < count; ++p) {
           int64_t at = 2 * (i * count + p);
-          acc = k.store(joinBlocks(k, apart[at], apart[at + 1], kLanes), acc,
+          acc = k.store(joinBlocks(k, apart[at], apart[at + 1]), acc,
                         place(k, acc, row, columnOf(k, p)));
         }
       return acc;
