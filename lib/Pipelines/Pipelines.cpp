@@ -111,7 +111,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     ConvertAttuneOnlineToVectorOptions online;
     online.lanes = target.getTileColumns();
     online.rows = target.getTileRows();
-    online.pairs = target.multipliesPairs();
+    online.pairs = target.multipliesPairs() && !target.slowPairs;
     online.valueBytes = target.getValueBytes();
     online.fetchBytes = target.getFetchBytes();
     online.unrolled = target.getUnrolled();
@@ -126,6 +126,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.tileBytes = target.getTileBytes();
   vector.wayBytes = target.getWayBytes();
   vector.fetchSteps = target.getFetchSteps();
+  vector.streamBytes = target.streamBytes;
+  vector.farLevel3 = target.farLevel3;
   vector.threads = target.threads;
   vector.cooperative = target.tilesInParallel();
   vector.matrixRows = target.getMatrixRows();

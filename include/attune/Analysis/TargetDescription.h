@@ -36,6 +36,8 @@ struct TargetDescription {
   int64_t vectorRegisters = 16;
   /// The CPU adds products of pairs of bf16 to f32 (AVX512-BF16).
   bool bf16Pairs = false;
+  /// Such an instruction takes as long as four multiply-adds, not as one.
+  bool slowPairs = false;
   /// It multiplies whole tiles of bf16, 16 rows at once (AMX).
   bool bf16Tiles = false;
   ByteProducts byteProducts = ByteProducts::Any;
@@ -46,6 +48,12 @@ struct TargetDescription {
   /// Cycles from asking memory for a line until it is there, and from one line
   /// to the next for a core that asks early: 100 ns and 10 GB/s at 4 GHz.
   int64_t memoryCycles = 400, lineCycles = 25;
+  /// A loop that reads memory once asks for what lies so far ahead; 0: the core
+  /// does, as fast as memory gives it.
+  int64_t streamBytes = 0;
+  /// The third level of cache takes as long as memory, nearly: what is read
+  /// again and again should lie in the second.
+  bool farLevel3 = false;
   /// Threads that work is cut for. How many there will be is known when a
   /// program runs, and no result may depend on it.
   int64_t threads = 16;
@@ -106,7 +114,9 @@ struct TargetDescription {
   int64_t getWayBytes() const { return gpu.empty() ? 4096 : 0; }
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.
-  int64_t getPanelBytes() const { return gpu.empty() ? level2Bytes / 2 : 1; }
+  int64_t getPanelBytes() const {
+    return gpu.empty() ? level2Bytes / (farLevel3 ? 4 : 2) : 1;
+  }
   /// Attention: rows of queries of a tile, which each thread takes some of, and
   /// the bytes that rows and their sums may take where tiles are many. A tile
   /// packs all keys: with 192 rows that is a tenth of its time, with 512 a

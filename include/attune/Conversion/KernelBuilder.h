@@ -111,12 +111,14 @@ public:
 /// The inner kernel of every matrix product: `rows` accumulators of R lanes,
 /// `acc[i] += a(i, k) * b(k)` for k in [0, depth), kept in registers as carried
 /// values of the loop over k. `loadA` gives a scalar, which is broadcast;
-/// `loadB` a vector. `inits` are the starting accumulators.
+/// `loadB` a vector. `inits` are the starting accumulators. The loop has
+/// `written` steps in a turn, which divides a known depth.
 KernelBuilder::Values emitMicrokernel(
     KernelBuilder &k, int64_t rows, mlir::Value depth, mlir::ValueRange inits,
     llvm::function_ref<mlir::Value(KernelBuilder &, int64_t row, mlir::Value k)>
         loadA,
-    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value k)> loadB);
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value k)> loadB,
+    int64_t written = 1);
 
 /// The same where neighbours along the depth are added up by one instruction:
 /// accumulators of more than `each` lanes are split, `loadA` gives what lanes

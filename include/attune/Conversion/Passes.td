@@ -54,6 +54,10 @@ def ConvertAttuneToVector
       "are">,
     Option<"fetchSteps", "fetch-steps", "int64_t", /*default=*/"4",
       "Steps of a sum from one line that is fetched for later to the next">,
+    Option<"streamBytes", "stream-bytes", "int64_t", /*default=*/"0",
+      "How far ahead few rows fetch weights; 0: the CPU does it for them">,
+    Option<"farLevel3", "far-level3", "bool", /*default=*/"false",
+      "The third level of cache is hardly faster than memory">,
     Option<"threads", "threads", "int64_t", /*default=*/"16",
       "Threads that work is cut for; results do not depend on how many there "
       "are">,

@@ -45,6 +45,10 @@ struct ConvertAttuneToVector final
       getOperation().emitError("fetch-steps and threads must be positive");
       return signalPassFailure();
     }
+    if (streamBytes < 0) {
+      getOperation().emitError("stream-bytes must be 0 or positive");
+      return signalPassFailure();
+    }
     if (matrixRows != 0 && matrixRows < kMatrixRows) {
       getOperation().emitError("matrix-rows must be 0 or at least ")
           << kMatrixRows << ", the rows of a register";
@@ -60,6 +64,7 @@ struct ConvertAttuneToVector final
         lanes,       rows,
         panelBytes,  tileBytes,
         wayBytes,    fetchSteps,
+        streamBytes, farLevel3,
         threads,     cooperative,
         matrixRows,  std::gcd<int64_t, int64_t>(lanes, integerLanes),
         byteProducts};

@@ -62,9 +62,13 @@ Value copyRows(KernelBuilder &k, Value input, const VectorLowering &lowering) {
 }
 
 /// In how many parts of the depth panels meet the rows: one, unless they take
-/// more than their share of the cache.
+/// more than their share of the cache. Where the next cache is far, rows of
+/// such depth should not have to come from there for each panel either.
 int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
-  return product.panelBytes() > lowering.panelBytes
+  int64_t share = lowering.panelBytes;
+  if (lowering.farLevel3)
+    share = share / 4 * 3;
+  return product.panelBytes() > share
              ? product.countPasses(lowering.panelBytes / 4)
              : 1;
 }

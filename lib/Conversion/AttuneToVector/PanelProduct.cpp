@@ -411,6 +411,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   using Fetching = SmallVector<std::function<void(KernelBuilder &, Value)>, 2>;
   auto fetchingFor = [&](int64_t number) {
     Value which = k.add(k.mul(at.i, numProducts), k.index(number));
+    Value stored = storedPanel(number);
     Fetching fetching;
     if (ahead && turns > 0 && (ahead->few || at.half)) {
       // The same panel's next part, or the first one of the next panel.
@@ -425,12 +426,15 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       next = k.min(next, k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
       // As many lines as one tile alone needs: among several, what is fetched
-      // twice costs little. Whole tiles are many, where a line is enough.
+      // twice costs little. Whole tiles are many, where a line is enough,
+      // unless the CPU fetches no more than what it is asked for: two of these
+      // then.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
       int64_t lines = std::max<int64_t>(1, area / turns * bits / 512);
+      if (at.whole && !ahead->few)
+        lines = streamBytes > 0 ? llvm::divideCeil(lines, 2) : 1;
       Fetches fetches(k, typeOf(weight).getElementType(), begin, k.index(area),
-                      at.row, rows, at.numRows, turns,
-                      ahead->few || !at.whole ? lines : 1);
+                      at.row, rows, at.numRows, turns, lines);
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
           SmallVector<Value, 3> place = {fetched, element};
@@ -438,6 +442,22 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
             place.insert(place.begin(), ahead->part);
           k.prefetchForNext(weight, place);
         });
+      });
+    } else if (streamBytes > 0 && turns > 0) {
+      // Few rows pass the panel as fast as memory gives it.
+      auto type = typeOf(weight);
+      int64_t bits = type.getElementTypeBitWidth();
+      int64_t width = type.getShape().back(), each = size * width / turns;
+      Value begin = k.add(k.mul(from, width), k.index(streamBytes * 8 / bits));
+      fetching.push_back([=, this](KernelBuilder &k, Value turn) {
+        Value at = k.add(begin, k.mul(turn, each));
+        for (int64_t i = 0; i < each * bits / 8; i += kLineBytes) {
+          SmallVector<Value, 3> place = {stored,
+                                         k.add(at, k.index(i * 8 / bits))};
+          if (part)
+            place.insert(place.begin(), part);
+          k.prefetchForNext(weight, place);
+        }
       });
     }
     if (rowsInMemory && turns > 0 && at.whole && !at.pass) {
@@ -512,7 +532,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                              pairLanes(lanes));
           });
     auto steps = [&](KernelBuilder &k, Value first, Value number,
-                     ValueRange sums) {
+                     ValueRange sums, int64_t written = 1) {
       Value begin = k.add(first, from);
       return emitMicrokernel(
           k, rows, number, sums,
@@ -524,7 +544,8 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
             if (part)
               at.insert(at.begin(), part);
             return k.load(weight, at, lanes);
-          });
+          },
+          written);
     };
     if (fetching.empty())
       return steps(k, k.index(0), k.index(size), inits);
@@ -533,7 +554,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                   [&](KernelBuilder &k, Value turn, ValueRange carried) {
                     fetch(k, turn);
                     return steps(k, k.mul(turn, fetchSteps),
-                                 k.index(fetchSteps), carried);
+                                 k.index(fetchSteps), carried, fetchSteps);
                   });
     int64_t done = turns * fetchSteps;
     return done == size ? sums

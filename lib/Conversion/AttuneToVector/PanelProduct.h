@@ -22,7 +22,8 @@ namespace attune {
 /// a sum, and share this.
 struct PanelProduct {
   explicit PanelProduct(const VectorLowering &lowering)
-      : fetchSteps(lowering.fetchSteps), threads(lowering.threads) {}
+      : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
+        threads(lowering.threads) {}
 
   /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
   /// [panels, K / 4, 4 R] of bytes.
@@ -58,6 +59,8 @@ struct PanelProduct {
   bool residual = false; ///< the tile holds what the result is added to
   /// Steps of the sum over K between two fetches.
   int64_t fetchSteps;
+  /// How far ahead of themselves few rows fetch; 0: the CPU does it for them.
+  int64_t streamBytes;
   /// Threads that the panels are cut for.
   int64_t threads;
   /// Passes over the rows, each of which takes so large a part of the sum over

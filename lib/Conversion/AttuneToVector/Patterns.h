@@ -29,6 +29,10 @@ struct VectorLowering {
   int64_t wayBytes = 0;
   /// Steps of a sum from one line that is fetched for later to the next.
   int64_t fetchSteps = 1;
+  /// How far ahead few rows fetch weights; 0: the CPU does it for them.
+  int64_t streamBytes = 0;
+  /// The third level of cache is hardly faster than memory.
+  bool farLevel3 = false;
   /// Threads that work is cut for.
   int64_t threads = 1;
   /// What a block of threads computes better together stays one op.

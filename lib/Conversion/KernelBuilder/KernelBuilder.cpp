@@ -244,17 +244,22 @@ KernelBuilder::Values KernelBuilder::forallTiles(
 KernelBuilder::Values emitMicrokernel(
     KernelBuilder &k, int64_t rows, Value depth, ValueRange inits,
     llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
-    llvm::function_ref<Value(KernelBuilder &, Value)> loadB) {
+    llvm::function_ref<Value(KernelBuilder &, Value)> loadB, int64_t written) {
   int64_t lanes = cast<VectorType>(inits[0].getType()).getDimSize(0);
-  return k.forLoop(k.index(0), depth, 1, inits,
-                   [&](KernelBuilder &k, Value step, ValueRange carried) {
-                     Value column = loadB(k, step);
-                     KernelBuilder::Values next;
-                     for (int64_t row = 0; row < rows; ++row)
-                       next.push_back(k.fma(k.splat(loadA(k, row, step), lanes),
-                                            column, carried[row]));
-                     return next;
-                   });
+  auto turn = [&](KernelBuilder &k, Value first, ValueRange carried) {
+    KernelBuilder::Values sums(carried);
+    for (int64_t i = 0; i < written; ++i) {
+      Value step = k.add(first, k.index(i));
+      Value column = loadB(k, step);
+      for (int64_t row = 0; row < rows; ++row)
+        sums[row] =
+            k.fma(k.splat(loadA(k, row, step), lanes), column, sums[row]);
+    }
+    return sums;
+  };
+  if (getConstantIntValue(depth) == written)
+    return turn(k, k.index(0), inits);
+  return k.forLoop(k.index(0), depth, written, inits, turn);
 }
 
 KernelBuilder::Values emitSplitMicrokernel(

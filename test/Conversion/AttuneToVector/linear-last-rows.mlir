@@ -8,7 +8,7 @@
 // SLOWLY:         scf.for %{{.+}} = %c0{{.*}} to %c8{{.*}} step
 // SLOWLY-COUNT-4:   memref.prefetch %{{.+}}, read, locality<2>
 // SLOWLY-NOT:       memref.prefetch
-// SLOWLY:           scf.for %{{.+}} to %c8{{.*}} step
+// SLOWLY-COUNT-24:  vector.fma
 
 // Three rows fill no tile of four, and nobody else fetches what is next: every
 // four steps bring both lines of the next panel's four steps. Of four rows, a
@@ -17,7 +17,7 @@
 // CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
 // CHECK-COUNT-2:   memref.prefetch %{{.+}}, read, locality<2>
 // CHECK-NOT:       memref.prefetch
-// CHECK:           scf.for %{{.+}} to %c4{{.*}} step
+// CHECK-COUNT-12:  vector.fma
 func.func @three(%x: tensor<3x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<3x128xf32> {
   %y = attune.linear %x, %w : tensor<3x64xf32>, tensor<16x64x8xf32> -> tensor<3x128xf32>
   return %y : tensor<3x128xf32>
@@ -27,7 +27,7 @@ func.func @three(%x: tensor<3x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<3x128x
 // CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
 // CHECK:           memref.prefetch %{{.+}}, read, locality<2>
 // CHECK-NOT:       memref.prefetch {{.+}} locality<2>
-// CHECK:           scf.for %{{.+}} to %c4{{.*}} step
+// CHECK-COUNT-16:  vector.fma
 func.func @four(%x: tensor<4x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<4x128xf32> {
   %y = attune.linear %x, %w : tensor<4x64xf32>, tensor<16x64x8xf32> -> tensor<4x128xf32>
   return %y : tensor<4x128xf32>

@@ -37,7 +37,7 @@
 // CHECK:           tensor.extract_slice %{{.+}}[%[[ROW]], %{{.+}}] [%[[ROWS]], %{{.+}}]
 // CHECK:           scf.for {{.+}} -> (vector<8xf32>, vector<8xf32>)
 // CHECK:             vector.transfer_read %[[W]][%{{.+}}, %{{.+}}, %{{.+}}]{{.+}} : tensor<3x12x8xf32>, vector<8xf32>
-// CHECK-COUNT-2:     vector.fma
+// CHECK-COUNT-8:     vector.fma
 // CHECK-NOT:         vector.fma
 // CHECK:             scf.yield
 // CHECK:           vector.create_mask
@@ -144,7 +144,7 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // CHECK:                 %[[ALL:.+]] = bufferization.to_buffer %[[X]] read_only
 // CHECK-SAME:              to memref<?x64xf32, strided<[?, ?], offset: ?>>
 // CHECK:                 memref.prefetch %[[ALL]][%[[ROWOFALL]], %{{.+}}], read, locality<3>
-// CHECK:                 scf.for %{{.+}} = %c0 to %c4
+// CHECK-COUNT-8:         vector.fma
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
 func.func @fetching(%x: tensor<?x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<?x128xf32> {

@@ -28,7 +28,6 @@
 // CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[AT]]], read, locality<2>
 // CHECK-NEXT:        %[[LINE:.+]] = arith.addi %[[AT]], %c16
 // CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[PART]], %{{.+}}, %[[LINE]]], read, locality<2>
-// CHECK:             scf.for %{{.+}} = %c0 to %c4
 // CHECK:               vector.transfer_read %[[UP]][%[[EXPERT:[^,]+]], %[[C]], %{{.+}}, %c0]
 // CHECK:               tensor.extract %[[X]]
 // CHECK:         %[[SLOTS:.+]] = scf.forall {{.+}} in (2, %[[TASKS]])
