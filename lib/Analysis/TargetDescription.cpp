@@ -125,7 +125,7 @@ static void describeCore(TargetDescription &target, bool host) {
       target.level2Bytes = core.level2 << 10;
       if (core.mesh) {
         // Measured on Granite Rapids: a thread reads 12 GB/s, or 19 if it asks
-        // for lines a page's quarter ahead; vdpbf16ps starts every other cycle.
+        // for lines a page ahead; vdpbf16ps starts every other cycle.
         target.streamBytes = 4096;
         target.slowPairs = true;
         target.farLevel3 = true;
