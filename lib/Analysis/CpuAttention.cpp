@@ -19,9 +19,6 @@
 namespace attune {
 namespace {
 
-/// Fewer keys at a time are not worth the rescaling of sums, which costs as
-/// much as half a key.
-constexpr int64_t kFewKeys = 64;
 /// A row of queries and one of sums take at least so much scratch.
 constexpr int64_t kLeastRowBytes = 256;
 /// Sizes in place of those that only a run knows: a prompt, and a cache.

@@ -83,7 +83,7 @@ namespace {
 struct Core {
   llvm::StringLiteral cpu;
   int64_t level1, level2, fmas;
-  bool mesh = false; ///< Intel's servers with AMX: see describeCore
+  enum Kind { Plain, Mesh, Zen5 } kind = Plain; ///< see describeCore
 };
 } // namespace
 
@@ -101,14 +101,14 @@ static constexpr Core kCores[] = {
     {"tigerlake", 48, 1280, 1},
     {"alderlake", 48, 1280, 2},
     {"raptorlake", 48, 2048, 2},
-    {"sapphirerapids", 48, 2048, 2, true},
-    {"emeraldrapids", 48, 2048, 2, true},
-    {"graniterapids", 48, 2048, 2, true},
+    {"sapphirerapids", 48, 2048, 2, Core::Mesh},
+    {"emeraldrapids", 48, 2048, 2, Core::Mesh},
+    {"graniterapids", 48, 2048, 2, Core::Mesh},
     {"znver1", 32, 512, 1},
     {"znver2", 32, 512, 2},
     {"znver3", 32, 512, 2},
     {"znver4", 32, 1024, 1},
-    {"znver5", 48, 1024, 2},
+    {"znver5", 48, 1024, 2, Core::Zen5},
     {"neoverse-n1", 64, 512, 2},
     {"neoverse-n2", 64, 512, 2},
     {"neoverse-v1", 64, 1024, 4},
@@ -123,13 +123,17 @@ static void describeCore(TargetDescription &target, bool host) {
       target.fmaPorts = core.fmas;
       target.level1Bytes = core.level1 << 10;
       target.level2Bytes = core.level2 << 10;
-      if (core.mesh) {
+      if (core.kind == Core::Mesh) { // Intel's servers with AMX
         // Measured on Granite Rapids: a thread reads 12 GB/s, or 19 if it asks
         // for lines a page ahead; vdpbf16ps starts every other cycle.
         target.streamBytes = 4096;
         target.slowPairs = true;
         target.farLevel3 = true;
       }
+      // Measured there: a fetch to the second-level cache waits in the same
+      // places as a load that misses the first, and is dropped if there is
+      // none.
+      target.fetchesNear = core.kind == Core::Zen5;
     }
   if (!host)
     return;
@@ -154,7 +158,7 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
   // A virtual machine may tell another name than that of its processor.
   if (native && llvm::sys::getHostCPUFeatures().lookup("amx-tile") &&
       llvm::none_of(kCores, [&](const Core &core) {
-        return core.mesh && core.cpu == target.cpu;
+        return core.kind == Core::Mesh && core.cpu == target.cpu;
       }))
     target.cpu = "sapphirerapids";
   describeCore(target, native);

@@ -114,6 +114,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     online.pairs = target.multipliesPairs() && !target.slowPairs;
     online.valueBytes = target.getValueBytes();
     online.fetchBytes = target.getFetchBytes();
+    online.nearBytes = target.getNearBytes();
     online.unrolled = target.getUnrolled();
     pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
   }

@@ -8,7 +8,7 @@
 // BLOCK: error: query-block and key-block must be positive
 // BYTES: error: query-bytes and key-bytes must be 0 or positive
 // THREADS: error: rows, threads, part-bytes, cache-bytes, line-cycles and multiply-adds must be positive
-// LANES: error: lanes must be a positive multiple of 8, rows and value-bytes positive, fetch-bytes and unrolled 0 or positive
+// LANES: error: lanes must be a positive multiple of 8, rows and value-bytes positive, fetch-bytes, near-bytes and unrolled 0 or positive
 
 func.func @dynamic_heads(%q: tensor<1x?x4x8xf32>) -> tensor<1x?x4x8xf32> {
   // expected-error @+1 {{needs static head counts and widths to become loops}}

@@ -30,6 +30,9 @@ namespace attune {
 /// So many rows of queries at most meet keys where they lie; more pay for
 /// packing these.
 constexpr int64_t kFewRows = 16;
+/// Fewer keys at a time are not worth the rescaling of sums, which costs as
+/// much as half a key.
+constexpr int64_t kFewKeys = 64;
 
 /// Sizes of one attention; those that only a run knows are nothing.
 struct AttentionSizes {

@@ -1,4 +1,4 @@
-//===- TargetDescription.h - What code generation knows of a machine -===//
+//===- TargetDescription.h - What code generation knows of a machine ------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -51,6 +51,9 @@ struct TargetDescription {
   /// A loop that reads memory once asks for what lies so far ahead; 0: the core
   /// does, as fast as memory gives it.
   int64_t streamBytes = 0;
+  /// What is fetched to the first-level cache comes sooner than what is fetched
+  /// to the second: see getNearBytes.
+  bool fetchesNear = false;
   /// The third level of cache takes as long as memory, nearly: what is read
   /// again and again should lie in the second.
   bool farLevel3 = false;
@@ -105,6 +108,10 @@ struct TargetDescription {
   int64_t getFetchBytes() const {
     return memoryCycles / lineCycles * kLineBytes;
   }
+  /// Keys and values of attention that are fetched from memory to the
+  /// first-level cache and stay there, beside scores and what else comes in,
+  /// until few rows meet them; 0: they are fetched to the second-level cache.
+  int64_t getNearBytes() const { return fetchesNear ? level1Bytes * 2 / 3 : 0; }
   /// Multiply-adds that are written out rather than put in a loop, whose last
   /// branch is mispredicted: twice of what pass in the 16 cycles of that.
   int64_t getUnrolled() const { return 2 * 16 * fmaPorts; }

@@ -277,6 +277,9 @@ def ConvertAttuneOnlineToVector
       "them">,
     Option<"fetchBytes", "fetch-bytes", "int64_t", /*default=*/"1024",
       "Bytes that are asked for before the first of them comes from memory">,
+    Option<"nearBytes", "near-bytes", "int64_t", /*default=*/"0",
+      "Bytes of keys and values that few rows fetch to the first-level cache; "
+      "0: they fetch to the second-level one">,
     Option<"unrolled", "unrolled", "int64_t", /*default=*/"64",
       "Multiply-adds that are written out rather than put in a loop">,
   ];

@@ -24,6 +24,10 @@ struct AttentionTile {
   int64_t valueBytes = 8 << 10;
   /// Asked for before the first of it comes from memory.
   int64_t fetchBytes = 1 << 10;
+  /// Of keys and values that few rows fetch to the first-level cache, which
+  /// stay there until they are met; 0: they are fetched to the second-level
+  /// one.
+  int64_t nearBytes = 0;
   /// Multiply-adds that are written out rather than put in a loop.
   int64_t unrolled = 64;
 };

@@ -82,7 +82,7 @@ Value sumPhases(KernelBuilder &k, ArrayRef<Value> keys) {
 } // namespace
 
 void StepKernel::makeFewPairsScratch(KernelBuilder &k) {
-  narrowFewScratch = scratch(k, {fewRows, keyPanels * lanes}, /*pairs=*/true);
+  narrowFewScratch = scratch(k, {fewRows, keysFolded}, /*pairs=*/true);
   if (makesQuads())
     fewQueryScratch = scratch(k, {fewRows / kQuad, width / kChunk, 2 * kLanes},
                               /*pairs=*/true);
@@ -168,8 +168,8 @@ Value StepKernel::storeQuads(KernelBuilder &k, ValueRange quads, Value number,
   Value at = k.mul(key, kQuad);
   Value row =
       k.add(number, arith::DivUIOp::create(k.b, k.loc, at, k.index(lanes)));
-  Value column =
-      k.add(start, arith::RemUIOp::create(k.b, k.loc, at, k.index(lanes)));
+  Value column = k.add(scoreOf(k, start),
+                       arith::RemUIOp::create(k.b, k.loc, at, k.index(lanes)));
   for (auto [i, quad] : llvm::enumerate(quads))
     scores = k.store(quad, scores, {k.add(row, k.index(i * kQuad)), column});
   return scores;
@@ -185,7 +185,7 @@ Values StepKernel::rowsOfQuads(KernelBuilder &k, Value number, Value start,
       int64_t at = quad * kLanes;
       return k.load(scores,
                     {k.add(number, k.index(at / lanes)),
-                     k.add(start, k.index(at % lanes))},
+                     k.add(scoreOf(k, start), k.index(at % lanes))},
                     kLanes);
     };
     Value a = load(i), b = load(i + 1);
@@ -211,22 +211,14 @@ Values StepKernel::rowsOfQuads(KernelBuilder &k, Value number, Value start,
 /// Adds values of keys [first, last), weighed, to the sums of all rows.
 Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
                               Value probabilities, Value acc) {
-  auto whole = wholeOf(k, op.getValue());
   Value lastRow = k.sub(countRows(k), k.index(1));
   // As many panels of channels as make 16 sums of an instruction each.
   int64_t panels =
       std::clamp<int64_t>(kLanes / (2 * productRows), 1, valueWidth / lanes);
   int64_t chunk = panels * lanes;
-  // What is fetched for two values by each pass over them: some rows of a
-  // token, some channels. Passes fetch in order, not their own channels, which
-  // would be a stream of every other line.
-  int64_t line = kLineBytes / 2, lines = valueWidth / line;
-  int64_t turns = llvm::divideCeil(group, productRows);
-  int64_t fetched =
-      llvm::divideCeil(2 * lines, turns * llvm::divideCeil(valueWidth, chunk));
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(valuesAtOnce), k.sub(last, start));
-    Value next = k.add(start, depth);
+    Fetching fetching = besideValues(k, start, depth, 2, passesOfValues(chunk));
     // Some rows, `count` panels of channels.
     auto sum = [&](KernelBuilder &k, Value number, Value column, int64_t count,
                    Value acc) {
@@ -243,32 +235,20 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
           apart.append({low, high});
         }
       }
-      Value pass = k.add(
-          k.mul(arith::DivUIOp::create(k.b, k.loc, column, k.index(chunk)),
-                turns),
-          arith::DivUIOp::create(k.b, k.loc, number, k.index(productRows)));
-      Value firstPair = k.mul(pass, k.ceilDiv(depth, 2));
-      auto fetch = [&](KernelBuilder &k, Value pair) {
-        Value begin = k.mul(k.add(firstPair, pair), fetched);
-        for (int64_t i = 0; i < fetched; ++i) {
-          Value at = k.add(begin, k.index(i));
-          Value key = arith::DivUIOp::create(k.b, k.loc, at, k.index(lines));
-          Value of = arith::RemUIOp::create(k.b, k.loc, at, k.index(lines));
-          key = k.min(k.add(next, key), whole->last);
-          k.prefetchFromMemory(whole->tensor,
-                               whole->at(k, key, k.mul(of, line)));
-        }
-      };
+      // Passes fetch in order, not their own channels, which would be a stream
+      // of every other line.
+      Value firstPair =
+          k.mul(passOfValues(k, number, column, chunk), k.ceilDiv(depth, 2));
       // Of two keys; a second one that there is not has no weight.
       auto addPairs = [&](KernelBuilder &k, Value i, ValueRange c) {
-        if (whole)
-          fetch(k, arith::DivUIOp::create(k.b, k.loc, i, k.index(2)));
+        Value pair = arith::DivUIOp::create(k.b, k.loc, i, k.index(2));
+        fetch(k, fetching, k.add(firstPair, pair));
         Value both[] = {i,
                         k.min(k.add(i, k.index(1)), k.sub(depth, k.index(1)))};
         Values next(c), weights;
         for (Value row : weighed)
-          weights.push_back(
-              splatPair(k, probabilities, {row, k.add(start, i)}, kLanes));
+          weights.push_back(splatPair(
+              k, probabilities, {row, scoreOf(k, k.add(start, i))}, kLanes));
         for (int64_t p = 0; p < count; ++p) {
           auto load = [&](Value key) {
             return loadPairs(k, op.getValue(),

@@ -19,8 +19,8 @@
 // As many sums as a register has lanes are what adds up their lanes for the
 // least instructions, and what hides the latency of an addition: two rows by
 // four keys, or four by four with registers of 512 bits. What memory has to
-// bring is asked for evenly while others are multiplied, to the second-level
-// cache: one takes few requests at a time, the first-level one fewest.
+// bring is asked for evenly while others are multiplied: see
+// AttentionFetching.cpp.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
 // unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp.
@@ -73,15 +73,18 @@ void StepKernel::chooseFewRows() {
   if (makesQuads())
     rowsAtOnce = kQuad;
   fewRows = llvm::alignTo(most, productRows);
+  chooseFetching();
   // Of pairs, all rows of a token meet a value at once, which need not stay
   // near, and to begin costs shuffles: half a block, which the other half is
   // fetched during.
   valuesAtOnce = valueBytes / (valueWidth * 4) / lanes * lanes;
-  valuesAtOnce =
-      fewPairs ? keyPanels * lanes / 2 : std::max(valuesAtOnce, lanes);
+  valuesAtOnce = fewPairs ? keysFolded / (crossing ? 1 : 2)
+                          : std::max(valuesAtOnce, lanes);
 }
 
 void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
+  if (foldsParts())
+    fewScoreScratch = scratch(k, {fewRows, keysFolded});
   if (fewPairs) {
     makeFewPairsScratch(k);
     return;
@@ -113,24 +116,6 @@ StepKernel::Lying StepKernel::inF32(KernelBuilder &k, Value heads, Value first,
   };
   Value copies = k.forLoop(k.index(0), count, 1, wide, widen)[0];
   return {copies, {}, k.index(0), k.sub(count, k.index(1))};
-}
-
-/// The keys or values that those of this block are cut out of, from this
-/// block's on: others follow them.
-std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
-                                                     Value heads) {
-  auto slice = heads.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice || slice.getSourceType().getRank() != 4 ||
-      slice.getType().getRank() != 4 || !slice.hasUnitStride())
-    return std::nullopt;
-  Values offsets;
-  for (OpFoldResult offset : slice.getMixedOffsets())
-    offsets.push_back(getValueOrCreateConstantIndexOp(k.b, k.loc, offset));
-  Value whole = slice.getSource();
-  return Lying{whole,
-               {k.add(offsets[0], batch), k.add(offsets[1], kvHead)},
-               offsets[2],
-               k.sub(k.sub(k.dim(whole, 2), k.index(1)), offsets[2])};
 }
 
 /// Rows that are folded at a time; those that there are not are the last one.
@@ -200,13 +185,8 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
 /// Products of all rows with the keys of some panels, into `scores`.
 Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
                            Value scores) {
-  auto whole = wholeOf(k, op.getKey());
-  int64_t line = kLineBytes * 8 / elementBits(op.getKey());
   int64_t keysAtOnce = this->keysAtOnce();
-  // Of a panel as many keys are fetched by each turn that all are by all.
-  int64_t turns = lanes / keysAtOnce;
-  int64_t share =
-      llvm::divideCeil(lanes, turns * llvm::divideCeil(group, productRows));
+  int64_t turns = lanes / keysAtOnce; // of some rows
   // One panel, since its lines are asked for during all of a panel, and what
   // comes no sooner.
   int64_t panelBytes = lanes * width * elementBits(op.getKey()) / 8;
@@ -215,30 +195,26 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
     Value start = k.mul(panel, lanes);
     Value count = k.min(k.index(lanes), k.sub(keys, start));
     Lying near = inF32(k, op.getKey(), start, count, wideKeys);
+    Fetching fetching =
+        besideKeys(k, start, panelsAhead * lanes,
+                   turns * llvm::divideCeil(group, productRows));
     auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
       Value turn = k.mul(
           arith::DivUIOp::create(k.b, k.loc, number, k.index(productRows)),
           turns);
       auto someKeys = [&](KernelBuilder &k, Value key, ValueRange c) {
-        Value next =
-            k.mul(k.add(turn, arith::DivUIOp::create(k.b, k.loc, key,
-                                                     k.index(keysAtOnce))),
-                  share);
-        next = k.add(k.add(start, k.index(panelsAhead * lanes)), next);
-        for (int64_t i = 0; whole && i < share; ++i) {
-          Value n = k.min(k.add(next, k.index(i)), whole->last);
-          for (int64_t column = 0; column < width; column += line)
-            k.prefetchFromMemory(whole->tensor,
-                                 whole->at(k, n, k.index(column)));
-        }
+        Value now = k.add(
+            turn, arith::DivUIOp::create(k.b, k.loc, key, k.index(keysAtOnce)));
+        fetch(k, fetching, now);
         Value scores = c[0];
         if (makesQuads())
           return Values{storeQuads(k, quadsOf(k, number, key, near), number,
                                    start, key, scores)};
         Values products = productsOfFew(k, number, key, near);
         for (auto [i, product] : llvm::enumerate(products))
-          scores = k.store(product, scores,
-                           {k.add(number, k.index(i)), k.add(start, key)});
+          scores = k.store(
+              product, scores,
+              {k.add(number, k.index(i)), k.add(scoreOf(k, start), key)});
         return Values{scores};
       };
       return k.forLoop(k.index(0), k.index(lanes), keysAtOnce, c, someKeys);
@@ -262,8 +238,8 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
         loaded = rowsOfQuads(k, number, start, scores);
       else
         for (int64_t i = 0; i < rowsAtOnce; ++i)
-          loaded.push_back(
-              k.load(scores, {k.add(number, k.index(i)), start}, lanes));
+          loaded.push_back(k.load(
+              scores, {k.add(number, k.index(i)), scoreOf(k, start)}, lanes));
       if (pairs)
         for (Value &x : loaded)
           x = scaled(k, x);
@@ -291,8 +267,17 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
     Range range = visible(k, at);
     range.first = seen.first;
     range.last = seen.last;
+    int64_t turns = llvm::divideCeil(group, rowsAtOnce);
+    Fetching fetching = besideWeights(k, turns);
+    auto meanwhile = [&](KernelBuilder &k, Value panel) {
+      Value done = arith::DivUIOp::create(
+          k.b, k.loc, scoreOf(k, k.mul(panel, lanes)), k.index(lanes));
+      Value turn =
+          arith::DivUIOp::create(k.b, k.loc, number, k.index(rowsAtOnce));
+      fetch(k, fetching, k.add(k.mul(done, turns), turn));
+    };
     Values next = foldRows(k, at, range, number, c.take_front(4), scoresOf,
-                           shrink, fewPairs ? c[4] : Value());
+                           shrink, fewPairs ? c[4] : Value(), meanwhile);
     if (fewPairs)
       next.push_back(made);
     return next;
@@ -300,26 +285,33 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
   return k.forLoop(k.index(0), countRows(k), rowsAtOnce, carried, someRows);
 }
 
+int64_t StepKernel::passesOfValues(int64_t chunk) const {
+  return llvm::divideCeil(group, productRows) *
+         llvm::divideCeil(valueWidth, chunk);
+}
+
+Value StepKernel::passOfValues(KernelBuilder &k, Value number, Value column,
+                               int64_t chunk) {
+  int64_t turns = llvm::divideCeil(group, productRows);
+  auto quotient = [&](Value value, int64_t by) -> Value {
+    return arith::DivUIOp::create(k.b, k.loc, value, k.index(by));
+  };
+  Value turn = k.min(quotient(number, productRows), k.index(turns - 1));
+  return k.add(k.mul(quotient(column, chunk), turns), turn);
+}
+
 /// Adds values of keys [first, last), weighed, to the sums of all rows.
 Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          Value probabilities, Value acc) {
-  auto whole = wholeOf(k, op.getValue());
-  int64_t bits = elementBits(op.getValue()), line = kLineBytes * 8 / bits;
   // As many panels of channels as make `sumsAtOnce` sums of a register each, if
   // there are so many.
   int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * productRows), 1,
                                        llvm::divideCeil(valueWidth, lanes));
-  int64_t lines = llvm::divideCeil(panels * lanes, line);
-  // Of them, what is fetched for each value while some rows meet it.
-  int64_t share = llvm::divideCeil(lines, llvm::divideCeil(group, productRows));
+  int64_t chunk = panels * lanes;
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(valuesAtOnce), k.sub(last, start));
     Lying near = inF32(k, op.getValue(), start, depth, wideValues);
-    // So far ahead that there are values.
-    Value ahead;
-    if (whole)
-      ahead = k.min(k.index(valuesAtOnce),
-                    k.sub(k.add(whole->last, k.index(1)), k.add(start, depth)));
+    Fetching fetching = besideValues(k, start, depth, 1, passesOfValues(chunk));
     // Some rows, some channels; `left` of them.
     auto sum = [&](KernelBuilder &k, Value number, Value column, int64_t left,
                    Value acc) {
@@ -337,27 +329,17 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         for (int64_t p = 0; p < count; ++p)
           sums.push_back(
               k.load(acc, place(k, acc, row, columnOf(k, p)), lanes, valid(p)));
-      Value firstLine = k.mul(
-          arith::DivUIOp::create(k.b, k.loc, number, k.index(productRows)),
-          share);
-      auto fetch = [&](KernelBuilder &k, Value n) {
-        for (int64_t l = 0; whole && l < share; ++l) {
-          Value at = k.min(k.add(firstLine, k.index(l)), k.index(lines - 1));
-          at = k.min(k.add(column, k.mul(at, line)), k.index(valueWidth - 1));
-          k.prefetchFromMemory(whole->tensor,
-                               whole->at(k, k.add(n, ahead), at));
-        }
-      };
+      Value turn = k.mul(passOfValues(k, number, column, chunk), depth);
       auto addValue = [&](KernelBuilder &k, Value i, ValueRange c) {
         Value n = k.add(start, i);
-        fetch(k, n);
+        fetch(k, fetching, k.add(turn, i));
         Values loaded, next;
         for (int64_t p = 0; p < count; ++p)
           loaded.push_back(k.load(near.tensor, near.at(k, i, columnOf(k, p)),
                                   lanes, valid(p)));
         for (int64_t row = 0; row < productRows; ++row) {
-          Value p =
-              k.loadScalar(probabilities, {k.add(number, k.index(row)), n});
+          Value p = k.loadScalar(probabilities,
+                                 {k.add(number, k.index(row)), scoreOf(k, n)});
           for (Value x : loaded)
             next.push_back(k.fma(k.splat(p, lanes), x, c[next.size()]));
         }
@@ -377,7 +359,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          return Values{sum(k, number, column, left, c[0])};
                        });
     };
-    int64_t chunk = panels * lanes, full = valueWidth / chunk * chunk;
+    int64_t full = valueWidth / chunk * chunk;
     Values sums = k.forLoop(k.index(0), k.index(full), chunk, c,
                             [&](KernelBuilder &k, Value column, ValueRange c) {
                               return channels(k, column, chunk, c);
@@ -394,17 +376,20 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
 Values StepKernel::foldFewRows(KernelBuilder &k, ValueRange carried) {
   Row bounds[] = {rowAt(k, k.index(0)),
                   rowAt(k, k.sub(countRows(k), k.index(1)))};
-  Range seen = visible(k, bounds);
-  Value begin = firstPanel(k, seen);
   Values states(carried);
-  states[0] = scoreFew(k, begin, k.ceilDiv(seen.last, lanes), states[0]);
   if (fewPairs)
     states.push_back(narrowFewScratch);
-  states = weighFew(k, seen, states);
-  Value first = k.mul(begin, lanes);
-  Value acc = fewPairs ? sumFewPairs(k, first, seen.last, states[4], states[1])
-                       : sumFew(k, first, seen.last, states[0], states[1]);
-  return {acc, states[2], states[3]};
+  auto fold = [&](KernelBuilder &k, const Range &part, ValueRange carried) {
+    Values c(carried);
+    Value begin = firstPanel(k, part), first = k.mul(begin, lanes);
+    c[0] = scoreFew(k, begin, k.ceilDiv(part.last, lanes), c[0]);
+    c = weighFew(k, part, c);
+    c[1] = fewPairs ? sumFewPairs(k, first, part.last, c[4], c[1])
+                    : sumFew(k, first, part.last, c[0], c[1]);
+    return c;
+  };
+  states = foldInParts(k, visible(k, bounds), states, fold);
+  return {states[1], states[2], states[3]};
 }
 
 } // namespace attune

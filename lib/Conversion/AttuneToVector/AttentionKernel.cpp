@@ -87,9 +87,7 @@ Value reduce(KernelBuilder &k, Value vector,
 
 /// The first panel of keys that is seen.
 Value StepKernel::firstPanel(KernelBuilder &k, const Range &range) {
-  if (!op.getWindow())
-    return k.index(0);
-  return arith::DivUIOp::create(k.b, k.loc, range.first, k.index(lanes));
+  return k.b.createOrFold<arith::DivUIOp>(k.loc, range.first, k.index(lanes));
 }
 
 /// Folds the keys that `range` has into some rows, whose scores are from row
@@ -97,10 +95,10 @@ Value StepKernel::firstPanel(KernelBuilder &k, const Range &range) {
 Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
                             const Range &range, Value firstRow,
                             ValueRange carried, Scores scoresOf, Sum sumUp,
-                            Value narrow) {
+                            Value narrow, Weighing meanwhile) {
   int64_t rows = at.size();
   auto scoresAt = [&](KernelBuilder &k, int64_t i, Value key) {
-    return Values{k.add(firstRow, k.index(i)), key};
+    return Values{k.add(firstRow, k.index(i)), scoreOf(k, key)};
   };
   Value firstPanel = this->firstPanel(k, range);
   Value endPanel = k.ceilDiv(range.last, lanes);
@@ -150,6 +148,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
       firstPanel, endPanel, 1, sums,
       [&](KernelBuilder &k, Value panel, ValueRange c) {
         Value start = k.mul(panel, lanes);
+        if (meanwhile)
+          meanwhile(k, panel);
         Values next = {c[0]};
         for (int64_t i = 0; i < rows; ++i) {
           Value x =
@@ -266,13 +266,16 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
                   });
     return Values(ArrayRef(results).drop_front());
   };
+  Values fewCarried = carried;
+  if (fewScoreScratch)
+    fewCarried[0] = fewScoreScratch;
   auto single = [&](KernelBuilder &k) {
     if (!fewPairs)
-      return Values(ArrayRef(foldSingle(k, carried)).drop_front());
+      return Values(ArrayRef(foldSingle(k, fewCarried)).drop_front());
     llvm::SaveAndRestore<int64_t> alone(rowsAtOnce, 1), met(productRows, 1);
-    return foldFewRows(k, carried);
+    return foldFewRows(k, fewCarried);
   };
-  auto few = [&](KernelBuilder &k) { return foldFewRows(k, carried); };
+  auto few = [&](KernelBuilder &k) { return foldFewRows(k, fewCarried); };
   // Up to `most` rows the one way, more the other.
   auto choose = [&](KernelBuilder &k, int64_t most, auto &&one, auto &&other) {
     if (group * maxQueries <= most)

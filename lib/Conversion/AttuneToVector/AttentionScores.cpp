@@ -18,11 +18,12 @@ namespace attune {
 
 using Values = KernelBuilder::Values;
 
-namespace {
-
 Value maxIndex(KernelBuilder &k, Value lhs, Value rhs) {
   return k.b.createOrFold<arith::MaxSIOp>(k.loc, lhs, rhs);
 }
+
+namespace {
+
 Value less(KernelBuilder &k, Value lhs, Value rhs) {
   return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, lhs, rhs);
 }

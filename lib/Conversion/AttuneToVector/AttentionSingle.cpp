@@ -1,4 +1,4 @@
-//===- AttentionSingle.cpp - One query over keys where they lie -*- C++ -*-===//
+//===- AttentionSingle.cpp - One query over keys where they lie -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,8 @@
 // A single row (one query of a head that shares its keys with none) needs no
 // panels and no tiles of rows: it takes the products of the keys where they
 // lie, and adds up the values where they lie, at the speed of memory. Where
-// pairs are multiplied it is one of few rows: see AttentionFewRows.cpp.
+// pairs are multiplied it is one of few rows: see AttentionFewRows.cpp. What
+// it fetches: AttentionFetching.cpp.
 //
 // Keys and values in bf16 are widened two at a time: 32 bits hold two of them,
 // the upper half is one as it is and the lower one a shift away. What stands at
@@ -64,7 +65,10 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
   int64_t each = isBF16(op.getKey()) ? 2 * kSquare : kSquare;
   if (width % each != 0)
     each = kSquare;
-  int64_t whole = width / each * each;
+  int64_t whole = width / each * each, steps = whole / each;
+  Fetching fetching;
+  if (crossing)
+    fetching = besideKeys(k, k.mul(panel, lanes), 0, lanes / kSquare * steps);
   for (int64_t lane = 0; lane < lanes; lane += kSquare) {
     Values at;
     for (int64_t i = 0; i < kSquare; ++i)
@@ -92,12 +96,17 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
       }
       return next;
     };
-    Values sums = k.forLoop(k.index(0), k.index(whole), each,
-                            Values(kSquare, k.splat(0.0, kSquare)),
-                            [&](KernelBuilder &k, Value column, ValueRange c) {
-                              return each == kSquare ? step(k, column, {}, c)
-                                                     : widened(k, column, c);
-                            });
+    Values sums =
+        k.forLoop(k.index(0), k.index(whole), each,
+                  Values(kSquare, k.splat(0.0, kSquare)),
+                  [&](KernelBuilder &k, Value column, ValueRange c) {
+                    Value turn = arith::DivUIOp::create(k.b, k.loc, column,
+                                                        k.index(each));
+                    turn = k.add(turn, k.index(lane / kSquare * steps));
+                    fetch(k, fetching, turn);
+                    return each == kSquare ? step(k, column, {}, c)
+                                           : widened(k, column, c);
+                  });
     if (whole < width)
       sums = step(k, k.index(whole), k.index(width - whole), sums);
     all = vector::InsertStridedSliceOp::create(k.b, k.loc, sumSquare(k, sums),
@@ -118,6 +127,10 @@ Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
   auto sum = [&](KernelBuilder &k, ValueRange factors, Value probabilities,
                  Value first, Value depth, Value acc) {
     Value factor = k.splat(factors[0], lanes);
+    Fetching fetching;
+    if (crossing)
+      fetching =
+          besideValues(k, first, depth, 1, llvm::divideCeil(valuePanels, 4));
     // Four panels at a time fit in registers.
     for (int64_t begin = 0; begin < valuePanels; begin += 4) {
       int64_t end = std::min<int64_t>(begin + 4, valuePanels);
@@ -139,7 +152,8 @@ Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
       }
       auto addKey = [&](KernelBuilder &k, Value i, ValueRange c) {
         Value n = k.add(first, i);
-        Value p = k.loadScalar(probabilities, {k.index(0), n});
+        fetch(k, fetching, k.add(i, k.mul(depth, begin / 4)));
+        Value p = k.loadScalar(probabilities, {k.index(0), scoreOf(k, n)});
         p = k.splat(p, apart ? lanes / 2 : lanes);
         Values next;
         for (int64_t panel = begin; panel < end; ++panel) {
@@ -168,7 +182,10 @@ Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
     }
     return acc;
   };
-  return foldRows(k, at, visible(k, at), k.index(0), carried, scores, sum);
+  return foldInParts(k, visible(k, at), carried,
+                     [&](KernelBuilder &k, const Range &part, ValueRange c) {
+                       return foldRows(k, at, part, k.index(0), c, scores, sum);
+                     });
 }
 
 } // namespace attune

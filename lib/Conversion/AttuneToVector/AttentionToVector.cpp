@@ -27,15 +27,16 @@ struct ConvertAttuneOnlineToVector final
 
   void runOnOperation() override {
     if (lanes < 8 || lanes % 8 != 0 || rows < 1 || valueBytes < 1 ||
-        fetchBytes < 0 || unrolled < 0) {
+        fetchBytes < 0 || nearBytes < 0 || unrolled < 0) {
       getOperation().emitError(
           "lanes must be a positive multiple of 8, rows and value-bytes "
-          "positive, fetch-bytes and unrolled 0 or positive");
+          "positive, fetch-bytes, near-bytes and unrolled 0 or positive");
       return signalPassFailure();
     }
     RewritePatternSet patterns(&getContext());
     populateOnlineAttentionPatterns(
-        patterns, {lanes, rows, pairs, valueBytes, fetchBytes, unrolled});
+        patterns,
+        {lanes, rows, pairs, valueBytes, fetchBytes, nearBytes, unrolled});
     populateOnlineStatePatterns(patterns, {lanes, rows});
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

@@ -449,7 +449,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       int64_t bits = type.getElementTypeBitWidth();
       int64_t width = type.getShape().back(), each = size * width / turns;
       Value begin = k.add(k.mul(from, width), k.index(streamBytes * 8 / bits));
-      fetching.push_back([=, this](KernelBuilder &k, Value turn) {
+      fetching.push_back([=](KernelBuilder &k, Value turn) {
         Value at = k.add(begin, k.mul(turn, each));
         for (int64_t i = 0; i < each * bits / 8; i += kLineBytes) {
           SmallVector<Value, 3> place = {stored,

@@ -28,6 +28,8 @@ KernelBuilder::Values transposeSquare(KernelBuilder &k,
 /// The sums of the lanes of eight vectors of eight, or of 16 of 16, as a
 /// vector.
 mlir::Value sumSquare(KernelBuilder &k, KernelBuilder::Values rows);
+/// The larger one.
+mlir::Value maxIndex(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
 /// Some lanes of two vectors, counted through both.
 mlir::Value shuffle(KernelBuilder &k, mlir::Value a, mlir::Value b,
                     llvm::ArrayRef<int64_t> lanes);
@@ -41,7 +43,7 @@ public:
              int64_t maxQueries, int64_t maxKeys)
       : op(op), lanes(tile.lanes), rows(tile.rows), maxQueries(maxQueries),
         valueBytes(tile.valueBytes), fetchBytes(tile.fetchBytes),
-        unrolled(tile.unrolled) {
+        nearBytes(tile.nearBytes), unrolled(tile.unrolled) {
     auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
     group = query.getDimSize(1) / key.getDimSize(1);
     width = query.getDimSize(3);
@@ -89,6 +91,9 @@ private:
       KernelBuilder &, mlir::ValueRange factors, mlir::Value probabilities,
       mlir::Value first, mlir::Value depth, mlir::Value acc)>;
 
+  /// What else is done while probabilities of a panel are made.
+  using Weighing = llvm::function_ref<void(KernelBuilder &, mlir::Value panel)>;
+
   /// Rows of keys or values where they lie, or widened copies of them: row i at
   /// `first + i`, the last one at `first + last`.
   struct Lying {
@@ -97,6 +102,15 @@ private:
     mlir::Value first, last;
 
     Values at(KernelBuilder &k, mlir::Value row, mlir::Value column) const;
+  };
+
+  /// What turns fetch, if it lies in memory: so many elements each, from row
+  /// `row` on; so many turns were before, if that is set.
+  struct Fetching {
+    std::optional<Lying> from;
+    mlir::Value row;
+    int64_t elements = 0;
+    mlir::Value firstTurn = {};
   };
 
   mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
@@ -121,7 +135,29 @@ private:
                                int64_t count);
   Lying inF32(KernelBuilder &k, mlir::Value heads, mlir::Value first,
               mlir::Value count, mlir::Value wide);
+  void chooseFetching();
+  bool foldsParts() const { return keysFolded < keyPanels * lanes; }
+  /// Where a key's score or probability is.
+  mlir::Value scoreOf(KernelBuilder &k, mlir::Value key) {
+    return scoredFrom ? k.sub(key, scoredFrom) : key;
+  }
   std::optional<Lying> wholeOf(KernelBuilder &k, mlir::Value heads);
+  Fetching besideKeys(KernelBuilder &k, mlir::Value start, int64_t ahead,
+                      int64_t turns);
+  Fetching besideWeights(KernelBuilder &k, int64_t turns);
+  Fetching besideValues(KernelBuilder &k, mlir::Value start, mlir::Value depth,
+                        int64_t values, int64_t turns);
+  void fetch(KernelBuilder &k, const Fetching &what, mlir::Value turn);
+  Values
+  foldInParts(KernelBuilder &k, const Range &seen, mlir::ValueRange carried,
+              llvm::function_ref<Values(KernelBuilder &, const Range &part,
+                                        mlir::ValueRange)>
+                  fold);
+  /// Passes over some values: some rows of a token, some of their channels.
+  /// Which of them `number` and `column` begin; other tokens' fetch the same.
+  int64_t passesOfValues(int64_t chunk) const;
+  mlir::Value passOfValues(KernelBuilder &k, mlir::Value number,
+                           mlir::Value column, int64_t chunk);
   Values productsOfFew(KernelBuilder &k, mlir::Value number, mlir::Value key,
                        const Lying &keys);
   /// Whether products of few rows are quads: see AttentionFewPairs.cpp.
@@ -149,7 +185,8 @@ private:
                           mlir::Value probabilities, mlir::Value acc);
   Values foldRows(KernelBuilder &k, llvm::ArrayRef<Row> at, const Range &range,
                   mlir::Value firstRow, mlir::ValueRange carried, Scores scores,
-                  Sum sum, mlir::Value narrow = {});
+                  Sum sum, mlir::Value narrow = {},
+                  Weighing meanwhile = nullptr);
   mlir::Value firstPanel(KernelBuilder &k, const Range &range);
   static bool multipliesPairs(OnlineAttentionOp op, int64_t width);
   mlir::Value packKeyPairs(KernelBuilder &k, mlir::Value to);
@@ -192,20 +229,26 @@ private:
   int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
   bool masksRange, alone, sharesMask = false;
   bool pairs; // queries, keys, probabilities and values are packed as bf16
-  int64_t fewRows = 0;       // most rows that are folded where keys lie
-  int64_t rowsAtOnce = 1;    // of them, are weighed at a time
-  int64_t productRows = 1;   // of them, meet keys and values at a time
-  int64_t sumsAtOnce = 8;    // products of a row and a key, as many lanes each
-  bool fewPairs = false;     // they multiply pairs
-  int64_t valueBytes;        // of values that some rows meet in turn
-  int64_t fetchBytes;        // asked for before the first of it comes
-  int64_t unrolled;          // multiply-adds that need no loop
-  int64_t valuesAtOnce = 0;  // as many
-  mlir::Value batch, kvHead; // of the tile that is being folded
-  mlir::Value keys;          // in the block
+  int64_t fewRows = 0;     // most rows that are folded where keys lie
+  int64_t rowsAtOnce = 1;  // of them, are weighed at a time
+  int64_t productRows = 1; // of them, meet keys and values at a time
+  int64_t sumsAtOnce = 8;  // products of a row and a key, as many lanes each
+  bool fewPairs = false;   // they multiply pairs
+  int64_t valueBytes;      // of values that some rows meet in turn
+  int64_t fetchBytes;      // asked for before the first of it comes
+  int64_t nearBytes;       // fetched to the first-level cache before it is met
+  bool crossing = false;   // keys fetch values, and values the next keys
+  int64_t keysFolded = 0;  // by few rows at a time
+  int64_t keysBesideWeights = 0; // of the next ones, fetched while weighing
+  int64_t unrolled;              // multiply-adds that need no loop
+  int64_t valuesAtOnce = 0;      // as many
+  mlir::Value batch, kvHead;     // of the tile that is being folded
+  mlir::Value keys;              // in the block
   mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
   mlir::Value narrowScratch;        // of probabilities, in pairs
   mlir::Value wideKeys, wideValues; // of 16 bits, in f32
+  mlir::Value fewScoreScratch;      // of few rows, if they fold fewer keys
+  mlir::Value scoredFrom;           // the key of their first score; null: 0
   mlir::Value narrowFewScratch;     // of probabilities of few rows, in pairs
   mlir::Value fewQueryScratch, fewQueries; // channels of few rows side by side
   mlir::Value packedQueries, packedKeys, packedValues, packedMask;

@@ -1,0 +1,158 @@
+//===- AttentionFetching.cpp - What few queries fetch, and when -----------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// Few rows take turns: some keys, their weights, some values. Each turn asks
+// for lines that memory brings until they are met, evenly: a core waits for a
+// number of lines at a time, and asks in vain for more.
+//
+// Either keys are fetched a little ahead of those that are met, and values of
+// values, all to the second-level cache; or, where a core gets lines sooner to
+// the first-level one (`nearBytes`), values are fetched while their keys are
+// met, and the next keys while values are. Then so few keys are folded at a
+// time that what is fetched stays in that cache until it is met. There is no
+// pause: what keys have more lines than they take turns for, weighing fetches.
+
+#include "StepKernel.h"
+
+#include "attune/Analysis/CpuAttention.h"
+#include "attune/Analysis/TargetDescription.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+
+namespace attune {
+
+using Values = KernelBuilder::Values;
+
+static int64_t elementBits(Value heads) {
+  return tensorType(heads).getElementTypeBitWidth();
+}
+
+static int64_t ceilDiv(int64_t number, int64_t by) {
+  return int64_t(llvm::divideCeil(number, by));
+}
+
+void StepKernel::chooseFetching() {
+  int64_t most = keyPanels * lanes;
+  keysFolded = most;
+  int64_t bytes = (width * elementBits(op.getKey()) +
+                   valueWidth * elementBits(op.getValue())) /
+                  8;
+  int64_t near = nearBytes / bytes / lanes * lanes;
+  // Of one row there is little to rescale; pairs make the rest twice as fast.
+  int64_t least = group == 1 ? 0 : fewPairs ? 2 * kFewKeys : kFewKeys;
+  crossing = nearBytes > 0 && near >= least;
+  if (!crossing)
+    return;
+  near = std::max<int64_t>(near, llvm::alignTo(kFewKeys, lanes));
+  keysFolded = std::min(near, most);
+  // Of several rows in f32, weighing takes an eighth of the time.
+  if (group > 1)
+    keysBesideWeights = keysFolded / 4;
+}
+
+/// The keys or values that those of this block are cut out of, from this
+/// block's on: others follow them.
+std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
+                                                     Value heads) {
+  auto slice = heads.getDefiningOp<tensor::ExtractSliceOp>();
+  if (!slice || slice.getSourceType().getRank() != 4 ||
+      slice.getType().getRank() != 4 || !slice.hasUnitStride())
+    return std::nullopt;
+  Values offsets;
+  for (OpFoldResult offset : slice.getMixedOffsets())
+    offsets.push_back(getValueOrCreateConstantIndexOp(k.b, k.loc, offset));
+  Value whole = slice.getSource();
+  return Lying{whole,
+               {k.add(offsets[0], batch), k.add(offsets[1], kvHead)},
+               offsets[2],
+               k.sub(k.sub(k.dim(whole, 2), k.index(1)), offsets[2])};
+}
+
+/// While a panel of keys from `start` on is met, in so many turns: values of
+/// theirs, or keys from `ahead` keys later on.
+StepKernel::Fetching StepKernel::besideKeys(KernelBuilder &k, Value start,
+                                            int64_t ahead, int64_t turns) {
+  Value heads = crossing ? op.getValue() : op.getKey();
+  return {wholeOf(k, heads), crossing ? start : k.add(start, k.index(ahead)),
+          ceilDiv(lanes * tensorType(heads).getDimSize(3), turns)};
+}
+
+/// While the keys of a part are weighed, each panel in so many turns: the first
+/// of the next keys.
+StepKernel::Fetching StepKernel::besideWeights(KernelBuilder &k,
+                                               int64_t turns) {
+  if (keysBesideWeights == 0)
+    return {};
+  Value from = scoredFrom ? scoredFrom : k.index(0);
+  return {wholeOf(k, op.getKey()), k.add(from, k.index(keysFolded)),
+          ceilDiv(keysBesideWeights * width * lanes, keysFolded * turns)};
+}
+
+/// While `depth` values from `start` on are met, `values` of them in so many
+/// turns: the other keys that are next, or the values that are.
+StepKernel::Fetching StepKernel::besideValues(KernelBuilder &k, Value start,
+                                              Value depth, int64_t values,
+                                              int64_t turns) {
+  if (!crossing)
+    return {wholeOf(k, op.getValue()), k.add(start, depth),
+            ceilDiv(valueWidth * values, turns)};
+  int64_t others = keysFolded - keysBesideWeights;
+  Value from = scoredFrom ? scoredFrom : k.index(0);
+  Value done =
+      arith::DivUIOp::create(k.b, k.loc, scoreOf(k, start), k.index(values));
+  return {wholeOf(k, op.getKey()),
+          k.add(from, k.index(keysFolded + keysBesideWeights)),
+          ceilDiv(others * width * values, keysFolded * turns),
+          k.mul(done, turns)};
+}
+
+/// What turn `turn` fetches, counted through all rows: these lie side by side.
+void StepKernel::fetch(KernelBuilder &k, const Fetching &what, Value turn) {
+  if (!what.from)
+    return;
+  Value heads = what.from->tensor;
+  int64_t size = tensorType(heads).getDimSize(3);
+  int64_t line = kLineBytes * 8 / elementBits(heads);
+  Value row = k.min(what.row, what.from->last);
+  Value end = k.mul(k.add(k.sub(what.from->last, row), k.index(1)), size);
+  if (what.firstTurn)
+    turn = k.add(turn, what.firstTurn);
+  Value begin = k.mul(turn, what.elements);
+  for (int64_t i = 0; i < what.elements; i += line) {
+    Value at = k.min(k.add(begin, k.index(i)), k.sub(end, k.index(1)));
+    if (nearBytes > 0)
+      k.prefetch(heads, what.from->at(k, row, at));
+    else
+      k.prefetchFromMemory(heads, what.from->at(k, row, at));
+  }
+}
+
+/// Folds the keys that are seen, as many at a time as stay near.
+Values StepKernel::foldInParts(
+    KernelBuilder &k, const Range &seen, ValueRange carried,
+    llvm::function_ref<Values(KernelBuilder &, const Range &part, ValueRange)>
+        fold) {
+  if (!foldsParts())
+    return fold(k, seen, carried);
+  Value begin = k.mul(firstPanel(k, seen), lanes);
+  llvm::SaveAndRestore<Value> whole(scoredFrom);
+  return k.forLoop(begin, seen.last, keysFolded, carried,
+                   [&](KernelBuilder &k, Value at, ValueRange c) {
+                     scoredFrom = at;
+                     Range part = seen;
+                     part.first = maxIndex(k, seen.first, at);
+                     Value end = k.add(at, k.index(keysFolded));
+                     part.last = k.min(seen.last, end);
+                     return fold(k, part, c);
+                   });
+}
+
+} // namespace attune
