@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Few rows take turns: some keys, their weights, some values. Each turn asks
-// for lines that memory brings until they are met, evenly: a core waits for a
-// number of lines at a time, and asks in vain for more.
+// Few rows meet some keys, weigh them and meet their values, in turns, and each
+// turn asks for some lines from memory. They are spread evenly: a core waits for
+// so many lines at a time, and drops what more it is asked for.
 //
 // Either keys are fetched a little ahead of those that are met, and values of
-// values, all to the second-level cache; or, where a core gets lines sooner to
-// the first-level one (`nearBytes`), values are fetched while their keys are
-// met, and the next keys while values are. Then so few keys are folded at a
-// time that what is fetched stays in that cache until it is met. There is no
-// pause: what keys have more lines than they take turns for, weighing fetches.
+// values, to the second-level cache. Or, where the first-level one gets lines
+// sooner (`nearBytes`), values are fetched while their keys are met, and the
+// next keys while values are: phases of about the same length. As many keys are
+// folded at a time as stay in that cache until they are met. Weighing fetches
+// some of the keys, too, so that memory has no pause.
 
 #include "StepKernel.h"
 

@@ -54,6 +54,14 @@ TEST(TargetDescription, FetchingAhead) {
   EXPECT_EQ(target.getFetchSteps(), 16);
 }
 
+// What attention fetches to the first-level cache takes two thirds of it, and
+// none where the second-level one is fetched to.
+TEST(TargetDescription, FetchingNear) {
+  EXPECT_EQ(attune::describeTarget("znver5")->getNearBytes(), 32 << 10);
+  EXPECT_EQ(attune::describeTarget("znver4")->getNearBytes(), 0);
+  EXPECT_EQ(attune::describeTarget("sapphirerapids")->getNearBytes(), 0);
+}
+
 // Caches of a core that is known by name, whatever machine this is.
 TEST(TargetDescription, CachesByName) {
   auto zen5 = attune::describeTarget("znver5");
