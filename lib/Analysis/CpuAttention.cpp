@@ -45,7 +45,7 @@ struct Estimate {
         heads(double(sizes.heads)) {
     double sequences = batch * heads / double(sizes.group);
     double wanted = std::min(
-        std::ceil(double(plan.manyTiles) / sequences),
+        std::ceil(double(kTilesOfThread * budget.threads) / sequences),
         std::ceil(queries / double(std::max<int64_t>(1, plan.fewQueries))));
     tiles = std::ceil(queries / double(plan.tileQueries));
     if (plan.adapts())
@@ -146,7 +146,6 @@ AttentionPlan planAttention(const AttentionSizes &sizes,
   plan.mostParts = budget.threads;
   int64_t storedBytes = channelBytes / 4 * sizes.elementBytes;
   plan.leastKeys = std::max(kFewKeys, budget.partBytes / storedBytes);
-  plan.manyTiles = 4 * budget.threads;
 
   plan.queriesTaken =
       sizes.queries.value_or(sizes.cached ? 1 : kTypicalQueries);

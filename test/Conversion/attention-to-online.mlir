@@ -32,12 +32,14 @@
 // CHECK:           %[[Y:.+]] = attune.online_finish %[[STATES]]#0, %[[STATES]]#1, %[[STATES]]#2
 // CHECK:           tensor.parallel_insert_slice %[[Y]] into %[[O]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 32]
 // 196608 bytes hold 96 channels of 512 rows, which are 128 queries of four heads,
-// 120 in twelves. Tiles are as few as that makes them, but 64 in all if each
-// keeps 24 queries. 49152 bytes hold 128 keys.
+// 120 in twelves. Tiles are as few as that makes them, but four for each thread
+// if each keeps 24 queries. 49152 bytes hold 128 keys.
 // BYTES-LABEL: func.func @grouped(
 // BYTES:         %[[M:.+]] = tensor.dim %arg0, %c2
 // BYTES:         %[[NEEDED:.+]] = arith.divsi %{{.+}}, %c120
 // BYTES:         %[[OTHERS:.+]] = arith.muli %{{.+}}, %c2
+// BYTES:         %[[THREADS:.+]] = attune.num_threads
+// BYTES:         arith.muli %[[THREADS]], %c4
 // BYTES:         %[[MANY:.+]] = arith.divui
 // BYTES:         %[[MOST:.+]] = arith.divsi %{{.+}}, %c24
 // BYTES:         %[[WANTED:.+]] = arith.minsi %[[MANY]], %[[MOST]]

@@ -33,6 +33,9 @@ constexpr int64_t kFewRows = 16;
 /// Fewer keys at a time are not worth the rescaling of sums, which costs as
 /// much as half a key.
 constexpr int64_t kFewKeys = 64;
+/// Tiles of queries times heads that keep a thread as busy as the others. How
+/// many threads there are is known when a program runs.
+constexpr int64_t kTilesOfThread = 4;
 
 /// Sizes of one attention; those that only a run knows are nothing.
 struct AttentionSizes {
@@ -73,8 +76,6 @@ struct AttentionPlan {
   int64_t keys; ///< at a time
   /// Parts of the keys times queries at most, and keys of a part at least.
   int64_t mostParts, leastKeys;
-  /// Tiles of queries times heads that keep all threads busy.
-  int64_t manyTiles;
 
   /// Cycles of each thread, for these sizes: those of the attention, or typical
   /// ones in place of what is not known.

@@ -338,8 +338,10 @@ private:
     auto atLeastOne = [&](Value a) { return maximum(k, a, k.index(1)); };
     if (plan.adapts()) {
       Value others = atLeastOne(k.mul(batches, tilesOfHeads));
-      Value wanted = k.min(ceilDiv(k.index(plan.manyTiles), others),
-                           k.ceilDiv(numQueries, plan.fewQueries));
+      Value threads = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
+      Value many = k.mul(threads, kTilesOfThread);
+      Value wanted =
+          k.min(ceilDiv(many, others), k.ceilDiv(numQueries, plan.fewQueries));
       tiles = maximum(k, tiles, wanted);
     }
     Value each = ceilDiv(numQueries, atLeastOne(tiles));

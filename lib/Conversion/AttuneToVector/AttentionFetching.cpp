@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 // Few rows meet some keys, weigh them and meet their values, in turns, and each
-// turn asks for some lines from memory. They are spread evenly: a core waits for
-// so many lines at a time, and drops what more it is asked for.
+// turn asks for some lines from memory. They are spread evenly: a core waits
+// for so many lines at a time, and drops what more it is asked for.
 //
 // Either keys are fetched a little ahead of those that are met, and values of
 // values, to the second-level cache. Or, where the first-level one gets lines
