@@ -67,7 +67,7 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
     each = kSquare;
   int64_t whole = width / each * each, steps = whole / each;
   Fetching fetching;
-  if (crossing)
+  if (crossing && steps > 0)
     fetching = besideKeys(k, k.mul(panel, lanes), 0, lanes / kSquare * steps);
   for (int64_t lane = 0; lane < lanes; lane += kSquare) {
     Values at;
