@@ -130,9 +130,8 @@ static void describeCore(TargetDescription &target, bool host) {
         target.slowPairs = true;
         target.farLevel3 = true;
       }
-      // Measured there: a fetch to the second-level cache waits in the same
-      // places as a load that misses the first, and is dropped if there is
-      // none.
+      // Measured there: a core drops fetches that come faster than lines do,
+      // and gets more of memory if they go to the first-level cache.
       target.fetchesNear = core.kind == Core::Zen5;
     }
   if (!host)

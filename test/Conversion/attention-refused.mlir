@@ -3,6 +3,7 @@
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-bytes=-1}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=BYTES
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{threads=0}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=THREADS
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector{fetch-bytes=-1}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=LANES
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector{near-bytes=-1}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=LANES
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector{lanes=12}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=LANES
 
 // BLOCK: error: query-block and key-block must be positive

@@ -85,14 +85,19 @@ StepKernel::Fetching StepKernel::besideKeys(KernelBuilder &k, Value start,
           ceilDiv(lanes * tensorType(heads).getDimSize(3), turns)};
 }
 
+/// The first key behind the part.
+Value StepKernel::nextKeys(KernelBuilder &k) {
+  Value size = k.index(keysFolded);
+  return scoredFrom ? k.add(scoredFrom, size) : size;
+}
+
 /// While the keys of a part are weighed, each panel in so many turns: the first
 /// of the next keys.
 StepKernel::Fetching StepKernel::besideWeights(KernelBuilder &k,
                                                int64_t turns) {
   if (keysBesideWeights == 0)
     return {};
-  Value from = scoredFrom ? scoredFrom : k.index(0);
-  return {wholeOf(k, op.getKey()), k.add(from, k.index(keysFolded)),
+  return {wholeOf(k, op.getKey()), nextKeys(k),
           ceilDiv(keysBesideWeights * width * lanes, keysFolded * turns)};
 }
 
@@ -105,13 +110,11 @@ StepKernel::Fetching StepKernel::besideValues(KernelBuilder &k, Value start,
     return {wholeOf(k, op.getValue()), k.add(start, depth),
             ceilDiv(valueWidth * values, turns)};
   int64_t others = keysFolded - keysBesideWeights;
-  Value from = scoredFrom ? scoredFrom : k.index(0);
   Value done =
       arith::DivUIOp::create(k.b, k.loc, scoreOf(k, start), k.index(values));
-  return {wholeOf(k, op.getKey()),
-          k.add(from, k.index(keysFolded + keysBesideWeights)),
-          ceilDiv(others * width * values, keysFolded * turns),
-          k.mul(done, turns)};
+  return {
+      wholeOf(k, op.getKey()), k.add(nextKeys(k), k.index(keysBesideWeights)),
+      ceilDiv(others * width * values, keysFolded * turns), k.mul(done, turns)};
 }
 
 /// What turn `turn` fetches, counted through all rows: these lie side by side.

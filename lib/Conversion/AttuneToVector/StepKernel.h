@@ -144,6 +144,7 @@ private:
   std::optional<Lying> wholeOf(KernelBuilder &k, mlir::Value heads);
   Fetching besideKeys(KernelBuilder &k, mlir::Value start, int64_t ahead,
                       int64_t turns);
+  mlir::Value nextKeys(KernelBuilder &k);
   Fetching besideWeights(KernelBuilder &k, int64_t turns);
   Fetching besideValues(KernelBuilder &k, mlir::Value start, mlir::Value depth,
                         int64_t values, int64_t turns);
