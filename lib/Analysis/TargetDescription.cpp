@@ -36,6 +36,15 @@ int64_t TargetDescription::getFetchSteps() const {
   return llvm::bit_floor(uint64_t(steps));
 }
 
+int64_t TargetDescription::getCrowdedWayBytes() const {
+  // First-level caches of other architectures have larger ways than a page, and
+  // how many is not known here. A matrix unit reads more rows at a time.
+  if (gpu.empty() && llvm::Triple(triple).isX86() && getMatrixRows() == 0 &&
+      getTileRows() <= level1Bytes / getWayBytes())
+    return 0;
+  return getWayBytes();
+}
+
 static std::unique_ptr<llvm::MCSubtargetInfo>
 subtarget(const llvm::Triple &triple, llvm::StringRef cpu,
           llvm::StringRef features) {

@@ -125,7 +125,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.rows = target.getTileRows();
   vector.panelBytes = target.getPanelBytes();
   vector.tileBytes = target.getTileBytes();
-  vector.wayBytes = target.getWayBytes();
+  vector.wayBytes = target.getCrowdedWayBytes();
   vector.fetchSteps = target.getFetchSteps();
   vector.streamBytes = target.streamBytes;
   vector.farLevel3 = target.farLevel3;

@@ -62,6 +62,19 @@ TEST(TargetDescription, FetchingNear) {
   EXPECT_EQ(attune::describeTarget("sapphirerapids")->getNearBytes(), 0);
 }
 
+// Rows are copied where a set of the first-level cache has fewer places than a
+// tile has rows, or how many it has is not known.
+TEST(TargetDescription, CrowdedSets) {
+  for (const char *cpu :
+       {"znver4", "x86-64-v4", "neoverse-n1", "sapphirerapids"})
+    EXPECT_EQ(attune::describeTarget(cpu)->getCrowdedWayBytes(), 4096) << cpu;
+  for (const char *cpu : {"znver5", "icelake-server", "znver3", "haswell"})
+    EXPECT_EQ(attune::describeTarget(cpu)->getCrowdedWayBytes(), 0) << cpu;
+  auto gpu = *attune::describeTarget("x86-64-v4");
+  ASSERT_TRUE(attune::addGpu(gpu, "sm_80"));
+  EXPECT_EQ(gpu.getCrowdedWayBytes(), 0);
+}
+
 // Caches of a core that is known by name, whatever machine this is.
 TEST(TargetDescription, CachesByName) {
   auto zen5 = attune::describeTarget("znver5");
