@@ -147,11 +147,13 @@ struct ThreadTeam::State {
 
   alignas(64) Task task = nullptr; // null: go home
   void *context = nullptr;
+  int callersCore = -1;            // where thread 0 began the task
   std::atomic<uint64_t> wanted{0}; // frame bytes that were over the limit
 
   std::vector<pthread_t> workers;
   pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
+  void leaveCallersCore();
   void workerLoop(unsigned index);
   void execute(unsigned index);
 };
@@ -195,6 +197,24 @@ bool ThreadTeam::State::Claims::take(uint32_t phase, uint64_t limit,
   return true;
 }
 
+/// Moves this thread away from the core of the task's caller. The kernel may
+/// have woken it there, since threads of another team were still spinning on
+/// the others, and leaves two that never sleep together for tens of
+/// milliseconds. It stays free to go where the kernel wants it later.
+void ThreadTeam::State::leaveCallersCore() {
+  int cpu = sched_getcpu();
+  if (!spin || cpu < 0 || cpu != callersCore)
+    return;
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0)
+    return;
+  others = all;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) > 0 &&
+      sched_setaffinity(0, sizeof(others), &others) == 0)
+    sched_setaffinity(0, sizeof(all), &all);
+}
+
 void ThreadTeam::State::workerLoop(unsigned index) {
   uint32_t seen = 0;
   unsigned patience = 2 * mostSpins; // as in spinWhile
@@ -204,6 +224,7 @@ void ThreadTeam::State::workerLoop(unsigned index) {
       relax();
     patience = left ? std::min(patience * 2, 2 * mostSpins)
                     : std::max(patience / 2, leastSpins);
+    bool sleeps = left == 0;
     while (epoch.load(std::memory_order_acquire) == seen) {
       sleepers.fetch_add(1);
       if (epoch.load() == seen)
@@ -213,6 +234,8 @@ void ThreadTeam::State::workerLoop(unsigned index) {
     seen = epoch.load(std::memory_order_acquire);
     if (!task)
       return;
+    if (sleeps)
+      leaveCallersCore();
     execute(index);
     working.fetch_sub(1, std::memory_order_release);
   }
@@ -296,6 +319,7 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
   state->wanted.store(0);
   state->working.store(state->size - 1);
   if (state->size > 1) {
+    state->callersCore = sched_getcpu();
     state->epoch.fetch_add(1);
     if (state->sleepers.load())
       futexWakeAll(state->epoch);

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <thread>
 #include <vector>
 
@@ -69,6 +70,53 @@ TEST_P(Team, BarriersKeepRoundsApart) {
       },
       &shared, error));
   EXPECT_EQ(shared.wrong.load(), 0);
+}
+
+/// Two teams by turns, as two models of one program are: while threads of one
+/// still spin on the other cores, those of the other must not stay where their
+/// caller is.
+TEST(Teams, WokenThreadsLeaveTheCallersCore) {
+  if (availableCores() < 2)
+    GTEST_SKIP() << "one core";
+  std::unique_ptr<ThreadTeam> teams[] = {makeTeam(2), makeTeam(2)};
+  // This thread alone stays where it is, so that it cannot be in the way.
+  cpu_set_t before, here;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&here);
+  CPU_SET(sched_getcpu(), &here);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(here), &here), 0);
+  struct Cores {
+    int of[2];
+    cpu_set_t *all, *here;
+  } cores = {{}, &before, &here};
+  Error error;
+  // The others come here, too, and are free to go again.
+  for (auto &team : teams)
+    ASSERT_TRUE(team->run(
+        [](void *context) {
+          auto *cores = static_cast<Cores *>(context);
+          if (attune_rt_thread() != 0)
+            for (cpu_set_t *set : {cores->here, cores->all})
+              EXPECT_EQ(sched_setaffinity(0, sizeof(*set), set), 0);
+        },
+        &cores, error));
+  constexpr int rounds = 300;
+  int together = 0;
+  for (int round = 0; round < rounds; ++round) {
+    // The first task wakes the team, the second finds it awake.
+    for (int task = 0; task < 2; ++task)
+      ASSERT_TRUE(teams[round % 2]->run(
+          [](void *context) {
+            static_cast<Cores *>(context)->of[attune_rt_thread()] =
+                sched_getcpu();
+            attune_rt_barrier();
+          },
+          &cores, error));
+    together += cores.of[0] == cores.of[1];
+  }
+  sched_setaffinity(0, sizeof(before), &before);
+  // Others on a busy machine may push a thread back, but seldom.
+  EXPECT_LT(together, rounds / 10);
 }
 
 /// Between two barriers every number goes to one thread.
