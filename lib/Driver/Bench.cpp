@@ -28,9 +28,10 @@ namespace {
 /// One line of the result. The speed of a shared machine changes from second to
 /// second, so each run is compared with what the same threads reach right
 /// before and after it, and `ofPeak` is the median of these shares: of the rate
-/// of multiply-adds or, for what memory bounds, of reads.
+/// of multiply-adds or, for what memory bounds, of reads, which `roof` names as
+/// "peak" does.
 struct Measured {
-  const char *name;
+  const char *name, *roof;
   double tokensPerSecond = 0, gflops = 0, gbs = 0, ofPeak = 0;
 };
 
@@ -106,6 +107,20 @@ Factors Bench::factorsOf(const runtime::EntryInfo &entry) const {
   return bf16 ? Factors::Bf16 : Factors::F32;
 }
 
+static const char *roofOf(Factors factors) {
+  switch (factors) {
+  case Factors::F32:
+    return "f32_gflops";
+  case Factors::Bf16:
+    return "bf16_gflops";
+  case Factors::Int8:
+    return "int8_gops";
+  }
+  llvm_unreachable("all kinds of factors have a name");
+}
+
+static constexpr char kReads[] = "read_gbs";
+
 /// The whole input at once, every output.
 ExitCode Bench::timeForward() {
   runtime::CompiledModel &compiled = model.getModel();
@@ -178,7 +193,7 @@ ExitCode Bench::timeForward() {
                      ((before + after) / 2));
   }
   double time = median(seconds);
-  Measured result{"prefill"};
+  Measured result{"prefill", boundByReads ? kReads : roofOf(factors)};
   result.tokensPerSecond = countTokens(entry) / time;
   result.gflops = flops / time / 1e9;
   result.gbs = bytes / time / 1e9;
@@ -232,7 +247,7 @@ ExitCode Bench::timeDecode() {
     }
   }
   double time = median(seconds);
-  Measured result{"decode"};
+  Measured result{"decode", kReads};
   result.tokensPerSecond = batch / time;
   result.gflops = statistics.decode->flops / time / 1e9;
   result.gbs = statistics.decode->bytes / time / 1e9;
@@ -287,6 +302,7 @@ void Bench::printJson(llvm::raw_ostream &os) const {
           json.attribute("gflops", result.gflops);
           json.attribute("gbs", result.gbs);
           json.attribute("of_peak", result.ofPeak);
+          json.attribute("roof", result.roof);
         });
     });
   });
