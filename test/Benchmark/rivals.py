@@ -82,30 +82,58 @@ def built(compiler, name, *arguments):
         return None if done.returncode else ctypes.CDLL(path)
 
 
-def onednn(threads):
+def onednn_library(threads):
     # Its threads are OpenMP's, which reads the variable when it is loaded.
     os.environ["OMP_NUM_THREADS"] = str(threads)
     lib = built("c++", "onednn", os.path.join(HERE, "onednn.cpp"), "-ldnnl")
     if not lib:
         return None
-    lib.onednn_prepare.restype = ctypes.c_void_p
 
-    def prepare(dtype, m, n, k):
-        x, w = operands(m * k, n * k, dtype=dtype)
-        arrays = [x, w, *operands(m * n)]
-        sizes = (ctypes.c_int64(size) for size in (m, n, k))
-        product = lib.onednn_prepare(*sizes, ctypes.c_bool(dtype == "bf16"),
-                                     *arrays)
-        if not product:
+    def prepare(name, sizes, dtype, arrays):
+        function = getattr(lib, name)
+        function.restype = ctypes.c_void_p
+        prepared = function(*map(ctypes.c_int64, sizes),
+                            ctypes.c_bool(dtype == "bf16"), *arrays)
+        if not prepared:
             return None
 
         def once(owners=arrays):  # which live as long as it does
-            lib.onednn_run(ctypes.c_void_p(product))
+            lib.onednn_run(ctypes.c_void_p(prepared))
 
-        once.stop = lambda: lib.onednn_free(ctypes.c_void_p(product))
+        once.stop = lambda: lib.onednn_free(ctypes.c_void_p(prepared))
         return once
 
     return prepare
+
+
+def onednn(threads):
+    prepare_steps = onednn_library(threads)
+
+    def prepare(dtype, m, n, k):
+        x, w = operands(m * k, n * k, dtype=dtype)
+        return prepare_steps("onednn_prepare", (m, n, k), dtype,
+                             [x, w, *operands(m * n)])
+
+    return prepare_steps and prepare
+
+
+def onednn_attention(threads):
+    prepare_steps = onednn_library(threads)
+
+    def prepare(dtype, heads, width, tokens, causal):
+        # It would compute what is hidden, too.
+        if causal or too_many_scores(heads, tokens):
+            return None
+        size = heads * tokens * width
+        return prepare_steps("onednn_prepare_attention", (heads, tokens, width),
+                             dtype, operands(*[size] * 4, dtype=dtype))
+
+    return prepare_steps and prepare
+
+
+def too_many_scores(heads, tokens):
+    """Where a matrix of them is in memory, and perhaps copies of it."""
+    return heads * tokens * tokens * 4 > 4 << 30
 
 
 def libxsmm(threads):
@@ -184,8 +212,8 @@ def torch_attention(threads):
     fused = hasattr(module.nn.functional, "scaled_dot_product_attention")
 
     def prepare(dtype, heads, width, tokens, causal):
-        if not fused and heads * tokens * tokens * 4 > 4 << 30:
-            return None  # the matrix of scores, three times
+        if not fused and too_many_scores(heads, tokens):
+            return None
         q, k, v = (torch_random(module, dtype, 1, heads, tokens, width)
                    for _ in range(3))
         return lambda: torch_attend(module, q, k, v, causal)
@@ -296,6 +324,6 @@ def onnxruntime(threads):
 TYPES = ("f32", "bf16")
 MATMUL = {"OpenBLAS": openblas, "oneDNN": onednn, "libxsmm": libxsmm,
           "PyTorch": torch_linear}
-ATTENTION = {"PyTorch": torch_attention}
+ATTENTION = {"oneDNN": onednn_attention, "PyTorch": torch_attention}
 DECODE_ATTENTION = {"PyTorch": torch_decode_attention}
 MODEL = {"ONNX Runtime": onnxruntime, "PyTorch": torch_stack}

@@ -62,6 +62,15 @@ TEST(TargetDescription, FetchingNear) {
   EXPECT_EQ(attune::describeTarget("sapphirerapids")->getNearBytes(), 0);
 }
 
+// 512 queries of 128 channels are one tile, which packs their keys once.
+TEST(TargetDescription, QueriesOfOneTile) {
+  for (const char *cpu : {"znver5", "znver3", "x86-64-v2", "neoverse-n1"}) {
+    auto target = *attune::describeTarget(cpu);
+    int64_t rows = target.getTileRows();
+    EXPECT_GE(target.getQueryBytes() / (2 * 128 * 4) / rows * rows, 512) << cpu;
+  }
+}
+
 // Rows are copied where a set of the first-level cache has fewer places than a
 // tile has rows, or how many it has is not known.
 TEST(TargetDescription, CrowdedSets) {
