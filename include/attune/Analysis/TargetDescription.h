@@ -131,9 +131,9 @@ struct TargetDescription {
   /// Attention: rows of queries of a tile, which each thread takes some of, and
   /// the bytes that rows and their sums may take where tiles are many. A tile
   /// packs all keys: with 192 rows that is a tenth of its time, with 512 a
-  /// thirtieth. The bytes are what 512 rows of 128 channels need in tiles of 12:
-  /// few enough for the stack of any thread. They need not fit a cache, since a
-  /// step passes through them once.
+  /// thirtieth. The bytes are what 512 rows of 128 channels need in tiles of
+  /// 12: few enough for the stack of any thread. They need not fit a cache,
+  /// since a step passes through them once.
   int64_t getQueryBlock() const { return gpu.empty() ? 192 : getTileRows(); }
   int64_t getQueryBytes() const { return gpu.empty() ? 516 << 10 : 0; }
   /// Keys at a time: as many as scores of a register tile fit a quarter of the
