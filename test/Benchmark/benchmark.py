@@ -88,7 +88,8 @@ def cases(groups, small):
         shapes = [(heads, width, tokens, causal)
                   for heads, width in ((12, 64), (32, 128))
                   for tokens in (512, 2048, 8192) for causal in (False, True)]
-        for shape in [(2, 16, 33, True)] if small else shapes:
+        few = [(2, 16, 33, causal) for causal in (False, True)]
+        for shape in few if small else shapes:
             yield attention_case(*shape)
         # 16 sequences, so that their caches are larger than the machine's.
         shape = (4, 2, 16, 33, 2) if small else (32, 4, 64, 4096, 16)
