@@ -52,9 +52,9 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "Compiles a model in memory and times a whole pass and, for causal "
        "language models, a\ncached step. of_peak is the share of what the "
        "machine does right before and after a run:\nof multiply-adds, in the "
-       "type that the code computes in, or, for decode, of reads of "
-       "memory.\nThe peaks are the best seen. Without --weights they are "
-       "random."},
+       "type that the code computes in, or, where memory bounds it, of\nreads; "
+       "in JSON, roof says which. The peaks are the best seen. Weights "
+       "are random without\n--weights."},
   };
   return verbs;
 }

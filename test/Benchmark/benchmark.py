@@ -11,9 +11,9 @@ every case once, Attune and its rivals one after the other, so that a busy
 moment of the machine meets all of them; a figure is the median of the rounds,
 each the median of `runs`. Its share of the roof is the median of shares of what
 the machine reached right before and after each run. The peak that the table
-names is the best that any probe saw. What memory bounds finds nothing in a cache,
-whoever runs it. Where the CPU multiplies bf16 or bytes, every
-case runs in bf16, and products and models in int8, too.
+names is the best that any probe saw. What memory bounds finds nothing in a
+cache, whoever runs it. Where the CPU multiplies bf16 or bytes, every case runs
+in bf16, and products and models in int8, too.
 """
 import argparse
 import functools
@@ -88,8 +88,8 @@ def cases(groups, small):
         shapes = [(heads, width, tokens, causal)
                   for heads, width in ((12, 64), (32, 128))
                   for tokens in (512, 2048, 8192) for causal in (False, True)]
-        few = [(2, 16, 33, causal) for causal in (False, True)]
-        for shape in few if small else shapes:
+        tiny = [(2, 16, 33, causal) for causal in (False, True)]
+        for shape in tiny if small else shapes:
             yield attention_case(*shape)
         # 16 sequences, so that their caches are larger than the machine's.
         shape = (4, 2, 16, 33, 2) if small else (32, 4, 64, 4096, 16)

@@ -31,8 +31,9 @@ struct Prepared {
 
 /// y [m, n] in f32 = x [m, k] times w [n, k] transposed, both bf16 if `narrow`.
 /// Null if the library cannot.
-extern "C" void *onednn_prepare(int64_t m, int64_t n, int64_t k, bool narrow,
-                                void *x, void *w, void *y) try {
+extern "C" void *onednn_prepare_product(int64_t m, int64_t n, int64_t k,
+                                        bool narrow, void *x, void *w,
+                                        void *y) try {
   using namespace dnnl;
   auto type = narrow ? memory::data_type::bf16 : memory::data_type::f32;
   using Tag = memory::format_tag;

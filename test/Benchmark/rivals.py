@@ -11,6 +11,7 @@ milliseconds.
 import array
 import contextlib
 import ctypes
+import functools
 import importlib
 import mmap
 import os
@@ -82,6 +83,7 @@ def built(compiler, name, *arguments):
         return None if done.returncode else ctypes.CDLL(path)
 
 
+@functools.lru_cache
 def onednn_library(threads):
     # Its threads are OpenMP's, which reads the variable when it is loaded.
     os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -111,7 +113,7 @@ def onednn(threads):
 
     def prepare(dtype, m, n, k):
         x, w = operands(m * k, n * k, dtype=dtype)
-        return prepare_steps("onednn_prepare", (m, n, k), dtype,
+        return prepare_steps("onednn_prepare_product", (m, n, k), dtype,
                              [x, w, *operands(m * n)])
 
     return prepare_steps and prepare

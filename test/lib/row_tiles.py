@@ -5,10 +5,10 @@
 give a row the same bits, and the first run checks against sums in double
 precision.
 
-  row_tiles.py ATTUNE MODEL.json WORK MOST
+  row_tiles.py ATTUNE MODEL.json WORK MOST [FLAG...]
 
 MODEL has linear layers without bias only, from x [1, seq, K]; the width of each
-is one of its dims.
+is one of its dims. FLAGs are for `attune compile`.
 """
 import json
 import operator
@@ -22,7 +22,7 @@ import tensors
 
 
 def main():
-    attune, model, work, most = sys.argv[1:]
+    attune, model, work, most, *flags = sys.argv[1:]
     os.makedirs(work, exist_ok=True)
     with open(model, encoding="utf-8") as file:
         spec = json.load(file)
@@ -42,7 +42,7 @@ def main():
                                                     weights))})
     program = os.path.join(work, "model")
     subprocess.run([attune, "compile", model, "--weights", paths["weights"],
-                    "-o", program], check=True)
+                    "-o", program, *flags], check=True)
     rows = []
     for count in range(int(most), 0, -1):
         tensors.save(paths["in"], {"x": ("F32", [1, count, depth],

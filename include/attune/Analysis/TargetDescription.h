@@ -121,7 +121,7 @@ struct TargetDescription {
   int64_t getWayBytes() const { return gpu.empty() ? 4096 : 0; }
   /// The same where a set may have fewer places than a tile has rows: a product
   /// copies rows that share one. 0: it reads them where they are. On Zen 5 (12
-  /// rows, 12 places) a copy took 1 to 4 % of a product's time.
+  /// rows, 12 places) a copy took 1 to 4% of a product's time.
   int64_t getCrowdedWayBytes() const;
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.
