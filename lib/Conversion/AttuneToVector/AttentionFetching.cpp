@@ -1,4 +1,4 @@
-//===- AttentionFetching.cpp - What few queries fetch, and when -----------===//
+//===- AttentionFetching.cpp - What steps fetch, and when -----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,6 +15,9 @@
 // next keys while values are: phases of about the same length. As many keys are
 // folded at a time as stay in that cache until they are met. Weighing fetches
 // some of the keys, too, so that memory has no pause.
+//
+// Many rows compute for so long that memory keeps up: before each of their
+// products they ask for some lines of the keys and values that come next.
 
 #include "StepKernel.h"
 
@@ -135,6 +138,76 @@ void StepKernel::fetch(KernelBuilder &k, const Fetching &what, Value turn) {
       k.prefetch(heads, what.from->at(k, row, at));
     else
       k.prefetchFromMemory(heads, what.from->at(k, row, at));
+  }
+}
+
+/// Where the keys or values begin that are folded after those of this block:
+/// the tile's next ones, or the first of the tile behind it. Threads take tiles
+/// in order, most of the time.
+std::optional<StepKernel::Lying> StepKernel::nextOf(KernelBuilder &k,
+                                                    Value heads) {
+  auto here = wholeOf(k, heads);
+  auto loop = op->getParentOfType<scf::ForOp>();
+  auto tiles = op->getParentOfType<scf::ForallOp>();
+  // Tiles count batches, heads and blocks of queries.
+  if (!here || !loop || !tiles || tiles.getRank() < 3)
+    return std::nullopt;
+  auto slice = heads.getDefiningOp<tensor::ExtractSliceOp>();
+  if (slice.getMixedOffsets()[2] != getAsOpFoldResult(loop.getInductionVar()))
+    return std::nullopt;
+  auto isLess = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, a, b);
+  };
+  auto choose = [&](Value where, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(k.b, k.loc, where, yes, no);
+  };
+  Value one = k.index(1), head = here->leading[1];
+  Value behind = k.add(loop.getInductionVar(), loop.getStep());
+  Value more = isLess(behind, loop.getUpperBound());
+  Value endOfTiles = getValueOrCreateConstantIndexOp(
+      k.b, k.loc, tiles.getMixedUpperBound()[2]);
+  Value sameHead = isLess(k.add(tiles.getInductionVars()[2], one), endOfTiles);
+  Value following = k.min(k.add(head, one), k.sub(k.dim(here->tensor, 1), one));
+  Value last = k.sub(k.dim(here->tensor, 2), one);
+  Value first = choose(more, k.min(behind, last), k.index(0));
+  return Lying{
+      here->tensor,
+      {here->leading[0], choose(more, head, choose(sameHead, head, following))},
+      first,
+      k.sub(last, first)};
+}
+
+/// Deals as many keys and values as this block has out to the products of its
+/// rows, each with a panel of keys or of values.
+void StepKernel::chooseNext(KernelBuilder &k) {
+  productsOfBlock = k.add(k.ceilDiv(keys, lanes), k.index(valuePanels));
+  Value turns = k.mul(countRowBlocks(k), productsOfBlock);
+  for (Value heads : {op.getKey(), op.getValue()}) {
+    auto next = nextOf(k, heads);
+    if (!next)
+      continue;
+    int64_t line = kLineBytes * 8 / elementBits(heads);
+    Value lines = k.ceilDiv(k.mul(keys, tensorType(heads).getDimSize(3)), line);
+    nextBlock.push_back(
+        {*next, arith::CeilDivUIOp::create(k.b, k.loc, lines, turns)});
+  }
+}
+
+/// Before product `product` of a block of rows.
+void StepKernel::fetchNext(KernelBuilder &k, Value block, Value product) {
+  for (const Next &next : nextBlock) {
+    const Lying &from = next.from;
+    int64_t size = tensorType(from.tensor).getDimSize(3);
+    int64_t line = kLineBytes * 8 / elementBits(from.tensor);
+    Value rest = k.sub(k.mul(k.add(from.last, k.index(1)), size), k.index(1));
+    Value turn = k.add(k.mul(block, productsOfBlock), product);
+    Value begin = k.mul(turn, k.mul(next.linesOfTurn, line));
+    k.forLoop(k.index(0), next.linesOfTurn, 1, ValueRange(),
+              [&](KernelBuilder &k, Value i, ValueRange) {
+                Value at = k.min(k.add(begin, k.mul(i, line)), rest);
+                k.prefetchFromMemory(from.tensor, from.at(k, k.index(0), at));
+                return Values{};
+              });
   }
 }
 

@@ -10,7 +10,9 @@
 //
 //   queries, times scale  -> [blocks of rows][rows][width]   once per tile
 //   keys, transposed      -> [panels of keys][width][lanes]  keys are lanes
-//   values                -> [panels of width][keys][lanes]  channels are lanes
+//   values                -> [panels of width][keys][lanes]  channels are
+//   lanes,
+//                            unless they are whole registers of f32
 //   for each block of rows:
 //     scores of each panel by the matrix microkernel, soft-capped, biased and
 //     masked in registers, stored; their maximum kept in registers
@@ -67,19 +69,27 @@ std::optional<int64_t> upperBound(Value tensor, int64_t dim) {
   return upperBound(cast<Value>(size));
 }
 
-/// All lanes combined into one number, by halving.
-Value reduce(KernelBuilder &k, Value vector,
-             llvm::function_ref<Value(Value, Value)> combine) {
+using Combine = llvm::function_ref<Value(KernelBuilder &, Value, Value)>;
+
+Value addUp(KernelBuilder &k, Value lhs, Value rhs) {
+  return arith::AddFOp::create(k.b, k.loc, lhs, rhs);
+}
+
+/// The halves of a vector combined.
+Value halve(KernelBuilder &k, Value vector, Combine combine) {
   int64_t lanes = cast<VectorType>(vector.getType()).getDimSize(0);
-  while (lanes > 1) {
-    assert(lanes % 2 == 0 && "the register tile is a multiple of eight");
-    lanes /= 2;
-    SmallVector<int64_t> low(lanes), high(lanes);
-    std::iota(low.begin(), low.end(), 0);
-    std::iota(high.begin(), high.end(), lanes);
-    vector = combine(shuffle(k, vector, vector, low),
-                     shuffle(k, vector, vector, high));
-  }
+  assert(lanes % 2 == 0 && "the register tile is a multiple of eight");
+  SmallVector<int64_t> low(lanes / 2), high(lanes / 2);
+  std::iota(low.begin(), low.end(), 0);
+  std::iota(high.begin(), high.end(), lanes / 2);
+  return combine(k, shuffle(k, vector, vector, low),
+                 shuffle(k, vector, vector, high));
+}
+
+/// All lanes combined into one number.
+Value reduce(KernelBuilder &k, Value vector, Combine combine) {
+  while (cast<VectorType>(vector.getType()).getDimSize(0) > 1)
+    vector = halve(k, vector, combine);
   return vector::ExtractOp::create(k.b, k.loc, vector, int64_t{0});
 }
 
@@ -105,30 +115,30 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   Value firstKey = k.mul(firstPanel, lanes);
   Value depth = k.sub(range.last, firstKey);
 
-  // Scores, and in each lane the largest seen so far.
+  // Scores, and in each lane the largest seen so far. Of half as many lanes:
+  // a product needs all registers, so these are put away for each panel.
   Values state = {carried[0]};
-  state.append(rows, k.splat(-INFINITY, lanes));
-  state = k.forLoop(firstPanel, endPanel, 1, state,
-                    [&](KernelBuilder &k, Value panel, ValueRange c) {
-                      Values scores = scoresOf(k, panel, c[0]);
-                      Value start = k.mul(panel, lanes);
-                      adjust(k, at, start, scores);
-                      scores = hide(k, range, start, scores);
-                      Values next = {c[0]};
-                      for (int64_t i = 0; i < rows; ++i) {
-                        next[0] =
-                            k.store(scores[i], next[0], scoresAt(k, i, start));
-                        next.push_back(emitMax(k, scores[i], c[1 + i]));
-                      }
-                      return next;
-                    });
+  state.append(rows, k.splat(-INFINITY, lanes / 2));
+  state = k.forLoop(
+      firstPanel, endPanel, 1, state,
+      [&](KernelBuilder &k, Value panel, ValueRange c) {
+        Values scores = scoresOf(k, panel, c[0]);
+        Value start = k.mul(panel, lanes);
+        adjust(k, at, start, scores);
+        scores = hide(k, range, start, scores);
+        Values next = {c[0]};
+        for (int64_t i = 0; i < rows; ++i) {
+          next[0] = k.store(scores[i], next[0], scoresAt(k, i, start));
+          next.push_back(emitMax(k, halve(k, scores[i], emitMax), c[1 + i]));
+        }
+        return next;
+      });
 
   // The new maxima, and by what the old states shrink.
   Values maxima, safe, shrink, factors;
   for (int64_t i = 0; i < rows; ++i) {
     Value old = k.loadScalar(carried[2], place(k, carried[2], at[i]));
-    Value block = reduce(k, state[1 + i],
-                         [&](Value a, Value b) { return emitMax(k, a, b); });
+    Value block = reduce(k, state[1 + i], emitMax);
     maxima.push_back(emitMax(k, block, old));
     safe.push_back(emitSafeMax(k, maxima.back()));
     shrink.push_back(arith::SubFOp::create(k.b, k.loc, old, safe.back()));
@@ -143,7 +153,7 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
 
   // Probabilities over the scores (or narrow ones beside them), and their sums.
   Values sums = {narrow ? narrow : state[0]};
-  sums.append(rows, k.splat(0.0, lanes));
+  sums.append(rows, k.splat(0.0, lanes / 2));
   sums = k.forLoop(
       firstPanel, endPanel, 1, sums,
       [&](KernelBuilder &k, Value panel, ValueRange c) {
@@ -157,7 +167,7 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
           x = arith::SubFOp::create(k.b, k.loc, x, k.splat(safe[i], lanes));
           Value p = emitExp(k, x);
           next[0] = k.store(p, next[0], scoresAt(k, i, start));
-          next.push_back(arith::AddFOp::create(k.b, k.loc, c[1 + i], p));
+          next.push_back(addUp(k, c[1 + i], halve(k, p, addUp)));
         }
         return next;
       });
@@ -166,9 +176,7 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   Values newSums;
   for (int64_t i = 0; i < rows; ++i) {
     Value old = k.loadScalar(carried[3], place(k, carried[3], at[i]));
-    Value added = reduce(k, sums[1 + i], [&](Value a, Value b) -> Value {
-      return arith::AddFOp::create(k.b, k.loc, a, b);
-    });
+    Value added = reduce(k, sums[1 + i], addUp);
     newSums.push_back(arith::AddFOp::create(
         k.b, k.loc, arith::MulFOp::create(k.b, k.loc, old, factors[i]), added));
   }
@@ -203,11 +211,13 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                              ValueRange carried) {
   SmallVector<Row> at = rowsOf(k, block);
   auto scores = [&](KernelBuilder &k, Value panel, Value) {
+    fetchNext(k, block, panel);
     return packedProducts(k, block, panel);
   };
   auto sumPanel = [&](KernelBuilder &k, Value panel, Value valid,
                       ValueRange factors, Value probabilities, Value first,
                       Value depth, Value acc) {
+    fetchNext(k, block, k.add(k.ceilDiv(keys, lanes), panel));
     Value column = k.mul(panel, lanes);
     Values inits;
     for (int64_t i = 0; i < rows; ++i) {
@@ -225,8 +235,10 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
             return k.loadScalar(probabilities, {k.index(row), k.add(first, n)});
           },
           [&](KernelBuilder &k, Value n) {
-            return k.load(packedValues, {panel, k.add(first, n), k.index(0)},
-                          lanes);
+            Value key = k.add(first, n);
+            if (!packedValues)
+              return k.load(op.getValue(), {batch, kvHead, key, column}, lanes);
+            return k.load(packedValues, {panel, key, k.index(0)}, lanes);
           });
     for (int64_t i = 0; i < rows; ++i)
       acc = k.store(folded[i], acc, place(k, acc, at[i], column), valid);
@@ -258,7 +270,9 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
     packedMask = packMask(k, maskScratch);
   auto blocks = [&](KernelBuilder &k) {
     packedKeys = packKeys(k, keyScratch);
-    packedValues = packValues(k, valueScratch);
+    if (valueScratch)
+      packedValues = packValues(k, valueScratch);
+    chooseNext(k);
     Values results =
         k.forLoop(k.index(0), countRowBlocks(k), 1, carried,
                   [&](KernelBuilder &k, Value block, ValueRange c) {
@@ -317,8 +331,9 @@ Values StepKernel::emit(OpBuilder &builder) {
   // A pair is one place of twice the size.
   int64_t unit = pairs ? 2 : 1;
   keyScratch = scratch(k, {keyPanels, width / unit, unit * lanes}, pairs);
-  valueScratch =
-      scratch(k, {valuePanels, keyPanels * lanes / unit, unit * lanes}, pairs);
+  if (packsValues())
+    valueScratch = scratch(
+        k, {valuePanels, keyPanels * lanes / unit, unit * lanes}, pairs);
   if (pairs)
     narrowScratch = scratch(k, {rows, keyPanels * lanes}, pairs);
   scoreScratch = scratch(k, {std::max(rows, fewRows), keyPanels * lanes});

@@ -113,6 +113,12 @@ private:
     mlir::Value firstTurn = {};
   };
 
+  /// What many rows fetch before each product: so many lines.
+  struct Next {
+    Lying from;
+    mlir::Value linesOfTurn;
+  };
+
   mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
                       bool pairs = false);
   Row rowAt(KernelBuilder &k, mlir::Value number);
@@ -121,6 +127,11 @@ private:
   mlir::Value countRowBlocks(KernelBuilder &k);
   mlir::Value packQueries(KernelBuilder &k, mlir::Value to);
   mlir::Value packKeys(KernelBuilder &k, mlir::Value to);
+  /// Whole registers of f32 are read where they lie.
+  bool packsValues() {
+    return valueWidth % lanes != 0 ||
+           !tensorType(op.getValue()).getElementType().isF32();
+  }
   mlir::Value packValues(KernelBuilder &k, mlir::Value to);
   mlir::Value packMask(KernelBuilder &k, mlir::Value to);
   Values foldTile(KernelBuilder &k, mlir::ValueRange states);
@@ -148,6 +159,9 @@ private:
   Fetching besideWeights(KernelBuilder &k, int64_t turns);
   Fetching besideValues(KernelBuilder &k, mlir::Value start, mlir::Value depth,
                         int64_t values, int64_t turns);
+  std::optional<Lying> nextOf(KernelBuilder &k, mlir::Value heads);
+  void chooseNext(KernelBuilder &k);
+  void fetchNext(KernelBuilder &k, mlir::Value block, mlir::Value product);
   void fetch(KernelBuilder &k, const Fetching &what, mlir::Value turn);
   Values
   foldInParts(KernelBuilder &k, const Range &seen, mlir::ValueRange carried,
@@ -252,7 +266,10 @@ private:
   mlir::Value scoredFrom;           // the key of their first score; null: 0
   mlir::Value narrowFewScratch;     // of probabilities of few rows, in pairs
   mlir::Value fewQueryScratch, fewQueries; // channels of few rows side by side
-  mlir::Value packedQueries, packedKeys, packedValues, packedMask;
+  mlir::Value packedQueries, packedKeys, packedMask;
+  mlir::Value packedValues;             // null where values are not packed
+  llvm::SmallVector<Next, 2> nextBlock; // of keys and of values
+  mlir::Value productsOfBlock;          // of a block of rows with panels
 };
 
 } // namespace attune
