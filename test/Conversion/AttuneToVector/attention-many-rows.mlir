@@ -1,12 +1,12 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=48 key-block=256},convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
 
 // Before each product with a panel, many rows ask for lines of what comes next,
 // the tile's next keys or the first of the tile behind it: of keys before those
 // with keys and before those with values, and of values alike. Values of f32
 // are met where they lie, and maxima and sums take half a panel's lanes.
 // CHECK-LABEL: func.func @f32(
-// CHECK-SAME:    tensor<1x4x48x64xf32>, %[[K:.+]]: tensor<1x4x512x64xf32>, %[[V:.+]]: tensor<1x4x512x64xf32>)
-// CHECK-NOT:     bufferization.alloc_tensor() : tensor<2x256x32xf32>
+// CHECK-SAME:    tensor<1x2x24x32xf32>, %[[K:.+]]: tensor<1x2x128x32xf32>, %[[V:.+]]: tensor<1x2x128x32xf32>)
+// CHECK-NOT:     bufferization.alloc_tensor() : tensor<1x64x32xf32>
 // CHECK:         arith.ceildivui
 // CHECK:         scf.for {{.*}} -> (tensor<{{.+}}>, vector<16xf32>
 // CHECK:           %[[KEYS:.+]] = bufferization.to_buffer %[[K]] read_only
@@ -20,22 +20,22 @@
 // CHECK:         memref.prefetch {{.*}} read, locality<2>
 // CHECK:         vector.fma
 // CHECK:         return
-func.func @f32(%q: tensor<1x4x48x64xf32>, %k: tensor<1x4x512x64xf32>, %v: tensor<1x4x512x64xf32>) -> tensor<1x4x48x64xf32> {
-  %y = attune.attention %q, %k, %v scale 0.125 : tensor<1x4x48x64xf32>, tensor<1x4x512x64xf32>, tensor<1x4x512x64xf32> -> tensor<1x4x48x64xf32>
-  return %y : tensor<1x4x48x64xf32>
+func.func @f32(%q: tensor<1x2x24x32xf32>, %k: tensor<1x2x128x32xf32>, %v: tensor<1x2x128x32xf32>) -> tensor<1x2x24x32xf32> {
+  %y = attune.attention %q, %k, %v scale 0.125 : tensor<1x2x24x32xf32>, tensor<1x2x128x32xf32>, tensor<1x2x128x32xf32> -> tensor<1x2x24x32xf32>
+  return %y : tensor<1x2x24x32xf32>
 }
 
-// Values of f16 would be widened for each tile of rows, and those of 40
+// Values of 16 bits would be widened for each tile of rows, and those of 40
 // channels end within a register: both go to panels.
-// CHECK-LABEL: func.func @f16(
-// CHECK:         bufferization.alloc_tensor() : tensor<2x256x32xf32>
-func.func @f16(%q: tensor<1x4x48x64xf16>, %k: tensor<1x4x512x64xf16>, %v: tensor<1x4x512x64xf16>) -> tensor<1x4x48x64xf16> {
-  %y = attune.attention %q, %k, %v scale 0.125 : tensor<1x4x48x64xf16>, tensor<1x4x512x64xf16>, tensor<1x4x512x64xf16> -> tensor<1x4x48x64xf16>
-  return %y : tensor<1x4x48x64xf16>
+// CHECK-LABEL: func.func @bf16(
+// CHECK:         bufferization.alloc_tensor() : tensor<1x64x32xf32>
+func.func @bf16(%q: tensor<1x2x24x32xbf16>, %k: tensor<1x2x128x32xbf16>, %v: tensor<1x2x128x32xbf16>) -> tensor<1x2x24x32xbf16> {
+  %y = attune.attention %q, %k, %v scale 0.125 : tensor<1x2x24x32xbf16>, tensor<1x2x128x32xbf16>, tensor<1x2x128x32xbf16> -> tensor<1x2x24x32xbf16>
+  return %y : tensor<1x2x24x32xbf16>
 }
 // CHECK-LABEL: func.func @forty(
-// CHECK:         bufferization.alloc_tensor() : tensor<2x256x32xf32>
-func.func @forty(%q: tensor<1x4x48x40xf32>, %k: tensor<1x4x512x40xf32>, %v: tensor<1x4x512x40xf32>) -> tensor<1x4x48x40xf32> {
-  %y = attune.attention %q, %k, %v scale 0.125 : tensor<1x4x48x40xf32>, tensor<1x4x512x40xf32>, tensor<1x4x512x40xf32> -> tensor<1x4x48x40xf32>
-  return %y : tensor<1x4x48x40xf32>
+// CHECK:         bufferization.alloc_tensor() : tensor<2x64x32xf32>
+func.func @forty(%q: tensor<1x2x24x40xf32>, %k: tensor<1x2x128x40xf32>, %v: tensor<1x2x128x40xf32>) -> tensor<1x2x24x40xf32> {
+  %y = attune.attention %q, %k, %v scale 0.125 : tensor<1x2x24x40xf32>, tensor<1x2x128x40xf32>, tensor<1x2x128x40xf32> -> tensor<1x2x24x40xf32>
+  return %y : tensor<1x2x24x40xf32>
 }
