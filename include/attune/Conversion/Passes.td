@@ -247,9 +247,10 @@ def ConvertAttuneOnlineToVector
     have a constant upper bound (a static size, or a slice of `min(constant,
     ..)` rows), as convert-attune-attention-to-online makes them.
     Gives: vector code on tensors with scratch of static size. Keys and values
-    are packed into panels of `lanes`; scores, probabilities and the weighted
-    sum are computed `rows` at a time in registers; masks are computed only for
-    panels on an edge. Up to 16 rows that share keys (a decode step) meet keys
+    are packed into panels of `lanes`, but for values of f32 in whole panels;
+    scores, probabilities and the weighted sum are computed `rows` at a time in
+    registers, and the next keys and values are fetched meanwhile; masks are
+    computed only for panels on an edge. Up to 16 rows that share keys (a decode step) meet keys
     and values where they lie instead, each read from memory once for all rows.
     attune.online_finish and attune.online_merge too.
     With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are

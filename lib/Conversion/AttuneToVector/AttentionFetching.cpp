@@ -134,7 +134,7 @@ void StepKernel::fetch(KernelBuilder &k, const Fetching &what, Value turn) {
   Value begin = k.mul(turn, what.elements);
   for (int64_t i = 0; i < what.elements; i += line) {
     Value at = k.min(k.add(begin, k.index(i)), k.sub(end, k.index(1)));
-    if (nearBytes > 0)
+    if (nearBytes > 0 && !what.toLevel2)
       k.prefetch(heads, what.from->at(k, row, at));
     else
       k.prefetchFromMemory(heads, what.from->at(k, row, at));
@@ -189,23 +189,19 @@ void StepKernel::chooseNext(KernelBuilder &k) {
     int64_t line = kLineBytes * 8 / elementBits(heads);
     Value lines = k.ceilDiv(k.mul(keys, tensorType(heads).getDimSize(3)), line);
     nextBlock.push_back(
-        {*next, arith::CeilDivUIOp::create(k.b, k.loc, lines, turns)});
+        {{next, k.index(0), line, /*firstTurn=*/{}, /*toLevel2=*/true},
+         arith::CeilDivUIOp::create(k.b, k.loc, lines, turns)});
   }
 }
 
 /// Before product `product` of a block of rows.
 void StepKernel::fetchNext(KernelBuilder &k, Value block, Value product) {
+  Value before = k.add(k.mul(block, productsOfBlock), product);
   for (const Next &next : nextBlock) {
-    const Lying &from = next.from;
-    int64_t size = tensorType(from.tensor).getDimSize(3);
-    int64_t line = kLineBytes * 8 / elementBits(from.tensor);
-    Value rest = k.sub(k.mul(k.add(from.last, k.index(1)), size), k.index(1));
-    Value turn = k.add(k.mul(block, productsOfBlock), product);
-    Value begin = k.mul(turn, k.mul(next.linesOfTurn, line));
-    k.forLoop(k.index(0), next.linesOfTurn, 1, ValueRange(),
+    Value firstLine = k.mul(before, next.lines);
+    k.forLoop(k.index(0), next.lines, 1, ValueRange(),
               [&](KernelBuilder &k, Value i, ValueRange) {
-                Value at = k.min(k.add(begin, k.mul(i, line)), rest);
-                k.prefetchFromMemory(from.tensor, from.at(k, k.index(0), at));
+                fetch(k, next.line, k.add(firstLine, i));
                 return Values{};
               });
   }

@@ -10,9 +10,8 @@
 //
 //   queries, times scale  -> [blocks of rows][rows][width]   once per tile
 //   keys, transposed      -> [panels of keys][width][lanes]  keys are lanes
-//   values                -> [panels of width][keys][lanes]  channels are
-//   lanes,
-//                            unless they are whole registers of f32
+//   values                -> [panels of width][keys][lanes]  channels are lanes
+//     (where they lie instead, if they are whole registers of f32)
 //   for each block of rows:
 //     scores of each panel by the matrix microkernel, soft-capped, biased and
 //     masked in registers, stored; their maximum kept in registers

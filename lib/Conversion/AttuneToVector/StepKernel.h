@@ -111,12 +111,13 @@ private:
     mlir::Value row;
     int64_t elements = 0;
     mlir::Value firstTurn = {};
+    bool toLevel2 = false; ///< however soon the first-level cache gets lines
   };
 
-  /// What many rows fetch before each product: so many lines.
+  /// What many rows fetch before each product: so many turns of a line each.
   struct Next {
-    Lying from;
-    mlir::Value linesOfTurn;
+    Fetching line;
+    mlir::Value lines;
   };
 
   mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,

@@ -6,13 +6,22 @@
 // are met where they lie, and maxima and sums take half a panel's lanes.
 // CHECK-LABEL: func.func @f32(
 // CHECK-SAME:    tensor<1x2x24x32xf32>, %[[K:.+]]: tensor<1x2x128x32xf32>, %[[V:.+]]: tensor<1x2x128x32xf32>)
+// CHECK:         scf.forall (%[[H:.+]]) in (2)
 // CHECK-NOT:     bufferization.alloc_tensor() : tensor<1x64x32xf32>
+// CHECK:         scf.for %[[AT:.+]] = %c0 to %c128 step %c64
+// CHECK:         %[[BEHIND:.+]] = arith.addi %[[AT]], %c64
+// CHECK-NEXT:    %[[MORE:.+]] = arith.cmpi ult, %[[BEHIND]], %c128
+// CHECK-NEXT:    %[[H1:.+]] = arith.addi %[[H]], %c1
+// CHECK-NEXT:    %[[NEXTHEAD:.+]] = arith.minsi %[[H1]], %c1
+// CHECK-NEXT:    %[[IN:.+]] = arith.minsi %[[BEHIND]], %c127
+// CHECK-NEXT:    %[[FIRST:.+]] = arith.select %[[MORE]], %[[IN]], %c0
+// CHECK-NEXT:    %[[HEAD:.+]] = arith.select %[[MORE]], %[[H]], %[[NEXTHEAD]]
 // CHECK:         arith.ceildivui
 // CHECK:         scf.for {{.*}} -> (tensor<{{.+}}>, vector<16xf32>
 // CHECK:           %[[KEYS:.+]] = bufferization.to_buffer %[[K]] read_only
-// CHECK:           memref.prefetch %[[KEYS]]{{.*}} read, locality<2>
+// CHECK:           memref.prefetch %[[KEYS]][%c0, %[[HEAD]], {{.*}} read, locality<2>
 // CHECK:           %[[VALUES:.+]] = bufferization.to_buffer %[[V]] read_only
-// CHECK:           memref.prefetch %[[VALUES]]{{.*}} read, locality<2>
+// CHECK:           memref.prefetch %[[VALUES]][%c0, %[[HEAD]], {{.*}} read, locality<2>
 // CHECK:           vector.fma
 // CHECK:         scf.for {{.*}} -> (tensor<{{.+}}>, vector<16xf32>
 // CHECK:           math.exp2
