@@ -179,8 +179,8 @@ AttentionPlan planAttention(const AttentionSizes &sizes,
     candidates.push_back(
         {AttentionWay::SplitKeys, plan.keys,
          estimate.cycles(double(plan.keys), estimate.parts())});
-  llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) {
-    return a.cycles < b.cycles;
+  llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
+    return std::pair(a.cycles, a.way) < std::pair(b.cycles, b.way);
   });
   plan.way = candidates[0].way;
   plan.keys = candidates[0].keys;

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -30,46 +31,110 @@ Value splat(PatternRewriter &b, Location loc, Type type, double value) {
   return arith::ConstantOp::create(b, loc, constant);
 }
 
-/// 2^x = 2^(n-1) * 2 p(f) with n = round(x), f in [-1/2, 1/2]; p is of degree 5
-/// and closest to 2^f relative to it (error 7.5e-8, in f32 2.2e-7; p(0) = 1).
-/// Adding 1.5 * 2^23 + 126 to x rounds it and leaves n - 1 with a float's bias
-/// in the low bits, where a shift makes an exponent of it. That of n = -126 is
-/// 0 and stands for 0, so from 2^-125.5 down the result is 0; from 2^128 up it
-/// is +inf. A NaN goes through all steps, so none of them asks for it.
+/// 2^x = 2^n p(f) with n = round(x), f in [-1/2, 1/2]; p is of degree 5 and
+/// closest to 2^f relative to it (error 7.5e-8, in f32 2.2e-7; p(0) = 1). From
+/// 2^-125.5 down, where n is -126, the result is 0; from 2^128 up it is +inf.
 struct ExpandExp2 final : OpRewritePattern<math::Exp2Op> {
-  using OpRewritePattern::OpRewritePattern;
+  ExpandExp2(MLIRContext *context, bool scales)
+      : OpRewritePattern(context), scales(scales) {}
+
   LogicalResult matchAndRewrite(math::Exp2Op op,
                                 PatternRewriter &b) const override {
     auto type = dyn_cast<VectorType>(op.getType());
     if (!type || !type.getElementType().isF32())
       return b.notifyMatchFailure(op, "vectors of f32 only");
+    bool whole = type.getRank() == 1 && !type.isScalable() &&
+                 type.getDimSize(0) % kScaled == 0;
+    b.replaceOp(op, scales && whole ? byScaling(op, type, b)
+                                    : byExponents(op, type, b));
+    return success();
+  }
+
+private:
+  /// Numbers that one instruction scales.
+  static constexpr int64_t kScaled = 16;
+
+  /// scale * p(f), for a scale that is a power of two.
+  static Value polynomial(PatternRewriter &b, Location loc, VectorType type,
+                          Value f, double scale) {
+    Value p = splat(b, loc, type, scale * 1.3276472455e-3);
+    for (double coefficient :
+         {9.67554096e-3, 5.55071309e-2, 2.4022120235e-1, 6.93146944e-1, 1.0})
+      p = math::FmaOp::create(b, loc, p, f,
+                              splat(b, loc, type, scale * coefficient));
+    return p;
+  }
+
+  /// 2^(n-1) * 2 p(f): adding 1.5 * 2^23 + 126 to x rounds it and leaves n - 1
+  /// with a float's bias in the low bits, where a shift makes an exponent of
+  /// it. That of n = -126 is 0 and stands for 0. A NaN goes through all steps,
+  /// so none of them asks for it.
+  static Value byExponents(math::Exp2Op op, VectorType type,
+                           PatternRewriter &b) {
     Location loc = op.getLoc();
     auto constant = [&](double value) { return splat(b, loc, type, value); };
-    Value x = op.getOperand();
     // One instruction each, which gives the second operand where one is NaN.
     auto clamp = [&](arith::CmpFPredicate past, double bound, Value value) {
       Value limit = constant(bound);
       Value beyond = arith::CmpFOp::create(b, loc, past, limit, value);
       return arith::SelectOp::create(b, loc, beyond, limit, value);
     };
-    Value clamped = clamp(arith::CmpFPredicate::OGT, -126.0, x);
+    Value clamped = clamp(arith::CmpFPredicate::OGT, -126.0, op.getOperand());
     clamped = clamp(arith::CmpFPredicate::OLT, 128.0, clamped);
     Value magic = constant(0x1.8p23 + 126);
     Value shifted = arith::AddFOp::create(b, loc, clamped, magic);
     Value n = arith::SubFOp::create(b, loc, shifted, magic);
-    Value f = arith::SubFOp::create(b, loc, clamped, n);
-    Value p = constant(2.655294491e-3);
-    for (double coefficient :
-         {1.935108192e-2, 1.110142618e-1, 4.804424047e-1, 1.386293888, 2.0})
-      p = math::FmaOp::create(b, loc, p, f, constant(coefficient));
+    Value p = polynomial(b, loc, type,
+                         arith::SubFOp::create(b, loc, clamped, n), 2.0);
     auto intType = VectorType::get(type.getShape(), b.getI32Type());
     Value exponent = arith::ShLIOp::create(
         b, loc, arith::BitcastOp::create(b, loc, intType, shifted),
         arith::ConstantOp::create(b, loc, DenseElementsAttr::get(intType, 23)));
-    b.replaceOpWithNewOp<arith::MulFOp>(
-        op, p, arith::BitcastOp::create(b, loc, type, exponent));
-    return success();
+    return arith::MulFOp::create(
+        b, loc, p, arith::BitcastOp::create(b, loc, type, exponent));
   }
+
+  /// The same bits by VSCALEFPS, which multiplies by 2^n whatever n is, in
+  /// three steps fewer. Where n is infinite f is NaN, and the result +inf as
+  /// Intel's manual has it, or 0 as below.
+  static Value byScaling(math::Exp2Op op, VectorType type, PatternRewriter &b) {
+    Location loc = op.getLoc();
+    Value x = op.getOperand();
+    Value n = math::RoundEvenOp::create(b, loc, x);
+    Value p =
+        polynomial(b, loc, type, arith::SubFOp::create(b, loc, x, n), 1.0);
+    // Not `greater`: a NaN stays one.
+    Value usual = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGT, n,
+                                        splat(b, loc, type, -126.0));
+    VectorType part = VectorType::get(kScaled, b.getF32Type());
+    Value zero = splat(b, loc, part, 0.0);
+    Value all = arith::ConstantOp::create(b, loc, b.getI16IntegerAttr(-1));
+    Value rounding = arith::ConstantOp::create(
+        b, loc, b.getI32IntegerAttr(/*_MM_FROUND_CUR_DIRECTION=*/4));
+    Value result;
+    int64_t lanes = type.getDimSize(0);
+    for (int64_t lane = 0; lane < lanes; lane += kScaled) {
+      auto of = [&](Value whole) -> Value {
+        if (lanes == kScaled)
+          return whole;
+        return vector::ExtractStridedSliceOp::create(b, loc, whole, lane,
+                                                     kScaled, 1);
+      };
+      // Operands are in the intrinsic's order, whatever their names here.
+      Value power = x86vector::MaskScaleFOp::create(b, loc, part, of(p), of(n),
+                                                    zero, all, rounding);
+      power = arith::SelectOp::create(b, loc, of(usual), power, zero);
+      if (lanes == kScaled)
+        return power;
+      if (!result)
+        result = splat(b, loc, type, 0.0);
+      result =
+          vector::InsertStridedSliceOp::create(b, loc, power, result, lane, 1);
+    }
+    return result;
+  }
+
+  bool scales;
 };
 
 /// exp(x) = 2^(x log2 e), with the product's rounding error carried along:
@@ -216,7 +281,8 @@ struct ApproximateMath final : impl::ApproximateMathBase<ApproximateMath> {
   using Base::Base;
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandErf, ExpandExp, ExpandExp2, ExpandRsqrt>(&getContext());
+    patterns.add<ExpandErf, ExpandExp, ExpandRsqrt>(&getContext());
+    patterns.add<ExpandExp2>(&getContext(), scales);
     populatePolynomialApproximateTanhPattern(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

@@ -179,7 +179,9 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
 }
 
 void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
-  pm.addNestedPass<func::FuncOp>(createApproximateMath());
+  ApproximateMathOptions math;
+  math.scales = options.target.scalesPowers();
+  pm.addNestedPass<func::FuncOp>(createApproximateMath(math));
   options.backend->addCodePasses(pm, options.target);
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
@@ -187,7 +189,8 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createSCFToControlFlowPass());
   ConvertVectorToLLVMPassOptions vectors;
-  vectors.x86Vector = options.target.multipliesPairs();
+  vectors.x86Vector =
+      options.target.multipliesPairs() || options.target.scalesPowers();
   pm.addPass(createConvertVectorToLLVMPass(vectors));
   // CPUs without arithmetic in bf16 would call a function for each rounding.
   arith::ArithExpandOpsPassOptions expand;

@@ -1,4 +1,4 @@
-//===- PairProducts.cpp - Products of pairs of bf16 -------------*- C++ -*-===//
+//===- PairProducts.cpp - Instructions of single CPUs -----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -49,8 +49,28 @@ static bool runByteProduct(Step &step, size_t count, bool isUnsigned) {
   return true;
 }
 
+/// VSCALEFPS: a 2^floor(b), or what the third operand has where the mask has
+/// no bit. Of a NaN and an infinite power, the power.
+static bool runScaling(Step &step) {
+  Datum result = step.in[2];
+  const Array &a = step.in[0].array(), &b = step.in[1].array();
+  Array &scaled = result.ownArray();
+  for (size_t lane = 0; lane < scaled.data.size(); ++lane) {
+    if (((step.in[3].scalar.i >> lane) & 1) == 0)
+      continue;
+    double x = a.data[lane].f, power = std::floor(b.data[lane].f);
+    if (std::isnan(x) && std::isinf(power))
+      x = 1;
+    scaled.data[lane] = real(float(x * std::exp2(power)));
+  }
+  step.give(std::move(result));
+  return true;
+}
+
 static bool runIntrinsic(Step &step) {
   auto op = cast<LLVM::CallIntrinsicOp>(step.op);
+  if (op.getIntrin().starts_with("llvm.x86.avx512.mask.scalef.ps."))
+    return runScaling(step);
   if (op.getIntrin().starts_with("llvm.x86.avx512bf16.dpbf16ps."))
     return runPairProduct(step);
   if (op.getIntrin().starts_with("llvm.x86.avx512.vpdpbusd."))
@@ -67,5 +87,6 @@ static bool runIntrinsic(Step &step) {
 
 void validation::addPairProducts(Handlers &handlers) {
   handlers["x86vector.avx512.dot"] = runPairProduct;
+  handlers["x86vector.avx512.mask.scalef"] = runScaling;
   handlers["llvm.call_intrinsic"] = runIntrinsic;
 }

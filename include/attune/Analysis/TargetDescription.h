@@ -81,6 +81,8 @@ struct TargetDescription {
   }
   /// Whether kernels multiply pairs of bf16 as they are rather than widened.
   bool multipliesPairs() const { return bf16Pairs && gpu.empty(); }
+  /// Whether they multiply by powers of two in one step (AVX-512).
+  bool scalesPowers() const { return gpu.empty() && getLanes() == 16; }
   /// Whether they multiply 16 bits on tensor cores, as NVIDIA's chips do from
   /// sm_80 on.
   bool hasTensorCores() const;

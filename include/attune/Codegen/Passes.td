@@ -201,12 +201,17 @@ def ApproximateMath : Pass<"attune-approximate-math"> {
     libm.
     Keeps: relative error below 4e-7 for exp and exp2 (0 where they are below
     2^-125.5), absolute error below 5e-7 for tanh and erf, relative error below
-    2^-23 for rsqrt of every f32.
+    2^-23 for rsqrt of every f32. Bits do not depend on `scales`.
   }];
+  let options = [
+    Option<"scales", "scales", "bool", "false",
+           "Multiply 16 numbers by powers of two at once, as AVX-512 does">,
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+                           "::mlir::vector::VectorDialect",
+                           "::mlir::x86vector::X86VectorDialect"];
 }
 
 #endif // ATTUNE_CODEGEN_PASSES

@@ -9,7 +9,7 @@ import re
 import struct
 import sys
 
-LANES = 16
+LANES = 32
 
 
 def single(value):
