@@ -200,8 +200,9 @@ def ApproximateMath : Pass<"attune-approximate-math"> {
     Gives: arithmetic only, no call per element. Scalar exp and exp2 are left to
     libm.
     Keeps: relative error below 4e-7 for exp and exp2 (0 where they are below
-    2^-125.5), absolute error below 5e-7 for tanh and erf, relative error below
-    2^-23 for rsqrt of every f32. Bits do not depend on `scales`.
+    2^-125.5), below 1.1e-4 for an exp2 with `fastmath<afn>`, absolute error
+    below 5e-7 for tanh and erf, relative error below 2^-23 for rsqrt of every
+    f32. Bits do not depend on `scales`.
   }];
   let options = [
     Option<"scales", "scales", "bool", "false",

@@ -45,8 +45,9 @@ mlir::Value emitMax(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
 /// `maximum`, but 0 where it is -inf: subtracting it from a score of -inf gives
 /// -inf and not NaN.
 mlir::Value emitSafeMax(KernelBuilder &k, mlir::Value maximum);
-/// exp of a scalar or vector that is at most 0 or so.
-mlir::Value emitExp(KernelBuilder &k, mlir::Value x);
+/// exp of a scalar or vector that is at most 0 or so; with `rough` 1.1e-4 off
+/// is close enough.
+mlir::Value emitExp(KernelBuilder &k, mlir::Value x, bool rough = false);
 
 /// Walks `size` elements in vectors of `lanes`: `body(k, at, valid, carried)`,
 /// where `valid` is null if every vector is whole.

@@ -175,7 +175,7 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
                      });
   if (whole < width)
     sums = step(k, k.index(whole), k.index(width - whole), sums);
-  Value all = sumSquare(k, sums);
+  Value all = combineSquare(k, sums, addUp);
   Values products;
   for (int64_t i = 0; i < productRows; ++i)
     products.push_back(lanesOf(k, all, i * keysAtOnce, keysAtOnce));

@@ -68,12 +68,6 @@ std::optional<int64_t> upperBound(Value tensor, int64_t dim) {
   return upperBound(cast<Value>(size));
 }
 
-using Combine = llvm::function_ref<Value(KernelBuilder &, Value, Value)>;
-
-Value addUp(KernelBuilder &k, Value lhs, Value rhs) {
-  return arith::AddFOp::create(k.b, k.loc, lhs, rhs);
-}
-
 /// The halves of a vector combined.
 Value halve(KernelBuilder &k, Value vector, Combine combine) {
   int64_t lanes = cast<VectorType>(vector.getType()).getDimSize(0);
@@ -85,11 +79,38 @@ Value halve(KernelBuilder &k, Value vector, Combine combine) {
                  shuffle(k, vector, vector, high));
 }
 
-/// All lanes combined into one number.
-Value reduce(KernelBuilder &k, Value vector, Combine combine) {
-  while (cast<VectorType>(vector.getType()).getDimSize(0) > 1)
-    vector = halve(k, vector, combine);
-  return vector::ExtractOp::create(k.b, k.loc, vector, int64_t{0});
+/// Whether numbers of so many rows, each in a vector of `lanes`, are combined
+/// in a square.
+bool fillSquare(int64_t rows, int64_t lanes) {
+  return (lanes == 8 || lanes == 16) && rows <= lanes && rows > lanes / 4;
+}
+
+/// Lanes of a vector that has a number of each row.
+int64_t lanesOf(int64_t rows, int64_t lanes) {
+  return fillSquare(rows, lanes) ? lanes : llvm::alignTo(rows, kSquare);
+}
+
+/// A number of each row, in a vector whose other lanes do not matter.
+Value gather(KernelBuilder &k, Values numbers, int64_t lanes) {
+  numbers.append(lanes - numbers.size(), k.f32(0.0));
+  return vector::FromElementsOp::create(k.b, k.loc, k.vectorType(lanes),
+                                        numbers);
+}
+
+/// The lanes of the vector of each row combined, in such a vector.
+Value combineRows(KernelBuilder &k, Values rows, Combine combine) {
+  int64_t lanes = cast<VectorType>(rows[0].getType()).getDimSize(0);
+  int64_t count = rows.size();
+  if (fillSquare(count, lanes)) {
+    rows.append(lanes - count, rows[0]);
+    return combineSquare(k, rows, combine);
+  }
+  for (Value &row : rows) {
+    for (int64_t left = lanes; left > 1; left /= 2)
+      row = halve(k, row, combine);
+    row = vector::ExtractOp::create(k.b, k.loc, row, int64_t{0});
+  }
+  return gather(k, rows, lanesOf(count, lanes));
 }
 
 } // namespace
@@ -133,57 +154,59 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
         return next;
       });
 
-  // The new maxima, and by what the old states shrink.
-  Values maxima, safe, shrink, factors;
+  // The new maxima, and by what the old states shrink, of all rows at once.
+  auto loadRows = [&](KernelBuilder &k, Value from) {
+    Values numbers;
+    for (const Row &row : at)
+      numbers.push_back(k.loadScalar(from, place(k, from, row)));
+    return gather(k, numbers, lanesOf(rows, lanes / 2));
+  };
+  auto numberOf = [&](KernelBuilder &k, Value all, int64_t row) -> Value {
+    return vector::ExtractOp::create(k.b, k.loc, all, row);
+  };
+  Value old = loadRows(k, carried[2]);
+  Value maxima = emitMax(
+      k, combineRows(k, Values(ArrayRef(state).drop_front()), emitMax), old);
+  Value safe = emitSafeMax(k, maxima);
+  Value shrink = emitExp(k, arith::SubFOp::create(k.b, k.loc, old, safe));
+  Values factors, highest;
   for (int64_t i = 0; i < rows; ++i) {
-    Value old = k.loadScalar(carried[2], place(k, carried[2], at[i]));
-    Value block = reduce(k, state[1 + i], emitMax);
-    maxima.push_back(emitMax(k, block, old));
-    safe.push_back(emitSafeMax(k, maxima.back()));
-    shrink.push_back(arith::SubFOp::create(k.b, k.loc, old, safe.back()));
+    factors.push_back(numberOf(k, shrink, i));
+    highest.push_back(k.splat(numberOf(k, safe, i), lanes));
   }
-  // One vector holds the exponents of all rows.
-  int64_t held = llvm::alignTo(rows, kSquare);
-  shrink.append(held - rows, k.f32(0.0));
-  Value powers = emitExp(k, vector::FromElementsOp::create(
-                                k.b, k.loc, k.vectorType(held), shrink));
-  for (int64_t i = 0; i < rows; ++i)
-    factors.push_back(vector::ExtractOp::create(k.b, k.loc, powers, i));
 
   // Probabilities over the scores (or narrow ones beside them), and their sums.
   Values sums = {narrow ? narrow : state[0]};
   sums.append(rows, k.splat(0.0, lanes / 2));
-  sums = k.forLoop(
-      firstPanel, endPanel, 1, sums,
-      [&](KernelBuilder &k, Value panel, ValueRange c) {
-        Value start = k.mul(panel, lanes);
-        if (meanwhile)
-          meanwhile(k, panel);
-        Values next = {c[0]};
-        for (int64_t i = 0; i < rows; ++i) {
-          Value x =
-              k.load(narrow ? state[0] : next[0], scoresAt(k, i, start), lanes);
-          x = arith::SubFOp::create(k.b, k.loc, x, k.splat(safe[i], lanes));
-          Value p = emitExp(k, x);
-          next[0] = k.store(p, next[0], scoresAt(k, i, start));
-          next.push_back(addUp(k, c[1 + i], halve(k, p, addUp)));
-        }
-        return next;
-      });
+  sums = k.forLoop(firstPanel, endPanel, 1, sums,
+                   [&](KernelBuilder &k, Value panel, ValueRange c) {
+                     Value start = k.mul(panel, lanes);
+                     if (meanwhile)
+                       meanwhile(k, panel);
+                     Values next = {c[0]};
+                     for (int64_t i = 0; i < rows; ++i) {
+                       Value x = k.load(narrow ? state[0] : next[0],
+                                        scoresAt(k, i, start), lanes);
+                       x = arith::SubFOp::create(k.b, k.loc, x, highest[i]);
+                       // 1.02e-4 off is a twentieth of what rounding to bf16
+                       // may be off.
+                       Value p = emitExp(k, x, /*rough=*/bool(narrow));
+                       next[0] = k.store(p, next[0], scoresAt(k, i, start));
+                       next.push_back(addUp(k, c[1 + i], halve(k, p, addUp)));
+                     }
+                     return next;
+                   });
   Value probabilities = sums[0];
 
-  Values newSums;
-  for (int64_t i = 0; i < rows; ++i) {
-    Value old = k.loadScalar(carried[3], place(k, carried[3], at[i]));
-    Value added = reduce(k, sums[1 + i], addUp);
-    newSums.push_back(arith::AddFOp::create(
-        k.b, k.loc, arith::MulFOp::create(k.b, k.loc, old, factors[i]), added));
-  }
+  Value added = arith::AddFOp::create(
+      k.b, k.loc,
+      arith::MulFOp::create(k.b, k.loc, loadRows(k, carried[3]), shrink),
+      combineRows(k, Values(ArrayRef(sums).drop_front()), addUp));
   Value max = carried[2], sum = carried[3];
   for (int64_t i = 0; i < rows; ++i) {
-    max = tensor::InsertOp::create(k.b, k.loc, maxima[i], max,
+    max = tensor::InsertOp::create(k.b, k.loc, numberOf(k, maxima, i), max,
                                    place(k, max, at[i]));
-    sum = tensor::InsertOp::create(k.b, k.loc, newSums[i], sum,
+    sum = tensor::InsertOp::create(k.b, k.loc, numberOf(k, added, i), sum,
                                    place(k, sum, at[i]));
   }
 

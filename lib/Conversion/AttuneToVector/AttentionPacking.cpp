@@ -51,32 +51,35 @@ Values transposeSquare(KernelBuilder &k, ArrayRef<Value> rows, int64_t unit) {
   return columns;
 }
 
-Value sumSquare(KernelBuilder &k, Values rows) {
-  // Each round adds what two vectors have in different lanes, and each lane of
-  // the sum is of as many more rows: of pairs, of fours (both within 128 bits),
-  // then of whole blocks of 128 bits.
+Value addUp(KernelBuilder &k, Value lhs, Value rhs) {
+  return arith::AddFOp::create(k.b, k.loc, lhs, rhs);
+}
+
+Value combineSquare(KernelBuilder &k, Values rows, Combine combine) {
+  // Each round meets what two vectors have in different lanes, and each lane of
+  // the result is of as many more rows: of pairs, of fours (both within 128
+  // bits), then of whole blocks of 128 bits.
   int64_t lanes = rows.size();
-  auto add = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> low,
-                 int64_t step) -> Value {
+  auto meet = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> low,
+                  int64_t step) -> Value {
     SmallVector<int64_t> lows, highs;
     for (int64_t lane = 0; lane < lanes; ++lane) {
       lows.push_back(low(lane));
       highs.push_back(lows.back() + step);
     }
-    return arith::AddFOp::create(k.b, k.loc, shuffle(k, a, b, lows),
-                                 shuffle(k, a, b, highs));
+    return combine(k, shuffle(k, a, b, lows), shuffle(k, a, b, highs));
   };
   auto round = [&](llvm::function_ref<int64_t(int64_t)> low, int64_t step) {
-    Values sums;
+    Values met;
     for (size_t i = 0; i < rows.size(); i += 2)
-      sums.push_back(add(rows[i], rows[i + 1], low, step));
-    rows = sums;
+      met.push_back(meet(rows[i], rows[i + 1], low, step));
+    rows = met;
   };
   // a0 b0 a1 b1, a2 b2 a3 b3
   round([&](int64_t i) { return i / 4 * 4 + i % 4 / 2 + i % 2 * lanes; }, 2);
   // a0 a1 b0 b1, a2 a3 b2 b3
   round([&](int64_t i) { return i / 4 * 4 + i % 2 + i % 4 / 2 * lanes; }, 2);
-  // Halves of vectors: the blocks that stay apart are added next.
+  // Halves of vectors: the blocks that stay apart meet next.
   if (lanes == 16)
     round([&](int64_t i) { return i % 8 + i / 8 * lanes; }, 8);
   round(

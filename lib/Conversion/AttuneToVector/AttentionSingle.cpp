@@ -109,9 +109,9 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
                   });
     if (whole < width)
       sums = step(k, k.index(whole), k.index(width - whole), sums);
-    all = vector::InsertStridedSliceOp::create(k.b, k.loc, sumSquare(k, sums),
-                                               all, ArrayRef<int64_t>{lane},
-                                               ArrayRef<int64_t>{1});
+    all = vector::InsertStridedSliceOp::create(
+        k.b, k.loc, combineSquare(k, sums, addUp), all, ArrayRef<int64_t>{lane},
+        ArrayRef<int64_t>{1});
   }
   return pairs ? scaled(k, all) : all;
 }

@@ -38,10 +38,12 @@ Value emitSafeMax(KernelBuilder &k, Value maximum) {
                                  constantLike(k, maximum, 0.0), maximum);
 }
 
-Value emitExp(KernelBuilder &k, Value x) {
+Value emitExp(KernelBuilder &k, Value x, bool rough) {
   Value scaled =
       arith::MulFOp::create(k.b, k.loc, x, constantLike(k, x, kLog2E));
-  return math::Exp2Op::create(k.b, k.loc, scaled);
+  return math::Exp2Op::create(k.b, k.loc, scaled,
+                              rough ? arith::FastMathFlags::afn
+                                    : arith::FastMathFlags::none);
 }
 
 KernelBuilder::Values forVectors(

@@ -25,9 +25,13 @@ constexpr int64_t kQuad = 4;
 KernelBuilder::Values transposeSquare(KernelBuilder &k,
                                       llvm::ArrayRef<mlir::Value> rows,
                                       int64_t unit = 1);
-/// The sums of the lanes of eight vectors of eight, or of 16 of 16, as a
-/// vector.
-mlir::Value sumSquare(KernelBuilder &k, KernelBuilder::Values rows);
+/// Two numbers or vectors of them made one, in an order that does not matter.
+using Combine = llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value,
+                                               mlir::Value)>;
+mlir::Value addUp(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
+/// The combined lanes of eight vectors of eight, or of 16 of 16, as a vector.
+mlir::Value combineSquare(KernelBuilder &k, KernelBuilder::Values rows,
+                          Combine combine);
 /// The larger one.
 mlir::Value maxIndex(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
 /// Some lanes of two vectors, counted through both.

@@ -1,5 +1,8 @@
 """Writes a program that prints FUNCTION of many numbers, or checks its output.
 
+FUNCTION is an op of the math dialect, with -afn behind it if it need not be
+exact.
+
 Usage: math_case.py FUNCTION            prints the program
        math_case.py FUNCTION OUTPUT     compares with libm in double precision
 """
@@ -29,7 +32,7 @@ def numbers(function):
         values = [single(value) for value in special + grid]
         return values + [1.0] * (-len(values) % LANES)
     # Where neither overflows; the special ones go beyond.
-    edge = {"exp": 86.9, "exp2": 125.0}.get(function, 8.0)
+    edge = {"exp": 86.9, "exp2": 125.0, "exp2-afn": 125.0}.get(function, 8.0)
     grid = [edge * (2 * i / 970 - 1) for i in range(971)]
     values = [single(value) for value in special + grid]
     return values + [0.0] * (-len(values) % LANES)
@@ -42,7 +45,9 @@ def bits(value):
 def program(function):
     values = numbers(function)
     n = len(values)
-    compute = f"math.{function} %v : vector<{LANES}xf32>"
+    op, _, fast = function.partition("-")
+    flags = f" fastmath<{fast}>" if fast else ""
+    compute = f"math.{op} %v{flags} : vector<{LANES}xf32>"
     print(f"""memref.global "private" constant @x : memref<{n}xf32> = dense<[{', '.join(map(bits, values))}]>
 func.func private @printMemrefF32(memref<*xf32>) attributes {{llvm.emit_c_interface}}
 func.func @main() {{
@@ -91,8 +96,8 @@ def reference(function, x):
         return x
     try:
         return {"exp": math.exp, "exp2": lambda v: 2.0 ** v,
-                "rsqrt": rsqrt,
-                "tanh": math.tanh, "erf": math.erf}[function](x)
+                "rsqrt": rsqrt, "tanh": math.tanh,
+                "erf": math.erf}[function.partition("-")[0]](x)
     except OverflowError:
         return math.inf
 
@@ -103,7 +108,8 @@ def check(function, output):
     halves = [int(float(word)) for word in re.findall(r"[\d.e+]+", text)]
     got = [struct.unpack("f", struct.pack("I", high << 16 | low))[0]
            for high, low in zip(halves[::2], halves[1::2])]
-    values, relative = numbers(function), function.endswith(("exp", "exp2", "rsqrt"))
+    values = numbers(function)
+    relative = function in ("exp", "exp2", "exp2-afn", "rsqrt")
     assert len(got) == len(values), (len(got), len(values))
     worst, at, wrong = 0.0, 0.0, []
     for x, y in zip(values, got):
@@ -121,7 +127,8 @@ def check(function, output):
         if not error <= worst:
             worst, at = error, x
     # Of rsqrt: what a root and a quotient, each rounded once, are sure to keep.
-    bound = {"rsqrt": 2.0 ** -23}.get(function, 4e-7 if relative else 5e-7)
+    bound = {"rsqrt": 2.0 ** -23, "exp2-afn": 1.1e-4}.get(
+        function, 4e-7 if relative else 5e-7)
     kind = "relative" if relative else "absolute"
     print(f"largest {kind} error of {function}: {worst:.3g} at {at!r}")
     for case in wrong:

@@ -1,9 +1,11 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},convert-attune-online-to-vector{lanes=32 rows=12 pairs},canonicalize,cse))" | FileCheck %s --check-prefix=PAIRS
 
 // Before each product with a panel, many rows ask for lines of what comes next,
 // the tile's next keys or the first of the tile behind it: of keys before those
 // with keys and before those with values, and of values alike. Values of f32
-// are met where they lie, and maxima and sums take half a panel's lanes.
+// are met where they lie, and maxima and sums take half a panel's lanes. What
+// comes of the twelve rows is then one vector.
 // CHECK-LABEL: func.func @f32(
 // CHECK-SAME:    tensor<1x2x24x32xf32>, %[[K:.+]]: tensor<1x2x128x32xf32>, %[[V:.+]]: tensor<1x2x128x32xf32>)
 // CHECK:         scf.forall (%[[H:.+]]) in (2)
@@ -23,8 +25,12 @@
 // CHECK:           %[[VALUES:.+]] = bufferization.to_buffer %[[V]] read_only
 // CHECK:           memref.prefetch %[[VALUES]][%c0, %[[HEAD]], {{.*}} read, locality<2>
 // CHECK:           vector.fma
+// CHECK:         arith.cmpf oeq, %[[MAXIMA:.+]], %{{.+}} : vector<16xf32>
+// CHECK:         %[[SAFE:.+]] = arith.select %{{.+}}, %{{.+}}, %[[MAXIMA]] : vector<16xi1>, vector<16xf32>
+// CHECK:         arith.subf %{{.+}}, %[[SAFE]] : vector<16xf32>
+// CHECK:         math.exp2 %{{.+}} : vector<16xf32>
 // CHECK:         scf.for {{.*}} -> (tensor<{{.+}}>, vector<16xf32>
-// CHECK:           math.exp2
+// CHECK:           math.exp2 %{{[^ ]+}} : vector<32xf32>
 // CHECK:         memref.prefetch {{.*}} read, locality<2>
 // CHECK:         memref.prefetch {{.*}} read, locality<2>
 // CHECK:         vector.fma
@@ -35,7 +41,12 @@ func.func @f32(%q: tensor<1x2x24x32xf32>, %k: tensor<1x2x128x32xf32>, %v: tensor
 }
 
 // Values of 16 bits would be widened for each tile of rows, and those of 40
-// channels end within a register: both go to panels.
+// channels end within a register: both go to panels. Where probabilities become
+// pairs of bf16, their exponents need not be exact; those that sums shrink by do.
+// PAIRS-LABEL: func.func @bf16(
+// PAIRS:         math.exp2 %{{[^ ]+}} : vector<16xf32>
+// PAIRS:         math.exp2 %{{.+}} fastmath<afn> : vector<32xf32>
+// PAIRS:         x86vector.avx512.dot
 // CHECK-LABEL: func.func @bf16(
 // CHECK:         bufferization.alloc_tensor() : tensor<1x64x32xf32>
 func.func @bf16(%q: tensor<1x2x24x32xbf16>, %k: tensor<1x2x128x32xbf16>, %v: tensor<1x2x128x32xbf16>) -> tensor<1x2x24x32xbf16> {
