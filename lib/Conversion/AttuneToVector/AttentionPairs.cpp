@@ -107,8 +107,7 @@ Values StepKernel::pairProducts(KernelBuilder &k, Value block, Value panel) {
 }
 
 Value StepKernel::scaled(KernelBuilder &k, Value score) {
-  return arith::MulFOp::create(k.b, k.loc, score,
-                               k.splat(op.getScale().convertToDouble(), lanes));
+  return arith::MulFOp::create(k.b, k.loc, score, k.splat(scoreScale(), lanes));
 }
 
 Values StepKernel::sumPairs(KernelBuilder &k, Value panel, Value probabilities,
