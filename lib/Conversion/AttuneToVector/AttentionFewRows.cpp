@@ -23,7 +23,8 @@
 // AttentionFetching.cpp.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
-// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp.
+// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. Eight
+// rows and registers of 512 bits: see AttentionFewQuads.cpp.
 
 #include "StepKernel.h"
 
@@ -68,8 +69,10 @@ void StepKernel::chooseFewRows() {
   int64_t most = std::min(kFewRows, group * maxQueries);
   bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
-  // Of pairs, eight rows in quads if a token has more than four.
-  productRows = fewPairs && group > kQuad ? 2 * kQuad : rowsAtOnce;
+  // Eight rows in quads if a token has more than four. (Of f32 on CPUs that
+  // fetch near, Zen 5, nobody has measured whether it pays.)
+  bool quads = fewPairs || (lanes == 32 && width % kQuad == 0 && !nearBytes);
+  productRows = quads && group > kQuad ? 2 * kQuad : rowsAtOnce;
   if (makesQuads())
     rowsAtOnce = kQuad;
   fewRows = llvm::alignTo(most, productRows);
@@ -85,8 +88,10 @@ void StepKernel::chooseFewRows() {
 void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
   if (foldsParts())
     fewScoreScratch = scratch(k, {fewRows, keysFolded});
+  if (makesQuads())
+    makeQuadScratch(k);
   if (fewPairs) {
-    makeFewPairsScratch(k);
+    narrowFewScratch = scratch(k, {fewRows, keysFolded}, /*pairs=*/true);
     return;
   }
   auto widened = [&](Value heads, int64_t count) -> Value {

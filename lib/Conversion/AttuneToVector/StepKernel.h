@@ -180,8 +180,10 @@ private:
                            mlir::Value column, int64_t chunk);
   Values productsOfFew(KernelBuilder &k, mlir::Value number, mlir::Value key,
                        const Lying &keys);
-  /// Whether products of few rows are quads: see AttentionFewPairs.cpp.
+  /// Whether products of few rows are quads: see AttentionFewQuads.cpp.
   bool makesQuads() const { return productRows == 2 * kQuad; }
+  /// Channels of a row in a vector of them.
+  int64_t quadChunk() const { return fewPairs ? 2 * kQuad : kQuad; }
   /// Keys that few rows meet at a time.
   int64_t keysAtOnce() const {
     return makesQuads() ? kQuad : sumsAtOnce / productRows;
@@ -192,7 +194,7 @@ private:
                   mlir::ValueRange carried);
   mlir::Value sumFew(KernelBuilder &k, mlir::Value first, mlir::Value last,
                      mlir::Value probabilities, mlir::Value acc);
-  void makeFewPairsScratch(KernelBuilder &k);
+  void makeQuadScratch(KernelBuilder &k);
   mlir::Value packFewQueries(KernelBuilder &k, mlir::Value to);
   Values quadsOf(KernelBuilder &k, mlir::Value number, mlir::Value key,
                  const Lying &keys);

@@ -7,8 +7,8 @@
 // fetch in order what follows.
 // CHECK-LABEL: func.func @eight_rows(
 // CHECK:         scf.forall
-// CHECK:           %[[PROBABILITIES:.+]] = bufferization.alloc_tensor() : tensor<8x256xbf16>
 // CHECK:           %[[QUERIES:.+]] = bufferization.alloc_tensor() : tensor<2x8x32xbf16>
+// CHECK:           %[[PROBABILITIES:.+]] = bufferization.alloc_tensor() : tensor<8x256xbf16>
 // CHECK:           %[[PACKED:.+]] = scf.for {{.*}} iter_args(%{{.+}} = %[[QUERIES]])
 // CHECK:           scf.for {{.*}} step %c256
 // CHECK:             scf.for {{.*}} to %c32 step %c4

@@ -1,0 +1,32 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
+
+// Of f32, too, eight rows meet four keys at a time. A vector has the same four
+// channels of four rows, scaled and packed once; four channels of a key are
+// repeated for them and meet both fours. Six additions make two quads, which
+// become rows where they are weighed. Eight rows meet a value at once.
+// CHECK-LABEL: func.func @eight_rows(
+// CHECK:         %[[QUERIES:.+]] = bufferization.alloc_tensor() : tensor<2x8x16xf32>
+// CHECK:         arith.mulf {{.*}} : vector<4xf32>
+// CHECK:         scf.for {{.*}} step %c256
+// CHECK:           scf.for {{.*}} to %c32 step %c4
+// CHECK:             %[[FIRST:.+]] = vector.transfer_read {{.*}} : tensor<2x8x16xf32>, vector<16xf32>
+// CHECK:             %[[OTHERS:.+]] = vector.transfer_read {{.*}} : tensor<2x8x16xf32>, vector<16xf32>
+// CHECK:             %[[KEY:.+]] = vector.transfer_read {{.*}} : tensor<1x1x?x32xf32>, vector<4xf32>
+// CHECK:             %[[REPEATED:.+]] = vector.shuffle %[[KEY]], %[[KEY]] [0, 1, 2, 3, 0, 1, 2, 3, 0,
+// CHECK-NEXT:        vector.fma %[[FIRST]], %[[REPEATED]], %{{.+}}
+// CHECK-NEXT:        vector.fma %[[OTHERS]], %[[REPEATED]], %{{.+}}
+// CHECK-COUNT-62:    vector.fma
+// CHECK-NOT:         vector.fma
+// CHECK-COUNT-6:     arith.addf {{.*}} : vector<16xf32>
+// CHECK-NOT:         arith.addf
+// CHECK-COUNT-2:     vector.transfer_write {{.*}} : vector<16xf32>, tensor<12x256xf32>
+// CHECK:           scf.for {{.*}} step %c4
+// CHECK-COUNT-8:     vector.transfer_read {{.*}} : tensor<12x256xf32>, vector<16xf32>
+// CHECK-COUNT-4:     math.exp2 %{{[^ ]+}} : vector<32xf32>
+// CHECK-COUNT-8:     vector.fma {{.*}} : vector<32xf32>
+// CHECK:         return
+func.func @eight_rows(%q: tensor<1x8x1x32xf32>, %k: tensor<1x1x?x32xf32>, %v: tensor<1x1x?x32xf32>) -> tensor<1x8x1x32xf32> {
+  %y = attune.attention %q, %k, %v scale 0.125
+    : tensor<1x8x1x32xf32>, tensor<1x1x?x32xf32>, tensor<1x1x?x32xf32> -> tensor<1x8x1x32xf32>
+  return %y : tensor<1x8x1x32xf32>
+}
