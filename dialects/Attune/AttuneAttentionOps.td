@@ -331,13 +331,11 @@ def Attune_OnlineAttentionOp : Attune_Op<"online_attention",
     Milakov and Gimelshein (2018); Dao et al. (2022). Takes the running maximum
     `m`, sum `l` and accumulator `acc` of the keys seen so far and folds in the
     given keys. Start from m = -inf, l = 0, acc = 0; the order of blocks does
-    not matter. With E the masked scores of this block, and m in units of ln 2
-    so that exponents are powers of two, with the factor part of the scale:
+    not matter. With E the masked scores of this block:
 
     ```
-    e    = E log2(e)
-    m'   = max(m, max_n e[n])          p[n] = 2^(e[n] - m'), 0 while m' = -inf
-    r    = 2^(m - m'), 1 while m' = -inf
+    m'   = max(m, max_n E[n])          p[n] = exp(E[n] - m'), 0 while m' = -inf
+    r    = exp(m - m'), 1 while m' = -inf
     l'   = r l + sum_n p[n]            acc' = r acc + sum_n p[n] V[n]
     ```
 
@@ -406,7 +404,7 @@ def Attune_OnlineMergeOp : Attune_Op<"online_merge",
      AllTypesMatch<["max0", "max1", "sum0", "sum1", "max", "sum"]>]> {
   let summary = "Merge two online-softmax states over disjoint keys";
   let description = [{
-    `m = max(m0, m1)`, `x = 2^(m0 - m) x0 + 2^(m1 - m) x1` for the sum and the
+    `m = max(m0, m1)`, `x = exp(m0 - m) x0 + exp(m1 - m) x1` for the sum and the
     accumulator; associative and commutative. A factor is 0 while its state is
     empty (m_i = -inf).
 
@@ -437,9 +435,8 @@ def Attune_OnlineFinishOp : Attune_Op<"online_finish",
     [Pure, Attune_Reify]> {
   let summary = "Divide the accumulator by the sum: the attention result";
   let description = [{
-    `Y = acc / l`, 0 where l = 0; `lse = m ln 2 + log l`, the natural logarithm.
-    With `sinks` the sum is `l + exp(sinks[h] - m ln 2)` first (rescaled if the
-    sink is the maximum).
+    `Y = acc / l`, 0 where l = 0; `lse = m + log l`. With `sinks` the sum is
+    `l + exp(sinks[h] - m)` first (rescaled if the sink is the maximum).
 
     Rounds once, at the end.
     Source: Dao et al. (2022).

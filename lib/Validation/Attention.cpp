@@ -353,9 +353,6 @@ static bool runAttentionWeights(Step &step) {
 // Online softmax
 //===----------------------------------------------------------------------===//
 
-/// Maxima of states are in units of ln 2.
-static constexpr double log2e = 1.4426950408889634;
-
 static bool runOnline(Step &step) {
   auto op = cast<OnlineAttentionOp>(step.op);
   Scores scores;
@@ -381,9 +378,8 @@ static bool runOnline(Step &step) {
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t i = 0; i < scores.size(2); ++i) {
         double &m = at(ms, b, h, i).f, &l = at(ls, b, h, i).f;
-        double before = m / log2e;
-        double next = largest(scores, b, h, i, before);
-        double r = next == -infinity ? 1 : std::exp(before - next);
+        double next = largest(scores, b, h, i, m);
+        double r = next == -infinity ? 1 : std::exp(m - next);
         l *= r;
         for (int64_t d = 0; d < a.shape[3]; ++d)
           at(a, b, h, i, d).f *= r;
@@ -393,7 +389,7 @@ static bool runOnline(Step &step) {
           for (int64_t d = 0; p != 0 && d < a.shape[3]; ++d)
             at(a, b, h, i, d).f += p * at(v, b, h * v.shape[1] / heads, j, d).f;
         }
-        m = next * log2e;
+        m = next;
       }
   giveRounded(step, 0, acc);
   giveRounded(step, 1, max);
@@ -409,8 +405,7 @@ static bool runOnlineMerge(Step &step) {
   int64_t width = a.shape[3];
   for (size_t row = 0; row < ms.data.size(); ++row) {
     double m = std::max(ms.data[row].f, m1.data[row].f);
-    double r0 = around(ms.data[row].f / log2e, m / log2e),
-           r1 = around(m1.data[row].f / log2e, m / log2e);
+    double r0 = around(ms.data[row].f, m), r1 = around(m1.data[row].f, m);
     ls.data[row].f = r0 * ls.data[row].f + r1 * l1.data[row].f;
     for (int64_t d = 0; d < width; ++d) {
       double &x = a.data[row * width + d].f;
@@ -433,7 +428,7 @@ static bool runOnlineFinish(Step &step) {
   const Array *sinks = arrayOf(step, op.getSinks());
   int64_t width = a.shape[3], heads = a.shape[1], rows = a.shape[2];
   for (size_t row = 0; row < ms.data.size(); ++row) {
-    double m = ms.data[row].f / log2e, l = ls.data[row].f, r = 1;
+    double m = ms.data[row].f, l = ls.data[row].f, r = 1;
     if (sinks) {
       double sink = sinks->data[int64_t(row) / rows % heads].f;
       double next = std::max(m, sink);

@@ -32,8 +32,7 @@ struct AttentionTile {
   int64_t unrolled = 64;
 };
 
-/// exp(x) = exp2(x * kLog2E). Scores and the maxima of states are multiples of
-/// ln 2, so that exponents of their differences are powers of two.
+/// exp(x) = exp2(x * kLog2E).
 constexpr double kLog2E = 1.4426950408889634;
 
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
@@ -46,10 +45,9 @@ mlir::Value emitMax(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
 /// `maximum`, but 0 where it is -inf: subtracting it from a score of -inf gives
 /// -inf and not NaN.
 mlir::Value emitSafeMax(KernelBuilder &k, mlir::Value maximum);
-/// 2^x of a vector; with `rough` 1.1e-4 off is close enough.
-mlir::Value emitPower(KernelBuilder &k, mlir::Value x, bool rough = false);
-/// exp of a vector.
-mlir::Value emitExp(KernelBuilder &k, mlir::Value x);
+/// exp of a scalar or vector that is at most 0 or so; with `rough` 1.1e-4 off
+/// is close enough.
+mlir::Value emitExp(KernelBuilder &k, mlir::Value x, bool rough = false);
 
 /// Walks `size` elements in vectors of `lanes`: `body(k, at, valid, carried)`,
 /// where `valid` is null if every vector is whole.

@@ -8,8 +8,7 @@
 // One step folds a block of keys into the states of a tile of queries. The
 // queries of all heads that share the keys are stacked into rows. In order:
 //
-//   queries, times scale and log2 e
-//                         -> [blocks of rows][rows][width]   once per tile
+//   queries, times scale  -> [blocks of rows][rows][width]   once per tile
 //   keys, transposed      -> [panels of keys][width][lanes]  keys are lanes
 //   values                -> [panels of width][keys][lanes]  channels are lanes
 //     (where they lie instead, if they are whole registers of f32)
@@ -169,7 +168,7 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   Value maxima = emitMax(
       k, combineRows(k, Values(ArrayRef(state).drop_front()), emitMax), old);
   Value safe = emitSafeMax(k, maxima);
-  Value shrink = emitPower(k, arith::SubFOp::create(k.b, k.loc, old, safe));
+  Value shrink = emitExp(k, arith::SubFOp::create(k.b, k.loc, old, safe));
   Values factors, highest;
   for (int64_t i = 0; i < rows; ++i) {
     factors.push_back(numberOf(k, shrink, i));
@@ -191,7 +190,7 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
                        x = arith::SubFOp::create(k.b, k.loc, x, highest[i]);
                        // 1.02e-4 off is a twentieth of what rounding to bf16
                        // may be off.
-                       Value p = emitPower(k, x, /*rough=*/bool(narrow));
+                       Value p = emitExp(k, x, /*rough=*/bool(narrow));
                        next[0] = k.store(p, next[0], scoresAt(k, i, start));
                        next.push_back(addUp(k, c[1 + i], halve(k, p, addUp)));
                      }

@@ -128,7 +128,7 @@ SmallVector<StepKernel::Row> StepKernel::rowsOf(KernelBuilder &k, Value block) {
 Value StepKernel::packQueries(KernelBuilder &k, Value to) {
   auto packRow = [&](KernelBuilder &k, Value block, Value i, ValueRange c) {
     Row row = rowAt(k, k.add(k.mul(block, rows), i));
-    Value scale = k.splat(scoreScale(), lanes);
+    Value scale = k.splat(op.getScale().convertToDouble(), lanes);
     return forVectors(
         k, k.index(width), lanes, c,
         [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {

@@ -107,7 +107,8 @@ Values StepKernel::pairProducts(KernelBuilder &k, Value block, Value panel) {
 }
 
 Value StepKernel::scaled(KernelBuilder &k, Value score) {
-  return arith::MulFOp::create(k.b, k.loc, score, k.splat(scoreScale(), lanes));
+  return arith::MulFOp::create(k.b, k.loc, score,
+                               k.splat(op.getScale().convertToDouble(), lanes));
 }
 
 Values StepKernel::sumPairs(KernelBuilder &k, Value panel, Value probabilities,

@@ -126,7 +126,7 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
     sharedMask = seenByMask(k, at[0], start);
   for (auto [row, score] : llvm::zip_equal(at, scores)) {
     if (auto cap = op.getSoftcap()) {
-      double limit = cap->convertToDouble() * kLog2E;
+      double limit = cap->convertToDouble();
       score =
           arith::MulFOp::create(k.b, k.loc, score, k.splat(1.0 / limit, lanes));
       score = math::TanhOp::create(k.b, k.loc, score);
@@ -134,7 +134,7 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
     }
     if (Value bias = op.getBias()) {
       Value x = k.load(bias, place(k, bias, row, start), lanes, valid);
-      score = k.fma(x, k.splat(kLog2E, lanes), score);
+      score = arith::AddFOp::create(k.b, k.loc, score, x);
     }
     if (Value diagonals = op.getDiagonals()) {
       Value head = k.add(k.mul(kvHead, group), row.head);
@@ -144,18 +144,17 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
       Value last = k.sub(op.getNumQueries(), k.index(1));
       Value number = k.add(k.sub(key, query), last);
       Value x = k.load(diagonals, {head, number}, lanes, valid);
-      score = k.fma(x, k.splat(kLog2E, lanes), score);
+      score = arith::AddFOp::create(k.b, k.loc, score, x);
     }
     if (Value slopes = op.getSlopes()) {
       Value head = k.add(k.mul(kvHead, group), row.head);
-      Value slope = arith::MulFOp::create(
-          k.b, k.loc, k.loadScalar(slopes, {head}), k.f32(kLog2E));
+      Value slope = k.splat(k.loadScalar(slopes, {head}), lanes);
       Value first = toFloat(k, k.sub(start, keyPosition(k, row, false)));
       Value numbers = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes),
                                               laneNumbers(k, lanes));
       Value distance =
           arith::AddFOp::create(k.b, k.loc, numbers, k.splat(first, lanes));
-      score = k.fma(k.splat(slope, lanes), distance, score);
+      score = k.fma(slope, distance, score);
     }
     if (op.getMask()) {
       Value seen = sharedMask ? sharedMask : seenByMask(k, row, start);

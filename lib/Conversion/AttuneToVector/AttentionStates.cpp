@@ -38,15 +38,12 @@ Value emitSafeMax(KernelBuilder &k, Value maximum) {
                                  constantLike(k, maximum, 0.0), maximum);
 }
 
-Value emitPower(KernelBuilder &k, Value x, bool rough) {
-  return math::Exp2Op::create(k.b, k.loc, x,
+Value emitExp(KernelBuilder &k, Value x, bool rough) {
+  Value scaled =
+      arith::MulFOp::create(k.b, k.loc, x, constantLike(k, x, kLog2E));
+  return math::Exp2Op::create(k.b, k.loc, scaled,
                               rough ? arith::FastMathFlags::afn
                                     : arith::FastMathFlags::none);
-}
-
-Value emitExp(KernelBuilder &k, Value x) {
-  return emitPower(
-      k, arith::MulFOp::create(k.b, k.loc, x, constantLike(k, x, kLog2E)));
 }
 
 KernelBuilder::Values forVectors(
@@ -76,8 +73,8 @@ constexpr int64_t kScalarLanes = 8;
 Value lane0(KernelBuilder &k, Value vector) {
   return vector::ExtractOp::create(k.b, k.loc, vector, int64_t{0});
 }
-Value scalarPower(KernelBuilder &k, Value x) {
-  return lane0(k, emitPower(k, k.splat(x, kScalarLanes)));
+Value scalarExp(KernelBuilder &k, Value x) {
+  return lane0(k, emitExp(k, k.splat(x, kScalarLanes)));
 }
 Value scalarLog(KernelBuilder &k, Value x) {
   return lane0(k, math::LogOp::create(k.b, k.loc, k.splat(x, kScalarLanes)));
@@ -162,11 +159,8 @@ struct LowerFinish final : OpRewritePattern<OnlineFinishOp> {
       Value maximum = k.loadScalar(op.getMax(), at);
       Value sum = k.loadScalar(op.getSum(), at);
       Value factor = k.f32(1.0);
-      if (op.getSinks()) {
-        Value sink = k.loadScalar(op.getSinks(), {at[1]});
-        sink = arith::MulFOp::create(k.b, k.loc, sink, k.f32(kLog2E));
-        addSink(k, sink, maximum, sum, factor);
-      }
+      if (op.getSinks())
+        addSink(k, k.loadScalar(op.getSinks(), {at[1]}), maximum, sum, factor);
       Value none = isZero(k, sum);
       Value ratio = arith::DivFOp::create(k.b, k.loc, factor, sum);
       ratio = arith::SelectOp::create(k.b, k.loc, none, k.f32(0.0), ratio);
@@ -180,9 +174,8 @@ struct LowerFinish final : OpRewritePattern<OnlineFinishOp> {
                 k.store(y, c[0], with(at, column), valid)};
           });
       if (op.getLse()) {
-        Value lse = arith::MulFOp::create(k.b, k.loc, emitSafeMax(k, maximum),
-                                          k.f32(1 / kLog2E));
-        lse = arith::AddFOp::create(k.b, k.loc, lse, scalarLog(k, sum));
+        Value lse = arith::AddFOp::create(k.b, k.loc, emitSafeMax(k, maximum),
+                                          scalarLog(k, sum));
         lse = arith::SelectOp::create(k.b, k.loc, none, k.f32(-INFINITY), lse);
         next.push_back(
             tensor::InsertOp::create(k.b, k.loc, lse, carried[1], at));
@@ -199,7 +192,7 @@ struct LowerFinish final : OpRewritePattern<OnlineFinishOp> {
     Value both = emitMax(k, sink, maximum);
     Value safe = emitSafeMax(k, both);
     auto weight = [&](Value from) {
-      return scalarPower(k, arith::SubFOp::create(k.b, k.loc, from, safe));
+      return scalarExp(k, arith::SubFOp::create(k.b, k.loc, from, safe));
     };
     factor = weight(maximum);
     Value rescaled = arith::MulFOp::create(k.b, k.loc, sum, factor);
@@ -227,7 +220,7 @@ struct LowerMerge final : OpRewritePattern<OnlineMergeOp> {
       Value maximum = emitMax(k, max0, max1);
       Value safe = emitSafeMax(k, maximum);
       auto weight = [&](Value from) {
-        return scalarPower(k, arith::SubFOp::create(k.b, k.loc, from, safe));
+        return scalarExp(k, arith::SubFOp::create(k.b, k.loc, from, safe));
       };
       Value weight0 = weight(max0), weight1 = weight(max1);
       auto mixed = [&](KernelBuilder &k, Value w0, Value x0, Value w1,

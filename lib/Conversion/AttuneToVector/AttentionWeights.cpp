@@ -146,12 +146,8 @@ Value StepKernel::emitWeights(KernelBuilder &k, Value lse, Value first,
         Range range = visible(k, at);
         Values subtract;
         for (const Row &row : at)
-          subtract.push_back(
-              k.splat(arith::MulFOp::create(
-                          k.b, k.loc,
-                          emitSafeMax(k, k.loadScalar(lse, place(k, lse, row))),
-                          k.f32(kLog2E)),
-                      lanes));
+          subtract.push_back(k.splat(
+              emitSafeMax(k, k.loadScalar(lse, place(k, lse, row))), lanes));
         return k.forLoop(
             k.index(0), k.ceilDiv(keys, lanes), 1, c,
             [&](KernelBuilder &k, Value panel, ValueRange c) {
@@ -162,8 +158,8 @@ Value StepKernel::emitWeights(KernelBuilder &k, Value lse, Value first,
               Value valid = k.min(k.index(lanes), k.sub(keys, start));
               Value column = k.add(first, start), next = c[0];
               for (auto [i, row] : llvm::enumerate(at)) {
-                Value p = emitPower(k, arith::SubFOp::create(
-                                           k.b, k.loc, scores[i], subtract[i]));
+                Value p = emitExp(k, arith::SubFOp::create(
+                                         k.b, k.loc, scores[i], subtract[i]));
                 next = k.store(p, next, place(k, next, row, column), valid);
               }
               return Values{next};

@@ -26,8 +26,8 @@ KernelBuilder::Values transposeSquare(KernelBuilder &k,
                                       llvm::ArrayRef<mlir::Value> rows,
                                       int64_t unit = 1);
 /// Two numbers or vectors of them made one, in an order that does not matter.
-using Combine =
-    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value, mlir::Value)>;
+using Combine = llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value,
+                                               mlir::Value)>;
 mlir::Value addUp(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
 /// The combined lanes of eight vectors of eight, or of 16 of 16, as a vector.
 mlir::Value combineSquare(KernelBuilder &k, KernelBuilder::Values rows,
@@ -214,8 +214,6 @@ private:
   mlir::Value packKeyPairs(KernelBuilder &k, mlir::Value to);
   mlir::Value packValuePairs(KernelBuilder &k, mlir::Value to);
   Values pairProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
-  /// What makes scores of products of queries and keys.
-  double scoreScale() { return op.getScale().convertToDouble() * kLog2E; }
   mlir::Value scaled(KernelBuilder &k, mlir::Value score);
   Values sumPairs(KernelBuilder &k, mlir::Value panel,
                   mlir::Value probabilities, mlir::Value first,
