@@ -250,14 +250,15 @@ def ConvertAttuneOnlineToVector
     are packed into panels of `lanes`, but for values of f32 in whole panels;
     scores, probabilities and the weighted sum are computed `rows` at a time in
     registers, and the next keys and values are fetched meanwhile; masks are
-    computed only for panels on an edge. Up to 16 rows that share keys (a decode step) meet keys
-    and values where they lie instead, each read from memory once for all rows.
+    computed only for panels on an edge. Up to 16 rows that share keys (a decode
+    step) meet keys and values where they lie instead, each read from memory
+    once for all rows.
     attune.online_finish and attune.online_merge too.
     With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are
     multiplied as they are and added in f32.
     Keeps: a row that sees no key gives zeros; the order of every sum. With
     `pairs` the probabilities of several queries are rounded to bf16 before they
-    meet the values, though not in their own sum.
+    meet the values, though not in their own sum, and are up to 1.1e-4 off.
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",

@@ -72,8 +72,9 @@ Value StepKernel::packFewQueries(KernelBuilder &k, Value to) {
                        place(k, op.getQuery(), row, k.mul(at, chunk)), chunk);
             // Scores of pairs are scaled instead: see AttentionPairs.cpp.
             if (!fewPairs)
-              x = arith::MulFOp::create(k.b, k.loc, x,
-                                        k.splat(scoreScale(), chunk));
+              x = arith::MulFOp::create(
+                  k.b, k.loc, x,
+                  k.splat(op.getScale().convertToDouble(), chunk));
             return Values{k.store(x, c[0], {tile, at, k.index(i * chunk)})};
           })[0];
     }
