@@ -26,8 +26,8 @@ KernelBuilder::Values transposeSquare(KernelBuilder &k,
                                       llvm::ArrayRef<mlir::Value> rows,
                                       int64_t unit = 1);
 /// Two numbers or vectors of them made one, in an order that does not matter.
-using Combine = llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value,
-                                               mlir::Value)>;
+using Combine =
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value, mlir::Value)>;
 mlir::Value addUp(KernelBuilder &k, mlir::Value lhs, mlir::Value rhs);
 /// The combined lanes of eight vectors of eight, or of 16 of 16, as a vector.
 mlir::Value combineSquare(KernelBuilder &k, KernelBuilder::Values rows,
