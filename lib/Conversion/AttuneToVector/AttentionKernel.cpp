@@ -86,7 +86,7 @@ bool fillSquare(int64_t rows, int64_t lanes) {
 }
 
 /// Lanes of a vector that has a number of each row.
-int64_t lanesOf(int64_t rows, int64_t lanes) {
+int64_t lanesForRows(int64_t rows, int64_t lanes) {
   return fillSquare(rows, lanes) ? lanes : llvm::alignTo(rows, kSquare);
 }
 
@@ -110,7 +110,7 @@ Value combineRows(KernelBuilder &k, Values rows, Combine combine) {
       row = halve(k, row, combine);
     row = vector::ExtractOp::create(k.b, k.loc, row, int64_t{0});
   }
-  return gather(k, rows, lanesOf(count, lanes));
+  return gather(k, rows, lanesForRows(count, lanes));
 }
 
 } // namespace
@@ -159,7 +159,7 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
     Values numbers;
     for (const Row &row : at)
       numbers.push_back(k.loadScalar(from, place(k, from, row)));
-    return gather(k, numbers, lanesOf(rows, lanes / 2));
+    return gather(k, numbers, lanesForRows(rows, lanes / 2));
   };
   auto numberOf = [&](KernelBuilder &k, Value all, int64_t row) -> Value {
     return vector::ExtractOp::create(k.b, k.loc, all, row);
