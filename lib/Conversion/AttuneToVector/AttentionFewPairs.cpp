@@ -56,7 +56,6 @@ Value joinBlocks(KernelBuilder &k, Value low, Value high) {
 /// Adds values of keys [first, last), weighed, to the sums of all rows.
 Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
                               Value probabilities, Value acc) {
-  Value lastRow = k.sub(countRows(k), k.index(1));
   // As many panels of channels as make 16 sums of an instruction each.
   int64_t panels =
       std::clamp<int64_t>(kLanes / (2 * productRows), 1, valueWidth / lanes);
@@ -71,15 +70,13 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
         return k.add(column, k.index(panel * lanes));
       };
       SmallVector<Row> at = fewAt(k, number, productRows);
-      Values apart, weighed;
-      for (auto [i, row] : llvm::enumerate(at)) {
-        weighed.push_back(k.min(k.add(number, k.index(i)), lastRow));
+      Values apart;
+      for (const Row &row : at)
         for (int64_t p = 0; p < count; ++p) {
           Value x = k.load(acc, place(k, acc, row, columnOf(k, p)), lanes);
           auto [low, high] = splitBlocks(k, x);
           apart.append({low, high});
         }
-      }
       // Passes fetch in order, not their own channels, which would be a stream
       // of every other line.
       Value firstPair =
@@ -91,9 +88,11 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
         Value both[] = {i,
                         k.min(k.add(i, k.index(1)), k.sub(depth, k.index(1)))};
         Values next(c), weights;
-        for (Value row : weighed)
+        for (int64_t row = 0; row < productRows; ++row)
           weights.push_back(splatPair(
-              k, probabilities, {row, scoreOf(k, k.add(start, i))}, kLanes));
+              k, probabilities,
+              {k.add(number, k.index(row)), scoreOf(k, k.add(start, i))},
+              kLanes));
         for (int64_t p = 0; p < count; ++p) {
           auto load = [&](Value key) {
             return loadPairs(k, op.getValue(),
@@ -110,11 +109,12 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
         return next;
       };
       apart = k.forLoop(k.index(0), depth, 2, apart, addPairs);
-      for (auto [i, row] : llvm::enumerate(at))
+      // What the last row gets itself last, as in sumFew.
+      for (int64_t row = productRows - 1; row >= 0; --row)
         for (int64_t p = 0; p < count; ++p) {
-          int64_t at = 2 * (i * count + p);
-          acc = k.store(joinBlocks(k, apart[at], apart[at + 1]), acc,
-                        place(k, acc, row, columnOf(k, p)));
+          int64_t sum = 2 * (row * count + p);
+          acc = k.store(joinBlocks(k, apart[sum], apart[sum + 1]), acc,
+                        place(k, acc, at[row], columnOf(k, p)));
         }
       return acc;
     };

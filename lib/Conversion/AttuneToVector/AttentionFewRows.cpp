@@ -351,10 +351,12 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         return next;
       };
       sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
-      for (auto [i, row] : llvm::enumerate(at))
+      // Rows that there are not are the last one, and may have no
+      // probabilities: what that row gets itself is stored last.
+      for (int64_t row = productRows - 1; row >= 0; --row)
         for (int64_t p = 0; p < count; ++p)
-          acc = k.store(sums[i * count + p], acc,
-                        place(k, acc, row, columnOf(k, p)), valid(p));
+          acc = k.store(sums[row * count + p], acc,
+                        place(k, acc, at[row], columnOf(k, p)), valid(p));
       return acc;
     };
     auto channels = [&](KernelBuilder &k, Value column, int64_t left,
