@@ -81,7 +81,7 @@ def cases(groups, small):
         shapes = [(m, n, k) for m in (128, 512)
                   for n, k in ((768, 768), (2048, 2048), (3072, 768), (768, 3072),
                                (4096, 4096), (11008, 4096), (4096, 11008))]
-        shapes += [(m, 4096, 4096) for m in (1, 2, 3, 5, 17, 127, 513)]
+        shapes += [(m, 4096, 4096) for m in (1, 2, 3, 5, 12, 17, 127, 513)]
         for shape in [(1, 64, 48), (17, 64, 48)] if small else shapes:
             yield matmul_case(*shape)
     if "attention" in groups:

@@ -11,8 +11,8 @@
 // SLOWLY-COUNT-24:  vector.fma
 
 // Three rows fill no tile of four, and nobody else fetches what is next: every
-// four steps bring both lines of the next panel's four steps. Of four rows, a
-// whole tile, a step brings one.
+// four steps bring both lines of the next panel's four steps. So do four rows, a
+// whole tile.
 // CHECK-LABEL: @three(
 // CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
 // CHECK-COUNT-2:   memref.prefetch %{{.+}}, read, locality<2>
@@ -25,10 +25,27 @@ func.func @three(%x: tensor<3x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<3x128x
 
 // CHECK-LABEL: @four(
 // CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
-// CHECK:           memref.prefetch %{{.+}}, read, locality<2>
+// CHECK-COUNT-2:   memref.prefetch %{{.+}}, read, locality<2>
 // CHECK-NOT:       memref.prefetch {{.+}} locality<2>
 // CHECK-COUNT-16:  vector.fma
 func.func @four(%x: tensor<4x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<4x128xf32> {
   %y = attune.linear %x, %w : tensor<4x64xf32>, tensor<16x64x8xf32> -> tensor<4x128xf32>
   return %y : tensor<4x128xf32>
+}
+
+// Of panels twice as wide, a whole tile brings as many of the four lines as are
+// its own: one of many rows, which so does not wait for a loop, more of few.
+// CHECK-LABEL: @some(
+// CHECK:         %[[OWN:.+]] = arith.ceildivui %c16{{.*}}, %{{.+}} : index
+// CHECK:         %[[LINES:.+]] = arith.maxui %[[OWN]], %c1{{.*}} : index
+// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
+// CHECK:           memref.prefetch %{{.+}}, read, locality<2>
+// CHECK:           scf.for %{{.+}} = %c1{{.*}} to %[[LINES]] step
+// CHECK-NEXT:        arith.muli
+// CHECK:             memref.prefetch %{{.+}}, read, locality<2>
+// CHECK-NOT:         memref.prefetch {{.+}} locality<2>
+// CHECK-COUNT-16:  vector.fma
+func.func @some(%x: tensor<?x64xf32>, %w: tensor<16x64x16xf32>) -> tensor<?x256xf32> {
+  %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<16x64x16xf32> -> tensor<?x256xf32>
+  return %y : tensor<?x256xf32>
 }
