@@ -163,8 +163,9 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
                                             Value count, Value column,
                                             Value pass,
                                             ValueRange tiles) const {
-  auto block = [&](KernelBuilder &k, int64_t rows, Value row, Value tile) {
-    bool whole = rows == tileRows, half = 2 * rows > tileRows;
+  auto block = [&](KernelBuilder &k, int64_t rows, bool whole, Value row,
+                   Value tile) {
+    bool half = 2 * rows > tileRows;
     Value origin = consumer ? row : Value();
     return k.forLoop(k.index(0), count, 1, tile,
                      [&](KernelBuilder &k, Value i, ValueRange carried) {
@@ -191,8 +192,9 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
   };
   auto oneTile = [&](KernelBuilder &k, int64_t rows, Value row,
                      ValueRange tiles) {
-    return someRows(k, row, k.index(rows), rows, tiles,
-                    [&](Value tile) { return block(k, rows, row, tile); });
+    return someRows(k, row, k.index(rows), rows, tiles, [&](Value tile) {
+      return block(k, rows, rows == tileRows, row, tile);
+    });
   };
   auto known = getConstantIntValue(numRows);
   if (known && *known <= tileRows)
@@ -217,6 +219,10 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     };
     rest = choose(k.add(rest, k.index(tileRows)), rest);
     numTails = choose(k.index(2), k.index(1));
+    // Nor is an only tile one of many, which fetch little each.
+    rest = arith::SelectOp::create(
+        k.b, k.loc, compare(arith::CmpIPredicate::eq, numRows, tileRows),
+        k.index(tileRows), rest);
   }
   Value whole = k.sub(numRows, rest);
   KernelBuilder::Values done =
@@ -228,7 +234,8 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     return done;
   // What is left gets register tiles of just its number of rows.
   SmallVector<int64_t> cases;
-  for (int64_t rows = 1; rows < tileRows; ++rows)
+  for (int64_t rows = 1; rows <= (tileRows > 3 ? tileRows : tileRows - 1);
+       ++rows)
     cases.push_back(rows);
   auto tail = [&](KernelBuilder &k, Value number, ValueRange carried) {
     // Two tiles: the larger half first.
@@ -239,14 +246,16 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     Value rows = half(k.sub(k.sub(numTails, k.index(1)), number));
     Value first = k.add(whole, before);
     return someRows(
-        k, first, rows, tileRows - 1, carried, [&](Value tile) -> Value {
+        k, first, rows, cases.back(), carried, [&](Value tile) -> Value {
           auto choice = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(),
                                                    rows, cases, cases.size());
           auto fill = [&](Region &region, int64_t rows) {
             OpBuilder::InsertionGuard guard(k.b);
             k.b.createBlock(&region);
             KernelBuilder in(k.b, k.loc);
-            Value done = rows == 0 ? tile : block(in, rows, first, tile);
+            Value done = rows == 0
+                             ? tile
+                             : block(in, rows, /*whole=*/false, first, tile);
             scf::YieldOp::create(k.b, k.loc, done);
           };
           fill(choice.getDefaultRegion(), 0);
@@ -263,10 +272,10 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
 namespace {
 /// Elements that are brought to the cache evenly while a sum over K goes on:
 /// `width` from `number` of `shares` equal shares of the `size` elements from
-/// `first`, so many lines in each of the turns.
+/// `first`.
 struct Fetches {
   Fetches(KernelBuilder &k, Type element, Value first, Value size, Value number,
-          int64_t width, Value shares, int64_t turns, Value lines)
+          int64_t width, Value shares, int64_t turns, int64_t lines)
       : lines(lines), line(kLineBytes * 8 / element.getIntOrFloatBitWidth()) {
     Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.mul(size, width),
                                             k.mul(shares, turns));
@@ -274,8 +283,8 @@ struct Fetches {
         k.min(even, arith::DivUIOp::create(k.b, k.loc, size, k.index(turns)));
     // From the first line's element to the one behind the last line's: no more
     // than there are, since lines of a turn lie within what a tile's turn has.
-    Value all = k.add(k.mul(distance, turns - 1),
-                      k.add(k.mul(k.sub(lines, k.index(1)), line), k.index(1)));
+    Value all =
+        k.add(k.mul(distance, turns - 1), k.index((lines - 1) * line + 1));
     Value share =
         arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
     // What the last one fetches ends where the elements end.
@@ -284,26 +293,13 @@ struct Fetches {
 
   /// What turn `turn` fetches: `one` brings the line of an element.
   void emit(KernelBuilder &k, Value turn,
-            function_ref<void(KernelBuilder &k, Value at)> one) const {
+            function_ref<void(Value at)> one) const {
     Value at = k.add(begin, k.mul(turn, distance));
-    auto fetch = [&](KernelBuilder &k, Value i) {
-      one(k, k.add(at, k.mul(i, line)));
-    };
-    auto known = getConstantIntValue(lines);
-    for (int64_t i = 0; i < known.value_or(1); ++i)
-      fetch(k, k.index(i));
-    if (known)
-      return;
-    // Mostly none.
-    k.forLoop(k.index(1), lines, 1, ValueRange(),
-              [&](KernelBuilder &k, Value i, ValueRange) {
-                fetch(k, i);
-                return KernelBuilder::Values();
-              });
+    for (int64_t i = 0; i < lines; ++i)
+      one(k.add(at, k.index(i * line)));
   }
 
-  Value lines;
-  int64_t line;
+  int64_t lines, line;
   Value begin, distance;
 };
 } // namespace
@@ -439,22 +435,21 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       next = k.min(next, k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
       // As many lines as one tile alone needs: among several, what is fetched
-      // twice costs little. If that is more than two, whole tiles, which may be
-      // many, take what is theirs, and half of it if the CPU fetches only what
-      // it is asked for.
+      // twice costs little. Whole tiles are many, where a line is enough,
+      // unless the CPU fetches no more than what it is asked for: half of them
+      // then. If it is known how many they are, a tile fetches its own.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
-      int64_t alone = std::max<int64_t>(1, area / turns * bits / 512);
-      Value lines = k.index(alone);
-      if (alone > 2 && at.whole && !ahead->few) {
-        Value least = k.index(streamBytes > 0 ? llvm::divideCeil(alone, 2) : 1);
-        Value own = arith::CeilDivUIOp::create(
-            k.b, k.loc, k.index(alone * rows), at.numRows);
-        lines = arith::MaxUIOp::create(k.b, k.loc, own, least);
+      int64_t lines = std::max<int64_t>(1, area / turns * bits / 512);
+      if (at.whole && !ahead->few) {
+        auto known = getConstantIntValue(at.numRows);
+        int64_t own = known ? llvm::divideCeil(lines * rows, *known) : 1;
+        int64_t least = streamBytes > 0 ? llvm::divideCeil(lines, 2) : 1;
+        lines = std::max(own, least);
       }
       Fetches fetches(k, typeOf(weight).getElementType(), begin, k.index(area),
                       at.row, rows, at.numRows, turns, lines);
       fetching.push_back([=](KernelBuilder &k, Value turn) {
-        fetches.emit(k, turn, [&](KernelBuilder &k, Value element) {
+        fetches.emit(k, turn, [&](Value element) {
           SmallVector<Value, 3> place = {fetched, element};
           if (ahead->part)
             place.insert(place.begin(), ahead->part);
@@ -487,7 +482,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       next = k.min(next, k.sub(at.numRows, k.index(rows)));
       Fetches fetches(k, typeOf(rowsInMemory).getElementType(), k.index(0),
                       k.mul(width, rows), which, 1,
-                      k.mul(at.count, numProducts), turns, k.index(1));
+                      k.mul(at.count, numProducts), turns, 1);
       // The rows of an only tile are there: fetching them would be in the way
       // of weights from memory.
       Value others = arith::CmpIOp::create(
@@ -495,7 +490,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       fetches.distance = arith::SelectOp::create(k.b, k.loc, others,
                                                  fetches.distance, k.index(0));
       fetching.push_back([=](KernelBuilder &k, Value turn) {
-        fetches.emit(k, turn, [&](KernelBuilder &k, Value element) {
+        fetches.emit(k, turn, [&](Value element) {
           k.prefetch(rowsInMemory, {inputRow(k, next), element});
         });
       });

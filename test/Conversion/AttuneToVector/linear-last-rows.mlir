@@ -12,7 +12,7 @@
 
 // Three rows fill no tile of four, and nobody else fetches what is next: every
 // four steps bring both lines of the next panel's four steps. So do four rows, a
-// whole tile.
+// whole tile, if it is the only one.
 // CHECK-LABEL: @three(
 // CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
 // CHECK-COUNT-2:   memref.prefetch %{{.+}}, read, locality<2>
@@ -33,19 +33,33 @@ func.func @four(%x: tensor<4x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<4x128xf
   return %y : tensor<4x128xf32>
 }
 
-// Of panels twice as wide, a whole tile brings as many of the four lines as are
-// its own: one of many rows, which so does not wait for a loop, more of few.
-// CHECK-LABEL: @some(
-// CHECK:         %[[OWN:.+]] = arith.ceildivui %c16{{.*}}, %{{.+}} : index
-// CHECK:         %[[LINES:.+]] = arith.maxui %[[OWN]], %c1{{.*}} : index
-// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
-// CHECK:           memref.prefetch %{{.+}}, read, locality<2>
-// CHECK:           scf.for %{{.+}} = %c1{{.*}} to %[[LINES]] step
-// CHECK-NEXT:        arith.muli
+// Two tiles bring a line each.
+// CHECK-LABEL: @eight(
+// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c8{{.*}} step %c4
+// CHECK:           scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
 // CHECK:             memref.prefetch %{{.+}}, read, locality<2>
 // CHECK-NOT:         memref.prefetch {{.+}} locality<2>
+// CHECK-COUNT-16:    vector.fma
+func.func @eight(%x: tensor<8x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<8x128xf32> {
+  %y = attune.linear %x, %w : tensor<8x64xf32>, tensor<16x64x8xf32> -> tensor<8x128xf32>
+  return %y : tensor<8x128xf32>
+}
+
+// So does each of many, and an only one, which is among the last rows then, both.
+// CHECK-LABEL: @some(
+// CHECK:         %[[ONLY:.+]] = arith.cmpi eq, %[[ROWS:.+]], %c4{{.*}} : index
+// CHECK:         %[[REST:.+]] = arith.select %[[ONLY]], %c4{{.*}}, %{{.+}} : index
+// CHECK:         %[[WHOLE:.+]] = arith.subi %[[ROWS]], %[[REST]] : index
+// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %[[WHOLE]] step %c4
+// CHECK:           memref.prefetch %{{.+}}, read, locality<2>
+// CHECK-NOT:       memref.prefetch {{.+}} locality<2>
 // CHECK-COUNT-16:  vector.fma
-func.func @some(%x: tensor<?x64xf32>, %w: tensor<16x64x16xf32>) -> tensor<?x256xf32> {
-  %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<16x64x16xf32> -> tensor<?x256xf32>
-  return %y : tensor<?x256xf32>
+// CHECK:         scf.index_switch
+// CHECK:         case 4 {
+// CHECK-COUNT-2:   memref.prefetch %{{.+}}, read, locality<2>
+// CHECK-NOT:       memref.prefetch
+// CHECK-COUNT-16:  vector.fma
+func.func @some(%x: tensor<?x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<?x128xf32> {
+  %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<16x64x8xf32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
 }
