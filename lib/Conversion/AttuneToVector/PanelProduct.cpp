@@ -12,6 +12,8 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace attune {
@@ -201,28 +203,24 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     return oneTile(k, *known, k.index(0), tiles);
   Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(tileRows));
   // A tile of few rows takes as long as one of four: too few sums to hide the
-  // latency of multiply-adds. The last whole tile shares its rows with it.
+  // latency of multiply-adds. The last whole tile shares its rows with it. Nor
+  // are one or two tiles whole ones, which are many and fetch little each.
   Value numTails = k.index(1);
   if (tileRows > 3) {
     auto compare = [&](arith::CmpIPredicate how, Value a, int64_t b) -> Value {
       return arith::CmpIOp::create(k.b, k.loc, how, a, k.index(b));
     };
-    auto both = [&](Value a, Value b) -> Value {
-      return arith::AndIOp::create(k.b, k.loc, a, b);
+    auto select = [&](Value condition, Value yes, Value no) -> Value {
+      return arith::SelectOp::create(k.b, k.loc, condition, yes, no);
     };
-    Value share =
-        both(compare(arith::CmpIPredicate::sge, numRows, tileRows),
-             both(compare(arith::CmpIPredicate::sge, rest, 1),
-                  compare(arith::CmpIPredicate::sle, rest, tileRows - 3)));
-    auto choose = [&](Value yes, Value no) -> Value {
-      return arith::SelectOp::create(k.b, k.loc, share, yes, no);
-    };
-    rest = choose(k.add(rest, k.index(tileRows)), rest);
-    numTails = choose(k.index(2), k.index(1));
-    // Nor is an only tile one of many, which fetch little each.
-    rest = arith::SelectOp::create(
-        k.b, k.loc, compare(arith::CmpIPredicate::eq, numRows, tileRows),
-        k.index(tileRows), rest);
+    Value few = compare(arith::CmpIPredicate::sle, numRows, 2 * tileRows);
+    Value share = arith::AndIOp::create(
+        k.b, k.loc, compare(arith::CmpIPredicate::sge, rest, 1),
+        compare(arith::CmpIPredicate::sle, rest, tileRows - 3));
+    rest = select(share, k.add(rest, k.index(tileRows)), rest);
+    rest = select(few, numRows, rest);
+    numTails = select(compare(arith::CmpIPredicate::sgt, rest, tileRows),
+                      k.index(2), k.index(1));
   }
   Value whole = k.sub(numRows, rest);
   KernelBuilder::Values done =
@@ -233,10 +231,9 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
   if (tileRows == 1)
     return done;
   // What is left gets register tiles of just its number of rows.
-  SmallVector<int64_t> cases;
-  for (int64_t rows = 1; rows <= (tileRows > 3 ? tileRows : tileRows - 1);
-       ++rows)
-    cases.push_back(rows);
+  int64_t most = tileRows > 3 ? tileRows : tileRows - 1;
+  SmallVector<int64_t> cases(most);
+  std::iota(cases.begin(), cases.end(), 1);
   auto tail = [&](KernelBuilder &k, Value number, ValueRange carried) {
     // Two tiles: the larger half first.
     auto half = [&](Value extra) -> Value {
@@ -245,24 +242,22 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     Value before = k.mul(number, half(k.sub(numTails, k.index(1))));
     Value rows = half(k.sub(k.sub(numTails, k.index(1)), number));
     Value first = k.add(whole, before);
-    return someRows(
-        k, first, rows, cases.back(), carried, [&](Value tile) -> Value {
-          auto choice = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(),
-                                                   rows, cases, cases.size());
-          auto fill = [&](Region &region, int64_t rows) {
-            OpBuilder::InsertionGuard guard(k.b);
-            k.b.createBlock(&region);
-            KernelBuilder in(k.b, k.loc);
-            Value done = rows == 0
-                             ? tile
-                             : block(in, rows, /*whole=*/false, first, tile);
-            scf::YieldOp::create(k.b, k.loc, done);
-          };
-          fill(choice.getDefaultRegion(), 0);
-          for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
-            fill(region, rows);
-          return choice.getResult(0);
-        });
+    return someRows(k, first, rows, most, carried, [&](Value tile) -> Value {
+      auto choice = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(), rows,
+                                               cases, cases.size());
+      auto fill = [&](Region &region, int64_t rows) {
+        OpBuilder::InsertionGuard guard(k.b);
+        k.b.createBlock(&region);
+        KernelBuilder in(k.b, k.loc);
+        Value done =
+            rows == 0 ? tile : block(in, rows, /*whole=*/false, first, tile);
+        scf::YieldOp::create(k.b, k.loc, done);
+      };
+      fill(choice.getDefaultRegion(), 0);
+      for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
+        fill(region, rows);
+      return choice.getResult(0);
+    });
   };
   if (getConstantIntValue(numTails))
     return tail(k, k.index(0), done);

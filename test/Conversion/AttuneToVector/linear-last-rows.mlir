@@ -33,22 +33,22 @@ func.func @four(%x: tensor<4x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<4x128xf
   return %y : tensor<4x128xf32>
 }
 
-// Two tiles bring a line each.
-// CHECK-LABEL: @eight(
-// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %c8{{.*}} step %c4
+// Each of many tiles brings one.
+// CHECK-LABEL: @many(
+// CHECK:         scf.for %{{.+}} = %c0{{.*}} to %{{.+}} step %c4
 // CHECK:           scf.for %{{.+}} = %c0{{.*}} to %c16{{.*}} step
 // CHECK:             memref.prefetch %{{.+}}, read, locality<2>
 // CHECK-NOT:         memref.prefetch {{.+}} locality<2>
 // CHECK-COUNT-16:    vector.fma
-func.func @eight(%x: tensor<8x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<8x128xf32> {
-  %y = attune.linear %x, %w : tensor<8x64xf32>, tensor<16x64x8xf32> -> tensor<8x128xf32>
-  return %y : tensor<8x128xf32>
+func.func @many(%x: tensor<16x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<16x128xf32> {
+  %y = attune.linear %x, %w : tensor<16x64xf32>, tensor<16x64x8xf32> -> tensor<16x128xf32>
+  return %y : tensor<16x128xf32>
 }
 
-// So does each of many, and an only one, which is among the last rows then, both.
+// One tile or two of any number are among the last rows, which bring both.
 // CHECK-LABEL: @some(
-// CHECK:         %[[ONLY:.+]] = arith.cmpi eq, %[[ROWS:.+]], %c4{{.*}} : index
-// CHECK:         %[[REST:.+]] = arith.select %[[ONLY]], %c4{{.*}}, %{{.+}} : index
+// CHECK:         %[[FEW:.+]] = arith.cmpi sle, %[[ROWS:.+]], %c8{{.*}} : index
+// CHECK:         %[[REST:.+]] = arith.select %[[FEW]], %[[ROWS]], %{{.+}} : index
 // CHECK:         %[[WHOLE:.+]] = arith.subi %[[ROWS]], %[[REST]] : index
 // CHECK:         scf.for %{{.+}} = %c0{{.*}} to %[[WHOLE]] step %c4
 // CHECK:           memref.prefetch %{{.+}}, read, locality<2>
