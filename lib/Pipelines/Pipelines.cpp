@@ -126,6 +126,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.panelBytes = target.getPanelBytes();
   vector.tileBytes = target.getTileBytes();
   vector.wayBytes = target.getCrowdedWayBytes();
+  vector.wideTiles = target.hasWideTiles();
   vector.fetchSteps = target.getFetchSteps();
   vector.streamBytes = target.streamBytes;
   vector.farLevel3 = target.farLevel3;

@@ -22,6 +22,10 @@ def ConvertAttuneToVector
     A product reads the same place of several rows at once. Rows from outside of
     the function that are a multiple of `way-bytes` apart are copied before, to
     memory that attune-pad-rows can lay out another way.
+    With `wide-tiles`, where there are more rows than a tile has, tiles have half
+    of them and two panels side by side, if steps have room for these: fewer
+    places of the cache, so that nothing is copied, and fewer loads, but a panel
+    passes twice as often. The last rows, and few, have tiles as without.
     With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
     of attune.linear_into with a scratch each; fewer rows take vectors.
     A projection of which nothing is left but heads hands these over: a step takes
@@ -52,6 +56,8 @@ def ConvertAttuneToVector
     Option<"wayBytes", "way-bytes", "int64_t", /*default=*/"0",
       "Bytes of one way of the first-level cache; 0: rows are read where they "
       "are">,
+    Option<"wideTiles", "wide-tiles", "bool", /*default=*/"false",
+      "A register tile of many rows has half of them and two panels">,
     Option<"fetchSteps", "fetch-steps", "int64_t", /*default=*/"4",
       "Steps of a sum from one line that is fetched for later to the next">,
     Option<"streamBytes", "stream-bytes", "int64_t", /*default=*/"0",

@@ -60,14 +60,20 @@ struct ConvertAttuneToVector final
       getOperation().emitError("integer-lanes must be positive");
       return signalPassFailure();
     }
-    VectorLowering lowering{
-        lanes,       rows,
-        panelBytes,  tileBytes,
-        wayBytes,    fetchSteps,
-        streamBytes, farLevel3,
-        threads,     cooperative,
-        matrixRows,  std::gcd<int64_t, int64_t>(lanes, integerLanes),
-        byteProducts};
+    VectorLowering lowering{lanes,
+                            rows,
+                            panelBytes,
+                            tileBytes,
+                            wayBytes,
+                            wideTiles,
+                            fetchSteps,
+                            streamBytes,
+                            farLevel3,
+                            threads,
+                            cooperative,
+                            matrixRows,
+                            std::gcd<int64_t, int64_t>(lanes, integerLanes),
+                            byteProducts};
     // Layers first: they take along what becomes of the heads that they make.
     RewritePatternSet layers(&getContext());
     populateLinearPatterns(layers, lowering);

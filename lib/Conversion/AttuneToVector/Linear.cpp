@@ -45,20 +45,38 @@ bool sharesSets(Value input, const VectorLowering &lowering) {
          (isa<BlockArgument>(input) || input.getDefiningOp<func::CallOp>());
 }
 
-/// Rows in memory of this function.
-Value copyRows(KernelBuilder &k, Value input, const VectorLowering &lowering) {
-  auto type = cast<RankedTensorType>(input.getType());
+/// Rows [.., K] in memory of this function: of each sequence all, or the last
+/// ones, at most so many, in the places that they would have among all.
+Value copyRows(KernelBuilder &k, Value input, std::optional<int64_t> most,
+               const VectorLowering &lowering) {
+  Value rows = asRows(k, input);
+  auto type = cast<RankedTensorType>(rows.getType());
   int64_t width = type.getDimSize(1), lanes = lowering.lanes;
-  Value dest = emptyRows(k, input, width, type.getElementType());
-  return forallRows(k, dest, [&](KernelBuilder &k, Value row, Value tile) {
-    return forColumns(
-        k, width, lanes, tile,
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-          Value x = k.load(input, {row, column}, lanes, valid);
-          return KernelBuilder::Values{
-              k.store(x, carried[0], {k.index(0), column}, valid)};
-        })[0];
-  });
+  bool inSequences = cast<RankedTensorType>(input.getType()).getRank() == 3;
+  Value sequences = inSequences ? k.dim(input, 0) : k.index(1);
+  Value tokens = k.dim(input, inSequences ? 1 : 0);
+  Value copied = most ? k.min(tokens, k.index(*most)) : tokens;
+  auto rowAt = [&](KernelBuilder &k, ValueRange ivs) {
+    return k.add(k.mul(ivs[0], tokens), k.add(k.sub(tokens, copied), ivs[1]));
+  };
+  return k.forallTiles(
+      {getAsOpFoldResult(sequences), getAsOpFoldResult(copied)},
+      emptyRows(k, rows, width, type.getElementType()),
+      [&](KernelBuilder &k, ValueRange ivs) {
+        return KernelBuilder::Tile{
+            {rowAt(k, ivs), k.index(0)},
+            {k.b.getIndexAttr(1), k.b.getIndexAttr(width)}};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        return forColumns(
+            k, width, lanes, tile,
+            [&](KernelBuilder &k, Value column, Value valid,
+                ValueRange carried) {
+              Value x = k.load(rows, {rowAt(k, ivs), column}, lanes, valid);
+              return KernelBuilder::Values{
+                  k.store(x, carried[0], {k.index(0), column}, valid)};
+            })[0];
+      });
 }
 
 /// In how many parts of the depth panels meet the rows: one, unless they take
@@ -68,8 +86,9 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
   int64_t share = lowering.panelBytes;
   if (lowering.farLevel3)
     share = share / 4 * 3;
-  return product.panelBytes() > share
-             ? product.countPasses(lowering.panelBytes / 4)
+  int64_t unit = product.unit();
+  return unit * product.panelBytes() > share
+             ? product.countPasses(lowering.panelBytes / 4 / unit)
              : 1;
 }
 
@@ -181,17 +200,18 @@ private:
   void cutRows(KernelBuilder &k, int64_t tileRows) {
     // With some for each thread, who starts later or is slower takes fewer. A
     // part has more tiles than one, or would do little but read weights.
-    constexpr int64_t kEnough = 6, kTilesOfPart = 2;
+    constexpr int64_t kEnough = 6;
+    int64_t tilesOfPart = product.wide ? PanelProduct::kFewTiles + 1 : 2;
     bool together = getConstantIntValue(sequences) == 1;
     auto known = getConstantIntValue(tokens);
-    if (known && *known / (kTilesOfPart * tileRows) < (together ? 2 : 1))
+    if (known && *known / (tilesOfPart * tileRows) < (together ? 2 : 1))
       return;
     auto atLeastOne = [&](Value x) -> Value {
       return arith::MaxUIOp::create(k.b, k.loc, x, k.index(1));
     };
     Value wanted = k.ceilDiv(k.mul(streams, kEnough), units);
     Value most = arith::DivUIOp::create(k.b, k.loc, tokens,
-                                        k.index(kTilesOfPart * tileRows));
+                                        k.index(tilesOfPart * tileRows));
     if (!together) {
       auto exceeds = [&](Value x, int64_t bound) -> Value {
         return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, x,
@@ -338,14 +358,21 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
   PanelProduct own = product;
   if (cast<RankedTensorType>(dest.getType()).getElementType().isF32())
     own.passes = passesOf(product, lowering);
+  // A wide tile's panels take more parts than few rows have use for.
+  PanelProduct narrow = product;
+  narrow.wide = false;
+  int64_t passesOfFew = own.passes == 1 ? 1 : passesOf(narrow, lowering);
   VectorLowering half = lowering;
   half.panelBytes = half.panelBytes / 2 * own.passes;
-  int64_t group = product.panelsPerStep(half);
+  int64_t unit = product.unit();
+  int64_t group = std::max(unit, product.panelsPerStep(half) / unit * unit);
   int64_t tileRows = multipliesTiles(product, lowering)
                          ? kMatrixBlock * kMatrixRows
                          : lowering.rows;
-  Grid grid(k, product, group, /*most=*/product.panels(), /*unit=*/1,
+  Grid grid(k, product, group, /*most=*/product.panels(), unit,
             /*batch=*/k.index(1), numRows, tileRows);
+  if (passesOfFew != own.passes)
+    own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
   return k.forallTiles(
       grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -387,7 +414,8 @@ template <typename Op> Value destOf(KernelBuilder &k, Op op) {
 
 /// Panels that a step cannot be cut in: their columns are whole heads.
 int64_t panelsOfHeads(const PanelProduct &product, int64_t width) {
-  return std::lcm(width, product.lanes()) / product.lanes();
+  return std::lcm(std::lcm(width, product.lanes()) / product.lanes(),
+                  product.unit());
 }
 
 /// What becomes of the result if all of it is heads, and rows of a tile can be
@@ -409,6 +437,23 @@ std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
   if (steps < std::min(product.panels(), lowering.threads / 4))
     return std::nullopt;
   return epilogue;
+}
+
+/// Whether tiles may have two panels: if the cache has room for both, or sums
+/// for parts of them, and if steps of two hand over heads as steps of one do.
+template <typename Op>
+bool takesWideTiles(Op op, const PanelProduct &product,
+                    const VectorLowering &lowering) {
+  if (!lowering.wideTiles || lowering.rows < 4 || lowering.rows % 2 != 0)
+    return false;
+  PanelProduct wide = product;
+  wide.wide = true;
+  bool fits = 2 * product.panelBytes() <= lowering.panelBytes;
+  bool inParts =
+      cast<RankedTensorType>(op.getType()).getElementType().isF32() &&
+      passesOf(wide, lowering) > 1;
+  return (fits || inParts) &&
+         (epilogueOf(op, wide, lowering) || !epilogueOf(op, product, lowering));
 }
 
 /// As byPanels. A step takes whole heads: while the rows of a tile are in the
@@ -493,20 +538,30 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
       product.weight =
           packMatrix(k, product.weight, lowering.lanes, op.getGated());
     Value input = asRows(k, op.getInput());
-    if (sharesSets(op.getInput(), lowering))
-      input = copyRows(k, input, lowering);
     product.pairs =
         holdsPairs(cast<RankedTensorType>(product.weight.getType()),
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
-    int64_t lanes = pairLanes(product.lanes());
-    product.rowsInMemory = input;
-    product.input = [input, lanes, pairs = product.pairs](KernelBuilder &,
-                                                          Value row) {
-      return [=](KernelBuilder &k, Value step) {
-        return pairs ? splatPair(k, input, {row, k.mul(step, 2)}, lanes)
-                     : k.loadScalar(input, {row, step});
+    product.wide = takesWideTiles(op, product, lowering.scheduledFor(op));
+    auto reading = [lanes = pairLanes(product.lanes()),
+                    pairs = product.pairs](Value rows) {
+      return [=](KernelBuilder &, Value row) {
+        return [=](KernelBuilder &k, Value step) {
+          return pairs ? splatPair(k, rows, {row, k.mul(step, 2)}, lanes)
+                       : k.loadScalar(rows, {row, step});
+        };
       };
     };
+    if (sharesSets(op.getInput(), lowering)) {
+      if (product.wide)
+        product.lastInput = reading(
+            copyRows(k, op.getInput(),
+                     PanelProduct::kFewTiles * lowering.scheduledFor(op).rows,
+                     lowering));
+      else
+        input = copyRows(k, op.getInput(), std::nullopt, lowering);
+    }
+    product.rowsInMemory = input;
+    product.input = reading(input);
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
       Value dest = destOf(k, op);

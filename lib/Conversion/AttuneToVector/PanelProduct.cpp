@@ -18,6 +18,14 @@ using namespace mlir;
 
 namespace attune {
 
+/// The lanes of two equal vectors.
+static Value sideBySide(KernelBuilder &k, Value a, Value b) {
+  SmallVector<int64_t> lanes(2 *
+                             cast<VectorType>(a.getType()).getNumElements());
+  std::iota(lanes.begin(), lanes.end(), 0);
+  return vector::ShuffleOp::create(k.b, k.loc, a, b, lanes);
+}
+
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -70,12 +78,12 @@ int64_t PanelProduct::depth() const {
   return typeOf(weight).getShape().drop_back().back();
 }
 
-int64_t PanelProduct::lanes() const {
+int64_t PanelProduct::panelLanes() const {
   return typeOf(weight).getShape().back() / (bytes ? 4 : pairs ? 2 : 1);
 }
 
 int64_t PanelProduct::panelBytes() const {
-  return depth() * lanes() * 4 * (gated ? 2 : 1);
+  return depth() * panelLanes() * 4 * (gated ? 2 : 1);
 }
 
 int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
@@ -145,11 +153,15 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
   if (passes == 1)
     return onePass(k, tileRows, numRows, firstPanel, count, column, Value(),
                    tile)[0];
-  return k.forLoop(k.index(0), k.index(passes), 1, tile,
+  return k.forLoop(k.index(0), numPasses(k), 1, tile,
                    [&](KernelBuilder &k, Value pass, ValueRange carried) {
                      return onePass(k, tileRows, numRows, firstPanel, count,
                                     column, pass, carried);
                    })[0];
+}
+
+Value PanelProduct::numPasses(KernelBuilder &k) const {
+  return passesHere ? passesHere : k.index(passes);
 }
 
 KernelBuilder::Values PanelProduct::handOver(KernelBuilder &k, int64_t tileRows,
@@ -165,18 +177,21 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
                                             Value count, Value column,
                                             Value pass,
                                             ValueRange tiles) const {
+  PanelProduct ofMany = *this;
+  ofMany.joined = wide ? 2 : 1;
+  int64_t wholeRows = tileRows / ofMany.joined;
   auto block = [&](KernelBuilder &k, int64_t rows, bool whole, Value row,
                    Value tile) {
-    bool half = 2 * rows > tileRows;
+    const PanelProduct &own = whole ? ofMany : *this;
     Value origin = consumer ? row : Value();
-    return k.forLoop(k.index(0), count, 1, tile,
+    return k.forLoop(k.index(0), count, own.joined, tile,
                      [&](KernelBuilder &k, Value i, ValueRange carried) {
-                       Value at = k.add(column, k.mul(i, lanes()));
-                       return KernelBuilder::Values{
-                           onePanel(k,
-                                    {rows, whole, half, row, numRows,
-                                     firstPanel, i, count, at, pass, origin},
-                                    carried[0])};
+                       Value at = k.add(column, k.mul(i, panelLanes()));
+                       return KernelBuilder::Values{own.onePanel(
+                           k,
+                           {rows, whole, tileRows, row, numRows, firstPanel, i,
+                            count, at, pass, origin},
+                           carried[0])};
                      })[0];
   };
   // `rows` rows from `row` on, at most `most`, which `fill` writes.
@@ -192,16 +207,16 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
         ValueRange{});
     return consumer->take(k, row, rows, fill(scratch), tiles);
   };
-  auto oneTile = [&](KernelBuilder &k, int64_t rows, Value row,
+  auto oneTile = [&](KernelBuilder &k, int64_t rows, bool whole, Value row,
                      ValueRange tiles) {
     return someRows(k, row, k.index(rows), rows, tiles, [&](Value tile) {
-      return block(k, rows, rows == tileRows, row, tile);
+      return block(k, rows, whole, row, tile);
     });
   };
   auto known = getConstantIntValue(numRows);
   if (known && *known <= tileRows)
-    return oneTile(k, *known, k.index(0), tiles);
-  Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(tileRows));
+    return oneTile(k, *known, !wide && *known == tileRows, k.index(0), tiles);
+  Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(wholeRows));
   // A tile of few rows takes as long as one of four: too few sums to hide the
   // latency of multiply-adds. The last whole tile shares its rows with it. Nor
   // are one or two tiles whole ones, which are many and fetch little each.
@@ -213,20 +228,22 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     auto select = [&](Value condition, Value yes, Value no) -> Value {
       return arith::SelectOp::create(k.b, k.loc, condition, yes, no);
     };
-    Value few = compare(arith::CmpIPredicate::sle, numRows, 2 * tileRows);
+    Value few =
+        compare(arith::CmpIPredicate::sle, numRows, kFewTiles * tileRows);
     Value share = arith::AndIOp::create(
         k.b, k.loc, compare(arith::CmpIPredicate::sge, rest, 1),
-        compare(arith::CmpIPredicate::sle, rest, tileRows - 3));
-    rest = select(share, k.add(rest, k.index(tileRows)), rest);
+        compare(arith::CmpIPredicate::sle, rest,
+                wide ? wholeRows - 1 : tileRows - 3));
+    rest = select(share, k.add(rest, k.index(wholeRows)), rest);
     rest = select(few, numRows, rest);
     numTails = select(compare(arith::CmpIPredicate::sgt, rest, tileRows),
                       k.index(2), k.index(1));
   }
   Value whole = k.sub(numRows, rest);
   KernelBuilder::Values done =
-      k.forLoop(k.index(0), whole, tileRows, tiles,
+      k.forLoop(k.index(0), whole, wholeRows, tiles,
                 [&](KernelBuilder &k, Value row, ValueRange carried) {
-                  return oneTile(k, tileRows, row, carried);
+                  return oneTile(k, wholeRows, true, row, carried);
                 });
   if (tileRows == 1)
     return done;
@@ -270,16 +287,15 @@ namespace {
 /// `first`.
 struct Fetches {
   Fetches(KernelBuilder &k, Type element, Value first, Value size, Value number,
-          int64_t width, Value shares, int64_t turns, int64_t lines)
+          int64_t width, Value shares, Value turns, int64_t lines)
       : lines(lines), line(kLineBytes * 8 / element.getIntOrFloatBitWidth()) {
     Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.mul(size, width),
                                             k.mul(shares, turns));
-    distance =
-        k.min(even, arith::DivUIOp::create(k.b, k.loc, size, k.index(turns)));
+    distance = k.min(even, arith::DivUIOp::create(k.b, k.loc, size, turns));
     // From the first line's element to the one behind the last line's: no more
     // than there are, since lines of a turn lie within what a tile's turn has.
-    Value all =
-        k.add(k.mul(distance, turns - 1), k.index((lines - 1) * line + 1));
+    Value all = k.add(k.mul(distance, k.sub(turns, k.index(1))),
+                      k.index((lines - 1) * line + 1));
     Value share =
         arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
     // What the last one fetches ends where the elements end.
@@ -303,7 +319,7 @@ PanelProduct::Outputs PanelProduct::outputsOf(KernelBuilder &k, Value panel,
                                               Value column) const {
   Outputs outputs;
   outputs.column = column;
-  outputs.first = k.mul(panel, lanes());
+  outputs.first = k.mul(panel, panelLanes());
   if (width % lanes() != 0)
     outputs.valid =
         k.min(k.index(lanes()), k.sub(k.index(width), outputs.first));
@@ -394,37 +410,58 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   Outputs outputs = outputsOf(k, panel, at.column);
   outputs.origin = at.origin;
   SmallVector<Element> elements;
+  // Half of a tile's rows take long enough to fetch panels.
+  bool half = 2 * rows * joined >= at.tileRows;
+  const auto &read = at.whole || !lastInput ? input : lastInput;
   for (int64_t i = 0; i < rows; ++i)
-    elements.push_back(input(k, k.add(inputRow(k, at.row), k.index(i))));
-  int64_t size = depth() / passes; // of the part of the sum
-  Value from = at.pass ? k.mul(at.pass, size) : k.index(0);
-  auto compare = [&](arith::CmpIPredicate how, int64_t pass) -> Value {
-    return arith::CmpIOp::create(k.b, k.loc, how, at.pass, k.index(pass));
+    elements.push_back(read(k, k.add(inputRow(k, at.row), k.index(i))));
+  // The part of the sum, `size` steps from `from` on.
+  auto divided = [&](int64_t steps) -> Value {
+    if (!passesHere)
+      return k.index(steps / passes);
+    return arith::DivUIOp::create(k.b, k.loc, k.index(steps), passesHere);
   };
-  // A step of pairs or quads takes as long as four others do.
-  int64_t turns = pairs || bytes ? size : size / fetchSteps;
+  Value size = divided(depth());
+  Value from = at.pass ? k.mul(at.pass, size) : k.index(0);
+  auto isPass = [&](Value pass) -> Value {
+    return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, at.pass,
+                                 pass);
+  };
+  auto isLast = [&] { return isPass(k.sub(numPasses(k), k.index(1))); };
+  // A step of pairs or quads takes as long as four others do. Parts are whole
+  // turns: see countPasses().
+  int64_t stepsOfTurn = pairs || bytes ? 1 : fetchSteps;
+  int64_t allTurns = depth() / stepsOfTurn;
+  Value turns = divided(allTurns);
+  // Elements of a panel that a turn passes.
+  int64_t elementsOfTurn =
+      allTurns == 0 ? 0 : depth() * typeOf(weight).getShape().back() / allTurns;
   // Lines that are written must come from memory like those that are read.
-  if (rowsInMemory && turns > 0 && at.whole && !at.origin)
+  if (rowsInMemory && allTurns > 0 && at.whole && !at.origin)
     for (int64_t i = 0; i < rows; ++i)
       k.prefetchForWriting(tile,
                            placeOf(k, outputs, k.add(at.row, k.index(i))));
-  auto storedPanel = [&](int64_t number) {
-    return k.add(k.mul(panel, numProducts), k.index(number));
+  auto storedPanel = [&](int64_t number, int64_t next = 0) {
+    Value own = k.add(panel, k.index(next));
+    if (panels() % joined != 0)
+      own = k.min(own, k.index(panels() - 1));
+    return k.add(k.mul(own, numProducts), k.index(number));
   };
   // What is fetched during `number` of the products of this panel.
   using Fetching = SmallVector<std::function<void(KernelBuilder &, Value)>, 2>;
   auto fetchingFor = [&](int64_t number) {
-    Value which = k.add(k.mul(at.i, numProducts), k.index(number));
-    Value stored = storedPanel(number);
     Fetching fetching;
-    if (ahead && turns > 0 && (ahead->few || at.half)) {
+    for (int64_t i = 0;
+         ahead && allTurns > 0 && (ahead->few || half) && i < joined; ++i) {
       // The same panel's next part, or the first one of the next panel.
-      int64_t width = typeOf(weight).getShape().back(), area = size * width;
-      Value next = k.add(ahead->firstPanel, at.i), begin = k.index(0);
+      Value area = k.mul(size, typeOf(weight).getShape().back());
+      Value next = k.add(ahead->firstPanel, k.add(at.i, k.index(i)));
+      Value begin = k.index(0);
       if (at.pass) {
-        Value last = compare(arith::CmpIPredicate::eq, passes - 1);
+        Value last = isLast();
         Value after = k.mul(k.add(at.pass, k.index(1)), area);
-        next = arith::SelectOp::create(k.b, k.loc, last, next, panel);
+        next = arith::SelectOp::create(k.b, k.loc, last, next,
+                                       k.add(panel, k.index(i)));
         begin = arith::SelectOp::create(k.b, k.loc, last, begin, after);
       }
       next = k.min(next, k.index(panels() - 1));
@@ -434,15 +471,15 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       // unless the CPU fetches no more than what it is asked for: half of them
       // then. If it is known how many they are, a tile fetches its own.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
-      int64_t lines = std::max<int64_t>(1, area / turns * bits / 512);
+      int64_t lines = std::max<int64_t>(1, elementsOfTurn * bits / 512);
       if (at.whole && !ahead->few) {
         auto known = getConstantIntValue(at.numRows);
         int64_t own = known ? llvm::divideCeil(lines * rows, *known) : 1;
-        int64_t least = streamBytes > 0 ? llvm::divideCeil(lines, 2) : 1;
+        int64_t least = streamBytes > 0 ? llvm::divideCeil(lines, 2) : joined;
         lines = std::max(own, least);
       }
-      Fetches fetches(k, typeOf(weight).getElementType(), begin, k.index(area),
-                      at.row, rows, at.numRows, turns, lines);
+      Fetches fetches(k, typeOf(weight).getElementType(), begin, area, at.row,
+                      rows, at.numRows, turns, lines);
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         fetches.emit(k, turn, [&](Value element) {
           SmallVector<Value, 3> place = {fetched, element};
@@ -451,16 +488,17 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
           k.prefetchForNext(weight, place);
         });
       });
-    } else if (streamBytes > 0 && turns > 0) {
+    }
+    if (fetching.empty() && streamBytes > 0 && allTurns > 0) {
       // Few rows pass the panel as fast as memory gives it.
       auto type = typeOf(weight);
       int64_t bits = type.getElementTypeBitWidth();
-      int64_t width = type.getShape().back(), each = size * width / turns;
-      Value begin = k.add(k.mul(from, width), k.index(streamBytes * 8 / bits));
+      Value begin = k.add(k.mul(from, type.getShape().back()),
+                          k.index(streamBytes * 8 / bits));
       fetching.push_back([=](KernelBuilder &k, Value turn) {
-        Value at = k.add(begin, k.mul(turn, each));
-        for (int64_t i = 0; i < each * bits / 8; i += kLineBytes) {
-          SmallVector<Value, 3> place = {stored,
+        Value at = k.add(begin, k.mul(turn, elementsOfTurn));
+        for (int64_t i = 0; i < elementsOfTurn * bits / 8; i += kLineBytes) {
+          SmallVector<Value, 3> place = {storedPanel(number),
                                          k.add(at, k.index(i * 8 / bits))};
           if (part)
             place.insert(place.begin(), part);
@@ -468,7 +506,8 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         }
       });
     }
-    if (rowsInMemory && turns > 0 && at.whole && !at.pass) {
+    if (rowsInMemory && allTurns > 0 && at.whole && !at.pass) {
+      Value which = k.add(k.mul(at.i, numProducts), k.index(number * joined));
       Value width = k.index(typeOf(rowsInMemory).getDimSize(1));
       Value next = k.add(at.row, k.index(rows));
       Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
@@ -476,7 +515,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       next = arith::SelectOp::create(k.b, k.loc, more, next, k.index(0));
       next = k.min(next, k.sub(at.numRows, k.index(rows)));
       Fetches fetches(k, typeOf(rowsInMemory).getElementType(), k.index(0),
-                      k.mul(width, rows), which, 1,
+                      k.mul(width, rows), which, joined,
                       k.mul(at.count, numProducts), turns, 1);
       // The rows of an only tile are there: fetching them would be in the way
       // of weights from memory.
@@ -508,7 +547,9 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         tile);
   // `number` of the products of this panel.
   auto product = [&](int64_t number) {
-    Value stored = storedPanel(number);
+    KernelBuilder::Values stored;
+    for (int64_t i = 0; i < joined; ++i)
+      stored.push_back(storedPanel(number, i));
     Fetching fetching = fetchingFor(number);
     auto fetch = [&](KernelBuilder &k, Value turn) {
       for (auto &one : fetching)
@@ -516,7 +557,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     };
     KernelBuilder::Values inits(rows, k.splat(0.0, lanes));
     if (at.pass) {
-      Value first = compare(arith::CmpIPredicate::eq, 0);
+      Value first = isPass(k.index(0));
       for (int64_t i = 0; i < rows; ++i) {
         Value x = k.load(tile, placeOf(k, outputs, k.add(at.row, k.index(i))),
                          lanes, outputs.valid);
@@ -528,16 +569,17 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     }
     if (pairs)
       return emitPairMicrokernel(
-          k, rows, k.index(size), inits,
+          k, rows, size, inits,
           [&](KernelBuilder &k, int64_t i, Value step) {
             return elements[i](k, k.add(from, step));
           },
           [&](KernelBuilder &k, Value step, int64_t lane) {
             if (lane == 0)
               fetch(k, step);
-            return loadPairs(k, weight,
-                             {stored, k.add(from, step), k.index(2 * lane)},
-                             pairLanes(lanes));
+            Value at = k.index(2 * (lane % panelLanes()));
+            return loadPairs(
+                k, weight, {stored[lane / panelLanes()], k.add(from, step), at},
+                pairLanes(panelLanes()));
           });
     auto steps = [&](KernelBuilder &k, Value first, Value number,
                      ValueRange sums, int64_t written = 1) {
@@ -548,28 +590,33 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
             return elements[i](k, k.add(begin, step));
           },
           [&](KernelBuilder &k, Value step) {
-            SmallVector<Value> at = {stored, k.add(begin, step), k.index(0)};
-            if (part)
-              at.insert(at.begin(), part);
-            return k.load(weight, at, lanes);
+            Value row = k.add(begin, step), all;
+            for (Value panel : stored) {
+              SmallVector<Value> at = {panel, row, k.index(0)};
+              if (part)
+                at.insert(at.begin(), part);
+              Value one = k.load(weight, at, panelLanes());
+              all = all ? sideBySide(k, all, one) : one;
+            }
+            return all;
           },
           written);
     };
     if (fetching.empty())
-      return steps(k, k.index(0), k.index(size), inits);
+      return steps(k, k.index(0), size, inits);
     KernelBuilder::Values sums =
-        k.forLoop(k.index(0), k.index(turns), 1, inits,
+        k.forLoop(k.index(0), turns, 1, inits,
                   [&](KernelBuilder &k, Value turn, ValueRange carried) {
                     fetch(k, turn);
                     return steps(k, k.mul(turn, fetchSteps),
                                  k.index(fetchSteps), carried, fetchSteps);
                   });
-    int64_t done = turns * fetchSteps;
-    return done == size ? sums
-                        : steps(k, k.index(done), k.index(size - done), sums);
+    int64_t left = depth() % fetchSteps;
+    return left == 0 ? sums
+                     : steps(k, k.index(depth() - left), k.index(left), sums);
   };
   // Sums of two products of so many rows are more than there are registers.
-  if (gated && at.half)
+  if (gated && 2 * rows * joined > at.tileRows)
     return finishFromMemory(
         k, at, outputs,
         [&](KernelBuilder &k, int64_t number, Value scratch) {
@@ -597,19 +644,18 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       scf::YieldOp::create(builder, loc, compute(inner));
     };
   };
-  auto results = scf::IfOp::create(
-      k.b, k.loc, compare(arith::CmpIPredicate::eq, passes - 1),
-      yield([&](KernelBuilder &k) {
-        PanelProduct last = *this;
-        last.residual = false; // the sums have it
-        last.loadBias(k, outputs);
-        KernelBuilder::Values values;
-        for (auto [i, sum] : llvm::enumerate(sums))
-          values.push_back(
-              last.result(k, outputs, Value(), sum, rowAt(i), tile));
-        return values;
-      }),
-      yield([&](KernelBuilder &) { return sums; }));
+  auto results =
+      scf::IfOp::create(k.b, k.loc, isLast(), yield([&](KernelBuilder &k) {
+                          PanelProduct last = *this;
+                          last.residual = false; // the sums have it
+                          last.loadBias(k, outputs);
+                          KernelBuilder::Values values;
+                          for (auto [i, sum] : llvm::enumerate(sums))
+                            values.push_back(last.result(k, outputs, Value(),
+                                                         sum, rowAt(i), tile));
+                          return values;
+                        }),
+                        yield([&](KernelBuilder &) { return sums; }));
   for (int64_t i = 0; i < rows; ++i)
     tile = k.store(results.getResult(i), tile, placeOf(k, outputs, rowAt(i)),
                    outputs.valid);

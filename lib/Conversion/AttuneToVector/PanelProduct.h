@@ -21,6 +21,9 @@ namespace attune {
 /// and heads differ in which rows they read, which matrix, and what becomes of
 /// a sum, and share this.
 struct PanelProduct {
+  /// So many tiles' rows are few: no tile is a whole one, which fetches little.
+  static constexpr int64_t kFewTiles = 2;
+
   explicit PanelProduct(const VectorLowering &lowering)
       : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
         threads(lowering.threads) {}
@@ -57,6 +60,9 @@ struct PanelProduct {
   /// panels pass this one's.
   mlir::Value rowsInMemory;
   bool residual = false; ///< the tile holds what the result is added to
+  /// Tiles of many rows have half of them and two panels. Steps are of an even
+  /// number of panels then, but for the last.
+  bool wide = false;
   /// Steps of the sum over K between two fetches.
   int64_t fetchSteps;
   /// How far ahead of themselves few rows fetch; 0: the CPU does it for them.
@@ -67,10 +73,16 @@ struct PanelProduct {
   /// K. Between them sums lie in the tile, whose type must be f32. More than
   /// one are for products that countPasses() allows it.
   int64_t passes = 1;
+  /// How many of them there are, if that is chosen at run time: fewer of larger
+  /// parts. Null: all.
+  mlir::Value passesHere;
   /// Prepares to read row `row`; what it returns gives the row's element
   /// `step`, or its pair or quad `step` in every lane.
   using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
   std::function<Element(KernelBuilder &, mlir::Value row)> input;
+  /// The same for the rows at the end of each sequence that whole tiles leave,
+  /// at most kFewTiles tiles, if these are read elsewhere.
+  std::function<Element(KernelBuilder &, mlir::Value row)> lastInput;
   /// A factor of row `row`, if set.
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
   /// Which row of the input comes first; null: 0.
@@ -91,8 +103,12 @@ struct PanelProduct {
   std::optional<Consumer> consumer;
 
   int64_t depth() const; ///< in elements, pairs or quads
-  int64_t lanes() const;
-  int64_t panels() const { return (width + lanes() - 1) / lanes(); }
+  int64_t panelLanes() const;
+  /// Outputs of a tile: of a panel, or of all that are `joined`.
+  int64_t lanes() const { return joined * panelLanes(); }
+  /// What a step's panels are a multiple of.
+  int64_t unit() const { return wide ? 2 : 1; }
+  int64_t panels() const { return (width + panelLanes() - 1) / panelLanes(); }
   /// Of a panel, or of a gate's and its partner, in f32, pairs or quads.
   int64_t panelBytes() const;
   /// Passes that make a panel's parts fit `limit` bytes, as far as the depth
@@ -136,16 +152,18 @@ struct PanelProduct {
               int64_t unit) const;
 
 private:
+  int64_t joined = 1; ///< panels of a tile
   /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
   /// `firstPanel`; what comes of it starts at `column` of the tile. Pass
   /// `pass`, null if there is one.
   struct Place {
     int64_t rows;
     bool whole; ///< as many rows as a tile has: long enough to fetch the next
-    bool half;  ///< more than half of them: long enough to fetch panels
+    int64_t tileRows;
     mlir::Value row, numRows, firstPanel, i, count, column, pass;
     mlir::Value origin; ///< the row that the tile begins with, if not the first
   };
+  mlir::Value numPasses(KernelBuilder &k) const;
   /// All rows once.
   KernelBuilder::Values onePass(KernelBuilder &k, int64_t tileRows,
                                 mlir::Value numRows, mlir::Value firstPanel,

@@ -27,6 +27,8 @@ struct VectorLowering {
   int64_t tileBytes;
   /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
   int64_t wayBytes = 0;
+  /// Whole tiles of products have half of the rows and two panels.
+  bool wideTiles = false;
   /// Steps of a sum from one line that is fetched for later to the next.
   int64_t fetchSteps = 1;
   /// How far ahead few rows fetch weights; 0: the CPU does it for them.
@@ -47,6 +49,7 @@ struct VectorLowering {
   VectorLowering scheduledFor(mlir::Operation *op) const {
     VectorLowering own = *this;
     own.rows = scheduled(op, kTileRows, rows);
+    own.wideTiles = wideTiles && !op->hasAttr(kTileRows);
     own.panelBytes = scheduled(op, kPanelBytes, panelBytes);
     return own;
   }

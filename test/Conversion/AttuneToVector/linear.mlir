@@ -106,8 +106,8 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // of the next two rows: of the first ones after the last, for the next panels.
 // Panel i of N begins at the i-th part. The lines that will be written are
 // fetched as well, and so is a line of the panels behind these, of which these rows
-// bring their part: the thread takes them next. A single row that is left fetches
-// nothing. A step is of two panels, the last ones of a stream are alone: S of them
+// bring their part: the thread takes them next. A single row that is left is half
+// of a tile, which fetches all of it, but no rows. A step is of two panels, the last ones of a stream are alone: S of them
 // have passed the least of 2 S, what two a step leave and S, and all there are.
 // CHECK-LABEL: @fetching(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xf32>
@@ -145,6 +145,7 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // CHECK-SAME:              to memref<?x64xf32, strided<[?, ?], offset: ?>>
 // CHECK:                 memref.prefetch %[[ALL]][%[[ROWOFALL]], %{{.+}}], read, locality<3>
 // CHECK-COUNT-8:         vector.fma
+// CHECK-COUNT-2:         memref.prefetch %{{.+}} : memref<16x512xf32>
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
 func.func @fetching(%x: tensor<?x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<?x128xf32> {

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs one linear layer on bf16 in pairs and compares it with sums in f64.
 
-  matrix_tiles.py ATTUNE WORK ROWS [KEY=VALUE]... [FLAG]...
+  pair_products.py ATTUNE WORK ROWS [KEY=VALUE]... [FLAG]...
 
 The program is compiled once, with FLAGs, and runs with each of ROWS ("1,2,33").
 Keys are the defaults below; `result` is the type of result and residual.

@@ -1,0 +1,103 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 wide-tiles=true}),canonicalize,cse)" --split-input-file | FileCheck %s
+
+// Whole tiles have two rows and two panels side by side, of which the last one
+// may stand for both. They read rows where they are, and fetch two lines of each
+// panel to come. The last rows, eight or fewer, are read from a copy, since up to
+// four of them meet one panel.
+// CHECK-LABEL: @wide(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x32xf32>, %[[W:[^:]+]]: tensor<3x32x8xf32>
+// CHECK:         %[[M:.+]] = tensor.dim %[[X]]
+// CHECK:         %[[LAST:.+]] = arith.minsi %[[M]], %c8
+// CHECK:         %[[COPY:.+]] = scf.forall (%[[I:.+]]) in (%[[LAST]])
+// CHECK:           %[[BEFORE:.+]] = arith.subi %[[M]], %[[LAST]]
+// CHECK:           %[[AT:.+]] = arith.addi %[[BEFORE]], %[[I]]
+// CHECK:           vector.transfer_read %[[X]][%[[AT]], %{{.+}}]
+// CHECK:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[AT]], 0]
+// A part has more rows than the last ones are.
+// CHECK:         arith.divui %[[M]], %c12
+// CHECK:         scf.forall
+// CHECK:           %[[REST:.+]] = arith.remsi %[[ROWS:.+]], %c2
+// CHECK:           %[[FEW:.+]] = arith.cmpi sle, %[[ROWS]], %c8
+// CHECK:           %[[SHARED:.+]] = arith.addi %[[REST]], %c2
+// CHECK:           %[[SOME:.+]] = arith.select %{{.+}}, %[[SHARED]], %[[REST]]
+// CHECK:           %[[TAIL:.+]] = arith.select %[[FEW]], %[[ROWS]], %[[SOME]]
+// CHECK:           %[[WHOLE:.+]] = arith.subi %[[ROWS]], %[[TAIL]]
+// CHECK:           scf.for %{{.+}} = %c0 to %[[WHOLE]] step %c2
+// CHECK:             scf.for %{{.+}} = %c0 to %{{.+}} step %c2
+// CHECK-DAG:           %[[PANEL:.+]] = arith.minsi %[[P:.+]], %c2
+// CHECK-DAG:           %[[AFTER:.+]] = arith.addi %[[P]], %c1
+// CHECK:               %[[NEXT:.+]] = arith.minsi %[[AFTER]], %c2
+// CHECK:               scf.for {{.+}} -> (vector<16xf32>, vector<16xf32>)
+// CHECK-COUNT-4:         memref.prefetch %{{.+}} : memref<3x256xf32>
+// CHECK:                 %[[A:.+]] = vector.transfer_read %[[W]][%[[PANEL]], %{{.+}}, %c0]
+// CHECK:                 %[[B:.+]] = vector.transfer_read %[[W]][%[[NEXT]], %{{.+}}, %c0]
+// CHECK:                 %[[AB:.+]] = vector.shuffle %[[A]], %[[B]]
+// CHECK:                 %[[V:.+]] = tensor.extract %[[X]]
+// CHECK:                 %[[ALL:.+]] = vector.broadcast %[[V]] : f32 to vector<16xf32>
+// CHECK:                 vector.fma %[[ALL]], %[[AB]]
+// CHECK:               vector.create_mask %{{.+}} : vector<16xi1>
+// CHECK:           scf.index_switch
+// CHECK:           case 4
+// CHECK-NOT:         tensor.extract %[[X]]
+// CHECK:             %[[V:.+]] = tensor.extract %[[COPY]]
+// CHECK:             vector.broadcast %[[V]] : f32 to vector<8xf32>
+// CHECK-NOT:         tensor.extract %[[X]]
+// CHECK:         return
+func.func @wide(%x: tensor<?x32xf32>, %w: tensor<3x32x8xf32>) -> tensor<?x20xf32> {
+  %y = attune.linear %x, %w : tensor<?x32xf32>, tensor<3x32x8xf32> -> tensor<?x20xf32>
+  return %y : tensor<?x20xf32>
+}
+
+// -----
+
+// Of sequences the last rows of each are copied, since threads may take these apart.
+// CHECK-LABEL: @sequences(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<?x?x32xf32>
+// CHECK:         %[[B:.+]] = tensor.dim %[[X]], %c0
+// CHECK:         %[[T:.+]] = tensor.dim %[[X]], %c1
+// CHECK:         %[[LAST:.+]] = arith.minsi %[[T]], %c8
+// CHECK:         scf.forall (%[[S:.+]], %[[I:.+]]) in (%[[B]], %[[LAST]])
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[S]], %[[T]]
+// CHECK:           %[[BEFORE:.+]] = arith.subi %[[T]], %[[LAST]]
+// CHECK:           %[[TOKEN:.+]] = arith.addi %[[BEFORE]], %[[I]]
+// CHECK:           %[[AT:.+]] = arith.addi %[[FIRST]], %[[TOKEN]]
+// CHECK:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[AT]], 0]
+// CHECK:         return
+func.func @sequences(%x: tensor<?x?x32xf32>, %w: tensor<2x32x8xf32>) -> tensor<?x?x16xf32> {
+  %y = attune.linear %x, %w : tensor<?x?x32xf32>, tensor<2x32x8xf32> -> tensor<?x?x16xf32>
+  return %y : tensor<?x?x16xf32>
+}
+
+// -----
+
+// The cache has room for one panel of such depth, so that two of them come in
+// eight parts of the sum; few rows take all of one at once.
+// CHECK-LABEL: @parts(
+// CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c4
+// CHECK:         %[[PARTS:.+]] = arith.select %[[FEW]], %c1, %c8
+// CHECK:         scf.forall
+// CHECK:           scf.for %[[PART:.+]] = %c0 to %[[PARTS]] step %c1
+// CHECK:             scf.for %{{.+}} = %c0 to %{{.+}} step %c2
+// CHECK:               %[[DEPTH:.+]] = arith.divui %c64, %[[PARTS]]
+// CHECK:               %[[FROM:.+]] = arith.muli %[[PART]], %[[DEPTH]]
+// CHECK:               %[[TURNS:.+]] = arith.divui %c16, %[[PARTS]]
+// CHECK:               arith.subi %[[PARTS]], %c1
+// CHECK:               scf.for %{{.+}} = %c0 to %[[TURNS]] step %c1 {{.+}} -> (vector<16xf32>, vector<16xf32>)
+// CHECK:         return
+func.func @parts(%x: tensor<?x64xf32>, %w: tensor<3x64x8xf32>) -> tensor<?x20xf32> {
+  %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<3x64x8xf32> -> tensor<?x20xf32>
+  return %y : tensor<?x20xf32>
+}
+
+// -----
+
+// Sums cannot wait in a result of bf16, and so a tile has one such panel.
+// CHECK-LABEL: @narrow(
+// CHECK-NOT:     vector.shuffle
+// CHECK-COUNT-4: vector.fma %{{.+}} : vector<8xf32>
+// CHECK-NOT:     vector.shuffle
+// CHECK:         return
+func.func @narrow(%x: tensor<?x64xf32>, %w: tensor<3x64x8xf32>) -> tensor<?x20xbf16> {
+  %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<3x64x8xf32> -> tensor<?x20xbf16>
+  return %y : tensor<?x20xbf16>
+}
