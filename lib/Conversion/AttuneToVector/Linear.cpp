@@ -86,9 +86,8 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
   int64_t share = lowering.panelBytes;
   if (lowering.farLevel3)
     share = share / 4 * 3;
-  int64_t unit = product.unit();
-  return unit * product.panelBytes() > share
-             ? product.countPasses(lowering.panelBytes / 4 / unit)
+  return product.unit() * product.panelBytes() > share
+             ? product.countPasses(lowering.panelBytes / 4)
              : 1;
 }
 
@@ -362,10 +361,13 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
   PanelProduct narrow = product;
   narrow.wide = false;
   int64_t passesOfFew = own.passes == 1 ? 1 : passesOf(narrow, lowering);
-  VectorLowering half = lowering;
-  half.panelBytes = half.panelBytes / 2 * own.passes;
+  // A step's panels take half of the cache, and what comes next the other half.
+  // Parts of a pair take a quarter, so that there is room for another pair.
+  VectorLowering share = lowering;
+  share.panelBytes = share.panelBytes / 4 *
+                     (product.wide && own.passes > 1 ? 3 : 2) * own.passes;
   int64_t unit = product.unit();
-  int64_t group = std::max(unit, product.panelsPerStep(half) / unit * unit);
+  int64_t group = std::max(unit, product.panelsPerStep(share) / unit * unit);
   int64_t tileRows = multipliesTiles(product, lowering)
                          ? kMatrixBlock * kMatrixRows
                          : lowering.rows;

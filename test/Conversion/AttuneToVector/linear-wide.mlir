@@ -71,10 +71,10 @@ func.func @sequences(%x: tensor<?x?x32xf32>, %w: tensor<2x32x8xf32>) -> tensor<?
 // -----
 
 // The cache has room for one panel of such depth, so that two of them come in
-// eight parts of the sum; few rows take all of one at once.
+// four parts of the sum; few rows take all of one at once.
 // CHECK-LABEL: @parts(
 // CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c4
-// CHECK:         %[[PARTS:.+]] = arith.select %[[FEW]], %c1, %c8
+// CHECK:         %[[PARTS:.+]] = arith.select %[[FEW]], %c1, %c4
 // CHECK:         scf.forall
 // CHECK:           scf.for %[[PART:.+]] = %c0 to %[[PARTS]] step %c1
 // CHECK:             scf.for %{{.+}} = %c0 to %{{.+}} step %c2
