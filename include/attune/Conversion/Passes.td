@@ -22,10 +22,10 @@ def ConvertAttuneToVector
     A product reads the same place of several rows at once. Rows from outside of
     the function that are a multiple of `way-bytes` apart are copied before, to
     memory that attune-pad-rows can lay out another way.
-    With `wide-tiles`, where there are more rows than a tile has, tiles have half
-    of them and two panels side by side, if steps have room for these: fewer
-    places of the cache, so that nothing is copied, and fewer loads, but a panel
-    passes twice as often. The last rows, and few, have tiles as without.
+    With `wide-tiles`, where there are more rows than two tiles have, tiles have
+    half of the rows and two panels side by side, if steps have room for these:
+    fewer places of the cache and fewer loads, but panels pass twice as often.
+    The last rows have tiles as without, and only they are copied.
     With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
     of attune.linear_into with a scratch each; fewer rows take vectors.
     A projection of which nothing is left but heads hands these over: a step takes

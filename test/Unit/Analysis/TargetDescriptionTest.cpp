@@ -84,6 +84,15 @@ TEST(TargetDescription, CrowdedSets) {
   EXPECT_EQ(gpu.getCrowdedWayBytes(), 0);
 }
 
+// Tiles of many rows are wide where that is so and one multiply-add starts in a
+// cycle.
+TEST(TargetDescription, WideTiles) {
+  EXPECT_TRUE(attune::describeTarget("znver4")->hasWideTiles());
+  for (const char *cpu :
+       {"x86-64-v4", "neoverse-n1", "sapphirerapids", "znver5", "znver3"})
+    EXPECT_FALSE(attune::describeTarget(cpu)->hasWideTiles()) << cpu;
+}
+
 // Caches of a core that is known by name, whatever machine this is.
 TEST(TargetDescription, CachesByName) {
   auto zen5 = attune::describeTarget("znver5");
