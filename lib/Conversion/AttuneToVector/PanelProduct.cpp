@@ -507,15 +507,19 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         }
       });
     }
-    if (rowsInMemory && allTurns > 0 && at.whole && !at.pass) {
+    if (!rowsInMemory || allTurns == 0 || !at.whole)
+      return fetching;
+    auto rowsType = typeOf(rowsInMemory);
+    Value next = k.add(at.row, k.index(rows));
+    Value last = k.sub(at.numRows, k.index(rows));
+    if (!at.pass) {
       Value which = k.add(k.mul(at.i, numProducts), k.index(number * joined));
-      Value width = k.index(typeOf(rowsInMemory).getDimSize(1));
-      Value next = k.add(at.row, k.index(rows));
+      Value width = k.index(rowsType.getDimSize(1));
       Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
                                          next, at.numRows);
       next = arith::SelectOp::create(k.b, k.loc, more, next, k.index(0));
-      next = k.min(next, k.sub(at.numRows, k.index(rows)));
-      Fetches fetches(k, typeOf(rowsInMemory).getElementType(), k.index(0),
+      next = k.min(next, last);
+      Fetches fetches(k, rowsType.getElementType(), k.index(0),
                       k.mul(width, rows), which, joined,
                       k.mul(at.count, numProducts), turns, 1);
       // The rows of an only tile are there: fetching them would be in the way
@@ -529,7 +533,26 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
           k.prefetch(rowsInMemory, {inputRow(k, next), element});
         });
       });
+      return fetching;
     }
+    // A part of each: as far as a turn gets in these rows, others of the next
+    // ones in turn, so that all get a line while these pass one.
+    next = k.min(next, last);
+    int64_t bits = rowsType.getElementTypeBitWidth();
+    int64_t ofStep = rowsType.getDimSize(1) / depth();
+    int64_t ofTurn = stepsOfTurn * ofStep;
+    int64_t turnsOfLine = std::max<int64_t>(1, kLineBytes * 8 / bits / ofTurn);
+    fetching.push_back([=](KernelBuilder &k, Value turn) {
+      Value which =
+          arith::RemUIOp::create(k.b, k.loc, turn, k.index(turnsOfLine));
+      Value column =
+          k.add(k.mul(from, ofStep), k.mul(k.sub(turn, which), ofTurn));
+      for (int64_t i = 0; i < rows; i += turnsOfLine) {
+        Value row = k.min(k.add(which, k.index(i)), k.index(rows - 1));
+        k.prefetchFromMemory(rowsInMemory,
+                             {inputRow(k, k.add(next, row)), column});
+      }
+    });
     return fetching;
   };
   if (bytes)

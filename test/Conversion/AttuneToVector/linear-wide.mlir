@@ -71,7 +71,9 @@ func.func @sequences(%x: tensor<?x?x32xf32>, %w: tensor<2x32x8xf32>) -> tensor<?
 // -----
 
 // The cache has room for one panel of such depth, so that two of them come in
-// four parts of the sum; few rows take all of one at once.
+// four parts of the sum; few rows take all of one at once. A line of a row is what
+// four turns of four steps take, so that the two rows of the next tile get one each
+// in the first turns of these.
 // CHECK-LABEL: @parts(
 // CHECK:         %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c4
 // CHECK:         %[[PARTS:.+]] = arith.select %[[FEW]], %c1, %c4
@@ -83,6 +85,11 @@ func.func @sequences(%x: tensor<?x?x32xf32>, %w: tensor<2x32x8xf32>) -> tensor<?
 // CHECK:               %[[TURNS:.+]] = arith.divui %c16, %[[PARTS]]
 // CHECK:               arith.subi %[[PARTS]], %c1
 // CHECK:               scf.for %{{.+}} = %c0 to %[[TURNS]] step %c1 {{.+}} -> (vector<16xf32>, vector<16xf32>)
+// CHECK:                 %[[TURN:.+]] = arith.remui %{{.+}}, %c4
+// CHECK:                 %[[OTHER:.+]] = arith.minsi %[[TURN]], %c1
+// CHECK:                 %[[ROW:.+]] = arith.addi %{{.+}}, %[[OTHER]]
+// CHECK:                 memref.prefetch %{{.+}}[%[[ROW]], %{{.+}}], read, locality<2>, data : memref<?x64xf32
+// CHECK:                 vector.fma
 // CHECK:         return
 func.func @parts(%x: tensor<?x64xf32>, %w: tensor<3x64x8xf32>) -> tensor<?x20xf32> {
   %y = attune.linear %x, %w : tensor<?x64xf32>, tensor<3x64x8xf32> -> tensor<?x20xf32>
