@@ -87,7 +87,8 @@ func.func @sequences(%x: tensor<?x?x32xf32>, %w: tensor<2x32x8xf32>) -> tensor<?
 // CHECK:               scf.for %{{.+}} = %c0 to %[[TURNS]] step %c1 {{.+}} -> (vector<16xf32>, vector<16xf32>)
 // CHECK:                 %[[TURN:.+]] = arith.remui %{{.+}}, %c4
 // CHECK:                 %[[OTHER:.+]] = arith.minsi %[[TURN]], %c1
-// CHECK:                 %[[ROW:.+]] = arith.addi %{{.+}}, %[[OTHER]]
+// CHECK:                 %[[OFTILES:.+]] = arith.addi %{{.+}}, %[[OTHER]]
+// CHECK:                 %[[ROW:.+]] = arith.addi %{{.+}}, %[[OFTILES]]
 // CHECK:                 memref.prefetch %{{.+}}[%[[ROW]], %{{.+}}], read, locality<2>, data : memref<?x64xf32
 // CHECK:                 vector.fma
 // CHECK:         return
