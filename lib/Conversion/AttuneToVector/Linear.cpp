@@ -45,37 +45,34 @@ bool sharesSets(Value input, const VectorLowering &lowering) {
          (isa<BlockArgument>(input) || input.getDefiningOp<func::CallOp>());
 }
 
-/// Rows [.., K] in memory of this function: of each sequence all, or the last
-/// ones, at most so many, in the places that they would have among all.
-Value copyRows(KernelBuilder &k, Value input, std::optional<int64_t> most,
-               const VectorLowering &lowering) {
-  Value rows = asRows(k, input);
+/// Rows [sequences * tokens, K] in memory of this function: all, or the last
+/// ones of each sequence, at most so many.
+Value copyRows(KernelBuilder &k, Value rows, Value sequences, Value tokens,
+               std::optional<int64_t> most, const VectorLowering &lowering) {
   auto type = cast<RankedTensorType>(rows.getType());
   int64_t width = type.getDimSize(1), lanes = lowering.lanes;
-  bool inSequences = cast<RankedTensorType>(input.getType()).getRank() == 3;
-  Value sequences = inSequences ? k.dim(input, 0) : k.index(1);
-  Value tokens = k.dim(input, inSequences ? 1 : 0);
   Value copied = most ? k.min(tokens, k.index(*most)) : tokens;
-  auto rowAt = [&](KernelBuilder &k, ValueRange ivs) {
-    return k.add(k.mul(ivs[0], tokens), k.add(k.sub(tokens, copied), ivs[1]));
-  };
+  Value room = k.mul(sequences, most ? k.index(*most) : tokens);
+  Value dest = tensor::EmptyOp::create(
+      k.b, k.loc, {getAsOpFoldResult(room), k.b.getIndexAttr(width)},
+      type.getElementType());
   return k.forallTiles(
-      {getAsOpFoldResult(sequences), getAsOpFoldResult(copied)},
-      emptyRows(k, rows, width, type.getElementType()),
+      {getAsOpFoldResult(sequences), getAsOpFoldResult(copied)}, dest,
       [&](KernelBuilder &k, ValueRange ivs) {
         return KernelBuilder::Tile{
-            {rowAt(k, ivs), k.index(0)},
+            {k.add(k.mul(ivs[0], copied), ivs[1]), k.index(0)},
             {k.b.getIndexAttr(1), k.b.getIndexAttr(width)}};
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-        return forColumns(
-            k, width, lanes, tile,
-            [&](KernelBuilder &k, Value column, Value valid,
-                ValueRange carried) {
-              Value x = k.load(rows, {rowAt(k, ivs), column}, lanes, valid);
-              return KernelBuilder::Values{
-                  k.store(x, carried[0], {k.index(0), column}, valid)};
-            })[0];
+        Value token = k.add(k.sub(tokens, copied), ivs[1]);
+        Value row = k.add(k.mul(ivs[0], tokens), token);
+        return forColumns(k, width, lanes, tile,
+                          [&](KernelBuilder &k, Value column, Value valid,
+                              ValueRange carried) {
+                            Value x = k.load(rows, {row, column}, lanes, valid);
+                            return KernelBuilder::Values{k.store(
+                                x, carried[0], {k.index(0), column}, valid)};
+                          })[0];
       });
 }
 
@@ -179,6 +176,12 @@ public:
                          const VectorLowering &lowering) const {
     if (parts)
       own.firstRow = at.firstRow;
+    if (own.lastRows) {
+      // Of each sequence so far, those before the last ones are missing.
+      Value skipped = k.sub(tokens, k.min(tokens, k.index(own.lastRows->most)));
+      Value so = k.add(at.firstSequence, at.sequences);
+      own.lastRows->first = k.sub(at.firstRow, k.mul(so, skipped));
+    }
     // Few rows pass a panel so fast that the one behind it comes next.
     if (own.panelBytes() / own.passes <= lowering.panelBytes)
       own.ahead = {Value(), k.add(at.panels.firstPanel,
@@ -553,14 +556,19 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
         };
       };
     };
-    if (sharesSets(op.getInput(), lowering)) {
-      if (product.wide)
-        product.lastInput = reading(
-            copyRows(k, op.getInput(),
-                     PanelProduct::kFewTiles * lowering.scheduledFor(op).rows,
-                     lowering));
-      else
-        input = copyRows(k, op.getInput(), std::nullopt, lowering);
+    bool shares = sharesSets(op.getInput(), lowering);
+    if (shares && product.wide) {
+      // Only heads that are handed over keep sequences apart.
+      VectorLowering own = lowering.scheduledFor(op);
+      bool apart = epilogueOf(op, product, own).has_value();
+      Value sequences = apart ? k.dim(op.getInput(), 0) : k.index(1);
+      Value tokens = apart ? k.dim(op.getInput(), 1) : k.dim(input, 0);
+      int64_t most = PanelProduct::kFewTiles * own.rows;
+      Value copy = copyRows(k, input, sequences, tokens, most, lowering);
+      product.lastRows = {reading(copy), most, Value()};
+    } else if (shares) {
+      input = copyRows(k, input, k.index(1), k.dim(input, 0), std::nullopt,
+                       lowering);
     }
     product.rowsInMemory = input;
     product.input = reading(input);

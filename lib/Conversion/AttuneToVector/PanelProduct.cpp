@@ -413,9 +413,12 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   SmallVector<Element> elements;
   // Half of a tile's rows take long enough to fetch panels.
   bool half = 2 * rows * joined >= at.tileRows;
-  const auto &read = at.whole || !lastInput ? input : lastInput;
+  bool isElsewhere = lastRows && !at.whole;
+  Value firstRow =
+      isElsewhere ? k.add(lastRows->first, at.row) : inputRow(k, at.row);
   for (int64_t i = 0; i < rows; ++i)
-    elements.push_back(read(k, k.add(inputRow(k, at.row), k.index(i))));
+    elements.push_back((isElsewhere ? lastRows->input
+                                    : input)(k, k.add(firstRow, k.index(i))));
   // The part of the sum, `size` steps from `from` on.
   auto divided = [&](int64_t steps) -> Value {
     if (!passesHere)

@@ -80,9 +80,15 @@ struct PanelProduct {
   /// `step`, or its pair or quad `step` in every lane.
   using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
   std::function<Element(KernelBuilder &, mlir::Value row)> input;
-  /// The same for the rows at the end of each sequence that whole tiles leave,
-  /// at most kFewTiles tiles, if these are read elsewhere.
-  std::function<Element(KernelBuilder &, mlir::Value row)> lastInput;
+  /// The rows that whole tiles leave, where these are read elsewhere: the same
+  /// of the last `most` of each sequence, or of all if there are fewer. `first`
+  /// is where the input's first row would be.
+  struct LastRows {
+    std::function<Element(KernelBuilder &, mlir::Value row)> input;
+    int64_t most;
+    mlir::Value first;
+  };
+  std::optional<LastRows> lastRows;
   /// A factor of row `row`, if set.
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
   /// Which row of the input comes first; null: 0.

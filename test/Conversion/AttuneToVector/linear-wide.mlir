@@ -1,4 +1,10 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 wide-tiles=true}),canonicalize,cse)" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true}),canonicalize,cse)" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true}))" --split-input-file -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
+// SAME: after convert-attune-to-vector, @wide is the same
+// SAME: after convert-attune-to-vector, @heads is the same
+// SAME: after convert-attune-to-vector, @parts is the same
+// SAME: after convert-attune-to-vector, @narrow is the same
 
 // Whole tiles have two rows and two panels side by side, of which the last one
 // may stand for both. They read rows where they are, and fetch two lines of each
@@ -12,10 +18,12 @@
 // CHECK:           %[[BEFORE:.+]] = arith.subi %[[M]], %[[LAST]]
 // CHECK:           %[[AT:.+]] = arith.addi %[[BEFORE]], %[[I]]
 // CHECK:           vector.transfer_read %[[X]][%[[AT]], %{{.+}}]
-// CHECK:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[AT]], 0]
+// CHECK:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[I]], 0] {{.+}} into tensor<8x32xf32>
 // A part has more rows than the last ones are.
 // CHECK:         arith.divui %[[M]], %c12
 // CHECK:         scf.forall
+// CHECK:           %[[SKIPPED:.+]] = arith.subi %[[M]], %[[LAST]]
+// CHECK:           %[[FIRST:.+]] = arith.subi %{{.+}}, %[[SKIPPED]]
 // CHECK:           %[[REST:.+]] = arith.remsi %[[ROWS:.+]], %c2
 // CHECK:           %[[FEW:.+]] = arith.cmpi sle, %[[ROWS]], %c8
 // CHECK:           %[[SHARED:.+]] = arith.addi %[[REST]], %c2
@@ -39,7 +47,8 @@
 // CHECK:           scf.index_switch
 // CHECK:           case 4
 // CHECK-NOT:         tensor.extract %[[X]]
-// CHECK:             %[[V:.+]] = tensor.extract %[[COPY]]
+// CHECK:             %[[ROW:.+]] = arith.addi %[[FIRST]], %{{.+}}
+// CHECK:             %[[V:.+]] = tensor.extract %[[COPY]][%[[ROW]], %{{.+}}]
 // CHECK:             vector.broadcast %[[V]] : f32 to vector<8xf32>
 // CHECK-NOT:         tensor.extract %[[X]]
 // CHECK:         return
@@ -50,22 +59,28 @@ func.func @wide(%x: tensor<?x32xf32>, %w: tensor<3x32x8xf32>) -> tensor<?x20xf32
 
 // -----
 
-// Of sequences the last rows of each are copied, since threads may take these apart.
-// CHECK-LABEL: @sequences(
+// Where heads are handed over, the last rows of each sequence are copied, since
+// threads may take these apart.
+// CHECK-LABEL: @heads(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x?x32xf32>
-// CHECK:         %[[B:.+]] = tensor.dim %[[X]], %c0
-// CHECK:         %[[T:.+]] = tensor.dim %[[X]], %c1
-// CHECK:         %[[LAST:.+]] = arith.minsi %[[T]], %c8
+// CHECK-DAG:     %[[B:.+]] = tensor.dim %[[X]], %c0
+// CHECK-DAG:     %[[T:.+]] = tensor.dim %[[X]], %c1
+// CHECK-DAG:     %[[LAST:.+]] = arith.minsi %[[T]], %c8
 // CHECK:         scf.forall (%[[S:.+]], %[[I:.+]]) in (%[[B]], %[[LAST]])
-// CHECK:           %[[FIRST:.+]] = arith.muli %[[S]], %[[T]]
-// CHECK:           %[[BEFORE:.+]] = arith.subi %[[T]], %[[LAST]]
-// CHECK:           %[[TOKEN:.+]] = arith.addi %[[BEFORE]], %[[I]]
-// CHECK:           %[[AT:.+]] = arith.addi %[[FIRST]], %[[TOKEN]]
-// CHECK:           tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[AT]], 0]
+// CHECK-DAG:       %[[BEFORE:.+]] = arith.subi %[[T]], %[[LAST]]
+// CHECK-DAG:       %[[TOKEN:.+]] = arith.addi %[[BEFORE]], %[[I]]
+// CHECK-DAG:       %[[FIRST:.+]] = arith.muli %[[S]], %[[T]]
+// CHECK-DAG:       %[[AT:.+]] = arith.addi %[[FIRST]], %[[TOKEN]]
+// CHECK:           vector.transfer_read %{{.+}}[%[[AT]], %{{.+}}]
+// CHECK:         scf.forall (%{{.+}}, %[[S:.+]], %{{.+}}, %{{.+}}) in
+// CHECK:           %[[SO:.+]] = arith.addi %[[S]], %{{.+}}
+// CHECK:           %[[MISSING:.+]] = arith.muli %[[SO]], %{{.+}}
+// CHECK:           arith.subi %{{.+}}, %[[MISSING]]
 // CHECK:         return
-func.func @sequences(%x: tensor<?x?x32xf32>, %w: tensor<2x32x8xf32>) -> tensor<?x?x16xf32> {
-  %y = attune.linear %x, %w : tensor<?x?x32xf32>, tensor<2x32x8xf32> -> tensor<?x?x16xf32>
-  return %y : tensor<?x?x16xf32>
+func.func @heads(%x: tensor<?x?x32xf32>, %w: tensor<4x32x8xf32>) -> tensor<?x4x?x8xf32> {
+  %y = attune.linear %x, %w : tensor<?x?x32xf32>, tensor<4x32x8xf32> -> tensor<?x?x32xf32>
+  %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x4x?x8xf32>
+  return %q : tensor<?x4x?x8xf32>
 }
 
 // -----
