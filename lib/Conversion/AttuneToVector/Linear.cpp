@@ -108,12 +108,13 @@ bool multipliesTiles(const PanelProduct &product,
 /// that and the rest one by one.
 class Grid {
 public:
-  /// Steps are of `group` panels, or `most` where rows are few, down to `unit`.
-  /// Parts lie within one of `batch` sequences of `tokens` rows.
+  /// Steps are of `group` panels, or `most` where rows are few, down to `unit`,
+  /// or pairs of that if rows are many and their tiles wide. Parts lie within
+  /// one of `batch` sequences of `tokens` rows.
   Grid(KernelBuilder &k, const PanelProduct &product, int64_t group,
        int64_t most, int64_t unit, Value batch, Value tokens, int64_t tileRows)
-      : product(product), unit(unit),
-        units(llvm::divideCeil(product.panels(), unit)), sequences(batch),
+      : product(product), unitOfFew(unit),
+        unitOfMany(std::lcm(unit, product.unit())), sequences(batch),
         tokens(tokens) {
     Value rows = k.mul(batch, tokens);
     if (auto known = getConstantIntValue(rows))
@@ -123,8 +124,10 @@ public:
     streams = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
     if (isFew != true)
       cutRows(k, tileRows);
-    unitsOfStream = arith::DivUIOp::create(k.b, k.loc, k.index(units), streams);
-    unitsLeft = k.sub(k.index(units), k.mul(unitsOfStream, streams));
+    panelsOfUnit = choose(k, unitOfFew, unitOfMany);
+    Value units = choose(k, countUnits(unitOfFew), countUnits(unitOfMany));
+    unitsOfStream = arith::DivUIOp::create(k.b, k.loc, units, streams);
+    unitsLeft = k.sub(units, k.mul(unitsOfStream, streams));
     if (isFew != true)
       cutStreams(k, group);
     if (isFew != false)
@@ -142,7 +145,9 @@ public:
   ArrayRef<OpFoldResult> sizes() const { return counts; }
 
   /// Panels of the largest step.
-  int64_t mostPanels() const { return unit * std::max(mostOfMany, mostOfFew); }
+  int64_t mostPanels() const {
+    return std::max(unitOfMany * mostOfMany, unitOfFew * mostOfFew);
+  }
 
   /// Panels, and rows: of so many sequences as many tokens.
   struct Iteration {
@@ -195,9 +200,17 @@ public:
       return *isFew ? ofFew : ofMany;
     return arith::SelectOp::create(k.b, k.loc, few, ofFew, ofMany);
   }
+  Value choose(KernelBuilder &k, int64_t ofFew, int64_t ofMany) const {
+    if (ofFew == ofMany)
+      return k.index(ofMany);
+    return choose(k, k.index(ofFew), k.index(ofMany));
+  }
   std::optional<bool> hasFewRows() const { return isFew; }
 
 private:
+  int64_t countUnits(int64_t unit) const {
+    return llvm::divideCeil(product.panels(), unit);
+  }
   /// Parts of the rows, so that with the panels there are enough iterations.
   void cutRows(KernelBuilder &k, int64_t tileRows) {
     // With some for each thread, who starts later or is slower takes fewer. A
@@ -211,7 +224,7 @@ private:
     auto atLeastOne = [&](Value x) -> Value {
       return arith::MaxUIOp::create(k.b, k.loc, x, k.index(1));
     };
-    Value wanted = k.ceilDiv(k.mul(streams, kEnough), units);
+    Value wanted = k.ceilDiv(k.mul(streams, kEnough), countUnits(unitOfMany));
     Value most = arith::DivUIOp::create(k.b, k.loc, tokens,
                                         k.index(tilesOfPart * tileRows));
     if (!together) {
@@ -239,7 +252,7 @@ private:
   /// Steps of a stream where rows are many: of `group` panels, half of the last
   /// ones in steps of half of that, and then of one unit.
   void cutStreams(KernelBuilder &k, int64_t group) {
-    mostOfMany = group / unit;
+    mostOfMany = group / unitOfMany;
     auto quotient = [&](Value x, Value by) -> Value {
       return arith::DivUIOp::create(k.b, k.loc, x, by);
     };
@@ -268,9 +281,10 @@ private:
   void cutStreamsOfFew(KernelBuilder &k, int64_t most) {
     // The last step is a 256th of a thread's panels: what others wait for.
     constexpr int64_t kFewSteps = 16;
+    int64_t units = countUnits(unitOfFew);
     int64_t fewSteps = std::max<int64_t>(
         kFewSteps,
-        llvm::divideCeil(2 * units, std::max<int64_t>(1, most / unit)));
+        llvm::divideCeil(2 * units, std::max<int64_t>(1, most / unitOfFew)));
     mostOfFew = std::max<int64_t>(
         2, llvm::divideCeil(units * (2 * fewSteps - 1), fewSteps * fewSteps));
     // With so many, steps are of two units, one or none.
@@ -302,12 +316,13 @@ private:
       return choose(k, ofFew, ofMany);
     };
     Value done = doneBefore(step), after = doneBefore(k.add(step, k.index(1)));
-    return product.stepAt(k, k.mul(k.add(begin, done), unit),
-                          k.mul(k.sub(after, done), unit), unit);
+    return product.stepAt(k, k.mul(k.add(begin, done), panelsOfUnit),
+                          k.mul(k.sub(after, done), panelsOfUnit), unitOfMany);
   }
 
   const PanelProduct &product;
-  int64_t unit, units;
+  int64_t unitOfFew, unitOfMany;
+  Value panelsOfUnit; ///< the one or the other
   /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
   /// where there may be `parts`. Null, or how many sequences are `apart`.
   Value sequences, tokens, tokensOfPart, apart, parts;
@@ -374,7 +389,7 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
   int64_t tileRows = multipliesTiles(product, lowering)
                          ? kMatrixBlock * kMatrixRows
                          : lowering.rows;
-  Grid grid(k, product, group, /*most=*/product.panels(), unit,
+  Grid grid(k, product, group, /*most=*/product.panels(), /*unit=*/1,
             /*batch=*/k.index(1), numRows, tileRows);
   if (passesOfFew != own.passes)
     own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
@@ -419,8 +434,7 @@ template <typename Op> Value destOf(KernelBuilder &k, Op op) {
 
 /// Panels that a step cannot be cut in: their columns are whole heads.
 int64_t panelsOfHeads(const PanelProduct &product, int64_t width) {
-  return std::lcm(std::lcm(width, product.lanes()) / product.lanes(),
-                  product.unit());
+  return std::lcm(width, product.lanes()) / product.lanes();
 }
 
 /// What becomes of the result if all of it is heads, and rows of a tile can be
@@ -437,8 +451,9 @@ std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
   auto epilogue = HeadEpilogue::match(op, op.getResult());
   if (!epilogue)
     return std::nullopt;
-  int64_t steps = llvm::divideCeil(
-      product.panels(), panelsOfHeads(product, epilogue->getWidth()));
+  int64_t unit = panelsOfHeads(product, epilogue->getWidth());
+  int64_t steps =
+      llvm::divideCeil(product.panels(), std::lcm(unit, product.unit()));
   if (steps < std::min(product.panels(), lowering.threads / 4))
     return std::nullopt;
   return epilogue;
@@ -472,7 +487,8 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
   half.panelBytes = half.panelBytes / 2;
   int64_t most = lowering.tileBytes / (lowering.rows * lanes * 4);
   int64_t group = std::min(product.panelsPerStep(half), most);
-  group = std::max(unit, group / unit * unit);
+  int64_t unitOfMany = std::lcm(unit, product.unit());
+  group = std::max(unitOfMany, group / unitOfMany * unitOfMany);
   Value batch = k.dim(input, 0), tokens = k.dim(input, 1);
   auto columnsOf = [](KernelBuilder &k, const PanelProduct::Step &step) {
     return getValueOrCreateConstantIndexOp(k.b, k.loc, step.columns);
