@@ -413,12 +413,12 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   SmallVector<Element> elements;
   // Half of a tile's rows take long enough to fetch panels.
   bool half = 2 * rows * joined >= at.tileRows;
-  bool isElsewhere = lastRows && !at.whole;
+  bool elsewhere = lastRows && !at.whole;
+  const auto &read = elsewhere ? lastRows->input : input;
   Value firstRow =
-      isElsewhere ? k.add(lastRows->first, at.row) : inputRow(k, at.row);
+      elsewhere ? k.add(lastRows->first, at.row) : inputRow(k, at.row);
   for (int64_t i = 0; i < rows; ++i)
-    elements.push_back((isElsewhere ? lastRows->input
-                                    : input)(k, k.add(firstRow, k.index(i))));
+    elements.push_back(read(k, k.add(firstRow, k.index(i))));
   // The part of the sum, `size` steps from `from` on.
   auto divided = [&](int64_t steps) -> Value {
     if (!passesHere)
@@ -471,7 +471,8 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       next = k.min(next, k.index(panels() - 1));
       Value fetched = k.add(k.mul(next, numProducts), k.index(number));
       // As many lines as one tile alone needs: among several, what is fetched
-      // twice costs little. Whole tiles are many, where a line is enough,
+      // twice costs little. Whole tiles are many, where a line is enough (two
+      // of each panel in wide ones, so that four tiles fetch all of f32),
       // unless the CPU fetches no more than what it is asked for: half of them
       // then. If it is known how many they are, a tile fetches its own.
       int64_t bits = typeOf(weight).getElementTypeBitWidth();
@@ -671,8 +672,9 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       scf::YieldOp::create(builder, loc, compute(inner));
     };
   };
+  Value atEnd = isLast();
   auto results =
-      scf::IfOp::create(k.b, k.loc, isLast(), yield([&](KernelBuilder &k) {
+      scf::IfOp::create(k.b, k.loc, atEnd, yield([&](KernelBuilder &k) {
                           PanelProduct last = *this;
                           last.residual = false; // the sums have it
                           last.loadBias(k, outputs);
