@@ -184,8 +184,8 @@ public:
     if (own.lastRows) {
       // Of each sequence so far, those before the last ones are missing.
       Value skipped = k.sub(tokens, k.min(tokens, k.index(own.lastRows->most)));
-      Value so = k.add(at.firstSequence, at.sequences);
-      own.lastRows->first = k.sub(at.firstRow, k.mul(so, skipped));
+      Value soFar = k.add(at.firstSequence, at.sequences);
+      own.lastRows->first = k.sub(at.firstRow, k.mul(soFar, skipped));
     }
     // Few rows pass a panel so fast that the one behind it comes next.
     if (own.panelBytes() / own.passes <= lowering.panelBytes)
@@ -211,10 +211,14 @@ private:
   int64_t countUnits(int64_t unit) const {
     return llvm::divideCeil(product.panels(), unit);
   }
+
   /// Parts of the rows, so that with the panels there are enough iterations.
   void cutRows(KernelBuilder &k, int64_t tileRows) {
     // With some for each thread, who starts later or is slower takes fewer. A
-    // part has more tiles than one, or would do little but read weights.
+    // part has more tiles than one, or would do little but read weights. If
+    // tiles are wide it has more rows than are few: with its whole tiles it is
+    // done, and rows are left at the end of a sequence only, where lastRows
+    // are.
     constexpr int64_t kEnough = 6;
     int64_t tilesOfPart = product.wide ? PanelProduct::kFewTiles + 1 : 2;
     bool together = getConstantIntValue(sequences) == 1;
@@ -461,10 +465,12 @@ std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
 
 /// Whether tiles may have two panels: if the cache has room for both, or sums
 /// for parts of them, and if steps of two hand over heads as steps of one do.
+/// Blocks of a matrix unit have their own tiles, and other rows are few.
 template <typename Op>
 bool takesWideTiles(Op op, const PanelProduct &product,
                     const VectorLowering &lowering) {
-  if (!lowering.wideTiles || lowering.rows < 4 || lowering.rows % 2 != 0)
+  if (!lowering.wideTiles || lowering.rows < 4 || lowering.rows % 2 != 0 ||
+      multipliesTiles(product, lowering))
     return false;
   PanelProduct wide = product;
   wide.wide = true;

@@ -672,19 +672,18 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
       scf::YieldOp::create(builder, loc, compute(inner));
     };
   };
-  Value atEnd = isLast();
-  auto results =
-      scf::IfOp::create(k.b, k.loc, atEnd, yield([&](KernelBuilder &k) {
-                          PanelProduct last = *this;
-                          last.residual = false; // the sums have it
-                          last.loadBias(k, outputs);
-                          KernelBuilder::Values values;
-                          for (auto [i, sum] : llvm::enumerate(sums))
-                            values.push_back(last.result(k, outputs, Value(),
-                                                         sum, rowAt(i), tile));
-                          return values;
-                        }),
-                        yield([&](KernelBuilder &) { return sums; }));
+  auto finished = [&](KernelBuilder &k) {
+    PanelProduct last = *this;
+    last.residual = false; // the sums have it
+    last.loadBias(k, outputs);
+    KernelBuilder::Values values;
+    for (auto [i, sum] : llvm::enumerate(sums))
+      values.push_back(last.result(k, outputs, Value(), sum, rowAt(i), tile));
+    return values;
+  };
+  auto unfinished = [&](KernelBuilder &) { return sums; };
+  auto results = scf::IfOp::create(k.b, k.loc, isLast(), yield(finished),
+                                   yield(unfinished));
   for (int64_t i = 0; i < rows; ++i)
     tile = k.store(results.getResult(i), tile, placeOf(k, outputs, rowAt(i)),
                    outputs.valid);

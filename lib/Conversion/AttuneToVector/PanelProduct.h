@@ -165,7 +165,7 @@ private:
   struct Place {
     int64_t rows;
     bool whole; ///< as many rows as a tile has: long enough to fetch the next
-    int64_t tileRows;
+    int64_t tileRows; ///< of a tile of one panel
     mlir::Value row, numRows, firstPanel, i, count, column, pass;
     mlir::Value origin; ///< the row that the tile begins with, if not the first
   };

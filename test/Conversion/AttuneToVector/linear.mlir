@@ -107,8 +107,9 @@ func.func @outside(%x: tensor<?x16xf32>, %w: tensor<2x16x8xf32>, %v: tensor<3x16
 // Panel i of N begins at the i-th part. The lines that will be written are
 // fetched as well, and so is a line of the panels behind these, of which these rows
 // bring their part: the thread takes them next. A single row that is left is half
-// of a tile, which fetches all of it, but no rows. A step is of two panels, the last ones of a stream are alone: S of them
-// have passed the least of 2 S, what two a step leave and S, and all there are.
+// of a tile, which fetches all of it, but no rows. A step is of two panels, the
+// last ones of a stream are alone: S of them have passed the least of 2 S, what two
+// a step leave and S, and all there are.
 // CHECK-LABEL: @fetching(
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x64xf32>
 // CHECK:         %[[FEW:.+]] = arith.cmpi ule
