@@ -1,5 +1,8 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=3 matrix-rows=16}),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=6 matrix-rows=16 wide-tiles=true}))" --split-input-file \
+// RUN:   | FileCheck %s --check-prefix=ALONE --implicit-check-not="vector<64xf32>"
+// ALONE: attune.linear_into
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{matrix-rows=8}))" --split-input-file 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FEW
 // FEW: error: matrix-rows must be 0 or at least 16, the rows of a register
