@@ -60,6 +60,10 @@ LogicalResult LinearOp::verify() {
   // L4
   if (failed(typeOfResult(*this, getResidual(), "residual")))
     return failure();
+  // L7
+  if (getRmsEps() && getRmsEps()->isNegative())
+    return emitOpError("has a negative rms_eps, ")
+           << getRmsEps()->convertToDouble();
   // L5
   return sameTokens(*this, getResult(), "result", getInput(), "input");
 }

@@ -19,10 +19,15 @@ def Attune_LinearOp : Attune_Op<"linear",
     `Y[..., n] = act(Z[..., n]) * Z[..., N + n]`. Then `Y *= scale` if given and
     `Y += residual` if given. Rounds once, at the end.
 
+    With `rms_eps` rows are divided by their root mean square first, which their
+    sums are just as well: `Z = r * sum_k X[..., k] W[n, k] + bias[n]` with
+    `r = 1 / sqrt(mean_k X[..., k]^2 + rms_eps)`.
+
     W may be in packed panels (see `attune.weight`): rank 3 with `panels`. Of a
     bf16 W they may hold pairs, [panels, K/2, 2R]; X is bf16 then, too.
 
-    Source: Vaswani et al. (2017), section 3.3; gated: Dauphin et al. (2017).
+    Source: Vaswani et al. (2017), section 3.3; gated: Dauphin et al. (2017);
+    rms_eps: Zhang and Sennrich (2019).
 
     Verifier rules (tests: `invalid-ffn.mlir`, one case per label):
     - L1: input width is W's K.
@@ -31,6 +36,7 @@ def Attune_LinearOp : Attune_Op<"linear",
     - L4: residual has the result's type.
     - L5: leading dimensions of input and result agree.
     - L6: a weight in pairs multiplies a bf16 input.
+    - L7: rms_eps >= 0.
 
     ```mlir
     %y = attune.linear %x, %w bias %b : tensor<2304xf32>
@@ -42,14 +48,31 @@ def Attune_LinearOp : Attune_Op<"linear",
                        Optional<Attune_Activations>:$residual,
                        DefaultValuedAttr<Attune_ActivationAttr,
                                          "Activation::Identity">:$activation,
-                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale);
+                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale,
+                       OptionalAttr<F32Attr>:$rms_eps);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` $bias^ `:` type($bias))?
     (`residual` $residual^ `:` type($residual))? (`activation` $activation^)?
-    (`gated` $gated^)? (`scale` $scale^)? attr-dict
+    (`gated` $gated^)? (`scale` $scale^)? (`rms_eps` $rms_eps^)? attr-dict
     `:` type($input) `,` type($weight) `->` type($result)
   }];
+  // Of rows as they are.
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
+                   "::mlir::Value":$weight, "::mlir::Value":$bias,
+                   "::mlir::Value":$residual, "ActivationAttr":$activation,
+                   "::mlir::UnitAttr":$gated, "::mlir::FloatAttr":$scale), [{
+      build($_builder, $_state, result, input, weight, bias, residual,
+            activation, gated, scale, /*rms_eps=*/::mlir::FloatAttr());
+    }]>,
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
+                   "::mlir::Value":$weight, "::mlir::Value":$bias,
+                   "::mlir::Value":$residual, "Activation":$activation,
+                   "bool":$gated, "::mlir::FloatAttr":$scale), [{
+      build($_builder, $_state, result, input, weight, bias, residual,
+            activation, gated, scale, /*rms_eps=*/::mlir::FloatAttr());
+    }]>];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }

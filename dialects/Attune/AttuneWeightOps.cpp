@@ -106,6 +106,37 @@ LogicalResult WeightOp::verify() {
   return success();
 }
 
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getGainAttr())
+    return success();
+  // W8
+  auto gain = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getGainAttr());
+  if (!gain)
+    return emitOpError("names the gain ")
+           << getGainAttr() << ", which is no attune.weight";
+  RankedTensorType type = getLayerType();
+  int64_t columns =
+      type.getRank() < 2
+          ? 0
+          : type.getDimSize(1) * columnsSideBySide(type, getPanelWidth());
+  if (!type.getElementType().isF32() || getParts() || getGroup() ||
+      columns == 0)
+    return emitOpError("has type ")
+           << type << " of a layer, but only a matrix of f32 has a gain";
+  auto wanted = RankedTensorType::get({columns}, type.getElementType());
+  if (gain.getPanelWidth() || gain.getLayerType() != wanted ||
+      gain.getStacked() != getStacked() ||
+      gain.getNumLayers() != getNumLayers()) {
+    InFlightDiagnostic diag = emitOpError("has ")
+                              << getNumLayers() << " layers of " << columns
+                              << " columns, which " << getGainAttr()
+                              << " has no gains for";
+    diag.attachNote(gain.getLoc()) << "the gain is declared here";
+    return diag;
+  }
+  return success();
+}
+
 std::optional<int64_t> WeightOp::getGroup() {
   auto group = (*this)->getAttrOfType<IntegerAttr>("attune.group");
   return group ? std::optional<int64_t>(group.getInt()) : std::nullopt;

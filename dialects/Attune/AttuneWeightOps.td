@@ -12,7 +12,8 @@ include "AttuneAttrs.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
+def Attune_WeightOp : Attune_Op<"weight",
+    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A weight of the model, by name; its values stay in a file";
   let description = [{
     `type` is what the op that uses the weight sees, in storage precision. A
@@ -40,7 +41,11 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
     four neighbouring columns side by side. The scales are a weight of their own
     from the same sources: f32 [.., N, K/group] with the same `attune.group`.
 
-    Packing moves numbers and rounds none; a file of a wider type
+    With `gain @g` column k is multiplied by entry k of the weight `@g`, of the
+    same layer, plus `gain_offset`: what a norm does to each channel before a
+    linear layer meets it. That is for f32, where it is one more rounding.
+
+    Packing moves numbers and rounds none but those; a file of a wider type
     is rounded to `type`, or to bytes, once, when it is packed.
     Source: safetensors for what is read; panels: Goto and van de Geijn (2008).
 
@@ -57,6 +62,8 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
       `{e}` or a step if there are several; only a weight in parts has these.
     - W7: bytes are in groups of 4, 8, 12, ..., 65536, and rows are whole groups; only
       matrices of bytes and scales of f32 have groups.
+    - W8: a gain is an attune.weight of f32, one entry a column, of as many
+      layers; its matrix is f32, without parts and groups.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
@@ -72,10 +79,13 @@ def Attune_WeightOp : Attune_Op<"weight", [Symbol]> {
                        UnitAttr:$stacked,
                        Attune_WeightSourceArrayAttr:$sources,
                        OptionalAttr<I64Attr>:$panel_width,
-                       UnitAttr:$gated, OptionalAttr<I64Attr>:$parts);
+                       UnitAttr:$gated, OptionalAttr<I64Attr>:$parts,
+                       OptionalAttr<FlatSymbolRefAttr>:$gain,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$gain_offset);
   let assemblyFormat = [{
     $sym_name (`stacked` $stacked^)? (`parts` $parts^)? (`gated` $gated^)?
-    (`panels` $panel_width^)? `:` $type `from` $sources attr-dict
+    (`panels` $panel_width^)? `:` $type `from` $sources
+    (`gain` $gain^ (`gain_offset` $gain_offset^)?)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -39,8 +39,9 @@ int64_t TargetDescription::getFetchSteps() const {
 int64_t TargetDescription::getCrowdedWayBytes() const {
   // First-level caches of other architectures have larger ways than a page, and
   // how many is not known here. A matrix unit reads more rows at a time.
+  constexpr int64_t kRoomy = 12;
   if (gpu.empty() && llvm::Triple(triple).isX86() && getMatrixRows() == 0 &&
-      getTileRows() <= level1Bytes / getWayBytes())
+      std::max(getTileRows(), kRoomy) <= level1Bytes / getWayBytes())
     return 0;
   return getWayBytes();
 }

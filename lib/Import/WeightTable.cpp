@@ -102,10 +102,12 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
     return weight;
   if (last)
     builder.setInsertionPointAfter(last);
-  weight = last = WeightOp::create(builder, loc, symbol, type, stacked, from,
-                                   /*panel_width=*/nullptr, /*gated=*/false,
-                                   parts ? builder.getI64IntegerAttr(parts)
-                                         : IntegerAttr());
+  weight = last =
+      WeightOp::create(builder, loc, symbol, type, stacked, from,
+                       /*panel_width=*/nullptr, /*gated=*/false,
+                       parts ? builder.getI64IntegerAttr(parts) : IntegerAttr(),
+                       /*gain=*/FlatSymbolRefAttr(),
+                       /*gain_offset=*/llvm::APFloat(0.0f));
   return weight;
 }
 

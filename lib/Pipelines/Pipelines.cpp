@@ -72,6 +72,12 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createDecomposeRecurrent());
   if (options.quantize)
     pm.addPass(createQuantize());
+  // A GPU's products take rows as they are.
+  if (options.fusion == FusionMode::Auto && !options.target.tilesInParallel()) {
+    FuseNormsOptions norms;
+    norms.wayBytes = options.target.getCrowdedWayBytes();
+    pm.addPass(createFuseNorms(norms));
+  }
   PackWeightsOptions pack;
   pack.pairs = options.target.multipliesPairs();
   if (options.target.multipliesBf16()) {

@@ -102,13 +102,20 @@ double validation::activate(Activation function, double x) {
 
 /// x W^T + bias for one row.
 static std::vector<double> product(const Scalar *x, const Rows &w,
-                                   const Array *bias) {
+                                   const Array *bias,
+                                   std::optional<double> rmsEps = {}) {
   std::vector<double> z(w.getRows());
+  double scale = 1, squares = 0;
+  if (rmsEps) {
+    for (int64_t k = 0; k < w.getColumns(); ++k)
+      squares += x[k].f * x[k].f;
+    scale = 1 / std::sqrt(squares / double(w.getColumns()) + *rmsEps);
+  }
   for (int64_t n = 0; n < w.getRows(); ++n) {
     double sum = 0;
     for (int64_t k = 0; k < w.getColumns(); ++k)
       sum += x[k].f * w(n, k);
-    z[n] = sum + (bias ? bias->data[n].f : 0);
+    z[n] = sum * scale + (bias ? bias->data[n].f : 0);
   }
   return z;
 }
@@ -156,7 +163,8 @@ static bool addResidual(Step &step, Value operand, Array &out) {
 template <typename Op>
 static std::optional<Datum> runProduct(Step &step, Op op, const Array &x,
                                        const Array &weight, const Array *bias,
-                                       int64_t width) {
+                                       int64_t width,
+                                       std::optional<double> rmsEps = {}) {
   bool gated = op.getGated();
   Rows w(weight, gated ? 2 * width : width, gated);
   w.readSideBySide(x.shape.back());
@@ -168,7 +176,7 @@ static std::optional<Datum> runProduct(Step &step, Op op, const Array &x,
   int64_t in = x.shape.back(), each = out.shape.back();
   for (int64_t row = 0; row < volume(x.shape) / std::max<int64_t>(in, 1);
        ++row) {
-    auto z = product(&x.data[row * in], w, bias);
+    auto z = product(&x.data[row * in], w, bias, rmsEps);
     gate(z, op.getActivation(), gated);
     for (int64_t n = 0; n < each; ++n)
       out.data[row * each + n].f = z[n] * scale;
@@ -184,8 +192,11 @@ static bool runLinear(Step &step) {
   if (ShapedType::isDynamic(width))
     width = (bias ? int64_t(bias->data.size()) : weight.shape[0]) /
             (op.getGated() ? 2 : 1);
+  std::optional<double> rmsEps;
+  if (op.getRmsEps())
+    rmsEps = op.getRmsEps()->convertToDouble();
   std::optional<Datum> result =
-      runProduct(step, op, step.in[0].array(), weight, bias, width);
+      runProduct(step, op, step.in[0].array(), weight, bias, width, rmsEps);
   if (!result || !addResidual(step, op.getResidual(), result->array()))
     return false;
   giveRounded(step, 0, *result);

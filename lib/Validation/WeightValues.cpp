@@ -33,8 +33,10 @@ static uint64_t identify(WeightOp weight) {
 }
 
 /// One part of one layer, in the layout of its type. An entry is decided by its
-/// row and column, wherever the layout puts it.
-static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
+/// row and column, wherever the layout puts it. `gains` of columns, if there
+/// are any, come on top.
+static void fillPart(WeightOp weight, uint64_t seed,
+                     llvm::ArrayRef<double> gains, Scalar *out) {
   RankedTensorType type = weight.getPartType();
   llvm::ArrayRef<int64_t> shape = type.getShape();
   Type element = type.getElementType();
@@ -57,7 +59,8 @@ static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
   int64_t half = gated ? rows / 2 : rows;
   auto entry = [&](int64_t row, int64_t column) {
     Noise noise(seed + uint64_t(row) * 0x9e3779b97f4a7c15u + uint64_t(column));
-    return centre + spread * noise.real();
+    double value = centre + spread * noise.real();
+    return gains.empty() ? value : roundTo(element, value) * gains[column];
   };
   // Of the group that a column of bytes, or a scale, belongs to.
   std::map<std::pair<int64_t, int64_t>, double> known;
@@ -100,13 +103,22 @@ static void fillPart(WeightOp weight, uint64_t seed, Scalar *out) {
 }
 
 Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
-  Datum &known = weights[(name + "#" + llvm::Twine(layer)).str()];
-  if (known.box)
-    return known;
+  std::string key = (name + "#" + llvm::Twine(layer)).str();
+  if (auto it = weights.find(key); it != weights.end() && it->second.box)
+    return it->second;
   auto weight = module.lookupSymbol<WeightOp>(name);
   if (!weight || layer < 0 || layer >= weight.getNumLayers())
     return {};
+  std::vector<double> gains;
+  if (auto gain = weight.getGain()) {
+    Datum entries = getWeight(*gain, layer);
+    if (!entries.box)
+      return {};
+    for (Scalar entry : entries.array().data)
+      gains.push_back(weight.getGainOffset().convertToDouble() + entry.f);
+  }
   llvm::ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  Datum &known = weights[key];
   Datum *shared = nullptr;
   if (cache) {
     shared = &cache->values[{weight->getAttrDictionary(), layer}];
@@ -122,7 +134,7 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
     fillPart(
         weight,
         Noise::mix(identify(weight) + uint64_t(layer) * 8191 + uint64_t(part)),
-        &known.array().data[part * each]);
+        gains, &known.array().data[part * each]);
   if (shared) {
     *shared = known;
     cache->held += volume(shape);

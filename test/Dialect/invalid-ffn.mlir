@@ -98,6 +98,15 @@ func.func @l5_2(%x: tensor<3x64xf32>, %w: tensor<96x64xf32>) {
 
 // -----
 
+// L7: nothing negative is added to squares
+func.func @l7(%x: tensor<3x64xf32>, %w: tensor<6x64xf32>) {
+  // expected-error @+1 {{has a negative rms_eps, -1.000000e-01}}
+  %y = attune.linear %x, %w rms_eps -0.1 : tensor<3x64xf32>, tensor<6x64xf32> -> tensor<3x6xf32>
+  return
+}
+
+// -----
+
 // L6: pairs are of bf16 on both sides
 func.func @l6(%x: tensor<3x64xf32>, %w: tensor<6x32x32xbf16>) {
   // expected-error @+1 {{has a weight in pairs, which multiplies bf16, but an input of 'f32'}}

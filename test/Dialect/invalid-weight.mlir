@@ -166,3 +166,32 @@ attune.weight @w : tensor<8x64xbf16> from [#attune.source<"w">] {attune.group = 
 // W7: a matrix
 // expected-error @+1 {{has groups, but type 'tensor<64xi8>' is no matrix}}
 attune.weight @w : tensor<64xi8> from [#attune.source<"w">] {attune.group = 32 : i64}
+
+// -----
+
+// W8: a gain is a weight
+// expected-error @+1 {{names the gain @g, which is no attune.weight}}
+attune.weight @w : tensor<8x64xf32> from [#attune.source<"w">] gain @g
+
+// -----
+
+// W8: of a matrix of f32
+attune.weight @g : tensor<64xf32> from [#attune.source<"g">]
+// expected-error @+1 {{has type 'tensor<8x64xbf16>' of a layer, but only a matrix of f32 has a gain}}
+attune.weight @w : tensor<8x64xbf16> from [#attune.source<"w">] gain @g
+
+// -----
+
+// W8: with an entry for each column
+// expected-note @+1 {{the gain is declared here}}
+attune.weight @g : tensor<8xf32> from [#attune.source<"g">]
+// expected-error @+1 {{has 1 layers of 64 columns, which @g has no gains for}}
+attune.weight @w : tensor<8x64xf32> from [#attune.source<"w">] gain @g
+
+// -----
+
+// W8: of each layer
+// expected-note @+1 {{the gain is declared here}}
+attune.weight @g : tensor<64xf32> from [#attune.source<"g">]
+// expected-error @+1 {{has 2 layers of 64 columns, which @g has no gains for}}
+attune.weight @w stacked : tensor<2x8x64xf32> from [#attune.source<"w.{i}">] gain @g

@@ -29,6 +29,9 @@ func.func @linear(%x: tensor<?x?x768xf32>, %w: tensor<2304x768xf32>, %b: tensor<
   // CHECK: attune.linear %{{.+}}, %{{.+}} residual %{{.+}} : tensor<?x?x2304xf32> activation <gelu_tanh> scale 5.000000e-01 : tensor<?x?x768xf32>, tensor<144x768x16xbf16> -> tensor<?x?x2304xf32>
   %z = attune.linear %x, %p residual %y : tensor<?x?x2304xf32> activation <gelu_tanh> scale 0.5
      : tensor<?x?x768xf32>, tensor<144x768x16xbf16> -> tensor<?x?x2304xf32>
+  // CHECK: attune.linear %{{.+}}, %{{.+}} scale 5.000000e-01 rms_eps 1.000000e-03 : tensor<?x?x768xf32>, tensor<2304x768xf32> -> tensor<?x?x2304xf32>
+  %n = attune.linear %x, %w scale 0.5 rms_eps 1.0e-3
+     : tensor<?x?x768xf32>, tensor<2304x768xf32> -> tensor<?x?x2304xf32>
   // CHECK: attune.linear %{{.+}}, %{{.+}} activation <silu> gated : tensor<?x?x768xf32>, tensor<2304x768xf32> -> tensor<?x?x1152xf32>
   %g = attune.linear %x, %w activation <silu> gated : tensor<?x?x768xf32>, tensor<2304x768xf32> -> tensor<?x?x1152xf32>
   return %z, %g : tensor<?x?x2304xf32>, tensor<?x?x1152xf32>

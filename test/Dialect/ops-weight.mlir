@@ -14,6 +14,11 @@ attune.weight @q : tensor<768x768xf32>
 // CHECK: attune.weight @gate_up gated panels 16 : tensor<4x8x16xf32> from [#attune.source<"gate">, #attune.source<"up">]
 attune.weight @gate_up gated panels 16 : tensor<4x8x16xf32>
     from [#attune.source<"gate">, #attune.source<"up">]
+// CHECK: attune.weight @norm : tensor<8xf32> from [#attune.source<"norm">]{{$}}
+attune.weight @norm : tensor<8xf32> from [#attune.source<"norm">]
+// CHECK: attune.weight @normed panels 16 : tensor<2x8x16xf32> from [#attune.source<"w">] gain @norm gain_offset 1.000000e+00
+attune.weight @normed panels 16 : tensor<2x8x16xf32> from [#attune.source<"w">]
+    gain @norm gain_offset 1.0
 
 // CHECK-LABEL: @get(
 func.func @get(%layer: index) -> (tensor<2304x768xf32>, tensor<12x4xbf16>) {

@@ -4,6 +4,7 @@
 // CHECK: attune-fuse-attention
 // CHECK: attune-decompose-ffn
 // CHECK: attune-decompose-recurrent
+// CHECK: attune-fuse-norms{way-bytes=4096}
 // CHECK: attune-pack-weights{pairs=false panel-width=16}
 // CHECK: canonicalize
 // CHECK: cse
@@ -14,6 +15,7 @@
 // PAIRS: attune-narrow-activations{tensor-cores=false}
 // PAIRS: attune-pack-weights{pairs=true panel-width=32}
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids gpu=sm_80" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=GPU
+// GPU-NOT: attune-fuse-norms
 // GPU: attune-narrow-activations{tensor-cores=true}
 // GPU: attune-pack-weights{pairs=false
 
@@ -21,5 +23,6 @@
 // RUN: attune-opt %s --attune-optimize="fuse=false" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=OFF
 // OFF-NOT: attune-fuse-attention
 // OFF:     attune-unfuse-attention
+// OFF-NOT: attune-fuse-norms
 
 module {}

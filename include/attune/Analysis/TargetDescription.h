@@ -121,17 +121,21 @@ struct TargetDescription {
   /// set. A cache that looks up while the address is translated has ways of a
   /// page, as those of x86 and ARM do. 0 on a GPU, whose rows are staged.
   int64_t getWayBytes() const { return gpu.empty() ? 4096 : 0; }
-  /// The same where a set may have fewer places than a tile has rows: a product
-  /// copies rows that share one. 0: it reads them where they are. On Zen 5 (12
-  /// rows, 12 places) a copy took 1 to 4% of a product's time.
+  /// The same where a set may have too few places for a tile's rows and the
+  /// weights that pass: a product copies rows that share one. 0: it reads them
+  /// where they are. On Zen 5 (12 places for 12 rows, or for 6 of AVX2) a copy
+  /// took 1 to 4% of a product's time. On Zen 3 (8 places for 6 rows) it saves
+  /// 5 to 7%.
   int64_t getCrowdedWayBytes() const;
   /// Whether a product's tiles of many rows have half of the rows and twice the
   /// columns: so many rows have room in a set where all do not, and a step of
-  /// the sum takes fewer loads. Weights come from the second-level cache twice
-  /// as often, which one multiply-add in a cycle leaves time for (Zen 4: 0 to
-  /// 6% less time, 13% where the copies would be slow).
+  /// the sum takes fewer loads, but two registers more. Weights come from the
+  /// second-level cache twice as often, which one multiply-add in a cycle
+  /// leaves time for (Zen 4: 0 to 6% less time, 13% where the copies would be
+  /// slow).
   bool hasWideTiles() const {
-    return getCrowdedWayBytes() != 0 && fmaPorts == 1 && getMatrixRows() == 0;
+    return getCrowdedWayBytes() != 0 && fmaPorts == 1 &&
+           vectorRegisters >= 32 && getMatrixRows() == 0;
   }
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.

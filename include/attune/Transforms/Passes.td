@@ -132,6 +132,33 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
   ];
 }
 
+def FuseNorms : Pass<"attune-fuse-norms", "::mlir::ModuleOp"> {
+  let summary = "Make RMS norms factors of the linear layers that follow";
+  let description = [{
+    Needs: ffn ops decomposed; weights not in panels.
+    Gives: linear layers with `rms_eps` where they were the only users of an
+    `rms_norm` of rows of f32; its gains become the `gain` of their matrices,
+    which are multiplied by them when they are packed. Such a matrix is an
+    `attune.weight` of f32 of the same layer, which nothing else reads. Other
+    norms stay: a remark of category `attune-fuse-norms` says why. So do those of
+    rows that are a multiple of `way-bytes` long: products would have to copy
+    them from where they share sets of a cache, and a norm does that as well.
+    Keeps: numerics up to rounding: gains are rounded into f32 weights, and rows
+    are divided after they are summed up. Layer norms and weights of 16 bits
+    would lose more.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let options = [
+    Option<"wayBytes", "way-bytes", "int64_t", /*default=*/"0",
+           "Distance of addresses that share a set of the first-level cache, "
+           "where that is too small for a tile's rows; 0: none">,
+  ];
+  let statistics = [
+    Statistic<"numFused", "num-fused", "Norms that became factors">,
+    Statistic<"numLeft", "num-left", "Norms left as they were">,
+  ];
+}
+
 def ChooseCandidates : Pass<"attune-choose-candidates", "::mlir::ModuleOp"> {
   let summary = "Let decoding also give the largest logits, as many as are asked for";
   let description = [{

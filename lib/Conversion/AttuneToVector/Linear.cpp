@@ -12,6 +12,7 @@
 // never split, so results do not depend on the number of threads.
 
 #include "HeadRows.h"
+#include "Norms.h"
 #include "PanelProduct.h"
 
 #include "Attune/AttunePanels.h"
@@ -206,6 +207,8 @@ public:
     return choose(k, k.index(ofFew), k.index(ofMany));
   }
   std::optional<bool> hasFewRows() const { return isFew; }
+  /// The same at run time.
+  Value hasFew() const { return few; }
 
 private:
   int64_t countUnits(int64_t unit) const {
@@ -347,6 +350,97 @@ private:
   SmallVector<OpFoldResult, 4> counts;
 };
 
+/// What sums of normalised rows are multiplied by: one by the root mean square
+/// of each. Of many rows these are found once, before the product. Of few rows
+/// each step finds them again: a row is soon read, and threads need not wait
+/// for each other. The numbers are the same.
+class RowScales {
+public:
+  RowScales(KernelBuilder &k, const PanelProduct &product, const Grid &grid,
+            int64_t tileRows)
+      : product(product), grid(grid), tileRows(tileRows) {
+    if (!product.rmsEps)
+      return;
+    Value numRows = k.dim(product.rowsInMemory, 0);
+    table = tensor::EmptyOp::create(k.b, k.loc, {getAsOpFoldResult(numRows)},
+                                    k.b.getF32Type());
+    if (grid.hasFewRows() == true)
+      return;
+    auto fill = [&](KernelBuilder &k) {
+      return k.forallTiles(
+          {getAsOpFoldResult(numRows)}, table,
+          [&](KernelBuilder &k, ValueRange ivs) {
+            return KernelBuilder::Tile{{ivs[0]}, {k.b.getIndexAttr(1)}};
+          },
+          [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+            return put(k, ivs[0], tile, k.index(0));
+          });
+    };
+    table = grid.hasFewRows() == false
+                ? fill(k)
+                : choose(k, [&](KernelBuilder &) { return table; }, fill);
+  }
+
+  /// `own` as a step of the grid has it.
+  PanelProduct inStep(KernelBuilder &k, PanelProduct own) const {
+    if (!product.rmsEps)
+      return own;
+    Value scratch = bufferization::AllocTensorOp::create(
+        k.b, k.loc, RankedTensorType::get({tileRows}, k.b.getF32Type()),
+        ValueRange{});
+    Value numRows = k.dim(product.rowsInMemory, 0);
+    if (grid.hasFewRows() != false)
+      scratch = k.forLoop(
+          k.index(0), grid.choose(k, numRows, k.index(0)), 1, scratch,
+          [&](KernelBuilder &k, Value row, ValueRange carried) {
+            return KernelBuilder::Values{put(k, row, carried[0], row)};
+          })[0];
+    own.inputScale = [this, scratch](KernelBuilder &k, Value row) -> Value {
+      auto ofFew = [&](KernelBuilder &k) {
+        return k.loadScalar(scratch, {row});
+      };
+      auto ofMany = [&](KernelBuilder &k) {
+        return k.loadScalar(table, {row});
+      };
+      if (auto few = grid.hasFewRows())
+        return *few ? ofFew(k) : ofMany(k);
+      return choose(k, ofFew, ofMany);
+    };
+    return own;
+  }
+
+private:
+  using Make = function_ref<Value(KernelBuilder &)>;
+  Value choose(KernelBuilder &k, Make ofFew, Make ofMany) const {
+    auto yield = [&](Make make) {
+      return [&, make](OpBuilder &builder, Location loc) {
+        KernelBuilder inner(builder, loc);
+        scf::YieldOp::create(builder, loc, make(inner));
+      };
+    };
+    return scf::IfOp::create(k.b, k.loc, grid.hasFew(), yield(ofFew),
+                             yield(ofMany))
+        .getResult(0);
+  }
+
+  /// Writes that of row `row` to place `at`.
+  Value put(KernelBuilder &k, Value row, Value tile, Value at) const {
+    Value rows = product.rowsInMemory;
+    auto load = [&](KernelBuilder &k, Value column, int64_t lanes,
+                    Value valid) {
+      return k.load(rows, {row, column}, lanes, valid);
+    };
+    int64_t width = cast<RankedTensorType>(rows.getType()).getDimSize(1);
+    Value scale = inverseRms(k, load, *product.rmsEps, width, product.lanes());
+    return tensor::InsertOp::create(k.b, k.loc, scale, tile, at);
+  }
+
+  const PanelProduct &product;
+  const Grid &grid;
+  int64_t tileRows;
+  Value table;
+};
+
 /// All rows of a step against its panels.
 Value panelsOfStep(KernelBuilder &k, const PanelProduct &product,
                    const Grid &grid, const Grid::Iteration &at, Value tile,
@@ -397,6 +491,7 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
             /*batch=*/k.index(1), numRows, tileRows);
   if (passesOfFew != own.passes)
     own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
+  RowScales scales(k, product, grid, tileRows);
   return k.forallTiles(
       grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -407,7 +502,8 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
         Grid::Iteration at = grid.at(k, ivs);
-        PanelProduct here = grid.productAt(k, own, at, lowering);
+        PanelProduct here =
+            scales.inStep(k, grid.productAt(k, own, at, lowering));
         return panelsOfStep(k, here, grid, at, tile, lowering);
       });
 }
@@ -504,6 +600,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
                               at.tokens};
   };
   Grid grid(k, product, group, most, unit, batch, tokens, lowering.rows);
+  RowScales scales(k, product, grid, lowering.rows);
   return k.forallTiles(
       grid.sizes(), epilogue.destinations(k, batch, tokens),
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -514,7 +611,8 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
         Grid::Iteration at = grid.at(k, ivs);
         Value columns = columnsOf(k, at.panels);
-        PanelProduct here = grid.productAt(k, product, at, lowering);
+        PanelProduct here =
+            scales.inStep(k, grid.productAt(k, product, at, lowering));
         here.consumer = {grid.mostPanels() * lanes, element,
                          [&](KernelBuilder &k, Value firstRow, Value rows,
                              Value scratch, ValueRange tiles) {
@@ -568,6 +666,11 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     product.pairs =
         holdsPairs(cast<RankedTensorType>(product.weight.getType()),
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
+    if (op.getRmsEps() &&
+        (lowering.cooperative || multipliesTiles(product, lowering)))
+      return rewriter.notifyMatchFailure(op, "rms_eps is for a CPU's vectors");
+    if (op.getRmsEps())
+      product.rmsEps = op.getRmsEps()->convertToDouble();
     product.wide = takesWideTiles(op, product, lowering.scheduledFor(op));
     auto reading = [lanes = pairLanes(product.lanes()),
                     pairs = product.pairs](Value rows) {

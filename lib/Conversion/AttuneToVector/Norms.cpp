@@ -47,50 +47,56 @@ forOwnColumns(KernelBuilder &k, const Row &row, int64_t width, int64_t lanes,
                    });
 }
 
+/// The average of what `term` makes of a row's entries.
+Value average(KernelBuilder &k, const Row &row, Value tile, int64_t width,
+              int64_t lanes, function_ref<Value(KernelBuilder &, Value)> term) {
+  // Lanes beyond the row load as zero, which `term` may shift: hence the mask.
+  Value total = forOwnColumns(
+      k, row, width, lanes, k.splat(0.0, lanes),
+      [&](KernelBuilder &k, Value column, Value valid, ValueRange sums) {
+        Value x = term(k, row.load(k, tile, column, valid));
+        if (valid) {
+          Value mask = vector::CreateMaskOp::create(
+              k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), valid);
+          x = arith::SelectOp::create(k.b, k.loc, mask, x, k.splat(0.0, lanes));
+        }
+        return KernelBuilder::Values{
+            arith::AddFOp::create(k.b, k.loc, sums[0], x)};
+      })[0];
+  total = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::ADD,
+                                      total);
+  if (row.first)
+    total = sumOfWarp(k, total);
+  return arith::DivFOp::create(k.b, k.loc, total, k.f32(width));
+}
+
+/// One by the root of an average of squares and `eps`, in all lanes.
+Value inverseRoot(KernelBuilder &k, Value squares, double eps, int64_t lanes) {
+  return math::RsqrtOp::create(
+      k.b, k.loc,
+      k.splat(arith::AddFOp::create(k.b, k.loc, squares, k.f32(eps)), lanes));
+}
+
 /// Writes the norm of a row into `tile`. Columns are read before they are
 /// written.
 Value normalise(KernelBuilder &k, const Norm &norm, const Row &row, Value tile,
                 int64_t width, int64_t lanes) {
-  // Lanes beyond the row load as zero, which `term` may shift: hence the mask.
-  auto sum = [&](function_ref<Value(KernelBuilder &, Value)> term) -> Value {
-    Value total = forOwnColumns(
-        k, row, width, lanes, k.splat(0.0, lanes),
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange sums) {
-          Value x = term(k, row.load(k, tile, column, valid));
-          if (valid) {
-            Value mask = vector::CreateMaskOp::create(
-                k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), valid);
-            x = arith::SelectOp::create(k.b, k.loc, mask, x,
-                                        k.splat(0.0, lanes));
-          }
-          return KernelBuilder::Values{
-              arith::AddFOp::create(k.b, k.loc, sums[0], x)};
-        })[0];
-    total = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::ADD,
-                                        total);
-    return row.first ? sumOfWarp(k, total) : total;
-  };
-  auto average = [&](Value total) -> Value {
-    return arith::DivFOp::create(k.b, k.loc, total, k.f32(width));
-  };
   Value mean;
   if (norm.centred)
-    mean = k.splat(average(sum([](KernelBuilder &, Value x) { return x; })),
+    mean = k.splat(average(k, row, tile, width, lanes,
+                           [](KernelBuilder &, Value x) { return x; }),
                    lanes);
   auto centre = [&](KernelBuilder &k, Value x) -> Value {
     return mean ? arith::SubFOp::create(k.b, k.loc, x, mean).getResult() : x;
   };
   // Two passes: the mean first, then squares of what is left, which does not
   // cancel for rows far from zero.
-  Value squares = sum([&](KernelBuilder &k, Value x) -> Value {
-    Value d = centre(k, x);
-    return arith::MulFOp::create(k.b, k.loc, d, d);
-  });
-  Value scale = math::RsqrtOp::create(
-      k.b, k.loc,
-      k.splat(
-          arith::AddFOp::create(k.b, k.loc, average(squares), k.f32(norm.eps)),
-          lanes));
+  Value squares = average(k, row, tile, width, lanes,
+                          [&](KernelBuilder &k, Value x) -> Value {
+                            Value d = centre(k, x);
+                            return arith::MulFOp::create(k.b, k.loc, d, d);
+                          });
+  Value scale = inverseRoot(k, squares, norm.eps, lanes);
   auto channel = [&](KernelBuilder &k, Value from, Value column, Value valid) {
     SmallVector<Value> at;
     if (cast<RankedTensorType>(from.getType()).getRank() == 2)
@@ -240,6 +246,20 @@ Value normaliseHead(KernelBuilder &k, const Norm &norm, LoadColumns load,
   };
   Row row = {loadOf, SmallVector<Value>(to), head, Value(), Value()};
   return normalise(k, norm, row, tile, width, lanes);
+}
+
+Value inverseRms(KernelBuilder &k, LoadColumns load, double eps, int64_t width,
+                 int64_t lanes) {
+  auto loadOf = [&](KernelBuilder &k, Value, Value column, Value valid) {
+    return load(k, column, lanes, valid);
+  };
+  Row row = {loadOf, {}, Value(), Value(), Value()};
+  Value squares =
+      average(k, row, Value(), width, lanes, [](KernelBuilder &k, Value x) {
+        return arith::MulFOp::create(k.b, k.loc, x, x).getResult();
+      });
+  return vector::ExtractOp::create(k.b, k.loc,
+                                   inverseRoot(k, squares, eps, lanes), 0);
 }
 
 void populateNormPatterns(RewritePatternSet &patterns,

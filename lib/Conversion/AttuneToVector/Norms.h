@@ -28,6 +28,10 @@ mlir::Value normaliseHead(KernelBuilder &k, const Norm &norm, LoadColumns load,
                           mlir::Value head, int64_t width, int64_t lanes,
                           mlir::Value tile, llvm::ArrayRef<mlir::Value> to);
 
+/// One by the root mean square of the row that `load` reads, as RMSNorm has it.
+mlir::Value inverseRms(KernelBuilder &k, LoadColumns load, double eps,
+                       int64_t width, int64_t lanes);
+
 } // namespace attune
 
 #endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_NORMS_H

@@ -140,7 +140,8 @@ PanelProduct::Step PanelProduct::stepAt(KernelBuilder &k, Value firstPanel,
 int64_t PanelProduct::countPasses(int64_t limit) const {
   bool alone = !gated && !part && !rowScale && !bytes;
   // A residual is what sums start from.
-  bool adds = !residual || (activation == Activation::Identity && !scale);
+  bool adds =
+      !residual || (activation == Activation::Identity && !scale && !rmsEps);
   int64_t number = 1;
   while (alone && adds && panelBytes() / number > limit &&
          depth() % (2 * number * fetchSteps) == 0)
@@ -354,6 +355,12 @@ Value PanelProduct::result(KernelBuilder &k, const Outputs &outputs, Value gate,
     return by ? arith::AddFOp::create(k.b, k.loc, value, by) : value;
   };
   int64_t lanes = this->lanes();
+  if (inputScale) {
+    Value factor = k.splat(inputScale(k, inputRow(k, row)), lanes);
+    sum = arith::MulFOp::create(k.b, k.loc, sum, factor);
+    if (gated)
+      gate = arith::MulFOp::create(k.b, k.loc, gate, factor);
+  }
   Value value = biased(sum, outputs.bias);
   if (gated)
     value = arith::MulFOp::create(

@@ -89,6 +89,11 @@ struct PanelProduct {
     mlir::Value first;
   };
   std::optional<LastRows> lastRows;
+  /// Rows of the input are divided by their root mean square, whose squares
+  /// are at least `rmsEps`; what it takes sums times, if set, is `inputScale`
+  /// of a row of the input.
+  std::optional<double> rmsEps;
+  std::function<mlir::Value(KernelBuilder &, mlir::Value row)> inputScale;
   /// A factor of row `row`, if set.
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
   /// Which row of the input comes first; null: 0.

@@ -172,7 +172,11 @@ public:
 
 private:
   bool addPart(WeightOp weight, int64_t layer, int64_t part,
-               const WeightValues &values, DiagnosticEngine &diags);
+               const WeightValues &values);
+  /// What is to be packed; null after an error.
+  std::unique_ptr<PackedMatrix> describePart(WeightOp weight, int64_t layer,
+                                             int64_t part,
+                                             const WeightValues &values);
 
   std::vector<std::unique_ptr<PackedMatrix>> matrices;
   /// One flag for each weight.
@@ -219,8 +223,9 @@ static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
   return noise;
 }
 
-bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
-                   const WeightValues &values, DiagnosticEngine &diags) {
+std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
+                                                 int64_t part,
+                                                 const WeightValues &values) {
   // What becomes bytes is read as f32.
   std::optional<runtime::DType> storage =
       weight.getGroup() ? runtime::DType::F32
@@ -228,7 +233,7 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
   if (!storage) {
     weight.emitOpError("is kept as ") << weight.getLayerType().getElementType()
                                       << ", which weights cannot be packed in";
-    return false;
+    return nullptr;
   }
   std::vector<int64_t> shape = unpackedShape(weight);
   auto matrix = std::make_unique<PackedMatrix>();
@@ -289,9 +294,28 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")
         << matrix->rows << " rows";
-    return false;
+    return nullptr;
   }
 
+  return matrix;
+}
+
+bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
+                   const WeightValues &values) {
+  std::unique_ptr<PackedMatrix> matrix =
+      describePart(weight, layer, part, values);
+  if (!matrix)
+    return false;
+  if (weight.getGainAttr()) {
+    auto gain = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+        weight, weight.getGainAttr());
+    std::unique_ptr<PackedMatrix> vector = describePart(gain, layer, 0, values);
+    if (!vector)
+      return false;
+    matrix->gains = vector->values();
+    for (float &entry : matrix->gains)
+      entry += weight.getGainOffset().convertToFloat();
+  }
   const WeightPlace &place = *layout.lookup(weight.getSymName());
   int64_t bandBytes = std::max<int64_t>(matrix->bandBytes(), 1);
   int64_t start = place.getLayerOffset(layer) +
@@ -322,7 +346,7 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
                            std::make_unique<std::atomic<bool>>(false));
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
       for (int64_t part = 0; part < weight.getNumParts(); ++part)
-        if (!addPart(weight, layer, part, values, diags))
+        if (!addPart(weight, layer, part, values))
           return false;
   }
   return true;

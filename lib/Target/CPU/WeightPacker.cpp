@@ -270,6 +270,8 @@ QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
   QuantizationError error;
   if (!panelWidth && !group) {
     packRows(first, last, out, columns, 1);
+    for (int64_t row = first; row < last; ++row)
+      scaleColumns(out + (row - first) * bandBytes());
     return error;
   }
   int64_t half = gated ? rows / 2 : rows, width = panelWidth ? panelWidth : 1;
@@ -287,10 +289,26 @@ QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
       continue;
     }
     packRows(halfStart + begin, halfStart + end, out, 1, width);
+    scaleColumns(out);
     if (pairs)
       pairColumns(out);
   }
   return error;
+}
+
+std::vector<float> PackedMatrix::values() const {
+  std::vector<float> result(rows * columns);
+  pack(0, numBands, reinterpret_cast<uint8_t *>(result.data()));
+  return result;
+}
+
+void PackedMatrix::scaleColumns(uint8_t *band) const {
+  if (gains.empty())
+    return;
+  int64_t width = std::max<int64_t>(panelWidth, 1);
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t i = column * width; i < (column + 1) * width; ++i)
+      storeAt(band, i, loadAt<float>(band, i) * gains[column]);
 }
 
 void PackedMatrix::pairColumns(uint8_t *panel) const {

@@ -62,6 +62,8 @@ struct PackedMatrix {
   bool scales = false;
   int64_t numBands = 0;
   PackNoise noise;
+  /// What each column is multiplied by, if anything; `dtype` is F32 then.
+  std::vector<float> gains;
 
   int64_t bandBytes() const {
     int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
@@ -71,6 +73,8 @@ struct PackedMatrix {
   }
   /// Writes bands [first, last) to `out`, `bandBytes` each.
   QuantizationError pack(int64_t first, int64_t last, uint8_t *out) const;
+  /// The values of a vector, which is kept row by row.
+  std::vector<float> values() const;
 
 private:
   /// Rows [first, last) as a block whose element (r, k) lies at
@@ -84,6 +88,8 @@ private:
   /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
   /// panelWidth] become one row of [columns / 2, 2 panelWidth].
   void pairColumns(uint8_t *panel) const;
+  /// Multiplies the columns of a band by their gains.
+  void scaleColumns(uint8_t *band) const;
   /// `count` values of `piece` that lie side by side in its tensor. The first
   /// is (row, column) of the weight, in row `pieceRow` of the piece.
   void load(const PackPiece &piece, int64_t row, int64_t pieceRow,

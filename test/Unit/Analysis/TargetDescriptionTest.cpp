@@ -71,25 +71,25 @@ TEST(TargetDescription, QueriesOfOneTile) {
   }
 }
 
-// Rows are copied where a set of the first-level cache has fewer places than a
-// tile has rows, or how many it has is not known.
+// Rows are copied where a set of the first-level cache has fewer than twelve
+// places or than a tile has rows, or how many it has is not known.
 TEST(TargetDescription, CrowdedSets) {
-  for (const char *cpu :
-       {"znver4", "x86-64-v4", "neoverse-n1", "sapphirerapids"})
+  for (const char *cpu : {"znver4", "x86-64-v4", "neoverse-n1",
+                          "sapphirerapids", "znver3", "haswell"})
     EXPECT_EQ(attune::describeTarget(cpu)->getCrowdedWayBytes(), 4096) << cpu;
-  for (const char *cpu : {"znver5", "icelake-server", "znver3", "haswell"})
+  for (const char *cpu : {"znver5", "icelake-server", "alderlake"})
     EXPECT_EQ(attune::describeTarget(cpu)->getCrowdedWayBytes(), 0) << cpu;
   auto gpu = *attune::describeTarget("x86-64-v4");
   ASSERT_TRUE(attune::addGpu(gpu, "sm_80"));
   EXPECT_EQ(gpu.getCrowdedWayBytes(), 0);
 }
 
-// Tiles of many rows are wide where that is so and one multiply-add starts in a
-// cycle.
+// Tiles of many rows are wide where that is so, one multiply-add starts in a
+// cycle, and registers are many.
 TEST(TargetDescription, WideTiles) {
   EXPECT_TRUE(attune::describeTarget("znver4")->hasWideTiles());
-  for (const char *cpu :
-       {"x86-64-v4", "neoverse-n1", "sapphirerapids", "znver5", "znver3"})
+  for (const char *cpu : {"x86-64-v4", "neoverse-n1", "sapphirerapids",
+                          "znver5", "znver3", "znver1"})
     EXPECT_FALSE(attune::describeTarget(cpu)->hasWideTiles()) << cpu;
 }
 

@@ -244,6 +244,43 @@ TEST_F(WeightFile, Panels) {
   expectReference();
 }
 
+// Columns are multiplied by gains, of their own layer, when rows become panels
+// and when they do not.
+TEST_F(WeightFile, Gains) {
+  parse(R"(
+    attune.weight @g stacked : tensor<2x3xf32> from [#attune.source<"g{i}">]
+    attune.weight @panels stacked panels 2 : tensor<2x2x3x2xf32>
+        from [#attune.source<"w{i}">] gain @g gain_offset 1.0
+    attune.weight @rows stacked : tensor<2x3x3xf32>
+        from [#attune.source<"w{i}">] gain @g gain_offset 1.0
+  )");
+  std::vector<Values> tensors;
+  for (const char *name : {"w0", "w1"})
+    tensors.push_back({name, {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}});
+  tensors.push_back({"g0", {3}, {9, 99, 999}});
+  tensors.push_back({"g1", {3}, {-1, 0, 1}});
+  openValues(tensors);
+  auto layout = layoutWeights(*module);
+  for (unsigned threads : {1, 2}) {
+    std::vector<uint8_t> blob = pack(threads);
+    auto read = [&](const char *name, int64_t layer, int64_t count) {
+      std::vector<float> values(count);
+      std::memcpy(values.data(),
+                  blob.data() + layout->lookup(name)->getLayerOffset(layer),
+                  count * sizeof(float));
+      return values;
+    };
+    EXPECT_EQ(read("g", 1, 3), (std::vector<float>{-1, 0, 1}));
+    EXPECT_EQ(read("panels", 0, 12),
+              (std::vector<float>{10, 40, 200, 500, 3000, 6000, 70, 0, 800, 0,
+                                  9000, 0}));
+    EXPECT_EQ(read("panels", 1, 12),
+              (std::vector<float>{0, 0, 2, 5, 6, 12, 0, 0, 8, 0, 18, 0}));
+    EXPECT_EQ(read("rows", 1, 9),
+              (std::vector<float>{0, 2, 6, 0, 5, 12, 0, 8, 18}));
+  }
+}
+
 TEST_F(WeightFile, Stacked) {
   parse(R"(
     attune.weight @qkv stacked panels 16 : tensor<3x3x20x16xf32>
