@@ -97,6 +97,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         if (!known)
           return ("is used by '" + user->getName().getStringRef() + "' too")
               .str();
+        auto linear = dyn_cast<LinearOp>(user);
+        if (linear && linear.getRmsEps())
+          return "multiplies rows that are not normalised before";
       }
     return "";
   }

@@ -44,6 +44,19 @@ func.func @tied(%ids: tensor<?x?xi64>) -> tensor<?x?x50xf32> {
 
 // -----
 
+// Rows are divided after they are summed up.
+// REMARK: [Missed] quantize | Category:attune-quantize {{.*}}Remark="'normed' multiplies rows that are not normalised before"
+attune.weight @normed : tensor<20x64xf32> from [#attune.source<"normed">]
+// CHECK-LABEL: @normed_rows(
+// CHECK:         attune.linear {{.+}} rms_eps
+func.func @normed_rows(%x: tensor<3x64xf32>) -> tensor<3x20xf32> {
+  %w = attune.weight_get @normed : tensor<20x64xf32>
+  %y = attune.linear %x, %w rms_eps 0.1 : tensor<3x64xf32>, tensor<20x64xf32> -> tensor<3x20xf32>
+  return %y : tensor<3x20xf32>
+}
+
+// -----
+
 // What stays as it is, and why. A table that nothing multiplies by is not meant.
 // CHECK: attune.weight @odd : tensor<20x40xf32>
 // CHECK: attune.weight @shared : tensor<20x64xf32>

@@ -385,16 +385,18 @@ public:
   PanelProduct inStep(KernelBuilder &k, PanelProduct own) const {
     if (!product.rmsEps)
       return own;
-    Value scratch = bufferization::AllocTensorOp::create(
-        k.b, k.loc, RankedTensorType::get({tileRows}, k.b.getF32Type()),
-        ValueRange{});
-    Value numRows = k.dim(product.rowsInMemory, 0);
-    if (grid.hasFewRows() != false)
+    Value scratch;
+    if (grid.hasFewRows() != false) {
+      scratch = bufferization::AllocTensorOp::create(
+          k.b, k.loc, RankedTensorType::get({tileRows}, k.b.getF32Type()),
+          ValueRange{});
+      Value numRows = k.dim(product.rowsInMemory, 0);
       scratch = k.forLoop(
           k.index(0), grid.choose(k, numRows, k.index(0)), 1, scratch,
           [&](KernelBuilder &k, Value row, ValueRange carried) {
             return KernelBuilder::Values{put(k, row, carried[0], row)};
           })[0];
+    }
     own.inputScale = [this, scratch](KernelBuilder &k, Value row) -> Value {
       auto ofFew = [&](KernelBuilder &k) {
         return k.loadScalar(scratch, {row});

@@ -89,9 +89,9 @@ struct PanelProduct {
     mlir::Value first;
   };
   std::optional<LastRows> lastRows;
-  /// Rows of the input are divided by their root mean square, whose squares
-  /// are at least `rmsEps`; what it takes sums times, if set, is `inputScale`
-  /// of a row of the input.
+  /// Rows of the input are divided by the root of their mean square plus
+  /// `rmsEps`: sums are multiplied by `inputScale` of the input's row, which is
+  /// set then.
   std::optional<double> rmsEps;
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> inputScale;
   /// A factor of row `row`, if set.
