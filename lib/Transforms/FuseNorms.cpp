@@ -68,13 +68,10 @@ struct FuseNorms final : impl::FuseNormsBase<FuseNorms> {
   }
 
 private:
-  /// The linear layer that uses a row as such.
+  /// The linear layer that multiplies what is used.
   static LinearOp layerOf(OpOperand &use) {
-    auto linear = dyn_cast<LinearOp>(use.getOwner());
-    return linear && use.get() == linear.getInput() &&
-                   use.getOperandNumber() == 0
-               ? linear
-               : LinearOp();
+    return use.getOperandNumber() == 0 ? dyn_cast<LinearOp>(use.getOwner())
+                                       : LinearOp();
   }
 
   Obstacle findObstacle(RMSNormOp norm) const {
@@ -105,8 +102,26 @@ private:
         return "meets a matrix that is no weight of f32";
       if (gamma && gamma.getLayer() != get.getLayer())
         return "and its matrix are not of one layer";
+      if (isOverwritten(norm, linear))
+        return "is of rows that are something else when a product would read "
+               "them";
     }
     return "";
+  }
+
+  /// Whether what `linear` computes, or something before it, may take the place
+  /// of the norm's input: a copy would have to be read then.
+  static bool isOverwritten(RMSNormOp norm, LinearOp linear) {
+    Block *block = norm->getBlock();
+    if (linear->getBlock() != block)
+      return true;
+    return llvm::any_of(norm.getInput().getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (isa<RMSNormOp, LayerNormOp>(user) || layerOf(use))
+        return false;
+      Operation *top = block->findAncestorOpInBlock(*user);
+      return !top || !linear->isBeforeInBlock(top);
+    });
   }
 
   /// Whether a matrix that the norm meets has another use than by such norms

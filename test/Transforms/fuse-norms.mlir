@@ -91,6 +91,47 @@ func.func @gains(%x: tensor<?x24xf32>) -> (tensor<?x7xf32>, tensor<?x7xf32>) {
 
 // -----
 
+// A layer cannot read what it adds to in place, and what another has added to is
+// gone: parallel blocks keep their norm. In sequence nothing is in the way.
+// CHECK: attune.weight @b : tensor<24x24xf32> from [#attune.source<"b">]{{$}}
+// REMARK-DAG: Remark="is of rows that are something else when a product would read them"
+attune.weight @a : tensor<24x24xf32> from [#attune.source<"a">]
+attune.weight @b : tensor<24x24xf32> from [#attune.source<"b">]
+attune.weight @c : tensor<24x24xf32> from [#attune.source<"c">]
+attune.weight @d : tensor<24x24xf32> from [#attune.source<"d">]
+// CHECK-LABEL: @alone(
+// CHECK-NOT:     rms_eps
+func.func @alone(%x: tensor<?x24xf32>) -> tensor<?x24xf32> {
+  %b = attune.weight_get @b : tensor<24x24xf32>
+  %n = attune.rms_norm %x eps 0.1 : tensor<?x24xf32>
+  %z = attune.linear %n, %b residual %x : tensor<?x24xf32> : tensor<?x24xf32>, tensor<24x24xf32> -> tensor<?x24xf32>
+  return %z : tensor<?x24xf32>
+}
+// CHECK-LABEL: @parallel(
+// CHECK-NOT:     rms_eps
+func.func @parallel(%x: tensor<?x24xf32>) -> tensor<?x24xf32> {
+  %a = attune.weight_get @a : tensor<24x24xf32>
+  %c = attune.weight_get @d : tensor<24x24xf32>
+  %b = attune.weight_get @b : tensor<24x24xf32>
+  %n = attune.rms_norm %x eps 0.1 : tensor<?x24xf32>
+  %q = attune.linear %n, %c : tensor<?x24xf32>, tensor<24x24xf32> -> tensor<?x24xf32>
+  %y = attune.linear %q, %a residual %x : tensor<?x24xf32> : tensor<?x24xf32>, tensor<24x24xf32> -> tensor<?x24xf32>
+  %z = attune.linear %n, %b residual %y : tensor<?x24xf32> : tensor<?x24xf32>, tensor<24x24xf32> -> tensor<?x24xf32>
+  return %z : tensor<?x24xf32>
+}
+// CHECK-LABEL: @sequence(
+// CHECK:         attune.linear %{{.+}}, %{{.+}} rms_eps
+func.func @sequence(%x: tensor<?x24xf32>) -> tensor<?x24xf32> {
+  %a = attune.weight_get @a : tensor<24x24xf32>
+  %c = attune.weight_get @c : tensor<24x24xf32>
+  %n = attune.rms_norm %x eps 0.1 : tensor<?x24xf32>
+  %y = attune.linear %n, %c : tensor<?x24xf32>, tensor<24x24xf32> -> tensor<?x24xf32>
+  %z = attune.linear %y, %a residual %x : tensor<?x24xf32> : tensor<?x24xf32>, tensor<24x24xf32> -> tensor<?x24xf32>
+  return %z : tensor<?x24xf32>
+}
+
+// -----
+
 // The rest of what stays, and why. Nothing is said of a layer norm, whose sums
 // would cancel.
 // REMARK-DAG: Remark="is used by 'func.return'"

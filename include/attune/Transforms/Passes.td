@@ -140,7 +140,8 @@ def FuseNorms : Pass<"attune-fuse-norms", "::mlir::ModuleOp"> {
     `rms_norm` of rows of f32; its gains become the `gain` of their matrices,
     which are multiplied by them when they are packed. Such a matrix is an
     `attune.weight` of f32 of the same layer, which nothing else reads. Other
-    norms stay: a remark of category `attune-fuse-norms` says why. So do those of
+    norms stay: a remark of category `attune-fuse-norms` says why. So do those
+    whose input such a layer or an op before it may write its result to, and of
     rows that are a multiple of `way-bytes` long: products would have to copy
     them from where they share sets of a cache, and a norm does that as well.
     Keeps: numerics up to rounding: gains are rounded into f32 weights, and rows

@@ -357,11 +357,10 @@ private:
 class RowScales {
 public:
   RowScales(KernelBuilder &k, const PanelProduct &product, const Grid &grid,
-            int64_t tileRows)
-      : product(product), grid(grid), tileRows(tileRows) {
+            Value numRows, int64_t tileRows)
+      : product(product), grid(grid), numRows(numRows), tileRows(tileRows) {
     if (!product.rmsEps)
       return;
-    Value numRows = k.dim(product.rowsInMemory, 0);
     table = tensor::EmptyOp::create(k.b, k.loc, {getAsOpFoldResult(numRows)},
                                     k.b.getF32Type());
     if (grid.hasFewRows() == true)
@@ -390,7 +389,6 @@ public:
       scratch = bufferization::AllocTensorOp::create(
           k.b, k.loc, RankedTensorType::get({tileRows}, k.b.getF32Type()),
           ValueRange{});
-      Value numRows = k.dim(product.rowsInMemory, 0);
       scratch = k.forLoop(
           k.index(0), grid.choose(k, numRows, k.index(0)), 1, scratch,
           [&](KernelBuilder &k, Value row, ValueRange carried) {
@@ -439,6 +437,7 @@ private:
 
   const PanelProduct &product;
   const Grid &grid;
+  Value numRows;
   int64_t tileRows;
   Value table;
 };
@@ -493,7 +492,7 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
             /*batch=*/k.index(1), numRows, tileRows);
   if (passesOfFew != own.passes)
     own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
-  RowScales scales(k, product, grid, tileRows);
+  RowScales scales(k, product, grid, numRows, tileRows);
   return k.forallTiles(
       grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -602,7 +601,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
                               at.tokens};
   };
   Grid grid(k, product, group, most, unit, batch, tokens, lowering.rows);
-  RowScales scales(k, product, grid, lowering.rows);
+  RowScales scales(k, product, grid, k.mul(batch, tokens), lowering.rows);
   return k.forallTiles(
       grid.sizes(), epilogue.destinations(k, batch, tokens),
       [&](KernelBuilder &k, ValueRange ivs) {
