@@ -9,15 +9,15 @@
 
 #include "Attune/AttuneDialect.h"
 
-#include "mlir/Bytecode/BytecodeImplementation.h"
-
 using namespace mlir;
 using namespace attune;
 
 /// Grows with every change that makes older modules mean something else or
-/// unreadable; then `upgradeFromVersion` learns what to do with them, and
-/// test/Corpus keeps a module of each version.
-static constexpr uint64_t currentVersion = 1;
+/// unreadable; then `upgradeFromVersion`, or what reads an op's properties,
+/// learns what to do with them, and test/Corpus keeps a module of each version.
+///
+/// 2: linear has rms_eps, weight a gain.
+static constexpr uint64_t currentVersion = 2;
 
 namespace {
 struct Version final : DialectVersion {
@@ -47,6 +47,12 @@ struct Bytecode final : BytecodeDialectInterface {
   }
 };
 } // namespace
+
+uint64_t attune::versionOf(DialectBytecodeReader &reader) {
+  auto version = reader.getDialectVersion<AttuneDialect>();
+  return succeeded(version) ? static_cast<const Version *>(*version)->number
+                            : 1;
+}
 
 void attune::addBytecode(AttuneDialect &dialect) {
   dialect.addInterfaces<Bytecode>();

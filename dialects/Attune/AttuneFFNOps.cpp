@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttuneBytecode.h"
+
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
@@ -23,6 +25,26 @@ void AttuneDialect::registerFFNOps() {
 #define GET_OP_LIST
 #include "Attune/AttuneFFNOps.cpp.inc"
       >();
+}
+
+LogicalResult LinearOp::readProperties(DialectBytecodeReader &reader,
+                                       OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(succeeded(reader.readOptionalAttribute(own.activation)) &&
+                 succeeded(reader.readOptionalAttribute(own.gated)) &&
+                 succeeded(reader.readOptionalAttribute(own.scale)) &&
+                 succeeded(reader.readSparseArray(
+                     MutableArrayRef<int32_t>(own.operandSegmentSizes))) &&
+                 succeeded(readSince(2, reader, own.rms_eps)));
+}
+
+void LinearOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeOptionalAttribute(own.activation);
+  writer.writeOptionalAttribute(own.gated);
+  writer.writeOptionalAttribute(own.scale);
+  writer.writeSparseArray(ArrayRef<int32_t>(own.operandSegmentSizes));
+  writer.writeOptionalAttribute(own.rms_eps);
 }
 
 LogicalResult LinearOp::verify() {

@@ -75,6 +75,7 @@ def Attune_LinearOp : Attune_Op<"linear",
     }]>];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
 }
 
 def Attune_FFNOp : Attune_Op<"ffn",

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttuneBytecode.h"
+
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttunePanels.h"
 
@@ -19,6 +21,33 @@ void AttuneDialect::registerWeightOps() {
 #define GET_OP_LIST
 #include "Attune/AttuneWeightOps.cpp.inc"
       >();
+}
+
+LogicalResult WeightOp::readProperties(DialectBytecodeReader &reader,
+                                       OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(succeeded(reader.readOptionalAttribute(own.gated)) &&
+                 succeeded(reader.readOptionalAttribute(own.panel_width)) &&
+                 succeeded(reader.readOptionalAttribute(own.parts)) &&
+                 succeeded(reader.readAttribute(own.sources)) &&
+                 succeeded(reader.readOptionalAttribute(own.stacked)) &&
+                 succeeded(reader.readAttribute(own.sym_name)) &&
+                 succeeded(reader.readAttribute(own.type)) &&
+                 succeeded(readSince(2, reader, own.gain)) &&
+                 succeeded(readSince(2, reader, own.gain_offset)));
+}
+
+void WeightOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeOptionalAttribute(own.gated);
+  writer.writeOptionalAttribute(own.panel_width);
+  writer.writeOptionalAttribute(own.parts);
+  writer.writeAttribute(own.sources);
+  writer.writeOptionalAttribute(own.stacked);
+  writer.writeAttribute(own.sym_name);
+  writer.writeAttribute(own.type);
+  writer.writeOptionalAttribute(own.gain);
+  writer.writeOptionalAttribute(own.gain_offset);
 }
 
 LogicalResult WeightOp::verify() {

@@ -88,6 +88,7 @@ def Attune_WeightOp : Attune_Op<"weight",
     (`gain` $gain^ (`gain_offset` $gain_offset^)?)? attr-dict
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
