@@ -359,12 +359,14 @@ public:
   RowScales(KernelBuilder &k, const PanelProduct &product, const Grid &grid,
             Value numRows, int64_t tileRows)
       : product(product), grid(grid), numRows(numRows), tileRows(tileRows) {
-    if (!product.rmsEps)
+    if (!product.rmsEps || grid.hasFewRows() == true)
       return;
-    table = tensor::EmptyOp::create(k.b, k.loc, {getAsOpFoldResult(numRows)},
-                                    k.b.getF32Type());
-    if (grid.hasFewRows() == true)
-      return;
+    // One of its own: empty tensors of a size would become one, which the
+    // branches of several products do not share without a copy.
+    table = bufferization::AllocTensorOp::create(
+        k.b, k.loc,
+        RankedTensorType::get({ShapedType::kDynamic}, k.b.getF32Type()),
+        numRows);
     auto fill = [&](KernelBuilder &k) {
       return k.forallTiles(
           {getAsOpFoldResult(numRows)}, table,
