@@ -297,7 +297,8 @@ QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
 }
 
 std::vector<float> PackedMatrix::values() const {
-  std::vector<float> result(rows * columns);
+  // As many as its type says, though sources may be said to have fewer.
+  std::vector<float> result(numBands * columns);
   pack(0, numBands, reinterpret_cast<uint8_t *>(result.data()));
   return result;
 }
