@@ -112,10 +112,8 @@ LogicalResult AttentionIntoOp::verify() {
            << (tensors ? " of them" : " buffers");
   // N2
   auto typeOf = [](Value value) { return cast<ShapedType>(value.getType()); };
-  std::pair<Value, StringRef> named[] = {{getQuery(), "a query"},
-                                         {getKey(), "a key"},
-                                         {getValue(), "a value"},
-                                         {getDest(), "a destination"}};
+  std::pair<Value, StringRef> named[] = {
+      {getQuery(), "a query"}, {getKey(), "a key"}, {getValue(), "a value"}};
   for (auto [value, what] : named) {
     if (failed(rankIs(*this, value, 4, what)))
       return failure();
@@ -139,7 +137,12 @@ LogicalResult AttentionIntoOp::verify() {
            << query.getDimSize(1) << " query heads, which " << key.getDimSize(1)
            << " key/value heads cannot share evenly";
   // N4
-  if (failed(
+  if (typeOf(getDest()).getRank() == 3)
+    return sizeAt(*this, getDest(), 2,
+                  query.getDimSize(1) * value.getDimSize(3),
+                  "channels of merged results");
+  if (failed(rankIs(*this, getDest(), 4, "a destination")) ||
+      failed(
           sizeAt(*this, getDest(), 1, query.getDimSize(1), "heads of results")))
     return failure();
   return sizeAt(*this, getDest(), 3, value.getDimSize(3),

@@ -89,11 +89,12 @@ def Attune_AttentionIntoOp
     Verifier rules (tests: `invalid-attention-into.mlir`, one case per label):
     - N1: all operands are tensors and there is a result for each destination, or
       all are buffers and there is none.
-    - N2: query, key, value and destination have rank 4 with known heads and
-      widths; queries and keys have one width and one type with the values.
+    - N2: query, key and value have rank 4 with known heads and widths; queries
+      and keys have one width and one type with the values.
     - N3: query heads are a multiple of key heads; keys and values have as many.
     - N4: the destination has the heads of the queries and the width of the
-      values.
+      values: [B, H, M, E], or merged, as `attune.merge_heads` gives it,
+      [B, M, H E].
 
     ```mlir
     %r = attune.attention_into %q, %k, %v scale 1.250000e-01

@@ -7,9 +7,16 @@
 
 #include "attune/Analysis/GpuTiles.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace attune {
+
+/// 90 of "sm_90a"; 0 of what has no number.
+static int numberOf(const std::string &chip) {
+  size_t at = chip.find('_');
+  return at == std::string::npos ? 0 : std::atoi(chip.c_str() + at + 1);
+}
 
 int64_t countMultiprocessors(const std::string &chip) {
   struct Chip {
@@ -17,8 +24,7 @@ int64_t countMultiprocessors(const std::string &chip) {
   };
   constexpr Chip chips[] = {{80, 108}, {86, 84},   {87, 16},  {89, 128},
                             {90, 132}, {100, 148}, {120, 170}};
-  size_t at = chip.find('_');
-  int number = at == std::string::npos ? 0 : std::atoi(chip.c_str() + at + 1);
+  int number = numberOf(chip);
   for (const Chip &known : chips)
     if (known.number == number)
       return known.count;
@@ -26,6 +32,30 @@ int64_t countMultiprocessors(const std::string &chip) {
 }
 
 bool hasWarpgroups(const std::string &chip) { return chip == "sm_90a"; }
+
+bool hasDependentLaunch(const std::string &chip) {
+  return numberOf(chip) >= 90;
+}
+
+int64_t threadsOfPanel(int64_t panels, int64_t depth, int64_t multiprocessors) {
+  // Registers are enough for about so many threads of a multiprocessor.
+  constexpr int64_t residents = 640, loadsAtOnce = 4;
+  int64_t threads = 128;
+  while (threads < 512 && 2 * threads * panels <= residents * multiprocessors &&
+         2 * threads * loadsAtOnce <= depth)
+    threads *= 2;
+  return threads;
+}
+
+int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
+                     int64_t multiprocessors) {
+  // With fewer registers a thread would keep some in memory.
+  constexpr int64_t registers = 65536;
+  int64_t ofThread = rows == 1 ? 80 : 128;
+  int64_t wanted = (panels + multiprocessors - 1) / multiprocessors;
+  return std::max<int64_t>(1,
+                           std::min(wanted, registers / (ofThread * threads)));
+}
 
 int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
                     int64_t multiprocessors) {

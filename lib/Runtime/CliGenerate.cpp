@@ -350,11 +350,13 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
   if (options.stats) {
     double first = printer.firstTime - start, later = end - printer.firstTime;
     size_t steps = printer.ids.size() - 1;
+    // A GPU is done with a prompt in milliseconds.
+    auto digits = [](double seconds) { return seconds < 0.1 ? 6 : 3; };
     std::fprintf(messages,
-                 "prompt: %zu tokens in %.3f s; then %zu tokens in %.3f s "
+                 "prompt: %zu tokens in %.*f s; then %zu tokens in %.*f s "
                  "(%.1f tokens/s); intermediate results: %llu bytes\n",
-                 prompt.size(), first, steps, later,
-                 later > 0 ? static_cast<double>(steps) / later : 0.0,
+                 prompt.size(), digits(first), first, steps, digits(later),
+                 later, later > 0 ? static_cast<double>(steps) / later : 0.0,
                  static_cast<unsigned long long>(model.frameHighWater()));
   }
   return true;

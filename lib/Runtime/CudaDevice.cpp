@@ -120,6 +120,10 @@ bool CudaDevice::start(const attune_device_code &code, Error &error) {
       failed(driver.streamCreate(&stream, /*non-blocking*/ 1), "starting",
              error))
     return false;
+  void *memory = nullptr;
+  if (driver.hostAlloc && driver.hostFree &&
+      driver.hostAlloc(&memory, kStagedBytes, 0) == 0)
+    staged = static_cast<char *>(memory);
   return loadCode(code, error);
 }
 
@@ -171,6 +175,9 @@ bool CudaDevice::loadCode(const attune_device_code &code, Error &error) {
     }
     kernels.push_back(kernel);
   }
+  // The compiler makes them wait for each other on such chips.
+  if (numberOf(code.chip) >= 90)
+    graphs.letOverlap();
   return true;
 }
 
@@ -189,6 +196,8 @@ CudaDevice::~CudaDevice() {
     driver.memFree(chunk.base);
   release(mapMemory);
   release(weights);
+  if (staged)
+    driver.hostFree(staged);
   driver.primaryContextRelease(ordinal);
 }
 
@@ -354,9 +363,15 @@ bool CudaDevice::copyArguments(const EntryInfo &entry, void **args,
     } else if (!owns(given[1])) {
       uint64_t bytes = tensorBytes(arg, given);
       place = push(static_cast<int64_t>(bytes));
-      if (arg.kind == ArgKind::Input &&
-          !upload(place, reinterpret_cast<void *>(given[1]), bytes, error))
-        return false;
+      auto *from = reinterpret_cast<void *>(given[1]);
+      if (arg.kind == ArgKind::Input && !preparing) {
+        if (staged && bytes <= kStagedBytes - stagedUse) {
+          from = std::memcpy(staged + stagedUse, from, bytes);
+          stagedUse += bytes;
+        }
+        if (!upload(place, from, bytes, error))
+          return false;
+      }
     }
     words[i][0] = words[i][1] = reinterpret_cast<intptr_t>(place);
     arguments[i] = words[i].data();
@@ -366,19 +381,102 @@ bool CudaDevice::copyArguments(const EntryInfo &entry, void **args,
 
 bool CudaDevice::copyOutputs(const EntryInfo &entry, void **args,
                              Error &error) {
+  struct Staged {
+    void *to;
+    const char *from;
+    uint64_t bytes;
+  };
+  std::vector<Staged> small;
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const ArgInfo &arg = entry.args[i];
     auto *given = static_cast<const int64_t *>(args[i]);
     if (arg.kind != ArgKind::Output || owns(given[1]))
       continue;
     uint64_t bytes = tensorBytes(arg, given);
-    if (bytes && failed(driver.copyToHost(reinterpret_cast<void *>(given[1]),
-                                          static_cast<CudaAddress>(words[i][1]),
-                                          bytes, stream),
-                        "copying from it", error))
+    auto *to = reinterpret_cast<void *>(given[1]);
+    if (staged && bytes && bytes <= kStagedBytes - stagedUse) {
+      small.push_back({to, staged + stagedUse, bytes});
+      to = staged + stagedUse;
+      stagedUse += bytes;
+    }
+    if (bytes &&
+        failed(driver.copyToHost(to, static_cast<CudaAddress>(words[i][1]),
+                                 bytes, stream),
+               "copying from it", error))
       return false;
   }
-  return !failed(driver.streamSynchronize(stream), "running the model", error);
+  if (failed(driver.streamSynchronize(stream), "running the model", error))
+    return false;
+  for (const Staged &one : small)
+    std::memcpy(one.to, one.from, one.bytes);
+  return true;
+}
+
+std::vector<int64_t> CudaDevice::keyOf(attune_entry_fn function,
+                                       const EntryInfo &entry,
+                                       void *const *args) const {
+  std::vector<int64_t> key = {reinterpret_cast<intptr_t>(function),
+                              reinterpret_cast<intptr_t>(&entry)};
+  // Where what is copied here will lie.
+  for (const Chunk &chunk : chunks)
+    key.push_back(static_cast<int64_t>(chunk.base));
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    auto *given = static_cast<const int64_t *>(args[i]);
+    if (arg.kind == ArgKind::Weights)
+      continue;
+    if (arg.kind == ArgKind::Past || arg.kind == ArgKind::Size) {
+      key.push_back(*given);
+      continue;
+    }
+    bool onDevice = owns(given[1]);
+    for (size_t word = 0; word < 3 + 2 * arg.shape.size(); ++word)
+      key.push_back(word < 2 && !onDevice ? 0 : given[word]);
+  }
+  return key;
+}
+
+void CudaDevice::prepareNext(attune_entry_fn function, const EntryInfo &entry,
+                             void **args) {
+  // Chunks are put together after a call, so addresses will be others.
+  if (!graphs.hasGraph(&entry) || chunks.size() > 1)
+    return;
+  std::vector<void *> next(args, args + entry.args.size());
+  std::vector<int64_t> lengths;
+  lengths.reserve(entry.args.size());
+  for (size_t i = 0; i < entry.args.size(); ++i)
+    if (entry.args[i].kind == ArgKind::Past) {
+      lengths.push_back(*static_cast<const int64_t *>(args[i]) + 1);
+      next[i] = &lengths.back();
+    }
+  if (lengths.empty())
+    return;
+  auto ownWords = std::move(words);
+  auto ownArguments = std::move(arguments);
+  auto ownFrames = std::move(frames);
+  uint64_t ownUse = inUse, ownUsed = chunks.empty() ? 0 : chunks[0].used;
+  uint64_t ownHighWater = highWater;
+  frames.clear();
+  inUse = 0;
+  if (!chunks.empty())
+    chunks[0].used = 0;
+  preparing = true;
+  if (setjmp(home) == 0 && copyArguments(entry, next.data(), problem)) {
+    function(arguments.data());
+    if (graphs.prepare(work))
+      prepared = keyOf(function, entry, next.data());
+  }
+  // It was a guess: whatever went wrong will go wrong in time.
+  preparing = false;
+  problem = Error();
+  work.clear();
+  words = std::move(ownWords);
+  arguments = std::move(ownArguments);
+  frames = std::move(ownFrames);
+  inUse = ownUse;
+  highWater = ownHighWater;
+  if (!chunks.empty())
+    chunks[0].used = ownUsed;
 }
 
 bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
@@ -390,17 +488,32 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   problem = Error();
   work.clear();
   graphs.begin(&entry);
+  stagedUse = 0;
+  bool ready = !prepared.empty() && prepared == keyOf(function, entry, args);
+  prepared.clear();
   // What others hold after a call is none of it.
-  if (maps.size() > kMaps / 2)
+  if (maps.size() > kMaps / 2) {
     maps.clear();
+    ready = false;
+  }
   bool done = false;
   // What cannot go on jumps back here; compiled code owns nothing that would
   // have to be destroyed on the way.
+  bool started = false;
   if (setjmp(home) == 0) {
     if (copyArguments(entry, args, problem)) {
-      function(arguments.data());
-      done = start(problem) && copyOutputs(entry, args, problem);
+      if (ready) {
+        started =
+            !failed(graphs.startPrepared(stream), "starting a kernel", problem);
+      } else {
+        function(arguments.data());
+        started = start(problem);
+      }
     }
+  }
+  if (started) {
+    prepareNext(function, entry, args);
+    done = copyOutputs(entry, args, problem);
   }
   if (!done) {
     driver.streamSynchronize(stream);
@@ -482,6 +595,9 @@ void *CudaDevice::tensorMap(const TensorMapKey &key) {
 
 uint64_t CudaDevice::read(const void *address, int64_t bytes) {
   uint64_t word = 0;
+  // What it will say nobody knows yet.
+  if (preparing)
+    leave();
   if (!start(problem) ||
       failed(driver.copyToHost(&word, reinterpret_cast<CudaAddress>(address),
                                static_cast<size_t>(bytes), stream),

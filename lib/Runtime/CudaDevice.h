@@ -12,7 +12,9 @@
 // the caller keeps them in memory of this device; caches stay there.
 //
 // Launches are collected, and start when the entry is done or reads a number of
-// the device (see CudaGraph.h).
+// the device (see CudaGraph.h). A step of decoding differs from the one before
+// by the length of the caches, so the next step's graph is prepared while the
+// device works on this one: then only the launch is left to do between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,6 +83,13 @@ private:
   [[noreturn]] void leave();
   bool copyArguments(const EntryInfo &entry, void **args, Error &error);
   bool copyOutputs(const EntryInfo &entry, void **args, Error &error);
+  /// While the device works on a call that appends to caches: what the next one
+  /// will launch, a token later.
+  void prepareNext(attune_entry_fn function, const EntryInfo &entry,
+                   void **args);
+  /// Everything that a call's launches depend on.
+  std::vector<int64_t> keyOf(attune_entry_fn function, const EntryInfo &entry,
+                             void *const *args) const;
   void resetArena();
   /// Starts what was collected.
   bool start(Error &error);
@@ -116,6 +125,14 @@ private:
   std::vector<std::vector<int64_t>> words; ///< descriptors on the device
   std::vector<void *> arguments;
   CudaLaunches work;
+  bool preparing = false;        ///< for the next one: nothing is started
+  std::vector<int64_t> prepared; ///< the key of the call that is, or empty
+
+  /// Small inputs and outputs pass through memory that the device reads and
+  /// writes itself; null if there is none.
+  static constexpr uint64_t kStagedBytes = 64 << 10;
+  char *staged = nullptr;
+  uint64_t stagedUse = 0;
 
   /// Maps that were made, in memory for kMaps of them.
   static constexpr size_t kMaps = 4096, kMapBytes = 128;

@@ -41,6 +41,12 @@ void CudaDriver::loadOptional(void *library) {
   }
   if (!complete)
     graphCreate = nullptr;
+  *reinterpret_cast<void **>(&hostAlloc) = dlsym(library, "cuMemHostAlloc");
+  *reinterpret_cast<void **>(&hostFree) = dlsym(library, "cuMemFreeHost");
+  *reinterpret_cast<void **>(&graphAddDependencies) =
+      dlsym(library, "cuGraphAddDependencies_v2");
+  *reinterpret_cast<void **>(&launchKernelEx) =
+      dlsym(library, "cuLaunchKernelEx");
 }
 
 bool CudaDriver::load(Error &error) {

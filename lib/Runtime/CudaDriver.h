@@ -44,6 +44,28 @@ struct CudaKernelNode {
   CudaHandle kernel, context; ///< instead of `function`; null: the current one
 };
 
+/// CUgraphEdgeData: the later kernel may start while the earlier one runs, from
+/// its port of a programmatic launch on.
+struct CudaGraphEdge {
+  unsigned char fromPort, toPort, type, reserved[5];
+};
+constexpr CudaGraphEdge kProgrammaticEdge = {1, 0, 1, {}};
+
+/// CUlaunchAttribute and CUlaunchConfig; the value is a union of 64 bytes.
+struct CudaLaunchAttribute {
+  unsigned id, unused;
+  alignas(8) int value[16];
+};
+struct CudaLaunchConfig {
+  unsigned sizes[6]; ///< grid and block
+  unsigned shared;
+  CudaHandle stream;
+  CudaLaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+/// The kernel may start while the one before runs.
+constexpr CudaLaunchAttribute kProgrammaticLaunch = {6, 0, {1}};
+
 struct CudaDriver {
   /// Opens the driver's library; fails with a message for people.
   bool load(Error &error);
@@ -96,6 +118,16 @@ struct CudaDriver {
   CudaResult (*graphExecDestroy)(CudaHandle executable);
   CudaResult (*graphDestroy)(CudaHandle graph);
   bool hasGraphs() const { return graphCreate != nullptr; }
+  // Kernels that start before the last one ends; null if any is missing.
+  CudaResult (*graphAddDependencies)(CudaHandle graph, const CudaHandle *from,
+                                     const CudaHandle *to,
+                                     const CudaGraphEdge *edges, size_t count);
+  CudaResult (*launchKernelEx)(const CudaLaunchConfig *config,
+                               CudaHandle function, void **params,
+                               void **extra);
+  // Memory of the host that copies need not pass through another; may be null.
+  CudaResult (*hostAlloc)(void **memory, size_t bytes, unsigned flags);
+  CudaResult (*hostFree)(void *memory);
   /// Null if the driver knows no tensor maps.
   CudaResult (*tensorMapEncode)(void *map, int type, unsigned rank,
                                 void *address, const uint64_t *sizes,

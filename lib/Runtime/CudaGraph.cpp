@@ -88,14 +88,21 @@ CudaKernelNode CudaGraphs::describe(const CudaLaunches &work, size_t i) {
   return node;
 }
 
+CudaResult CudaGraphs::launch(const CudaKernelNode &node, CudaHandle stream) {
+  const unsigned *s = node.sizes;
+  if (!overlap || !driver.launchKernelEx)
+    return driver.launchKernel(node.function, s[0], s[1], s[2], s[3], s[4],
+                               s[5], node.shared, stream, node.params, nullptr);
+  CudaLaunchAttribute attribute = kProgrammaticLaunch;
+  CudaLaunchConfig config = {
+      {s[0], s[1], s[2], s[3], s[4], s[5]}, node.shared, stream, &attribute, 1};
+  return driver.launchKernelEx(&config, node.function, node.params, nullptr);
+}
+
 CudaResult CudaGraphs::startEach(const CudaLaunches &work, CudaHandle stream,
                                  size_t &failed) {
   for (size_t i = 0; i < work.launches.size(); ++i) {
-    CudaKernelNode node = describe(work, i);
-    const unsigned *s = node.sizes;
-    CudaResult result =
-        driver.launchKernel(node.function, s[0], s[1], s[2], s[3], s[4], s[5],
-                            node.shared, stream, node.params, nullptr);
+    CudaResult result = launch(describe(work, i), stream);
     if (result != 0) {
       failed = i;
       return result;
@@ -125,18 +132,51 @@ CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
   return startEach(work, stream, failed);
 }
 
+bool CudaGraphs::hasGraph(const void *entry) const {
+  // Calls that wait for the device in between have other sections.
+  size_t sectionsOfEntry = 0;
+  bool made = false;
+  for (const Section &section : sections)
+    if (section.entry == entry) {
+      ++sectionsOfEntry;
+      made |= section.executable != nullptr;
+    }
+  return usable && made && sectionsOfEntry == 1;
+}
+
+bool CudaGraphs::prepare(const CudaLaunches &work) {
+  for (Section &section : sections) {
+    if (section.entry != entry || !sameKernels(section.last, work))
+      continue;
+    if (update(section, work)) {
+      section.last = work;
+      return true;
+    }
+    destroy(section);
+  }
+  return false;
+}
+
+CudaResult CudaGraphs::startPrepared(CudaHandle stream) {
+  return driver.graphLaunch(section().executable, stream);
+}
+
 /// The nodes form a chain: a stream would have run them one after the other.
 bool CudaGraphs::build(Section &section, const CudaLaunches &work) {
   if (driver.graphCreate(&section.graph, 0) != 0)
     return false;
   for (size_t i = 0; i < work.launches.size(); ++i) {
     CudaKernelNode params = describe(work, i);
-    CudaHandle node = nullptr;
+    CudaHandle node = nullptr, before = i ? section.nodes.back() : nullptr;
+    bool early = overlap && driver.graphAddDependencies && before;
     if (driver.graphAddKernelNode(&node, section.graph,
-                                  i ? &section.nodes.back() : nullptr, i != 0,
+                                  early ? nullptr : &before, before && !early,
                                   &params) != 0)
       return false;
     section.nodes.push_back(node);
+    if (early && driver.graphAddDependencies(section.graph, &before, &node,
+                                             &kProgrammaticEdge, 1) != 0)
+      return false;
   }
   return driver.graphInstantiate(&section.executable, section.graph, 0) == 0;
 }

@@ -13,6 +13,9 @@
 // them all. Nothing is assumed about which arguments change: positions, sizes
 // of the caches and addresses are compared as what they are, words.
 //
+// A kernel may start while the one before still runs, and waits inside: what a
+// launch costs on the device is hidden then, and weights are fetched early.
+//
 // A driver without graphs, or one that fails to make one, gets the launches one
 // by one.
 //
@@ -47,6 +50,9 @@ class CudaGraphs {
 public:
   CudaGraphs(const CudaDriver &driver, const std::vector<CudaHandle> &kernels)
       : driver(driver), kernels(kernels) {}
+  /// Kernels wait themselves for the one before (griddepcontrol), and may start
+  /// early where the driver knows that.
+  void letOverlap() { overlap = true; }
   /// While the driver still has its context.
   void clear();
 
@@ -55,6 +61,14 @@ public:
   /// Starts `work`, what the entry has launched since the last time. On failure
   /// `failed` is the number of the launch.
   CudaResult start(const CudaLaunches &work, CudaHandle stream, size_t &failed);
+  /// Whether a call of the entry has a graph to prepare.
+  bool hasGraph(const void *entry) const;
+  /// The entry's next call will probably start `work`: its graph is told so
+  /// while the device is busy with this call, of which that changes nothing.
+  /// False if it cannot be told.
+  bool prepare(const CudaLaunches &work);
+  /// Starts what the entry's graph was prepared for.
+  CudaResult startPrepared(CudaHandle stream);
 
 private:
   /// What an entry launches between two waits for the device.
@@ -70,6 +84,7 @@ private:
   bool update(Section &section, const CudaLaunches &work);
   void destroy(Section &section);
   CudaKernelNode describe(const CudaLaunches &work, size_t i);
+  CudaResult launch(const CudaKernelNode &node, CudaHandle stream);
   CudaResult startEach(const CudaLaunches &work, CudaHandle stream,
                        size_t &failed);
 
@@ -78,7 +93,7 @@ private:
   std::vector<Section> sections;
   const void *entry = nullptr;
   unsigned number = 0; ///< of the next section
-  bool usable = true;
+  bool usable = true, overlap = false;
   std::vector<void *> params; ///< of the launch that is being described
 };
 

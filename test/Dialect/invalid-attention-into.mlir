@@ -87,3 +87,12 @@ func.func @n4(%q: memref<1x8x?x64xbf16>, %k: memref<1x2x?x64xbf16>, %d: memref<1
   attune.attention_into %q, %k, %k scale 0.125 into %d : memref<1x8x?x64xbf16>, memref<1x2x?x64xbf16>, memref<1x2x?x64xbf16>, memref<1x8x?x32xbf16>
   return
 }
+
+// -----
+
+// N4: width of all heads
+func.func @n4_merged(%q: memref<1x8x?x64xbf16>, %k: memref<1x2x?x64xbf16>, %d: memref<1x?x256xbf16>) {
+  // expected-error @+1 {{has 256 channels of merged results where it takes 512}}
+  attune.attention_into %q, %k, %k scale 0.125 into %d : memref<1x8x?x64xbf16>, memref<1x2x?x64xbf16>, memref<1x2x?x64xbf16>, memref<1x?x256xbf16>
+  return
+}

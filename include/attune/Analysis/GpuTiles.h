@@ -94,6 +94,19 @@ constexpr ProductTile kSmallTile = {64, 64, 2, 2};
 /// more make a tile.
 constexpr int64_t kFewRows = 8;
 
+/// Threads that share the products of few rows with one panel of so many rows:
+/// 128 to 512, such that all panels together fill the chip, and each thread has
+/// several rows to load at once.
+int64_t threadsOfPanel(int64_t panels, int64_t depth, int64_t multiprocessors);
+
+/// How many blocks of that kernel a multiprocessor should have room for: with
+/// all panels at once there is no second wave of a few. Registers are shared by
+/// them, and `rows` take some.
+int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
+                     int64_t multiprocessors);
+/// An attribute of a barrier in a kernel that says so of the kernel.
+constexpr char kBlocksAtOnce[] = "attune.blocks_at_once";
+
 /// What an entry in the list of experts' work has at most: the rows of a large
 /// tile. Lower tiles share it.
 constexpr int64_t kTaskRows = 128;
@@ -104,6 +117,9 @@ int64_t countMultiprocessors(const std::string &chip);
 
 /// Whether it has wgmma and tensor maps: later chips have other tensor cores.
 bool hasWarpgroups(const std::string &chip);
+
+/// Whether its kernels can start before the last one ends (griddepcontrol).
+bool hasDependentLaunch(const std::string &chip);
 
 /// Time of a [rows, columns] product in tiles, in steps of a multiprocessor:
 /// blocks come in waves, and each pays for its multiplications and for what it

@@ -127,6 +127,8 @@ def ConvertAttuneToGPU
     rows: tiles on the tensor cores, staged through shared memory by asynchronous
     copies; which tile the host decides by the number of rows
     (lib/Analysis/GpuTiles), unless a schedule names one. Matrices of a stack take their batches or tasks.
+    With `dependent` a block of few rows loads its first weights before it waits
+    for the kernel that makes the rows.
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply.
     Keeps: f32 sums. Numbers of f32 are cut into parts whose products the tensor
@@ -159,6 +161,9 @@ def ConvertAttuneToGPU
       "tiles by tensor maps: sm_90a">,
     Option<"tf32", "tf32", "bool", /*default=*/"false",
       "Numbers of f32 that tensor cores multiply are rounded to tf32">,
+    Option<"dependent", "dependent", "bool", /*default=*/"false",
+      "Kernels may start before the last one ends, and read weights by then: "
+      "sm_90 and up">,
   ];
 }
 

@@ -58,6 +58,11 @@ void emitAttention(KernelBuilder &k, AttentionIntoOp op,
                    const AttentionSizes &sizes, const AttentionTile &tile,
                    const AttentionParts *parts, bool tf32);
 
+/// Whether the heads of a query lie one behind the other in the destination.
+inline bool isMerged(AttentionIntoOp op) {
+  return llvm::cast<mlir::ShapedType>(op.getDest().getType()).getRank() == 3;
+}
+
 /// The kernel of warpgroups.
 void emitWarpgroupAttention(KernelBuilder &k, AttentionIntoOp op,
                             const AttentionSizes &sizes,

@@ -62,8 +62,10 @@ void emitMerge(KernelBuilder &k, AttentionIntoOp op,
     Value result = arith::MulFOp::create(b.b, b.loc, sums[0], done.factor);
     if (Type type = elementOf(op.getDest()); !type.isF32())
       result = arith::TruncFOp::create(b.b, b.loc, type, result);
-    memref::StoreOp::create(b.b, b.loc, result, op.getDest(),
-                            ValueRange{batch, head, query, channel});
+    SmallVector<Value> place = {batch, head, query, channel};
+    if (isMerged(op))
+      place = {batch, query, b.add(b.mul(head, sizes.valueWidth), channel)};
+    memref::StoreOp::create(b.b, b.loc, result, op.getDest(), place);
     if (Value lse = op.getLse())
       b.when(b.less(channel, b.index(1)), [&](BlockBuilder &b) {
         memref::StoreOp::create(b.b, b.loc, done.logSumExp, lse,

@@ -127,12 +127,15 @@ namespace {
 using PairOf = llvm::function_ref<Value(BlockBuilder &, int64_t, int64_t)>;
 } // namespace
 
-/// The lane's sums of a row, times `factor` if it is given.
+/// The lane's sums of a row, times `factor` if it is given; channels begin at
+/// `start`, which is even, if that is given.
 static void storeRow(BlockBuilder &b, const AttentionSizes &sizes,
                      const AttentionResult &result, PairOf pairOf, int64_t half,
-                     Value to, ArrayRef<Value> row, Value factor) {
+                     Value to, ArrayRef<Value> row, Value factor,
+                     Value start = {}) {
   int64_t bytes = bytesOf(to);
   int64_t lanes = sizes.valueWidth % 2 == 0 ? 2 : 1;
+  // An even number of channels lies before each head of merged ones.
   int64_t align =
       lanes == 1 ? bytes
                  : std::min(2 * bytes, std::max(alignmentOfRows(to), bytes));
@@ -151,7 +154,7 @@ static void storeRow(BlockBuilder &b, const AttentionSizes &sizes,
       Value channel =
           b.add(b.add(result.firstChannel, column), b.index(8 * n + i));
       SmallVector<Value> place(row);
-      place.push_back(channel);
+      place.push_back(start ? b.add(start, channel) : channel);
       auto put = [&](BlockBuilder &b) { b.storeAt(vector, to, place, align); };
       if (result.before + 8 * (n + 1) <= sizes.valueWidth)
         put(b);
@@ -189,8 +192,13 @@ void storeResult(BlockBuilder &b, AttentionIntoOp op,
         return;
       }
       FinishedRow done = finishRow(b, op, most, sum, row.head);
-      storeRow(b, sizes, result, pairOf, half, op.getDest(),
-               {place.batch, row.head, row.query}, done.factor);
+      if (isMerged(op))
+        storeRow(b, sizes, result, pairOf, half, op.getDest(),
+                 {place.batch, row.query}, done.factor,
+                 b.mul(row.head, sizes.valueWidth));
+      else
+        storeRow(b, sizes, result, pairOf, half, op.getDest(),
+                 {place.batch, row.head, row.query}, done.factor);
       if (Value lse = op.getLse())
         b.when(first, [&](BlockBuilder &b) {
           memref::StoreOp::create(b.b, b.loc, done.logSumExp, lse,

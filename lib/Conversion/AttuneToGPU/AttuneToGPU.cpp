@@ -130,6 +130,8 @@ struct ConvertAttuneToGPU final
 
   LogicalResult lower(BlockBuilder &b, Operation *op, LinearKernel kernel) {
     kernel.tf32 = tf32;
+    kernel.multiprocessors = multiprocessors;
+    kernel.dependent = dependent;
     FailureOr<Tiles> tiles = tilesFor(op, kernel);
     if (failed(tiles))
       return failure();

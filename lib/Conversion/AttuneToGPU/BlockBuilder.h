@@ -169,6 +169,8 @@ public:
   Activation activation = Activation::Identity;
   bool gated = false, residual = false;
   bool tf32 = false; ///< tensor cores may round f32 to it
+  int64_t multiprocessors = 0;
+  bool dependent = false; ///< starts before what it reads is written
   std::optional<double> scale;
 
 private:
@@ -176,8 +178,9 @@ private:
   /// for its matrix together.
   Group rowOfTasks(BlockBuilder &b, struct BlockLaunch &launch,
                    mlir::Value place);
-  void emitFewRows(BlockBuilder &b, mlir::Value thread, mlir::Value shared,
-                   mlir::Value panel, const Group &group, int64_t rows);
+  void emitFewRows(BlockBuilder &b, mlir::Value thread, int64_t threads,
+                   mlir::Value shared, mlir::Value panel, const Group &group,
+                   int64_t rows);
 };
 
 /// The order of a mixture's work.

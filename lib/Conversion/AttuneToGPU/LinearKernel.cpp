@@ -5,24 +5,32 @@
 //
 //===----------------------------------------------------------------------===//
 
-// A product of few rows is as fast as its weights come from memory. A block of
-// 128 threads takes one panel: thread t adds up the products of rows t, t + 128
-// and so on of the panel, which lie one behind the other, four at a time so
-// that many loads are under way. Then lanes exchange their sums by halves, and
-// the warps theirs through shared memory, always in the same order.
+// A product of few rows is as fast as its weights come from memory. A block
+// takes one panel: of its T threads, thread t adds up the products of rows t,
+// t + T and so on of the panel, which lie one behind the other, several at a
+// time so that many loads are under way. The fewer panels there are, the more
+// threads each has, or memory would wait for the chip. Then lanes exchange
+// their sums by halves, and the warps theirs through shared memory, always in
+// the same order.
 
 #include "BlockBuilder.h"
 
 #include "attune/Analysis/GpuTiles.h"
 #include "attune/Conversion/Activations.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
 namespace attune {
 
-constexpr int64_t kThreads = 128, kWarps = kThreads / 32, kUnroll = 4;
+/// Threads that look for a task's matrix; of a product there may be more.
+constexpr int64_t kThreads = 128;
+
+static int64_t ceilOf(int64_t number, int64_t by) {
+  return (number + by - 1) / by;
+}
 
 LinearKernel::LinearKernel(KernelBuilder &k, LinearIntoOp op)
     : input(op.getInput()), weight(op.getWeight()), bias(op.getBias()),
@@ -186,28 +194,31 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   bool alone = tasks && rows == 1;
   int64_t height = tasks ? kTaskRows : rows;
   Value groups = alone ? numRows : countGroups(b, height);
-  BlockLaunch launch(b, b.mul(b.index(panels()), groups), kThreads);
-  Value shared = launch.shared(kWarps * sums * lanes, b.b.getF32Type());
+  int64_t threads =
+      tasks ? kThreads : threadsOfPanel(panels(), depth(), multiprocessors);
+  BlockLaunch launch(b, b.mul(b.index(panels()), groups), threads);
+  Value shared = launch.shared(threads / 32 * sums * lanes, b.b.getF32Type());
   Value panel = b.rem(launch.block, panels());
   Value number = b.div(launch.block, panels());
   Group group =
       alone ? rowOfTasks(b, launch, number) : groupAt(b, number, height);
   if (!tasks || alone)
-    return emitFewRows(b, launch.thread, shared, panel, group, rows);
+    return emitFewRows(b, launch.thread, threads, shared, panel, group, rows);
   // A task may have more rows; what they read of the weights is near by then.
   b.forLoop(group.first, group.end, rows, {},
             [&](KernelBuilder &k, Value first, ValueRange) {
               BlockBuilder b(k);
               Group some = group;
               some.first = first;
-              emitFewRows(b, launch.thread, shared, panel, some, rows);
+              emitFewRows(b, launch.thread, threads, shared, panel, some, rows);
               b.barrier();
               return KernelBuilder::Values();
             });
 }
 
-void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, Value shared,
-                               Value panel, const Group &group, int64_t rows) {
+void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
+                               Value shared, Value panel, const Group &group,
+                               int64_t rows) {
   auto weightType = cast<MemRefType>(weight.getType());
   int64_t lanes = weightType.getShape().back(), depth = this->depth();
   int64_t panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
@@ -221,50 +232,97 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, Value shared,
                                   b.sub(numRows, b.index(1)));
     rowAt.push_back(sourceOf(b, row));
   }
-  // Adds the products at some places of the depth, all loaded first.
-  auto addProducts = [&](BlockBuilder &b, ArrayRef<Value> at,
-                         ValueRange before) {
-    SmallVector<Value> weights, inputs, next(before);
-    for (Value k : at) {
+  // A step's places of the depth: few enough that the blocks of all panels have
+  // registers at once, and the same number in each step.
+  int64_t ofThread = ceilOf(depth, threads);
+  int64_t loadBytes = rows > 1 ? 64 : gated ? 48 : 128;
+  int64_t most = std::max<int64_t>(2, loadBytes / panelBytes);
+  int64_t places = ceilOf(ofThread, ceilOf(ofThread, most));
+  int64_t step = places * threads, whole = depth / step * step;
+  auto loadWeights = [&](BlockBuilder &b, ArrayRef<Value> at) {
+    SmallVector<Value> weights;
+    for (Value k : at)
       for (int64_t part = 0; part < parts(); ++part)
-        weights.push_back(b.loadWide(
-            weight,
-            panelAt(group, b.add(b.mul(panel, parts()), b.index(part)),
-                    {k, b.index(0)}),
-            lanes, std::min<int64_t>(panelBytes & -panelBytes, 16)));
+        weights.push_back(
+            b.loadAt(weight,
+                     panelAt(group, b.add(b.mul(panel, parts()), b.index(part)),
+                             {k, b.index(0)}),
+                     lanes, std::min<int64_t>(panelBytes & -panelBytes, 16)));
+    return weights;
+  };
+  // Not where they are loaded, or the thread would wait for them there.
+  auto widen = [](BlockBuilder &b, Value loaded) -> Value {
+    auto type = cast<VectorType>(loaded.getType());
+    return type.getElementType().isF32()
+               ? loaded
+               : arith::ExtFOp::create(b.b, b.loc,
+                                       b.vectorType(type.getDimSize(0)), loaded)
+                     .getResult();
+  };
+  // Adds the products at some places, all loaded first. Whether the last of
+  // them is there, `isThere` says, if there is a doubt.
+  auto addProducts = [&](BlockBuilder &b, ArrayRef<Value> at,
+                         ArrayRef<Value> weights, ValueRange before,
+                         Value isThere) {
+    SmallVector<Value> inputs, next(before);
+    for (Value k : at)
       for (Value row : rowAt) {
         Value x = b.loadWide(input, {row, k}, 1, 0);
         inputs.push_back(vector::BroadcastOp::create(
             b.b, b.loc, b.vectorType(lanes),
             vector::ExtractOp::create(b.b, b.loc, x, int64_t{0})));
       }
-    }
     for (size_t i = 0; i < at.size(); ++i)
       for (int64_t part = 0; part < parts(); ++part)
-        for (int64_t r = 0; r < rows; ++r)
-          next[part * rows + r] =
-              b.fma(inputs[i * rows + r], weights[i * parts() + part],
-                    next[part * rows + r]);
+        for (int64_t r = 0; r < rows; ++r) {
+          Value &sum = next[part * rows + r];
+          Value wide = widen(b, weights[i * parts() + part]);
+          Value more = b.fma(inputs[i * rows + r], wide, sum);
+          sum = isThere && i + 1 == at.size() ? b.select(isThere, more, sum)
+                                              : more;
+        }
     return next;
   };
-  KernelBuilder::Values zero(sums, b.splat(0.0, lanes));
-  int64_t step = kThreads * kUnroll, whole = depth / step * step;
-  KernelBuilder::Values total = b.forLoop(
-      b.index(0), b.index(whole), step, zero,
-      [&](KernelBuilder &k, Value base, ValueRange carried) {
-        BlockBuilder b(k);
-        SmallVector<Value> at;
-        for (int64_t i = 0; i < kUnroll; ++i)
-          at.push_back(b.add(b.add(base, thread), b.index(i * kThreads)));
-        return addProducts(b, at, carried);
-      });
-  if (whole < depth)
-    total =
-        b.forLoop(b.add(thread, b.index(whole)), b.index(depth), kThreads,
-                  total, [&](KernelBuilder &k, Value at, ValueRange carried) {
-                    BlockBuilder b(k);
-                    return addProducts(b, at, carried);
-                  });
+  auto placesFrom = [&](BlockBuilder &b, Value base, int64_t count) {
+    SmallVector<Value> at;
+    for (int64_t i = 0; i < count; ++i)
+      at.push_back(b.add(b.add(base, thread), b.index(i * threads)));
+    return at;
+  };
+  KernelBuilder::Values total(sums, b.splat(0.0, lanes));
+  int64_t first = 0;
+  auto awaitRows = [&] {
+    if (dependent && !tasks && first == 0)
+      NVVM::GriddepcontrolOp::create(b.b, b.loc, NVVM::GridDepActionKind::wait);
+  };
+  if (whole > 0) {
+    SmallVector<Value> at = placesFrom(b, b.index(0), places);
+    SmallVector<Value> weights = loadWeights(b, at);
+    // The first weights come while the kernel that makes the rows still runs.
+    awaitRows();
+    total = addProducts(b, at, weights, total, Value());
+    first = step;
+  }
+  if (first < whole)
+    total = b.forLoop(b.index(first), b.index(whole), step, total,
+                      [&](KernelBuilder &k, Value base, ValueRange carried) {
+                        BlockBuilder b(k);
+                        SmallVector<Value> at = placesFrom(b, base, places);
+                        return addProducts(b, at, loadWeights(b, at), carried,
+                                           Value());
+                      });
+  if (int64_t left = depth - whole) {
+    SmallVector<Value> at =
+        placesFrom(b, b.index(whole), ceilOf(left, threads));
+    Value isThere;
+    if (left % threads != 0) {
+      isThere = b.less(at.back(), b.index(depth));
+      at.back() = b.min(at.back(), b.index(depth - 1));
+    }
+    SmallVector<Value> weights = loadWeights(b, at);
+    awaitRows();
+    total = addProducts(b, at, weights, total, isThere);
+  }
   // Lanes of a warp: all end with the same sums.
   for (Value &sum : total) {
     SmallVector<Value> numbers;
@@ -287,7 +345,11 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, Value shared,
       b.storeAt(sum, shared,
                 {b.mul(b.add(b.mul(warp, sums), b.index(i)), lanes)}, 16);
   });
-  b.barrier();
+  auto barrier = gpu::BarrierOp::create(b.b, b.loc);
+  if (!tasks)
+    barrier->setAttr(kBlocksAtOnce,
+                     b.b.getI64IntegerAttr(blocksAtOnce(panels(), threads, rows,
+                                                        multiprocessors)));
   // One thread for each result.
   b.when(b.less(thread, b.index(rows * lanes)), [&](BlockBuilder &b) {
     Value r = b.div(thread, lanes), n = b.rem(thread, lanes);
@@ -295,7 +357,7 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, Value shared,
     Value column = b.add(b.mul(panel, lanes), n);
     auto sumUp = [&](int64_t part) {
       SmallVector<Value> of;
-      for (int64_t warp = 0; warp < kWarps; ++warp)
+      for (int64_t warp = 0; warp < threads / 32; ++warp)
         of.push_back(b.loadAt(
             shared,
             {b.add(b.mul(b.add(r, b.index(warp * sums + part * rows)), lanes),

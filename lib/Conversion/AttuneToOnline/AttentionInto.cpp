@@ -34,6 +34,19 @@ Value emptyResult(KernelBuilder &k, AttentionOp op, Value result) {
   return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
 }
 
+/// The same of a result whose heads are merged.
+static Value emptyMerged(KernelBuilder &k, AttentionOp op,
+                         RankedTensorType type) {
+  auto sizeOf = [&](int64_t dim, int64_t ofQuery) -> OpFoldResult {
+    if (!type.isDynamicDim(dim))
+      return k.b.getIndexAttr(type.getDimSize(dim));
+    return getAsOpFoldResult(k.dim(op.getQuery(), ofQuery));
+  };
+  SmallVector<OpFoldResult> sizes = {sizeOf(0, 0), sizeOf(1, 2),
+                                     k.b.getIndexAttr(type.getDimSize(2))};
+  return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+}
+
 bool readsCache(AttentionOp op) {
   return op.getKey().getDefiningOp<CacheReadOp>() && !op.getBlocks();
 }
@@ -104,8 +117,21 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
     if (explain)
       explainTiles(op, *tiles);
     KernelBuilder k(rewriter, op.getLoc());
+    // Heads that are merged next are written where they belong.
+    auto merge = op.getResult().hasOneUse()
+                     ? dyn_cast<MergeHeadsOp>(*op.getResult().user_begin())
+                     : MergeHeadsOp();
+    if (merge && merge.getType().getElementType() !=
+                     typeOf(op.getResult()).getElementType())
+      merge = {};
     SmallVector<Type> types(op->getResultTypes());
-    Value dest = emptyResult(k, op, op.getResult()), lse;
+    Value dest, lse;
+    if (merge) {
+      types[0] = merge.getType();
+      dest = emptyMerged(k, op, merge.getType());
+    } else {
+      dest = emptyResult(k, op, op.getResult());
+    }
     if (op.getLse())
       lse = emptyResult(k, op, op.getLse());
     auto into = AttentionIntoOp::create(
@@ -116,7 +142,14 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
         op.getSoftcapAttr(), op.getBlockSizesAttr(),
         readsCache(op) ? rewriter.getUnitAttr() : UnitAttr());
     keepSchedule(op, into);
-    rewriter.replaceOp(op, into.getResults());
+    if (!merge) {
+      rewriter.replaceOp(op, into.getResults());
+      return success();
+    }
+    rewriter.replaceOp(merge, into.getResult(0));
+    if (op.getLse())
+      rewriter.replaceAllUsesWith(op.getLse(), into.getResult(1));
+    rewriter.eraseOp(op);
     return success();
   }
 

@@ -60,8 +60,8 @@ Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes, LoadColumns load,
 // Turning
 //===----------------------------------------------------------------------===//
 
-Turning::Turning(RotaryOp op, int64_t lanes)
-    : op(op), lanes(lanes), vector(lanes),
+Turning::Turning(RotaryOp op, int64_t lanes, bool ahead)
+    : op(op), ahead(ahead), lanes(lanes), vector(lanes),
       pairs(cast<RankedTensorType>(op.getCos().getType()).getDimSize(2)) {
   // The widest vector that divides the pairs: no masks.
   while (pairs % vector != 0)
@@ -80,27 +80,52 @@ Value Turning::turnPairs(
     KernelBuilder &k,
     function_ref<Value(KernelBuilder &, Value, Value, int64_t)> load,
     Value batch, Value token, Value tile, ArrayRef<Value> to) const {
-  auto turn = [&](KernelBuilder &k, Value pair, ValueRange carried) {
+  bool halves = op.getPairing() == RotaryPairing::Half;
+  struct Turned {
+    Value first, second; ///< of pairs in halves
+    Value merged;        ///< of neighbours
+  };
+  auto read = [&](KernelBuilder &k, Value pair, Value tile) -> Turned {
     Value at[] = {batch, token, pair};
     Value cos = k.load(op.getCos(), at, vector);
     Value sin = k.load(op.getSin(), at, vector);
-    Value tile = carried[0];
-    if (op.getPairing() == RotaryPairing::Half) {
-      Value partner = k.add(pair, k.index(pairs));
-      auto [first, second] = turned(k, load(k, tile, pair, vector),
-                                    load(k, tile, partner, vector), cos, sin);
-      tile = k.store(first, tile, with(to, pair));
-      return KernelBuilder::Values{k.store(second, tile, with(to, partner))};
+    if (halves) {
+      auto [first, second] =
+          turned(k, load(k, tile, pair, vector),
+                 load(k, tile, k.add(pair, k.index(pairs)), vector), cos, sin);
+      return {first, second, Value()};
     }
-    Value channel = k.mul(pair, 2);
     auto split = vector::DeinterleaveOp::create(
-        k.b, k.loc, load(k, tile, channel, 2 * vector));
+        k.b, k.loc, load(k, tile, k.mul(pair, 2), 2 * vector));
     auto [first, second] =
         turned(k, split.getResult(0), split.getResult(1), cos, sin);
-    Value merged = vector::InterleaveOp::create(k.b, k.loc, first, second);
-    return KernelBuilder::Values{k.store(merged, tile, with(to, channel))};
+    return {{}, {}, vector::InterleaveOp::create(k.b, k.loc, first, second)};
   };
-  return k.forLoop(k.index(0), k.index(pairs), vector, tile, turn)[0];
+  auto write = [&](KernelBuilder &k, Value pair, const Turned &made,
+                   Value tile) -> Value {
+    if (!halves)
+      return k.store(made.merged, tile, with(to, k.mul(pair, 2)));
+    tile = k.store(made.first, tile, with(to, pair));
+    return k.store(made.second, tile, with(to, k.add(pair, k.index(pairs))));
+  };
+  if (!ahead)
+    return k.forLoop(k.index(0), k.index(pairs), vector, tile,
+                     [&](KernelBuilder &k, Value pair, ValueRange carried) {
+                       return KernelBuilder::Values{write(
+                           k, pair, read(k, pair, carried[0]), carried[0])};
+                     })[0];
+  // A store might change what is loaded behind it, so that each load would be
+  // waited for: several come first.
+  constexpr int64_t atOnce = 4;
+  for (int64_t first = 0; first < pairs; first += atOnce * vector) {
+    int64_t end = std::min(first + atOnce * vector, pairs);
+    SmallVector<Turned> made;
+    for (int64_t pair = first; pair < end; pair += vector)
+      made.push_back(read(k, k.index(pair), tile));
+    for (auto [i, turned] : llvm::enumerate(made))
+      tile = write(k, k.index(first + int64_t(i) * vector), turned, tile);
+  }
+  return tile;
 }
 
 Value Turning::emit(KernelBuilder &k, LoadColumns load, Value batch,
@@ -285,8 +310,8 @@ SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
 KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
                                          Value rows, Value first, Value number,
                                          const Rows &of, int64_t lanes,
-                                         Value scratch,
-                                         ValueRange tiles) const {
+                                         Value scratch, ValueRange tiles,
+                                         bool ahead) const {
   auto takeRow = [&](KernelBuilder &k, Value row, ValueRange tiles) {
     Value all = k.add(firstRow, row);
     Value sequenceOfTile = arith::DivUIOp::create(k.b, k.loc, all, of.tokens);
@@ -303,8 +328,10 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
                         Value valid) {
           return k.load(scratch, {row, k.add(column, at)}, lanes, valid);
         };
-        SmallVector<Value> to = {sequenceOfTile, k.sub(head, begin),
-                                 tokenOfTile};
+        // One head at a time is the tile's first, whose address is a multiple
+        // of whatever a row's is.
+        Value line = ahead ? k.index(0) : k.sub(head, begin);
+        SmallVector<Value> to = {sequenceOfTile, line, tokenOfTile};
         if (part.append)
           to.insert(to.begin(), k.index(0));
         Value tile = carried[0];
@@ -313,11 +340,11 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
           tile = normaliseHead(k, *Norm::of(part.norm), load, ofPart, width,
                                lanes, tile, to);
           if (part.rotary)
-            tile = Turning(part.rotary, lanes)
+            tile = Turning(part.rotary, lanes, ahead)
                        .emitInPlace(k, batch, token, tile, to);
           return KernelBuilder::Values{tile};
         }
-        tile = part.rotary ? Turning(part.rotary, lanes)
+        tile = part.rotary ? Turning(part.rotary, lanes, ahead)
                                  .emit(k, load, batch, token, tile, to)
                            : copyRow(k, width, lanes, load, tile, to);
         return KernelBuilder::Values{tile};
@@ -327,6 +354,32 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
     return written;
   };
   return k.forLoop(k.index(0), rows, 1, tiles, takeRow);
+}
+
+KernelBuilder::Values HeadEpilogue::takeAll(KernelBuilder &k, Value input,
+                                            Value result, int64_t lanes) const {
+  auto type = cast<RankedTensorType>(result.getType());
+  Value batch = k.dim(input, 0), tokens = k.dim(input, 1), one = k.index(1);
+  OpFoldResult unit = k.b.getIndexAttr(1);
+  auto rowsOf = [&](ValueRange ivs) { return Rows{ivs[0], one, ivs[1], one}; };
+  return k.forallTiles(
+      {getAsOpFoldResult(batch), getAsOpFoldResult(tokens),
+       k.b.getIndexAttr(type.getDimSize(1) / width)},
+      destinations(k, batch, tokens),
+      [&](KernelBuilder &k, ValueRange ivs) {
+        return place(k, k.mul(ivs[2], width), k.index(width), rowsOf(ivs));
+      },
+      [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
+        Value first = k.mul(ivs[2], width);
+        Value row =
+            k.add(arith::MulIOp::create(k.b, k.loc, ivs[0], tokens), ivs[1]);
+        Value head = tensor::ExtractSliceOp::create(
+            k.b, k.loc, result, ArrayRef<OpFoldResult>{row, first},
+            ArrayRef<OpFoldResult>{unit, k.b.getIndexAttr(width)},
+            ArrayRef<OpFoldResult>{unit, unit});
+        return take(k, k.index(0), one, first, k.index(width), rowsOf(ivs),
+                    lanes, head, tiles, /*ahead=*/true);
+      });
 }
 
 void HeadEpilogue::prepare(PatternRewriter &rewriter, Operation *layer) const {

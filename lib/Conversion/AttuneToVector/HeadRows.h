@@ -27,7 +27,8 @@ mlir::Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes,
 /// Turns rows by the op's angles, of which there must be a static number.
 class Turning {
 public:
-  Turning(RotaryOp op, int64_t lanes);
+  /// `ahead`: without a loop, several vectors are loaded before any is stored.
+  Turning(RotaryOp op, int64_t lanes, bool ahead);
 
   /// The row, turned, at `to` of the tile.
   mlir::Value emit(KernelBuilder &k, LoadColumns load, mlir::Value batch,
@@ -49,6 +50,7 @@ private:
             llvm::ArrayRef<mlir::Value> to) const;
 
   mutable RotaryOp op;
+  bool ahead;
   int64_t lanes, vector, pairs;
 };
 
@@ -63,6 +65,7 @@ public:
                                            mlir::Value result);
 
   int64_t getWidth() const { return width; } ///< of a head
+  size_t countParts() const { return parts.size(); }
   /// Where rows go: one for each user, caches as they are before.
   KernelBuilder::Values destinations(KernelBuilder &k, mlir::Value batch,
                                      mlir::Value tokens) const;
@@ -81,7 +84,12 @@ public:
   KernelBuilder::Values take(KernelBuilder &k, mlir::Value firstRow,
                              mlir::Value rows, mlir::Value first,
                              mlir::Value number, const Rows &of, int64_t lanes,
-                             mlir::Value scratch, mlir::ValueRange tiles) const;
+                             mlir::Value scratch, mlir::ValueRange tiles,
+                             bool ahead = false) const;
+  /// Writes rows that have been computed, [batch * tokens, columns], whose
+  /// tokens are those of `input`: each head by an iteration of its own.
+  KernelBuilder::Values takeAll(KernelBuilder &k, mlir::Value input,
+                                mlir::Value result, int64_t lanes) const;
   /// Brings the parameters of norms before `layer`.
   void prepare(mlir::PatternRewriter &rewriter, mlir::Operation *layer) const;
   /// Puts the written tensors in the users' place.

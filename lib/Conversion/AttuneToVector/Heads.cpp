@@ -224,7 +224,7 @@ struct LowerRotary final : OpRewritePattern<RotaryOp> {
     bool inPlace = source.isWhole() && op.getInput().getType() == type;
     Value tokens = source.tokens(k);
     Value dest = inPlace ? op.getInput() : source.empty(k, type);
-    Turning turning(op, lanes);
+    Turning turning(op, lanes, /*ahead=*/everyToken);
     Value result = forallHeadRows(
         k, dest, tokens, everyToken, type.getDimSize(3),
         [&](KernelBuilder &k, const HeadRow &row, Value tile) {
@@ -286,7 +286,7 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
             HeadRow row = {ivs[0], ivs[1], t, line, columnOf(k, ivs)};
             SmallVector<Value> to = {zero, zero, zero, line};
             if (rotary)
-              return Turning(rotary, lanes)
+              return Turning(rotary, lanes, /*ahead=*/everyToken)
                   .emit(k, source.columns(row), row.batch, row.token, tile, to);
             return copyRow(k, each, lanes, source.columns(row), tile, to);
           };

@@ -708,6 +708,19 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                                        product.activation, product.gated,
                                        product.residual, op.getScaleAttr());
       keepSchedule(op, into);
+      // One user has a loop with more threads.
+      auto epilogue = HeadEpilogue::match(op, op.getResult());
+      if (epilogue && !op.getResidual() && epilogue->countParts() > 1 &&
+          cast<RankedTensorType>(dest.getType()).getDimSize(1) %
+                  epilogue->getWidth() ==
+              0) {
+        epilogue->prepare(rewriter, op);
+        epilogue->replace(rewriter,
+                          epilogue->takeAll(k, op.getInput(), into.getResult(),
+                                            lowering.lanes));
+        rewriter.eraseOp(op);
+        return success();
+      }
       rewriter.replaceOp(
           op, fromRows(k, into.getResult(), op.getType(), op.getInput()));
       return success();

@@ -156,15 +156,78 @@ Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
       });
 }
 
+/// A part of a row that is held in registers, in vectors: nothing is waited for
+/// twice, and all of it is on its way at once. Writes its norm into `tile`.
+Value normaliseHeld(KernelBuilder &k, const Norm &norm, Value source, Value row,
+                    Value first, int64_t count, Value tile, int64_t width,
+                    int64_t lanes) {
+  // So many vectors of gammas and betas are loaded at once.
+  constexpr int64_t group = 4;
+  int64_t vectors = count / lanes;
+  auto columnOf = [&](int64_t i) { return k.add(first, k.index(i * lanes)); };
+  SmallVector<Value> held;
+  for (int64_t i = 0; i < vectors; ++i)
+    held.push_back(k.load(source, {row, columnOf(i)}, lanes, Value()));
+  auto channels = [&](Value from, int64_t at) {
+    SmallVector<Value> loaded;
+    for (int64_t i = at; from && i < std::min(at + group, vectors); ++i)
+      loaded.push_back(k.load(from, {columnOf(i)}, lanes, Value()));
+    return loaded;
+  };
+  // The first of them come while the sums are made.
+  SmallVector<Value> gammas = channels(norm.gamma, 0),
+                     betas = channels(norm.beta, 0);
+  auto averageOf = [&](ArrayRef<Value> terms) -> Value {
+    Value total = terms[0];
+    for (Value term : terms.drop_front())
+      total = arith::AddFOp::create(k.b, k.loc, total, term);
+    total = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::ADD,
+                                        total);
+    return arith::DivFOp::create(k.b, k.loc, sumOfWarp(k, total), k.f32(width));
+  };
+  if (norm.centred) {
+    Value mean = k.splat(averageOf(held), lanes);
+    for (Value &x : held)
+      x = arith::SubFOp::create(k.b, k.loc, x, mean);
+  }
+  SmallVector<Value> squares;
+  for (Value x : held)
+    squares.push_back(arith::MulFOp::create(k.b, k.loc, x, x));
+  Value scale = inverseRoot(k, averageOf(squares), norm.eps, lanes);
+  for (int64_t i = 0; i < vectors; ++i) {
+    if (i > 0 && i % group == 0) {
+      gammas = channels(norm.gamma, i);
+      betas = channels(norm.beta, i);
+    }
+    Value x = arith::MulFOp::create(k.b, k.loc, held[i], scale);
+    if (norm.gamma) {
+      Value gamma = gammas[i % group];
+      if (norm.offset != 0)
+        gamma = arith::AddFOp::create(k.b, k.loc, gamma,
+                                      k.splat(norm.offset, lanes));
+      x = arith::MulFOp::create(k.b, k.loc, x, gamma);
+    }
+    if (norm.beta)
+      x = arith::AddFOp::create(k.b, k.loc, x, betas[i % group]);
+    tile = k.store(x, tile, {k.index(0), k.index(i * lanes)}, Value());
+  }
+  return tile;
+}
+
 /// Rows, each shared by a warp in stretches of whole vectors.
 Value normaliseByWarps(KernelBuilder &k, Value source, Value dest,
                        const Norm &norm, int64_t width, int64_t lanes) {
+  // A lane has registers for so much of a row.
+  constexpr int64_t mostHeld = 128;
   int64_t each = (width / lanes + kWarp - 1) / kWarp * lanes;
+  bool even = each * kWarp == width;
   auto firstOf = [&](KernelBuilder &k, Value lane) {
-    return k.min(k.mul(lane, each), k.index(width));
+    Value first = k.mul(lane, each);
+    return even ? first : k.min(first, k.index(width));
   };
   auto countOf = [&](KernelBuilder &k, Value first) {
-    return k.min(k.index(each), k.sub(k.index(width), first));
+    return even ? k.index(each)
+                : k.min(k.index(each), k.sub(k.index(width), first));
   };
   return k.forallTiles(
       {getAsOpFoldResult(k.dim(dest, 0)), k.b.getIndexAttr(kWarp)}, dest,
@@ -176,6 +239,9 @@ Value normaliseByWarps(KernelBuilder &k, Value source, Value dest,
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
         Value first = firstOf(k, ivs[1]);
+        if (even && each <= mostHeld)
+          return normaliseHeld(k, norm, source, ivs[0], first, each, tile,
+                               width, lanes);
         auto load = [&](KernelBuilder &k, Value, Value column, Value valid) {
           return k.load(source, {ivs[0], k.add(first, column)}, lanes, valid);
         };

@@ -7,6 +7,8 @@
 
 #include "attune/Target/PTX/Passes.h"
 
+#include "attune/Analysis/GpuTiles.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -36,8 +38,15 @@ struct KernelLimits final : impl::KernelLimitsBase<KernelLimits> {
       for (unsigned i = 0; i < func.getNumWorkgroupAttributions(); ++i)
         func.setWorkgroupAttributionAttr(
             i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(16));
+      int64_t blocks = 1;
+      func.walk([&](gpu::BarrierOp op) {
+        if (auto wanted = op->getAttrOfType<IntegerAttr>(kBlocksAtOnce)) {
+          blocks = wanted.getInt();
+          op->removeAttr(kBlocksAtOnce);
+        }
+      });
       func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    b.getI32IntegerAttr(1));
+                    b.getI32IntegerAttr(int32_t(blocks)));
     }
   }
 

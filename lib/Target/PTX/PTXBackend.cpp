@@ -52,6 +52,7 @@ void PTXBackend::addBufferPasses(OpPassManager &pm,
   blocks.multiprocessors = countMultiprocessors(target.gpu);
   blocks.warpgroups = hasWarpgroups(target.gpu);
   blocks.tf32 = target.tf32;
+  blocks.dependent = hasDependentLaunch(target.gpu);
   pm.addPass(createConvertAttuneToGPU(blocks));
 }
 
@@ -66,6 +67,8 @@ void PTXBackend::addCodePasses(OpPassManager &pm,
                                const TargetDescription &target) const {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createKernelLimits());
+  if (hasDependentLaunch(target.gpu))
+    kernels.addPass(createDependentLaunch());
   kernels.addPass(createAlignAccesses());
   kernels.addPass(createKernelMath());
   kernels.addPass(createApproximateMath());

@@ -57,9 +57,13 @@ def write_weights(path, size, data=None):
         if data is not None:
             file.write(data)
         else:
+            # Each chunk is turned further, or rows of embeddings would be
+            # equal, and their tokens as likely as each other.
             chunk = random_bf16(CHUNK // 2, 0.02, 1).tobytes()
-            for at in range(0, size, CHUNK):
-                file.write(chunk[:min(CHUNK, size - at)])
+            for number, at in enumerate(range(0, size, CHUNK)):
+                turn = number * 8198 % CHUNK
+                file.write((chunk[turn:] + chunk[:turn])
+                           [:min(CHUNK, size - at)])
         file.write(struct.pack("<QQQ", 0, size, 0) + b"ATTUNEW1")
 
 

@@ -12,6 +12,14 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // So many blocks are to be there at once.
+  // CHECK: gpu.func @several() kernel attributes {nvvm.minctasm = 6 : i32}
+  // CHECK-NEXT: gpu.barrier{{$}}
+  gpu.func @several() kernel {
+    gpu.barrier {attune.blocks_at_once = 6 : i64}
+    gpu.return
+  }
+
   // Shared memory whose size the launch says is defined elsewhere.
   // CHECK: gpu.func @dynamic(
   // CHECK: %[[P:.+]] = llvm.mlir.addressof @attune_dynamic_shared : !llvm.ptr<3>

@@ -145,6 +145,35 @@ TEST(Warpgroups, TilesFit) {
   EXPECT_FALSE(hasWarpgroups("sm_100a"));
 }
 
+TEST(FewRows, KernelsStartEarlyFromHopperOn) {
+  for (const char *chip : {"sm_90", "sm_90a", "sm_100a", "sm_120"})
+    EXPECT_TRUE(hasDependentLaunch(chip));
+  for (const char *chip : {"sm_80", "sm_89", "other"})
+    EXPECT_FALSE(hasDependentLaunch(chip));
+}
+
+TEST(FewRows, FewPanelsHaveManyThreads) {
+  // Llama of 1.1 billion weights: queries with keys and values, gate with up,
+  // down, and the vocabulary.
+  EXPECT_EQ(threadsOfPanel(320, 2048, 132), 256);
+  EXPECT_EQ(threadsOfPanel(704, 2048, 132), 128);
+  EXPECT_EQ(threadsOfPanel(256, 5632, 132), 256);
+  EXPECT_EQ(threadsOfPanel(4000, 2048, 132), 128);
+  // Each has something to load.
+  EXPECT_EQ(threadsOfPanel(1, 72, 132), 128);
+  EXPECT_EQ(threadsOfPanel(1, 1 << 20, 132), 512);
+}
+
+TEST(FewRows, AllPanelsAreThereAtOnceIfTheyFit) {
+  EXPECT_EQ(blocksAtOnce(320, 256, 1, 132), 3);
+  EXPECT_EQ(blocksAtOnce(704, 128, 1, 132), 6);
+  EXPECT_EQ(blocksAtOnce(256, 256, 1, 132), 2);
+  // 80 registers are for 819 threads.
+  EXPECT_EQ(blocksAtOnce(4000, 128, 1, 132), 6);
+  EXPECT_EQ(blocksAtOnce(4000, 128, 4, 132), 4);
+  EXPECT_EQ(blocksAtOnce(1, 512, 4, 132), 1);
+}
+
 //===----------------------------------------------------------------------===//
 // The choice
 //===----------------------------------------------------------------------===//

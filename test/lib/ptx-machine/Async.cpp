@@ -245,6 +245,7 @@ void multiplyGroup(Thread *const *lanes, const Instruction &i) {
 }
 
 void nothing(Thread &, const Instruction &) {}
+void awaitKernel(Thread &t, const Instruction &) { t.waited = true; }
 
 } // namespace
 
@@ -261,6 +262,10 @@ bool chooseAsync(Instruction &i, const std::vector<std::string> &parts) {
   }
   if (op == "setmaxnreg") {
     i.run = nothing;
+    return true;
+  }
+  if (op == "griddepcontrol") {
+    i.run = parts[1] == "wait" ? awaitKernel : nothing;
     return true;
   }
   std::string rest;

@@ -59,6 +59,12 @@ uint8_t *reach(Thread &thread, const Instruction &i, uint64_t address,
     return place;
   if (!block.memory->holds(address, bytes))
     return refuse("not allocated");
+  // Until then only what no kernel writes is there: weights.
+  if (block.kernel->dependent && !thread.waited &&
+      (i.stores || block.memory->isWritten(address)))
+    return refuse("before griddepcontrol.wait");
+  if (i.stores)
+    block.memory->write(address);
   return place;
 }
 

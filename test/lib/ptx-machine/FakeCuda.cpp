@@ -121,9 +121,25 @@ struct NodeParams {
   void **params, **extra;
   void *kernel, *context;
 };
-/// Nodes are numbers of a graph, from 1 on; each follows the one before.
+/// Nodes are numbers of a graph, from 1 on; each follows the one before, and so
+/// many do so by now.
 struct Graph {
   std::vector<Work> nodes;
+  size_t linked = 0;
+};
+/// CUgraphEdgeData, CUlaunchAttribute and CUlaunchConfig
+struct EdgeData {
+  unsigned char fromPort, toPort, type, reserved[5];
+};
+struct LaunchAttribute {
+  unsigned id, unused;
+  alignas(8) int value[16];
+};
+struct LaunchConfig {
+  unsigned sizes[6], shared;
+  void *stream;
+  LaunchAttribute *attributes;
+  unsigned numAttributes;
 };
 struct Executable {
   const Graph *graph;
@@ -207,6 +223,14 @@ Result cuMemAlloc_v2(Address *address, size_t bytes) {
   memory.add(*address, bytes);
   used += bytes;
   log("alloc " + std::to_string(bytes));
+  return Success;
+}
+Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return *memory ? Success : OutOfMemory;
+}
+Result cuMemFreeHost(void *memory) {
+  std::free(memory);
   return Success;
 }
 Result cuMemFree_v2(Address address) {
@@ -373,6 +397,17 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
   return result;
 }
 
+Result cuLaunchKernelEx(const LaunchConfig *config, void *function,
+                        void **params, void **extra) {
+  const unsigned *s = config->sizes;
+  for (unsigned i = 0; i < config->numAttributes; ++i)
+    if (config->attributes[i].id != 6 || config->attributes[i].value[0] != 1 ||
+        !static_cast<ptx::Kernel *>(function)->dependent)
+      return InvalidValue;
+  return cuLaunchKernel(function, s[0], s[1], s[2], s[3], s[4], s[5],
+                        config->shared, config->stream, params, extra);
+}
+
 Result cuGraphCreate(void **graph, unsigned) {
   if (setting("FAKE_CUDA_GRAPHS", 1) == 0)
     return NotSupported;
@@ -383,9 +418,10 @@ Result cuGraphAddKernelNode_v2(void **node, void *graph, void *const *after,
                                size_t numAfter, const NodeParams *params) {
   auto &nodes = static_cast<Graph *>(graph)->nodes;
   // Anything but a chain would have to run in some other order as well.
-  if (numAfter != (nodes.empty() ? 0 : 1) ||
+  if (numAfter > 1 ||
       (numAfter && *after != reinterpret_cast<void *>(nodes.size())))
     return InvalidValue;
+  static_cast<Graph *>(graph)->linked += numAfter;
   Work work;
   Result result = prepare(work, params->function, params->sizes, params->shared,
                           params->params, params->extra);
@@ -395,9 +431,25 @@ Result cuGraphAddKernelNode_v2(void **node, void *graph, void *const *after,
   *node = reinterpret_cast<void *>(nodes.size());
   return Success;
 }
+/// Of kernels that start early, one after the other.
+Result cuGraphAddDependencies_v2(void *graph, void *const *from,
+                                 void *const *to, const EdgeData *edge,
+                                 size_t count) {
+  auto *made = static_cast<Graph *>(graph);
+  auto before = reinterpret_cast<size_t>(*from),
+       number = reinterpret_cast<size_t>(*to);
+  if (count != 1 || number != made->nodes.size() || before + 1 != number ||
+      edge->fromPort != 1 || edge->toPort != 0 || edge->type != 1 ||
+      !made->nodes[number - 1].kernel->dependent)
+    return InvalidValue;
+  ++made->linked;
+  return Success;
+}
 Result cuGraphInstantiateWithFlags(void **executable, void *graph,
                                    unsigned long long) {
   auto *made = static_cast<Graph *>(graph);
+  if (made->linked + 1 != made->nodes.size())
+    return InvalidValue;
   *executable = new Executable{made, made->nodes};
   log("graph of " + std::to_string(made->nodes.size()));
   return Success;

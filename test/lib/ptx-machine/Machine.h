@@ -20,6 +20,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,7 @@ struct Instruction {
   bool waits = false;         ///< may wait for what another thread does
   bool arrives = false;       ///< at a barrier without waiting there
   bool product = false;       ///< wgmma.mma_async
+  bool stores = false;        ///< to an address: st, red, atom
   int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;
@@ -88,6 +90,7 @@ struct Kernel {
   bool collective = false; ///< has instructions that wait for other threads
   bool dynamic = false;    ///< uses shared memory whose size a launch says
   bool warpgroups = false; ///< has wgmma
+  bool dependent = false;  ///< waits for the kernel before (griddepcontrol)
   std::vector<Instruction> code;
   /// Every operand is a register; constants are registers with a first value.
   std::vector<uint64_t> registers;
@@ -117,13 +120,26 @@ struct Allocation {
 class Memory {
 public:
   void add(uint64_t begin, uint64_t bytes) { live[begin] = begin + bytes; }
-  bool remove(uint64_t begin) { return live.erase(begin) != 0; }
+  bool remove(uint64_t begin) {
+    written.erase(begin);
+    return live.erase(begin) != 0;
+  }
+  /// A kernel writes at an address that is held.
+  void write(uint64_t address) const { written.insert(beginOf(address)); }
+  /// Whether one has written to the same allocation.
+  bool isWritten(uint64_t address) const {
+    return written.count(beginOf(address)) != 0;
+  }
   bool holds(uint64_t address, uint64_t bytes) const;
   bool knows(uint64_t begin) const { return live.count(begin) != 0; }
   uint64_t sizeOf(uint64_t begin) const { return live.at(begin) - begin; }
 
 private:
+  uint64_t beginOf(uint64_t address) const {
+    return std::prev(live.upper_bound(address))->first;
+  }
   std::map<uint64_t, uint64_t> live;
+  mutable std::set<uint64_t> written;
   mutable uint64_t lastBegin = 1, lastEnd = 0;
 };
 
@@ -201,6 +217,7 @@ struct Thread {
   State state = State::Ready;
   Block *block = nullptr;
   uint8_t *local = nullptr;
+  bool waited = false; ///< for the kernel before
   Order order;
 
   void fail(const std::string &what) {

@@ -471,9 +471,10 @@ private:
     bool noResult = op == "st" || op == "bar" || op == "barrier" ||
                     op == "cp" || op == "ret" || op == "exit" || op == "trap" ||
                     op == "fence" || op == "membar" || op == "red" ||
-                    op == "setmaxnreg" ||
+                    op == "setmaxnreg" || op == "griddepcontrol" ||
                     (op == "mbarrier" && parts[1] == "init") ||
                     (op == "wgmma" && parts[1] != "mma_async");
+    instruction.stores = op == "st" || op == "red" || op == "atom";
     if (branch && op == "bra") {
       waiting.push_back({kernel->code.size(), word(), scopes});
     } else if (branch) {
@@ -507,6 +508,7 @@ private:
     kernel->collective |=
         instruction.together != Together::No || instruction.waits;
     kernel->warpgroups |= instruction.product;
+    kernel->dependent |= mnemonic == "griddepcontrol.wait";
     kernel->code.push_back(std::move(instruction));
     return true;
   }

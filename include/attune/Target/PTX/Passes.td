@@ -42,6 +42,22 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def DependentLaunch
+    : Pass<"attune-dependent-launch", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Kernels that start before the last one ends";
+  let description = [{
+    Needs: kernels outlined; a chip of compute capability 9.0 or more.
+    Gives: every kernel waits for the end of the one before
+    (griddepcontrol.wait): at its start, or where it says so itself, before which
+    it must not touch what kernels write. Then it lets the next one start as soon
+    as all of its own blocks have come so far
+    (griddepcontrol.launch_dependents).
+    Keeps: what kernels compute, however they are launched: without a dependent
+    launch nothing waits.
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
 def KernelMath : Pass<"attune-kernel-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Functions that PTX has no instruction for";
   let description = [{
@@ -94,7 +110,8 @@ def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
     Gives: arrays in shared memory start at multiples of 16 bytes, which
     asynchronous copies and matrices have. Every kernel may take the registers of a
     whole multiprocessor for one block (`.minnctapersm 1`): left alone, ptxas
-    makes room for more blocks and spills. Shared
+    makes room for more blocks and spills. A barrier with the attribute
+    `attune.blocks_at_once` says that so many blocks are to have room. Shared
     memory whose size the launch says is an array at a multiple of 1024 bytes
     that is defined elsewhere.
     Keeps: code.

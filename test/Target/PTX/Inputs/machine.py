@@ -190,6 +190,16 @@ report("16 bits with f32", status == 0 and floats(found) == [
     x + sign * 2.0 ** -20
     for x, sign in ((2.5, 1), (2.5, -1), (-1.25, 1), (1.5, 1), (4.5, 1))])
 
+# --- Weights may be read before what another kernel writes is there.
+AHEAD = """
+ld.global.b32 %r1, [%rd0]; griddepcontrol.wait; griddepcontrol.launch_dependents;
+st.global.b32 [%rd1], %r1;
+"""
+status, (_, found) = launch("ahead", kernel("ahead", 2, AHEAD), 1,
+                            [struct.pack("<i", 7), bytes(4)])
+report("a load before griddepcontrol.wait",
+       status == 0 and struct.unpack("<i", found) == (7,))
+
 # --- What cannot be.
 STUCK = """
 setp.eq.b32 %p1, %r0, 0;

@@ -83,3 +83,7 @@ HELD = GROUP.replace("%rd1, %rd1, 1, 1, 1, 0, 0;", "{%r30, %r31, %r32, %r33}, "
     "wgmma.fence")
 order("a wait for rows in registers", 128, "wgmma.wait_group.sync.aligned 0;\n",
       HELD.replace("add.rn.f32 %r5, %r20, %r21;", "mov.b32 %r30, 1;"))
+
+# What the kernel before writes; the second wait is for a kernel to wait at all.
+order("a wait for the kernel before", 1, "griddepcontrol.wait;\n",
+      "griddepcontrol.wait;\nst.global.b32 [%rd0], %r0; griddepcontrol.wait;")
