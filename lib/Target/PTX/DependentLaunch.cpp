@@ -30,17 +30,17 @@ struct DependentLaunch final : impl::DependentLaunchBase<DependentLaunch> {
         continue;
       NVVM::GriddepcontrolOp wait;
       kernel.walk([&](NVVM::GriddepcontrolOp op) { wait = op; });
-      auto b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-      Location loc = kernel.getLoc();
-      // The next kernel may be one that loads ahead. Behind such a one the next
-      // starts when this one has its rows: it would load too far ahead, and find
-      // no room in the cache.
-      if (wait)
-        b.setInsertionPointAfter(wait);
+      if (!wait) {
+        auto b = OpBuilder::atBlockBegin(&kernel.getBody().front());
+        wait = NVVM::GriddepcontrolOp::create(b, kernel.getLoc(),
+                                              NVVM::GridDepActionKind::wait);
+      }
+      // Not before: kernels would start one after the other, as far ahead as
+      // there is room, and what they fetch would not find any in the cache.
+      OpBuilder b(&getContext());
+      b.setInsertionPointAfter(wait);
       NVVM::GriddepcontrolOp::create(
-          b, loc, NVVM::GridDepActionKind::launch_dependents);
-      if (!wait)
-        NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
+          b, wait.getLoc(), NVVM::GridDepActionKind::launch_dependents);
     }
   }
 };

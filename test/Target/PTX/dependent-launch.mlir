@@ -3,8 +3,8 @@
 gpu.module @kernels {
   // CHECK-LABEL: gpu.func @plain(
   // CHECK-NOT:     memref.load
-  // CHECK:         nvvm.griddepcontrol launch_dependents
-  // CHECK-NEXT:    nvvm.griddepcontrol wait
+  // CHECK:         nvvm.griddepcontrol wait
+  // CHECK-NEXT:    nvvm.griddepcontrol launch_dependents
   // CHECK:         memref.load
   // CHECK-NOT:     griddepcontrol
   gpu.func @plain(%x: memref<4xf32>) kernel {

@@ -49,9 +49,9 @@ def DependentLaunch
     Needs: kernels outlined; a chip of compute capability 9.0 or more.
     Gives: every kernel waits for the end of the one before
     (griddepcontrol.wait): at its start, or where it says so itself, before which
-    it must not touch what kernels write. It lets the next one start
-    (griddepcontrol.launch_dependents) as soon as all of its own blocks have
-    started, or have waited if it says where it does.
+    it must not touch what kernels write. Then it lets the next one start as soon
+    as all of its own blocks have come so far
+    (griddepcontrol.launch_dependents).
     Keeps: what kernels compute, however they are launched: without a dependent
     launch nothing waits.
   }];
