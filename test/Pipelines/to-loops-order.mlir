@@ -23,7 +23,7 @@
 // RUN: attune-opt %s --attune-to-loops=gpu=sm_80 --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=DEVICE
 // DEVICE: one-shot-bufferize
 // DEVICE: drop-equivalent-buffer-results
-// DEVICE: convert-attune-to-gpu{multiprocessors=108 tf32=false warpgroups=false}
+// DEVICE: convert-attune-to-gpu{dependent=false multiprocessors=108 tf32=false warpgroups=false}
 // DEVICE: attune-copies-to-loops
 // DEVICE: attune-plan-frames
 // DEVICE: attune-loops-to-kernels
