@@ -5,7 +5,7 @@
 
   oracle_table.py ATTUNE ORACLE WORK [--specs=FOLDER] [--jobs=N]
                   [--only=TEXT]... [--fused|--unfused] [--narrow] [--flag=FLAG]...
-                  [--programs=FOLDER [--prepare]]
+                  [--programs=FOLDER [--prepare]] [--limit=SECONDS]
 
 ORACLE holds hf/, torch/, sdpa/ and trained/. A case is compiled to a program,
 with fused attention and without, and the program runs all that was recorded of
@@ -88,7 +88,12 @@ class Runner:
         self.rows.append(Row(self.case_name, self.path, *arguments, **more))
 
     def command(self, what, words):
-        result = subprocess.run(words, capture_output=True, text=True)
+        try:
+            result = subprocess.run(words, capture_output=True, text=True,
+                                    timeout=self.options.limit)
+        except subprocess.TimeoutExpired:
+            raise Failure(what, "FAIL", f"not done after "
+                          f"{self.options.limit} seconds") from None
         if result.returncode != 0:
             unknown = "' is not known; known are" in result.stderr
             raise Failure(what, "no importer" if unknown else
@@ -340,6 +345,8 @@ def main():
     parser.add_argument("oracle")
     parser.add_argument("work")
     parser.add_argument("--specs")
+    parser.add_argument("--limit", type=int, default=1200,
+                        help="seconds that a program may take")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--programs")
     parser.add_argument("--prepare", action="store_true")
