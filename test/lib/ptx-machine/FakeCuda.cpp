@@ -122,10 +122,10 @@ struct NodeParams {
   void *kernel, *context;
 };
 /// Nodes are numbers of a graph, from 1 on; each follows the one before, and so
-/// many do so by now.
+/// many do so by now, some while that one runs.
 struct Graph {
   std::vector<Work> nodes;
-  size_t linked = 0;
+  size_t linked = 0, early = 0;
 };
 /// CUgraphEdgeData, CUlaunchAttribute and CUlaunchConfig
 struct EdgeData {
@@ -443,6 +443,7 @@ Result cuGraphAddDependencies_v2(void *graph, void *const *from,
       !made->nodes[number - 1].kernel->dependent)
     return InvalidValue;
   ++made->linked;
+  ++made->early;
   return Success;
 }
 Result cuGraphInstantiateWithFlags(void **executable, void *graph,
@@ -451,7 +452,10 @@ Result cuGraphInstantiateWithFlags(void **executable, void *graph,
   if (made->linked + 1 != made->nodes.size())
     return InvalidValue;
   *executable = new Executable{made, made->nodes};
-  log("graph of " + std::to_string(made->nodes.size()));
+  log("graph of " + std::to_string(made->nodes.size()) +
+      (made->early + 1 == made->nodes.size()
+           ? ", all after the first start early"
+           : ""));
   return Success;
 }
 Result cuGraphExecKernelNodeSetParams_v2(void *executable, void *node,
