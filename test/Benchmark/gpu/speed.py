@@ -50,6 +50,15 @@ def random_bf16(count, size, seed):
     return (some * (count // len(some) + 1))[:count]
 
 
+def small_bf16(size, seed):
+    """So many bytes of numbers from 1/64 to 1/32 with random signs."""
+    words = size // 2
+    random_bits = int.from_bytes(random.Random(seed).randbytes(size), "little")
+    sign_and_fraction = int.from_bytes(b"\x7f\x80" * words, "little")
+    exponent = int.from_bytes(b"\x80\x3c" * words, "little")
+    return (random_bits & sign_and_fraction | exponent).to_bytes(size, "little")
+
+
 def write_weights(path, size, data=None):
     """The packed table with the 32 bytes that end it. Without `data` every two
     bytes are a small number of bf16, so that wider numbers are small as well."""
@@ -57,9 +66,9 @@ def write_weights(path, size, data=None):
         if data is not None:
             file.write(data)
         else:
-            # Each chunk is turned further, or rows of embeddings would be
-            # equal, and their tokens as likely as each other.
-            chunk = random_bf16(CHUNK // 2, 0.02, 1).tobytes()
+            # Each chunk is turned further: were rows of embeddings equal, their
+            # tokens would be as likely as each other.
+            chunk = small_bf16(CHUNK, 1)
             for number, at in enumerate(range(0, size, CHUNK)):
                 turn = number * 8198 % CHUNK
                 file.write((chunk[turn:] + chunk[:turn])
