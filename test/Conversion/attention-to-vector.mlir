@@ -55,7 +55,7 @@ func.func @everything(%q: tensor<?x4x?x24xf16>, %k: tensor<?x2x?x24xf16>, %mask:
 
 // Few rows need no panels. Two rows meet four keys at a time, and each key is
 // fetched while others are multiplied; then products become scores, and each
-// value is loaded once for two rows.
+// value is loaded once for two rows, four values in a turn of the loop.
 // CHECK-LABEL: func.func @decode(
 // CHECK:         scf.forall
 // CHECK:           scf.for {{.*}} step %c256
@@ -70,6 +70,8 @@ func.func @everything(%q: tensor<?x4x?x24xf16>, %k: tensor<?x2x?x24xf16>, %mask:
 // CHECK:             scf.for {{.*}} step %c32
 // CHECK:               scf.for {{.*}} step %c2
 // CHECK:                 memref.prefetch {{.*}} read, locality<2>
+// CHECK-COUNT-16:        vector.fma {{.*}} : vector<16xf32>
+// CHECK:               scf.for {{.*}} step %c1
 // CHECK-COUNT-4:         vector.fma {{.*}} : vector<16xf32>
 func.func @decode(%q: tensor<1x4x1x64xf32>, %k: tensor<1x2x?x64xf32>, %v: tensor<1x2x?x64xf32>) -> tensor<1x4x1x64xf32> {
   %y = attune.attention %q, %k, %v scale 0.125 causal <bottom_right>
@@ -77,14 +79,17 @@ func.func @decode(%q: tensor<1x4x1x64xf32>, %k: tensor<1x2x?x64xf32>, %v: tensor
   return %y : tensor<1x4x1x64xf32>
 }
 
-// A value of 16 channels is one line, and no more are fetched for it, though
-// there are registers for the sums of 32.
+// A value of 16 channels is one line, and no more are fetched for four of them,
+// though there are registers for the sums of 32.
 // CHECK-LABEL: func.func @narrow_values(
 // CHECK:         math.exp2
 // CHECK:         scf.for {{.*}} step %c128
 // CHECK:           scf.for {{.*}} step %c2
-// CHECK:             memref.prefetch {{.*}} read, locality<2>
+// CHECK-COUNT-4:     memref.prefetch {{.*}} read, locality<2>
 // CHECK-NOT:         memref.prefetch
+// CHECK-COUNT-8:     vector.fma {{.*}} : vector<16xf32>
+// CHECK-NOT:         vector.fma
+// CHECK:           scf.for {{.*}} step %c1
 // CHECK-COUNT-2:     vector.fma {{.*}} : vector<16xf32>
 // CHECK-NOT:         vector.fma
 // CHECK:         return

@@ -5,16 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What AttentionFewRows.cpp does with keys, where eight rows share them and an
-// instruction has 16 lanes.
+// What AttentionFewRows.cpp does with keys, where more rows share them than an
+// instruction has fours of lanes: four of 16 lanes, two of eight.
 //
-// The lanes are those of four rows, and of each row four channels (or pairs of
-// them) that follow each other, its phases. Queries are packed that way once.
-// As many channels of a key, where it lies, are repeated for every row, which a
-// load does, and serve both fours: Zen 4's multipliers would wait for one such
-// load per product. What is left are the phases of a sum; those of four keys
-// are added up, for a fifth of the instructions that 16 lanes take, to quads:
-// four rows by four keys. These become rows when they are weighed.
+// The lanes are those of as many rows, and of each row four channels (or pairs
+// of them) that follow each other, its phases. Queries are packed that way
+// once. As many channels of a key, where it lies, are repeated for every row,
+// which a load does, and serve two vectors of rows: Zen 4's multipliers would
+// wait for one such load per product. What is left are the phases of a sum;
+// those of four keys are added up, for a fifth of the instructions that whole
+// rows in 16 lanes take, or a half of those in eight, to quads: four rows by
+// four keys, which become rows when they are weighed, or two rows by four keys,
+// whose halves are stored as rows.
 
 #include "StepKernel.h"
 
@@ -30,15 +32,16 @@ using Values = KernelBuilder::Values;
 
 namespace {
 
-constexpr int64_t kLanes = 16; // of an instruction
+constexpr int64_t kLanes = 16; // of an instruction, where quads are kept
 
-/// Four vectors, the phases of four rows side by side, are added up to a quad:
+/// Four vectors, the phases of some rows side by side, are added up to a quad:
 /// the first row of all four, the second, and so on.
 Value sumPhases(KernelBuilder &k, ArrayRef<Value> keys) {
+  int64_t lanes = cast<VectorType>(keys[0].getType()).getNumElements();
   auto round = [&](Value a, Value b) -> Value {
     SmallVector<int64_t> even, odd;
-    for (int64_t i = 0; i < kLanes; ++i) {
-      even.push_back(i / 4 * 4 + i % 2 * 2 + i % 4 / 2 * kLanes);
+    for (int64_t i = 0; i < lanes; ++i) {
+      even.push_back(i / 4 * 4 + i % 2 * 2 + i % 4 / 2 * lanes);
       odd.push_back(even.back() + 1);
     }
     return arith::AddFOp::create(k.b, k.loc, shuffle(k, a, b, even),
@@ -51,19 +54,20 @@ Value sumPhases(KernelBuilder &k, ArrayRef<Value> keys) {
 
 void StepKernel::makeQuadScratch(KernelBuilder &k) {
   int64_t chunk = quadChunk();
-  fewQueryScratch = scratch(k, {fewRows / kQuad, width / chunk, kQuad * chunk},
-                            /*pairs=*/fewPairs);
+  fewQueryScratch =
+      scratch(k, {fewRows / quadRows(), width / chunk, quadRows() * chunk},
+              /*pairs=*/fewPairs);
 }
 
 /// Queries as quadsOf wants them; of rows that there are not, the last one.
 Value StepKernel::packFewQueries(KernelBuilder &k, Value to) {
   int64_t chunk = quadChunk();
   Value rows = k.min(k.index(fewRows), countRows(k));
-  Value end = k.mul(k.ceilDiv(rows, productRows), productRows / kQuad);
+  Value end = k.mul(k.ceilDiv(rows, productRows), productRows / quadRows());
   auto packTile = [&](KernelBuilder &k, Value tile, ValueRange c) {
     Value packed = c[0];
-    for (int64_t i = 0; i < kQuad; ++i) {
-      Row row = rowAt(k, k.add(k.mul(tile, kQuad), k.index(i)));
+    for (int64_t i = 0; i < quadRows(); ++i) {
+      Row row = rowAt(k, k.add(k.mul(tile, quadRows()), k.index(i)));
       packed = k.forLoop(
           k.index(0), k.index(width / chunk), 1, packed,
           [&](KernelBuilder &k, Value at, ValueRange c) {
@@ -83,15 +87,15 @@ Value StepKernel::packFewQueries(KernelBuilder &k, Value to) {
   return k.forLoop(k.index(0), end, 1, to, packTile)[0];
 }
 
-/// The products of eight rows from `number` on with four keys from `key` on:
-/// two quads.
+/// The products of two quads' rows from `number` on with four keys from `key`
+/// on.
 Values StepKernel::quadsOf(KernelBuilder &k, Value number, Value key,
                            const Lying &keys) {
-  Value first = arith::DivUIOp::create(k.b, k.loc, number, k.index(kQuad));
+  Value first = arith::DivUIOp::create(k.b, k.loc, number, k.index(quadRows()));
   Value tiles[] = {first, k.add(first, k.index(1))};
   int64_t chunk = quadChunk();
   SmallVector<int64_t> repeated;
-  for (int64_t i = 0; i < kQuad * chunk; ++i)
+  for (int64_t i = 0; i < quadRows() * chunk; ++i)
     repeated.push_back(i % chunk);
   auto load = [&](KernelBuilder &k, Value from, ValueRange at, int64_t count) {
     return fewPairs ? loadPairs(k, from, at, count / 2)
@@ -99,8 +103,7 @@ Values StepKernel::quadsOf(KernelBuilder &k, Value number, Value key,
   };
   Values at;
   for (int64_t i = 0; i < kQuad; ++i)
-    // Keys beyond the end repeat the last: masked later, but real memory.
-    at.push_back(k.min(k.add(key, k.index(i)), keys.last));
+    at.push_back(keys.upToLast(k, k.add(key, k.index(i))));
   // Four sums of the first rows, four of the others.
   auto some = [&](KernelBuilder &k, Value begin, int64_t steps, ValueRange c) {
     Values sums(c);
@@ -109,7 +112,7 @@ Values StepKernel::quadsOf(KernelBuilder &k, Value number, Value key,
       Values queries;
       for (Value tile : tiles)
         queries.push_back(
-            load(k, fewQueries, {tile, step, k.index(0)}, kQuad * chunk));
+            load(k, fewQueries, {tile, step, k.index(0)}, quadRows() * chunk));
       for (auto [key, row] : llvm::enumerate(at)) {
         Value x = load(k, keys.tensor, keys.at(k, row, column), chunk);
         x = shuffle(k, x, x, repeated);
@@ -123,9 +126,10 @@ Values StepKernel::quadsOf(KernelBuilder &k, Value number, Value key,
     return sums;
   };
   // What is written out needs no more queries than fit in half the registers.
-  int64_t steps = width / chunk, together = std::min<int64_t>(steps, 8);
+  int64_t steps = width / chunk;
+  int64_t together = std::min<int64_t>(steps, 2 * quadRows());
   int64_t whole = steps / together * together;
-  Values sums(2 * kQuad, k.splat(0.0, kLanes));
+  Values sums(2 * kQuad, k.splat(0.0, lanes / 2));
   if (steps == together)
     sums = some(k, k.index(0), steps, sums);
   else

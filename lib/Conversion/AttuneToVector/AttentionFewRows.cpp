@@ -23,8 +23,8 @@
 // AttentionFetching.cpp.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
-// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. Eight
-// rows and registers of 512 bits: see AttentionFewQuads.cpp.
+// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. More
+// rows than an instruction has fours of lanes: see AttentionFewQuads.cpp.
 
 #include "StepKernel.h"
 
@@ -69,12 +69,13 @@ void StepKernel::chooseFewRows() {
   int64_t most = std::min(kFewRows, group * maxQueries);
   bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
-  // Eight rows in quads if a token has more than four. (Of f32 on CPUs that
-  // fetch near, Zen 5, nobody has measured whether it pays.)
-  bool quads = fewPairs || (lanes == 32 && width % kQuad == 0 && !nearBytes);
-  productRows = quads && group > kQuad ? 2 * kQuad : rowsAtOnce;
+  // Two quads of rows if a token has more than one of them. (Of f32 on CPUs
+  // that fetch near, Zen 5, nobody has measured whether it pays.)
+  bool quads =
+      fewPairs || (lanes > kSquare && width % kQuad == 0 && !nearBytes);
+  productRows = quads && group > quadRows() ? 2 * quadRows() : rowsAtOnce;
   if (makesQuads())
-    rowsAtOnce = kQuad;
+    rowsAtOnce = quadRows();
   fewRows = llvm::alignTo(most, productRows);
   chooseFetching();
   // Of pairs, all rows of a token meet a value at once, which need not stay
@@ -137,6 +138,13 @@ SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number,
 Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
                                  const Lying &keys) {
   int64_t keysAtOnce = this->keysAtOnce();
+  Values products;
+  if (makesQuads()) {
+    for (Value quad : quadsOf(k, number, key, keys))
+      for (int64_t i = 0; i < quadRows(); ++i)
+        products.push_back(lanesOf(k, quad, i * kQuad, kQuad));
+    return products;
+  }
   int64_t each = sumsAtOnce * (fewPairs ? 2 : 1);
   int64_t whole = width / each * each;
   SmallVector<Values> queries;
@@ -154,8 +162,7 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
                       : k.load(tensor, at, sumsAtOnce, valid);
     };
     for (int64_t i = 0; i < keysAtOnce; ++i) {
-      // Keys beyond the end repeat the last: masked later, but real memory.
-      Value n = k.min(k.add(key, k.index(i)), keys.last);
+      Value n = keys.upToLast(k, k.add(key, k.index(i)));
       loaded.push_back(load(keys.tensor, keys.at(k, n, column), valid));
     }
     for (ArrayRef<Value> query : queries) {
@@ -181,7 +188,6 @@ Values StepKernel::productsOfFew(KernelBuilder &k, Value number, Value key,
   if (whole < width)
     sums = step(k, k.index(whole), k.index(width - whole), sums);
   Value all = combineSquare(k, sums, addUp);
-  Values products;
   for (int64_t i = 0; i < productRows; ++i)
     products.push_back(lanesOf(k, all, i * keysAtOnce, keysAtOnce));
   return products;
@@ -196,10 +202,13 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
   // comes no sooner.
   int64_t panelBytes = lanes * width * elementBits(op.getKey()) / 8;
   int64_t panelsAhead = 1 + llvm::divideCeil(fetchBytes, panelBytes);
-  auto panelOfKeys = [&](KernelBuilder &k, Value panel, ValueRange c) {
+  auto panelOfKeys = [&](KernelBuilder &k, Value panel, bool whole,
+                         ValueRange c) {
     Value start = k.mul(panel, lanes);
-    Value count = k.min(k.index(lanes), k.sub(keys, start));
+    Value count = whole ? k.index(lanes) : k.sub(keys, start);
     Lying near = inF32(k, op.getKey(), start, count, wideKeys);
+    if (whole)
+      near.last = {};
     Fetching fetching =
         besideKeys(k, start, panelsAhead * lanes,
                    turns * llvm::divideCeil(group, productRows));
@@ -212,7 +221,7 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
             turn, arith::DivUIOp::create(k.b, k.loc, key, k.index(keysAtOnce)));
         fetch(k, fetching, now);
         Value scores = c[0];
-        if (makesQuads())
+        if (keepsQuads())
           return Values{storeQuads(k, quadsOf(k, number, key, near), number,
                                    start, key, scores)};
         Values products = productsOfFew(k, number, key, near);
@@ -226,7 +235,17 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
     };
     return k.forLoop(k.index(0), countRows(k), productRows, c, someRows);
   };
-  return k.forLoop(begin, end, 1, scores, panelOfKeys)[0];
+  // Only the last panel of a block may have fewer keys.
+  Value all = arith::DivUIOp::create(k.b, k.loc, keys, k.index(lanes));
+  Value last = maxIndex(k, begin, k.min(end, all));
+  auto panels = [&](Value begin, Value end, bool whole) {
+    return k.forLoop(begin, end, 1, scores,
+                     [&](KernelBuilder &k, Value panel, ValueRange c) {
+                       return panelOfKeys(k, panel, whole, c);
+                     })[0];
+  };
+  scores = panels(begin, last, /*whole=*/true);
+  return panels(last, end, /*whole=*/false);
 }
 
 /// Products become scores and these probabilities, as far as any row sees keys;
@@ -239,7 +258,7 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
     auto scoresOf = [&](KernelBuilder &k, Value panel, Value scores) {
       Value start = k.mul(panel, lanes);
       Values loaded;
-      if (makesQuads())
+      if (keepsQuads())
         loaded = rowsOfQuads(k, number, start, scores);
       else
         for (int64_t i = 0; i < rowsAtOnce; ++i)
@@ -291,17 +310,17 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
 }
 
 int64_t StepKernel::passesOfValues(int64_t chunk) const {
-  return llvm::divideCeil(group, productRows) *
+  return llvm::divideCeil(group, valueRows()) *
          llvm::divideCeil(valueWidth, chunk);
 }
 
 Value StepKernel::passOfValues(KernelBuilder &k, Value number, Value column,
                                int64_t chunk) {
-  int64_t turns = llvm::divideCeil(group, productRows);
+  int64_t turns = llvm::divideCeil(group, valueRows());
   auto quotient = [&](Value value, int64_t by) -> Value {
     return arith::DivUIOp::create(k.b, k.loc, value, k.index(by));
   };
-  Value turn = k.min(quotient(number, productRows), k.index(turns - 1));
+  Value turn = k.min(quotient(number, valueRows()), k.index(turns - 1));
   return k.add(k.mul(quotient(column, chunk), turns), turn);
 }
 
@@ -310,13 +329,16 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          Value probabilities, Value acc) {
   // As many panels of channels as make `sumsAtOnce` sums of a register each, if
   // there are so many.
-  int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * productRows), 1,
+  int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * valueRows()), 1,
                                        llvm::divideCeil(valueWidth, lanes));
   int64_t chunk = panels * lanes;
+  // Eight sums take so few cycles that what counts the values is felt.
+  int64_t valuesTogether = lanes < 32 ? 4 : 1;
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(valuesAtOnce), k.sub(last, start));
     Lying near = inF32(k, op.getValue(), start, depth, wideValues);
-    Fetching fetching = besideValues(k, start, depth, 1, passesOfValues(chunk));
+    Fetching fetching =
+        besideValues(k, start, depth, valuesTogether, passesOfValues(chunk));
     // Some rows, some channels; `left` of them.
     auto sum = [&](KernelBuilder &k, Value number, Value column, int64_t left,
                    Value acc) {
@@ -328,32 +350,45 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         int64_t some = left - panel * lanes;
         return some < lanes ? k.index(some) : Value();
       };
-      SmallVector<Row> at = fewAt(k, number, productRows);
+      SmallVector<Row> at = fewAt(k, number, valueRows());
       Values sums;
       for (const Row &row : at)
         for (int64_t p = 0; p < count; ++p)
           sums.push_back(
               k.load(acc, place(k, acc, row, columnOf(k, p)), lanes, valid(p)));
-      Value turn = k.mul(passOfValues(k, number, column, chunk), depth);
+      Value turn = k.mul(passOfValues(k, number, column, chunk),
+                         k.ceilDiv(depth, valuesTogether));
       auto addValue = [&](KernelBuilder &k, Value i, ValueRange c) {
-        Value n = k.add(start, i);
-        fetch(k, fetching, k.add(turn, i));
         Values loaded, next;
         for (int64_t p = 0; p < count; ++p)
           loaded.push_back(k.load(near.tensor, near.at(k, i, columnOf(k, p)),
                                   lanes, valid(p)));
-        for (int64_t row = 0; row < productRows; ++row) {
-          Value p = k.loadScalar(probabilities,
-                                 {k.add(number, k.index(row)), scoreOf(k, n)});
+        Value at = scoreOf(k, k.add(start, i));
+        for (int64_t row = 0; row < valueRows(); ++row) {
+          Value p =
+              k.loadScalar(probabilities, {k.add(number, k.index(row)), at});
           for (Value x : loaded)
             next.push_back(k.fma(k.splat(p, lanes), x, c[next.size()]));
         }
         return next;
       };
-      sums = k.forLoop(k.index(0), depth, 1, sums, addValue);
+      auto addValues = [&](KernelBuilder &k, Value four, ValueRange c) {
+        fetch(k, fetching, k.add(turn, four));
+        Values next(c);
+        for (int64_t i = 0; i < valuesTogether; ++i)
+          next =
+              addValue(k, k.add(k.mul(four, valuesTogether), k.index(i)), next);
+        return next;
+      };
+      Value fours =
+          arith::DivUIOp::create(k.b, k.loc, depth, k.index(valuesTogether));
+      sums = k.forLoop(k.index(0), fours, 1, sums, addValues);
+      if (valuesTogether > 1)
+        sums =
+            k.forLoop(k.mul(fours, valuesTogether), depth, 1, sums, addValue);
       // Rows that there are not are the last one, and may have no
       // probabilities: what that row gets itself is stored last.
-      for (int64_t row = productRows - 1; row >= 0; --row)
+      for (int64_t row = valueRows() - 1; row >= 0; --row)
         for (int64_t p = 0; p < count; ++p)
           acc = k.store(sums[row * count + p], acc,
                         place(k, acc, at[row], columnOf(k, p)), valid(p));
@@ -361,7 +396,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
     };
     auto channels = [&](KernelBuilder &k, Value column, int64_t left,
                         ValueRange c) {
-      return k.forLoop(k.index(0), countRows(k), productRows, c,
+      return k.forLoop(k.index(0), countRows(k), valueRows(), c,
                        [&](KernelBuilder &k, Value number, ValueRange c) {
                          return Values{sum(k, number, column, left, c[0])};
                        });

@@ -16,7 +16,8 @@ namespace attune {
 
 // Keys are transposed in squares of this many.
 constexpr int64_t kSquare = 8;
-// Rows and keys of a vector of products, where pairs of few rows meet keys.
+// Keys of a vector of products, and phases of a product, where some rows meet
+// keys: see AttentionFewQuads.cpp.
 constexpr int64_t kQuad = 4;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
@@ -99,13 +100,17 @@ private:
   using Weighing = llvm::function_ref<void(KernelBuilder &, mlir::Value panel)>;
 
   /// Rows of keys or values where they lie, or widened copies of them: row i at
-  /// `first + i`, the last one at `first + last`.
+  /// `first + i`, the last one at `first + last`, if some may be beyond it.
   struct Lying {
     mlir::Value tensor;
     Values leading; ///< indices before that of the row
     mlir::Value first, last;
 
     Values at(KernelBuilder &k, mlir::Value row, mlir::Value column) const;
+    /// Rows beyond the end repeat the last: masked later, but real memory.
+    mlir::Value upToLast(KernelBuilder &k, mlir::Value row) const {
+      return last ? k.min(row, last) : row;
+    }
   };
 
   /// What turns fetch, if it lies in memory: so many elements each, from row
@@ -181,7 +186,19 @@ private:
   Values productsOfFew(KernelBuilder &k, mlir::Value number, mlir::Value key,
                        const Lying &keys);
   /// Whether products of few rows are quads: see AttentionFewQuads.cpp.
-  bool makesQuads() const { return productRows == 2 * kQuad; }
+  bool makesQuads() const {
+    return lanes > kSquare && productRows == 2 * quadRows();
+  }
+  /// Whether they stay quads until they are weighed; of two rows, they are
+  /// stored as these.
+  bool keepsQuads() const { return makesQuads() && quadRows() == kQuad; }
+  /// Rows of a quad: four, or two where an instruction has eight lanes.
+  int64_t quadRows() const { return lanes / 2 / kQuad; }
+  /// Rows that meet values at a time. Of two and four registers, memory would
+  /// bring two lines of a value in turn; of four and two, one.
+  int64_t valueRows() const {
+    return makesQuads() && !keepsQuads() ? rowsAtOnce : productRows;
+  }
   /// Channels of a row in a vector of them.
   int64_t quadChunk() const { return fewPairs ? 2 * kQuad : kQuad; }
   /// Keys that few rows meet at a time.

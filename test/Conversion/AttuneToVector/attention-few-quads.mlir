@@ -1,4 +1,5 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,convert-attune-online-to-vector{lanes=16 rows=6},canonicalize,cse))" | FileCheck %s --check-prefix=EIGHT
 
 // Of f32, too, eight rows meet four keys at a time. A vector has the same four
 // channels of four rows, scaled and packed once; four channels of a key are
@@ -25,6 +26,40 @@
 // CHECK-COUNT-4:     math.exp2 %{{[^ ]+}} : vector<32xf32>
 // CHECK-COUNT-8:     vector.fma {{.*}} : vector<32xf32>
 // CHECK:         return
+//
+// Of eight lanes, a vector has the four channels of two rows, and two of them
+// meet four keys. A quad is two rows by four keys, whose halves are stored as
+// rows. Keys of a whole panel need no test for where they end; those of the
+// last one repeat the last key. Two rows meet four values in a turn.
+// EIGHT-LABEL: func.func @eight_rows(
+// EIGHT:         %[[QUERIES:.+]] = bufferization.alloc_tensor() : tensor<4x8x8xf32>
+// EIGHT:         arith.mulf {{.*}} : vector<4xf32>
+// EIGHT:         scf.for {{.*}} step %c256
+// EIGHT:           %[[PANELS:.+]] = arith.divui %{{.+}}, %c16
+// EIGHT:           %[[MOST:.+]] = arith.minsi %{{.+}}, %[[PANELS]]
+// EIGHT:           %[[WHOLE:.+]] = arith.maxsi %[[MOST]], %c0
+// EIGHT:           scf.for {{.*}} to %[[WHOLE]] step
+// EIGHT:             scf.for {{.*}} step %c4
+// EIGHT:               scf.for {{.*}} to %c16 step %c4
+// EIGHT:                 scf.for {{.*}} to %c8 step %c4
+// EIGHT-NOT:               arith.minsi
+// EIGHT:                   vector.transfer_read {{.*}} : tensor<4x8x8xf32>, vector<8xf32>
+// EIGHT:                   vector.transfer_read {{.*}} : tensor<4x8x8xf32>, vector<8xf32>
+// EIGHT:                   %[[KEY:.+]] = vector.transfer_read {{.*}} : tensor<1x1x?x32xf32>, vector<4xf32>
+// EIGHT:                   vector.shuffle %[[KEY]], %[[KEY]] [0, 1, 2, 3, 0, 1, 2, 3]
+// EIGHT-COUNT-32:          vector.fma {{.*}} : vector<8xf32>
+// EIGHT-NOT:               vector.fma
+// EIGHT-COUNT-6:         arith.addf {{.*}} : vector<8xf32>
+// EIGHT-NOT:             arith.addf
+// EIGHT-COUNT-4:         vector.transfer_write {{.*}} : vector<4xf32>, tensor<8x256xf32>
+// EIGHT:           scf.for %{{.+}} = %[[WHOLE]] to
+// EIGHT:               scf.for {{.*}} to %c16 step %c4
+// EIGHT:                 arith.minsi
+// EIGHT:           scf.for {{.*}} step %c2
+// EIGHT-COUNT-2:     math.exp2 %{{[^ ]+}} : vector<16xf32>
+// EIGHT:           scf.for {{.*}} step %c2
+// EIGHT-COUNT-16:    vector.fma {{.*}} : vector<16xf32>
+// EIGHT:         return
 func.func @eight_rows(%q: tensor<1x8x1x32xf32>, %k: tensor<1x1x?x32xf32>, %v: tensor<1x1x?x32xf32>) -> tensor<1x8x1x32xf32> {
   %y = attune.attention %q, %k, %v scale 0.125
     : tensor<1x8x1x32xf32>, tensor<1x1x?x32xf32>, tensor<1x1x?x32xf32> -> tensor<1x8x1x32xf32>
