@@ -71,9 +71,14 @@ void StepKernel::chooseFewRows() {
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
   // Two quads of rows if a token has more than one of them. (Of f32 on CPUs
   // that fetch near, Zen 5, nobody has measured whether it pays.)
+  int64_t twoQuads = 2 * quadRows();
   bool quads =
       fewPairs || (lanes > kSquare && width % kQuad == 0 && !nearBytes);
-  productRows = quads && group > quadRows() ? 2 * quadRows() : rowsAtOnce;
+  quads &= group > quadRows();
+  // Where quads have two rows, six rows take longer as eight.
+  if (quadRows() < kQuad)
+    quads &= llvm::alignTo(group, twoQuads) == llvm::alignTo(group, rowsAtOnce);
+  productRows = quads ? twoQuads : rowsAtOnce;
   if (makesQuads())
     rowsAtOnce = quadRows();
   fewRows = llvm::alignTo(most, productRows);

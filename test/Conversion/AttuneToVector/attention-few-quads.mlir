@@ -65,3 +65,18 @@ func.func @eight_rows(%q: tensor<1x8x1x32xf32>, %k: tensor<1x1x?x32xf32>, %v: te
     : tensor<1x8x1x32xf32>, tensor<1x1x?x32xf32>, tensor<1x1x?x32xf32> -> tensor<1x8x1x32xf32>
   return %y : tensor<1x8x1x32xf32>
 }
+
+// Six rows would be eight: with eight lanes, they stay three times two, whose
+// channels lie side by side.
+// EIGHT-LABEL: func.func @six_rows(
+// EIGHT-NOT:     tensor<3x8x8xf32>
+// EIGHT:         scf.for {{.*}} to %c6 step %c2
+// EIGHT:           scf.for {{.*}} to %c16 step %c4
+// EIGHT-COUNT-6:     vector.transfer_read {{.*}} : tensor<{{.*}}xf32>, vector<8xf32>
+// EIGHT:             vector.transfer_write {{.*}} : vector<4xf32>, tensor<6x256xf32>
+// EIGHT:         return
+func.func @six_rows(%q: tensor<1x6x1x32xf32>, %k: tensor<1x1x?x32xf32>, %v: tensor<1x1x?x32xf32>) -> tensor<1x6x1x32xf32> {
+  %y = attune.attention %q, %k, %v scale 0.125
+    : tensor<1x6x1x32xf32>, tensor<1x1x?x32xf32>, tensor<1x1x?x32xf32> -> tensor<1x6x1x32xf32>
+  return %y : tensor<1x6x1x32xf32>
+}
