@@ -135,6 +135,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.wideTiles = target.hasWideTiles();
   vector.fetchSteps = target.getFetchSteps();
   vector.streamBytes = target.streamBytes;
+  vector.narrowStreamBytes = target.narrowStreamBytes;
   vector.farLevel3 = target.farLevel3;
   vector.threads = target.threads;
   vector.cooperative = target.tilesInParallel();

@@ -51,6 +51,9 @@ struct TargetDescription {
   /// A loop that reads memory once asks for what lies so far ahead; 0: the core
   /// does, as fast as memory gives it.
   int64_t streamBytes = 0;
+  /// The same for numbers of 16 bits, if that is more: what widens them leaves
+  /// a core less room to run ahead.
+  int64_t narrowStreamBytes = 0;
   /// What is fetched to the first-level cache comes sooner than what is fetched
   /// to the second: see getNearBytes.
   bool fetchesNear = false;

@@ -62,6 +62,8 @@ def ConvertAttuneToVector
       "Steps of a sum from one line that is fetched for later to the next">,
     Option<"streamBytes", "stream-bytes", "int64_t", /*default=*/"0",
       "How far ahead few rows fetch weights; 0: the CPU does it for them">,
+    Option<"narrowStreamBytes", "narrow-stream-bytes", "int64_t",
+      /*default=*/"0", "The same for weights of 16 bits, if that is more">,
     Option<"farLevel3", "far-level3", "bool", /*default=*/"false",
       "The third level of cache is hardly faster than memory">,
     Option<"threads", "threads", "int64_t", /*default=*/"16",

@@ -45,8 +45,9 @@ struct ConvertAttuneToVector final
       getOperation().emitError("fetch-steps and threads must be positive");
       return signalPassFailure();
     }
-    if (streamBytes < 0) {
-      getOperation().emitError("stream-bytes must be 0 or positive");
+    if (streamBytes < 0 || narrowStreamBytes < 0) {
+      getOperation().emitError() << (streamBytes < 0 ? "" : "narrow-")
+                                 << "stream-bytes must be 0 or positive";
       return signalPassFailure();
     }
     if (matrixRows != 0 && matrixRows < kMatrixRows) {
@@ -68,6 +69,7 @@ struct ConvertAttuneToVector final
                             wideTiles,
                             fetchSteps,
                             streamBytes,
+                            narrowStreamBytes,
                             farLevel3,
                             threads,
                             cooperative,

@@ -501,17 +501,21 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
         });
       });
     }
-    if (fetching.empty() && streamBytes > 0 && allTurns > 0) {
+    auto type = typeOf(weight);
+    int64_t weightBits = type.getElementTypeBitWidth();
+    int64_t bytesAhead = weightBits == 16
+                             ? std::max(streamBytes, narrowStreamBytes)
+                             : streamBytes;
+    if (fetching.empty() && bytesAhead > 0 && allTurns > 0) {
       // Few rows pass the panel as fast as memory gives it.
-      auto type = typeOf(weight);
-      int64_t bits = type.getElementTypeBitWidth();
       Value begin = k.add(k.mul(from, type.getShape().back()),
-                          k.index(streamBytes * 8 / bits));
+                          k.index(bytesAhead * 8 / weightBits));
       fetching.push_back([=](KernelBuilder &k, Value turn) {
         Value at = k.add(begin, k.mul(turn, elementsOfTurn));
-        for (int64_t i = 0; i < elementsOfTurn * bits / 8; i += kLineBytes) {
-          SmallVector<Value, 3> place = {storedPanel(number),
-                                         k.add(at, k.index(i * 8 / bits))};
+        for (int64_t i = 0; i < elementsOfTurn * weightBits / 8;
+             i += kLineBytes) {
+          SmallVector<Value, 3> place = {
+              storedPanel(number), k.add(at, k.index(i * 8 / weightBits))};
           if (part)
             place.insert(place.begin(), part);
           k.prefetchForNext(weight, place);

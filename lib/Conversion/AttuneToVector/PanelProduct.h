@@ -26,6 +26,7 @@ struct PanelProduct {
 
   explicit PanelProduct(const VectorLowering &lowering)
       : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
+        narrowStreamBytes(lowering.narrowStreamBytes),
         threads(lowering.threads) {}
 
   /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
@@ -67,6 +68,7 @@ struct PanelProduct {
   int64_t fetchSteps;
   /// How far ahead of themselves few rows fetch; 0: the CPU does it for them.
   int64_t streamBytes;
+  int64_t narrowStreamBytes; ///< if that is more, and weights have 16 bits
   /// Threads that the panels are cut for.
   int64_t threads;
   /// Passes over the rows, each of which takes so large a part of the sum over

@@ -2,9 +2,12 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4}))" | FileCheck %s --check-prefix=ALONE
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 far-level3}))" | FileCheck %s --check-prefix=FAR
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048}))" | FileCheck %s --check-prefix=NEAR
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 narrow-stream-bytes=1024}))" | FileCheck %s --check-prefix=NARROW
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{stream-bytes=-1}))" 2>&1 | FileCheck %s --check-prefix=NEVER
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{narrow-stream-bytes=-1}))" 2>&1 | FileCheck %s --check-prefix=NEITHER
 
 // NEVER: error: stream-bytes must be 0 or positive
+// NEITHER: error: narrow-stream-bytes must be 0 or positive
 
 // One row meets a panel as fast as memory gives it, and asks for what lies
 // 1024 bytes ahead, 256 f32: in each turn of four steps the two lines of so
@@ -31,5 +34,19 @@
 // FAR:             scf.for %{{.+}} = %c0 to %c16 step %c1 iter_args
 func.func @one_row(%x: tensor<1x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<1x128xf32> {
   %y = attune.linear %x, %w : tensor<1x64xf32>, tensor<16x64x8xf32> -> tensor<1x128xf32>
+  return %y : tensor<1x128xf32>
+}
+
+// What only weights of 16 bits ask for: 1024 bytes ahead are 512 of them.
+// NARROW-LABEL: @one_row(
+// NARROW-NOT:     memref.prefetch
+// NARROW-LABEL: @narrow_row(
+// NARROW:         %[[DONE:.+]] = arith.muli %{{.+}}, %c32
+// NARROW:         %[[AT:.+]] = arith.addi %[[DONE]], %c512
+// NARROW:         memref.prefetch %{{.+}}[%{{.+}}, %[[AT]]], read, locality<2>
+// NARROW-NOT:     memref.prefetch
+// NARROW:         return
+func.func @narrow_row(%x: tensor<1x64xf32>, %w: tensor<16x64x8xf16>) -> tensor<1x128xf32> {
+  %y = attune.linear %x, %w : tensor<1x64xf32>, tensor<16x64x8xf16> -> tensor<1x128xf32>
   return %y : tensor<1x128xf32>
 }

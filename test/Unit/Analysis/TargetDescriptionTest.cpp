@@ -62,6 +62,13 @@ TEST(TargetDescription, FetchingNear) {
   EXPECT_EQ(attune::describeTarget("sapphirerapids")->getNearBytes(), 0);
 }
 
+// Zen 3 asks for weights of 16 bits, and leaves those of 32 to the core.
+TEST(TargetDescription, Streams) {
+  EXPECT_EQ(attune::describeTarget("znver3")->narrowStreamBytes, 1024);
+  EXPECT_EQ(attune::describeTarget("znver3")->streamBytes, 0);
+  EXPECT_EQ(attune::describeTarget("znver5")->narrowStreamBytes, 0);
+}
+
 // 512 queries of 128 channels are one tile, which packs their keys once.
 TEST(TargetDescription, QueriesOfOneTile) {
   for (const char *cpu : {"znver5", "znver3", "x86-64-v2", "neoverse-n1"}) {
