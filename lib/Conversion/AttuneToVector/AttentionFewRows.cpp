@@ -377,20 +377,20 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
         }
         return next;
       };
-      auto addValues = [&](KernelBuilder &k, Value four, ValueRange c) {
-        fetch(k, fetching, k.add(turn, four));
+      auto addValues = [&](KernelBuilder &k, Value step, ValueRange c) {
+        fetch(k, fetching, k.add(turn, step));
         Values next(c);
         for (int64_t i = 0; i < valuesTogether; ++i)
           next =
-              addValue(k, k.add(k.mul(four, valuesTogether), k.index(i)), next);
+              addValue(k, k.add(k.mul(step, valuesTogether), k.index(i)), next);
         return next;
       };
-      Value fours =
+      Value steps =
           arith::DivUIOp::create(k.b, k.loc, depth, k.index(valuesTogether));
-      sums = k.forLoop(k.index(0), fours, 1, sums, addValues);
+      sums = k.forLoop(k.index(0), steps, 1, sums, addValues);
       if (valuesTogether > 1)
         sums =
-            k.forLoop(k.mul(fours, valuesTogether), depth, 1, sums, addValue);
+            k.forLoop(k.mul(steps, valuesTogether), depth, 1, sums, addValue);
       // Rows that there are not are the last one, and may have no
       // probabilities: what that row gets itself is stored last.
       for (int64_t row = valueRows() - 1; row >= 0; --row)

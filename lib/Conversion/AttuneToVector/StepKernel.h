@@ -194,8 +194,8 @@ private:
   bool keepsQuads() const { return makesQuads() && quadRows() == kQuad; }
   /// Rows of a quad: four, or two where an instruction has eight lanes.
   int64_t quadRows() const { return lanes / 2 / kQuad; }
-  /// Rows that meet values at a time. Of two and four registers, memory would
-  /// bring two lines of a value in turn; of four and two, one.
+  /// Rows that meet values at a time. Two by four registers of channels pass
+  /// two lines of a value together, which memory likes better than one.
   int64_t valueRows() const {
     return makesQuads() && !keepsQuads() ? rowsAtOnce : productRows;
   }
