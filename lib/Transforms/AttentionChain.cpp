@@ -14,36 +14,36 @@ namespace {
 
 /// The op of type `Link` that makes `value` for `user` alone.
 template <typename Link>
-Refusal takeLink(Value value, Operation *user, StringRef what, Link &link) {
+MatchFailure takeLink(Value value, Operation *user, StringRef what, Link &link) {
   Operation *def = value.getDefiningOp();
   if (!def)
-    return Refusal("its " + what + " come from outside the function body");
+    return MatchFailure("its " + what + " come from outside the function body");
   link = dyn_cast<Link>(def);
   if (!link)
-    return Refusal("its " + what + " come from " +
+    return MatchFailure("its " + what + " come from " +
                        def->getName().getStringRef() + ", not " +
                        Link::getOperationName(),
                    def->getLoc(), "made here");
   if (def->getBlock() != user->getBlock())
-    return Refusal("its " + what +
+    return MatchFailure("its " + what +
                        " are made in another block, so that one "
                        "computation may serve several turns",
                    def->getLoc(), "made here");
   for (Operation *other : value.getUsers())
     if (other != user)
-      return Refusal("its " + what + " have another user", other->getLoc(),
+      return MatchFailure("its " + what + " have another user", other->getLoc(),
                      "used here");
   return {};
 }
 
 /// Adds what `op` does to `chain`, whose own masking happens later.
-Refusal prepend(MaskScoresOp op, AttentionChain &chain) {
+MatchFailure prepend(MaskScoresOp op, AttentionChain &chain) {
   auto twice = [&](StringRef what) {
-    return Refusal("its scores are given " + what + " twice", op.getLoc(),
+    return MatchFailure("its scores are given " + what + " twice", op.getLoc(),
                    "also here");
   };
   if (chain.softcap)
-    return Refusal("its scores are masked or biased before the soft cap",
+    return MatchFailure("its scores are masked or biased before the soft cap",
                    op.getLoc(), "here");
   if (op.getMask() && chain.mask)
     return twice("a mask");
@@ -86,13 +86,13 @@ Refusal prepend(MaskScoresOp op, AttentionChain &chain) {
 
 } // namespace
 
-Refusal matchLadder(WeightedSumOp root, AttentionChain &chain) {
+MatchFailure matchLadder(WeightedSumOp root, AttentionChain &chain) {
   chain.root = root;
   chain.resultType = root.getType();
   chain.value = root.getValue();
 
   SoftmaxOp softmax;
-  if (Refusal no = takeLink(root.getProbs(), root, "weights", softmax))
+  if (MatchFailure no = takeLink(root.getProbs(), root, "weights", softmax))
     return no;
   chain.links.push_back(softmax);
   chain.sinks = softmax.getSinks();
@@ -101,9 +101,9 @@ Refusal matchLadder(WeightedSumOp root, AttentionChain &chain) {
   Value scores = softmax.getScores();
   while (scores.getDefiningOp<MaskScoresOp>()) {
     MaskScoresOp masked;
-    if (Refusal no = takeLink(scores, user, "masked scores", masked))
+    if (MatchFailure no = takeLink(scores, user, "masked scores", masked))
       return no;
-    if (Refusal no = prepend(masked, chain))
+    if (MatchFailure no = prepend(masked, chain))
       return no;
     chain.links.push_back(masked);
     user = masked;
@@ -111,7 +111,7 @@ Refusal matchLadder(WeightedSumOp root, AttentionChain &chain) {
   }
 
   SimilarityOp similarity;
-  if (Refusal no = takeLink(scores, user, "scores", similarity))
+  if (MatchFailure no = takeLink(scores, user, "scores", similarity))
     return no;
   chain.links.push_back(similarity);
   chain.query = similarity.getQuery();
@@ -122,9 +122,9 @@ Refusal matchLadder(WeightedSumOp root, AttentionChain &chain) {
   int64_t keyHeads = similarity.getKey().getType().getDimSize(1);
   int64_t valueHeads = root.getValue().getType().getDimSize(1);
   if (ShapedType::isDynamic(keyHeads) || ShapedType::isDynamic(valueHeads))
-    return Refusal("its keys and values may differ in their number of heads");
+    return MatchFailure("its keys and values may differ in their number of heads");
   if (keyHeads != valueHeads)
-    return Refusal("its keys have " + Twine(keyHeads) +
+    return MatchFailure("its keys have " + Twine(keyHeads) +
                        " heads, but its values " + Twine(valueHeads),
                    similarity.getLoc(), "keys are used here");
   return {};

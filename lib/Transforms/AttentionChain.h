@@ -18,10 +18,10 @@
 namespace attune {
 
 /// Why a chain was not fused, and where the reason stands.
-struct Refusal {
-  Refusal() = default;
-  Refusal(llvm::Twine reason) : reason(reason.str()) {}
-  Refusal(llvm::Twine reason, mlir::Location where, llvm::Twine note)
+struct MatchFailure {
+  MatchFailure() = default;
+  MatchFailure(llvm::Twine reason) : reason(reason.str()) {}
+  MatchFailure(llvm::Twine reason, mlir::Location where, llvm::Twine note)
       : reason(reason.str()), where(where), note(note.str()) {}
 
   /// True if there is something to refuse.
@@ -51,7 +51,7 @@ struct AttentionChain {
 };
 
 /// Reads the chain of attune ops that ends in `root`.
-Refusal matchLadder(WeightedSumOp root, AttentionChain &chain);
+MatchFailure matchLadder(WeightedSumOp root, AttentionChain &chain);
 
 } // namespace attune
 

@@ -7,6 +7,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "HandwrittenChain.h"
+#include "SoftmaxSearch.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
@@ -78,71 +79,114 @@ std::string describe(AttentionOp op) {
   return text;
 }
 
+/// An op that may end an attention, and the op that the user's wish stands at.
+struct Candidate {
+  Operation *op;
+  Operation *asked;
+};
+
+/// The chains to look at, in their order.
+SmallVector<Candidate> findCandidates(Operation *top) {
+  llvm::MapVector<Operation *, Operation *> candidates;
+  llvm::SmallPtrSet<Operation *, 8> products;
+  for (const SoftmaxFound &softmax : findSoftmaxes(top))
+    products.insert(softmax.products.begin(), softmax.products.end());
+  top->walk([&](Operation *op) {
+    if (isa<WeightedSumOp>(op) || products.contains(op))
+      candidates.try_emplace(op, op);
+    if (isa<WeightedSumOp>(op) || !op->hasAttr(AttuneDialect::kFusionAttr))
+      return;
+    // The wish may stand at what divides the product.
+    Operation *weighing = findWeighing(op);
+    candidates[weighing ? weighing : op] = op;
+  });
+  SmallVector<Candidate> ordered;
+  for (auto [op, asked] : candidates)
+    ordered.push_back({op, asked});
+  return ordered;
+}
+
 struct FuseAttention final : impl::FuseAttentionBase<FuseAttention> {
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<Operation *> roots;
-    getOperation()->walk([&](Operation *op) {
-      bool asked = op->hasAttr(AttuneDialect::kFusionAttr);
-      if (isa<WeightedSumOp>(op) ||
-          (isa<linalg::LinalgOp>(op) && (asked || looksLikeWeighing(op))))
-        roots.push_back(op);
-    });
     bool broken = false;
-    for (Operation *root : roots)
-      broken |= failed(visit(root));
+    for (Candidate candidate : findCandidates(getOperation()))
+      broken |= failed(visit(candidate));
+    explainOtherSoftmaxes();
     if (broken)
       signalPassFailure();
   }
 
-  /// Fuses the chain that ends in `root`, or says why not; fails if fusing it
-  /// was required.
-  LogicalResult visit(Operation *root) {
-    Wish wish = wishOf(root);
+  /// Fuses the chain that ends in the candidate, or says why not; fails if
+  /// fusing it was required.
+  LogicalResult visit(Candidate candidate) {
+    Wish wish = wishOf(candidate.asked);
     if (wish == Wish::Off)
-      return leave(root, wish, Refusal("attune.fusion is \"off\""));
-    if (auto sum = dyn_cast<WeightedSumOp>(root)) {
+      return leave(candidate, wish, MatchFailure("attune.fusion is \"off\""));
+    if (auto sum = dyn_cast<WeightedSumOp>(candidate.op)) {
       AttentionChain chain;
-      if (Refusal no = matchLadder(sum, chain))
-        return leave(root, wish, no);
-      fuse(root, chain.links,
+      if (MatchFailure no = matchLadder(sum, chain))
+        return leave(candidate, wish, no);
+      fuse(sum, chain.links, "",
            [&](RewriterBase &rewriter) { return build(chain, rewriter); });
       return success();
     }
     HandwrittenChain chain;
-    if (Refusal no = matchHandwritten(root, chain))
-      return leave(root, wish, no);
-    fuse(root, chain.links, [&](RewriterBase &rewriter) {
+    if (MatchFailure no = matchHandwritten(candidate.op, chain))
+      return leave(candidate, wish, no);
+    std::string note;
+    if (!chain.rounded.empty())
+      note = "; more exact than the source, which rounds " + chain.rounded;
+    fuse(chain.root, chain.links, note, [&](RewriterBase &rewriter) {
       return fuseHandwritten(chain, rewriter);
     });
     return success();
   }
 
-  void fuse(Operation *root, ArrayRef<Operation *> links,
+  void fuse(Operation *root, ArrayRef<Operation *> links, StringRef note,
             function_ref<AttentionOp(RewriterBase &)> replace) {
     IRRewriter rewriter(root);
     Location loc = root->getLoc();
     AttentionOp fused = replace(rewriter);
     eraseDead(links, rewriter);
     ++numFused;
-    remark::passed(loc, remarkName(fused)) << describe(fused);
+    std::string text = describe(fused) + note.str();
+    remark::passed(loc, remarkName(fused)) << text;
     if (explainFusion)
-      emitRemark(loc) << "fused into attune.attention: " << describe(fused);
+      emitRemark(loc) << "fused into attune.attention: " << text;
   }
 
-  LogicalResult leave(Operation *root, Wish wish, const Refusal &refusal) {
+  LogicalResult leave(Candidate candidate, Wish wish,
+                      const MatchFailure &refusal) {
     ++numLeft;
-    remark::missed(root->getLoc(), remarkName(root)) << refusal.reason;
+    Operation *op = candidate.op;
+    remark::missed(op->getLoc(), remarkName(op)) << refusal.reason;
     if (wish == Wish::Required) {
-      refusal.attachNote(root->emitError("this attention has to be fused, but ")
-                         << refusal.reason);
+      refusal.attachNote(
+          candidate.asked->emitError("this attention has to be fused, but ")
+          << refusal.reason);
       return failure();
     }
     if (explainFusion)
-      refusal.attachNote(emitRemark(root->getLoc())
+      refusal.attachNote(emitRemark(op->getLoc())
                          << "not fused: " << refusal.reason);
     return success();
+  }
+
+  /// Softmaxes that no candidate reads.
+  void explainOtherSoftmaxes() {
+    auto explain = [&](Operation *op) {
+      (void)leave({op, op}, Wish::Auto,
+                  MatchFailure("no product with values follows its softmax"));
+    };
+    for (const SoftmaxFound &softmax : findSoftmaxes(getOperation()))
+      if (softmax.products.empty() && softmax.divided)
+        explain(softmax.op);
+    getOperation()->walk([&](SoftmaxOp op) {
+      if (llvm::none_of(op->getUsers(), llvm::IsaPred<WeightedSumOp>))
+        explain(op);
+    });
   }
 
   /// A link goes once its users have gone.

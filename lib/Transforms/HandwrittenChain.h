@@ -8,41 +8,48 @@
 #ifndef ATTUNE_LIB_TRANSFORMS_HANDWRITTENCHAIN_H
 #define ATTUNE_LIB_TRANSFORMS_HANDWRITTENCHAIN_H
 
-#include "AttentionChain.h"
+#include "AttentionProducts.h"
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attune {
 
-/// A product over one dimension: [batch..., m, k] times a matrix per batch.
-struct Contraction {
-  mlir::linalg::LinalgOp op;
-  unsigned rank = 0; // of the result
-  /// The right side is [batch..., n, k], as keys are; else [batch..., k, n], as
-  /// values are.
-  bool rightByRows = false;
+/// Added to, or hiding, scores: a tensor read at `map` of the labels.
+struct ScoreTensor {
+  mlir::Value value;
+  mlir::AffineMap map;
+  bool hides = false; // a mask that is true where a key is hidden
 
-  mlir::Value left() { return op.getDpsInputs()[0]; }
-  mlir::Value right() { return op.getDpsInputs()[1]; }
+  explicit operator bool() const { return bool(value); }
 };
 
-/// An attention in linalg ops on tensors of rank 2 to 4.
+/// An attention in linalg ops on tensors.
 struct HandwrittenChain {
-  Contraction scores, weighing;
-  llvm::SmallVector<mlir::Operation *> links;
+  /// The last op: the product with the values, or what divides it by the sums.
+  mlir::Operation *root = nullptr;
+  llvm::SmallVector<unsigned> resultLabels;
+  Weighing weighing;
+  ScoreProduct product;
+  llvm::SmallVector<mlir::Operation *> links; // users before producers
   double scale = 1;
-  /// Added to, or hiding, scores; at some of their indices, keys among them.
-  mlir::Value bias, mask;
-  mlir::AffineMap biasMap, maskMap;
+  std::optional<double> softcap;
+  ScoreTensor bias, mask;
+  CausalAlign causal = CausalAlign::None;
+  std::optional<int64_t> window;
+  /// What the source rounds and attention does not: "its scores to f16".
+  std::string rounded;
 };
 
-/// True if `op` averages something with the rows of a softmax, so that one may
-/// ask why it is no attention.
-bool looksLikeWeighing(mlir::Operation *op);
+/// The product that `op` is, or divides, if it may weigh values.
+mlir::Operation *findWeighing(mlir::Operation *op);
 
-/// Reads the chain that ends in `root`.
-Refusal matchHandwritten(mlir::Operation *root, HandwrittenChain &chain);
+/// Reads the chain whose product with values is `weighing`.
+MatchFailure matchHandwritten(mlir::Operation *weighing,
+                              HandwrittenChain &chain);
+
+/// Says why attention has no place for `tensor`, if so.
+MatchFailure checkBroadcast(const ScoreTensor &tensor, llvm::StringRef what,
+                            const HandwrittenChain &chain);
 
 /// Replaces the chain by an attention op, which is returned.
 AttentionOp fuseHandwritten(HandwrittenChain &chain,

@@ -8,43 +8,87 @@
 #ifndef ATTUNE_LIB_TRANSFORMS_SCOREEXPR_H
 #define ATTUNE_LIB_TRANSFORMS_SCOREEXPR_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/AffineMap.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/FoldingSet.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <deque>
 
 namespace attune {
 
-/// What one score [batch..., query, key] is computed from. However the work is
-/// cut into linalg ops, named or generic, the formula is the same.
-struct ScoreExpr {
-  enum Kind { Leaf, Number, Exp, Add, Sub, Mul, Div, Select, RowMax, RowSum };
+/// What one score is computed from. However the work is cut into linalg ops,
+/// named or generic, the formula is the same. Changes of float types are not
+/// part of it. One reader makes each formula once: equal formulas are equal
+/// pointers.
+struct ScoreExpr : llvm::FoldingSetNode {
+  enum Kind {
+    Leaf,    // an element of a tensor, or a scalar from elsewhere
+    Number,  // a constant float
+    Index,   // an integer, linear in the loops
+    Compare, // of two integers
+    And,
+    Or,
+    Not,
+    Select,
+    Exp,
+    Exp2,
+    Tanh,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    RowMax,  // the greatest over all keys
+    RowSum,  // the sum over all keys
+    Softmax, // over all keys
+    Other,   // what `op` makes of the arguments
+  };
   Kind kind = Leaf;
-  mlir::Value tensor;  // Leaf: read ...
-  mlir::AffineMap map; // ... at these indices (null for a scalar)
-  double number = 0;   // Number
+  mlir::Value tensor;     // Leaf: read ...
+  mlir::AffineMap map;    // ... at these indices (null for a scalar)
+  double number = 0;      // Number
+  mlir::AffineExpr index; // Index; symbols are the reader's
+  mlir::arith::CmpIPredicate predicate = mlir::arith::CmpIPredicate::eq;
+  mlir::Operation *op = nullptr; // Other
   llvm::SmallVector<const ScoreExpr *, 3> args;
 
   bool is(Kind k) const { return kind == k; }
   bool isNumber(double value) const {
     return kind == Number && number == value;
   }
+  void Profile(llvm::FoldingSetNodeID &id) const;
 };
 
-/// The same formula over the same tensors?
-bool same(const ScoreExpr *a, const ScoreExpr *b);
+/// `factor` times `expr`.
+struct ScaledExpr {
+  const ScoreExpr *expr;
+  double factor;
+};
 
-/// Reads formulas of scores of one rank; remembers which ops it read.
+/// Takes constant factors off.
+ScaledExpr stripFactors(const ScoreExpr *expr);
+
+/// Reads formulas over a space of indices, one of which runs over the keys;
+/// remembers which ops it read.
 class ScoreReader {
 public:
-  ScoreReader(mlir::MLIRContext *context, unsigned rank)
-      : context(context), rank(rank) {}
+  ScoreReader(mlir::MLIRContext *context, unsigned numDims, unsigned keyDim)
+      : context(context), numDims(numDims), keyDim(keyDim) {}
 
-  /// The formula of a tensor of scores.
-  const ScoreExpr *read(mlir::Value tensor) {
-    return read(tensor, mlir::AffineMap::getMultiDimIdentityMap(rank, context));
+  /// The formula of an element of `tensor`, read at `map` of the space.
+  const ScoreExpr *read(mlir::Value tensor, mlir::AffineMap map);
+
+  const ScoreExpr *number(double value);
+  const ScoreExpr *make(ScoreExpr::Kind kind,
+                        llvm::ArrayRef<const ScoreExpr *> args);
+
+  /// A tensor whose elements `expr` describes, and where it is read; null if
+  /// there is none.
+  std::pair<mlir::Value, mlir::AffineMap>
+  tensorOf(const ScoreExpr *expr) const {
+    return stored.lookup(expr);
   }
 
   /// The ops behind the formulas read so far, without those that only make
@@ -53,28 +97,47 @@ public:
     return visited.getArrayRef();
   }
 
+  /// The integers from outside that index formulas name as symbols.
+  llvm::ArrayRef<mlir::Value> symbols() const { return symbolValues; }
+
+  unsigned getNumDims() const { return numDims; }
+
 private:
-  const ScoreExpr *read(mlir::Value tensor, mlir::AffineMap map);
   const ScoreExpr *readMade(mlir::Value tensor, mlir::AffineMap map);
   const ScoreExpr *readElementwise(mlir::linalg::LinalgOp op,
                                    mlir::AffineMap map);
   const ScoreExpr *readReduction(mlir::linalg::LinalgOp op,
                                  mlir::AffineMap map);
+  const ScoreExpr *readSoftmax(mlir::linalg::SoftmaxOp op, mlir::AffineMap map);
   const ScoreExpr *readScalar(mlir::Value scalar, mlir::linalg::LinalgOp op,
                               mlir::AffineMap loops);
+  const ScoreExpr *readOutside(mlir::Value scalar);
 
-  const ScoreExpr *leaf(mlir::Value tensor, mlir::AffineMap map);
-  const ScoreExpr *number(double value);
-  const ScoreExpr *make(ScoreExpr::Kind kind,
+  const ScoreExpr *combine(mlir::Operation *op,
+                           llvm::ArrayRef<const ScoreExpr *> args);
+  const ScoreExpr *combineIntegers(mlir::Operation *op,
+                                   llvm::ArrayRef<const ScoreExpr *> args);
+  const ScoreExpr *fold(ScoreExpr::Kind kind,
                         llvm::ArrayRef<const ScoreExpr *> args);
 
+  const ScoreExpr *unique(const ScoreExpr &expr);
+  const ScoreExpr *leaf(mlir::Value tensor, mlir::AffineMap map);
+  const ScoreExpr *index(mlir::AffineExpr value);
+  const ScoreExpr *other(mlir::Operation *op,
+                         llvm::ArrayRef<const ScoreExpr *> args);
+
   mlir::MLIRContext *context;
-  unsigned rank;
+  unsigned numDims, keyDim;
+  unsigned depth = 0;
   // A deque: formulas point at each other.
   std::deque<ScoreExpr> pool;
+  llvm::FoldingSet<ScoreExpr> interned;
   llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, const ScoreExpr *>
       known;
+  llvm::DenseMap<const ScoreExpr *, std::pair<mlir::Value, mlir::AffineMap>>
+      stored;
   llvm::SetVector<mlir::Operation *> visited;
+  llvm::SmallVector<mlir::Value> symbolValues;
 };
 
 } // namespace attune

@@ -235,6 +235,12 @@ std::optional<Mismatch> validation::compare(const Outputs &before,
     auto got = other ? elementsOf(other->value) : std::vector<Scalar>();
     Shape shape = shapeOf(before[o].value);
     bool isFloat = isa<FloatType>(before[o].element);
+    // Below its least normal number a type has no relative precision.
+    double normal =
+        isFloat ? APFloat::getSmallestNormalized(
+                      cast<FloatType>(before[o].element).getFloatSemantics())
+                      .convertToDouble()
+                : 0;
     if (got.size() != want.size()) {
       Mismatch mismatch{before[o].name + "' has another size: '" +
                             before[o].name,
@@ -277,8 +283,9 @@ std::optional<Mismatch> validation::compare(const Outputs &before,
         // Where the answer is not a number there is nothing to keep.
         if (a == b || std::isnan(a))
           continue;
-        allowed = tolerance.atol * largest + tolerance.rtol * std::fabs(a) +
-                  8 * spread + 1e-37;
+        allowed = tolerance.atol * largest +
+                  tolerance.rtol * std::max(std::fabs(a), normal) + 8 * spread +
+                  1e-37;
         by = std::fabs(a - b);
         if (by <= allowed)
           continue;

@@ -9,6 +9,8 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+#include <cmath>
+
 using namespace attune;
 using namespace attune::validation;
 using namespace mlir;
@@ -100,6 +102,37 @@ static bool runStructured(Step &step) {
   return true;
 }
 
+/// A row that is -inf all along is NaN, as in the op's decomposition.
+static bool runSoftmax(Step &step) {
+  auto op = cast<linalg::SoftmaxOp>(step.op);
+  if (!op.hasPureTensorSemantics())
+    return step.machine.illegal(step, "is a softmax of memory");
+  Datum result = step.in[0];
+  result.ownArray();
+  Array &array = result.array();
+  int64_t along = op.getDimension(), inner = 1;
+  for (size_t d = along + 1; d < array.shape.size(); ++d)
+    inner *= array.shape[d];
+  int64_t count = array.shape[along], size = array.data.size();
+  if (!step.machine.spend(step, 2 * size))
+    return false;
+  Type type = step.elementOf(op->getResult(0));
+  for (int64_t row = 0; count && row < size / count; ++row) {
+    Scalar *first = &array.data[row / inner * inner * count + row % inner];
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t i = 0; i < count; ++i)
+      most = std::isnan(first[i * inner].f)
+                 ? first[i * inner].f
+                 : std::max(most, first[i * inner].f);
+    for (int64_t i = 0; i < count; ++i)
+      sum += first[i * inner].f = std::exp(first[i * inner].f - most);
+    for (int64_t i = 0; i < count; ++i)
+      first[i * inner].f = roundTo(type, first[i * inner].f / sum);
+  }
+  step.give(std::move(result));
+  return true;
+}
+
 static bool runIndex(Step &step) {
   step.give(whole(step.machine.linalgIndices
                       .back()[cast<linalg::IndexOp>(step.op).getDim()]));
@@ -131,9 +164,11 @@ void validation::addLinalg(Handlers &handlers) {
        {"generic", "fill",         "copy",        "transpose", "broadcast",
         "matmul",  "batch_matmul", "matvec",      "vecmat",    "dot",
         "map",     "reduce",       "elementwise", "contract",  "add",
-        "sub",     "mul",          "div",         "exp",       "max"})
+        "sub",     "mul",          "div",         "exp",       "max",
+        "select",  "tanh",         "negf"})
     handlers[("linalg." + llvm::Twine(name)).str()] = runStructured;
   handlers["linalg.index"] = runIndex;
+  handlers["linalg.softmax"] = runSoftmax;
   for (const char *name : {"affine.apply", "affine.min", "affine.max"})
     handlers[name] = runAffine;
 }

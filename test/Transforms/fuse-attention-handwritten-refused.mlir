@@ -46,7 +46,7 @@ func.func @scaled_after_bias(%q: tensor<1x4x4xf32>, %b: tensor<1x4x4xf32>) -> te
   %g = arith.mulf %f, %half : tensor<1x4x4xf32>
   // expected-note @+1 {{weighed by the softmax of this}}
   %a = linalg.softmax dimension(2) ins(%g : tensor<1x4x4xf32>) outs(%es : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
-  // expected-remark @+1 {{not fused: its scores are scaled after they are masked or biased}}
+  // expected-remark @+1 {{not fused: its scores are scaled after a bias is added to them}}
   %y = linalg.batch_matmul ins(%a, %q : tensor<1x4x4xf32>, tensor<1x4x4xf32>) outs(%e0 : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
   return %y : tensor<1x4x4xf32>
 }
@@ -61,7 +61,9 @@ func.func @softmax_of_columns(%q: tensor<1x4x4xf32>) -> tensor<1x4x4xf32> {
   %es = tensor.empty() : tensor<1x4x4xf32>
   %e0 = linalg.fill ins(%zero : f32) outs(%es : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
   %e = linalg.batch_matmul ins(%q, %q : tensor<1x4x4xf32>, tensor<1x4x4xf32>) outs(%e0 : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+  // expected-note @+1 {{made here}}
   %a = linalg.softmax dimension(1) ins(%e : tensor<1x4x4xf32>) outs(%es : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+  // expected-remark @+1 {{not fused: its softmax runs over dimension 1, but the product with values sums dimension 2}}
   %y = linalg.batch_matmul ins(%a, %q : tensor<1x4x4xf32>, tensor<1x4x4xf32>) outs(%e0 : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
   return %y : tensor<1x4x4xf32>
 }
@@ -88,7 +90,7 @@ func.func @other_maximum(%q: tensor<4x4xf32>, %x: tensor<4x4xf32>) -> tensor<4x4
   %sb = linalg.broadcast ins(%s : tensor<4xf32>) outs(%es : tensor<4x4xf32>) dimensions = [1]
   // expected-note @+1 {{weighed by the softmax of this}}
   %a = arith.divf %p, %sb : tensor<4x4xf32>
-  // expected-remark @+1 {{not fused: its scores are not a product of queries and keys}}
+  // expected-remark @+1 {{not fused: it subtracts something else than the maximum of its scores}}
   %y = linalg.matmul ins(%a, %q : tensor<4x4xf32>, tensor<4x4xf32>) outs(%e0 : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
