@@ -14,25 +14,26 @@ namespace {
 
 /// The op of type `Link` that makes `value` for `user` alone.
 template <typename Link>
-MatchFailure takeLink(Value value, Operation *user, StringRef what, Link &link) {
+MatchFailure takeLink(Value value, Operation *user, StringRef what,
+                      Link &link) {
   Operation *def = value.getDefiningOp();
   if (!def)
     return MatchFailure("its " + what + " come from outside the function body");
   link = dyn_cast<Link>(def);
   if (!link)
     return MatchFailure("its " + what + " come from " +
-                       def->getName().getStringRef() + ", not " +
-                       Link::getOperationName(),
-                   def->getLoc(), "made here");
+                            def->getName().getStringRef() + ", not " +
+                            Link::getOperationName(),
+                        def->getLoc(), "made here");
   if (def->getBlock() != user->getBlock())
     return MatchFailure("its " + what +
-                       " are made in another block, so that one "
-                       "computation may serve several turns",
-                   def->getLoc(), "made here");
+                            " are made in another block, so that one "
+                            "computation may serve several turns",
+                        def->getLoc(), "made here");
   for (Operation *other : value.getUsers())
     if (other != user)
       return MatchFailure("its " + what + " have another user", other->getLoc(),
-                     "used here");
+                          "used here");
   return {};
 }
 
@@ -40,11 +41,11 @@ MatchFailure takeLink(Value value, Operation *user, StringRef what, Link &link) 
 MatchFailure prepend(MaskScoresOp op, AttentionChain &chain) {
   auto twice = [&](StringRef what) {
     return MatchFailure("its scores are given " + what + " twice", op.getLoc(),
-                   "also here");
+                        "also here");
   };
   if (chain.softcap)
     return MatchFailure("its scores are masked or biased before the soft cap",
-                   op.getLoc(), "here");
+                        op.getLoc(), "here");
   if (op.getMask() && chain.mask)
     return twice("a mask");
   if (op.getBias() && chain.bias)
@@ -122,11 +123,12 @@ MatchFailure matchLadder(WeightedSumOp root, AttentionChain &chain) {
   int64_t keyHeads = similarity.getKey().getType().getDimSize(1);
   int64_t valueHeads = root.getValue().getType().getDimSize(1);
   if (ShapedType::isDynamic(keyHeads) || ShapedType::isDynamic(valueHeads))
-    return MatchFailure("its keys and values may differ in their number of heads");
+    return MatchFailure(
+        "its keys and values may differ in their number of heads");
   if (keyHeads != valueHeads)
     return MatchFailure("its keys have " + Twine(keyHeads) +
-                       " heads, but its values " + Twine(valueHeads),
-                   similarity.getLoc(), "keys are used here");
+                            " heads, but its values " + Twine(valueHeads),
+                        similarity.getLoc(), "keys are used here");
   return {};
 }
 

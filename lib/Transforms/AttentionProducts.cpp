@@ -82,8 +82,8 @@ std::optional<std::pair<Value, AffineMap>> readCopy(Value value) {
           op.getBlock()->getArgument(0))
     return std::nullopt;
   OpOperand *input = op.getDpsInputOperand(0);
-  AffineMap inverse = inversePermutation(
-      op.getMatchingIndexingMap(op.getDpsInitOperand(0)));
+  AffineMap inverse =
+      inversePermutation(op.getMatchingIndexingMap(op.getDpsInitOperand(0)));
   if (!inverse || !isa<RankedTensorType>(input->get().getType()))
     return std::nullopt;
   return std::pair(input->get(),
@@ -202,8 +202,7 @@ std::optional<unsigned> undoRepeats(ScoreProduct &product) {
   int64_t heads = product.query.sizeOf(keys->label);
   int64_t few = keys->source.sizeOf(keys->label);
   if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(few) ||
-      few * keys->count != heads ||
-      values->source.sizeOf(keys->label) != few)
+      few * keys->count != heads || values->source.sizeOf(keys->label) != few)
     return std::nullopt;
   product.key = keys->source;
   product.value = values->source;
@@ -294,15 +293,14 @@ std::optional<Weighing> readWeighing(Operation *candidate, unsigned weights) {
   weighing.weights.value = from->get();
   llvm::append_range(weighing.weights.labels,
                      llvm::seq<unsigned>(0, weighing.rank));
-  auto loops =
-      labelLoops(map, weighing.weights.labels, weighing.valueWidth());
+  auto loops = labelLoops(map, weighing.weights.labels, weighing.valueWidth());
   if (weighing.rank < 2 || !loops)
     return std::nullopt;
   SmallVector<unsigned> summed;
   weighing.op.getReductionDims(summed);
   weighing.key = (*loops)[summed.front()];
-  weighing.value =
-      labelled(weighing.op, *weighing.op.getDpsInputOperand(1 - weights), *loops);
+  weighing.value = labelled(
+      weighing.op, *weighing.op.getDpsInputOperand(1 - weights), *loops);
   weighing.result =
       labelled(weighing.op, *weighing.op.getDpsInitOperand(0), *loops);
   weighing.result.value = weighing.op->getResult(0);
@@ -315,8 +313,7 @@ std::optional<Weighing> readWeighing(Operation *candidate, unsigned weights) {
 }
 
 MatchFailure readScoreProduct(Operation *candidate, AffineMap map,
-                              const Weighing &weighing,
-                              ScoreProduct &product) {
+                              const Weighing &weighing, ScoreProduct &product) {
   auto op = cast<linalg::LinalgOp>(candidate);
   product.op = op;
   SmallVector<unsigned> labels;

@@ -17,7 +17,6 @@
 
 #include <cmath>
 
-
 using namespace mlir;
 
 namespace attune {
@@ -150,8 +149,8 @@ AffineMap ChainReader::mapOf(ArrayRef<unsigned> labels) const {
 }
 
 /// Labels of the result of an op that computes element by element.
-std::optional<SmallVector<unsigned>>
-labelsThrough(OpOperand &use, ArrayRef<unsigned> labels) {
+std::optional<SmallVector<unsigned>> labelsThrough(OpOperand &use,
+                                                   ArrayRef<unsigned> labels) {
   Operation *user = use.getOwner();
   if (OpTrait::hasElementwiseMappableTraits(user))
     return llvm::to_vector(labels);
@@ -192,8 +191,8 @@ bool ChainReader::findQuotient(const ScoreExpr *power) {
 
 /// Says what keeps the weights from being a softmax.
 MatchFailure ChainReader::explainWeights(const ScoreExpr *weights) const {
-  if (auto softmax = chain.weighing.weights.value
-                         .getDefiningOp<linalg::SoftmaxOp>())
+  if (auto softmax =
+          chain.weighing.weights.value.getDefiningOp<linalg::SoftmaxOp>())
     return MatchFailure("its softmax runs over dimension " +
                             Twine(softmax.getDimension()) +
                             ", but the product with values sums dimension " +
@@ -340,8 +339,8 @@ MatchFailure ChainReader::peelSelect() {
     return refuse("a bias is added to scores that were masked with " +
                   textOf(other->number) +
                   "; mask with -inf, or after the bias");
-  masks.push_back({scores->args[0], hidden, fill,
-                   tensorOf(scores->args[0]), /*additive=*/false});
+  masks.push_back({scores->args[0], hidden, fill, tensorOf(scores->args[0]),
+                   /*additive=*/false});
   scores = kept;
   return {};
 }
@@ -457,8 +456,7 @@ MatchFailure ChainReader::addMask(const MaskTerm &term,
   if (!isLow(term.fill))
     return term.additive && term.own
                ? addBias(term.own)
-               : refuse("its masked scores become " +
-                        textOf(term.fill) +
+               : refuse("its masked scores become " + textOf(term.fill) +
                         ", which other scores may be below; mask with -inf");
   VisibleKeys visible;
   MatchFailure no =
@@ -469,7 +467,8 @@ MatchFailure ChainReader::addMask(const MaskTerm &term,
     no = refuse("its scores are given a causal mask or window twice");
   if (!no && std::isfinite(term.fill) && !visible.everyRowSees)
     no = refuse("a query that sees no key gets the mean of all values where "
-                "hidden scores are " + textOf(term.fill) +
+                "hidden scores are " +
+                textOf(term.fill) +
                 ", and zeros from attention; mask with -inf");
   ScoreTensor mask;
   if (!no && visible.mask) {
@@ -591,10 +590,11 @@ static bool mayDivide(Operation *op) {
                linalg::YieldOp>(part);
   };
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp ? linalgOp.getNumReductionLoops() == 0 &&
-                        llvm::all_of(linalgOp.getBlock()->getOperations(),
-                                     [&](Operation &part) { return isOne(&part); })
-                  : isOne(op) && op->getNumOperands() > 0;
+  return linalgOp
+             ? linalgOp.getNumReductionLoops() == 0 &&
+                   llvm::all_of(linalgOp.getBlock()->getOperations(),
+                                [&](Operation &part) { return isOne(&part); })
+             : isOne(op) && op->getNumOperands() > 0;
 }
 
 Operation *findWeighing(Operation *op) {

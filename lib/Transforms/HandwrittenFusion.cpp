@@ -64,10 +64,11 @@ public:
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape;
     for (const SmallVector<unsigned> &group : groups)
-      shape.push_back(group.empty() ? 1
-                                    : type.getDimSize(llvm::count_if(
-                                          ArrayRef(groups).take_front(shape.size()),
-                                          [](auto &g) { return !g.empty(); })));
+      shape.push_back(group.empty()
+                          ? 1
+                          : type.getDimSize(llvm::count_if(
+                                ArrayRef(groups).take_front(shape.size()),
+                                [](auto &g) { return !g.empty(); })));
     return tensor::ExpandShapeOp::create(
         rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
         value, unitReassociation(groups));
@@ -135,8 +136,8 @@ Value Builder::elementwise(
   auto from = cast<RankedTensorType>(value.getType());
   Value out = tensor::EmptyOp::create(
       rewriter, loc, tensor::getMixedSizes(rewriter, loc, value), type);
-  SmallVector<AffineMap> maps(
-      2, rewriter.getMultiDimIdentityMap(from.getRank()));
+  SmallVector<AffineMap> maps(2,
+                              rewriter.getMultiDimIdentityMap(from.getRank()));
   SmallVector<utils::IteratorType> loops(from.getRank(),
                                          utils::IteratorType::parallel);
   return linalg::GenericOp::create(
@@ -216,14 +217,17 @@ AttentionOp buildAttention(HandwrittenChain &chain, RewriterBase &rewriter,
   SmallVector<unsigned> keyHeads = product.heads;
   llvm::erase_if(keyHeads,
                  [&](unsigned label) { return !product.key.has(label); });
-  Value query = take(product.query, {product.batch, product.heads,
-                                     {product.rows}, {weighing.width()}});
-  Value key = take(product.key, {product.batch, keyHeads, {weighing.key},
-                                 {weighing.width()}});
-  Value value = take(product.value, {product.batch, keyHeads, {weighing.key},
-                                     {weighing.valueWidth()}});
-  places = {product.batch, product.heads, {product.rows},
-            {weighing.valueWidth()}};
+  Value query =
+      take(product.query,
+           {product.batch, product.heads, {product.rows}, {weighing.width()}});
+  Value key =
+      take(product.key,
+           {product.batch, keyHeads, {weighing.key}, {weighing.width()}});
+  Value value =
+      take(product.value,
+           {product.batch, keyHeads, {weighing.key}, {weighing.valueWidth()}});
+  places = {
+      product.batch, product.heads, {product.rows}, {weighing.valueWidth()}};
 
   auto sizeOf = [](Value v, int64_t dim) {
     return cast<RankedTensorType>(v.getType()).getDimSize(dim);
@@ -295,8 +299,8 @@ AttentionOp fuseHandwritten(HandwrittenChain &chain, RewriterBase &rewriter) {
   AttentionOp fused = buildAttention(chain, rewriter, builder, loc, places);
 
   LabelledTensor result;
-  result.value = builder.ungrouped(
-      fused.getResult(), places, [&](unsigned label) {
+  result.value =
+      builder.ungrouped(fused.getResult(), places, [&](unsigned label) {
         return label == chain.weighing.valueWidth()
                    ? chain.product.value.sizeOf(label)
                    : chain.product.query.sizeOf(label);

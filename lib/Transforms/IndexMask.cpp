@@ -51,7 +51,8 @@ static LinearSize readSize(Value tensor, int64_t dim, unsigned depth = 0) {
       cast && isa<RankedTensorType>(cast.getSource().getType()))
     return readSize(cast.getSource(), dim, depth + 1);
   if (auto op = tensor.getDefiningOp<linalg::LinalgOp>()) {
-    OpOperand *init = op.getDpsInitOperand(cast<OpResult>(tensor).getResultNumber());
+    OpOperand *init =
+        op.getDpsInitOperand(cast<OpResult>(tensor).getResultNumber());
     return readSize(init->get(), dim, depth + 1);
   }
   return nameSize(tensor, dim);
@@ -73,7 +74,8 @@ static LinearSize readInteger(Value value, unsigned depth) {
       return readSize(dim.getSource(), *index, depth + 1);
   }
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(def) &&
-      (value.getType().isIndex() || value.getType().getIntOrFloatBitWidth() >= 32))
+      (value.getType().isIndex() ||
+       value.getType().getIntOrFloatBitWidth() >= 32))
     return readInteger(def->getOperand(0), depth + 1);
   if (isa<arith::AddIOp, arith::SubIOp>(def)) {
     LinearSize size = readInteger(def->getOperand(0), depth + 1);
@@ -173,9 +175,8 @@ private:
 } // namespace
 
 /// `greater - less + plus` in terms of one query and one key.
-std::optional<Inequality> ConditionReader::difference(AffineExpr greater,
-                                                      AffineExpr less,
-                                                      int64_t plus) {
+std::optional<Inequality>
+ConditionReader::difference(AffineExpr greater, AffineExpr less, int64_t plus) {
   SmallVector<int64_t> flat;
   unsigned dims = reader.getNumDims(), symbols = reader.symbols().size();
   AffineExpr expr = greater - less;
@@ -260,11 +261,13 @@ MatchFailure ConditionReader::collectCompare(const ScoreExpr *compare,
     // A size is not below zero; another integer may be.
     bool negative = value->query < 0 || value->key < 0 ||
                     value->rest.constant < 0 ||
-                    llvm::any_of(value->rest.terms, [&](auto &term) {
-                      return term.second < 0 ||
-                             (!sizes.queries.terms.count(term.first) &&
-                              !sizes.keys.terms.count(term.first));
-                    });
+                    llvm::any_of(
+                        value->rest.terms,
+                        [&](auto &term) {
+                          return term.second < 0 ||
+                                 (!sizes.queries.terms.count(term.first) &&
+                                  !sizes.keys.terms.count(term.first));
+                        });
     if (isUnsigned && negative)
       return MatchFailure("its mask compares without a sign what may be "
                           "negative");

@@ -39,8 +39,8 @@ public:
   LinearSize queries, keys;
 
 private:
-  LinearSize equate(
-      llvm::ArrayRef<std::pair<const LabelledTensor *, unsigned>> places);
+  LinearSize
+  equate(llvm::ArrayRef<std::pair<const LabelledTensor *, unsigned>> places);
 
   std::map<std::pair<const void *, int64_t>, LinearSize> names;
 };

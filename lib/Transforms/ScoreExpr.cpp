@@ -107,7 +107,8 @@ const ScoreExpr *ScoreReader::fold(ScoreExpr::Kind kind,
                                            : x / y);
   }
   auto isChoice = [](const ScoreExpr *expr) {
-    return expr->is(ScoreExpr::Select) && expr->args[1]->is(ScoreExpr::Number) &&
+    return expr->is(ScoreExpr::Select) &&
+           expr->args[1]->is(ScoreExpr::Number) &&
            expr->args[2]->is(ScoreExpr::Number);
   };
   if (isChoice(a) && b->is(ScoreExpr::Number))
@@ -159,7 +160,8 @@ ScoreReader::combineIntegers(Operation *op, ArrayRef<const ScoreExpr *> args) {
     return nullptr;
   }
   // A narrow integer wraps around where lengths may be.
-  if (!indices() || (!element.isIndex() && element.getIntOrFloatBitWidth() < 32))
+  if (!indices() ||
+      (!element.isIndex() && element.getIntOrFloatBitWidth() < 32))
     return nullptr;
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::TruncIOp>(op))
@@ -168,8 +170,7 @@ ScoreReader::combineIntegers(Operation *op, ArrayRef<const ScoreExpr *> args) {
     return index(args[0]->index + args[1]->index);
   if (isa<arith::SubIOp>(op))
     return index(args[0]->index - args[1]->index);
-  if (isa<arith::MulIOp>(op) &&
-      llvm::any_of(args, [](const ScoreExpr *arg) {
+  if (isa<arith::MulIOp>(op) && llvm::any_of(args, [](const ScoreExpr *arg) {
         return isa<AffineConstantExpr>(arg->index);
       }))
     return index(args[0]->index * args[1]->index);
@@ -190,9 +191,8 @@ const ScoreExpr *ScoreReader::combine(Operation *op,
           .Case<math::ExpOp>([&](auto) { return make(ScoreExpr::Exp, args); })
           .Case<math::Exp2Op>([&](auto) { return make(ScoreExpr::Exp2, args); })
           .Case<math::TanhOp>([&](auto) { return make(ScoreExpr::Tanh, args); })
-          .Case<arith::NegFOp>([&](auto) {
-            return make(ScoreExpr::Mul, {args[0], number(-1)});
-          })
+          .Case<arith::NegFOp>(
+              [&](auto) { return make(ScoreExpr::Mul, {args[0], number(-1)}); })
           .Case<math::FmaOp>([&](auto) {
             return make(ScoreExpr::Add,
                         {make(ScoreExpr::Mul, {args[0], args[1]}), args[2]});
@@ -310,7 +310,7 @@ const ScoreExpr *ScoreReader::readReduction(linalg::LinalgOp op,
                                             AffineMap map) {
   AffineExpr keys = getAffineDimExpr(keyDim, context);
   if (op.getNumReductionLoops() != 1 || op.hasIndexSemantics() ||
-      map.isFunctionOfDim(keyDim))
+      map.isFunctionOfDim(keyDim) || linalg::isaContractionOpInterface(op))
     return nullptr;
 
   // The formula: combine(out, f(ins)).
@@ -326,7 +326,8 @@ const ScoreExpr *ScoreReader::readReduction(linalg::LinalgOp op,
     return nullptr;
   const ScoreExpr *start = read(op.getDpsInits()[0], map);
   auto type = cast<FloatType>(state.getType());
-  double least = -APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
+  double least =
+      -APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
   bool neutral = start->is(ScoreExpr::Number) &&
                  (max ? start->number <= least : start->number == 0);
   if (!neutral)

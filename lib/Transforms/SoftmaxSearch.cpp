@@ -18,7 +18,9 @@ namespace attune {
 namespace {
 
 /// What exponentials become before they are summed.
-bool onlyRounds(Operation *op) { return isa<arith::ExtFOp, arith::TruncFOp>(op); }
+bool onlyRounds(Operation *op) {
+  return isa<arith::ExtFOp, arith::TruncFOp>(op);
+}
 
 bool isElementwise(Operation *op) {
   if (OpTrait::hasElementwiseMappableTraits(op))
@@ -33,8 +35,8 @@ bool isElementwise(Operation *op) {
 Operation *findExponential(Value value) {
   for (unsigned step = 0; step < 8 && value; ++step) {
     if (auto arg = dyn_cast<BlockArgument>(value)) {
-      auto op = dyn_cast_or_null<linalg::LinalgOp>(
-          arg.getOwner()->getParentOp());
+      auto op =
+          dyn_cast_or_null<linalg::LinalgOp>(arg.getOwner()->getParentOp());
       if (!op || arg.getOwner() != op.getBlock())
         return nullptr;
       value = op->getOperand(arg.getArgNumber());

@@ -4,12 +4,12 @@
 // Named ops of rank 3; keys are stored transposed.
 // CHECK-LABEL: @named(
 // CHECK-SAME:    %[[Q:[a-z0-9]+]]: {{[^,]+}}, %[[K:[a-z0-9]+]]: {{[^,]+}}, %[[V:[a-z0-9]+]]: {{[^,]+}})
-// CHECK:         %[[Q4:.+]] = tensor.expand_shape %[[Q]] {{\[\[}}0, 1], [2], [3]]
+// CHECK:         %[[Q4:.+]] = tensor.expand_shape %[[Q]] {{\[\[}}0], [1, 2], [3]]
 // CHECK:         %[[KT:.+]] = linalg.transpose ins(%[[K]] : tensor<?x64x?xf32>) outs(%{{.+}} : tensor<?x?x64xf32>) permutation = [0, 2, 1]
 // CHECK:         %[[K4:.+]] = tensor.expand_shape %[[KT]]
 // CHECK:         %[[V4:.+]] = tensor.expand_shape %[[V]]
 // CHECK:         %[[Y:.+]] = attune.attention %[[Q4]], %[[K4]], %[[V4]] scale 1.250000e-01 : tensor<?x1x?x64xf32>, tensor<?x1x?x64xf32>, tensor<?x1x?x32xf32> -> tensor<?x1x?x32xf32>
-// CHECK:         %[[R:.+]] = tensor.collapse_shape %[[Y]] {{\[\[}}0, 1], [2], [3]]
+// CHECK:         %[[R:.+]] = tensor.collapse_shape %[[Y]] {{\[\[}}0], [1, 2], [3]]
 // CHECK:         return %[[R]]
 // CLEAN-LABEL: @named(
 // CLEAN-NOT:     linalg.{{softmax|batch_matmul|mul|generic}}

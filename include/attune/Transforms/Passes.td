@@ -15,25 +15,55 @@ def FuseAttention : Pass<"attune-fuse-attention"> {
   let description = [{
     Needs: the chain `similarity`, `mask_scores` (none, one or several),
     `softmax`, `weighted_sum` in one block, each link with a single user; or the
-    same written by hand in linalg on tensors of rank 2 to 4: a product (named
-    or generic), constant scale, bias or mask with -inf, `linalg.softmax` or its
-    parts (maximum, difference, exponential, sum, quotient) cut into ops in any
-    way, and a second product. Both products start from zero.
+    same written by hand in linalg: a product, a softmax, a second product,
+    named or generic, cut into ops in any way. Both products start from zero.
     Gives: `attune.attention`. A chain with a shared link is left untouched,
     because fusing it would compute the link twice.
     Keeps: numerics up to rounding: the fused op also sums in f32. Only a row
     without a visible key may differ in a chain written by hand: `linalg.softmax`
     makes NaN of it, attention zeros.
 
+    What is written by hand is read as a formula. These spellings are known, with
+    s = q k, m the query and n the key:
+
+    | part | spellings |
+    |---|---|
+    | layout | `[m, d]`, `[b, m, d]`, `[b, h, m, d]`, `[b, m, h, d]` and any other order; keys as rows or as columns |
+    | groups | keys and values without the heads' dimension, or without the last of two (`[b, h, g, m, d]` with `[b, h, n, d]`); repeated by `linalg.broadcast` and `collapse_shape`, or by a map `h floordiv g`: the fused op has as few key heads as there were before |
+    | softmax | `linalg.softmax`; `e / sum e` or `e * (1 / sum e)` with `e = exp(s - max s)` or `exp(s)`; the quotient before or after the product with values |
+    | base 2 | `exp2(c s)`, which is `exp(s)` of a scale `c log 2` |
+    | scale | constant factors of s anywhere before a bias is added, also around the maximum: `exp(c (s - max s))` |
+    | soft cap | `c tanh(s / c)`; `c tanh(r s)` is the cap c of scores with a scale `c r` |
+    | bias | `s + t` with a tensor t of f32, bf16 or f16 that has the keys among its dimensions |
+    | mask | `select(t, s, -inf)` with a tensor t of i1, or `select(t, -inf, s)`; `s + select(t, 0, -inf)` |
+    | causal | `select(n <= m, s, -inf)` is `top_left`, `select(n <= m + N - M, ...)` is `bottom_right`; by `linalg.index` in the generic that selects or in one that makes the mask; index, i64 or i32 |
+    | window | `m - n < w`, beside a causal comparison or alone, in one select or two |
+    | types | f32, bf16 and f16 throughout or mixed; attention keeps scores and weights in f32 where the chain rounds them, and the remark says so |
+
+    Instead of -inf a finite number of -1e9 or less (of f16: -65504) will do if
+    each query is known to see some key. Other comparisons of m and n are no
+    causal mask: a tensor of them becomes the `mask` of the fused op, and a
+    generic that compares and selects at once is not fused. An example of
+    `select(n <= m, s, -1e9)`:
+
+    ```mlir
+    %m = linalg.index 1 : index
+    %n = linalg.index 2 : index
+    %seen = arith.cmpi sle, %n, %m : index
+    %masked = arith.select %seen, %s, %low : f32
+    ```
+
     The discardable attribute `attune.fusion` on the last op of a chain is "off"
     (leave it alone) or "required": a required chain that did not fuse is an
     error at its location that says why.
 
-    Every chain is reported as a remark of category `attune-fusion`
-    (`--remarks-filter=attune-fusion`), fused ones as passed, the rest as missed
-    with the reason; `explain-fusion` makes them diagnostics.
+    Every chain, and every softmax that ends in none, is reported as a remark of
+    category `attune-fusion` (`--remarks-filter=attune-fusion`), fused ones as
+    passed, the rest as missed with the reason; `explain-fusion` makes them
+    diagnostics.
   }];
   let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
   let options = [
