@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Assembles the kernels of small and of full-size models with ptxas.
 
-  assemble.py ATTUNE EXAMPLES ORACLE CHIP...
+  assemble.py ATTUNE EXAMPLES ORACLE CHIP... [--only=MODEL,MODEL...]
 
 The largest numbers of rows as wide as vocabularies are among them. Prints for
 every model and chip how many kernels there are, how much they spill, and the
@@ -18,7 +18,10 @@ import subprocess
 import sys
 import tempfile
 
-attune, examples, oracle = sys.argv[1:4]
+words = [word for word in sys.argv[1:] if not word.startswith("--only=")]
+only = [word[len("--only="):].split(",") for word in sys.argv[1:]
+        if word.startswith("--only=")]
+attune, examples, oracle, *chips = words
 MODELS = [os.path.join(oracle, name) for name in
           ("llama_bf16", "llama_gqa_llama3rope", "mixtral", "t5", "gpt2_f16",
            "deepseek_v3_noqlora")]
@@ -100,10 +103,13 @@ with tempfile.TemporaryDirectory() as work:
         MODELS.append(os.path.join(work, name + ".mlir"))
         with open(MODELS[-1], "w", encoding="utf-8") as file:
             file.write(text)
-    runs = [(model, chip, []) for model in MODELS for chip in sys.argv[4:]]
+    if only:
+        MODELS = [model for model in MODELS
+                  if any(name in model.split(os.sep) for name in only[0])]
+    runs = [(model, chip, []) for model in MODELS for chip in chips]
     runs += [(model, chip, ["--dtype=tf32"]) for model in MODELS
              if any(name in model.split(os.sep) for name in TF32)
-             for chip in sys.argv[4:]]
+             for chip in chips]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda run: assemble(work, *run), runs))
 for text, _ in results:
