@@ -50,11 +50,9 @@ static LinearSize readSize(Value tensor, int64_t dim, unsigned depth = 0) {
   if (auto cast = tensor.getDefiningOp<tensor::CastOp>();
       cast && isa<RankedTensorType>(cast.getSource().getType()))
     return readSize(cast.getSource(), dim, depth + 1);
-  if (auto op = tensor.getDefiningOp<linalg::LinalgOp>()) {
-    OpOperand *init =
-        op.getDpsInitOperand(cast<OpResult>(tensor).getResultNumber());
-    return readSize(init->get(), dim, depth + 1);
-  }
+  if (auto op = tensor.getDefiningOp<DestinationStyleOpInterface>())
+    return readSize(op.getTiedOpOperand(cast<OpResult>(tensor))->get(), dim,
+                    depth + 1);
   return nameSize(tensor, dim);
 }
 
