@@ -94,7 +94,9 @@ SmallVector<Candidate> findCandidates(Operation *top) {
   top->walk([&](Operation *op) {
     if (isa<WeightedSumOp>(op) || products.contains(op))
       candidates.try_emplace(op, op);
-    if (isa<WeightedSumOp>(op) || !op->hasAttr(AttuneDialect::kFusionAttr))
+    bool canEnd =
+        isa<linalg::LinalgOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
+    if (!canEnd || !op->hasAttr(AttuneDialect::kFusionAttr))
       return;
     // The wish may stand at what divides the product.
     Operation *weighing = findWeighing(op);

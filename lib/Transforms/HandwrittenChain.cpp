@@ -74,6 +74,7 @@ private:
   MatchFailure addBias(const ScoreTensor &bias);
   MatchFailure addMask(const MaskTerm &term, const ScoreSizes &sizes);
   MatchFailure resolveMasks(const ScoreSizes &sizes);
+  MatchFailure checkFills() const;
   MatchFailure describeUnknown(const ScoreExpr *expr) const;
   ScoreTensor tensorOf(const ScoreExpr *expr) const;
   bool isLow(double fill) const;
@@ -87,7 +88,8 @@ private:
   const ScoreExpr *scores = nullptr;
   double factor = 1;
   SmallVector<MaskTerm> masks;
-  bool biasOutside = false;
+  /// What a causal mask or window puts in place of scores, if not -inf.
+  std::optional<double> finiteFill;
 };
 
 //===-- Softmax ----------------------------------------------------------===//
@@ -334,11 +336,6 @@ MatchFailure ChainReader::peelSelect() {
     return refuse("its scores are scaled by a number below zero after they are "
                   "masked");
   double fill = other->number * factor;
-  // A bias may lift what was only low.
-  if (biasOutside && fill > -1e30)
-    return refuse("a bias is added to scores that were masked with " +
-                  textOf(other->number) +
-                  "; mask with -inf, or after the bias");
   masks.push_back({scores->args[0], hidden, fill, tensorOf(scores->args[0]),
                    /*additive=*/false});
   scores = kept;
@@ -364,7 +361,6 @@ MatchFailure ChainReader::peelSum(const ScoreExpr *rest,
   if (!isClose(factor, 1))
     return refuse("its scores are scaled after a bias is added to them");
   factor = 1;
-  biasOutside = true;
   if (chain.bias)
     return refuse("its scores are given a bias twice");
   chain.bias = tensorOf(added);
@@ -483,6 +479,8 @@ MatchFailure ChainReader::addMask(const MaskTerm &term,
     if (band) {
       chain.causal = visible.causal;
       chain.window = visible.window;
+      if (std::isfinite(term.fill))
+        finiteFill = term.fill;
     }
     return {};
   }
@@ -518,12 +516,22 @@ MatchFailure ChainReader::resolveMasks(const ScoreSizes &sizes) {
     joint.hidden = false;
     joint.own = {};
     if (!addMask(joint, sizes))
-      return {};
+      return checkFills();
   }
   for (const MaskTerm &term : masks)
     if (MatchFailure no = addMask(term, sizes))
       return no.where ? no : refuse(no.reason);
-  return {};
+  return checkFills();
+}
+
+/// A finite number hides a score only among scores that nothing else makes low:
+/// a row whose seen keys are all hidden by a tensor would attend to the others.
+MatchFailure ChainReader::checkFills() const {
+  if (!finiteFill || (!chain.mask && !chain.bias))
+    return {};
+  return refuse("its masked scores become " + textOf(*finiteFill) +
+                ", and its " + (chain.mask ? "other mask" : "bias") +
+                " may make others as low; mask with -inf");
 }
 
 //===-- Links ------------------------------------------------------------===//

@@ -325,7 +325,9 @@ const ScoreExpr *ScoreReader::readReduction(linalg::LinalgOp op,
   if (combine->getOperand(0) != state && combine->getOperand(1) != state)
     return nullptr;
   const ScoreExpr *start = read(op.getDpsInits()[0], map);
-  auto type = cast<FloatType>(state.getType());
+  auto type = dyn_cast<FloatType>(state.getType());
+  if (!type)
+    return nullptr;
   double least =
       -APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
   bool neutral = start->is(ScoreExpr::Number) &&

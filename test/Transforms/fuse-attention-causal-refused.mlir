@@ -379,10 +379,10 @@ func.func @unsigned_difference(%q: tensor<2x5x8xf32>, %k: tensor<2x5x8xf32>, %v:
 #mn = affine_map<(b, m, n) -> (m, n)>
 #bn = affine_map<(b, m, n) -> (b, n)>
 
-// What is added may lift a score that was only low.
-// CHECK-LABEL: @bias_after_low(
+// A bias may be as low for all that a query sees.
+// CHECK-LABEL: @low_and_bias(
 // CHECK-NOT:     attune.attention
-func.func @bias_after_low(%q: tensor<2x5x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x5xf32>, %bias: tensor<2x5x5xf32>) -> tensor<2x5x5xf32> {
+func.func @low_and_bias(%q: tensor<2x5x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x5xf32>, %bias: tensor<2x5x5xf32>) -> tensor<2x5x5xf32> {
   %zero = arith.constant 0.0 : f32
   %es = tensor.empty() : tensor<2x5x5xf32>
   %ys = tensor.empty() : tensor<2x5x5xf32>
@@ -402,7 +402,50 @@ func.func @bias_after_low(%q: tensor<2x5x8xf32>, %k: tensor<2x5x8xf32>, %v: tens
   // expected-note @+1 {{weighed by the softmax of this}}
   %a = linalg.softmax dimension(2) ins(%f : tensor<2x5x5xf32>) outs(%es : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
   %y0 = linalg.fill ins(%zero : f32) outs(%ys : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
-  // expected-remark @+1 {{not fused: a bias is added to scores that were masked with -1e+09; mask with -inf, or after the bias}}
+  // expected-remark @+1 {{not fused: its masked scores become -1e+09, and its bias may make others as low; mask with -inf}}
+  %y = linalg.batch_matmul ins(%a, %v : tensor<2x5x5xf32>, tensor<2x5x5xf32>) outs(%y0 : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+  return %y : tensor<2x5x5xf32>
+}
+
+// -----
+
+#q = affine_map<(b, m, n, d) -> (b, m, d)>
+#k = affine_map<(b, m, n, d) -> (b, n, d)>
+#e = affine_map<(b, m, n, d) -> (b, m, n)>
+#id = affine_map<(b, m, n) -> (b, m, n)>
+#mn = affine_map<(b, m, n) -> (m, n)>
+#bn = affine_map<(b, m, n) -> (b, n)>
+
+// Where all that a query sees is padding, it gets the mean of what it does not see.
+// CHECK-LABEL: @low_and_padding(
+// CHECK-NOT:     attune.attention
+func.func @low_and_padding(%q: tensor<2x5x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x5xf32>, %pad: tensor<2x5xi1>) -> tensor<2x5x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<2x5x5xf32>
+  %ys = tensor.empty() : tensor<2x5x5xf32>
+  %e0 = linalg.fill ins(%zero : f32) outs(%es : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+  %e = linalg.contract indexing_maps = [#q, #k, #e] ins(%q, %k : tensor<2x5x8xf32>, tensor<2x5x8xf32>) outs(%e0 : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e : tensor<2x5x5xf32>) outs(%es : tensor<2x5x5xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %fill = arith.constant -1.0e9 : f32
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %c = arith.cmpi sle, %j, %i : index
+    %r = arith.select %c, %x, %fill : f32
+    linalg.yield %r : f32
+  } -> tensor<2x5x5xf32>
+  %f = linalg.generic {indexing_maps = [#bn, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%pad, %g : tensor<2x5xi1>, tensor<2x5x5xf32>) outs(%es : tensor<2x5x5xf32>) {
+  ^bb0(%c: i1, %x: f32, %o: f32):
+    %fill = arith.constant 0xFF800000 : f32
+    %r = arith.select %c, %x, %fill : f32
+    linalg.yield %r : f32
+  } -> tensor<2x5x5xf32>
+  // expected-note @+1 {{weighed by the softmax of this}}
+  %a = linalg.softmax dimension(2) ins(%f : tensor<2x5x5xf32>) outs(%es : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+  %y0 = linalg.fill ins(%zero : f32) outs(%ys : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+  // expected-remark @+1 {{not fused: its masked scores become -1e+09, and its other mask may make others as low; mask with -inf}}
   %y = linalg.batch_matmul ins(%a, %v : tensor<2x5x5xf32>, tensor<2x5x5xf32>) outs(%y0 : tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
   return %y : tensor<2x5x5xf32>
 }

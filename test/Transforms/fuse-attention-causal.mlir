@@ -244,6 +244,47 @@ func.func @added_mask(%q: tensor<2x6x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2
 #mn = affine_map<(b, m, n) -> (m, n)>
 #bn = affine_map<(b, m, n) -> (b, n)>
 
+// A bias beside a causal mask of -inf.
+// CHECK-LABEL: @mask_and_bias(
+// CHECK:         attune.attention {{.+}} bias %{{.+}} : tensor<2x1x1x6xf32> causal <bottom_right> :
+// SAME:          @mask_and_bias is the same on
+func.func @mask_and_bias(%q: tensor<2x6x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x5xf32>, %bias: tensor<2x6xf32>) -> tensor<2x6x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<2x6x6xf32>
+  %ys = tensor.empty() : tensor<2x6x5xf32>
+  %e0 = linalg.fill ins(%zero : f32) outs(%es : tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %e = linalg.contract indexing_maps = [#q, #k, #e] ins(%q, %k : tensor<2x6x8xf32>, tensor<2x6x8xf32>) outs(%e0 : tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e : tensor<2x6x6xf32>) outs(%es : tensor<2x6x6xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %fill = arith.constant 0xFF800000 : f32
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %c = arith.cmpi sle, %j, %i : index
+    %r = arith.select %c, %x, %fill : f32
+    linalg.yield %r : f32
+  } -> tensor<2x6x6xf32>
+  %f = linalg.generic {indexing_maps = [#bn, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%bias, %g : tensor<2x6xf32>, tensor<2x6x6xf32>) outs(%es : tensor<2x6x6xf32>) {
+  ^bb0(%c: f32, %x: f32, %o: f32):
+    %r = arith.addf %x, %c : f32
+    linalg.yield %r : f32
+  } -> tensor<2x6x6xf32>
+  %a = linalg.softmax dimension(2) ins(%f : tensor<2x6x6xf32>) outs(%es : tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %y0 = linalg.fill ins(%zero : f32) outs(%ys : tensor<2x6x5xf32>) -> tensor<2x6x5xf32>
+  %y = linalg.batch_matmul ins(%a, %v : tensor<2x6x6xf32>, tensor<2x6x5xf32>) outs(%y0 : tensor<2x6x5xf32>) -> tensor<2x6x5xf32>
+  return %y : tensor<2x6x5xf32>
+}
+
+// -----
+
+#q = affine_map<(b, m, n, d) -> (b, m, d)>
+#k = affine_map<(b, m, n, d) -> (b, n, d)>
+#e = affine_map<(b, m, n, d) -> (b, m, n)>
+#id = affine_map<(b, m, n) -> (b, m, n)>
+#mn = affine_map<(b, m, n) -> (m, n)>
+#bn = affine_map<(b, m, n) -> (b, n)>
+
 // (1 - seen) * -1e9, seen as a number of its own.
 // CHECK-LABEL: @float_mask(
 // CHECK-NOT:     linalg.{{generic|softmax}}
