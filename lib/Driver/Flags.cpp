@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
+#include <deque>
 
 using namespace llvm;
 using namespace attune;
@@ -271,7 +272,7 @@ constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import;
 } // namespace
 
-ArrayRef<Flag> driver::getFlags() {
+static ArrayRef<Flag> ownFlags() {
   static const Flag flags[] = {
       {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
        "Write the result here; it appears whole or not at all"},
@@ -292,28 +293,6 @@ ArrayRef<Flag> driver::getFlags() {
        "encoder"},
       {"outputs", "FILE", run, passOn,
        "Where the output tensors go; as pictures if it ends in .html"},
-      {"prompt", "TEXT", generate, passOn,
-       "The text to continue, or to encode"},
-      {"prompt-ids", "IDS", generate, passOn,
-       "Token ids to continue, as in 1,2,3"},
-      {"max-new-tokens", "N", generate, passOn, "Stop after N new tokens"},
-      {"beams", "N", generate, passOn,
-       "Follow the N likeliest texts (beam search)"},
-      {"temperature", "T", generate, passOn, "Sample from softmax(logits / T)"},
-      {"top-k", "K", generate, passOn, "Sample among the K likeliest tokens"},
-      {"top-p", "P", generate, passOn,
-       "Sample among the likeliest tokens of total probability P"},
-      {"min-p", "P", generate, passOn,
-       "Drop tokens less likely than P times the likeliest"},
-      {"repetition-penalty", "R", generate, passOn,
-       "Make tokens that were there before less likely (1: not)"},
-      {"seed", "N", generate, passOn, "Seed of the sampling"},
-      {"greedy", "", generate, passOn, "Always take the likeliest token"},
-      {"ignore-eos", "", generate, passOn,
-       "Do not stop at the end-of-text token"},
-      {"stats", "", generate, passOn, "Say on stderr how fast it went"},
-      {"format", "FORMAT", generate, passOn,
-       "text, ids (the new ids alone, comma-separated) or json"},
       {"dim", "NAME=SIZE", run, passOn,
        "A size that cannot be read off the inputs, as in --dim seq=17"},
       {"dim", "NAME=SIZE", inspect | verify | bench, applyDim,
@@ -389,6 +368,28 @@ ArrayRef<Flag> driver::getFlags() {
       {"message-format", "FORMAT", every, applyMessageFormat,
        "text, or json: one object a line on stderr"},
   };
+  return flags;
+}
+
+/// The flags above and those of the runtime's `generate`, which it describes
+/// itself.
+ArrayRef<Flag> driver::getFlags() {
+  static const std::vector<Flag> flags = [] {
+    std::vector<Flag> all = ownFlags().vec();
+    auto place =
+        llvm::find_if(all, [](const Flag &flag) { return flag.name == "dim"; });
+    std::vector<Flag> more;
+    static std::deque<std::string> helps;
+    for (const runtime::OptionSpec &spec : runtime::GenerateOptions::specs()) {
+      if (spec.name == "inputs")
+        continue; // of `run`, too
+      std::string &help = helps.emplace_back(spec.help);
+      help[0] = llvm::toUpper(help[0]);
+      more.push_back({spec.name, spec.value, generate, passOn, help});
+    }
+    all.insert(place, more.begin(), more.end());
+    return all;
+  }();
   return flags;
 }
 

@@ -21,15 +21,17 @@ struct VerbInfo {
 llvm::ArrayRef<VerbInfo> getVerbs();
 
 struct Flag {
-  llvm::StringRef name;  ///< without dashes
-  llvm::StringRef value; ///< what the value is called; empty: a switch
-  unsigned verbs;        ///< a bit per verb that has the flag
+  llvm::StringRef name; ///< without dashes
+  /// What the value is called; empty: a switch. "[=N]": it may be left out.
+  llvm::StringRef value;
+  unsigned verbs; ///< a bit per verb that has the flag
   /// Stores the value. If it is no good `problem` is the whole message.
   bool (*apply)(const Flag &flag, llvm::StringRef value, Options &options,
                 std::string &problem);
   llvm::StringRef help;
 
   bool takesValue() const { return !value.empty(); }
+  bool mayOmitValue() const { return value.starts_with("["); }
   bool isOf(Verb verb) const { return verbs >> unsigned(verb) & 1; }
   std::string spelling() const {
     return (name.size() == 1 ? "-" : "--") + name.str();

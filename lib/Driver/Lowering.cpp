@@ -252,6 +252,12 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   numbers("attune.eos", info.eos);
   numbers("attune.suppress", info.suppress);
   numbers("attune.begin_suppress", info.beginSuppress);
+  if (auto sampling =
+          module->getAttrOfType<mlir::DictionaryAttr>("attune.sampling"))
+    for (mlir::NamedAttribute setting : sampling)
+      if (auto value = llvm::dyn_cast<mlir::FloatAttr>(setting.getValue()))
+        info.sampling.emplace_back(setting.getName().str(),
+                                   value.getValueAsDouble());
   if (!source.tokenizerPath.empty()) {
     auto file = readSourceFile(source.tokenizerPath, report);
     if (!file)

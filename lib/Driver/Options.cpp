@@ -59,7 +59,10 @@ static void printUsage(const VerbInfo &verb, raw_ostream &os) {
       continue;
     std::string left = flag.spelling();
     if (flag.takesValue())
-      left += (flag.name.size() == 1 ? " " : "=") + flag.value.str();
+      left += (flag.mayOmitValue()     ? ""
+               : flag.name.size() == 1 ? " "
+                                       : "=") +
+              flag.value.str();
     os << "  " << left;
     size_t column = 2 + left.size();
     constexpr size_t indent = 30, width = 80;
@@ -168,11 +171,12 @@ ExitCode Parser::parseFlag(StringRef argument, size_t &at) {
     return reportUnknown(spelled);
   if (!flag->takesValue() && hasValue)
     return fail(spelled + " takes no value, but is given '" + attached + "'");
-  if (flag->takesValue() && !hasValue) {
+  if (flag->takesValue() && !flag->mayOmitValue() && !hasValue) {
     // A value may start with a dash only if it is a number or "-" itself.
     StringRef next = at + 1 < args.size() ? StringRef(args[at + 1]) : "";
     bool looksLikeFlag = next.size() > 1 && next.front() == '-' &&
-                         !isDigit(next[1]) && flag->name != "prompt";
+                         !isDigit(next[1]) && flag->name != "prompt" &&
+                         flag->name != "stop";
     if (at + 1 >= args.size() || looksLikeFlag)
       return fail(spelled + " needs a value: " + spelled +
                   (flag->name.size() == 1 ? " " : "=") + flag->value);

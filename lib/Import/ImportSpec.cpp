@@ -164,6 +164,11 @@ static void describe(ModuleOp module, const spec::Model &model) {
   if (!generation.beginSuppress.empty())
     module->setAttr("attune.begin_suppress",
                     b.getDenseI64ArrayAttr(generation.beginSuppress));
+  SmallVector<NamedAttribute> sampling;
+  for (const auto &[setting, value] : generation.sampling)
+    sampling.push_back(b.getNamedAttr(setting->name, b.getF64FloatAttr(value)));
+  if (!sampling.empty())
+    module->setAttr("attune.sampling", b.getDictionaryAttr(sampling));
 }
 
 OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,

@@ -27,8 +27,10 @@ struct Finished {
 
 class Search {
 public:
-  Search(Session &session, int64_t beams, const std::vector<int64_t> &ends)
-      : session(session), beams(beams), ends(ends), texts(beams),
+  Search(Session &session, const BeamOptions &options,
+         const std::vector<int64_t> &start)
+      : session(session), beams(options.beams), ends(options.ends),
+        start(start), rules(options.sampling), texts(beams),
         scores(beams, minusInfinity) {
     scores[0] = 0; // all beams are the same at first
   }
@@ -58,6 +60,10 @@ private:
   Session &session;
   const int64_t beams;
   const std::vector<int64_t> &ends;
+  const std::vector<int64_t> &start;
+  ScoreRules rules;
+  std::vector<double> row;      ///< log-probabilities after one beam
+  std::vector<int64_t> history; ///< of that beam, from the start
   std::vector<std::vector<int64_t>> texts;
   std::vector<double> scores;
   std::vector<Candidate> candidates; ///< best first
@@ -98,11 +104,16 @@ bool Search::collect(int64_t forced, const std::vector<int64_t> &banned,
       return error.set(ExitInternalError, "all logits are minus infinity");
     for (int64_t id = 0; id < vocabulary; ++id)
       sum += std::exp(logits[id] - largest);
-    double shift = scores[beam] - largest - std::log(sum);
+    double shift = -largest - std::log(sum);
+    row.assign(logits, logits + vocabulary);
+    for (double &score : row)
+      score += shift;
+    history = start;
+    history.insert(history.end(), texts[beam].begin(), texts[beam].end());
+    rules.apply(row.data(), vocabulary, history, start.size(), banned);
     for (int64_t id = 0; id < vocabulary; ++id) {
-      Candidate candidate = {logits[id] + shift, beam, id};
-      if (candidate.score == minusInfinity ||
-          std::find(banned.begin(), banned.end(), id) != banned.end())
+      Candidate candidate = {row[id] + scores[beam], beam, id};
+      if (candidate.score == minusInfinity)
         continue;
       if (candidates.size() == wanted) {
         if (!better(candidate, candidates.back()))
@@ -206,7 +217,7 @@ bool searchBeams(Session &session, const BeamOptions &options,
     ids.insert(ids.end(), start.begin(), start.end());
   if (!session.step(ids.data(), length, error))
     return false;
-  Search search(session, options.beams, options.ends);
+  Search search(session, options, start);
   std::vector<int64_t> first = options.suppress;
   first.insert(first.end(), options.beginSuppress.begin(),
                options.beginSuppress.end());

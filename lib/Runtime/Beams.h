@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_RUNTIME_BEAMS_H
 
 #include "attune/Runtime/CompiledModel.h"
+#include "attune/Runtime/Sampler.h"
 
 namespace attune::runtime {
 
@@ -20,6 +21,8 @@ struct BeamOptions {
   /// Tokens that are never new ones, and those that are not the first after
   /// the forced one.
   std::vector<int64_t> suppress, beginSuppress;
+  /// Steps 1 to 5 of the sampler's rule are applied to the log-probabilities.
+  SamplingOptions sampling;
 };
 
 /// The likeliest text by its log-probability per new token among those that

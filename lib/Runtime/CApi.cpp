@@ -309,6 +309,62 @@ struct Callback {
 };
 } // namespace
 
+/// False: lastError says what is wrong.
+static bool readGenerateOptions(const attune_instance &instance,
+                                const attune_generate_options &given,
+                                GenerateOptions &generate) {
+  if (given.max_new_tokens < 0 || given.num_logit_biases < 0 ||
+      (given.num_logit_biases > 0 && !given.logit_biases) ||
+      !(given.temperature >= 0)) {
+    badCall("attune_generate: an option is out of range");
+    return false;
+  }
+  generate.maxNewTokens = given.max_new_tokens ? given.max_new_tokens : -1;
+  generate.ignoreEos = given.ignore_eos != 0;
+  SamplingOptions &sampling = generate.sampling;
+  sampling.greedy = given.temperature == 0;
+  sampling.temperature = sampling.greedy ? 1 : given.temperature;
+  sampling.topK = given.top_k;
+  sampling.topP = given.top_p == 0 ? 1 : given.top_p;
+  sampling.minP = given.min_p;
+  sampling.repetitionPenalty =
+      given.repetition_penalty == 0 ? 1 : given.repetition_penalty;
+  sampling.frequencyPenalty = given.frequency_penalty;
+  sampling.presencePenalty = given.presence_penalty;
+  sampling.noRepeatNgram = given.no_repeat_ngram;
+  sampling.minNewTokens = given.min_new_tokens;
+  for (int64_t i = 0; i < given.num_logit_biases; ++i)
+    sampling.logitBias.emplace_back(given.logit_biases[i].id,
+                                    given.logit_biases[i].bias);
+  sampling.seed = given.seed;
+  Error error;
+  if (!sampling.check(ATTUNE_BAD_CALL, error)) {
+    fail(error);
+    return false;
+  }
+  if (!given.use_model_settings)
+    return true;
+  // What is not zero counts as given.
+  generate.askedSampling = given.temperature != 0;
+  const std::pair<const char *, bool> names[] = {
+      {"temperature", given.temperature != 0},
+      {"top-k", given.top_k != 0},
+      {"top-p", given.top_p != 0},
+      {"min-p", given.min_p != 0},
+      {"repetition-penalty", given.repetition_penalty != 0},
+      {"no-repeat-ngram", given.no_repeat_ngram != 0},
+      {"min-new-tokens", given.min_new_tokens != 0},
+      {"max-new-tokens", given.max_new_tokens != 0}};
+  for (auto [name, present] : names)
+    if (present)
+      generate.given.emplace_back(name);
+  std::string taken;
+  if (generate.takeSettings(instance.model->info(), taken, error))
+    return true;
+  fail(error);
+  return false;
+}
+
 attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
                               int64_t count,
                               const attune_generate_options *options,
@@ -316,30 +372,17 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
   if (!prompt || count <= 0 || !on_token)
     return badCall("attune_generate: needs a prompt and a callback");
   attune_generate_options given = readOptions(options);
-  if (given.temperature < 0 || given.top_p < 0 || given.top_p > 1 ||
-      given.min_p < 0 || given.min_p > 1 || given.repetition_penalty < 0 ||
-      given.top_k < 0 || given.max_new_tokens < 0)
-    return badCall("attune_generate: an option is out of range");
   GenerateOptions generate;
-  generate.maxNewTokens = given.max_new_tokens ? given.max_new_tokens : -1;
-  generate.ignoreEos = given.ignore_eos != 0;
-  SamplingOptions &sampling = generate.sampling;
-  sampling.greedy = given.temperature == 0;
-  sampling.temperature = given.temperature;
-  sampling.topK = given.top_k;
-  sampling.topP = given.top_p == 0 ? 1 : given.top_p;
-  sampling.minP = given.min_p;
-  sampling.repetitionPenalty =
-      given.repetition_penalty == 0 ? 1 : given.repetition_penalty;
-  sampling.seed = given.seed;
+  if (!readGenerateOptions(*instance, given, generate))
+    return ATTUNE_BAD_CALL;
   Callback callback = {on_token, context};
   std::string stoppedBy;
   Error error;
   bool good = generateTokens(
       *instance->model, std::vector<int64_t>(prompt, prompt + count), generate,
-      [](void *context, int64_t id) {
+      [](void *context, const NewToken &token) {
         auto *callback = static_cast<Callback *>(context);
-        return callback->function(callback->context, id) != 0;
+        return callback->function(callback->context, token.id) != 0;
       },
       &callback, stoppedBy, error);
   return good ? ATTUNE_OK : fail(error);

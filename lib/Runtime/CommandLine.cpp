@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 namespace attune::runtime {
@@ -81,6 +83,8 @@ bool CommandLine::parse(int argc, const char *const *argv,
       option.value = argument.substr(equals + 1);
     } else if (spec->value.empty()) {
       option.value = "true";
+    } else if (spec->mayOmitValue()) {
+      option.value.clear();
     } else if (i + 1 < argc) {
       option.value = argv[++i];
     } else {
@@ -104,7 +108,7 @@ std::string formatOptions(const OptionSpecs &specs) {
   for (const OptionSpec &spec : specs) {
     std::string left = "  --" + std::string(spec.name);
     if (!spec.value.empty())
-      left += "=" + std::string(spec.value);
+      left += (spec.mayOmitValue() ? "" : "=") + std::string(spec.value);
     if (left.size() < 27)
       left.resize(27, ' ');
     out += left + " " + std::string(spec.help) + "\n";
@@ -144,6 +148,11 @@ bool parseInteger(const ParsedOption &option, int64_t least, int64_t most,
 }
 
 static std::string shortReal(double value) {
+  if (value != 0 && std::fabs(value) < 1e-3) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%g", value);
+    return text;
+  }
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.')

@@ -154,7 +154,26 @@ private:
         !integers(generation, "suppress", info.suppress) ||
         !integers(generation, "begin_suppress", info.beginSuppress))
       return false;
+    if (const JsonValue *sampling = generation.find("sampling"))
+      if (!readSampling(*sampling))
+        return false;
     return integers(generation, "eos", info.eos);
+  }
+
+  bool readSampling(const JsonValue &sampling) {
+    if (!sampling.isObject())
+      return fail("generation.sampling", "an object", sampling);
+    for (size_t i = 0; i < sampling.items.size(); ++i) {
+      const std::string &name = sampling.keys[i];
+      const JsonValue &value = sampling.items[i];
+      if (value.kind == JsonValue::Kind::Bool)
+        info.sampling.emplace_back(name, value.boolean ? 1 : 0);
+      else if (value.isNumber())
+        info.sampling.emplace_back(name, value.real);
+      else
+        return fail("generation.sampling." + name, "a number", value);
+    }
+    return true;
   }
 
   /// One number or several.

@@ -9,8 +9,106 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace attune::runtime {
+
+//===----------------------------------------------------------------------===//
+// SamplingOptions
+//===----------------------------------------------------------------------===//
+
+bool SamplingOptions::check(int code, Error &error) const {
+  // NaN fails every comparison.
+  auto inRange = [&](const char *name, double value, double least,
+                     double most) {
+    return (value >= least && value <= most) ||
+           error.set(code, std::string("the sampling setting ") + name +
+                               " is out of range");
+  };
+  for (const auto &[id, bias] : logitBias)
+    if (id < 0 || !inRange("logit bias", bias, -1000, 1000))
+      return id >= 0 || error.set(code, "a logit bias has a negative id");
+  if (topK < 0 || noRepeatNgram < 0 || minLength < 0 || minNewTokens < 0)
+    return error.set(code, "a sampling setting is negative");
+  return (greedy ||
+          inRange("temperature", temperature, leastTemperature, 1000)) &&
+         inRange("top-p", topP, 0, 1) && inRange("min-p", minP, 0, 1) &&
+         inRange("repetition penalty", repetitionPenalty, 0.01, 100) &&
+         inRange("frequency penalty", frequencyPenalty, -100, 100) &&
+         inRange("presence penalty", presencePenalty, -100, 100);
+}
+
+//===----------------------------------------------------------------------===//
+// ScoreRules
+//===----------------------------------------------------------------------===//
+
+bool ScoreRules::needAll() const {
+  return options.repetitionPenalty != 1 || options.frequencyPenalty != 0 ||
+         options.presencePenalty != 0 || options.noRepeatNgram > 0 ||
+         !options.logitBias.empty() || options.minLength > 0 ||
+         options.minNewTokens > 0;
+}
+
+/// What follows an earlier occurrence of the last n - 1 tokens may not come.
+void ScoreRules::banNgrams(double *scores, int64_t count,
+                           const std::vector<int64_t> &history) const {
+  auto n = static_cast<size_t>(options.noRepeatNgram);
+  if (n == 0 || history.size() + 1 < n)
+    return;
+  auto tail = history.end() - static_cast<std::ptrdiff_t>(n - 1);
+  for (size_t at = 0; at + n <= history.size(); ++at) {
+    auto gram = history.begin() + static_cast<std::ptrdiff_t>(at);
+    int64_t next = history[at + n - 1];
+    if (next >= 0 && next < count && std::equal(tail, history.end(), gram))
+      scores[next] = -INFINITY;
+  }
+}
+
+void ScoreRules::apply(double *scores, int64_t count,
+                       const std::vector<int64_t> &history, size_t promptLength,
+                       const std::vector<int64_t> &banned) {
+  auto known = [&](int64_t id) { return id >= 0 && id < count; };
+  auto ban = [&](const std::vector<int64_t> &ids) {
+    for (int64_t id : ids)
+      if (known(id))
+        scores[id] = -INFINITY;
+  };
+  for (const auto &[id, bias] : options.logitBias)
+    if (known(id))
+      scores[id] += bias;
+  if (options.repetitionPenalty != 1) {
+    sorted = history;
+    std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    for (int64_t id : sorted)
+      if (known(id))
+        scores[id] = scores[id] < 0 ? scores[id] * options.repetitionPenalty
+                                    : scores[id] / options.repetitionPenalty;
+  }
+  size_t begin = std::min(promptLength, history.size());
+  if (options.frequencyPenalty != 0 || options.presencePenalty != 0) {
+    sorted.assign(history.begin() + static_cast<std::ptrdiff_t>(begin),
+                  history.end());
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0, next; i < sorted.size(); i = next) {
+      for (next = i; next < sorted.size() && sorted[next] == sorted[i];)
+        ++next;
+      if (known(sorted[i]))
+        scores[sorted[i]] -=
+            static_cast<double>(next - i) * options.frequencyPenalty +
+            options.presencePenalty;
+    }
+  }
+  banNgrams(scores, count, history);
+  if (static_cast<int64_t>(history.size()) < options.minLength ||
+      static_cast<int64_t>(history.size() - begin) < options.minNewTokens)
+    ban(options.ends);
+  ban(banned);
+}
+
+//===----------------------------------------------------------------------===//
+// Sampler
+//===----------------------------------------------------------------------===//
 
 double Sampler::uniform() {
   state += 0x9E3779B97F4A7C15u;
@@ -31,54 +129,52 @@ static bool refuseAll(Error &error) {
                         "follow");
 }
 
-bool Sampler::sample(const float *logits, int64_t count,
-                     const std::vector<int64_t> &history, int64_t &id,
-                     Error &error, const std::vector<int64_t> &banned) {
+bool Sampler::weigh(const float *logits, int64_t count,
+                    const std::vector<int64_t> &history,
+                    std::vector<Choice> &choices, Error &error,
+                    const std::vector<int64_t> &banned) {
   scores.assign(logits, logits + count);
   for (int64_t i = 0; i < count; ++i)
     if (std::isnan(scores[i]) || scores[i] == INFINITY)
       return refuse(std::isnan(scores[i]), i, error);
-  for (int64_t i : banned)
-    if (i >= 0 && i < count)
-      scores[i] = -INFINITY;
-  bool anyFinite = false;
-  for (double score : scores)
-    anyFinite = anyFinite || score != -INFINITY;
-  if (!anyFinite)
-    return refuseAll(error);
-  if (options.repetitionPenalty != 1) {
-    // Each id once, however often it occurred.
-    std::vector<int64_t> once(history);
-    std::sort(once.begin(), once.end());
-    once.erase(std::unique(once.begin(), once.end()), once.end());
-    for (int64_t seen : once)
-      if (seen >= 0 && seen < count)
-        scores[seen] *= scores[seen] > 0 ? 1 / options.repetitionPenalty
-                                         : options.repetitionPenalty;
-  }
+  for (const auto &[id, bias] : options.logitBias)
+    if (id >= count)
+      return error.badInput("a logit bias is given for token " +
+                            std::to_string(id) + ", but the model has " +
+                            std::to_string(count) + " tokens");
+  rules.apply(scores.data(), count, history, promptLength, banned);
   int64_t best =
       std::max_element(scores.begin(), scores.end()) - scores.begin();
+  if (scores[best] == -INFINITY)
+    return refuseAll(error);
+  choices.clear();
   if (options.greedy) {
-    id = best;
+    choices.push_back({best, 1});
     return true;
   }
-
-  kept.clear();
   for (int64_t i = 0; i < count; ++i)
     if (scores[i] != -INFINITY)
-      kept.push_back({i, scores[i]});
-  if (options.topK > 0 && options.topK < static_cast<int64_t>(kept.size())) {
-    std::nth_element(kept.begin(), kept.begin() + options.topK, kept.end(),
-                     likelier);
-    kept.resize(static_cast<size_t>(options.topK));
+      choices.push_back({i, scores[i]});
+  if (options.topK > 0 && options.topK < static_cast<int64_t>(choices.size())) {
+    std::nth_element(choices.begin(), choices.begin() + options.topK,
+                     choices.end(), likelier);
+    choices.resize(static_cast<size_t>(options.topK));
   }
-  id = draw(scores[best]);
+  filter(scores[best], choices);
+  return true;
+}
+
+bool Sampler::sample(const float *logits, int64_t count,
+                     const std::vector<int64_t> &history, int64_t &id,
+                     Error &error, const std::vector<int64_t> &banned) {
+  if (!weigh(logits, count, history, kept, error, banned))
+    return false;
+  id = options.greedy ? kept[0].id : draw(kept);
   return true;
 }
 
 int64_t Sampler::countCandidates(size_t numBanned) const {
-  // What was there before may be anywhere among the logits.
-  if (options.repetitionPenalty != 1)
+  if (rules.needAll())
     return 0;
   constexpr int64_t many = int64_t(1) << 40;
   int64_t most = options.greedy ? 1 : std::min(options.topK, many);
@@ -99,44 +195,53 @@ bool Sampler::sampleAmong(const int64_t *ids, const float *logits,
       kept.push_back({ids[i], logits[i]});
   if (kept.empty())
     return refuseAll(error);
-  id = options.greedy ? kept[0].id : draw(kept[0].score);
+  if (options.greedy) {
+    id = kept[0].id;
+    return true;
+  }
+  filter(kept[0].score, kept);
+  id = draw(kept);
   return true;
 }
 
-int64_t Sampler::draw(double largest) {
+void Sampler::filter(double largest, std::vector<Choice> &choices) const {
   auto byId = [](const Choice &a, const Choice &b) { return a.id < b.id; };
   double total = 0;
-  std::sort(kept.begin(), kept.end(), byId);
-  for (Choice &choice : kept) {
-    choice.score = std::exp(choice.score / options.temperature -
-                            largest / options.temperature);
+  std::sort(choices.begin(), choices.end(), byId);
+  for (Choice &choice : choices) {
+    choice.score = std::exp((choice.score - largest) / options.temperature);
     total += choice.score;
   }
   if (options.topP < 1) {
-    std::sort(kept.begin(), kept.end(), likelier);
+    std::sort(choices.begin(), choices.end(), likelier);
     double sum = 0;
     size_t size = 0;
-    while (size < kept.size() && (size == 0 || sum < options.topP * total))
-      sum += kept[size++].score;
-    kept.resize(size);
+    while (size < choices.size() && (size == 0 || sum < options.topP * total))
+      sum += choices[size++].score;
+    choices.resize(size);
   }
   if (options.minP > 0)
-    kept.erase(std::remove_if(kept.begin(), kept.end(),
-                              [&](const Choice &choice) {
-                                return choice.score < options.minP;
-                              }),
-               kept.end());
-  std::sort(kept.begin(), kept.end(), byId);
+    choices.erase(std::remove_if(choices.begin(), choices.end(),
+                                 [&](const Choice &choice) {
+                                   return choice.score < options.minP;
+                                 }),
+                  choices.end());
+  std::sort(choices.begin(), choices.end(), byId);
   total = 0;
-  for (const Choice &choice : kept)
+  for (const Choice &choice : choices)
     total += choice.score;
+  for (Choice &choice : choices)
+    choice.score /= total;
+}
+
+int64_t Sampler::draw(const std::vector<Choice> &choices) {
   double threshold = uniform(), cumulative = 0;
-  for (const Choice &choice : kept) {
-    cumulative += choice.score / total;
+  for (const Choice &choice : choices) {
+    cumulative += choice.score;
     if (cumulative > threshold)
       return choice.id;
   }
-  return kept.back().id;
+  return choices.back().id;
 }
 
 } // namespace attune::runtime

@@ -10,6 +10,7 @@
 #include "attune/Spec/Taps.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace attune::spec {
 
@@ -40,6 +41,7 @@ private:
   bool isOutput(const std::string &target, const Value &value,
                 const std::string &pointer);
   void parseGeneration();
+  void parseSampling(const Object &generation);
   void parseContext();
   void checkNames();
   void checkSizes();
@@ -441,6 +443,36 @@ void ModelParser::parseGeneration() {
       model.generation.eos.push_back(*id);
   several("suppress", model.generation.suppress);
   several("begin_suppress", model.generation.beginSuppress);
+  parseSampling(*generation);
+}
+
+void ModelParser::parseSampling(const Object &generation) {
+  auto sampling = generation.object("sampling");
+  if (!sampling)
+    return;
+  for (const SamplingSetting &setting : samplingSettings()) {
+    const Value *value = sampling->get(setting.name);
+    if (!value)
+      continue;
+    double number = setting.kind == SamplingSetting::Flag
+                        ? double(value->boolean)
+                        : value->real;
+    if (setting.kind == SamplingSetting::Whole) {
+      Known whole = context.dims.evaluate(
+          *value, child(sampling->getPointer(), setting.name),
+          int64_t(setting.least), maxInteger);
+      if (!whole)
+        continue;
+      number = double(*whole);
+    } else if (!(number >= setting.least && number <= setting.most)) {
+      char range[64];
+      std::snprintf(range, sizeof(range), "must be a number from %.10g to %.10g",
+                    setting.least, setting.most);
+      sampling->error(setting.name, range);
+      continue;
+    }
+    model.generation.sampling.emplace_back(&setting, number);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -710,6 +710,15 @@ static Json print(const Generation &generation) {
     json["suppress"] = generation.suppress;
   if (!generation.beginSuppress.empty())
     json["begin_suppress"] = generation.beginSuppress;
+  for (const auto &[setting, value] : generation.sampling) {
+    Json &entry = json["sampling"][setting->name];
+    if (setting->kind == SamplingSetting::Flag)
+      entry = value != 0;
+    else if (setting->kind == SamplingSetting::Whole)
+      entry = int64_t(value);
+    else
+      entry = value;
+  }
   return json;
 }
 

@@ -478,28 +478,6 @@ static const ObjectType &streamType() {
   return type;
 }
 
-static const ObjectType &generationType() {
-  static const ObjectType type{
-      "generation",
-      "Token ids that generation needs.",
-      {
-          {"eos", either({integer(0), array(integer(0))}),
-           "stops after any of these"},
-          {"bos", integer(0), "starts with this"},
-          {"pad", integer(0), "fills up"},
-          {"decoder_start", integer(0),
-           "encoder-decoders: the decoder starts with this; default bos"},
-          {"forced_bos", integer(0),
-           "encoder-decoders: the first token that is generated"},
-          {"suppress", array(integer(0)), "tokens that are never generated"},
-          {"begin_suppress", array(integer(0)),
-           "tokens that are not generated first"},
-      },
-      {},
-      {}};
-  return type;
-}
-
 const ObjectType &modelType() {
   static const ObjectType type{
       "model",
@@ -553,7 +531,7 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &modulationType(),   &timestepType(),     &chunkType(),
       &swapType(),         &overlapAddType(),   &weightSourceType(),
       &layerType(),        &inputType(),        &streamType(),
-      &generationType()};
+      &samplingType(),     &generationType()};
   return types;
 }
 

@@ -98,6 +98,10 @@ const ObjectType &softmaxType();
 const ObjectType &rotaryType();
 const ObjectType &crossEntropyType();
 
+/// Tables of what `generate` needs (GenerationSchema.cpp).
+const ObjectType &samplingType();
+const ObjectType &generationType();
+
 /// Tables of recurrent layers (RecurrentSchema.cpp), parts first.
 const ObjectType &recurrentType();
 const ObjectType &scanCellType();

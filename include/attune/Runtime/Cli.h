@@ -50,26 +50,57 @@ struct RunOptions {
   bool finish(Error &error) const;
 };
 
+/// What to continue: a text, or ids.
+struct Prompt {
+  bool isText = false;
+  std::string text;
+  std::vector<int64_t> ids;
+};
+
 struct GenerateOptions {
   enum class Format { Auto, Text, Ids, Json };
 
   bool hasPrompt = false, hasPromptIds = false;
-  std::string prompt;
+  std::string prompt; ///< "-": the standard input
   std::vector<int64_t> promptIds;
+  std::string promptFile;  ///< a file with one prompt
+  std::string promptsFile; ///< a file with a prompt a line; see readPrompts()
   /// A file with what an encoder reads; the prompt is the decoder's then.
   std::string inputs;
   int64_t maxNewTokens = -1; ///< -1: to the end of the context
+  int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1
   int64_t beams = 1;         ///< more: beam search
   bool ignoreEos = false;
   bool stats = false;
+  bool echo = false;              ///< print the prompt, too
+  std::vector<std::string> stops; ///< texts that end the new text
+  /// Report the log-probability of each new token and those of so many of the
+  /// likeliest; -1: do not.
+  int64_t logprobs = -1;
   Format format = Format::Auto; ///< text if the model has a tokenizer, else ids
   SamplingOptions sampling;
   bool askedGreedy = false, askedSampling = false;
+  /// Names of the options that the command line gave.
+  std::vector<std::string> given;
 
   static const OptionSpecs &specs();
   bool set(const ParsedOption &option, bool &mine, Error &error);
   bool finish(Error &error);
+  /// Takes over the model's own settings where no option of the command line
+  /// says otherwise, and writes those that count as "name=value name=value"
+  /// into `taken`. Fails with exit code 1 if they are out of range.
+  bool takeSettings(const ModelInfo &info, std::string &taken, Error &error);
+
+private:
+  bool setSampling(const ParsedOption &option, Error &error);
 };
+
+/// The prompts that the options name, from their files. Of a file of prompts
+/// each line that is not blank is one: a JSON string, a JSON object
+/// {"prompt": TEXT} or {"prompt_ids": [1, 2]} if it begins with '"' or '{',
+/// else the text of the line itself.
+bool readPrompts(const GenerateOptions &options, std::vector<Prompt> &prompts,
+                 Error &error);
 
 /// One forward pass from a file to a file. Warnings go to `messages`.
 bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
@@ -79,14 +110,24 @@ bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
 bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
                      FILE *out, FILE *messages, Error &error);
 
+/// A token as it is generated.
+struct NewToken {
+  int64_t id = -1;
+  /// Of all tokens, before any setting changed them; null unless
+  /// GenerateOptions::logprobs asks for them or if nothing was to choose.
+  const float *logits = nullptr;
+  int64_t vocabulary = 0;
+};
+
 /// Generates without printing. An encoder-decoder encodes the prompt and starts
 /// from its own token, unless `options.inputs` says what to encode. Calls
-/// `onToken(context, id)` for each new token until it returns false.
-/// `stoppedBy` becomes "eos", "length", "context" or "caller".
+/// `onToken(context, token)` for each new token until it returns false.
+/// `stoppedBy` becomes "eos", "length", "context" or "caller". Prompts and
+/// formats among the options are not looked at.
 bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     const GenerateOptions &options,
-                    bool (*onToken)(void *context, int64_t id), void *context,
-                    std::string &stoppedBy, Error &error);
+                    bool (*onToken)(void *context, const NewToken &token),
+                    void *context, std::string &stoppedBy, Error &error);
 
 /// What `inspect` prints.
 std::string formatInspection(const ModelInfo &info, bool json);

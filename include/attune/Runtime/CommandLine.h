@@ -19,9 +19,13 @@
 namespace attune::runtime {
 
 struct OptionSpec {
-  std::string_view name;  ///< without the dashes
-  std::string_view value; ///< what stands after '='; empty for a switch
+  std::string_view name; ///< without the dashes
+  /// What stands after '='; empty for a switch. "[=N]": the value may be left
+  /// out, and is empty then.
+  std::string_view value;
   std::string_view help;
+
+  bool mayOmitValue() const { return value.substr(0, 1) == "["; }
 };
 using OptionSpecs = std::vector<OptionSpec>;
 

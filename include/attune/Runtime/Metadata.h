@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace attune::runtime {
@@ -89,6 +90,9 @@ struct ModelInfo {
   int64_t decoderStart = -1, forcedBos = -1; ///< encoder-decoders
   /// Tokens that are never generated, and those that are not first.
   std::vector<int64_t> suppress, beginSuppress;
+  /// How the model's author wants texts to be sampled, by the names of
+  /// generation_config.json: "do_sample" (0 or 1), "temperature", ...
+  std::vector<std::pair<std::string, double>> sampling;
   std::string tokenizerJson; ///< empty: none
   JsonValue inspect;
 

@@ -150,17 +150,32 @@ ATTUNE_API int64_t attune_session_length(const attune_session *session);
 ATTUNE_API void attune_session_reset(attune_session *session);
 ATTUNE_API void attune_session_close(attune_session *session);
 
-/* Zeroed means: greedy, up to the end of the context, stop at an end token. */
+/* Added to the logit of a token. */
+typedef struct attune_logit_bias {
+  int64_t id;
+  double bias; /* -1000 to 1000 */
+} attune_logit_bias;
+
+/* Zeroed means: greedy, up to the end of the context, stop at an end token.
+ * Numbers out of range are ATTUNE_BAD_CALL. */
 typedef struct attune_generate_options {
   size_t struct_size;
   int64_t max_new_tokens;
-  double temperature; /* above 0: sample */
+  double temperature; /* 1e-5 to 1000: sample */
   int64_t top_k;
   double top_p; /* 0 means 1 */
   double min_p;
   double repetition_penalty; /* 0 means 1 */
   uint64_t seed;
   int32_t ignore_eos;
+  /* What is zero here is as the model's generation_config.json says. */
+  int32_t use_model_settings;
+  double frequency_penalty; /* per occurrence in the new text */
+  double presence_penalty;  /* once, if the new text has the token */
+  int64_t no_repeat_ngram;  /* tokens in a row that never come again */
+  int64_t min_new_tokens;   /* no end token before so many */
+  const attune_logit_bias *logit_biases;
+  int64_t num_logit_biases;
 } attune_generate_options;
 
 /* Called with each new token; return 0 to stop. */

@@ -603,6 +603,18 @@ struct Output {
   SourceLocation location;
 };
 
+/// A setting of sampling that a description or a generation_config.json may
+/// have.
+struct SamplingSetting {
+  enum Kind { Flag, Whole, Real };
+  const char *name; ///< as transformers calls it
+  Kind kind;
+  double least, most; ///< both allowed
+  double neutral;     ///< what changes nothing; -1: no value
+  const char *doc;
+};
+const std::vector<SamplingSetting> &samplingSettings();
+
 /// What `generate` needs beyond the network itself.
 struct Generation {
   std::vector<int64_t> eos;
@@ -613,6 +625,9 @@ struct Generation {
   std::optional<int64_t> decoderStart, forcedBos;
   /// Ids that are never said, and ids that are not said first.
   std::vector<int64_t> suppress, beginSuppress;
+  /// Values of sampling settings, in the order of samplingSettings(); a flag is
+  /// 0 or 1.
+  std::vector<std::pair<const SamplingSetting *, double>> sampling;
 };
 
 struct Model {

@@ -8,6 +8,7 @@
 #include "attune/Import/HuggingFace.h"
 
 #include "Architectures.h"
+#include "GenerationConfig.h"
 #include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <filesystem>
@@ -248,100 +249,6 @@ static spec::DType readDType(Config &config, const Checkpoint *checkpoint) {
   return spec::DType::F32;
 }
 
-/// Token ids that the model has a row for. Others can neither be made nor be
-/// read; real configurations name such for padding.
-static std::vector<int64_t> readIds(Config &config, std::string_view key,
-                                    int64_t vocab, DiagnosticEngine &diags) {
-  std::vector<int64_t> ids;
-  for (int64_t id : config.ids(key))
-    if (id < vocab)
-      ids.push_back(id);
-    else
-      diags.warning(config.locate(key),
-                    config.child(key) + ": token " + std::to_string(id) +
-                        " is not in the vocabulary of " +
-                        std::to_string(vocab) + " and is left out");
-  return ids;
-}
-
-/// End, begin and padding ids: generation_config.json where it has them, else
-/// config.json.
-static bool readGeneration(Config &config, const fs::path &folder,
-                           int64_t vocab, bool encoderDecoder,
-                           spec::Generation &generation,
-                           DiagnosticEngine &diags) {
-  auto read = [&](Config &from) {
-    std::vector<int64_t> eos = readIds(from, "eos_token_id", vocab, diags);
-    std::vector<int64_t> bos = readIds(from, "bos_token_id", vocab, diags);
-    std::vector<int64_t> pad = readIds(from, "pad_token_id", vocab, diags);
-    if (generation.eos.empty())
-      generation.eos = eos;
-    if (!generation.bos && !bos.empty())
-      generation.bos = bos.front();
-    if (!generation.pad && !pad.empty())
-      generation.pad = pad.front();
-    auto one = [&](const char *key, std::optional<int64_t> &id) {
-      std::vector<int64_t> ids = readIds(from, key, vocab, diags);
-      if (!id && !ids.empty())
-        id = ids.front();
-    };
-    if (!encoderDecoder)
-      return;
-    one("decoder_start_token_id", generation.decoderStart);
-    one("forced_bos_token_id", generation.forcedBos);
-  };
-  // Ids beyond the vocabulary are never said anyway.
-  auto readBanned = [&](Config &from) {
-    auto several = [&](const char *key, std::vector<int64_t> &ids) {
-      for (int64_t id : from.ids(key))
-        if (id < vocab)
-          ids.push_back(id);
-    };
-    several("suppress_tokens", generation.suppress);
-    several("begin_suppress_tokens", generation.beginSuppress);
-  };
-  fs::path path = folder / "generation_config.json";
-  if (isThere(path)) {
-    auto file = readSourceFile(path.string(), diags);
-    if (!file)
-      return false;
-    spec::LineTable lines(file);
-    spec::Reporter reporter(lines, diags);
-    std::optional<Value> root = spec::parseJson(*file, reporter);
-    if (root && !root->isObject())
-      reporter.error(root->offset, "",
-                     std::string("expected an object, found ") +
-                         spec::describe(root->kind));
-    if (!root || reporter.getNumErrors())
-      return false;
-    Config extra(*root, "", reporter);
-    read(extra);
-    readBanned(extra);
-    if (extra.hasErrors())
-      return false;
-  } else {
-    readBanned(config);
-  }
-  read(config);
-  return true;
-}
-
-/// Ids that the architecture's class takes where no file names any.
-static void fillGeneration(const spec::Generation &defaults, int64_t vocab,
-                           spec::Generation &generation) {
-  auto fill = [&](std::optional<int64_t> &id, std::optional<int64_t> fallback) {
-    if (!id && fallback && *fallback < vocab)
-      id = fallback;
-  };
-  if (generation.eos.empty())
-    for (int64_t id : defaults.eos)
-      if (id < vocab)
-        generation.eos.push_back(id);
-  fill(generation.bos, defaults.bos);
-  fill(generation.pad, defaults.pad);
-  fill(generation.decoderStart, defaults.decoderStart);
-}
-
 static int64_t vocabularyOf(const spec::Model &model) {
   for (const spec::Layer &layer : model.streams.back().layers)
     if (const auto *embedding = std::get_if<spec::Embedding>(&layer.op))
@@ -442,8 +349,11 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   if (model && scores)
     addScore(config, model->streams.back());
   int64_t vocab = model ? vocabularyOf(*model) : maxSize;
-  bool read = readGeneration(config, result.folder, vocab,
-                             architecture->encoderDecoder, generation, diags);
+  GenerationSource generates = {vocab, architecture->encoderDecoder,
+                                context.languageModel,
+                                model ? model->context : 0};
+  bool read =
+      readGeneration(config, result.folder, generates, generation, diags);
   config.finish(std::string("the architecture '") + architecture->modelType +
                 "'");
   if (!read || !model || reporter.getNumErrors())

@@ -125,6 +125,11 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     generation["suppress"] = llvm::json::Array(info.suppress);
   if (!info.beginSuppress.empty())
     generation["begin_suppress"] = llvm::json::Array(info.beginSuppress);
+  llvm::json::Object sampling;
+  for (const auto &[name, value] : info.sampling)
+    sampling[name] = value;
+  if (!sampling.empty())
+    generation["sampling"] = std::move(sampling);
   llvm::json::Object metadata{{"name", info.name},
                               {"abi", ATTUNE_ABI_VERSION},
                               {"entries", std::move(entries)},

@@ -7,6 +7,7 @@
 
 #include "attune/Runtime/attune.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <vector>
@@ -126,6 +127,69 @@ TEST(CApiOpen, ExplainsItself) {
   EXPECT_EQ(attune_open(&attune_model, &options), nullptr);
   EXPECT_NE(std::strstr(attune_last_error(), "/nonexistent: cannot open"),
             nullptr);
+}
+
+int collect(void *context, int64_t id) {
+  static_cast<std::vector<int64_t> *>(context)->push_back(id);
+  return 1;
+}
+
+TEST_F(CApi, SamplingSettingsChangeTheText) {
+  // The fake model says the sum of all tokens so far, modulo 16.
+  attune_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_new_tokens = 4;
+  options.ignore_eos = 1;
+  int64_t prompt[] = {3, 1};
+  auto generate = [&] {
+    std::vector<int64_t> ids;
+    EXPECT_EQ(attune_generate(instance, prompt, 2, &options, collect, &ids),
+              ATTUNE_OK)
+        << attune_last_error();
+    return ids;
+  };
+  EXPECT_EQ(generate(), (std::vector<int64_t>{4, 8, 0, 0}));
+  options.no_repeat_ngram = 2;
+  EXPECT_EQ(generate(), (std::vector<int64_t>{4, 8, 0, 0}));
+  options.no_repeat_ngram = 1; // 3 and 1 stand in the prompt
+  EXPECT_EQ(generate(), (std::vector<int64_t>{4, 8, 0, 2}));
+  options.no_repeat_ngram = 0;
+  attune_logit_bias biases[] = {{4, -2}, {9, 1.5}};
+  options.logit_biases = biases;
+  options.num_logit_biases = 2;
+  EXPECT_EQ(generate()[0], 9);
+  options.presence_penalty = 10;
+  EXPECT_EQ(generate(), (std::vector<int64_t>{9, 13, 10, 0}));
+}
+
+TEST_F(CApi, SettingsOutOfRangeAreBadCalls) {
+  int64_t prompt[] = {1};
+  std::vector<int64_t> ids;
+  auto status = [&](auto change) {
+    attune_generate_options options = {};
+    options.struct_size = sizeof(options);
+    options.max_new_tokens = 2;
+    change(options);
+    return attune_generate(instance, prompt, 1, &options, collect, &ids);
+  };
+  EXPECT_EQ(status([](auto &options) { options.temperature = 1e-308; }),
+            ATTUNE_BAD_CALL);
+  EXPECT_STREQ(attune_last_error(),
+               "the sampling setting temperature is out of range");
+  for (double wrong : {-1.0, 1e9, static_cast<double>(NAN)}) {
+    EXPECT_EQ(status([=](auto &options) { options.temperature = wrong; }),
+              ATTUNE_BAD_CALL);
+    EXPECT_EQ(status([=](auto &options) { options.top_p = wrong; }),
+              ATTUNE_BAD_CALL);
+    EXPECT_EQ(status([=](auto &options) { options.min_p = wrong; }),
+              ATTUNE_BAD_CALL);
+    EXPECT_EQ(
+        status([=](auto &options) { options.repetition_penalty = wrong; }),
+        ATTUNE_BAD_CALL);
+  }
+  EXPECT_EQ(status([](auto &options) { options.num_logit_biases = 1; }),
+            ATTUNE_BAD_CALL);
+  EXPECT_TRUE(ids.empty());
 }
 
 } // namespace

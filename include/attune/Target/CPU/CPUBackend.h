@@ -22,6 +22,8 @@ struct ProductInfo {
   std::vector<int64_t> eos;
   std::optional<int64_t> bos, pad, decoderStart, forcedBos;
   std::vector<int64_t> suppress, beginSuppress;
+  /// Settings of `generate` by their names in generation_config.json.
+  std::vector<std::pair<std::string, double>> sampling;
   std::string tokenizerJson;      ///< text of tokenizer.json, may be empty
   std::string inspectJson;        ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription

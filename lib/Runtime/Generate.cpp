@@ -1,0 +1,313 @@
+//===- Generate.cpp - New tokens, one after the other ---------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Beams.h"
+
+#include "attune/Runtime/Cli.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace attune::runtime {
+
+/// New tokens where neither the model nor the user sets a limit.
+static constexpr int64_t defaultNewTokens = 256;
+
+/// The ids that the decoder of an encoder-decoder starts from.
+static bool startIds(const ModelInfo &info, const std::vector<int64_t> &prompt,
+                     bool encodesPrompt, std::vector<int64_t> &start,
+                     Error &error) {
+  if (!encodesPrompt && !prompt.empty()) {
+    start = prompt;
+    return true;
+  }
+  int64_t first = info.decoderStart >= 0 ? info.decoderStart : info.bos;
+  if (first < 0)
+    return error.badInput("model '" + info.name +
+                          "' names no token that its decoder starts from" +
+                          (encodesPrompt ? "" : "; give --prompt-ids"));
+  start.assign(1, first);
+  return true;
+}
+
+/// Encodes a file's tensors or, without one, the prompt; the same for every
+/// row of the session.
+static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
+                   const std::string &path, const std::vector<int64_t> &prompt,
+                   Error &error) {
+  std::vector<InputTensor> inputs;
+  std::vector<Buffer> copies;
+  auto add = [&](InputTensor input) {
+    inputs.push_back(input);
+    uint64_t bytes;
+    if (rows == 1 || input.shape.empty() || input.shape[0] != 1)
+      return true;
+    if (!byteSize(input.shape, dtypeBytes(input.dtype), bytes) ||
+        !copies.emplace_back().reserve(bytes * rows))
+      return error.set(ExitResourceLimit, "no memory for the inputs");
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(copies.back().data() + row * bytes, input.data, bytes);
+    inputs.back().shape[0] = rows;
+    inputs.back().data = copies.back().data();
+    return true;
+  };
+  SafetensorsFile file;
+  if (!path.empty()) {
+    std::string reason;
+    if (!file.open(path, reason))
+      return error.badInput(reason);
+    for (const TensorInfo &tensor : file.tensors()) {
+      InputTensor input;
+      input.name = tensor.name;
+      input.dtype = tensor.dtype;
+      input.shape = tensor.shape;
+      input.data = tensor.data;
+      if (!add(input))
+        return false;
+    }
+    if (session.encode(inputs, error))
+      return true;
+    error.message = path + ": " + error.message;
+    return false;
+  }
+  const ArgInfo *ids = entry.findIds();
+  if (!ids)
+    return error.badInput("the encoder does not read ids alone; give its "
+                          "inputs with --inputs=FILE");
+  InputTensor input;
+  input.name = ids->name;
+  input.dtype = DType::I64;
+  input.shape = {1, static_cast<int64_t>(prompt.size())};
+  input.data = prompt.data();
+  return add(input) && session.encode(inputs, error);
+}
+
+namespace {
+/// Tells a session what a choice takes, and makes it.
+struct Chooser {
+  Session &session;
+  Sampler &sampler;
+  bool wantsLogits;       ///< whoever is told of the choice
+  int64_t candidates = 0; ///< that the last step gave; 0: none
+
+  /// Before a step after which `banned` may not follow.
+  void prepare(const std::vector<int64_t> &banned) {
+    int64_t wanted =
+        std::min(sampler.countCandidates(banned.size()), session.vocabulary());
+    bool fits = !wantsLogits && wanted <= session.mostCandidates();
+    candidates = fits ? wanted : 0;
+    session.setCandidates(candidates);
+  }
+  bool choose(const std::vector<int64_t> &history,
+              const std::vector<int64_t> &banned, NewToken &token,
+              Error &error) {
+    if (candidates > 0)
+      return sampler.sampleAmong(session.candidateIds(),
+                                 session.candidateLogits(), candidates,
+                                 token.id, error, banned);
+    const float *logits = session.logits(error);
+    if (!logits || !sampler.sample(logits, session.vocabulary(), history,
+                                   token.id, error, banned))
+      return false;
+    token.logits = wantsLogits ? logits : nullptr;
+    token.vocabulary = session.vocabulary();
+    return true;
+  }
+};
+
+/// One text, from its prompt to its end.
+class Generation {
+public:
+  Generation(CompiledModel &model, const GenerateOptions &options,
+             bool (*onToken)(void *context, const NewToken &token),
+             void *context)
+      : model(model), info(model.info()), options(options), onToken(onToken),
+        context(context) {}
+
+  bool run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
+           Error &error);
+
+private:
+  bool start(const std::vector<int64_t> &prompt, Error &error);
+  bool findLimit(Error &error);
+  SamplingOptions sampling() const;
+  bool search(std::string &stoppedBy, Error &error);
+  bool decode(std::string &stoppedBy, Error &error);
+  /// Passes a token on; whether it is the last one.
+  bool isLast(const NewToken &token, int64_t count, std::string &stoppedBy);
+  /// What may not be the new token of this number, counted from 1.
+  const std::vector<int64_t> &bannedAt(int64_t count) const {
+    return count == firstFree ? notFirst : info.suppress;
+  }
+
+  CompiledModel &model;
+  const ModelInfo &info;
+  const GenerateOptions &options;
+  bool (*onToken)(void *context, const NewToken &token);
+  void *context;
+
+  std::unique_ptr<Session> session;
+  std::vector<int64_t> history;
+  size_t promptLength = 0;
+  int64_t limit = 0;         ///< most new tokens
+  bool isContextEnd = false; ///< the limit is
+  int64_t forced = -1;       ///< the first new token, or -1
+  int64_t firstFree = 1;     ///< number of the first that is chosen
+  std::vector<int64_t> notFirst;
+};
+} // namespace
+
+/// How many tokens there may be, and why not more.
+bool Generation::findLimit(Error &error) {
+  auto length = static_cast<int64_t>(promptLength);
+  limit = options.maxNewTokens;
+  if (limit < 0 && options.maxLength >= 0) {
+    limit = options.maxLength - length;
+    if (limit <= 0)
+      return error.badInput("the prompt has " + std::to_string(length) +
+                            " tokens, but the model's own settings end a "
+                            "text after " +
+                            std::to_string(options.maxLength) +
+                            "; --max-new-tokens=N sets another limit");
+  }
+  const EntryInfo *decoder = model.entry("decode");
+  int64_t most =
+      decoder ? decoder->countablePositions(info.context) : info.context;
+  if (most >= 0) {
+    int64_t room = most - length;
+    if (room <= 0)
+      return error.badInput("the prompt has " + std::to_string(length) +
+                            " tokens, which leaves no room for new ones in "
+                            "the model's context of " +
+                            std::to_string(most));
+    isContextEnd = limit < 0 || limit > room;
+    if (isContextEnd)
+      limit = room;
+  } else if (limit < 0) {
+    limit = defaultNewTokens;
+  }
+  return true;
+}
+
+SamplingOptions Generation::sampling() const {
+  SamplingOptions result = options.sampling;
+  if (!options.ignoreEos)
+    result.ends = info.eos;
+  return result;
+}
+
+bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
+  const EntryInfo *encoder = model.entry("encode");
+  if (!encoder && !options.inputs.empty())
+    return error.badInput("model '" + info.name +
+                          "' has no encoder that could read --inputs");
+  bool encodesPrompt = encoder && options.inputs.empty();
+  if (prompt.empty() && (!encoder || encodesPrompt))
+    return error.badInput("the prompt is empty");
+  history = prompt;
+  if (encoder && !startIds(info, prompt, encodesPrompt, history, error))
+    return false;
+  promptLength = history.size();
+  if (!options.sampling.check(ExitBadInput, error) || !findLimit(error))
+    return false;
+  int64_t capacity;
+  if (__builtin_add_overflow(static_cast<int64_t>(promptLength), limit,
+                             &capacity))
+    return error.badInput("--max-new-tokens is absurdly large");
+  session = Session::create(model, /*batch=*/options.beams, capacity, error);
+  if (!session)
+    return false;
+  forced = encoder ? info.forcedBos : -1;
+  firstFree = forced >= 0 ? 2 : 1;
+  notFirst = info.suppress;
+  notFirst.insert(notFirst.end(), info.beginSuppress.begin(),
+                  info.beginSuppress.end());
+  return !encoder || encode(*session, *encoder, options.beams, options.inputs,
+                            prompt, error);
+}
+
+bool Generation::search(std::string &stoppedBy, Error &error) {
+  BeamOptions beams;
+  beams.beams = options.beams;
+  beams.limit = limit;
+  if (!options.ignoreEos)
+    beams.ends = info.eos;
+  beams.forced = forced;
+  beams.suppress = info.suppress;
+  beams.beginSuppress = info.beginSuppress;
+  beams.sampling = sampling();
+  std::vector<int64_t> best;
+  bool ended = false;
+  if (!searchBeams(*session, beams, history, best, ended, error))
+    return false;
+  stoppedBy = ended ? "eos" : isContextEnd ? "context" : "length";
+  for (int64_t id : best) {
+    NewToken token;
+    token.id = id;
+    if (!onToken(context, token)) {
+      stoppedBy = "caller";
+      break;
+    }
+  }
+  return true;
+}
+
+bool Generation::isLast(const NewToken &token, int64_t count,
+                        std::string &stoppedBy) {
+  if (!onToken(context, token)) {
+    stoppedBy = "caller";
+    return true;
+  }
+  bool end =
+      std::find(info.eos.begin(), info.eos.end(), token.id) != info.eos.end();
+  if (end && !options.ignoreEos) {
+    stoppedBy = "eos";
+    return true;
+  }
+  stoppedBy = isContextEnd ? "context" : "length";
+  return count == limit;
+}
+
+bool Generation::decode(std::string &stoppedBy, Error &error) {
+  Sampler sampler(sampling());
+  sampler.setPromptLength(promptLength);
+  Chooser chooser = {*session, sampler, options.logprobs >= 0};
+  chooser.prepare(bannedAt(1));
+  if (!session->step(history.data(), static_cast<int64_t>(promptLength), error))
+    return false;
+  for (int64_t count = 1;; ++count) {
+    NewToken token;
+    token.id = forced;
+    if (count >= firstFree &&
+        !chooser.choose(history, bannedAt(count), token, error))
+      return false;
+    history.push_back(token.id);
+    if (isLast(token, count, stoppedBy))
+      return true;
+    chooser.prepare(bannedAt(count + 1));
+    if (!session->step(&token.id, 1, error))
+      return false;
+  }
+}
+
+bool Generation::run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
+                     Error &error) {
+  if (!start(prompt, error))
+    return false;
+  return options.beams > 1 ? search(stoppedBy, error)
+                           : decode(stoppedBy, error);
+}
+
+bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
+                    const GenerateOptions &options,
+                    bool (*onToken)(void *context, const NewToken &token),
+                    void *context, std::string &stoppedBy, Error &error) {
+  return Generation(model, options, onToken, context)
+      .run(prompt, stoppedBy, error);
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,307 @@
+//===- GenerateOptions.cpp - Options of generate --------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Utf8.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace attune::runtime {
+
+const OptionSpecs &GenerateOptions::specs() {
+  static const OptionSpecs specs = {
+      {"prompt", "TEXT",
+       "text to continue, or to encode and answer; - reads it from the "
+       "standard input"},
+      {"prompt-ids", "1,2,3", "token ids to continue, or to encode"},
+      {"prompt-file", "FILE",
+       "file with the prompt; a newline at its end is no part of it"},
+      {"prompts-file", "FILE",
+       "file with several prompts, a line each: text, a JSON string, or "
+       "{\"prompt\": TEXT} or {\"prompt_ids\": [1, 2]}"},
+      {"inputs", "FILE",
+       "safetensors file with what an encoder reads; a prompt is the "
+       "decoder's then"},
+      {"max-new-tokens", "N", "stop after N tokens (default: at the context)"},
+      {"min-new-tokens", "N", "no end token before N tokens (default: 0)"},
+      {"stop", "TEXT",
+       "stop where the new text has this, which is not printed; may be "
+       "repeated"},
+      {"beams", "N",
+       "beam search: follow the N likeliest texts (default: 1, none)"},
+      {"temperature", "T", "sample with this temperature; 0 is greedy"},
+      {"top-k", "K", "sample from the K likeliest tokens; 0: from all"},
+      {"top-p", "P", "sample from the likeliest tokens of total probability P"},
+      {"min-p", "P", "drop tokens less likely than P times the likeliest"},
+      {"repetition-penalty", "R",
+       "make tokens of the prompt and the new text less likely (1: not)"},
+      {"frequency-penalty", "F",
+       "subtract F from a token's logit for each time the new text has it"},
+      {"presence-penalty", "P",
+       "subtract P from the logits of tokens that the new text has"},
+      {"no-repeat-ngram", "N",
+       "never repeat N tokens in a row that were there before (0: they may)"},
+      {"logit-bias", "ID:VALUE",
+       "add VALUE to the logit of token ID; may be repeated"},
+      {"seed", "N", "seed of the sampling (default: 0)"},
+      {"greedy", "",
+       "always take the likeliest token (default, unless the model's "
+       "generation_config.json says do_sample)"},
+      {"ignore-eos", "", "go on after an end token"},
+      {"echo", "", "print the prompt before the new text"},
+      {"logprobs", "[=N]",
+       "with --format=json: log-probabilities of the new tokens, and of the N "
+       "likeliest each time (default: 0)"},
+      {"format", "text|ids|json",
+       "print the new text, the new ids, or both and why it stopped"},
+      {"stats", "", "report times on stderr at the end"},
+  };
+  return specs;
+}
+
+static bool parseBias(const ParsedOption &option,
+                      std::vector<std::pair<int64_t, double>> &biases,
+                      Error &error) {
+  size_t colon = option.value.find(':');
+  ParsedOption id = {option.name, option.value.substr(0, colon)};
+  ParsedOption bias = {option.name, colon == std::string::npos
+                                        ? ""
+                                        : option.value.substr(colon + 1)};
+  int64_t token;
+  double value;
+  if (!parseInteger(id, 0, INT64_MAX, token, error) ||
+      !parseReal(bias, -1000, 1000, value, error))
+    return error.set(ExitBadCommandLine,
+                     "--logit-bias: expected ID:VALUE, a token and a number "
+                     "from -1000 to 1000, found '" +
+                         option.value + "'");
+  biases.emplace_back(token, value);
+  return true;
+}
+
+bool GenerateOptions::set(const ParsedOption &option, bool &mine,
+                          Error &error) {
+  const std::string &name = option.name;
+  const OptionSpecs &known = specs();
+  mine = std::any_of(known.begin(), known.end(),
+                     [&](const OptionSpec &spec) { return spec.name == name; });
+  if (!mine)
+    return true;
+  bool again = std::find(given.begin(), given.end(), name) != given.end();
+  if (again && (name == "prompt" || name == "prompt-ids"))
+    return error.set(ExitBadCommandLine,
+                     "--" + name +
+                         " is given twice; --prompts-file=FILE takes several "
+                         "prompts, a line each");
+  given.push_back(name);
+  bool on = option.value == "true";
+  int64_t number;
+  if (name == "prompt") {
+    hasPrompt = true;
+    prompt = option.value;
+  } else if (name == "prompt-ids") {
+    hasPromptIds = true;
+    return parseIds(option, promptIds, error);
+  } else if (name == "prompt-file") {
+    promptFile = option.value;
+  } else if (name == "prompts-file") {
+    promptsFile = option.value;
+  } else if (name == "inputs") {
+    inputs = option.value;
+  } else if (name == "max-new-tokens") {
+    return parseInteger(option, 1, INT64_MAX, maxNewTokens, error);
+  } else if (name == "stop") {
+    if (option.value.empty())
+      return error.set(ExitBadCommandLine, "--stop: the text is empty");
+    if (sanitizeUtf8(option.value) != option.value)
+      return error.set(ExitBadCommandLine, "--stop: the text is not UTF-8");
+    stops.push_back(option.value);
+  } else if (name == "beams") {
+    return parseInteger(option, 1, 1024, beams, error);
+  } else if (name == "seed") {
+    if (!parseInteger(option, 0, INT64_MAX, number, error))
+      return false;
+    sampling.seed = static_cast<uint64_t>(number);
+  } else if (name == "greedy") {
+    askedGreedy = on;
+  } else if (name == "ignore-eos") {
+    ignoreEos = on;
+  } else if (name == "echo") {
+    echo = on;
+  } else if (name == "stats") {
+    stats = on;
+  } else if (name == "logprobs") {
+    logprobs = 0;
+    return option.value.empty() ||
+           parseInteger(option, 0, 1000, logprobs, error);
+  } else if (name == "format") {
+    if (option.value == "text")
+      format = Format::Text;
+    else if (option.value == "ids")
+      format = Format::Ids;
+    else if (option.value == "json")
+      format = Format::Json;
+    else
+      return error.set(ExitBadCommandLine,
+                       "--format: expected text, ids or json, found '" +
+                           option.value + "'");
+  } else {
+    return setSampling(option, error);
+  }
+  return true;
+}
+
+bool GenerateOptions::setSampling(const ParsedOption &option, Error &error) {
+  const std::string &name = option.name;
+  if (name == "temperature") {
+    double value;
+    if (!parseReal(option, 0, 1000, value, error))
+      return false;
+    (value == 0 ? askedGreedy : askedSampling) = true;
+    if (value != 0)
+      sampling.temperature = value;
+    return value == 0 || value >= SamplingOptions::leastTemperature ||
+           error.set(ExitBadCommandLine,
+                     "--temperature: expected 0 (greedy) or a number from "
+                     "1e-05 to 1000, found '" +
+                         option.value + "'");
+  }
+  if (name == "top-k") {
+    askedSampling = true;
+    return parseInteger(option, 0, INT64_MAX, sampling.topK, error);
+  }
+  if (name == "top-p") {
+    askedSampling = true;
+    return parseReal(option, 0, 1, sampling.topP, error);
+  }
+  if (name == "min-p") {
+    askedSampling = true;
+    return parseReal(option, 0, 1, sampling.minP, error);
+  }
+  if (name == "repetition-penalty")
+    return parseReal(option, 0.01, 100, sampling.repetitionPenalty, error);
+  if (name == "frequency-penalty")
+    return parseReal(option, -100, 100, sampling.frequencyPenalty, error);
+  if (name == "presence-penalty")
+    return parseReal(option, -100, 100, sampling.presencePenalty, error);
+  if (name == "no-repeat-ngram")
+    return parseInteger(option, 0, INT64_MAX, sampling.noRepeatNgram, error);
+  if (name == "min-new-tokens")
+    return parseInteger(option, 0, INT64_MAX, sampling.minNewTokens, error);
+  return parseBias(option, sampling.logitBias, error);
+}
+
+bool GenerateOptions::finish(Error &error) {
+  const std::pair<const char *, bool> sources[] = {
+      {"--prompt", hasPrompt},
+      {"--prompt-ids", hasPromptIds},
+      {"--prompt-file", !promptFile.empty()},
+      {"--prompts-file", !promptsFile.empty()}};
+  const char *source = nullptr;
+  for (auto [name, present] : sources) {
+    if (present && source)
+      return error.set(ExitBadCommandLine, std::string(source) + " and " +
+                                               name + " exclude each other");
+    if (present)
+      source = name;
+  }
+  if (!source && inputs.empty())
+    return error.set(ExitBadCommandLine,
+                     "generate needs --prompt=TEXT or --prompt-ids=1,2,3");
+  if (askedGreedy && askedSampling)
+    return error.set(ExitBadCommandLine,
+                     "greedy and an option that samples (--temperature, "
+                     "--top-k, --top-p, --min-p) exclude each other");
+  if (beams > 1 && askedSampling)
+    return error.set(ExitBadCommandLine,
+                     "--beams and an option that samples exclude each other");
+  if (beams > 1 && logprobs >= 0)
+    return error.set(ExitBadCommandLine,
+                     "--beams and --logprobs exclude each other");
+  if (logprobs >= 0 && format != Format::Json)
+    return error.set(ExitBadCommandLine, "--logprobs needs --format=json");
+  sampling.greedy = !askedSampling;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The model's own settings
+//===----------------------------------------------------------------------===//
+
+static std::string formatNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.10g", value);
+  return text;
+}
+
+bool GenerateOptions::takeSettings(const ModelInfo &info, std::string &taken,
+                                   Error &error) {
+  auto wasGiven = [&](const char *option) {
+    return std::find(given.begin(), given.end(), option) != given.end();
+  };
+  auto find = [&](std::string_view name) -> const double * {
+    for (const auto &[known, value] : info.sampling)
+      if (known == name)
+        return &value;
+    return nullptr;
+  };
+  taken.clear();
+  auto note = [&](const char *name, const std::string &value) {
+    taken += (taken.empty() ? "" : " ") + std::string(name) + "=" + value;
+  };
+  // Casting a double beyond int64_t is undefined.
+  auto whole = [](double value) {
+    return static_cast<int64_t>(std::min(std::max(value, -1.0), 1e15));
+  };
+  auto takeReal = [&](const char *name, const char *option, double &to) {
+    const double *value = find(name);
+    if (!value || wasGiven(option) || *value == to)
+      return;
+    to = *value;
+    note(name, formatNumber(to));
+  };
+  auto takeWhole = [&](const char *name, const char *option, int64_t &to) {
+    const double *value = find(name);
+    if (!value || wasGiven(option) || whole(*value) == to)
+      return;
+    to = whole(*value);
+    note(name, std::to_string(to));
+  };
+  const double *samples = find("do_sample"), *heat = find("temperature");
+  bool isCold = heat && *heat == 0 && !wasGiven("temperature");
+  if (samples && *samples != 0 && !askedGreedy && !askedSampling &&
+      beams == 1 && !isCold) {
+    sampling.greedy = false;
+    note("do_sample", "true");
+  }
+  if (!sampling.greedy) {
+    if (!isCold)
+      takeReal("temperature", "temperature", sampling.temperature);
+    takeWhole("top_k", "top-k", sampling.topK);
+    takeReal("top_p", "top-p", sampling.topP);
+    takeReal("min_p", "min-p", sampling.minP);
+  }
+  takeReal("repetition_penalty", "repetition-penalty",
+           sampling.repetitionPenalty);
+  takeWhole("no_repeat_ngram_size", "no-repeat-ngram", sampling.noRepeatNgram);
+  if (!ignoreEos) {
+    takeWhole("min_length", "min-new-tokens", sampling.minLength);
+    takeWhole("min_new_tokens", "min-new-tokens", sampling.minNewTokens);
+  }
+  // A number of new tokens counts before a length with the prompt.
+  takeWhole("max_new_tokens", "max-new-tokens", maxNewTokens);
+  if (maxNewTokens < 0)
+    takeWhole("max_length", "max-new-tokens", maxLength);
+  if (sampling.check(ExitBadInput, error))
+    return true;
+  error.message += " in the model's own settings (" + taken + ")";
+  return false;
+}
+
+} // namespace attune::runtime
