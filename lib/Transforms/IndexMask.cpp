@@ -60,7 +60,7 @@ static LinearSize readSize(Value tensor, int64_t dim, unsigned depth = 0) {
 static LinearSize readInteger(Value value, unsigned depth) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)) &&
-      constant.getSignificantBits() <= 40)
+      constant.getSignificantBits() <= 28)
     return constantSize(constant.getSExtValue());
   Operation *def = value.getDefiningOp();
   if (!def || depth > 64)
@@ -199,6 +199,9 @@ ConditionReader::difference(AffineExpr greater, AffineExpr less, int64_t plus) {
 
 /// For all indices there are, as far as static sizes tell.
 bool ConditionReader::alwaysHolds(const Inequality &edge) {
+  // A product may have overflowed before it was compared.
+  if (std::abs(edge.query) > 1 || std::abs(edge.key) > 1)
+    return false;
   LinearSize least = edge.rest;
   // The least of a negative factor is at the last index.
   auto addLast = [&](int64_t factor, const LinearSize &size) {

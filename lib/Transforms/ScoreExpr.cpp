@@ -8,6 +8,7 @@
 #include "ScoreExpr.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -18,8 +19,8 @@ namespace attune {
 /// Formulas end here: whoever writes a deeper one gets no fusion, and the
 /// compiler no overflow of its stack.
 static constexpr unsigned kMaxDepth = 400;
-/// Of index formulas, so that no sum overflows.
-static constexpr int64_t kMaxInteger = int64_t(1) << 40;
+/// Of index formulas, so that no sum overflows, in i32 either.
+static constexpr int64_t kMaxInteger = int64_t(1) << 28;
 
 void ScoreExpr::Profile(llvm::FoldingSetNodeID &id) const {
   id.AddInteger(kind);
@@ -272,6 +273,10 @@ const ScoreExpr *ScoreReader::readMade(Value tensor, AffineMap map) {
                                                         : readOutside(operand));
     return combine(def, args);
   }
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def)) {
+    const ScoreExpr *expr = readReshape(def, map);
+    return expr ? expr : leaf(tensor, map);
+  }
   auto op = dyn_cast<linalg::LinalgOp>(def);
   if (!op || !op.hasPureTensorSemantics() || op->getNumResults() != 1)
     return leaf(tensor, map);
@@ -279,6 +284,50 @@ const ScoreExpr *ScoreReader::readMade(Value tensor, AffineMap map) {
                               ? readElementwise(op, map)
                               : readReduction(op, map);
   return expr ? expr : leaf(tensor, map);
+}
+
+/// Each group of dimensions of one side is one dimension of the other: its
+/// index counts them off, the last one fastest.
+const ScoreExpr *ScoreReader::readReshape(Operation *op, AffineMap map) {
+  bool expands = isa<tensor::ExpandShapeOp>(op);
+  Value source = op->getOperand(0);
+  auto wide = cast<RankedTensorType>(expands ? op->getResult(0).getType()
+                                             : source.getType());
+  SmallVector<ReassociationIndices> groups =
+      expands ? cast<tensor::ExpandShapeOp>(op).getReassociationIndices()
+              : cast<tensor::CollapseShapeOp>(op).getReassociationIndices();
+  SmallVector<AffineExpr> indices;
+  AffineExpr zero = getAffineConstantExpr(0, context);
+  for (auto [i, group] : llvm::enumerate(groups)) {
+    // The dimensions that are more than one index.
+    SmallVector<int64_t> dims;
+    for (int64_t dim : group)
+      if (wide.getDimSize(dim) != 1)
+        dims.push_back(dim);
+    int64_t stride = 1;
+    AffineExpr sum = zero;
+    SmallVector<AffineExpr> parts(group.size(), zero);
+    for (int64_t dim : llvm::reverse(dims)) {
+      bool outermost = dim == dims.front();
+      int64_t size = wide.getDimSize(dim);
+      if (!outermost && (ShapedType::isDynamic(size) || size == 0 ||
+                         stride > kMaxInteger / size))
+        return nullptr;
+      if (expands) {
+        sum = sum + map.getResult(dim) * stride;
+      } else {
+        AffineExpr part = map.getResult(i).floorDiv(stride);
+        parts[dim - group.front()] = outermost ? part : part % size;
+      }
+      stride = outermost ? stride : stride * size;
+    }
+    if (expands)
+      indices.push_back(simplifyAffineExpr(sum, numDims, 0));
+    else
+      indices.append(parts);
+  }
+  visited.insert(op);
+  return read(source, AffineMap::get(numDims, 0, indices, context));
 }
 
 const ScoreExpr *ScoreReader::readSoftmax(linalg::SoftmaxOp op, AffineMap map) {
@@ -336,11 +385,14 @@ const ScoreExpr *ScoreReader::readReduction(linalg::LinalgOp op,
     return nullptr;
 
   AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  if (!out.isProjectedPermutation())
-    return nullptr;
   SmallVector<AffineExpr> loops(op.getNumLoops(), keys);
-  for (auto [result, at] : llvm::zip(out.getResults(), map.getResults()))
-    loops[cast<AffineDimExpr>(result).getPosition()] = at;
+  for (auto [result, at] : llvm::zip(out.getResults(), map.getResults())) {
+    // The keys may stay as a dimension of size one.
+    if (auto dim = dyn_cast<AffineDimExpr>(result))
+      loops[dim.getPosition()] = at;
+    else if (!isa<AffineConstantExpr>(result))
+      return nullptr;
+  }
   const ScoreExpr *arg =
       readScalar(folded, op, AffineMap::get(numDims, 0, loops, context));
   visited.insert(op);

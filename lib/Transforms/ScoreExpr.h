@@ -108,6 +108,7 @@ private:
                                    mlir::AffineMap map);
   const ScoreExpr *readReduction(mlir::linalg::LinalgOp op,
                                  mlir::AffineMap map);
+  const ScoreExpr *readReshape(mlir::Operation *op, mlir::AffineMap map);
   const ScoreExpr *readSoftmax(mlir::linalg::SoftmaxOp op, mlir::AffineMap map);
   const ScoreExpr *readScalar(mlir::Value scalar, mlir::linalg::LinalgOp op,
                               mlir::AffineMap loops);

@@ -147,3 +147,97 @@ func.func @shared_keys(%q: tensor<3x5x4xf32>, %k: tensor<7x4xf32>, %v: tensor<7x
       ins(%a, %v : tensor<3x5x7xf32>, tensor<7x8xf32>) outs(%y0 : tensor<3x5x8xf32>) -> tensor<3x5x8xf32>
   return %y : tensor<3x5x8xf32>
 }
+
+// -----
+
+#id4 = affine_map<(b, h, m, n) -> (b, h, m, n)>
+// Batch and heads as one dimension of the products, and as two of the softmax;
+// a mask with dimensions of size one.
+// CHECK-LABEL: @merged_batch(
+// CHECK-NOT:     linalg.{{batch_matmul|generic|softmax}}
+// CHECK:         attune.attention {{.+}} scale 1.000000e+00 mask %{{.+}} : tensor<1x1x5x7xi1> causal <bottom_right> : tensor<6x1x5x4xf32>, tensor<6x1x7x4xf32>, tensor<6x1x7x8xf32>
+// CHECK-NOT:     linalg.{{batch_matmul|generic|softmax}}
+// CHECK:         return
+// SAME:          @merged_batch is the same on
+func.func @merged_batch(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x7x4xf32>, %v: tensor<2x3x7x8xf32>, %mask: tensor<1x1x5x7xi1>) -> tensor<2x3x5x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0xFF800000 : f32
+  %q3 = tensor.collapse_shape %q [[0, 1], [2], [3]] : tensor<2x3x5x4xf32> into tensor<6x5x4xf32>
+  %kt = tensor.empty() : tensor<2x3x4x7xf32>
+  %kk = linalg.transpose ins(%k : tensor<2x3x7x4xf32>) outs(%kt : tensor<2x3x4x7xf32>) permutation = [0, 1, 3, 2]
+  %k3 = tensor.collapse_shape %kk [[0, 1], [2], [3]] : tensor<2x3x4x7xf32> into tensor<6x4x7xf32>
+  %v3 = tensor.collapse_shape %v [[0, 1], [2], [3]] : tensor<2x3x7x8xf32> into tensor<6x7x8xf32>
+  %es3 = tensor.empty() : tensor<6x5x7xf32>
+  %es = tensor.empty() : tensor<2x3x5x7xf32>
+  %ys3 = tensor.empty() : tensor<6x5x8xf32>
+  %e0 = linalg.fill ins(%zero : f32) outs(%es3 : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %e = linalg.batch_matmul ins(%q3, %k3 : tensor<6x5x4xf32>, tensor<6x4x7xf32>) outs(%e0 : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %e4 = tensor.expand_shape %e [[0, 1], [2], [3]] output_shape [2, 3, 5, 7] : tensor<6x5x7xf32> into tensor<2x3x5x7xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(b, h, m, n) -> (0, 0, m, n)>, #id4, #id4], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%mask, %e4 : tensor<1x1x5x7xi1>, tensor<2x3x5x7xf32>) outs(%es : tensor<2x3x5x7xf32>) {
+  ^bb0(%c: i1, %x: f32, %o: f32):
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %two = arith.constant 2 : index
+    %own = arith.addi %i, %two : index
+    %early = arith.cmpi sle, %j, %own : index
+    %seen = arith.andi %early, %c : i1
+    %r = arith.select %seen, %x, %inf : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x5x7xf32>
+  %a = linalg.softmax dimension(3) ins(%f : tensor<2x3x5x7xf32>) outs(%es : tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %a3 = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x3x5x7xf32> into tensor<6x5x7xf32>
+  %y0 = linalg.fill ins(%zero : f32) outs(%ys3 : tensor<6x5x8xf32>) -> tensor<6x5x8xf32>
+  %y = linalg.batch_matmul ins(%a3, %v3 : tensor<6x5x7xf32>, tensor<6x7x8xf32>) outs(%y0 : tensor<6x5x8xf32>) -> tensor<6x5x8xf32>
+  %r = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [2, 3, 5, 8] : tensor<6x5x8xf32> into tensor<2x3x5x8xf32>
+  return %r : tensor<2x3x5x8xf32>
+}
+
+// -----
+
+#id4 = affine_map<(b, h, m, n) -> (b, h, m, n)>
+#k1 = affine_map<(b, h, m, n) -> (b, h, m, 0)>
+// Sums and maxima that keep their dimension, in two ways.
+// CHECK-LABEL: @kept_dimensions(
+// CHECK:         attune.attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.000000e+00 mask %arg3 : tensor<2x1x1x7xi1> :
+// CHECK-NEXT:    return
+// SAME:          @kept_dimensions is the same on
+func.func @kept_dimensions(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x7x4xf32>, %v: tensor<2x3x7x8xf32>, %mask: tensor<2x1x1x7xi1>) -> tensor<2x3x5x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0xFF800000 : f32
+  %es = tensor.empty() : tensor<2x3x5x7xf32>
+  %rs = tensor.empty() : tensor<2x3x5xf32>
+  %ys = tensor.empty() : tensor<2x3x5x8xf32>
+  %e0 = linalg.fill ins(%zero : f32) outs(%es : tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %e = linalg.contract indexing_maps = [affine_map<(b, h, m, n, d) -> (b, h, m, d)>, affine_map<(b, h, m, n, d) -> (b, h, n, d)>, affine_map<(b, h, m, n, d) -> (b, h, m, n)>]
+      ins(%q, %k : tensor<2x3x5x4xf32>, tensor<2x3x7x4xf32>) outs(%e0 : tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(b, h, m, n) -> (b, 0, 0, n)>, #id4, #id4], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%mask, %e : tensor<2x1x1x7xi1>, tensor<2x3x5x7xf32>) outs(%es : tensor<2x3x5x7xf32>) {
+  ^bb0(%c: i1, %x: f32, %o: f32):
+    %r = arith.select %c, %x, %inf : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x5x7xf32>
+  %m0 = linalg.fill ins(%inf : f32) outs(%rs : tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  %m = linalg.reduce { arith.maximumf } ins(%f : tensor<2x3x5x7xf32>) outs(%m0 : tensor<2x3x5xf32>) dimensions = [3]
+  %mx = tensor.expand_shape %m [[0], [1], [2, 3]] output_shape [2, 3, 5, 1] : tensor<2x3x5xf32> into tensor<2x3x5x1xf32>
+  %p = linalg.generic {indexing_maps = [#id4, #k1, #id4], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%f, %mx : tensor<2x3x5x7xf32>, tensor<2x3x5x1xf32>) outs(%es : tensor<2x3x5x7xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %d = arith.subf %x, %y : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x5x7xf32>
+  %rs1 = tensor.empty() : tensor<2x3x5x1xf32>
+  %s0 = linalg.fill ins(%zero : f32) outs(%rs1 : tensor<2x3x5x1xf32>) -> tensor<2x3x5x1xf32>
+  %s = linalg.generic {indexing_maps = [#id4, #k1], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%p : tensor<2x3x5x7xf32>) outs(%s0 : tensor<2x3x5x1xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %r = arith.addf %x, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x5x1xf32>
+  %a = linalg.generic {indexing_maps = [#id4, #k1, #id4], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%p, %s : tensor<2x3x5x7xf32>, tensor<2x3x5x1xf32>) outs(%es : tensor<2x3x5x7xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %r = arith.divf %x, %y : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x5x7xf32>
+  %y0 = linalg.fill ins(%zero : f32) outs(%ys : tensor<2x3x5x8xf32>) -> tensor<2x3x5x8xf32>
+  %y = linalg.contract indexing_maps = [affine_map<(b, h, m, n, d) -> (b, h, m, n)>, affine_map<(b, h, m, n, d) -> (b, h, n, d)>, affine_map<(b, h, m, n, d) -> (b, h, m, d)>]
+      ins(%a, %v : tensor<2x3x5x7xf32>, tensor<2x3x7x8xf32>) outs(%y0 : tensor<2x3x5x8xf32>) -> tensor<2x3x5x8xf32>
+  return %y : tensor<2x3x5x8xf32>
+}

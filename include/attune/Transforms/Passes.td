@@ -28,7 +28,7 @@ def FuseAttention : Pass<"attune-fuse-attention"> {
 
     | part | spellings |
     |---|---|
-    | layout | `[m, d]`, `[b, m, d]`, `[b, h, m, d]`, `[b, m, h, d]` and any other order; keys as rows or as columns |
+    | layout | `[m, d]`, `[b, m, d]`, `[b, h, m, d]`, `[b, m, h, d]` and any other order; keys as rows or as columns; batch and heads merged for the products by `collapse_shape` and `expand_shape` |
     | groups | keys and values without the heads' dimension, or without the last of two (`[b, h, g, m, d]` with `[b, h, n, d]`); repeated by `linalg.broadcast` and `collapse_shape`, or by a map `h floordiv g`: the fused op has as few key heads as there were before |
     | softmax | `linalg.softmax`; `e / sum e` or `e * (1 / sum e)` with `e = exp(s - max s)` or `exp(s)`; the quotient before or after the product with values |
     | base 2 | `exp2(c s)`, which is `exp(s)` of a scale `c log 2` |
