@@ -161,6 +161,16 @@ void Lowering::dropEntry(llvm::StringRef name) {
     entry->erase();
 }
 
+/// Whether the product can generate with guessed tokens.
+static bool checksGuesses(const Options &options) {
+  if (options.machine.tilesInParallel())
+    return false; // a GPU
+  if (options.verb == Verb::Compile)
+    return options.emit == "exe" || options.emit == "so" ||
+           options.emit == "obj";
+  return options.verb == Verb::Generate && options.generate.guesses();
+}
+
 bool Lowering::import(Entries entries) {
   if (!addInsertions(options, modules.getContext(), pipeline, report) ||
       (!options.remarks.empty() &&
@@ -178,7 +188,8 @@ bool Lowering::import(Entries entries) {
   }
 
   report.beginStage("importing");
-  module = modules.import(source, entries != Entries::Forward);
+  module = modules.import(source, entries != Entries::Forward,
+                          checksGuesses(options));
   if (!module) {
     code = ExitCode::BadInput;
     return false;

@@ -96,11 +96,12 @@ void Modules::convert(mlir::Diagnostic &diagnostic) {
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Modules::import(const ModelSource &source,
-                                                  bool decode) {
+                                                  bool decode, bool decodeAll) {
   addFile(source.file);
   if (source.model) {
     ImportOptions options;
     options.decode = decode;
+    options.decodeAll = decodeAll;
     return importSpec(context, *source.model, options, diags);
   }
   llvm::SourceMgr manager;

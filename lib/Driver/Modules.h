@@ -29,9 +29,10 @@ public:
 
   /// Locations that name this file are shown with its text.
   void addFile(std::shared_ptr<const SourceFile> file);
-  /// The module of a source: imported, or parsed from an .mlir file.
+  /// The module of a source: imported, or parsed from an .mlir file. `decode`
+  /// and `decodeAll` are those of ImportOptions.
   mlir::OwningOpRef<mlir::ModuleOp> import(const ModelSource &source,
-                                           bool decode);
+                                           bool decode, bool decodeAll);
   /// Errors that MLIR reported so far.
   unsigned getNumErrors() const { return numErrors; }
   mlir::MLIRContext &getContext() { return context; }

@@ -9,6 +9,7 @@
 #include "Verbs.h"
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Guess.h"
 
 using namespace attune;
 using namespace attune::driver;
@@ -53,9 +54,26 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
   ExitCode code = prepare(options, report, Entries::Decode, model);
   if (code != ExitCode::Success)
     return code;
+  runtime::GenerateOptions generate = options.generate;
+  InMemoryModel draft;
+  std::optional<runtime::DraftModel> guesser;
+  // A shared library is loaded by the runtime.
+  if (!generate.draft.empty() &&
+      !llvm::StringRef(generate.draft).ends_with(".so")) {
+    Options small = options;
+    small.model = generate.draft;
+    small.weights.clear();
+    small.tokenizer.clear();
+    small.threads = 1;
+    code = prepare(small, report, Entries::Decode, draft);
+    if (code != ExitCode::Success)
+      return code;
+    guesser.emplace(draft.getModel());
+    generate.draftModel = &*guesser;
+  }
   runtime::Error error;
-  if (!runtime::executeGenerate(model.getModel(), options.generate, stdout,
-                                stderr, error))
+  if (!runtime::executeGenerate(model.getModel(), generate, stdout, stderr,
+                                error))
     return reportError(error, report);
   return ExitCode::Success;
 }

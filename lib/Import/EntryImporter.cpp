@@ -34,7 +34,8 @@ static std::string rootInput(const spec::Model &model, size_t number) {
 
 EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
     : shared(shared), model(shared.model), diags(shared.diags), kind(kind),
-      decode(kind == EntryKind::Decode), builder(shared.module.getContext()) {
+      decode(kind == EntryKind::Decode || kind == EntryKind::DecodeAll),
+      builder(shared.module.getContext()) {
   for (size_t i = 0; i < model.streams.size(); ++i) {
     std::string prefix = rootInput(model, i);
     std::string root = prefix;
@@ -153,7 +154,7 @@ LogicalResult EntryImporter::importStream() {
       return failure();
     state.mask = stream->mask;
     results[layers[n].name] = state;
-    if (decode && n == lastMixing)
+    if (kind == EntryKind::Decode && n == lastMixing)
       takeLastToken(loc(layers[n].location));
   }
   stream->result = state;
@@ -500,10 +501,10 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
   if (decode)
     name += "_decode";
   // What encodes calls the functions of the whole model, but for those that
-  // give attention weights.
+  // give attention weights. Both kinds of steps share theirs.
   if (kind == EntryKind::Encode && hasMaps(number))
     name += "_encode";
-  else if (kind == EntryKind::Encode)
+  else if (kind == EntryKind::Encode || kind == EntryKind::DecodeAll)
     if (auto made = shared.module.lookupSymbol<func::FuncOp>(name))
       return made;
   OpBuilder::InsertionGuard guard(builder);

@@ -68,7 +68,8 @@ enum class EntryKind {
   /// What an encoder-decoder does once for all steps: every stream but the
   /// last, then keys and values of the last one's attention to them.
   Encode,
-  Decode, ///< new tokens after cached ones, logits of the last
+  Decode,    ///< new tokens after cached ones, logits of the last
+  DecodeAll, ///< the same with the logits of all new tokens
 };
 
 /// Builds one entry and the functions of the repeated layers it calls.

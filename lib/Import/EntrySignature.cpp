@@ -421,9 +421,10 @@ LogicalResult EntryImporter::createFunction() {
   }
   Location at = loc(stream->spec.location);
   builder.setInsertionPointToEnd(shared.module.getBody());
-  const char *name = decode                      ? "decode"
-                     : kind == EntryKind::Encode ? "encode"
-                                                 : "forward";
+  const char *name = kind == EntryKind::DecodeAll ? "decode_all"
+                     : decode                     ? "decode"
+                     : kind == EntryKind::Encode  ? "encode"
+                                                  : "forward";
   function = func::FuncOp::create(builder, at, name,
                                   builder.getFunctionType(types, {}));
   function->setAttr("attune.entry", builder.getUnitAttr());
@@ -489,15 +490,19 @@ LogicalResult EntryImporter::finish() {
       }
     }
   } else if (decode) {
-    // [batch, 1, vocabulary] of the last token.
-    auto type = cast<RankedTensorType>(state.value.getType());
-    auto flat = RankedTensorType::get({type.getDimSize(0), type.getDimSize(2)},
-                                      type.getElementType());
-    Location headAt = loc(stream->spec.layers.back().location);
-    Value logits = tensor::CollapseShapeOp::create(
-        builder, headAt, flat, state.value,
-        ArrayRef<ReassociationIndices>{{0, 1}, {2}});
-    addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
+    if (kind == EntryKind::DecodeAll) {
+      addResult("output", "logits", state);
+    } else {
+      // [batch, 1, vocabulary] of the last token.
+      auto type = cast<RankedTensorType>(state.value.getType());
+      auto flat = RankedTensorType::get(
+          {type.getDimSize(0), type.getDimSize(2)}, type.getElementType());
+      Location headAt = loc(stream->spec.layers.back().location);
+      Value logits = tensor::CollapseShapeOp::create(
+          builder, headAt, flat, state.value,
+          ArrayRef<ReassociationIndices>{{0, 1}, {2}});
+      addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
+    }
     for (const auto &[n, pair] : caches) {
       Value both[] = {pair.first, pair.second};
       for (auto [role, cache] :

@@ -171,6 +171,22 @@ static void describe(ModuleOp module, const spec::Model &model) {
     module->setAttr("attune.sampling", b.getDictionaryAttr(sampling));
 }
 
+/// Whether all that a step keeps belongs to single tokens, so that the last
+/// ones can be taken back.
+static bool cachesOnlyTokens(const spec::Model &model) {
+  for (const spec::Layer &layer : model.streams.back().layers) {
+    if (getMamba(layer) || std::holds_alternative<spec::Recurrent>(layer.op))
+      return false;
+    if (const spec::Attention *attention = getSelfAttention(layer))
+      if (attention->linear)
+        return false;
+    for (const spec::Block &block : layer.cycle)
+      if (!block.attention || block.attention->linear)
+        return false;
+  }
+  return true;
+}
+
 OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
                                          const spec::Model &model,
                                          const ImportOptions &options,
@@ -211,6 +227,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
         failed(EntryImporter(shared, EntryKind::Encode).run()))
       return {};
     if (failed(EntryImporter(shared, EntryKind::Decode).run()))
+      return {};
+    if (options.decodeAll && cachesOnlyTokens(model) &&
+        failed(EntryImporter(shared, EntryKind::DecodeAll).run()))
       return {};
   }
   if (failed(verify(*module))) {

@@ -296,6 +296,13 @@ int64_t attune_session_length(const attune_session *session) {
   return session->session->length();
 }
 
+attune_status attune_session_rewind(attune_session *session, int64_t length) {
+  if (length < 0 || length > session->session->length())
+    return badCall("attune_session_rewind: there is no such position");
+  Error error;
+  return session->session->rewind(length, error) ? ATTUNE_OK : fail(error);
+}
+
 void attune_session_reset(attune_session *session) {
   session->session->reset();
 }

@@ -8,6 +8,7 @@
 #include "StopText.h"
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Guess.h"
 #include "attune/Runtime/Tokenizer.h"
 
 #include <algorithm>
@@ -232,6 +233,20 @@ static void printStatistics(const Statistics &sum, uint64_t bytes,
                static_cast<unsigned long long>(bytes));
 }
 
+static void printGuesses(const GuessCounts &counts, const Statistics &sum,
+                         FILE *messages) {
+  auto ratio = [](int64_t a, double b) {
+    return b > 0 ? static_cast<double>(a) / b : 0.0;
+  };
+  std::fprintf(messages,
+               "guesses: %lld of %lld were right; %.2f tokens a step, %.1f "
+               "tokens/s\n",
+               static_cast<long long>(counts.accepted),
+               static_cast<long long>(counts.guesses),
+               ratio(counts.tokens, static_cast<double>(counts.steps)),
+               ratio(static_cast<int64_t>(sum.newTokens), sum.later));
+}
+
 /// The tokenizer, if a prompt or the format asks for it.
 static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
                           const std::vector<Prompt> &prompts,
@@ -296,7 +311,16 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
     std::fprintf(messages,
                  "settings of the model (generation_config.json): %s\n",
                  settings.c_str());
+  std::unique_ptr<DraftModel> draft;
+  if (!options.draft.empty() && !options.draftModel) {
+    draft = DraftModel::load(options.draft, error);
+    if (!draft)
+      return false;
+    options.draftModel = draft.get();
+  }
   Statistics sum;
+  GuessCounts guesses;
+  options.guessCounts = &guesses;
   for (const Prompt &prompt : prompts) {
     std::vector<int64_t> ids;
     if (!findIds(info, options, tokenizer.get(), prompt, ids, error))
@@ -332,6 +356,8 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
     sum.first += printer.timeOfFirst() - start;
     sum.later += end - printer.timeOfFirst();
   }
+  if (options.guesses())
+    printGuesses(guesses, sum, messages);
   if (options.stats)
     printStatistics(sum, model.frameHighWater(), messages);
   return true;

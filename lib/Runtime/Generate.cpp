@@ -8,6 +8,7 @@
 #include "Beams.h"
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Guess.h"
 
 #include <algorithm>
 #include <cstring>
@@ -137,6 +138,8 @@ private:
   SamplingOptions sampling() const;
   bool search(std::string &stoppedBy, Error &error);
   bool decode(std::string &stoppedBy, Error &error);
+  bool decodeGuessing(std::string &stoppedBy, Error &error);
+  bool findGuesses(Sampler &sampler, int64_t count, Error &error);
   /// Passes a token on; whether it is the last one.
   bool isLast(const NewToken &token, int64_t count, std::string &stoppedBy);
   /// What may not be the new token of this number, counted from 1.
@@ -158,6 +161,9 @@ private:
   int64_t forced = -1;       ///< the first new token, or -1
   int64_t firstFree = 1;     ///< number of the first that is chosen
   std::vector<int64_t> notFirst;
+  std::vector<int64_t> guesses;
+  /// What a draft drew the guesses from; empty: nobody drew them.
+  std::vector<std::vector<Sampler::Choice>> guessedFrom;
 };
 } // namespace
 
@@ -294,12 +300,105 @@ bool Generation::decode(std::string &stoppedBy, Error &error) {
   }
 }
 
+/// Guesses of what follows, before the new token of number `count`.
+bool Generation::findGuesses(Sampler &sampler, int64_t count, Error &error) {
+  guesses.clear();
+  guessedFrom.clear();
+  // The step gives one token more than it has guesses.
+  int64_t most = options.draftModel ? options.draftTokens : options.lookup;
+  auto wanted = static_cast<size_t>(std::min(most, limit - count));
+  // What is not first has its own rule; so few tokens are not worth another.
+  if (wanted == 0 || count <= firstFree)
+    return true;
+  if (!options.draftModel) {
+    guesses = lookUp(history, wanted);
+    return true;
+  }
+  return options.draftModel->guess(history, wanted, session->vocabulary(),
+                                   sampler, info.suppress, guesses, guessedFrom,
+                                   error);
+}
+
+/// The same as decode() in fewer steps, each of which checks guesses: the
+/// model's own choices decide, so that wrong guesses only cost time.
+bool Generation::decodeGuessing(std::string &stoppedBy, Error &error) {
+  SamplingOptions own = sampling(), others = own;
+  others.seed ^= 0x5DEECE66D1234567u; // independent random numbers
+  Sampler sampler(own), drafting(others);
+  sampler.setPromptLength(promptLength);
+  drafting.setPromptLength(promptLength);
+  if (options.draftModel &&
+      !options.draftModel->start(session->capacity(), error))
+    return false;
+  GuessCounts ignored;
+  GuessCounts &counts = options.guessCounts ? *options.guessCounts : ignored;
+  std::vector<Sampler::Choice> choices;
+  int64_t width = session->vocabulary();
+  auto pending = static_cast<int64_t>(promptLength); // not yet in the cache
+  for (int64_t count = 1;;) {
+    if (!findGuesses(drafting, count, error))
+      return false;
+    auto numGuesses = static_cast<int64_t>(guesses.size());
+    std::vector<int64_t> ids(history.end() - pending, history.end());
+    ids.insert(ids.end(), guesses.begin(), guesses.end());
+    const float *logits = nullptr;
+    if (numGuesses > 0)
+      logits = session->stepAll(ids.data(), pending + numGuesses, error);
+    else if (session->step(ids.data(), pending, error))
+      logits = session->logits(error);
+    if (!logits)
+      return false;
+    if (numGuesses > 0)
+      logits += (pending - 1) * width;
+    counts.steps += count > 1;
+    counts.guesses += numGuesses;
+    int64_t used = 0; // guesses that are part of the text
+    for (bool goesOn = true; goesOn; ++count) {
+      const float *row = logits + used * width;
+      NewToken token;
+      token.id = forced;
+      goesOn = false;
+      if (count >= firstFree) {
+        if (!sampler.weigh(row, width, history, choices, error,
+                           bannedAt(count)))
+          return false;
+        if (used < numGuesses) {
+          const auto *from = guessedFrom.empty() ? nullptr : &guessedFrom[used];
+          goesOn = sampler.accept(choices, from, guesses[used], token.id);
+        } else {
+          token.id = sampler.choose(choices);
+        }
+        token.logits = options.logprobs >= 0 ? row : nullptr;
+        token.vocabulary = width;
+      }
+      used += goesOn;
+      counts.accepted += goesOn;
+      counts.tokens += count > 1;
+      history.push_back(token.id);
+      if (isLast(token, count, stoppedBy))
+        return true;
+    }
+    // The cache ends before the last token.
+    pending = 1;
+    if (!session->rewind(static_cast<int64_t>(history.size()) - 1, error))
+      return false;
+  }
+}
+
 bool Generation::run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
                      Error &error) {
   if (!start(prompt, error))
     return false;
-  return options.beams > 1 ? search(stoppedBy, error)
-                           : decode(stoppedBy, error);
+  if (options.beams > 1)
+    return search(stoppedBy, error);
+  if (!options.guesses())
+    return decode(stoppedBy, error);
+  if (!session->canGuess())
+    return error.badInput(
+        "model '" + info.name +
+        "' cannot check guessed tokens (--draft, --lookup): that takes a model "
+        "for the CPU that keeps keys and values of its tokens and no state");
+  return decodeGuessing(stoppedBy, error);
 }
 
 bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,

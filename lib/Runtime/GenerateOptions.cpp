@@ -49,6 +49,14 @@ const OptionSpecs &GenerateOptions::specs() {
        "never repeat N tokens in a row that were there before (0: they may)"},
       {"logit-bias", "ID:VALUE",
        "add VALUE to the logit of token ID; may be repeated"},
+      {"draft", "FILE",
+       "let a smaller model guess the next tokens and check them in one step: "
+       "a shared library from attune compile; the text is the same, or drawn "
+       "from the same distribution"},
+      {"draft-tokens", "N", "guesses of the draft a step (default: 4)"},
+      {"lookup", "[=N]",
+       "guess that the text goes on as it did after the same tokens before, "
+       "N tokens at a time (default: 8), and check them in one step"},
       {"seed", "N", "seed of the sampling (default: 0)"},
       {"greedy", "",
        "always take the likeliest token (default, unless the model's "
@@ -136,6 +144,13 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     echo = on;
   } else if (name == "stats") {
     stats = on;
+  } else if (name == "draft") {
+    draft = option.value;
+  } else if (name == "draft-tokens") {
+    return parseInteger(option, 1, 64, draftTokens, error);
+  } else if (name == "lookup") {
+    lookup = 8;
+    return option.value.empty() || parseInteger(option, 1, 64, lookup, error);
   } else if (name == "logprobs") {
     logprobs = 0;
     return option.value.empty() ||
@@ -221,6 +236,13 @@ bool GenerateOptions::finish(Error &error) {
   if (beams > 1 && askedSampling)
     return error.set(ExitBadCommandLine,
                      "--beams and an option that samples exclude each other");
+  if (!draft.empty() && lookup > 0)
+    return error.set(ExitBadCommandLine,
+                     "--draft and --lookup exclude each other");
+  if (beams > 1 && guesses())
+    return error.set(ExitBadCommandLine,
+                     "--beams and guesses (--draft, --lookup) exclude each "
+                     "other");
   if (beams > 1 && logprobs >= 0)
     return error.set(ExitBadCommandLine,
                      "--beams and --logprobs exclude each other");

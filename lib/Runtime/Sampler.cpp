@@ -25,9 +25,12 @@ bool SamplingOptions::check(int code, Error &error) const {
            error.set(code, std::string("the sampling setting ") + name +
                                " is out of range");
   };
-  for (const auto &[id, bias] : logitBias)
-    if (id < 0 || !inRange("logit bias", bias, -1000, 1000))
-      return id >= 0 || error.set(code, "a logit bias has a negative id");
+  for (const auto &[id, bias] : logitBias) {
+    if (id < 0)
+      return error.set(code, "a logit bias has a negative id");
+    if (!inRange("logit bias", bias, -1000, 1000))
+      return false;
+  }
   if (topK < 0 || noRepeatNgram < 0 || minLength < 0 || minNewTokens < 0)
     return error.set(code, "a sampling setting is negative");
   return (greedy ||
@@ -232,6 +235,45 @@ void Sampler::filter(double largest, std::vector<Choice> &choices) const {
     total += choice.score;
   for (Choice &choice : choices)
     choice.score /= total;
+}
+
+static double probabilityOf(const std::vector<Sampler::Choice> &choices,
+                            int64_t id) {
+  auto found = std::lower_bound(
+      choices.begin(), choices.end(), id,
+      [](const Sampler::Choice &choice, int64_t id) { return choice.id < id; });
+  return found != choices.end() && found->id == id ? found->score : 0;
+}
+
+bool Sampler::accept(const std::vector<Choice> &choices,
+                     const std::vector<Choice> *guessed, int64_t guess,
+                     int64_t &id) {
+  if (options.greedy || !guessed) {
+    id = choose(choices);
+    return id == guess;
+  }
+  id = guess;
+  double q = probabilityOf(*guessed, guess);
+  if (uniform() * q < probabilityOf(choices, guess))
+    return true;
+  kept = choices;
+  double total = 0;
+  for (Choice &choice : kept) {
+    choice.score =
+        std::max(choice.score - probabilityOf(*guessed, choice.id), 0.0);
+    total += choice.score;
+  }
+  // Equal distributions: only rounding could have refused the guess.
+  if (!(total > 0))
+    return true;
+  kept.erase(
+      std::remove_if(kept.begin(), kept.end(),
+                     [](const Choice &choice) { return choice.score == 0; }),
+      kept.end());
+  for (Choice &choice : kept)
+    choice.score /= total;
+  id = draw(kept);
+  return false;
 }
 
 int64_t Sampler::draw(const std::vector<Choice> &choices) {

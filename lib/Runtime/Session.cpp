@@ -17,6 +17,30 @@ namespace attune::runtime {
 /// number, which is an estimate, a copy of all logits takes no longer.
 static constexpr int64_t mostOfRow = 128;
 
+/// The entry that guesses are checked with, if it takes the caches of `decode`.
+static const EntryInfo *findAllTokens(const CompiledModel &model,
+                                      const EntryInfo &decode) {
+  const EntryInfo *all = model.entry("decode_all");
+  if (!all || model.device())
+    return nullptr;
+  std::vector<std::string> own, other;
+  for (const ArgInfo &arg : decode.args)
+    if (arg.kind == ArgKind::Cache)
+      own.push_back(arg.name);
+  unsigned outputs = 0;
+  for (const ArgInfo &arg : all->args) {
+    if (arg.kind == ArgKind::Cache)
+      other.push_back(arg.name);
+    if (arg.kind != ArgKind::Output)
+      continue;
+    ++outputs;
+    if (arg.name != "logits" || arg.dtype != DType::F32 ||
+        arg.shape.size() != 3)
+      return nullptr;
+  }
+  return outputs == 1 && own == other ? all : nullptr;
+}
+
 std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, Error &error) {
   const EntryInfo *entry = model.entry("decode");
@@ -33,6 +57,7 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   std::unique_ptr<Session> session(new Session(model, *entry));
   session->batch = batch;
   session->maxLength = capacity;
+  session->keepsTokens = entry->recomputeBeyond == 0;
   if (const EntryInfo *encode = model.entry("encode"))
     session->encoder.reset(new Invocation(model, *encode));
   const ArgInfo *ids = entry->findIds();
@@ -61,6 +86,10 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
         shape.push_back(dim.symbol.empty()         ? dim.size
                         : dim.symbol == "capacity" ? capacity
                                                    : batch);
+      bool grows = false;
+      for (const DimInfo &dim : arg.shape)
+        grows |= dim.symbol == "capacity";
+      session->keepsTokens &= grows;
       Cache cache;
       if (shape.size() < 2 || shape[1] != batch)
         return internal("has a cache of shape " + arg.formatShape());
@@ -76,6 +105,9 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   bool ranks = session->idsOutput >= 0 && session->valuesOutput >= 0;
   if (!ids || !hasLogits || outputs != (ranks ? 3 : 1))
     return internal("does not map ids [batch, seq] to logits [batch, V]");
+  const EntryInfo *all = findAllTokens(model, *entry);
+  if (all && batch == 1 && session->keepsTokens)
+    session->allTokens.reset(new Invocation(model, *all));
   if (!session->logitsMemory.reserve(model, batch * session->vocabularySize * 4,
                                      "the logits", error))
     return nullptr;
@@ -195,7 +227,21 @@ bool Session::select(const int64_t *rows, Error &error) {
   return true;
 }
 
-bool Session::bindMemory(Error &error) {
+bool Session::rewind(int64_t length, Error &error) {
+  if (length >= past)
+    return true;
+  if (length == 0) {
+    reset();
+    return true;
+  }
+  if (!keepsTokens)
+    return error.badInput("model '" + model.info().name +
+                          "' keeps a state that no step can take back");
+  past = length;
+  return true;
+}
+
+bool Session::bindMemory(Invocation &call, Error &error) {
   for (const Memory &tensor : memory) {
     InputTensor input;
     input.name = tensor.name;
@@ -203,7 +249,7 @@ bool Session::bindMemory(Error &error) {
     input.shape = tensor.shape;
     input.fromModel = tensor.made.data() != nullptr;
     input.data = input.fromModel ? tensor.made.data() : tensor.given.data();
-    if (!invocation.bindInput(input, error))
+    if (!call.bindInput(input, error))
       return false;
   }
   return true;
@@ -246,26 +292,32 @@ bool Session::step(const int64_t *ids, int64_t count, Error &error) {
   return true;
 }
 
-/// One call of the decode entry, which appends to the caches.
-bool Session::run(const int64_t *ids, int64_t count, Error &error) {
-  invocation.reset();
+/// Binds all but the outputs of a call that appends to the caches.
+bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
+                   Error &error) {
+  call.reset();
   InputTensor tensor;
   tensor.name = idsName;
   tensor.dtype = DType::I64;
   tensor.shape = {batch, count};
   tensor.data = ids;
-  if (!invocation.bindInput(tensor, error) || !bindMemory(error))
+  if (!call.bindInput(tensor, error) || !bindMemory(call, error))
     return false;
-  if (invocation.hasDim("capacity") &&
-      !invocation.bindDim("capacity", maxLength, "the session", error))
+  if (call.hasDim("capacity") &&
+      !call.bindDim("capacity", maxLength, "the session", error))
     return false;
-  if (candidates > 0 &&
-      !invocation.bindDim("candidates", candidates, "the session", error))
+  if (candidates > 0 && call.hasDim("candidates") &&
+      !call.bindDim("candidates", candidates, "the session", error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)
-    if (!invocation.bindCache(i, caches[i].data.data(), error))
+    if (!call.bindCache(i, caches[i].data.data(), error))
       return false;
-  if (!invocation.resolve(past, "", error))
+  return call.resolve(past, "", error);
+}
+
+/// One call of the decode entry, which appends to the caches.
+bool Session::run(const int64_t *ids, int64_t count, Error &error) {
+  if (!bind(invocation, ids, count, error))
     return false;
   copied = false;
   invocation.setOutput(logitsOutput, logitsMemory.data());
@@ -277,6 +329,26 @@ bool Session::run(const int64_t *ids, int64_t count, Error &error) {
     return false;
   past += count;
   return true;
+}
+
+const float *Session::stepAll(const int64_t *ids, int64_t count, Error &error) {
+  uint64_t bytes;
+  if (!allTokens || count <= 0 || count > maxLength - past) {
+    error.set(ExitInternalError, "a step of guessed tokens is not possible");
+    return nullptr;
+  }
+  if (!byteSize({count, vocabularySize}, sizeof(float), bytes) ||
+      !allLogits.reserve(bytes)) {
+    error.set(ExitResourceLimit, "no memory for the logits of guessed tokens");
+    return nullptr;
+  }
+  if (!bind(*allTokens, ids, count, error))
+    return nullptr;
+  allTokens->setOutput(0, allLogits.data());
+  if (!allTokens->run(error))
+    return nullptr;
+  past += count;
+  return reinterpret_cast<const float *>(allLogits.data());
 }
 
 } // namespace attune::runtime

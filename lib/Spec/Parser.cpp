@@ -466,8 +466,9 @@ void ModelParser::parseSampling(const Object &generation) {
       number = double(*whole);
     } else if (!(number >= setting.least && number <= setting.most)) {
       char range[64];
-      std::snprintf(range, sizeof(range), "must be a number from %.10g to %.10g",
-                    setting.least, setting.most);
+      std::snprintf(range, sizeof(range),
+                    "must be a number from %.10g to %.10g", setting.least,
+                    setting.most);
       sampling->error(setting.name, range);
       continue;
     }

@@ -20,6 +20,10 @@ struct ImportOptions {
   /// Also make `@decode`, one step of generation with a key/value cache, and
   /// for encoder-decoders `@encode`, if the model can generate (`canDecode`).
   bool decode = true;
+  /// With `decode`: also make `@decode_all`, the same step that gives the
+  /// logits of all its tokens, [batch, seq, V]: guessed tokens are checked with
+  /// it. A model that keeps a state which no step can take back has none.
+  bool decodeAll = false;
   /// Keep the output `hidden_states`; without it that output is left out.
   bool taps = true;
   /// Storage type of the weights instead of the description's.

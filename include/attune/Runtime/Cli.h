@@ -28,6 +28,8 @@
 
 namespace attune::runtime {
 
+class DraftModel;
+struct GuessCounts;
 class Tokenizer;
 
 /// --threads and --memory-limit.
@@ -77,6 +79,11 @@ struct GenerateOptions {
   /// Report the log-probability of each new token and those of so many of the
   /// likeliest; -1: do not.
   int64_t logprobs = -1;
+  std::string draft;       ///< a model that guesses, a shared library
+  int64_t draftTokens = 4; ///< guesses of it a step
+  int64_t lookup = 0;      ///< guesses a step from the text so far; 0: none
+  DraftModel *draftModel = nullptr;   ///< that guesses, if it is open already
+  GuessCounts *guessCounts = nullptr; ///< where to count, or null
   Format format = Format::Auto; ///< text if the model has a tokenizer, else ids
   SamplingOptions sampling;
   bool askedGreedy = false, askedSampling = false;
@@ -86,6 +93,8 @@ struct GenerateOptions {
   static const OptionSpecs &specs();
   bool set(const ParsedOption &option, bool &mine, Error &error);
   bool finish(Error &error);
+  /// Whether tokens are guessed and checked several at a time.
+  bool guesses() const { return !draft.empty() || draftModel || lookup > 0; }
   /// Takes over the model's own settings where no option of the command line
   /// says otherwise, and writes those that count as "name=value name=value"
   /// into `taken`. Fails with exit code 1 if they are out of range.

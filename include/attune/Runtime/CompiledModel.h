@@ -219,6 +219,15 @@ public:
   /// Appends `count` ids to each row (`ids` is [batch, count]) and computes the
   /// logits of the last position: a prompt at first, then a token at a time.
   bool step(const int64_t *ids, int64_t count, Error &error);
+  /// Whether stepAll() and rewind() are possible: a model on the CPU, compiled
+  /// with the entry `decode_all`, in one row.
+  bool canGuess() const { return allTokens != nullptr; }
+  /// The same as step() in the one row; gives the logits after each of the
+  /// `count` ids, [count, vocabulary], valid until the next step; null: failed.
+  const float *stepAll(const int64_t *ids, int64_t count, Error &error);
+  /// Forgets all but the first `length` positions. Fails if what the model
+  /// keeps does not belong to single positions.
+  bool rewind(int64_t length, Error &error);
   /// Row i goes on from what row `rows[i]` has appended.
   bool select(const int64_t *rows, Error &error);
   /// [batch, vocabulary], valid until the next step. On a GPU they stay there
@@ -248,8 +257,9 @@ public:
 private:
   Session(CompiledModel &model, const EntryInfo &entry)
       : model(model), invocation(model, entry) {}
-  bool bindMemory(Error &error);
+  bool bindMemory(Invocation &call, Error &error);
   bool run(const int64_t *ids, int64_t count, Error &error);
+  bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
 
   /// What decoding reads of the other streams: outputs of the encoder and the
   /// masks it was given.
@@ -263,6 +273,8 @@ private:
   CompiledModel &model;
   Invocation invocation;
   std::unique_ptr<Invocation> encoder;
+  std::unique_ptr<Invocation> allTokens; ///< null: guesses are not possible
+  Buffer allLogits;
   std::vector<Memory> memory;
   bool encoded = false;
   /// A cache is [layers, rows, bytes of one].
@@ -271,6 +283,7 @@ private:
     uint64_t layers = 0, rowBytes = 0;
   };
   std::vector<Cache> caches;
+  bool keepsTokens = true; ///< and nothing that no step can take back
   ModelMemory logitsMemory;
   Buffer logitsCopy; ///< of the last step, if `copied`
   bool copied = false;

@@ -124,6 +124,18 @@ public:
              Error &error, const std::vector<int64_t> &banned = {});
   /// Draws from such a distribution, with one random number.
   int64_t draw(const std::vector<Choice> &choices);
+  /// The choice of such a distribution: drawn, or the one that greedy takes.
+  int64_t choose(const std::vector<Choice> &choices) {
+    return options.greedy ? choices.front().id : draw(choices);
+  }
+  /// Whether `guess` is the choice; else `id` becomes the choice. Over all
+  /// random numbers choices follow `choices` exactly. `guessed` is the
+  /// distribution that the guess was drawn from: it is kept with probability
+  /// min(1, p / q), else the choice is drawn from max(0, p - q) (Leviathan et
+  /// al. 2023, "Fast inference from transformers via speculative decoding").
+  /// Null: the guess was not drawn; the choice is the one without guesses.
+  bool accept(const std::vector<Choice> &choices,
+              const std::vector<Choice> *guessed, int64_t guess, int64_t &id);
   /// The next random number, from 0 to below 1.
   double uniform();
 

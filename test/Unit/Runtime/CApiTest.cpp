@@ -7,6 +7,7 @@
 
 #include "attune/Runtime/attune.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -190,6 +191,25 @@ TEST_F(CApi, SettingsOutOfRangeAreBadCalls) {
   EXPECT_EQ(status([](auto &options) { options.num_logit_biases = 1; }),
             ATTUNE_BAD_CALL);
   EXPECT_TRUE(ids.empty());
+}
+
+TEST_F(CApi, SessionsTakeBackPositions) {
+  attune_session *session = attune_session_open(instance, 1, 8);
+  ASSERT_NE(session, nullptr) << attune_last_error();
+  auto best = [&] {
+    const float *logits = attune_session_logits(session);
+    return std::max_element(logits, logits + 16) - logits;
+  };
+  int64_t ids[] = {1, 2, 4}, other[] = {5};
+  ASSERT_EQ(attune_session_step(session, ids, 3), ATTUNE_OK);
+  EXPECT_EQ(best(), 7);
+  EXPECT_EQ(attune_session_rewind(session, 4), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_session_rewind(session, -1), ATTUNE_BAD_CALL);
+  ASSERT_EQ(attune_session_rewind(session, 2), ATTUNE_OK);
+  EXPECT_EQ(attune_session_length(session), 2);
+  ASSERT_EQ(attune_session_step(session, other, 1), ATTUNE_OK);
+  EXPECT_EQ(best(), 8); // 1 + 2 + 5
+  attune_session_close(session);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/Sampler.h"
+#include "attune/Runtime/Guess.h"
 
 #include <algorithm>
 #include <cmath>
@@ -213,6 +214,113 @@ TEST(Sampler, BadLogitsAreErrors) {
   int64_t id;
   Error error;
   EXPECT_FALSE(sampler.sample(logits, 2, {}, id, error));
+}
+
+TEST(Sampler, SettingsOutOfRangeAreRefused) {
+  auto refused = [](auto change) {
+    SamplingOptions options = sampling();
+    change(options);
+    Error error;
+    return !options.check(ExitBadInput, error) && error.code == ExitBadInput;
+  };
+  EXPECT_FALSE(refused([](SamplingOptions &) {}));
+  for (double wrong : {1e-308, 0.0, -1.0, 1e9, double(NAN), double(INFINITY)})
+    EXPECT_TRUE(refused([=](auto &options) { options.temperature = wrong; }));
+  for (double wrong : {-0.1, 1.1, double(NAN)}) {
+    EXPECT_TRUE(refused([=](auto &options) { options.topP = wrong; }));
+    EXPECT_TRUE(refused([=](auto &options) { options.minP = wrong; }));
+  }
+  EXPECT_TRUE(refused([](auto &options) { options.repetitionPenalty = 0; }));
+  EXPECT_TRUE(refused([](auto &options) { options.frequencyPenalty = NAN; }));
+  EXPECT_TRUE(refused([](auto &options) { options.logitBias = {{-1, 0}}; }));
+  EXPECT_TRUE(refused([](auto &options) { options.logitBias = {{1, NAN}}; }));
+}
+
+TEST(Sampler, TheColdestTemperatureIsGreedy) {
+  SamplingOptions options = sampling();
+  options.temperature = SamplingOptions::leastTemperature;
+  Sampler sampler(options);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(pick(sampler, {-300, 500, 499, -INFINITY}), 1);
+}
+
+/// How often guesses from `q` become each id, checked against `p`; `kept`: how
+/// many of them stay. `drawn`: the sampler is told of `q`.
+std::vector<double> checkedGuesses(const std::vector<float> &p,
+                                   const std::vector<float> &q, bool drawn,
+                                   int rounds, double &kept) {
+  Sampler sampler(sampling(11)), draft(sampling(12));
+  std::vector<double> counts(p.size());
+  auto size = static_cast<int64_t>(p.size());
+  std::vector<Sampler::Choice> choices, guessed;
+  Error error;
+  kept = 0;
+  for (int i = 0; i < rounds; ++i) {
+    EXPECT_TRUE(sampler.weigh(p.data(), size, {}, choices, error));
+    EXPECT_TRUE(draft.weigh(q.data(), size, {}, guessed, error));
+    int64_t id = -1, guess = draft.choose(guessed);
+    bool good = sampler.accept(choices, drawn ? &guessed : nullptr, guess, id);
+    EXPECT_EQ(good, id == guess);
+    kept += good ? 1.0 / rounds : 0;
+    counts[static_cast<size_t>(id)] += 1.0 / rounds;
+  }
+  return counts;
+}
+
+TEST(Sampler, CheckedGuessesFollowTheDistribution) {
+  auto logs = [](std::vector<float> odds) {
+    for (float &x : odds)
+      x = x > 0 ? std::log(x) : -INFINITY;
+    return odds;
+  };
+  const int rounds = 100000;
+  const std::vector<float> p = {0.5f, 0.2f, 0.15f, 0.1f, 0.05f, 0};
+  const std::vector<std::vector<float>> guessers = {
+      {0.5f, 0.2f, 0.15f, 0.1f, 0.05f, 0},    // the same
+      {0.05f, 0.1f, 0.15f, 0.2f, 0.3f, 0.2f}, // another, with a wrong id
+      {0, 0, 0, 0, 0.5f, 0.5f},
+      {1, 0, 0, 0, 0, 0}};
+  for (const std::vector<float> &q : guessers)
+    for (bool drawn : {true, false}) {
+      double kept;
+      std::vector<double> seen =
+          checkedGuesses(logs(p), logs(q), drawn, rounds, kept);
+      double chi = 0, overlap = 0;
+      for (size_t id = 0; id < p.size(); ++id) {
+        overlap += drawn ? std::min(p[id], q[id]) : p[id] * q[id];
+        if (p[id] == 0)
+          EXPECT_EQ(seen[id], 0);
+        else
+          chi += rounds * (seen[id] - p[id]) * (seen[id] - p[id]) / p[id];
+      }
+      // 4 degrees of freedom: above 23.5 once in 10,000 times.
+      EXPECT_LT(chi, 23.5);
+      EXPECT_NEAR(kept, overlap, 0.01);
+    }
+}
+
+TEST(Sampler, CheckedGuessesOfGreedyAreItsChoice) {
+  Sampler sampler{SamplingOptions()};
+  std::vector<float> logits = {1, 3, 2};
+  std::vector<Sampler::Choice> choices, guessed = {{2, 1}};
+  Error error;
+  ASSERT_TRUE(sampler.weigh(logits.data(), 3, {}, choices, error));
+  int64_t id = -1;
+  EXPECT_FALSE(sampler.accept(choices, &guessed, 2, id));
+  EXPECT_EQ(id, 1);
+  EXPECT_TRUE(sampler.accept(choices, nullptr, 1, id));
+}
+
+TEST(LookUp, FindsWhatFollowedTheLastTokens) {
+  using Ids = std::vector<int64_t>;
+  EXPECT_EQ(lookUp({1, 2, 3, 4, 5, 1, 2}, 2), (Ids{3, 4}));
+  EXPECT_EQ(lookUp({1, 2, 3, 4, 5, 1, 2}, 9), (Ids{3, 4, 5, 1, 2}));
+  EXPECT_EQ(lookUp({1, 2, 3, 1, 2, 4, 1, 2}, 1), (Ids{4})); // the latest
+  // Of four tokens before one of two.
+  EXPECT_EQ(lookUp({1, 2, 3, 4, 7, 3, 4, 8, 1, 2, 3, 4}, 1), (Ids{7}));
+  EXPECT_EQ(lookUp({1, 2, 3, 1}, 3), (Ids{}));
+  EXPECT_EQ(lookUp({1}, 3), (Ids{}));
+  EXPECT_EQ(lookUp({5, 5, 5}, 3), (Ids{5}));
 }
 
 } // namespace
