@@ -240,12 +240,12 @@ private:
                     DType::I64, ids.data(), length);
     labels += known.empty() ? "\n[" : ",\n[";
     for (size_t i = 0; i < ids.size(); ++i) {
-      std::string_view bytes;
+      std::string bytes;
       if (tokenizer)
         bytes = tokenizer->bytesOf(ids[i]);
       labels += i ? "," : "";
-      appendScriptString(labels, bytes.empty() ? std::to_string(ids[i])
-                                               : std::string(bytes));
+      appendScriptString(labels,
+                         bytes.empty() ? std::to_string(ids[i]) : bytes);
     }
     labels += "]";
     known.push_back({&arg, sequence});

@@ -82,8 +82,9 @@ namespace {
 
 class Parser {
 public:
-  Parser(std::string_view text, const JsonLimits &limits, std::string &error)
-      : text(text), limits(limits), error(error) {}
+  Parser(std::string_view text, const JsonLimits &limits, std::string &error,
+         size_t pos = 0)
+      : text(text), limits(limits), error(error), pos(pos) {}
 
   bool parseDocument(JsonValue &value) {
     if (text.size() > limits.maxBytes)
@@ -97,11 +98,14 @@ public:
     return pos == text.size() || fail("expected the end of the text");
   }
 
+  size_t position() const { return pos; }
+
 private:
   std::string_view text;
   const JsonLimits &limits;
   std::string &error;
-  size_t pos = 0;
+  size_t pos;
+  size_t numValues = 0;
 
   bool fail(const std::string &what) {
     error = "byte " + std::to_string(pos) + ": " + what;
@@ -132,7 +136,10 @@ private:
     return true;
   }
 
+public:
   bool parseValue(JsonValue &value, unsigned depth) {
+    if (++numValues > limits.maxValues)
+      return fail("more than " + std::to_string(limits.maxValues) + " values");
     switch (peek()) {
     case -1:
       return fail("the text ends where a value is expected");
@@ -157,6 +164,7 @@ private:
     }
   }
 
+private:
   bool enter(unsigned depth) {
     return depth <= limits.maxDepth ||
            fail("nested deeper than " + std::to_string(limits.maxDepth) +
@@ -291,6 +299,7 @@ private:
     return true;
   }
 
+public:
   bool parseString(std::string &out) {
     ++pos;
     for (;;) {
@@ -323,6 +332,7 @@ private:
     }
   }
 
+private:
   /// The grammar of RFC 8259. Reals are read in extended precision, which is
   /// within an ulp; nothing here depends on the process's locale.
   bool parseNumber(JsonValue &value) {
@@ -400,6 +410,162 @@ bool parseJson(std::string_view text, JsonValue &result, std::string &error,
   result = JsonValue();
   return Parser(text, limits, error).parseDocument(result);
 }
+
+//===----------------------------------------------------------------------===//
+// JsonReader
+//===----------------------------------------------------------------------===//
+
+bool JsonReader::fail(const std::string &what) {
+  if (error.empty())
+    error = what;
+  return false;
+}
+
+void JsonReader::skipSpace() {
+  while (position < text.size() &&
+         (text[position] == ' ' || text[position] == '\t' ||
+          text[position] == '\n' || text[position] == '\r'))
+    ++position;
+}
+
+int JsonReader::peek() {
+  skipSpace();
+  return position < text.size() ? static_cast<unsigned char>(text[position])
+                                : -1;
+}
+
+bool JsonReader::enter(char open, const char *expected) {
+  if (failed() || peek() != open)
+    return fail(expected);
+  ++position;
+  fresh = true;
+  return true;
+}
+
+bool JsonReader::next(char close, const char *expected) {
+  if (failed())
+    return false;
+  int c = peek();
+  if (c == close) {
+    ++position;
+    fresh = false;
+    return false;
+  }
+  if (!fresh) {
+    if (c != ',')
+      return fail(c < 0 ? "the text ends too early" : expected);
+    ++position;
+  }
+  fresh = false;
+  return true;
+}
+
+bool JsonReader::nextMember(std::string &key) {
+  if (!next('}', "expected ',' or '}'"))
+    return false;
+  if (peek() != '"')
+    return fail("expected a member name in quotes");
+  if (!readString(key))
+    return false;
+  if (peek() != ':')
+    return fail("expected ':'");
+  ++position;
+  return true;
+}
+
+/// Messages of the parser start with the byte, which `position` has.
+static std::string withoutPlace(const std::string &error) {
+  return error.substr(error.find(": ") + 2);
+}
+
+bool JsonReader::read(JsonValue &value) {
+  if (failed())
+    return false;
+  skipSpace();
+  value = JsonValue();
+  std::string problem;
+  Parser parser(text, limits, problem, position);
+  bool good = parser.parseValue(value, 0);
+  position = parser.position();
+  return good || fail(withoutPlace(problem));
+}
+
+bool JsonReader::readString(std::string &value) {
+  if (failed() || peek() != '"')
+    return fail("expected a string");
+  value.clear();
+  std::string problem;
+  Parser parser(text, limits, problem, position);
+  bool good = parser.parseString(value);
+  position = parser.position();
+  return good || fail(withoutPlace(problem));
+}
+
+bool JsonReader::readIndex(uint64_t most, uint64_t &value) {
+  if (failed())
+    return false;
+  int c = peek();
+  size_t begin = position;
+  for (value = 0; c >= '0' && c <= '9' && value <= most;
+       c = ++position < text.size() ? text[position] : -1)
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+  bool good =
+      position > begin && value <= most && c != '.' && c != 'e' && c != 'E';
+  if (!good)
+    position = begin;
+  return good ||
+         fail("expected a whole number from 0 to " + std::to_string(most));
+}
+
+bool JsonReader::skip(std::string_view &value) {
+  if (failed())
+    return false;
+  skipSpace();
+  size_t begin = position;
+  unsigned depth = 0;
+  do {
+    int c = peek();
+    if (c < 0)
+      return fail("the text ends where a value is expected");
+    if (c == '"') {
+      for (++position;; ++position) {
+        while (position < text.size() && text[position] != '"' &&
+               text[position] != '\\')
+          ++position;
+        if (position >= text.size())
+          return fail("the text ends inside a string");
+        if (text[position] == '"')
+          break;
+        ++position;
+      }
+      ++position;
+    } else if (c == '{' || c == '[') {
+      if (++depth > limits.maxDepth)
+        return fail("nested deeper than " + std::to_string(limits.maxDepth) +
+                    " levels");
+      ++position;
+    } else if (c == '}' || c == ']') {
+      if (depth == 0)
+        return fail("expected a JSON value");
+      --depth;
+      ++position;
+    } else if (depth && (c == ',' || c == ':')) {
+      ++position;
+    } else {
+      size_t start = position;
+      position = std::min(text.find_first_of(",:]}[{\" \t\n\r", start),
+                          text.size()); // a number or a word
+      if (position == start)
+        return fail("expected a JSON value");
+    }
+  } while (depth);
+  value = text.substr(begin, position - begin);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
 
 void appendJsonString(std::string &out, std::string_view text) {
   out += '"';

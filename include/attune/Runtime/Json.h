@@ -51,6 +51,8 @@ struct JsonValue {
 struct JsonLimits {
   unsigned maxDepth = 64;
   size_t maxBytes = size_t(1) << 30;
+  /// Most values, in memory of about 120 bytes each.
+  size_t maxValues = SIZE_MAX;
   /// Refuse an object that names a member twice.
   bool uniqueKeys = true;
 };
@@ -59,6 +61,51 @@ struct JsonLimits {
 /// space around it. On failure `error` says what is wrong and at which byte.
 bool parseJson(std::string_view text, JsonValue &result, std::string &error,
                const JsonLimits &limits = {});
+
+/// Reads a text value by value, so that large arrays and objects need no memory
+/// of their own. After a failure every function returns false and `error` and
+/// `position` say what is wrong where. What is skipped is checked for its
+/// brackets and quotes alone.
+///
+///     if (reader.enterObject())
+///       while (reader.nextMember(key))
+///         reader.read(value);
+///     if (reader.failed()) ...
+class JsonReader {
+public:
+  explicit JsonReader(std::string_view text, const JsonLimits &limits = {})
+      : text(text), limits(limits) {}
+
+  bool enterObject() { return enter('{', "expected an object"); }
+  bool enterArray() { return enter('[', "expected an array"); }
+  /// False at the end of the object or array, which it leaves.
+  bool nextMember(std::string &key);
+  bool nextItem() { return next(']', "expected ',' or ']'"); }
+
+  /// The first byte of the next value, or -1.
+  int peek();
+  bool read(JsonValue &value);
+  bool readString(std::string &value);
+  /// A whole number from 0 to `most`.
+  bool readIndex(uint64_t most, uint64_t &value);
+  /// Gives the text of the next value.
+  bool skip(std::string_view &value);
+
+  bool fail(const std::string &what);
+  bool failed() const { return !error.empty(); }
+
+  std::string error;
+  size_t position = 0; ///< the byte at which reading stopped
+
+private:
+  std::string_view text;
+  JsonLimits limits;
+  bool fresh = false; ///< nothing of the innermost array or object is read
+
+  bool enter(char open, const char *expected);
+  bool next(char close, const char *expected);
+  void skipSpace();
+};
 
 /// Appends `text` as a JSON string with its quotes. Control characters are
 /// escaped; bytes that are not UTF-8 become U+FFFD.

@@ -1,15 +1,20 @@
-//===- Tokenizer.h - Byte-level BPE from tokenizer.json ---------*- C++ -*-===//
+//===- Tokenizer.h - Text to ids and back -----------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Text becomes ids in three steps: added tokens are cut out first, the rest is
-// split into words by a fixed pattern (the one of GPT-2 or of Llama 3, matched
-// by hand), and the bytes of each word are merged pair by pair in the order the
-// tokenizer learned. What a tokenizer.json asks for beyond that is an error
-// that names it.
+// What a tokenizer.json describes, with the meaning that Hugging Face's library
+// `tokenizers` gives it. Text becomes ids in these steps:
+//
+//   1. added tokens such as <|im_end|> are cut out,
+//   2. the normalizers change what is left, and more added tokens are cut out,
+//   3. the pre-tokenizers cut it into words,
+//   4. the model (BPE, WordPiece, Unigram, WordLevel) cuts words into tokens,
+//   5. the post-processor puts tokens around it.
+//
+// What a file asks for beyond that is an error that names it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,29 +31,66 @@
 
 namespace attune::runtime {
 
+struct EncodeOptions {
+  /// Put the tokens around the text that the tokenizer names for it, such as
+  /// BERT's [CLS] and [SEP] or Llama's begin token.
+  bool addSpecial = true;
+  /// Take special tokens in the text for what they are. Without this, a text
+  /// from somewhere else cannot end a turn by spelling <|im_end|>.
+  bool matchSpecial = true;
+  /// Truncate and pad as the tokenizer's file says.
+  bool fit = false;
+};
+
+/// One row for a model's inputs; all three have the same length.
+struct Encoding {
+  std::vector<int64_t> ids;
+  std::vector<int64_t> typeIds; ///< `token_type_ids`
+  std::vector<int64_t> mask;    ///< `attention_mask`: 0 for padding
+};
+
 class Tokenizer {
 public:
-  /// `json` is the text of a tokenizer.json.
-  static std::unique_ptr<Tokenizer> create(std::string_view json, Error &error);
+  /// `json` is the text of a tokenizer.json, which need not outlive this. On
+  /// failure `where`, if given, is the byte of the text that is wrong, or its
+  /// size if no single one is.
+  static std::unique_ptr<Tokenizer> create(std::string_view json, Error &error,
+                                           size_t *where = nullptr);
   ~Tokenizer();
 
   /// Appends the ids of `text` to `ids`, with the tokens that the tokenizer
-  /// puts around a text if `addSpecial` is set (Llama 3's begin token; GPT-2
-  /// has none). Bytes that are not UTF-8 are taken as they are.
+  /// puts around a text if `addSpecial` is set. Added tokens inside the text
+  /// are recognised. Bytes that are not UTF-8 are taken as they are.
   bool encode(std::string_view text, std::vector<int64_t> &ids, Error &error,
               bool addSpecial = true) const;
 
-  /// The bytes of one id; nothing for an id it does not know. A token may end
-  /// in the middle of a character.
-  std::string_view bytesOf(int64_t id) const;
-  bool isSpecial(int64_t id) const;
+  /// One text, or two for a model that compares them (`second` is not null).
+  bool encode(std::string_view text, const std::string_view *second,
+              const EncodeOptions &options, Encoding &encoding,
+              Error &error) const;
 
-  /// The bytes of all ids, special tokens left out if `skipSpecial` is set.
+  /// The id of a token as the file spells it, or -1.
+  int64_t tokenToId(std::string_view token) const;
+  /// A token as the file spells it; empty for an id it does not know.
+  std::string_view tokenOf(int64_t id) const;
+  /// What one id adds to a text, empty for an id it does not know. A token may
+  /// end in the middle of a character.
+  std::string bytesOf(int64_t id) const;
+  bool isSpecial(int64_t id) const;
+  /// One more than the largest id.
+  int64_t size() const;
+
+  /// The text of all ids, special tokens left out if `skipSpecial` is set. It
+  /// is not UTF-8 where the ids are bytes that are not.
   std::string decode(const std::vector<int64_t> &ids, bool skipSpecial) const;
+
+  /// What kind it is, for people: "byte-level BPE, 1,024 tokens".
+  std::string describe() const;
 
   struct Data;
 
 private:
+  friend class StreamDecoder;
   Tokenizer();
   std::unique_ptr<Data> data;
 };
@@ -67,7 +109,14 @@ public:
 private:
   const Tokenizer &tokenizer;
   bool skipSpecial;
-  std::string held;
+  std::string held; ///< of a byte-level tokenizer: bytes of no character yet
+  /// Of others: the last ids, of which the first `numSaid` make `said`, which
+  /// was given out.
+  std::vector<int64_t> window;
+  size_t numSaid = 0;
+  std::string said;
+
+  std::string decodeWindow(bool last);
 };
 
 } // namespace attune::runtime

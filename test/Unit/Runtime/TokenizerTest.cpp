@@ -57,9 +57,16 @@ std::string bytesOnly(const std::string &parts,
     appendJsonString(vocab, character);
     vocab += ":" + std::to_string(b);
   }
-  return "{" + parts + (parts.empty() ? "" : ",") +
-         "\"model\":{\"type\":\"BPE\"," + modelParts + "\"vocab\":{" + vocab +
-         moreVocab + "},\"merges\":[" + merges + "]}}";
+  std::string all = parts;
+  auto add = [&](const char *key, const char *value) {
+    if (parts.find(key) == std::string::npos)
+      all += (all.empty() ? "" : ",") + std::string(key) + value;
+  };
+  add("\"pre_tokenizer\"", R"(:{"type":"ByteLevel","add_prefix_space":false,)"
+                           R"("use_regex":false})");
+  add("\"decoder\"", R"(:{"type":"ByteLevel"})");
+  return "{" + all + ",\"model\":{\"type\":\"BPE\"," + modelParts +
+         "\"vocab\":{" + vocab + moreVocab + "},\"merges\":[" + merges + "]}}";
 }
 
 /// Where the pre-tokenizer cuts: a merge never crosses a cut, so a vocabulary
@@ -136,8 +143,7 @@ TEST(Tokenizer, HoldsBackHalfCharacters) {
 TEST(Tokenizer, MergesInRankOrder) {
   // "ab" is learned before "bc": a b c -> ab c, though "abc" would be shorter
   // by way of "bc".
-  auto tokenizer = load(bytesOnly(R"("pre_tokenizer":null)",
-                                  R"(,"ab":300,"bc":301,"abc":302)",
+  auto tokenizer = load(bytesOnly("", R"(,"ab":300,"bc":301,"abc":302)",
                                   R"("a b",["b","c"],["a","bc"])"));
   EXPECT_EQ(pieces(*tokenizer, "abcbc"),
             (std::vector<std::string>{"ab", "c", "bc"}));
@@ -277,31 +283,52 @@ TEST(Tokenizer, NamesWhatItCannotDo) {
     EXPECT_NE(failure(json).find(message), std::string::npos) << failure(json);
   };
   expect("", "not valid JSON");
-  expect("[]", "no 'model' object");
-  expect(R"({"model":{"type":"Unigram"}})", "model type 'Unigram'");
+  expect("[]", "expected an object");
+  expect("{}", "no 'model' object");
+  expect(R"({"model":{"type":"Wordy","vocab":{}}})", "model type 'Wordy'");
   expect(R"({"model":{"type":"BPE"}})", "no 'model.vocab'");
-  expect(R"({"model":{"vocab":{"a":0}}})", "no 'model.merges'");
+  expect(R"({"model":{"type":"BPE","vocab":{"a":0}}})", "no 'model.merges'");
   expect(R"({"model":{"vocab":{"a":-1},"merges":[]}})", "token \"a\"");
   expect(R"({"model":{"vocab":{"a":99999999},"merges":[]}})", "token \"a\"");
   expect(R"({"model":{"vocab":{"a":1,"b":1},"merges":[]}})", "have id 1");
-  expect(R"({"model":{"vocab":{"a":0},"byte_fallback":true}})",
-         "byte_fallback");
+  expect(R"({"model":{"type":"Unigram","vocab":[["a",0],["b"]]}})",
+         "token 1 of 'model.vocab': expected a token and its score");
+  expect(R"({"model":{"type":"Unigram","unk_id":1,"vocab":[["a",0]]}})",
+         "'model.unk_id'");
   expect(bytesOnly("", "", "\"ab\""), "merge 0 \"ab\" is not two tokens");
   expect(bytesOnly("", "", "\"a b c\""), "is not two tokens");
-  expect(bytesOnly("", "", "7"), "merge 0 is neither");
+  expect(bytesOnly("", "", "7"), "merge 0 is no merge: expected a string");
   expect(bytesOnly("", "", "\"a b\""), "makes \"ab\", which is not");
   expect(bytesOnly("", "", "\"ax b\""), "uses \"ax\", which is not");
-  expect(bytesOnly(R"("normalizer":{"type":"Lowercase"})"),
-         "normalizer 'Lowercase'");
+  expect(bytesOnly("", "", "", "\"dropout\":0.1,"), "'dropout'");
+  expect(bytesOnly(R"("normalizer":{"type":"Shout"})"), "normalizer 'Shout'");
+  expect(bytesOnly(R"("normalizer":{"type":"Precompiled",)"
+                   R"("precompiled_charsmap":"!"})"),
+         "without a valid 'precompiled_charsmap'");
   expect(bytesOnly(R"("pre_tokenizer":{"type":"Metaspace"})"),
-         "pre-tokenizer 'Metaspace'");
-  expect(bytesOnly(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"x"},)"
-                   R"("behavior":"Isolated"})"),
-         "neither GPT-2's nor Llama 3's");
-  expect(bytesOnly(R"("decoder":{"type":"WordPiece"})"), "decoder 'WordPiece'");
+         "'Metaspace' without a 'replacement'");
+  expect(
+      bytesOnly(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"x("},)"
+                R"("behavior":"Isolated"})"),
+      "a group without its ')' at byte 2 of the pattern");
+  expect(bytesOnly(R"("decoder":{"type":"Morse"})"), "decoder 'Morse'");
   expect(bytesOnly(R"("post_processor":{"type":"BertProcessing"})"),
-         "post-processor 'BertProcessing'");
+         "without 'cls'");
   expect(bytesOnly(R"("added_tokens":[{"id":1}])"), "an added token without");
+}
+
+TEST(Tokenizer, SaysWhereTheFileIsWrong) {
+  auto place = [](const std::string &json) {
+    Error error;
+    size_t where = 0;
+    EXPECT_EQ(Tokenizer::create(json, error, &where), nullptr);
+    return json.substr(where, 6);
+  };
+  EXPECT_EQ(place(R"({"model":{"vocab":{"a":-1},"merges":[]}})"), "-1},\"m");
+  EXPECT_EQ(place(R"({"decoder":{"type":"No"},"model":)"
+                  R"({"vocab":{"a":1},"merges":[]}})"),
+            "{\"type");
+  EXPECT_EQ(place(R"({"model":{"vocab":{"a":1},"merges":[)"), "");
 }
 
 TEST(Tokenizer, SurvivesDamage) {
@@ -323,13 +350,12 @@ TEST(Tokenizer, SurvivesDamage) {
   }
 }
 
-TEST(Tokenizer, ComposesOnlyWhatNeedsNoTables) {
-  auto tokenizer = load(bytesOnly(R"("normalizer":{"type":"NFC"})"));
-  std::vector<int64_t> ids;
-  Error error;
-  EXPECT_TRUE(tokenizer->encode("caf\xC3\xA9", ids, error));
-  EXPECT_FALSE(tokenizer->encode("e\xCC\x81", ids, error));
-  EXPECT_NE(error.message.find("NFC"), std::string::npos);
+TEST(Tokenizer, Composes) {
+  auto tokenizer = load(bytesOnly(R"("normalizer":{"type":"NFC"},)"
+                                  R"("pre_tokenizer":{"type":"ByteLevel",)"
+                                  R"("add_prefix_space":false})"));
+  EXPECT_EQ(pieces(*tokenizer, "e\xCC\x81"),
+            (std::vector<std::string>{"\xC3", "\xA9"}));
 }
 
 } // namespace

@@ -1,0 +1,200 @@
+//===- TokenizerLoad.cpp - Reading tokenizer.json -------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenizerData.h"
+
+#include <algorithm>
+
+namespace attune::runtime {
+
+/// Larger than any published file by far.
+static constexpr size_t maxBytes = size_t(128) << 20;
+
+/// Small members are values, with where they stand; the model stays text.
+struct Tokenizer::Data::Parts {
+  struct Part {
+    const char *key;
+    JsonValue value;
+    const char *place = nullptr;
+  };
+  std::string_view model;
+  Part added{"added_tokens", {}};
+  Part normalizer{"normalizer", {}};
+  Part preTokenizer{"pre_tokenizer", {}};
+  Part postProcessor{"post_processor", {}};
+  Part decoder{"decoder", {}};
+  Part truncation{"truncation", {}};
+  Part padding{"padding", {}};
+};
+
+bool Tokenizer::Data::readParts(std::string_view json, Parts &parts,
+                                LoadError &error) {
+  if (json.size() > maxBytes) {
+    error.message = "a tokenizer.json of more than 128 MiB";
+    return false;
+  }
+  JsonLimits limits;
+  limits.maxValues = size_t(1) << 20;
+  JsonReader reader(json, limits);
+  Parts::Part *const known[] = {&parts.added,        &parts.normalizer,
+                                &parts.preTokenizer, &parts.postProcessor,
+                                &parts.decoder,      &parts.truncation,
+                                &parts.padding};
+  std::string key;
+  if (reader.enterObject())
+    while (reader.nextMember(key)) {
+      std::string_view skipped;
+      Parts::Part *part = nullptr;
+      for (Parts::Part *candidate : known)
+        if (key == candidate->key)
+          part = candidate;
+      if (part) {
+        reader.peek(); // to where the value starts
+        part->place = json.data() + reader.position;
+        reader.read(part->value);
+      } else if (key == "model") {
+        reader.skip(parts.model);
+      } else {
+        reader.skip(skipped);
+      }
+    }
+  if (!reader.failed() && reader.peek() != -1)
+    reader.fail("expected the end of the text");
+  if (reader.failed()) {
+    error.message = "tokenizer.json is not valid JSON: " + reader.error;
+    error.place = json.data() + std::min(reader.position, json.size());
+    return false;
+  }
+  if (parts.model.empty() || parts.model[0] != '{') {
+    error.message = "tokenizer.json has no 'model' object";
+    error.place = json.data();
+    return false;
+  }
+  return true;
+}
+
+bool Tokenizer::Data::setAdded(AddedToken token, Error &error) {
+  token.pattern = token.text;
+  bool starts = true;
+  if (token.normalized && !normalizer.apply(token.pattern, starts, error))
+    return false;
+  // A token that the model has keeps its number; others are counted on from
+  // the size of the vocabulary, whatever number the file gives them.
+  int64_t known = -1;
+  for (const AddedToken &other : added)
+    if (other.text == token.text)
+      known = other.id;
+  uint32_t id = model->vocabulary.find(token.text);
+  token.id = known >= 0               ? static_cast<uint32_t>(known)
+             : id != Vocabulary::none ? id
+                                      : nextAdded++;
+  if (token.id >= addedOf.size())
+    addedOf.resize(token.id + 1);
+  if (uint32_t place = addedOf[token.id]) {
+    added[place - 1] = std::move(token);
+    return true;
+  }
+  added.push_back(std::move(token));
+  addedOf[added.back().id] = static_cast<uint32_t>(added.size());
+  return true;
+}
+
+bool Tokenizer::Data::loadAdded(const JsonValue &list, Error &error) {
+  if (!list.isArray())
+    return error.badInput("'added_tokens' is not an array");
+  nextAdded = model->vocabulary.count();
+  for (const JsonValue &item : list.items) {
+    const JsonValue *content = item.find("content"), *id = item.find("id");
+    if (!content || !content->isString() || !id || !id->isInt() ||
+        id->integer < 0 || id->integer >= Vocabulary::maxTokens)
+      return error.badInput("an added token without 'content' and 'id'");
+    if (content->string.empty())
+      continue;
+    AddedToken token;
+    token.text = content->string;
+    token.special = flagOf(item, "special", false);
+    token.stripLeft = flagOf(item, "lstrip", false);
+    token.stripRight = flagOf(item, "rstrip", false);
+    token.singleWord = flagOf(item, "single_word", false);
+    token.normalized = flagOf(item, "normalized", !token.special);
+    if (!setAdded(std::move(token), error))
+      return false;
+  }
+  std::vector<const AddedToken *> plain, changed;
+  for (const AddedToken &token : added)
+    if (!token.pattern.empty())
+      (token.normalized ? changed : plain).push_back(&token);
+  raw.set(std::move(plain));
+  normalized.set(std::move(changed));
+  return true;
+}
+
+bool Tokenizer::Data::load(std::string_view json, LoadError &error) {
+  Parts parts;
+  if (!readParts(json, parts, error))
+    return false;
+  model = TokenModel::load(parts.model, error);
+  if (!model)
+    return false;
+  auto read = [&](const Parts::Part &part, const auto &load) {
+    Error problem;
+    if (part.value.isNull() || load(part.value, problem))
+      return true;
+    error.message = problem.message;
+    error.place = part.place;
+    return false;
+  };
+  // Added tokens may have to be normalized, so they come after.
+  if (!read(parts.normalizer,
+            [&](const JsonValue &value, Error &problem) {
+              return normalizer.load(value, problem);
+            }) ||
+      !read(parts.added,
+            [&](const JsonValue &value, Error &problem) {
+              return loadAdded(value, problem);
+            }) ||
+      !read(parts.preTokenizer,
+            [&](const JsonValue &value, Error &problem) {
+              return preTokenizer.load(value, problem);
+            }) ||
+      !read(parts.postProcessor,
+            [&](const JsonValue &value, Error &problem) {
+              return postProcessor.load(value, problem);
+            }) ||
+      !read(parts.decoder,
+            [&](const JsonValue &value, Error &problem) {
+              return decoder.load(value, problem);
+            }) ||
+      !read(parts.truncation,
+            [&](const JsonValue &value, Error &problem) {
+              return postProcessor.loadTruncation(value, problem);
+            }) ||
+      !read(parts.padding, [&](const JsonValue &value, Error &problem) {
+        return postProcessor.loadPadding(value, problem);
+      }))
+    return false;
+  byteLevel = preTokenizer.isByteLevel() || normalizer.isByteLevel();
+  return true;
+}
+
+Tokenizer::Tokenizer() : data(new Data()) {}
+Tokenizer::~Tokenizer() = default;
+
+std::unique_ptr<Tokenizer> Tokenizer::create(std::string_view json,
+                                             Error &error, size_t *where) {
+  std::unique_ptr<Tokenizer> tokenizer(new Tokenizer());
+  LoadError problem;
+  if (tokenizer->data->load(json, problem))
+    return tokenizer;
+  if (where)
+    *where = problem.place ? static_cast<size_t>(problem.place - json.data())
+                           : json.size();
+  error.badInput("tokenizer: " + problem.message);
+  return nullptr;
+}
+
+} // namespace attune::runtime
