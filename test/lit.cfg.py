@@ -71,12 +71,11 @@ for name, flag in (("verify-roundtrip", "--verify-roundtrip"),
 # `--param slow=1` adds what takes longer than a change should wait for.
 if lit_config.params.get("slow"):
     config.available_features.add("slow")
-# A test that hangs fails. lit needs psutil to end a test's children.
-try:
-    import psutil  # noqa: F401
+
+# A test that hangs fails after so many seconds; `--timeout` changes that.
+supported, _ = lit_config.maxIndividualTestTimeIsSupported
+if supported:
     lit_config.maxIndividualTestTime = 1200
-except ImportError:
-    pass
 
 
 # --- Features: what this machine has.

@@ -37,7 +37,7 @@ int64_t largestDivisor(int64_t number, int64_t most) {
 
 /// What the ways cost, for sizes that are known or typical.
 struct Estimate {
-  Estimate(const AttentionSizes &sizes, const AttentionBudget &budget,
+  Estimate(const CpuAttentionSizes &sizes, const AttentionBudget &budget,
            const AttentionPlan &plan)
       : sizes(sizes), budget(budget), plan(plan),
         batch(double(sizes.batch.value_or(1))),
@@ -89,7 +89,7 @@ struct Estimate {
                       std::max(1.0, most));
   }
 
-  const AttentionSizes &sizes;
+  const CpuAttentionSizes &sizes;
   const AttentionBudget &budget;
   const AttentionPlan &plan;
   double batch, queries, keys, heads, tiles;
@@ -111,7 +111,7 @@ const char *nameOf(AttentionWay way) {
 
 } // namespace
 
-AttentionPlan planAttention(const AttentionSizes &sizes,
+AttentionPlan planAttention(const CpuAttentionSizes &sizes,
                             const AttentionBudget &budget) {
   AttentionPlan plan;
   int64_t channelBytes = (sizes.width + sizes.valueWidth) * 4;
@@ -197,7 +197,7 @@ std::string AttentionPlan::range() const {
          std::to_string(tileQueries);
 }
 
-std::string AttentionPlan::explain(const AttentionSizes &sizes) const {
+std::string AttentionPlan::explain(const CpuAttentionSizes &sizes) const {
   std::string text;
   if (way == AttentionWay::OnePass)
     text = llvm::formatv("attention in one pass: tiles of {0} queries by all "

@@ -38,7 +38,7 @@ constexpr int64_t kFewKeys = 64;
 constexpr int64_t kTilesOfThread = 4;
 
 /// Sizes of one attention; those that only a run knows are nothing.
-struct AttentionSizes {
+struct CpuAttentionSizes {
   std::optional<int64_t> batch, queries, keys;
   int64_t heads;             ///< of queries
   int64_t group;             ///< of them, which walk the keys together
@@ -91,12 +91,12 @@ struct AttentionPlan {
   /// How many queries a tile has: "12 to 192".
   std::string range() const;
   /// The way and its tiles.
-  std::string explain(const AttentionSizes &sizes) const;
+  std::string explain(const CpuAttentionSizes &sizes) const;
   /// Why so, in figures.
   std::string reason() const;
 };
 
-AttentionPlan planAttention(const AttentionSizes &sizes,
+AttentionPlan planAttention(const CpuAttentionSizes &sizes,
                             const AttentionBudget &budget);
 
 } // namespace attune

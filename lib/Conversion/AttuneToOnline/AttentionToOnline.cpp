@@ -475,7 +475,7 @@ private:
   AttentionOp op;
   KernelBuilder k;
   Value query, key, value;
-  AttentionSizes sizes;
+  CpuAttentionSizes sizes;
   AttentionPlan plan;
   /// Query heads that share keys, of which a tile may have fewer.
   int64_t sharing;

@@ -16,7 +16,7 @@
 namespace attune {
 
 /// The register tile; the options of convert-attune-online-to-vector.
-struct AttentionTile {
+struct VectorAttentionTile {
   int64_t lanes;
   int64_t rows;
   bool pairs = false; ///< bf16 is multiplied in pairs
@@ -60,10 +60,10 @@ KernelBuilder::Values forVectors(
 
 /// Lowers steps of online softmax.
 void populateOnlineAttentionPatterns(mlir::RewritePatternSet &,
-                                     const AttentionTile &);
+                                     const VectorAttentionTile &);
 /// Lowers online_finish, online_merge and the fills that start states.
 void populateOnlineStatePatterns(mlir::RewritePatternSet &,
-                                 const AttentionTile &);
+                                 const VectorAttentionTile &);
 
 } // namespace attune
 

@@ -410,7 +410,7 @@ Values StepKernel::emit(OpBuilder &builder) {
 namespace {
 
 struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
-  LowerStep(MLIRContext *context, const AttentionTile &tile)
+  LowerStep(MLIRContext *context, const VectorAttentionTile &tile)
       : OpRewritePattern(context), tile(tile) {}
 
   LogicalResult matchAndRewrite(OnlineAttentionOp op,
@@ -423,18 +423,18 @@ struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
     auto keys = upperBound(op.getKey(), 2);
     if (!queries || !keys)
       return rewriter.notifyMatchFailure(op, "the tile has no upper bound");
-    AttentionTile own = tile;
+    VectorAttentionTile own = tile;
     own.rows = scheduled(op, kTileRows, tile.rows);
     rewriter.replaceOp(op, StepKernel(op, own, *queries, *keys).emit(rewriter));
     return success();
   }
-  AttentionTile tile;
+  VectorAttentionTile tile;
 };
 
 } // namespace
 
 void populateOnlineAttentionPatterns(RewritePatternSet &patterns,
-                                     const AttentionTile &tile) {
+                                     const VectorAttentionTile &tile) {
   patterns.add<LowerStep>(patterns.getContext(), tile);
 }
 

@@ -294,7 +294,7 @@ struct LowerFill final : OpRewritePattern<linalg::FillOp> {
 } // namespace
 
 void populateOnlineStatePatterns(RewritePatternSet &patterns,
-                                 const AttentionTile &tile) {
+                                 const VectorAttentionTile &tile) {
   patterns.add<LowerFinish, LowerMerge, LowerFill>(patterns.getContext(),
                                                    tile.lanes);
 }

@@ -24,7 +24,7 @@ using Values = KernelBuilder::Values;
 namespace {
 
 struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
-  LowerWeights(MLIRContext *context, const AttentionTile &tile)
+  LowerWeights(MLIRContext *context, const VectorAttentionTile &tile)
       : OpRewritePattern(context), tile(tile) {}
 
   LogicalResult matchAndRewrite(AttentionWeightsOp op,
@@ -116,7 +116,7 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
     rewriter.replaceOp(op, k.forallTiles(counts, dest, place, compute));
     return success();
   }
-  AttentionTile tile;
+  VectorAttentionTile tile;
 };
 
 } // namespace
@@ -169,8 +169,9 @@ Value StepKernel::emitWeights(KernelBuilder &k, Value lse, Value first,
 
 void populateAttentionWeightsPatterns(RewritePatternSet &patterns,
                                       const VectorLowering &lowering) {
-  patterns.add<LowerWeights>(patterns.getContext(),
-                             AttentionTile{lowering.lanes, lowering.rows});
+  patterns.add<LowerWeights>(
+      patterns.getContext(),
+      VectorAttentionTile{lowering.lanes, lowering.rows});
 }
 
 } // namespace attune

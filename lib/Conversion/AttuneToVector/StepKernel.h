@@ -44,7 +44,7 @@ class StepKernel {
 public:
   using Values = KernelBuilder::Values;
 
-  StepKernel(OnlineAttentionOp op, const AttentionTile &tile,
+  StepKernel(OnlineAttentionOp op, const VectorAttentionTile &tile,
              int64_t maxQueries, int64_t maxKeys)
       : op(op), lanes(tile.lanes), rows(tile.rows), maxQueries(maxQueries),
         valueBytes(tile.valueBytes), fetchBytes(tile.fetchBytes),

@@ -13,8 +13,8 @@
 
 using attune::AttentionBudget;
 using attune::AttentionPlan;
-using attune::AttentionSizes;
 using attune::AttentionWay;
+using attune::CpuAttentionSizes;
 using attune::planAttention;
 
 namespace {
@@ -33,8 +33,8 @@ AttentionBudget zen5() {
   return budget;
 }
 
-AttentionSizes heads(int64_t number, int64_t group, int64_t width) {
-  AttentionSizes sizes;
+CpuAttentionSizes heads(int64_t number, int64_t group, int64_t width) {
+  CpuAttentionSizes sizes;
   sizes.heads = number;
   sizes.group = group;
   sizes.width = sizes.valueWidth = width;
@@ -76,7 +76,7 @@ TEST(CpuAttention, Groups) {
 
 // All scores at once where they fit half of the first-level cache.
 TEST(CpuAttention, OnePass) {
-  AttentionSizes sizes = heads(12, 1, 64);
+  CpuAttentionSizes sizes = heads(12, 1, 64);
   sizes.batch = 1;
   auto wayOf = [&](int64_t tokens) {
     sizes.queries = sizes.keys = tokens;
@@ -103,7 +103,7 @@ TEST(CpuAttention, OnePass) {
 // One query of a few heads leaves threads idle, of many it does not.
 TEST(CpuAttention, SplitKeys) {
   auto cached = [](int64_t keyHeads, int64_t bytes = 4) {
-    AttentionSizes sizes = heads(keyHeads, 1, 64);
+    CpuAttentionSizes sizes = heads(keyHeads, 1, 64);
     sizes.cached = true;
     sizes.elementBytes = bytes;
     return planAttention(sizes, zen5());
@@ -117,7 +117,7 @@ TEST(CpuAttention, SplitKeys) {
   EXPECT_GT(cached(4).others[0].second, 1.5 * cached(4).cycles);
 
   // Without a cache: where there are few queries of few sequences.
-  AttentionSizes sizes = heads(8, 1, 64);
+  CpuAttentionSizes sizes = heads(8, 1, 64);
   sizes.keys = 4096;
   sizes.queries = 1;
   EXPECT_EQ(planAttention(sizes, zen5()).way, AttentionWay::Flash);
@@ -135,7 +135,7 @@ TEST(CpuAttention, SplitKeys) {
 
 // A tile lies in one block of the mask.
 TEST(CpuAttention, MaskBlocks) {
-  AttentionSizes sizes = heads(4, 1, 64);
+  CpuAttentionSizes sizes = heads(4, 1, 64);
   sizes.maskBlock = {64, 96};
   AttentionPlan plan = planAttention(sizes, zen5());
   EXPECT_EQ(plan.tileQueries, 64);
@@ -157,7 +157,7 @@ TEST(CpuAttention, Gpu) {
 
 // Descriptions may pin any number.
 TEST(CpuAttention, HugeSizes) {
-  AttentionSizes sizes = heads(12, 1, 64);
+  CpuAttentionSizes sizes = heads(12, 1, 64);
   sizes.batch = sizes.queries = sizes.keys =
       std::numeric_limits<int64_t>::max();
   AttentionPlan plan = planAttention(sizes, zen5());
@@ -170,7 +170,7 @@ TEST(CpuAttention, HugeSizes) {
 }
 
 TEST(CpuAttention, Reason) {
-  AttentionSizes sizes = heads(32, 8, 64);
+  CpuAttentionSizes sizes = heads(32, 8, 64);
   sizes.cached = true;
   AttentionPlan plan = planAttention(sizes, zen5());
   EXPECT_EQ(plan.explain(sizes),
@@ -191,7 +191,7 @@ TEST(CpuAttention, Reason) {
 // What fusion saves: the way of the matrix, to memory where no cache holds it.
 TEST(CpuAttention, Unfused) {
   auto saved = [](int64_t tokens) {
-    AttentionSizes sizes = heads(12, 1, 64);
+    CpuAttentionSizes sizes = heads(12, 1, 64);
     sizes.batch = 1;
     sizes.queries = sizes.keys = tokens;
     AttentionPlan plan = planAttention(sizes, zen5());
