@@ -27,6 +27,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runRun(options, report);
   case Verb::Generate:
     return runGenerate(options, report);
+  case Verb::Embed:
+    return runEmbed(options, report);
   case Verb::Verify:
     return runVerify(options, report);
   case Verb::Import:

@@ -21,8 +21,8 @@ using namespace attune::driver;
 //===----------------------------------------------------------------------===//
 
 StringRef driver::getName(Verb verb) {
-  static const StringRef names[] = {"compile", "run",    "generate", "inspect",
-                                    "import",  "verify", "bench"};
+  static const StringRef names[] = {"compile", "run",    "generate", "embed",
+                                    "inspect", "import", "verify",   "bench"};
   return names[unsigned(verb)];
 }
 
@@ -39,6 +39,10 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "Compile in memory and generate text",
        "Compiles a model in memory and continues a prompt, a token at a time, "
        "to stdout."},
+      {Verb::Embed, "MODEL --text TEXT",
+       "Compile in memory and turn texts into vectors",
+       "Compiles a model in memory and pools what it makes of the tokens of a "
+       "text: a line\nof JSON for each text, or one tensor for all."},
       {Verb::Inspect, "MODEL_OR_BINARY",
        "Show parameters, FLOPs and bytes of a model",
        "Shows parameters, FLOPs, bytes and the memory plan of a model or of a "
@@ -251,6 +255,8 @@ static bool passOn(const Flag &flag, StringRef value, Options &options,
     good = options.team.set(option, mine, error);
   else if (options.verb == Verb::Run)
     good = options.run.set(option, mine, error);
+  else if (options.verb == Verb::Embed)
+    good = options.embed.set(option, mine, error);
   else
     good = options.generate.set(option, mine, error);
   problem = error.message;
@@ -264,10 +270,10 @@ static bool passOn(const Flag &flag, StringRef value, Options &options,
 namespace {
 constexpr unsigned bit(Verb verb) { return 1u << unsigned(verb); }
 constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
-                   generate = bit(Verb::Generate), inspect = bit(Verb::Inspect),
-                   import = bit(Verb::Import), verify = bit(Verb::Verify),
-                   bench = bit(Verb::Bench);
-constexpr unsigned running = run | generate | verify | bench;
+                   generate = bit(Verb::Generate), embed = bit(Verb::Embed),
+                   inspect = bit(Verb::Inspect), import = bit(Verb::Import),
+                   verify = bit(Verb::Verify), bench = bit(Verb::Bench);
+constexpr unsigned running = run | generate | embed | verify | bench;
 constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import;
 } // namespace
@@ -285,7 +291,8 @@ static ArrayRef<Flag> ownFlags() {
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
        "its own"},
-      {"tokenizer", "FILE", compile | generate, applyText<&Options::tokenizer>,
+      {"tokenizer", "FILE", compile | generate | embed,
+       applyText<&Options::tokenizer>,
        "The tokenizer.json to build in; by default the one beside the model or "
        "the weights"},
       {"inputs", "FILE", run | generate, passOn,
@@ -308,7 +315,7 @@ static ArrayRef<Flag> ownFlags() {
        "Allowed difference, as a share of the value itself"},
       {"threads", "N", running | compile, applyThreads,
        "Threads to run on and to pack weights with; by default one per core"},
-      {"memory-limit", "SIZE", run | generate | bench, passOn,
+      {"memory-limit", "SIZE", run | generate | embed | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyText<&Options::target>,
        "cpu (default), cuda (kernels for an NVIDIA GPU, and what starts them) "
@@ -327,7 +334,8 @@ static ArrayRef<Flag> ownFlags() {
       {"dtype", "TYPE", inspect | import, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says"},
-      {"quantize", "TYPE", compile | run | generate | bench, applyQuantize,
+      {"quantize", "TYPE", compile | run | generate | embed | bench,
+       applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
        "size of f32. For CPUs"},
@@ -371,8 +379,8 @@ static ArrayRef<Flag> ownFlags() {
   return flags;
 }
 
-/// The flags above and those of the runtime's `generate`, which it describes
-/// itself.
+/// The flags above and those of the runtime's `generate` and `embed`, which
+/// describe themselves.
 ArrayRef<Flag> driver::getFlags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all = ownFlags().vec();
@@ -380,13 +388,17 @@ ArrayRef<Flag> driver::getFlags() {
         llvm::find_if(all, [](const Flag &flag) { return flag.name == "dim"; });
     std::vector<Flag> more;
     static std::deque<std::string> helps;
-    for (const runtime::OptionSpec &spec : runtime::GenerateOptions::specs()) {
-      if (spec.name == "inputs")
-        continue; // of `run`, too
-      std::string &help = helps.emplace_back(spec.help);
-      help[0] = llvm::toUpper(help[0]);
-      more.push_back({spec.name, spec.value, generate, passOn, help});
-    }
+    auto add = [&](const runtime::OptionSpecs &specs, unsigned verb) {
+      for (const runtime::OptionSpec &spec : specs) {
+        if (verb == generate && spec.name == "inputs")
+          continue; // of `run`, too
+        std::string &help = helps.emplace_back(spec.help);
+        help[0] = llvm::toUpper(help[0]);
+        more.push_back({spec.name, spec.value, verb, passOn, help});
+      }
+    };
+    add(runtime::GenerateOptions::specs(), generate);
+    add(runtime::EmbedOptions::specs(), embed);
     all.insert(place, more.begin(), more.end());
     return all;
   }();
@@ -406,7 +418,8 @@ bool driver::checkOptions(Options &options, std::string &problem) {
       return false;
     }
   }
-  if (options.verb == Verb::Generate && !options.generate.finish(error)) {
+  if ((options.verb == Verb::Generate && !options.generate.finish(error)) ||
+      (options.verb == Verb::Embed && !options.embed.finish(error))) {
     problem = error.message;
     return false;
   }

@@ -7,6 +7,8 @@
 
 #include "Lowering.h"
 
+#include "PoolingFiles.h"
+
 #include "Charts.h"
 #include "Extensions.h"
 #include "Inspect.h"
@@ -269,6 +271,8 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
       if (auto value = llvm::dyn_cast<mlir::FloatAttr>(setting.getValue()))
         info.sampling.emplace_back(setting.getName().str(),
                                    value.getValueAsDouble());
+  if (!source.folder.empty() && !readPooling(source.folder, info, report))
+    return std::nullopt;
   if (!source.tokenizerPath.empty()) {
     auto file = readSourceFile(source.tokenizerPath, report);
     if (!file)

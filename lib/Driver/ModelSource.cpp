@@ -99,6 +99,7 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.model = std::move(imported->model);
     source.checkpointPath = imported->checkpointPath;
     source.tokenizerPath = imported->tokenizerPath;
+    source.folder = imported->folder;
   } else {
     std::shared_ptr<const SourceFile> file = readSourceFile(path, diags);
     if (!file)

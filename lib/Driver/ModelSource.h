@@ -24,6 +24,7 @@ struct ModelSource {
   std::shared_ptr<const SourceFile> file;
   std::string checkpointPath; ///< empty: there are no weights
   std::string tokenizerPath;  ///< empty: there is no tokenizer
+  std::string folder;         ///< of a Hugging Face model; else empty
 
   bool isMlir() const { return !model; }
 };

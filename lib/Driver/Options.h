@@ -29,7 +29,16 @@ struct ProductKind;
 
 namespace attune::driver {
 
-enum class Verb { Compile, Run, Generate, Inspect, Import, Verify, Bench };
+enum class Verb {
+  Compile,
+  Run,
+  Generate,
+  Embed,
+  Inspect,
+  Import,
+  Verify,
+  Bench
+};
 
 struct Options {
   Verb verb = Verb::Compile;
@@ -78,6 +87,7 @@ struct Options {
   // The runtime's own `run` and `generate`.
   runtime::RunOptions run;
   runtime::GenerateOptions generate;
+  runtime::EmbedOptions embed;
   runtime::TeamOptions team;
 };
 

@@ -1,4 +1,4 @@
-//===- Run.cpp - attune run, attune generate --------------------*- C++ -*-===//
+//===- Run.cpp - attune run, attune generate, attune embed ------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -74,6 +74,17 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
   runtime::Error error;
   if (!runtime::executeGenerate(model.getModel(), generate, stdout, stderr,
                                 error))
+    return reportError(error, report);
+  return ExitCode::Success;
+}
+
+ExitCode driver::runEmbed(const Options &options, Report &report) {
+  InMemoryModel model;
+  ExitCode code = prepare(options, report, Entries::Forward, model);
+  if (code != ExitCode::Success)
+    return code;
+  runtime::Error error;
+  if (!runtime::executeEmbed(model.getModel(), options.embed, stdout, error))
     return reportError(error, report);
   return ExitCode::Success;
 }

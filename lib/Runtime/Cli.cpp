@@ -17,7 +17,7 @@ namespace attune::runtime {
 
 namespace {
 
-enum class Verb { Run, Generate, Inspect };
+enum class Verb { Run, Generate, Embed, Inspect };
 
 const OptionSpecs &commonSpecs() {
   static const OptionSpecs specs = {
@@ -53,6 +53,7 @@ private:
   TeamOptions team;
   RunOptions run;
   GenerateOptions generate;
+  EmbedOptions embed;
   bool inspectJson = false;
 
   int fail(const Error &error);
@@ -80,6 +81,7 @@ std::string Program::usage() const {
          "A model compiled by Attune. Verbs:\n"
          "  run       one forward pass from a safetensors file to another\n"
          "  generate  continue a text or a list of token ids\n"
+         "  embed     turn texts into vectors\n"
          "  inspect   say what the model is, takes and gives\n\n"
          "`" +
          name +
@@ -102,6 +104,9 @@ OptionSpecs Program::specsOf(Verb verb) {
     break;
   case Verb::Generate:
     add(GenerateOptions::specs());
+    break;
+  case Verb::Embed:
+    add(EmbedOptions::specs());
     break;
   case Verb::Inspect:
     add(inspectSpecs());
@@ -143,11 +148,15 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
       return false;
     if (!mine && verb == Verb::Run && !run.set(option, mine, error))
       return false;
+    if (!mine && verb == Verb::Embed && !embed.set(option, mine, error))
+      return false;
     if (!mine && verb == Verb::Generate && !generate.set(option, mine, error))
       return false;
   }
   if (verb == Verb::Run)
     return run.finish(error);
+  if (verb == Verb::Embed)
+    return embed.finish(error);
   return verb != Verb::Generate || generate.finish(error);
 }
 
@@ -170,6 +179,8 @@ bool Program::execute(Verb verb, Error &error) {
     return false;
   if (verb == Verb::Run)
     return executeRun(*model, run, stderr, error);
+  if (verb == Verb::Embed)
+    return executeEmbed(*model, embed, stdout, error);
   return executeGenerate(*model, generate, stdout, stderr, error);
 }
 
@@ -189,6 +200,8 @@ int Program::main() {
     which = Verb::Run;
   } else if (verb == "generate") {
     which = Verb::Generate;
+  } else if (verb == "embed") {
+    which = Verb::Embed;
   } else if (verb == "inspect") {
     which = Verb::Inspect;
   } else if (verb.empty()) {
@@ -198,10 +211,11 @@ int Program::main() {
     bool option = verb[0] == '-';
     std::string nearest =
         option ? nearestName(verb, {"--help", "--version"})
-               : nearestName(verb, {"run", "generate", "inspect"});
+               : nearestName(verb, {"run", "generate", "embed", "inspect"});
     error.set(ExitBadCommandLine,
               (option ? "unknown option '" : "unknown verb '") + verb + "'" +
-                  (nearest.empty() ? "; the verbs are run, generate, inspect"
+                  (nearest.empty() ? "; the verbs are run, generate, embed, "
+                                     "inspect"
                                    : "; did you mean " + nearest + "?"));
     return fail(error);
   }

@@ -42,6 +42,14 @@ int64_t EntryInfo::countablePositions(int64_t limit) const {
   return limit;
 }
 
+bool parsePooling(std::string_view name, Pooling &pooling) {
+  pooling = name == "mean"   ? Pooling::Mean
+            : name == "cls"  ? Pooling::Cls
+            : name == "last" ? Pooling::Last
+                             : Pooling::Auto;
+  return pooling != Pooling::Auto;
+}
+
 const EntryInfo *ModelInfo::find(std::string_view entry) const {
   for (const EntryInfo &info : entries)
     if (info.name == entry)
@@ -79,6 +87,9 @@ public:
       info.context = -1;
     if (const JsonValue *generation = root.find("generation"))
       if (!readGeneration(*generation))
+        return false;
+    if (const JsonValue *embedding = root.find("embedding"))
+      if (!readEmbedding(*embedding))
         return false;
     if (const JsonValue *inspect = root.find("inspect"))
       info.inspect = *inspect;
@@ -158,6 +169,20 @@ private:
       if (!readSampling(*sampling))
         return false;
     return integers(generation, "eos", info.eos);
+  }
+
+  bool readEmbedding(const JsonValue &embedding) {
+    if (!embedding.isObject())
+      return fail("embedding", "an object", embedding);
+    std::string name;
+    if (!text(embedding, "pooling", name))
+      return false;
+    if (!name.empty() && !parsePooling(name, info.pooling))
+      return error.set(ExitInternalError,
+                       "model metadata: unknown pooling '" + name + "'");
+    if (const JsonValue *normalize = embedding.find("normalize"))
+      info.normalizes = normalize->boolean;
+    return true;
   }
 
   bool readSampling(const JsonValue &sampling) {

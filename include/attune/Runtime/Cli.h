@@ -111,6 +111,23 @@ private:
 bool readPrompts(const GenerateOptions &options, std::vector<Prompt> &prompts,
                  Error &error);
 
+/// `embed`: one vector for each text.
+struct EmbedOptions {
+  std::vector<std::string> texts;
+  std::string file;    ///< or texts in a file, as readPrompts() reads them
+  std::string outputs; ///< a safetensors file; empty: JSON lines
+  Pooling pooling = Pooling::Auto;
+  int normalize = -1; ///< -1: as the model says
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+  bool finish(Error &error) const;
+};
+
+/// Pools the outputs `last_hidden_state` of a model, in double precision.
+bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
+                  Error &error);
+
 /// One forward pass from a file to a file. Warnings go to `messages`.
 bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
                 Error &error);

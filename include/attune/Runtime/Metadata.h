@@ -79,6 +79,11 @@ struct EntryInfo {
   int64_t countablePositions(int64_t limit) const;
 };
 
+/// How the vectors of a text's tokens become one.
+enum class Pooling : uint8_t { Auto, Mean, Cls, Last };
+/// "mean", "cls" or "last".
+bool parsePooling(std::string_view name, Pooling &pooling);
+
 struct ModelInfo {
   std::string name;
   std::vector<EntryInfo> entries;
@@ -93,7 +98,9 @@ struct ModelInfo {
   /// How the model's author wants texts to be sampled, by the names of
   /// generation_config.json: "do_sample" (0 or 1), "temperature", ...
   std::vector<std::pair<std::string, double>> sampling;
-  std::string tokenizerJson; ///< empty: none
+  Pooling pooling = Pooling::Auto; ///< for `embed`
+  bool normalizes = false;         ///< what `embed` gives
+  std::string tokenizerJson;       ///< empty: none
   JsonValue inspect;
 
   const EntryInfo *find(std::string_view entry) const;

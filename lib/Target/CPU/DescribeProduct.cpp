@@ -136,6 +136,13 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
                               {"context", info.context},
                               {"weights_bytes", layout->totalBytes},
                               {"generation", std::move(generation)}};
+  llvm::json::Object embedding;
+  if (!info.pooling.empty())
+    embedding["pooling"] = info.pooling;
+  if (info.normalizes)
+    embedding["normalize"] = true;
+  if (!embedding.empty())
+    metadata["embedding"] = std::move(embedding);
   llvm::json::Array needs(info.needs);
   if (module.walk([](amx::TileMulFOp) { return WalkResult::interrupt(); })
           .wasInterrupted()) {

@@ -24,8 +24,10 @@ struct ProductInfo {
   std::vector<int64_t> suppress, beginSuppress;
   /// Settings of `generate` by their names in generation_config.json.
   std::vector<std::pair<std::string, double>> sampling;
-  std::string tokenizerJson;      ///< text of tokenizer.json, may be empty
-  std::string inspectJson;        ///< a JSON object for `inspect`, may be empty
+  std::string pooling;       ///< of `embed`: "mean", "cls", "last" or empty
+  bool normalizes = false;   ///< what `embed` gives
+  std::string tokenizerJson; ///< text of tokenizer.json, may be empty
+  std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };
 

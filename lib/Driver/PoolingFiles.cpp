@@ -1,0 +1,81 @@
+//===- PoolingFiles.cpp - How sentence-transformers pool --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PoolingFiles.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+/// Nothing, without an error, if the file is not there.
+static std::optional<llvm::json::Value>
+readJson(const std::string &path, DiagnosticEngine &diags, bool &good) {
+  if (!llvm::sys::fs::exists(path))
+    return std::nullopt;
+  good = false;
+  auto file = readSourceFile(path, diags);
+  if (!file)
+    return std::nullopt;
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(file->text);
+  if (!value) {
+    diags.error({file, 1, 1},
+                "is not valid JSON: " + llvm::toString(value.takeError()));
+    return std::nullopt;
+  }
+  good = true;
+  return std::move(*value);
+}
+
+bool driver::readPooling(const std::string &folder, ProductInfo &info,
+                         DiagnosticEngine &diags) {
+  bool good = true;
+  std::string unknown;
+  auto leaveOut = [&](llvm::StringRef what) {
+    unknown += (unknown.empty() ? "" : ", ") + what.str();
+  };
+  if (auto modules = readJson(folder + "/modules.json", diags, good))
+    if (const llvm::json::Array *list = modules->getAsArray())
+      for (const llvm::json::Value &module : *list) {
+        const llvm::json::Object *object = module.getAsObject();
+        llvm::StringRef type =
+            object ? object->getString("type").value_or("") : "";
+        llvm::StringRef name = type.rsplit('.').second;
+        if (name == "Normalize")
+          info.normalizes = true;
+        else if (!name.empty() && name != "Transformer" && name != "Pooling")
+          leaveOut(name);
+      }
+  if (!good)
+    return false;
+  auto config = readJson(folder + "/1_Pooling/config.json", diags, good);
+  if (const llvm::json::Object *object =
+          config ? config->getAsObject() : nullptr) {
+    static const std::pair<llvm::StringRef, const char *> modes[] = {
+        {"pooling_mode_mean_tokens", "mean"},
+        {"pooling_mode_cls_token", "cls"},
+        {"pooling_mode_lasttoken", "last"},
+        {"pooling_mode_max_tokens", nullptr},
+        {"pooling_mode_mean_sqrt_len_tokens", nullptr},
+        {"pooling_mode_weightedmean_tokens", nullptr}};
+    for (auto [key, name] : modes) {
+      if (!object->getBoolean(key).value_or(false))
+        continue;
+      if (name && info.pooling.empty())
+        info.pooling = name;
+      else
+        leaveOut(key);
+    }
+  }
+  if (good && !unknown.empty())
+    diags.warning({}, "embed does not have these parts of " + folder +
+                          ", so that its vectors differ from those of "
+                          "sentence-transformers: " +
+                          unknown);
+  return good;
+}

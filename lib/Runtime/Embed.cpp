@@ -1,0 +1,252 @@
+//===- Embed.cpp - Vectors of texts ---------------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Tokenizer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+namespace attune::runtime {
+
+const OptionSpecs &EmbedOptions::specs() {
+  static const OptionSpecs specs = {
+      {"text", "TEXT", "text to embed; may be repeated"},
+      {"text-file", "FILE",
+       "file with several texts, a line each: text, a JSON string, or "
+       "{\"prompt\": TEXT}"},
+      {"pooling", "mean|cls|last",
+       "the mean of all tokens' vectors, the first one or the last one "
+       "(default: as the model's 1_Pooling/config.json says, else mean)"},
+      {"normalize", "",
+       "scale each vector to length 1 (default: as the model's modules.json "
+       "says, else not)"},
+      {"outputs", "FILE",
+       "safetensors file for all vectors as one tensor, embeddings [texts, "
+       "width]; without it a JSON object is printed for each text"},
+  };
+  return specs;
+}
+
+bool EmbedOptions::set(const ParsedOption &option, bool &mine, Error &error) {
+  mine = true;
+  if (option.name == "text") {
+    texts.push_back(option.value);
+  } else if (option.name == "text-file") {
+    file = option.value;
+  } else if (option.name == "outputs") {
+    outputs = option.value;
+  } else if (option.name == "normalize") {
+    normalize = option.value == "true" ? 1 : 0;
+  } else if (option.name == "pooling") {
+    if (!parsePooling(option.value, pooling))
+      return error.set(ExitBadCommandLine,
+                       "--pooling: expected mean, cls or last, found '" +
+                           option.value + "'");
+  } else {
+    mine = false;
+  }
+  return true;
+}
+
+bool EmbedOptions::finish(Error &error) const {
+  if (texts.empty() == file.empty())
+    return error.set(ExitBadCommandLine,
+                     "embed needs either --text=TEXT or --text-file=FILE");
+  return true;
+}
+
+namespace {
+/// Runs the forward entry on one text after the other.
+class Embedder {
+public:
+  explicit Embedder(CompiledModel &model) : model(model) {}
+
+  bool open(Error &error);
+  int64_t width() const { return hiddenWidth; }
+  /// The pooled vector, [width].
+  bool embed(const std::vector<int64_t> &ids, Pooling pooling, bool normalize,
+             std::vector<double> &vector, Error &error);
+
+private:
+  CompiledModel &model;
+  std::unique_ptr<Invocation> invocation;
+  const ArgInfo *ids = nullptr;
+  unsigned hidden = 0; ///< number of the output that is pooled
+  int64_t hiddenWidth = 0;
+  std::vector<Buffer> buffers;
+};
+} // namespace
+
+bool Embedder::open(Error &error) {
+  const std::string &name = model.info().name;
+  const EntryInfo *entry = model.entry("forward");
+  ids = entry ? entry->findIds() : nullptr;
+  if (!ids)
+    return error.badInput("model '" + name +
+                          "' cannot embed: it does not read token ids alone");
+  unsigned outputs = 0;
+  for (const ArgInfo &arg : entry->args) {
+    if (arg.kind != ArgKind::Output)
+      continue;
+    bool fits = arg.shape.size() == 3 && arg.dtype == DType::F32 &&
+                arg.shape[2].symbol.empty();
+    if (fits && (arg.name == "last_hidden_state" ||
+                 (arg.name == "encoder_last_hidden_state" && !hiddenWidth))) {
+      hidden = outputs;
+      hiddenWidth = arg.shape[2].size;
+    }
+    ++outputs;
+  }
+  if (!hiddenWidth)
+    return error.badInput("model '" + name +
+                          "' cannot embed: it has no output "
+                          "last_hidden_state; the class of a model without a "
+                          "head has (BertModel, Qwen3Model)");
+  invocation.reset(new Invocation(model, *entry));
+  buffers.resize(outputs);
+  return true;
+}
+
+bool Embedder::embed(const std::vector<int64_t> &tokens, Pooling pooling,
+                     bool normalize, std::vector<double> &vector,
+                     Error &error) {
+  invocation->reset();
+  auto length = static_cast<int64_t>(tokens.size());
+  InputTensor input;
+  input.name = ids->name;
+  input.dtype = DType::I64;
+  input.shape = {1, length};
+  input.data = tokens.data();
+  if (!invocation->bindInput(input, error) ||
+      !invocation->resolve(/*past=*/0, "", error))
+    return false;
+  for (unsigned i = 0; i < buffers.size(); ++i) {
+    const TensorDecl &decl = invocation->outputs()[i];
+    uint64_t bytes = 0;
+    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
+        !buffers[i].reserve(bytes))
+      return error.set(ExitResourceLimit, "no memory for output '" + decl.name +
+                                              "' of shape " +
+                                              formatShape(decl.shape));
+    invocation->setOutput(i, buffers[i].data());
+  }
+  if (invocation->outputs()[hidden].shape[1] != length)
+    return error.badInput("the model gives other tokens than it reads");
+  if (!invocation->run(error))
+    return false;
+  auto *rows = reinterpret_cast<const float *>(buffers[hidden].data());
+  int64_t first = pooling == Pooling::Last ? length - 1 : 0;
+  int64_t last = pooling == Pooling::Cls ? 0 : length - 1;
+  vector.assign(static_cast<size_t>(hiddenWidth), 0);
+  double square = 0;
+  for (int64_t i = 0; i < hiddenWidth; ++i) {
+    for (int64_t row = first; row <= last; ++row)
+      vector[i] += rows[row * hiddenWidth + i];
+    vector[i] /= static_cast<double>(last - first + 1);
+    square += vector[i] * vector[i];
+  }
+  if (normalize && square > 0)
+    for (double &value : vector)
+      value /= std::sqrt(square);
+  return true;
+}
+
+static std::string formatVector(const std::vector<double> &vector) {
+  std::string out = "[";
+  char number[32];
+  for (size_t i = 0; i < vector.size(); ++i) {
+    // JSON has no NaN and no infinity.
+    if (std::isfinite(vector[i]))
+      std::snprintf(number, sizeof(number), "%.9g", vector[i]);
+    out += (i ? "," : "") +
+           std::string(std::isfinite(vector[i]) ? number : "null");
+  }
+  return out + "]";
+}
+
+static bool readTexts(const EmbedOptions &options,
+                      std::vector<std::string> &texts, Error &error) {
+  texts = options.texts;
+  if (options.file.empty())
+    return true;
+  GenerateOptions lines;
+  lines.promptsFile = options.file;
+  std::vector<Prompt> prompts;
+  if (!readPrompts(lines, prompts, error))
+    return false;
+  for (Prompt &prompt : prompts) {
+    if (!prompt.isText)
+      return error.badInput(options.file + ": embed reads texts, not ids");
+    texts.push_back(std::move(prompt.text));
+  }
+  return true;
+}
+
+bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
+                  Error &error) {
+  const ModelInfo &info = model.info();
+  if (info.tokenizerJson.empty())
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer, so that it cannot read "
+                          "texts");
+  Pooling pooling = options.pooling != Pooling::Auto ? options.pooling
+                    : info.pooling != Pooling::Auto  ? info.pooling
+                                                     : Pooling::Mean;
+  bool normalize =
+      options.normalize < 0 ? info.normalizes : options.normalize > 0;
+  std::vector<std::string> texts;
+  std::unique_ptr<Tokenizer> tokenizer;
+  Embedder embedder(model);
+  if (!readTexts(options, texts, error) || !embedder.open(error))
+    return false;
+  tokenizer = Tokenizer::create(info.tokenizerJson, error);
+  if (!tokenizer)
+    return false;
+  SafetensorsWriter writer;
+  std::string reason;
+  float *to = nullptr;
+  if (!options.outputs.empty()) {
+    TensorDecl all;
+    all.name = "embeddings";
+    all.shape = {static_cast<int64_t>(texts.size()), embedder.width()};
+    if (!writer.create(options.outputs, {all}, reason))
+      return error.badInput(reason);
+    to = reinterpret_cast<float *>(writer.data(0));
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::vector<int64_t> ids;
+    std::vector<double> vector;
+    bool good = tokenizer->encode(texts[i], ids, error);
+    if (good && ids.empty())
+      good = error.badInput("it has no tokens");
+    if (!good || !embedder.embed(ids, pooling, normalize, vector, error)) {
+      error.message = "text " + std::to_string(i + 1) + ": " + error.message;
+      return false;
+    }
+    if (to) {
+      to = std::copy(vector.begin(), vector.end(), to);
+      continue;
+    }
+    std::string line = "{\"text\":";
+    appendJsonString(line, texts[i]);
+    line += ",\"tokens\":" + std::to_string(ids.size()) +
+            ",\"embedding\":" + formatVector(vector) + "}\n";
+    if (std::fwrite(line.data(), 1, line.size(), out) != line.size())
+      return error.badInput(std::string("cannot write the output: ") +
+                            std::strerror(errno));
+  }
+  if (to)
+    return writer.commit(reason) || error.badInput(reason);
+  return std::fflush(out) == 0 ||
+         error.badInput(std::string("cannot write the output: ") +
+                        std::strerror(errno));
+}
+
+} // namespace attune::runtime
