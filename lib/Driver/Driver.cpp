@@ -35,6 +35,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runImport(options, report);
   case Verb::Bench:
     return runBench(options, report);
+  case Verb::Tokenize:
+    return runTokenize(options, report);
   }
   return ExitCode::InternalError;
 }

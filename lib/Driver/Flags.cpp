@@ -21,8 +21,9 @@ using namespace attune::driver;
 //===----------------------------------------------------------------------===//
 
 StringRef driver::getName(Verb verb) {
-  static const StringRef names[] = {"compile", "run",    "generate", "embed",
-                                    "inspect", "import", "verify",   "bench"};
+  static const StringRef names[] = {"compile", "run",     "generate",
+                                    "embed",   "inspect", "import",
+                                    "verify",  "bench",   "tokenize"};
   return names[unsigned(verb)];
 }
 
@@ -60,6 +61,11 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "type that the code computes in, or, where memory bounds it, of\nreads; "
        "in JSON, roof says which. The peaks are the best seen. Weights "
        "are random without\n--weights."},
+      {Verb::Tokenize, "MODEL --text TEXT",
+       "Print the ids and pieces of a text",
+       "Cuts a text into tokens, as generate does with its prompt. MODEL is a "
+       "folder or a file\nwith a tokenizer beside it, or the tokenizer's file "
+       "itself."},
   };
   return verbs;
 }
@@ -257,6 +263,8 @@ static bool passOn(const Flag &flag, StringRef value, Options &options,
     good = options.run.set(option, mine, error);
   else if (options.verb == Verb::Embed)
     good = options.embed.set(option, mine, error);
+  else if (options.verb == Verb::Tokenize)
+    good = options.tokenize.set(option, mine, error);
   else
     good = options.generate.set(option, mine, error);
   problem = error.message;
@@ -272,10 +280,11 @@ constexpr unsigned bit(Verb verb) { return 1u << unsigned(verb); }
 constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    generate = bit(Verb::Generate), embed = bit(Verb::Embed),
                    inspect = bit(Verb::Inspect), import = bit(Verb::Import),
-                   verify = bit(Verb::Verify), bench = bit(Verb::Bench);
+                   verify = bit(Verb::Verify), bench = bit(Verb::Bench),
+                   tokenize = bit(Verb::Tokenize);
 constexpr unsigned running = run | generate | embed | verify | bench;
 constexpr unsigned compiling = compile | running;
-constexpr unsigned every = compiling | inspect | import;
+constexpr unsigned every = compiling | inspect | import | tokenize;
 } // namespace
 
 static ArrayRef<Flag> ownFlags() {
@@ -291,7 +300,7 @@ static ArrayRef<Flag> ownFlags() {
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
        "its own"},
-      {"tokenizer", "FILE", compile | generate | embed,
+      {"tokenizer", "FILE", compile | generate | embed | tokenize,
        applyText<&Options::tokenizer>,
        "The tokenizer.json to build in; by default the one beside the model or "
        "the weights"},
@@ -399,6 +408,7 @@ ArrayRef<Flag> driver::getFlags() {
     };
     add(runtime::GenerateOptions::specs(), generate);
     add(runtime::EmbedOptions::specs(), embed);
+    add(runtime::TokenizeOptions::specs(), tokenize);
     all.insert(place, more.begin(), more.end());
     return all;
   }();
@@ -419,7 +429,8 @@ bool driver::checkOptions(Options &options, std::string &problem) {
     }
   }
   if ((options.verb == Verb::Generate && !options.generate.finish(error)) ||
-      (options.verb == Verb::Embed && !options.embed.finish(error))) {
+      (options.verb == Verb::Embed && !options.embed.finish(error)) ||
+      (options.verb == Verb::Tokenize && !options.tokenize.finish(error))) {
     problem = error.message;
     return false;
   }

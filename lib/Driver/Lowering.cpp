@@ -16,6 +16,7 @@
 #include "Remarks.h"
 
 #include "Attune/AttuneDialect.h"
+#include "attune/Import/Tokenizers.h"
 #include "attune/Support/Version.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -274,10 +275,11 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   if (!source.folder.empty() && !readPooling(source.folder, info, report))
     return std::nullopt;
   if (!source.tokenizerPath.empty()) {
-    auto file = readSourceFile(source.tokenizerPath, report);
-    if (!file)
+    std::optional<std::string> json =
+        readTokenizer(source.tokenizerPath, report);
+    if (!json)
       return std::nullopt;
-    info.tokenizerJson = file->text;
+    info.tokenizerJson = *json;
   }
   if (source.model)
     info.inspectJson = describeStatistics(*source.model);

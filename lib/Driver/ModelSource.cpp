@@ -8,6 +8,7 @@
 #include "ModelSource.h"
 
 #include "attune/Import/HuggingFace.h"
+#include "attune/Import/Tokenizers.h"
 #include "attune/Spec/Taps.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -56,17 +57,6 @@ static bool addTaps(spec::Model &model, const Options &options,
     model.outputs.push_back(output);
   }
   return true;
-}
-
-/// `tokenizer.json` beside a file or in a folder, or an empty string.
-static std::string findTokenizer(StringRef path) {
-  if (path.empty())
-    return {};
-  SmallString<128> candidate(path);
-  if (!sys::fs::is_directory(path))
-    sys::path::remove_filename(candidate);
-  sys::path::append(candidate, "tokenizer.json");
-  return sys::fs::exists(candidate) ? candidate.str().str() : std::string();
 }
 
 static std::optional<ModelSource> readModel(const Options &options,
@@ -138,6 +128,6 @@ std::optional<ModelSource> driver::openModel(const Options &options,
     source->tokenizerPath = options.tokenizer;
   for (StringRef place : {StringRef(options.weights), StringRef(options.model)})
     if (source->tokenizerPath.empty())
-      source->tokenizerPath = findTokenizer(place);
+      source->tokenizerPath = findTokenizerFile(place.str());
   return source;
 }

@@ -37,7 +37,8 @@ enum class Verb {
   Inspect,
   Import,
   Verify,
-  Bench
+  Bench,
+  Tokenize
 };
 
 struct Options {
@@ -88,6 +89,7 @@ struct Options {
   runtime::RunOptions run;
   runtime::GenerateOptions generate;
   runtime::EmbedOptions embed;
+  runtime::TokenizeOptions tokenize;
   runtime::TeamOptions team;
 };
 

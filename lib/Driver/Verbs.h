@@ -21,6 +21,7 @@ ExitCode runEmbed(const Options &options, Report &report);
 ExitCode runVerify(const Options &options, Report &report);
 ExitCode runImport(const Options &options, Report &report);
 ExitCode runBench(const Options &options, Report &report);
+ExitCode runTokenize(const Options &options, Report &report);
 
 } // namespace attune::driver
 

@@ -17,7 +17,7 @@ namespace attune::runtime {
 
 namespace {
 
-enum class Verb { Run, Generate, Embed, Inspect };
+enum class Verb { Run, Generate, Embed, Tokenize, Inspect };
 
 const OptionSpecs &commonSpecs() {
   static const OptionSpecs specs = {
@@ -54,6 +54,7 @@ private:
   RunOptions run;
   GenerateOptions generate;
   EmbedOptions embed;
+  TokenizeOptions tokenize;
   bool inspectJson = false;
 
   int fail(const Error &error);
@@ -82,6 +83,7 @@ std::string Program::usage() const {
          "  run       one forward pass from a safetensors file to another\n"
          "  generate  continue a text or a list of token ids\n"
          "  embed     turn texts into vectors\n"
+         "  tokenize  the ids and pieces of a text\n"
          "  inspect   say what the model is, takes and gives\n\n"
          "`" +
          name +
@@ -108,6 +110,10 @@ OptionSpecs Program::specsOf(Verb verb) {
   case Verb::Embed:
     add(EmbedOptions::specs());
     break;
+  case Verb::Tokenize:
+    add(TokenizeOptions::specs());
+    add(commonSpecs());
+    return specs;
   case Verb::Inspect:
     add(inspectSpecs());
     add(commonSpecs());
@@ -144,6 +150,11 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
       inspectJson = option.value == "json";
       continue;
     }
+    if (verb == Verb::Tokenize) {
+      if (!tokenize.set(option, mine, error))
+        return false;
+      continue;
+    }
     if (!team.set(option, mine, error))
       return false;
     if (!mine && verb == Verb::Run && !run.set(option, mine, error))
@@ -153,6 +164,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
     if (!mine && verb == Verb::Generate && !generate.set(option, mine, error))
       return false;
   }
+  if (verb == Verb::Tokenize)
+    return tokenize.finish(error);
   if (verb == Verb::Run)
     return run.finish(error);
   if (verb == Verb::Embed)
@@ -161,11 +174,18 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
 }
 
 bool Program::execute(Verb verb, Error &error) {
-  if (verb == Verb::Inspect) {
+  if (verb == Verb::Inspect || verb == Verb::Tokenize) {
     ModelInfo info;
     if (!parseModelInfo({descriptor->metadata, descriptor->metadata_size},
                         descriptor->num_entries, info, error))
       return false;
+    if (verb == Verb::Tokenize) {
+      if (info.tokenizerJson.empty())
+        return error.badInput("model '" + info.name + "' carries no tokenizer");
+      std::unique_ptr<Tokenizer> tokenizer =
+          Tokenizer::create(info.tokenizerJson, error);
+      return tokenizer && executeTokenize(*tokenizer, tokenize, stdout, error);
+    }
     std::string text = formatInspection(info, inspectJson);
     std::fwrite(text.data(), 1, text.size(), stdout);
     return std::fflush(stdout) == 0 ||
@@ -202,6 +222,8 @@ int Program::main() {
     which = Verb::Generate;
   } else if (verb == "embed") {
     which = Verb::Embed;
+  } else if (verb == "tokenize") {
+    which = Verb::Tokenize;
   } else if (verb == "inspect") {
     which = Verb::Inspect;
   } else if (verb.empty()) {
@@ -209,13 +231,14 @@ int Program::main() {
     return ExitBadCommandLine;
   } else {
     bool option = verb[0] == '-';
-    std::string nearest =
-        option ? nearestName(verb, {"--help", "--version"})
-               : nearestName(verb, {"run", "generate", "embed", "inspect"});
+    std::string nearest = option
+                              ? nearestName(verb, {"--help", "--version"})
+                              : nearestName(verb, {"run", "generate", "embed",
+                                                   "tokenize", "inspect"});
     error.set(ExitBadCommandLine,
               (option ? "unknown option '" : "unknown verb '") + verb + "'" +
                   (nearest.empty() ? "; the verbs are run, generate, embed, "
-                                     "inspect"
+                                     "tokenize, inspect"
                                    : "; did you mean " + nearest + "?"));
     return fail(error);
   }

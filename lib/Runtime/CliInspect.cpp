@@ -147,6 +147,16 @@ static std::string inspectJson(const ModelInfo &info) {
   return out + "}\n";
 }
 
+static std::string describeTokenizer(const ModelInfo &info) {
+  if (info.tokenizerJson.empty())
+    return "none";
+  Error error;
+  std::unique_ptr<Tokenizer> tokenizer =
+      Tokenizer::create(info.tokenizerJson, error);
+  return tokenizer ? tokenizer->describe()
+                   : "cannot be used (" + error.message + ")";
+}
+
 std::string formatInspection(const ModelInfo &info, bool json) {
   if (json)
     return inspectJson(info);
@@ -155,8 +165,7 @@ std::string formatInspection(const ModelInfo &info, bool json) {
          " bytes\n";
   if (info.context >= 0)
     out += "context: " + grouped(info.context) + " positions\n";
-  out += std::string("tokenizer: ") +
-         (info.tokenizerJson.empty() ? "none" : "byte-level BPE") + "\n";
+  out += "tokenizer: " + describeTokenizer(info) + "\n";
   for (const EntryInfo &entry : info.entries) {
     out += "entry " + entry.name + ":\n";
     for (const ArgInfo &arg : entry.args) {

@@ -24,7 +24,7 @@ struct ImportedModel {
   /// Its locations point into config.json.
   spec::Model model;
   std::string folder;
-  /// `tokenizer.json` of the folder, or empty.
+  /// The tokenizer file of the folder, or empty.
   std::string tokenizerPath;
   /// What `Checkpoint::open` opens: the caller's weights if it named some,
   /// else the folder if there is a checkpoint in it, else empty.

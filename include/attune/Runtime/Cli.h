@@ -19,6 +19,7 @@
 #include "attune/Runtime/CommandLine.h"
 #include "attune/Runtime/CompiledModel.h"
 #include "attune/Runtime/Sampler.h"
+#include "attune/Runtime/Tokenizer.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +31,6 @@ namespace attune::runtime {
 
 class DraftModel;
 struct GuessCounts;
-class Tokenizer;
 
 /// --threads and --memory-limit.
 struct TeamOptions {
@@ -154,6 +154,23 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     const GenerateOptions &options,
                     bool (*onToken)(void *context, const NewToken &token),
                     void *context, std::string &stoppedBy, Error &error);
+
+/// Cuts a text into tokens, as the model that carries the tokenizer gets it.
+struct TokenizeOptions {
+  bool hasText = false, hasPair = false;
+  std::string text, pair;
+  std::string texts; ///< a file of many
+  std::string format = "text";
+  EncodeOptions encode;
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+  bool finish(Error &error) const;
+};
+
+/// Prints the ids and pieces of a text to `out`.
+bool executeTokenize(const Tokenizer &tokenizer, const TokenizeOptions &options,
+                     FILE *out, Error &error);
 
 /// What `inspect` prints.
 std::string formatInspection(const ModelInfo &info, bool json);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Import/HuggingFace.h"
+#include "attune/Import/Tokenizers.h"
 
 #include "Architectures.h"
 #include "GenerationConfig.h"
@@ -33,11 +34,6 @@ struct SilentDiagnostics final : DiagnosticEngine {
   void report(const Diagnostic &diagnostic) override {}
 };
 } // namespace
-
-static bool isThere(const fs::path &path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 static bool isFolder(const fs::path &path) {
   std::error_code ignored;
@@ -388,9 +384,7 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
          last.name, last.location}};
   if (!checkDescription(*model, config))
     return std::nullopt;
-  if (fs::path tokenizer = fs::path(result.folder) / "tokenizer.json";
-      isThere(tokenizer))
-    result.tokenizerPath = tokenizer.string();
+  result.tokenizerPath = findTokenizerFile(result.folder);
   result.model = std::move(*model);
   return result;
 }

@@ -397,6 +397,16 @@ bool Normalizer::applyStep(const Step &step, std::string_view text,
   return true;
 }
 
+/// Whether the first match starts the text and is longer than its head: what
+/// replaces several characters stands for the last of them.
+static bool replacesMore(const Regex &regex, std::string_view text,
+                         size_t head) {
+  std::vector<Regex::Match> matches;
+  size_t budget = Regex::stepsFor(256);
+  return regex.findAll(text.substr(0, 256), matches, budget) &&
+         !matches.empty() && matches[0].begin == 0 && matches[0].end > head;
+}
+
 bool Normalizer::apply(std::string &text, bool &starts, Error &error) const {
   if (text.empty() || steps.empty())
     return true;
@@ -409,6 +419,9 @@ bool Normalizer::apply(std::string &text, bool &starts, Error &error) const {
                                           "than 256 MiB");
     if (step.kind == Step::Strip)
       head = strip(head, step.left, /*right=*/false);
+    else if (step.kind == Step::Replace &&
+             replacesMore(step.regex, text, head.size()))
+      head.clear();
     else if (!head.empty() && !applyStep(step, head, out, error))
       return false;
     else if (!head.empty())

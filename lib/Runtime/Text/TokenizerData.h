@@ -55,7 +55,6 @@ struct Tokenizer::Data {
   PostProcessor postProcessor;
   Decoder decoder{unicode};
   bool byteLevel = false;
-  uint32_t nextAdded = 0;
 
   bool load(std::string_view json, LoadError &error);
   const AddedToken *addedToken(int64_t id) const {

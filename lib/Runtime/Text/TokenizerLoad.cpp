@@ -82,16 +82,6 @@ bool Tokenizer::Data::setAdded(AddedToken token, Error &error) {
   bool starts = true;
   if (token.normalized && !normalizer.apply(token.pattern, starts, error))
     return false;
-  // A token that the model has keeps its number; others are counted on from
-  // the size of the vocabulary, whatever number the file gives them.
-  int64_t known = -1;
-  for (const AddedToken &other : added)
-    if (other.text == token.text)
-      known = other.id;
-  uint32_t id = model->vocabulary.find(token.text);
-  token.id = known >= 0               ? static_cast<uint32_t>(known)
-             : id != Vocabulary::none ? id
-                                      : nextAdded++;
   if (token.id >= addedOf.size())
     addedOf.resize(token.id + 1);
   if (uint32_t place = addedOf[token.id]) {
@@ -106,7 +96,6 @@ bool Tokenizer::Data::setAdded(AddedToken token, Error &error) {
 bool Tokenizer::Data::loadAdded(const JsonValue &list, Error &error) {
   if (!list.isArray())
     return error.badInput("'added_tokens' is not an array");
-  nextAdded = model->vocabulary.count();
   for (const JsonValue &item : list.items) {
     const JsonValue *content = item.find("content"), *id = item.find("id");
     if (!content || !content->isString() || !id || !id->isInt() ||
@@ -116,6 +105,7 @@ bool Tokenizer::Data::loadAdded(const JsonValue &list, Error &error) {
       continue;
     AddedToken token;
     token.text = content->string;
+    token.id = static_cast<uint32_t>(id->integer);
     token.special = flagOf(item, "special", false);
     token.stripLeft = flagOf(item, "lstrip", false);
     token.stripRight = flagOf(item, "rstrip", false);

@@ -1,0 +1,44 @@
+//===- Tokenizers.h - Tokenizer files of every kind -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A product carries one format, tokenizer.json. Others become that here:
+//
+//   tokenizer.model, spiece.model, ...   SentencePiece (BPE and Unigram)
+//   vocab.json and merges.txt            byte-level BPE, as GPT-2 has it
+//   vocab.txt                            WordPiece, as BERT has it
+//   *.tiktoken                           byte-level BPE of ranks
+//
+// A tokenizer_config.json beside them changes what the tokenizer does, as it
+// does for Hugging Face's fast tokenizers: `add_bos_token` and `add_eos_token`
+// (of Llama's and Gemma's classes), `add_prefix_space`, `do_lower_case`,
+// `strip_accents`, `tokenize_chinese_chars`, and further added tokens.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_IMPORT_TOKENIZERS_H
+#define ATTUNE_IMPORT_TOKENIZERS_H
+
+#include "attune/Support/Diagnostics.h"
+
+#include <optional>
+#include <string>
+
+namespace attune {
+
+/// The tokenizer file of a folder, or of the folder that a file lies in; empty
+/// if there is none.
+std::string findTokenizerFile(const std::string &path);
+
+/// The text of a tokenizer.json that stands for the file at `path`. A file that
+/// cannot be read at all, or is damaged, is an error with its place. One that
+/// asks for what is not supported is a warning, and the text is empty then.
+std::optional<std::string> readTokenizer(const std::string &path,
+                                         DiagnosticEngine &diags);
+
+} // namespace attune
+
+#endif // ATTUNE_IMPORT_TOKENIZERS_H

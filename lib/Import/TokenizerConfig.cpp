@@ -1,0 +1,210 @@
+//===- TokenizerConfig.cpp - What changes a tokenizer.json ----------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenizerConfig.h"
+
+#include "attune/Runtime/Tokenizer.h"
+
+#include <algorithm>
+
+using attune::runtime::JsonValue;
+
+namespace attune {
+
+/// The text of a member of the outermost object, or nothing.
+static std::string_view memberText(const std::string &json, const char *name) {
+  runtime::JsonReader reader(json);
+  std::string key;
+  std::string_view value;
+  if (reader.enterObject())
+    while (reader.nextMember(key) && reader.skip(value))
+      if (key == name)
+        return value;
+  return {};
+}
+
+static void setMember(std::string &json, const char *name,
+                      const std::string &text) {
+  std::string_view old = memberText(json, name);
+  if (old.data())
+    json.replace(static_cast<size_t>(old.data() - json.data()), old.size(),
+                 text);
+  else
+    json.insert(json.find('{') + 1,
+                "\"" + std::string(name) + "\":" + text + ",");
+}
+
+static JsonValue memberValue(const std::string &json, const char *name) {
+  JsonValue value;
+  std::string problem;
+  std::string_view text = memberText(json, name);
+  if (text.data())
+    runtime::parseJson(text, value, problem);
+  return value;
+}
+
+/// A token of the configuration: a text, or an object with `content`.
+static std::string tokenOf(const JsonValue &config, const char *key) {
+  const JsonValue *value = config.find(key);
+  if (value && value->isObject())
+    value = value->find("content");
+  return value && value->isString() ? value->string : "";
+}
+
+static bool flagOf(const JsonValue &config, const char *key, bool otherwise) {
+  const JsonValue *value = config.find(key);
+  return value && value->isBool() ? value->boolean : otherwise;
+}
+
+static bool setFlag(JsonValue &object, const char *key, bool value) {
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    if (object.keys[i] == key) {
+      bool same = object.items[i].isBool() && object.items[i].boolean == value;
+      object.items[i] = JsonValue();
+      object.items[i].kind = JsonValue::Kind::Bool;
+      object.items[i].boolean = value;
+      return !same;
+    }
+  object.keys.push_back(key);
+  object.items.emplace_back();
+  object.items.back().kind = JsonValue::Kind::Bool;
+  object.items.back().boolean = value;
+  return true;
+}
+
+/// Added tokens that the other file does not have, in the order of their ids.
+static void addTokens(const JsonValue &config, std::string &json) {
+  const JsonValue *decoder = config.find("added_tokens_decoder");
+  JsonValue added = memberValue(json, "added_tokens");
+  if (!decoder || !decoder->isObject())
+    return;
+  if (!added.isArray()) {
+    added = JsonValue();
+    added.kind = JsonValue::Kind::Array;
+  }
+  std::vector<std::pair<int64_t, const JsonValue *>> more;
+  for (size_t i = 0; i < decoder->keys.size(); ++i) {
+    const std::string &key = decoder->keys[i];
+    const JsonValue *content = decoder->items[i].find("content");
+    bool number = !key.empty() && key.size() < 9 &&
+                  key.find_first_not_of("0123456789") == std::string::npos;
+    if (!number || !content || !content->isString())
+      continue;
+    bool known = std::any_of(added.items.begin(), added.items.end(),
+                             [&](const JsonValue &item) {
+                               const JsonValue *text = item.find("content");
+                               return text && text->string == content->string;
+                             });
+    if (!known)
+      more.push_back({std::stoll(key), &decoder->items[i]});
+  }
+  if (more.empty())
+    return;
+  std::sort(more.begin(), more.end(),
+            [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (const auto &[id, item] : more) {
+    JsonValue token = *item;
+    token.keys.push_back("id");
+    token.items.emplace_back();
+    token.items.back().kind = JsonValue::Kind::Int;
+    token.items.back().integer = id;
+    added.items.push_back(std::move(token));
+  }
+  std::string text;
+  runtime::appendJson(text, added);
+  setMember(json, "added_tokens", text);
+}
+
+/// Llama's and Gemma's classes put the begin and the end token around a text
+/// whatever the other file says.
+static void setEnds(const JsonValue &config, std::string &json) {
+  std::string name = tokenOf(config, "tokenizer_class");
+  bool owns = false;
+  for (const char *start : {"LlamaTokenizer", "CodeLlama", "GemmaTokenizer"})
+    owns = owns || name.compare(0, std::string_view(start).size(), start) == 0;
+  if (!owns)
+    return;
+  runtime::Error error;
+  auto tokenizer = runtime::Tokenizer::create(json, error);
+  if (!tokenizer)
+    return;
+  auto special = [&](const char *flag, const char *key, bool otherwise,
+                     std::string &token) {
+    if (!flagOf(config, flag, otherwise))
+      return;
+    token = tokenOf(config, key);
+    if (!token.empty() && tokenizer->tokenToId(token) < 0)
+      token.clear();
+  };
+  std::string bos, eos, specials;
+  special("add_bos_token", "bos_token", true, bos);
+  special("add_eos_token", "eos_token", false, eos);
+  auto part = [](const std::string &token, int type) {
+    std::string out = "{\"SpecialToken\":{\"id\":";
+    runtime::appendJsonString(out, token);
+    return out + ",\"type_id\":" + std::to_string(type) + "}}";
+  };
+  auto sequence = [&](const char *id, int type) {
+    std::string out = bos.empty() ? "" : part(bos, type) + ",";
+    out += std::string("{\"Sequence\":{\"id\":\"") + id +
+           "\",\"type_id\":" + std::to_string(type) + "}}";
+    return eos.empty() ? out : out + "," + part(eos, type);
+  };
+  for (const std::string &token : {bos, eos}) {
+    if (token.empty() || (&token != &bos && token == bos && !specials.empty()))
+      continue;
+    specials += specials.empty() ? "" : ",";
+    runtime::appendJsonString(specials, token);
+    specials += ":{\"id\":";
+    runtime::appendJsonString(specials, token);
+    specials += ",\"ids\":[" + std::to_string(tokenizer->tokenToId(token)) +
+                "],\"tokens\":[";
+    runtime::appendJsonString(specials, token);
+    specials += "]}";
+    if (bos == eos)
+      break;
+  }
+  setMember(json, "post_processor",
+            "{\"type\":\"TemplateProcessing\",\"single\":[" + sequence("A", 0) +
+                "],\"pair\":[" + sequence("A", 0) + "," + sequence("B", 1) +
+                "],\"special_tokens\":{" + specials + "}}");
+}
+
+void applyTokenizerConfig(const JsonValue &config, std::string &json) {
+  addTokens(config, json);
+  JsonValue pre = memberValue(json, "pre_tokenizer");
+  const JsonValue *prefix = config.find("add_prefix_space");
+  if (prefix && prefix->isBool() && pre.isObject() &&
+      tokenOf(pre, "type") == "ByteLevel" &&
+      setFlag(pre, "add_prefix_space", prefix->boolean)) {
+    std::string text;
+    runtime::appendJson(text, pre);
+    setMember(json, "pre_tokenizer", text);
+  }
+  JsonValue normalizer = memberValue(json, "normalizer");
+  if (normalizer.isObject() &&
+      tokenOf(normalizer, "type") == "BertNormalizer") {
+    bool changed = false;
+    static constexpr const char *names[][2] = {
+        {"do_lower_case", "lowercase"},
+        {"strip_accents", "strip_accents"},
+        {"tokenize_chinese_chars", "handle_chinese_chars"}};
+    for (const auto &name : names) {
+      const JsonValue *value = config.find(name[0]);
+      if (value && value->isBool())
+        changed = setFlag(normalizer, name[1], value->boolean) || changed;
+    }
+    if (changed) {
+      std::string text;
+      runtime::appendJson(text, normalizer);
+      setMember(json, "normalizer", text);
+    }
+  }
+  setEnds(config, json);
+}
+
+} // namespace attune
