@@ -9,8 +9,9 @@ foreach(tree ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.inc"
     PATTERN CMakeFiles EXCLUDE)
+  # In the same folder: elsewhere than on Linux, Attune and attune are one name.
   install(DIRECTORY ${tree}/dialects/Attune
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attune
     FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.inc"
     PATTERN CMakeFiles EXCLUDE)
 endforeach()
@@ -29,7 +30,8 @@ configure_package_config_file(dialects/cmake/AttuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/lib/cmake/attune/AttuneConfig.cmake
   INSTALL_DESTINATION ${PROJECT_BINARY_DIR}/lib/cmake/attune
   INSTALL_PREFIX ${PROJECT_BINARY_DIR})
-set(ATTUNE_CONFIG_INCLUDE_DIRS "\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_INCLUDEDIR}")
+set(include "\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_INCLUDEDIR}")
+set(ATTUNE_CONFIG_INCLUDE_DIRS "${include};${include}/attune")
 set(ATTUNE_CONFIG_TOOLS_DIR "\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_BINDIR}")
 configure_package_config_file(dialects/cmake/AttuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/install-package/AttuneConfig.cmake

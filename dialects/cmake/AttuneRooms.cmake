@@ -42,7 +42,8 @@ function(attune_room name)
   endif()
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-unused-parameter)
   target_include_directories(${name} INTERFACE
-    "$<BUILD_INTERFACE:${ATTUNE_INCLUDE_DIRS}>" $<INSTALL_INTERFACE:include>)
+    "$<BUILD_INTERFACE:${ATTUNE_INCLUDE_DIRS}>"
+    "$<INSTALL_INTERFACE:include;include/attune>")
   target_link_libraries(${name} PUBLIC ${ROOM_LINK})
   if(NOT ROOM_NO_MLIR)
     target_link_libraries(${name} PUBLIC MLIR LLVM)
