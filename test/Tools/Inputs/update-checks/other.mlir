@@ -1,0 +1,1 @@
+// RUN: attune-opt %s -o /dev/null
