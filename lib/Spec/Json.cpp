@@ -138,11 +138,43 @@ static size_t editDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// What other libraries call a thing, and what it is called here.
+static constexpr std::pair<std::string_view, std::string_view> synonyms[] = {
+    {"dense", "linear"},
+    {"fc", "linear"},
+    {"fully_connected", "linear"},
+    {"projection", "linear"},
+    {"mlp", "ffn"},
+    {"feed_forward", "ffn"},
+    {"feedforward", "ffn"},
+    {"self_attention", "attention"},
+    {"multi_head_attention", "attention"},
+    {"mha", "attention"},
+    {"mixture_of_experts", "moe"},
+    {"experts", "moe"},
+    {"lstm", "recurrent"},
+    {"gru", "recurrent"},
+    {"rnn", "recurrent"},
+    {"num_heads", "heads"},
+    {"num_attention_heads", "heads"},
+    {"num_kv_heads", "kv_heads"},
+    {"num_key_value_heads", "kv_heads"},
+    {"num_layers", "repeat"},
+    {"vocab_size", "vocab"},
+    {"hidden_size", "width"},
+    {"intermediate_size", "width"},
+    {"hidden_act", "activation"},
+    {"rotary", "rope"}};
+
 std::string nearest(std::string_view word,
                     const std::vector<std::string> &candidates) {
   std::string best;
   if (word.size() > 60)
     return best;
+  for (const auto &[theirs, ours] : synonyms)
+    for (const std::string &candidate : candidates)
+      if (theirs == word && candidate == ours)
+        return candidate;
   size_t bestDistance = 0;
   for (const std::string &candidate : candidates) {
     size_t distance = editDistance(word, candidate);

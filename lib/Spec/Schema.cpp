@@ -566,7 +566,9 @@ class FormChecker {
 public:
   explicit FormChecker(Reporter &reporter) : reporter(reporter) {}
 
-  void check(const Value &value, const Type &type, const std::string &pointer);
+  /// `either`: the type that `type` is one alternative of, for messages.
+  void check(const Value &value, const Type &type, const std::string &pointer,
+             const Type *either = nullptr);
   BadValues bad;
 
 private:
@@ -717,7 +719,7 @@ void FormChecker::checkObject(const Value &value, const ObjectType &type,
 }
 
 void FormChecker::check(const Value &value, const Type &type,
-                        const std::string &pointer) {
+                        const std::string &pointer, const Type *either) {
   if (!accepts(type, value))
     return fail(value, pointer,
                 "expected " + expectation(type) + ", got " +
@@ -741,7 +743,7 @@ void FormChecker::check(const Value &value, const Type &type,
     return fail(value, pointer,
                 "unknown value " + quote(value.text) +
                     (near.empty()
-                         ? "; expected one of " + listWords(type.words, ", ")
+                         ? "; expected " + expectation(either ? *either : type)
                          : "; did you mean '" + near + "'?"));
   }
   case Type::Form::Object:
@@ -761,7 +763,7 @@ void FormChecker::check(const Value &value, const Type &type,
   case Type::Form::Either:
     for (const Type &part : type.parts)
       if (accepts(part, value))
-        return check(value, part, pointer);
+        return check(value, part, pointer, &type);
     return;
   }
 }
