@@ -12,8 +12,10 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/AArch64TargetParser.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/TargetParser/X86TargetParser.h"
 
 #include <algorithm>
 #include <fstream>
@@ -262,9 +264,12 @@ std::vector<std::string> listGpus() {
 }
 
 std::vector<std::string> listTargets() {
-  return {"native",         "x86-64-v2",      "x86-64-v3",   "x86-64-v4",
-          "skylake-avx512", "sapphirerapids", "znver3",      "znver4",
-          "znver5",         "neoverse-n1",    "neoverse-v2", "apple-m1"};
+  llvm::SmallVector<llvm::StringRef> known;
+  llvm::X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
+  llvm::AArch64::fillValidCPUArchList(known);
+  std::vector<std::string> names = {"native"};
+  names.insert(names.end(), known.begin(), known.end());
+  return names;
 }
 
 } // namespace attune

@@ -12,7 +12,10 @@
 #include "Verbs.h"
 #include "WeightsForProduct.h"
 
+#include "attune/Analysis/ModelStatistics.h"
+
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -35,7 +38,8 @@ public:
 private:
   std::optional<std::string> makeText();
   bool writeProduct(const Checkpoint *checkpoint);
-  bool pack(const Checkpoint &checkpoint, const std::string &path);
+  bool pack(const Checkpoint *checkpoint, const std::string &path);
+  void reportWritten();
 
   const Options &options;
   Report &report;
@@ -69,7 +73,7 @@ std::optional<std::string> Compiler::makeText() {
 }
 
 /// Appends the weights to the file at `path`.
-bool Compiler::pack(const Checkpoint &checkpoint, const std::string &path) {
+bool Compiler::pack(const Checkpoint *checkpoint, const std::string &path) {
   report.beginStage("packing weights");
   lowering.code = appendProductWeights(lowering.getWeights(), checkpoint,
                                        options, path, report);
@@ -78,8 +82,8 @@ bool Compiler::pack(const Checkpoint &checkpoint, const std::string &path) {
 
 bool Compiler::writeProduct(const Checkpoint *checkpoint) {
   const ProductKind &product = *options.product;
-  if (product.weights == ProductKind::Weights::None)
-    checkpoint = nullptr;
+  bool packs = product.weights != ProductKind::Weights::None &&
+               (checkpoint || options.hasRandomWeights());
   lowering.code = ExitCode::BadInput;
   // What cannot be written shows before anything is compiled.
   std::string target, beside;
@@ -89,7 +93,7 @@ bool Compiler::writeProduct(const Checkpoint *checkpoint) {
       return false;
     target = *path;
   }
-  if (checkpoint && product.weights == ProductKind::Weights::Beside) {
+  if (packs && product.weights == ProductKind::Weights::Beside) {
     std::string *path = files.reserve(options.output + ".weights");
     if (!path)
       return false;
@@ -122,7 +126,49 @@ bool Compiler::writeProduct(const Checkpoint *checkpoint) {
       return false;
     }
   }
-  return !checkpoint || pack(*checkpoint, beside.empty() ? target : beside);
+  return !packs || pack(checkpoint, beside.empty() ? target : beside);
+}
+
+/// A path as a shell takes it.
+static std::string quote(llvm::StringRef path) {
+  if (llvm::all_of(path, [](char c) {
+        return llvm::isAlnum(c) || llvm::StringRef("/._-+=:,@%").contains(c);
+      }))
+    return path.str();
+  std::string result = "'";
+  for (char c : path)
+    result += c == '\'' ? "'\\''" : std::string(1, c);
+  return result + "'";
+}
+
+/// The line at the end: what was written, and what to do with it.
+void Compiler::reportWritten() {
+  uint64_t bytes = 0;
+  if (toStdout(options) || !llvm::sys::fs::is_regular_file(options.output) ||
+      llvm::sys::fs::file_size(options.output, bytes))
+    return;
+  std::string next;
+  if (options.product && options.product->executable) {
+    bool named = options.output.find('/') != std::string::npos;
+    next = "run it: " + quote((named ? "" : "./") + options.output);
+    if (!lowering.canGenerate())
+      next += " run --inputs=IN.safetensors --outputs=OUT.safetensors";
+    else if (!source.tokenizerPath.empty())
+      next += " generate --prompt=\"...\"";
+    else
+      next += " generate --prompt-ids=1,2,3";
+  } else if (options.product && options.product->header) {
+    llvm::SmallString<128> header(options.output);
+    llvm::sys::path::replace_extension(header, "h");
+    next = "its interface is " + quote(header);
+  } else if (uint64_t weights = 0;
+             options.product &&
+             options.product->weights == ProductKind::Weights::Beside &&
+             !llvm::sys::fs::file_size(options.output + ".weights", weights)) {
+    next = "its weights are " + quote(options.output + ".weights") + ", " +
+           formatBytes(double(weights));
+  }
+  report.reportWritten(options.output, bytes, next);
 }
 
 ExitCode Compiler::run(const Checkpoint *checkpoint) {
@@ -146,7 +192,10 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
   if (!lowering.dumpReport())
     return ExitCode::BadInput;
   report.endStage();
-  return files.commit() ? ExitCode::Success : ExitCode::BadInput;
+  if (!files.commit())
+    return ExitCode::BadInput;
+  reportWritten();
+  return ExitCode::Success;
 }
 
 /// What may go to stdout, for a message.
@@ -179,10 +228,11 @@ ExitCode driver::runCompile(const Options &options, Report &report) {
     if (!checkpoint)
       return ExitCode::BadInput;
   } else if (product && product->weights == ProductKind::Weights::Inside &&
-             hasWeights(*source)) {
+             !options.hasRandomWeights() && hasWeights(*source)) {
     report.warning({}, "without --weights the result holds code alone; it "
                        "will look for '" +
-                           options.output + ".weights'");
+                           options.output +
+                           ".weights' (--weights=random makes some up)");
   }
   return Compiler(options, report, *source)
       .run(checkpoint ? &*checkpoint : nullptr);

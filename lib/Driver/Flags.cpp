@@ -80,9 +80,11 @@ std::optional<size_t> driver::pickWord(StringRef flag, StringRef value,
   for (size_t i = 0; i < words.size(); ++i)
     if (words[i] == value)
       return i;
+  StringRef nearest = findNearest(value, words);
   problem =
-      ("'" + value + "' is no value of " + flag + "; did you mean '" +
-       findNearest(value, words) + "'? It takes one of: " + join(words, ", "))
+      ("'" + value + "' is no value of " + flag +
+       (nearest.empty() ? "; it" : "; did you mean '" + nearest + "'? It") +
+       " takes one of: " + join(words, ", "))
           .str();
   return std::nullopt;
 }
@@ -290,7 +292,7 @@ constexpr unsigned every = compiling | inspect | import | tokenize;
 static ArrayRef<Flag> ownFlags() {
   static const Flag flags[] = {
       {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
-       "Write the result here; it appears whole or not at all"},
+       "Write the result here; it appears whole or not at all", "output"},
       {"emit", "KIND", compile, applyText<&Options::emit>,
        "What to write: json, mlir (as imported), tensor, loops, llvm, asm, "
        "ptx, cubin, obj, so, exe; by default what OUT's suffix says (.json "
@@ -299,7 +301,7 @@ static ArrayRef<Flag> ownFlags() {
        "What to write: json (default) or mlir"},
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
-       "its own"},
+       "its own. random: values from --seed, to try a model out"},
       {"tokenizer", "FILE", compile | generate | embed | tokenize,
        applyText<&Options::tokenizer>,
        "The tokenizer.json to build in; by default the one beside the model or "
@@ -308,7 +310,8 @@ static ArrayRef<Flag> ownFlags() {
        "Input tensors (safetensors), by name; to generate, those of the "
        "encoder"},
       {"outputs", "FILE", run, passOn,
-       "Where the output tensors go; as pictures if it ends in .html"},
+       "Where the output tensors go: safetensors, pictures if it ends in "
+       ".html, one output alone if it ends in .npy"},
       {"dim", "NAME=SIZE", run, passOn,
        "A size that cannot be read off the inputs, as in --dim seq=17"},
       {"dim", "NAME=SIZE", inspect | verify | bench, applyDim,
@@ -317,7 +320,8 @@ static ArrayRef<Flag> ownFlags() {
       {"format", "FORMAT", bench, applyFormat, "table or json"},
       {"runs", "N", bench, applyRuns, "Take the median of N runs; default 5"},
       {"seed", "N", verify | bench, applySeed,
-       "Seed of the random inputs and, without --weights, of the weights"},
+       "Seed of the random inputs and of random weights"},
+      {"seed", "N", compile | run, applySeed, "Seed of --weights=random"},
       {"atol", "A", verify | compile, applyAtol,
        "Allowed difference, as a share of a layer's largest value"},
       {"rtol", "R", verify | compile, applyRtol,

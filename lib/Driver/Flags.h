@@ -29,12 +29,17 @@ struct Flag {
   bool (*apply)(const Flag &flag, llvm::StringRef value, Options &options,
                 std::string &problem);
   llvm::StringRef help;
+  llvm::StringRef longName = {}; ///< of a flag of one letter; may be empty
 
   bool takesValue() const { return !value.empty(); }
   bool mayOmitValue() const { return value.starts_with("["); }
   bool isOf(Verb verb) const { return verbs >> unsigned(verb) & 1; }
   std::string spelling() const {
     return (name.size() == 1 ? "-" : "--") + name.str();
+  }
+  bool isSpelled(llvm::StringRef text) const {
+    return text == spelling() ||
+           (text.consume_front("--") && !longName.empty() && text == longName);
   }
 };
 llvm::ArrayRef<Flag> getFlags();

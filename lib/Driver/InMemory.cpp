@@ -9,9 +9,6 @@
 
 #include "attune/Analysis/ModelStatistics.h"
 
-#include "llvm/TargetParser/Host.h"
-#include "llvm/TargetParser/Triple.h"
-
 using namespace attune;
 using namespace attune::driver;
 
@@ -28,15 +25,6 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
                               const ModelSource &source,
                               const Checkpoint *checkpoint, Entries entries,
                               bool fusion) {
-  llvm::Triple host(llvm::sys::getProcessTriple());
-  llvm::Triple target(options.machine.triple);
-  if (target.getArch() != host.getArch()) {
-    std::string what =
-        options.cpu == "native" ? target.getArchName().str() : options.cpu;
-    return report.fail("code for " + what + " does not run on this " +
-                       host.getArchName().str() + " machine");
-  }
-
   Lowering lowering(options, report, source, fusion);
   std::optional<ProductBytes> object = lowering.compile(entries, "obj");
   if (!object)

@@ -197,7 +197,8 @@ bool Lowering::import(Entries entries) {
     code = ExitCode::BadInput;
     return false;
   }
-  if (entries == Entries::Decode && !module->lookupSymbol("decode"))
+  generates = module->lookupSymbol("decode") != nullptr;
+  if (entries == Entries::Decode && !generates)
     return fail("'" + options.model +
                     "' cannot generate: that takes a last stream from token "
                     "ids through causal attention to a head over the "

@@ -51,6 +51,8 @@ public:
   std::optional<ProductBytes> compile(Entries entries, llvm::StringRef product);
 
   mlir::ModuleOp getModule() { return *module; }
+  /// Whether the model, once imported, continues texts.
+  bool canGenerate() const { return generates; }
   /// The weights alone, as optimize() laid them out.
   mlir::ModuleOp getWeights() { return *weights; }
   /// Writes a stage into the folder of `--emit-stages`, if there is one.
@@ -81,6 +83,7 @@ private:
   std::optional<Validation> validation; ///< with --validate
   std::shared_ptr<ValidationResult> validated;
   mlir::OwningOpRef<mlir::ModuleOp> module, weights, before;
+  bool generates = false;
 };
 
 } // namespace attune::driver

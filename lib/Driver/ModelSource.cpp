@@ -43,12 +43,16 @@ static bool addTaps(spec::Model &model, const Options &options,
       std::vector<std::string> maps = spec::attentionNames(model);
       SmallVector<StringRef> known(maps.begin(), maps.end());
       known.append(names.begin(), names.end());
-      diags.error({model.file, 0, 0},
-                  problem.empty()
-                      ? "the model has no layer '" + tap +
-                            "' that --tap could read; did you mean '" +
-                            findNearest(tap, known).str() + "'?"
-                      : "--tap=" + tap + ": " + problem);
+      if (problem.empty()) {
+        StringRef nearest = findNearest(tap, known);
+        problem = "the model has no layer '" + tap +
+                  "' that --tap could read; " +
+                  (nearest.empty() ? "it has " + join(known, ", ")
+                                   : "did you mean '" + nearest.str() + "'?");
+      } else {
+        problem = "--tap=" + tap + ": " + problem;
+      }
+      diags.error({model.file, 0, 0}, problem);
       return false;
     }
     spec::Output output;
@@ -63,7 +67,9 @@ static std::optional<ModelSource> readModel(const Options &options,
                                             DiagnosticEngine &diags) {
   ModelSource source;
   const std::string &path = options.model;
-  source.checkpointPath = options.weights;
+  bool random = options.hasRandomWeights();
+  if (!random)
+    source.checkpointPath = options.weights;
   if (StringRef(path).ends_with(".mlir")) {
     source.file = readSourceFile(path, diags);
     if (!source.file)
@@ -83,11 +89,12 @@ static std::optional<ModelSource> readModel(const Options &options,
   }
   if (isHuggingFacePath(path)) {
     std::optional<ImportedModel> imported =
-        importHuggingFace(path, diags, options.weights);
+        importHuggingFace(path, diags, source.checkpointPath);
     if (!imported)
       return std::nullopt;
     source.model = std::move(imported->model);
-    source.checkpointPath = imported->checkpointPath;
+    if (!random)
+      source.checkpointPath = imported->checkpointPath;
     source.tokenizerPath = imported->tokenizerPath;
     source.folder = imported->folder;
   } else {
@@ -115,10 +122,11 @@ static std::optional<ModelSource> readModel(const Options &options,
 
 std::optional<ModelSource> driver::openModel(const Options &options,
                                              DiagnosticEngine &diags) {
-  if (!options.weights.empty() && !sys::fs::exists(options.weights)) {
+  if (!options.weights.empty() && !options.hasRandomWeights() &&
+      !sys::fs::exists(options.weights)) {
     diags.error(atFile(options.weights),
                 "no such file or folder; --weights names a safetensors file, "
-                "an index or a folder");
+                "an index or a folder, or is 'random'");
     return std::nullopt;
   }
   std::optional<ModelSource> source = readModel(options, diags);

@@ -21,11 +21,12 @@ using namespace attune::driver;
 
 StringRef driver::findNearest(StringRef word, ArrayRef<StringRef> candidates) {
   StringRef nearest;
-  unsigned best = ~0u;
+  // More letters wrong than these make it another word.
+  unsigned best = unsigned(word.size()) / 3 + 2;
   for (StringRef candidate : candidates) {
     unsigned distance = word.edit_distance(candidate);
     // What is only cut short or only too long is a likely slip.
-    if (!word.empty() &&
+    if (!word.empty() && candidate.size() > 1 &&
         (candidate.starts_with(word) || word.starts_with(candidate)))
       distance = std::min(distance, 1u);
     if (distance < best) {
@@ -63,6 +64,8 @@ static void printUsage(const VerbInfo &verb, raw_ostream &os) {
                : flag.name.size() == 1 ? " "
                                        : "=") +
               flag.value.str();
+    if (!flag.longName.empty())
+      left += ", --" + flag.longName.str() + "=" + flag.value.str();
     os << "  " << left;
     size_t column = 2 + left.size();
     constexpr size_t indent = 30, width = 80;
@@ -139,12 +142,15 @@ private:
 
 /// Names the verbs that have the flag, else this verb's nearest one.
 ExitCode Parser::reportUnknown(StringRef spelled) {
-  SmallVector<std::string> ours;
+  SmallVector<StringRef> ours; // without dashes
   std::string owners;
   for (const Flag &flag : getFlags()) {
-    if (flag.isOf(verb->verb))
-      ours.push_back(flag.spelling());
-    if (flag.spelling() != spelled)
+    if (flag.isOf(verb->verb)) {
+      ours.push_back(flag.name);
+      if (!flag.longName.empty())
+        ours.push_back(flag.longName);
+    }
+    if (!flag.isSpelled(spelled))
       continue;
     for (const VerbInfo &other : getVerbs())
       if (flag.isOf(other.verb))
@@ -155,9 +161,12 @@ ExitCode Parser::reportUnknown(StringRef spelled) {
       ("'" + getName(verb->verb) + "' has no flag " + spelled).str();
   if (!owners.empty())
     return fail(message + "; it is a flag of " + owners);
-  SmallVector<StringRef> candidates(ours.begin(), ours.end());
-  return fail(message + "; did you mean " + findNearest(spelled, candidates) +
-              "?");
+  StringRef nearest = findNearest(spelled.ltrim('-'), ours);
+  if (nearest.empty())
+    return fail(message + "; 'attune " + getName(verb->verb) +
+                " --help' lists its flags");
+  return fail(message + "; did you mean " + (nearest.size() == 1 ? "-" : "--") +
+              nearest + "?");
 }
 
 ExitCode Parser::parseFlag(StringRef argument, size_t &at) {
@@ -165,7 +174,7 @@ ExitCode Parser::parseFlag(StringRef argument, size_t &at) {
   bool hasValue = argument.contains('=');
   const Flag *flag = nullptr;
   for (const Flag &candidate : getFlags())
-    if (candidate.isOf(verb->verb) && candidate.spelling() == spelled)
+    if (candidate.isOf(verb->verb) && candidate.isSpelled(spelled))
       flag = &candidate;
   if (!flag)
     return reportUnknown(spelled);
@@ -219,11 +228,15 @@ std::variant<Options, ExitCode> Parser::run() {
   for (const VerbInfo &info : getVerbs())
     if (first == getName(info.verb))
       verb = &info;
-  if (!verb)
+  if (!verb) {
+    StringRef nearest = findNearest(first, verbs);
     return fail((first.starts_with("-") ? "the first argument is a verb, but "
                                           "is '"
                                         : "unknown verb '") +
-                first + "'; did you mean '" + findNearest(first, verbs) + "'?");
+                first + "'; " +
+                (nearest.empty() ? "it is one of " + join(verbs, ", ")
+                                 : "did you mean '" + nearest.str() + "'?"));
+  }
   options.verb = verb->verb;
 
   bool flagsEnded = false;

@@ -46,10 +46,12 @@ struct Options {
   std::string model;
 
   // Where things are.
-  std::string weights;
+  std::string weights; ///< "random": values from the seed, from no file
   std::string tokenizer;
   std::string output; ///< -o; empty: stdout for text
   std::string stagesDir;
+
+  bool hasRandomWeights() const { return weights == "random"; }
 
   // What is made.
   std::string emit;   ///< empty: by the suffix of `output`
@@ -104,7 +106,8 @@ DiagnosticEngine::Format findMessageFormat(llvm::ArrayRef<const char *> args);
 
 llvm::StringRef getName(Verb verb);
 
-/// The candidate that is closest to `word`, for "did you mean".
+/// The candidate that is closest to `word`, for "did you mean"; nothing if none
+/// looks like a slip.
 llvm::StringRef findNearest(llvm::StringRef word,
                             llvm::ArrayRef<llvm::StringRef> candidates);
 

@@ -7,6 +7,8 @@
 
 #include "Report.h"
 
+#include "attune/Analysis/ModelStatistics.h"
+
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Process.h"
@@ -39,12 +41,24 @@ void Report::beginStage(const std::string &name) {
   stages.push_back({name, 0, ""});
   running = true;
   stageStart = Clock::now();
-  if (!isTerminal)
-    return;
-  double elapsed = std::chrono::duration<double>(stageStart - start).count();
-  std::fprintf(stderr, "\r\x1b[K[%5.1f s] %s", elapsed, name.c_str());
+  if (isTerminal)
+    showLine("");
+}
+
+void Report::showLine(const std::string &progress) {
+  lineTime = Clock::now();
+  double elapsed = std::chrono::duration<double>(lineTime - start).count();
+  std::fprintf(stderr, "\r\x1b[K[%5.1f s] %s%s%s", elapsed,
+               stages.back().name.c_str(), progress.empty() ? "" : ": ",
+               progress.c_str());
   std::fflush(stderr);
   lineShown = true;
+}
+
+void Report::showProgress(const std::string &progress) {
+  if (isTerminal && running &&
+      Clock::now() - lineTime >= std::chrono::milliseconds(100))
+    showLine(progress);
 }
 
 void Report::endStage() {
@@ -58,6 +72,25 @@ void Report::endStage() {
 void Report::noteStage(const std::string &remark) {
   if (!stages.empty())
     stages.back().remark = remark;
+}
+
+void Report::reportWritten(const std::string &path, uint64_t bytes,
+                           const std::string &next) {
+  endStage();
+  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (getFormat() == Format::Json) {
+    json::Object entry{
+        {"written", path}, {"bytes", bytes}, {"seconds", seconds}};
+    if (!next.empty())
+      entry["next"] = next;
+    errs() << json::Value(std::move(entry)) << '\n';
+    return;
+  }
+  errs() << path << ": " << formatBytes(double(bytes)) << " in "
+         << llvm::format("%.1f s", seconds);
+  if (!next.empty())
+    errs() << "; " << next;
+  errs() << '\n';
 }
 
 void Report::printTiming() {

@@ -34,13 +34,21 @@ public:
   /// A stage begins, and the one before ends.
   void beginStage(const std::string &name);
   void endStage();
+  /// What the current stage is at, shown on a terminal; ten times a second at
+  /// most, so that callers need not count.
+  void showProgress(const std::string &progress);
   /// Something to say about the current stage beside its time.
   void noteStage(const std::string &remark);
+  /// A product of the command was written: `path` is what was asked for, `next`
+  /// what to do with it. One line.
+  void reportWritten(const std::string &path, uint64_t bytes,
+                     const std::string &next);
   /// Prints the table of stages.
   void printTiming();
 
 private:
   void clearLine();
+  void showLine(const std::string &progress);
 
   struct Stage {
     std::string name;
@@ -48,7 +56,7 @@ private:
     std::string remark;
   };
   using Clock = std::chrono::steady_clock;
-  Clock::time_point start = Clock::now(), stageStart;
+  Clock::time_point start = Clock::now(), stageStart, lineTime;
   std::vector<Stage> stages;
   bool running = false;
   bool isTerminal = false;

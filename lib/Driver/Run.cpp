@@ -25,11 +25,11 @@ static ExitCode prepare(const Options &options, Report &report, Entries entries,
     checkpoint = openCheckpoint(*source, options, report);
     if (!checkpoint)
       return ExitCode::BadInput;
-  } else if (hasWeights(*source)) {
+  } else if (!options.hasRandomWeights() && hasWeights(*source)) {
     return report.fail("'" + options.model +
                        "' comes without weights; name "
                        "them with --weights=PATH (a safetensors file, an index "
-                       "or a folder)");
+                       "or a folder), or try it with --weights=random");
   }
   return model.build(options, report, *source,
                      checkpoint ? &*checkpoint : nullptr, entries,

@@ -12,6 +12,10 @@
 #include "attune/Pipelines/Backends.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Path.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 using namespace attune;
@@ -75,20 +79,117 @@ static bool pickProduct(Options &options, const Backends &backends,
   return pickWord("--emit", options.emit, words, problem).has_value();
 }
 
+/// What follows the last dot of a file's name where that looks like a type of
+/// file and not like a number, as in "qwen-2.5".
+static StringRef findSuffix(StringRef path) {
+  StringRef name = sys::path::filename(path);
+  size_t dot = name.rfind('.');
+  if (dot == StringRef::npos || dot == 0)
+    return {};
+  StringRef suffix = name.drop_front(dot);
+  // The number of a library's version: "libstory.so.1".
+  if (name.contains(".so."))
+    return name.drop_front(name.find(".so."));
+  return suffix.size() > 1 && isAlpha(suffix[1]) ? suffix : StringRef();
+}
+
 /// What OUT's suffix says, else the default.
-static void pickBySuffix(Options &options, const Backends &backends) {
+static bool pickBySuffix(Options &options, const Backends &backends,
+                         std::string &problem) {
   StringRef output = options.output;
   for (const Stage &stage : stages)
     if (!stage.suffix.empty() && output.ends_with(stage.suffix)) {
       options.emit = stage.name.str();
-      return;
+      return true;
     }
   if (take(options, backends, [&](const ProductKind &product) {
         return !product.suffix.empty() && output.ends_with(product.suffix);
       }))
-    return;
+    return true;
   options.product = &options.backend->getProducts().back();
   options.emit = options.product->name.str();
+  StringRef suffix = findSuffix(output);
+  if (suffix.empty() || is_contained({".exe", ".elf", ".out"}, suffix))
+    return true;
+  SmallVector<StringRef> known;
+  for (const Stage &stage : stages)
+    if (!stage.suffix.empty())
+      known.push_back(stage.suffix);
+  for (const Backend *backend : backends)
+    for (const ProductKind &product : backend->getProducts())
+      if (!product.suffix.empty() && !is_contained(known, product.suffix))
+        known.push_back(product.suffix);
+  problem = ("'" + output + "' ends in " + suffix +
+             ", which 'compile' does not make; it makes " + join(known, ", ") +
+             ", and an executable of a name without such an end. To make " +
+             "something under this name, say what: --emit=" +
+             (suffix.starts_with(".so.") ? "so" : options.emit))
+                .str();
+  return false;
+}
+
+/// The chip of a card by the name it is sold under; nothing if that is unknown.
+static StringRef findChip(StringRef card) {
+  std::string name;
+  for (char c : card)
+    if (isAlnum(c))
+      name += toLower(c);
+  StringRef rest = name;
+  rest.consume_front("nvidia");
+  rest.consume_front("geforce");
+  return StringSwitch<StringRef>(rest)
+      .Cases({"a100", "a30"}, "sm_80")
+      .Cases({"a2", "a10", "a16", "a40", "a4000", "a5000", "a6000", "rtxa6000"},
+             "sm_86")
+      .Cases({"orin", "agxorin", "jetsonorin"}, "sm_87")
+      .Cases({"l4", "l40", "l40s", "rtx6000ada"}, "sm_89")
+      .Cases({"h100", "h200", "gh200"}, "sm_90a")
+      .Cases({"b100", "b200", "gb200"}, "sm_100a")
+      .StartsWith("rtx30", "sm_86")
+      .StartsWith("rtx40", "sm_89")
+      .StartsWith("rtx50", "sm_120a")
+      .Default("");
+}
+
+/// Names of CPUs that `name` may stand for: those that share most of its start,
+/// else the one that is spelt nearest.
+static std::vector<StringRef> findCpus(StringRef name,
+                                       ArrayRef<StringRef> known) {
+  size_t most = 3;
+  std::vector<StringRef> alike;
+  for (StringRef cpu : known) {
+    size_t same = 0;
+    while (same < cpu.size() && same < name.size() && cpu[same] == name[same])
+      ++same;
+    if (same > most)
+      alike.clear();
+    most = std::max(most, same);
+    if (same == most && most > 3)
+      alike.push_back(cpu);
+  }
+  StringRef nearest = findNearest(name, known);
+  if (alike.empty() && !nearest.empty())
+    alike = {nearest};
+  return alike;
+}
+
+/// What runs or is linked here must be for this kind of machine.
+static bool checkArchitecture(const Options &options, std::string &problem) {
+  Triple host(sys::getProcessTriple()), target(options.machine.triple);
+  bool runs = options.verb != Verb::Compile && options.verb != Verb::Inspect &&
+              options.verb != Verb::Import;
+  bool links = options.verb == Verb::Compile && options.product &&
+               options.product->linked;
+  if (target.getArch() == host.getArch() || (!runs && !links))
+    return true;
+  std::string what =
+      options.cpu == "native" ? target.getArchName().str() : options.cpu;
+  std::string here = "this " + host.getArchName().str() + " machine";
+  problem = runs ? "code for " + what + " does not run on " + here
+                 : "code for " + what + " (" + target.getArchName().str() +
+                       ") cannot be linked on " + here +
+                       "; --emit=obj, asm or llvm makes what needs no linking";
+  return false;
 }
 
 static bool pickMachine(Options &options, std::string &problem) {
@@ -105,6 +206,13 @@ static bool pickMachine(Options &options, std::string &problem) {
     if (options.gpu.empty())
       options.gpu = gpus.front();
     SmallVector<StringRef> words(gpus.begin(), gpus.end());
+    StringRef chip = findChip(options.gpu);
+    if (!chip.empty() && is_contained(words, chip)) {
+      problem = ("--gpu takes the name of a chip; that of '" + options.gpu +
+                 "' is " + chip + ". It takes one of: " + join(words, ", "))
+                    .str();
+      return false;
+    }
     if (!pickWord("--gpu", options.gpu, words, problem))
       return false;
   }
@@ -125,7 +233,7 @@ static bool pickMachine(Options &options, std::string &problem) {
       options.machine.bf16Pairs = false;
     options.machine.tf32 = options.tf32;
     if (!options.tf32 || options.machine.hasTensorCores())
-      return true;
+      return checkArchitecture(options, problem);
     problem = "--dtype=tf32 needs --target=cuda: only the tensor cores of a "
               "GPU multiply it; take --dtype=f32, or bf16, which some CPUs "
               "multiply faster";
@@ -133,8 +241,11 @@ static bool pickMachine(Options &options, std::string &problem) {
   }
   std::vector<std::string> cpus = options.backend->listCpus();
   SmallVector<StringRef> known(cpus.begin(), cpus.end());
-  problem = "'" + options.cpu + "' is no CPU that LLVM knows; did you mean '" +
-            findNearest(options.cpu, known).str() + "'?";
+  std::vector<StringRef> alike = findCpus(options.cpu, known);
+  bool few = !alike.empty() && alike.size() <= 8;
+  problem = "'" + options.cpu + "' is no CPU that LLVM knows; " +
+            (few ? "did you mean '" + join(alike, "' or '") + "'?"
+                 : "it knows " + join(known, ", "));
   return false;
 }
 
@@ -145,7 +256,7 @@ bool driver::chooseTarget(Options &options, Report &report) {
   if (found) {
     options.backend = backends.front();
     if (options.verb == Verb::Compile && options.emit.empty())
-      pickBySuffix(options, backends);
+      found = pickBySuffix(options, backends, problem);
     else if (options.verb == Verb::Compile)
       found = pickProduct(options, backends, problem);
   }

@@ -6,9 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "InMemory.h"
+#include "Inspect.h"
 #include "Verbs.h"
 #include "VerifyInputs.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -74,6 +77,9 @@ private:
   void compare(const std::string &layer, const float *got, const float *want,
                uint64_t count, const std::string &where, double rounding = 0);
   void print(const ModelSource &source, bool random);
+  void printVerdict(llvm::raw_ostream &os);
+  /// Whether every size that --dim names is one of the model's.
+  bool checkDims(const ModelSource &source);
 
   const Options &options;
   Report &report;
@@ -279,13 +285,46 @@ void Verifier::print(const ModelSource &source, bool random) {
       os << "  MISMATCH";
     os << '\n';
   }
+  printVerdict(os);
+}
+
+void Verifier::printVerdict(llvm::raw_ostream &os) {
+  std::vector<llvm::StringRef> different;
+  for (const auto &[layer, finding] : findings)
+    if (!finding.failedCase.empty())
+      different.push_back(layer);
+  size_t all = std::distance(findings.begin(), findings.end());
+  if (different.empty() && all == 1)
+    os << "\nthe output agrees\n";
+  else if (different.empty())
+    os << "\nall " << all << " outputs agree\n";
+  else
+    os << '\n'
+       << different.size() << " of " << all << " outputs "
+       << (different.size() == 1 ? "differs: " : "differ: ")
+       << llvm::join(different, ", ") << '\n';
+}
+
+bool Verifier::checkDims(const ModelSource &source) {
+  if (source.model)
+    return chooseDims(options, *source.model, report).has_value();
+  llvm::StringSet<> known;
+  for (const runtime::ArgInfo &arg : fused.getModel().entry("forward")->args)
+    if (arg.kind == runtime::ArgKind::Input)
+      for (const runtime::DimInfo &dim : arg.shape)
+        if (!dim.symbol.empty())
+          known.insert(dim.symbol);
+  for (const auto &[name, size] : options.dims)
+    if (!known.contains(name))
+      report.error({}, "the model has no open size '" + name + "'");
+  return report.getNumErrors() == 0;
 }
 
 ExitCode Verifier::run() {
   Options everything = options;
   everything.taps.clear();
   std::optional<ModelSource> source = openModel(everything, report);
-  if (!source)
+  if (!source || (source->model && !checkDims(*source)))
     return ExitCode::BadInput;
   bool hasBlocks = false, tapped = false;
   if (source->model) {
@@ -333,6 +372,8 @@ ExitCode Verifier::run() {
   if (!entry || !reference.getModel().entry("forward"))
     return report.fail("'" + options.model +
                        "' has no entry 'forward' to compare");
+  if (source->isMlir() && !checkDims(*source))
+    return ExitCode::BadInput;
 
   std::vector<VerifyCase> cases =
       makeVerifyCases(*entry, options.dims, fused.getModel().info().context);

@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
+#include <chrono>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,6 +41,21 @@ static unsigned countThreads(const Options &options) {
   return options.threads ? options.threads : runtime::availableCores();
 }
 
+static WeightValues makeValues(const Checkpoint *checkpoint,
+                               const Options &options, Report &report) {
+  WeightValues values{checkpoint, options.seed, countThreads(options)};
+  auto start = std::chrono::steady_clock::now();
+  values.progress = [&report, start](uint64_t done, uint64_t total) {
+    std::chrono::duration<double> passed =
+        std::chrono::steady_clock::now() - start;
+    report.showProgress(
+        llvm::formatv("{0}%, {1:f0} MB/s", total ? done * 100 / total : 100,
+                      double(done) / 1e6 / std::max(passed.count(), 1e-3))
+            .str());
+  };
+  return values;
+}
+
 /// What was gained and lost by rounding to bytes.
 static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
   report.note({}, llvm::formatv("{0} matrices in int8 take {1} instead of {2}; "
@@ -59,11 +75,12 @@ static void note(const WeightReport &done, Report &report) {
 }
 
 ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
-                                      const Checkpoint &checkpoint,
+                                      const Checkpoint *checkpoint,
                                       const Options &options,
                                       const std::string &path, Report &report) {
   mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
-  if (mlir::failed(layout) || !checkWeights(weights, checkpoint, report))
+  if (mlir::failed(layout) ||
+      (checkpoint && !checkWeights(weights, *checkpoint, report)))
     return ExitCode::BadInput;
   uint64_t needed = layout->totalBytes + kWeightPage + kWeightTrailerBytes;
   std::string folder = llvm::sys::path::parent_path(path).str();
@@ -75,7 +92,7 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
                            formatBytes(space->available) + " are free",
                        ExitCode::ResourceLimit);
   std::optional<WeightReport> done = appendWeights(
-      weights, {&checkpoint, 0, countThreads(options)}, path, report);
+      weights, makeValues(checkpoint, options, report), path, report);
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
@@ -118,9 +135,8 @@ ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
   // Decoding streams all of it: with pages of 4 KiB it is a fifth slower.
   madvise(map, std::max<int64_t>(bytes, 1), MADV_HUGEPAGE);
   memory = static_cast<uint8_t *>(map);
-  std::optional<WeightReport> done =
-      packWeights(weights, {checkpoint, options.seed, countThreads(options)},
-                  memory, report);
+  std::optional<WeightReport> done = packWeights(
+      weights, makeValues(checkpoint, options, report), memory, report);
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);

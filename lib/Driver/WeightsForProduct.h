@@ -22,9 +22,10 @@ std::optional<Checkpoint> openCheckpoint(const ModelSource &source,
                                          const Options &options,
                                          Report &report);
 
-/// Packs the weights behind what is in the file at `path`.
+/// Packs the weights behind what is in the file at `path`. Without a checkpoint
+/// the values are random, from the seed.
 ExitCode appendProductWeights(mlir::ModuleOp weights,
-                              const Checkpoint &checkpoint,
+                              const Checkpoint *checkpoint,
                               const Options &options, const std::string &path,
                               Report &report);
 

@@ -53,7 +53,8 @@ const OptionSpecs &RunOptions::specs() {
   static const OptionSpecs specs = {
       {"inputs", "FILE", "safetensors file with the model's inputs by name"},
       {"outputs", "FILE",
-       "file to write the outputs to: safetensors, or FILE.html for pictures"},
+       "file to write the outputs to: safetensors, FILE.html for pictures, or "
+       "FILE.npy for one output alone"},
       {"dim", "NAME=N",
        "size that cannot be read off the inputs; may be repeated"},
   };
@@ -74,7 +75,25 @@ bool RunOptions::set(const ParsedOption &option, bool &mine, Error &error) {
 bool RunOptions::finish(Error &error) const {
   if (outputs.empty())
     return error.set(ExitBadCommandLine, "run needs --outputs=FILE");
+  std::string_view suffix = fileSuffix(outputs);
+  if (!suffix.empty() && suffix != ".safetensors" && suffix != ".html" &&
+      suffix != ".npy")
+    return error.set(ExitBadCommandLine,
+                     "--outputs: '" + outputs + "' ends in " +
+                         std::string(suffix) +
+                         ", which run does not write; it writes .safetensors "
+                         "(also where a name has no such end), .html "
+                         "(pictures) and .npy (one output alone)");
   return true;
+}
+
+std::string_view fileSuffix(std::string_view path) {
+  size_t slash = path.rfind('/');
+  std::string_view name =
+      slash == std::string_view::npos ? path : path.substr(slash + 1);
+  size_t dot = name.rfind('.');
+  return dot == std::string_view::npos || dot == 0 ? std::string_view()
+                                                   : name.substr(dot);
 }
 
 } // namespace attune::runtime

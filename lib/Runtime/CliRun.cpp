@@ -7,6 +7,7 @@
 
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Heatmap.h"
+#include "attune/Runtime/WholeFile.h"
 
 namespace attune::runtime {
 
@@ -48,17 +49,63 @@ static std::string namesIn(const SafetensorsFile &file) {
   return names.empty() ? "nothing" : names;
 }
 
-static bool endsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() &&
-         text.substr(text.size() - end.size()) == end;
+/// Memory for every output, bound to the invocation.
+static bool bindOutputs(Invocation &invocation, std::vector<Buffer> &buffers,
+                        Error &error) {
+  buffers = std::vector<Buffer>(invocation.outputs().size());
+  for (unsigned i = 0; i < buffers.size(); ++i) {
+    const TensorDecl &decl = invocation.outputs()[i];
+    uint64_t bytes = 0;
+    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
+        !buffers[i].reserve(bytes))
+      return error.set(ExitResourceLimit, "no memory for output '" + decl.name +
+                                              "' of shape " +
+                                              formatShape(decl.shape));
+    invocation.setOutput(i, buffers[i].data());
+  }
+  return true;
+}
+
+static bool runToPictures(CompiledModel &model, Invocation &invocation,
+                          const RunOptions &options,
+                          const SafetensorsFile &file, FILE *messages,
+                          Error &error) {
+  std::vector<Buffer> buffers;
+  if (!bindOutputs(invocation, buffers, error) || !invocation.run(error))
+    return false;
+  std::vector<const void *> data;
+  for (const Buffer &buffer : buffers)
+    data.push_back(buffer.data());
+  return writeHeatmaps(options.outputs, model.info(), invocation, data, file,
+                       messages, error);
+}
+
+static bool runToNpy(Invocation &invocation, const RunOptions &options,
+                     Error &error) {
+  const std::vector<TensorDecl> &outputs = invocation.outputs();
+  if (outputs.size() != 1) {
+    std::string names;
+    for (const TensorDecl &decl : outputs)
+      names += (names.empty() ? "" : ", ") + decl.name;
+    return error.badInput(options.outputs +
+                          ": a .npy file holds one tensor, but the model has " +
+                          std::to_string(outputs.size()) + " outputs (" +
+                          names + "); write them as .safetensors");
+  }
+  std::vector<Buffer> buffers;
+  return bindOutputs(invocation, buffers, error) && invocation.run(error) &&
+         writeNpy(options.outputs, outputs[0], buffers[0].data(), error);
 }
 
 bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
                 Error &error) {
   const EntryInfo *entry = model.entry("forward");
   if (!entry)
-    return error.badInput("model '" + model.info().name +
-                          "' has no forward entry");
+    return error.badInput(
+        (model.info().name.empty() ? "the model"
+                                   : "model '" + model.info().name + "'") +
+        " has no forward entry; the function to run is called @forward and "
+        "has the attribute attune.entry");
   Invocation invocation(model, *entry);
   for (const auto &[name, value] : options.dims)
     if (!invocation.bindDim(name, value, "--dim", error))
@@ -89,24 +136,11 @@ bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
   if (!invocation.resolve(/*past=*/0, origin, error))
     return false;
 
-  if (endsWith(options.outputs, ".html")) {
-    std::vector<Buffer> buffers(invocation.outputs().size());
-    std::vector<const void *> data;
-    for (unsigned i = 0; i < buffers.size(); ++i) {
-      const TensorDecl &decl = invocation.outputs()[i];
-      uint64_t bytes = 0;
-      if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
-          !buffers[i].reserve(bytes))
-        return error.set(ExitResourceLimit, "no memory for output '" +
-                                                decl.name + "' of shape " +
-                                                formatShape(decl.shape));
-      invocation.setOutput(i, buffers[i].data());
-      data.push_back(buffers[i].data());
-    }
-    return invocation.run(error) &&
-           writeHeatmaps(options.outputs, model.info(), invocation, data, file,
-                         messages, error);
-  }
+  std::string_view suffix = fileSuffix(options.outputs);
+  if (suffix == ".html")
+    return runToPictures(model, invocation, options, file, messages, error);
+  if (suffix == ".npy")
+    return runToNpy(invocation, options, error);
 
   // The kernels write into the file's own pages: no copy of an output exists.
   SafetensorsWriter writer;

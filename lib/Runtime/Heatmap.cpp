@@ -9,11 +9,9 @@
 
 #include "attune/Runtime/Json.h"
 #include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/WholeFile.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <unistd.h>
 
 namespace attune::runtime {
 
@@ -259,20 +257,6 @@ private:
   std::vector<std::pair<const ArgInfo *, int64_t>> known;
 };
 
-bool writeFile(const std::string &path, const std::string &text, Error &error) {
-  std::string temporary = path + ".part";
-  FILE *file = std::fopen(temporary.c_str(), "wb");
-  bool good =
-      file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file)
-    good = std::fclose(file) == 0 && good;
-  if (good && std::rename(temporary.c_str(), path.c_str()) == 0)
-    return true;
-  std::string reason = std::strerror(errno);
-  unlink(temporary.c_str());
-  return error.badInput(path + ": cannot write: " + reason);
-}
-
 } // namespace
 
 bool writeHeatmaps(const std::string &path, const ModelInfo &info,
@@ -311,7 +295,7 @@ bool writeHeatmaps(const std::string &path, const ModelInfo &info,
   }
   if (page.empty())
     return error.badInput(path + ": no output can be drawn");
-  return writeFile(path, page.text(info.name), error);
+  return writeWholeFile(path, page.text(info.name), {}, error);
 }
 
 } // namespace attune::runtime

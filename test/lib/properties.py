@@ -65,9 +65,9 @@ class Model:
         tensors.save(self.path + ".in", inputs)
         # Threads would only wait for each other on work this small.
         command(self.product, "run", "--inputs", self.path + ".in",
-                "--outputs", self.path + ".out", "--threads=1")
+                "--outputs", self.path + ".out.safetensors", "--threads=1")
         return {name: array.array("f", raw) for name, (_, _, raw) in
-                tensors.load(self.path + ".out").items()}
+                tensors.load(self.path + ".out.safetensors").items()}
 
 
 def command(*words):

@@ -265,8 +265,8 @@ class Decoder:
     def outputs(self, inputs):
         tensors.save(self.program + ".in", inputs)
         subprocess.run([self.program, "run", "--inputs", self.program + ".in",
-                        "--outputs", self.program + ".out"], check=True)
-        return tensors.load(self.program + ".out")
+                        "--outputs", self.program + ".out.safetensors"], check=True)
+        return tensors.load(self.program + ".out.safetensors")
 
     def weights(self):
         found = self.outputs(self.inputs)

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -127,6 +128,9 @@ struct EmbedOptions {
 /// Pools the outputs `last_hidden_state` of a model, in double precision.
 bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
                   Error &error);
+
+/// The last dot of a file's name and what follows; empty if there is no dot.
+std::string_view fileSuffix(std::string_view path);
 
 /// One forward pass from a file to a file. Warnings go to `messages`.
 bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,

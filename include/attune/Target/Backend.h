@@ -42,6 +42,8 @@ struct ProductKind {
   Weights weights = Weights::None;
   bool executable = false; ///< the file may be run
   bool header = false;     ///< comes with a C header
+  /// Linked with Attune's runtime, which is here for the host's architecture.
+  bool linked = false;
 };
 
 using ProductBytes = llvm::SmallVector<char, 0>;

@@ -38,8 +38,9 @@ llvm::ArrayRef<ProductKind> CPUBackend::getProducts() const {
       {"asm", ".s", /*text=*/true},
       {"obj", ".o", /*text=*/false, Weights::Beside},
       {"so", ".so", /*text=*/false, Weights::Inside, /*executable=*/false,
-       /*header=*/true},
-      {"exe", "", /*text=*/false, Weights::Inside, /*executable=*/true}};
+       /*header=*/true, /*linked=*/true},
+      {"exe", "", /*text=*/false, Weights::Inside, /*executable=*/true,
+       /*header=*/false, /*linked=*/true}};
   return products;
 }
 

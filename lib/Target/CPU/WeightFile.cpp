@@ -164,7 +164,7 @@ public:
   /// Calls `sink(offset, bytes, size)` for every task's packed bytes, from
   /// several threads; it says whether to go on. With `blob` the bytes are
   /// packed in place and the sink is not called.
-  bool run(unsigned threads, uint8_t *blob,
+  bool run(const WeightValues &values, uint8_t *blob,
            const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink);
   void warnOverflow(DiagnosticEngine &diags) const;
   int64_t getTotalBytes() const { return totalBytes; }
@@ -353,29 +353,33 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
 }
 
 bool Plan::run(
-    unsigned threads, uint8_t *blob,
+    const WeightValues &values, uint8_t *blob,
     const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink) {
   std::atomic<size_t> next{0};
   std::atomic<bool> ok{true};
+  std::atomic<uint64_t> done{0};
   std::mutex mutex;
-  auto work = [&] {
+  auto work = [&](bool tells) {
     std::vector<uint8_t> buffer(blob ? 0 : maxTaskBytes);
     QuantizationError lost;
     for (size_t i; ok && (i = next++) < tasks.size();) {
       const Task &task = tasks[i];
       uint8_t *out = blob ? blob + task.offset : buffer.data();
       lost.add(task.matrix->pack(task.first, task.last, out));
-      if (!blob && !sink(task.offset, out,
-                         (task.last - task.first) * task.matrix->bandBytes()))
+      int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
+      if (!blob && !sink(task.offset, out, bytes))
         ok = false;
+      done += uint64_t(bytes);
+      if (tells && values.progress)
+        values.progress(done, uint64_t(totalBytes));
     }
     std::lock_guard<std::mutex> lock(mutex);
     error.add(lost);
   };
   std::vector<std::thread> team;
-  for (unsigned i = 1; i < threads && i < tasks.size(); ++i)
-    team.emplace_back(work);
-  work();
+  for (unsigned i = 1; i < values.threads && i < tasks.size(); ++i)
+    team.emplace_back(work, /*tells=*/false);
+  work(/*tells=*/true);
   for (std::thread &thread : team)
     thread.join();
   return ok;
@@ -440,7 +444,7 @@ std::optional<WeightReport> packWeights(ModuleOp module,
   // What lies between the weights is zero, so that equal models give equal
   // bytes. Clearing all is cheap beside packing.
   std::memset(blob, 0, plan.getTotalBytes());
-  plan.run(values.threads, blob, nullptr);
+  plan.run(values, blob, nullptr);
   plan.warnOverflow(diags);
   return plan.report(watch.seconds());
 }
@@ -494,7 +498,7 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
   bool ok = ftruncate(file, end + kWeightTrailerBytes) == 0;
   if (!ok)
     code = errno;
-  ok = ok && plan.run(values.threads, nullptr,
+  ok = ok && plan.run(values, nullptr,
                       [&](int64_t at, const uint8_t *data, int64_t size) {
                         if (writeAt(file, offset + at, data, size))
                           return true;

@@ -41,7 +41,7 @@ def main():
     attune, model, weights = sys.argv[1:4]
     side, label, steps = map(int, sys.argv[4:7])
     x, got = floats(sys.argv[7]), floats(sys.argv[8])
-    files = [os.path.join(sys.argv[9], name) for name in ("step.in", "step.out")]
+    files = [os.path.join(sys.argv[9], name) for name in ("step.in", "step.out.safetensors")]
     for step in reversed(range(steps)):
         time = step * TRAINED // steps
         tensors.save(files[0], {

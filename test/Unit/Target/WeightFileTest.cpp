@@ -62,6 +62,13 @@ struct WeightFile : testing::Test {
     values.checkpoint = checkpoint ? &*checkpoint : nullptr;
     values.threads = threads;
     values.seed = seed;
+    uint64_t told = 0;
+    values.progress = [&](uint64_t done, uint64_t total) {
+      EXPECT_GE(done, told);
+      EXPECT_LE(done, total);
+      EXPECT_EQ(total, blob.size());
+      told = done;
+    };
     auto report = packWeights(*module, values, blob.data(), diags);
     EXPECT_TRUE(report) << diags.all();
     if (!report)

@@ -11,6 +11,7 @@
 #include "attune/Analysis/WeightLayout.h"
 #include "attune/Import/Checkpoint.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ struct WeightValues {
   const Checkpoint *checkpoint = nullptr;
   uint64_t seed = 0;
   unsigned threads = 2;
+  /// Called now and then, from the calling thread: bytes done and all bytes.
+  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 
 struct WeightReport {

@@ -1,0 +1,100 @@
+//===- WholeFile.cpp - Files that appear whole or not at all --------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/WholeFile.h"
+
+#include "attune/Runtime/DType.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+#include <vector>
+
+namespace attune::runtime {
+
+bool writeWholeFile(const std::string &path, std::string_view head,
+                    std::string_view body, Error &error) {
+  std::string temporary = path + ".part";
+  FILE *file = std::fopen(temporary.c_str(), "wb");
+  bool good = file &&
+              std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
+              std::fwrite(body.data(), 1, body.size(), file) == body.size();
+  if (file)
+    good = std::fclose(file) == 0 && good;
+  if (good && std::rename(temporary.c_str(), path.c_str()) == 0)
+    return true;
+  std::string reason = std::strerror(errno);
+  unlink(temporary.c_str());
+  return error.badInput(path + ": cannot write: " + reason);
+}
+
+/// As NumPy spells a type: byte order, kind and bytes.
+static const char *descrOf(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+    return "<f8";
+  case DType::F32:
+  case DType::BF16:
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+    return "<f4"; // what is narrower than f16 is widened
+  case DType::F16:
+    return "<f2";
+  case DType::I64:
+    return "<i8";
+  case DType::U64:
+    return "<u8";
+  case DType::I32:
+    return "<i4";
+  case DType::U32:
+    return "<u4";
+  case DType::I16:
+    return "<i2";
+  case DType::U16:
+    return "<u2";
+  case DType::I8:
+    return "|i1";
+  case DType::U8:
+    return "|u1";
+  case DType::Bool:
+    return "|b1";
+  }
+  return "";
+}
+
+bool writeNpy(const std::string &path, const TensorDecl &tensor,
+              const void *data, Error &error) {
+  bool widen = tensor.dtype == DType::BF16 || tensor.dtype == DType::F8E4M3 ||
+               tensor.dtype == DType::F8E5M2;
+  uint64_t count = 0, bytes = 0;
+  if (!byteSize(tensor.shape, 1, count) ||
+      !byteSize(tensor.shape, widen ? 4 : dtypeBytes(tensor.dtype), bytes))
+    return error.badInput(path + ": tensor '" + tensor.name + "' of shape " +
+                          formatShape(tensor.shape) + " is too large");
+  std::vector<float> wide(widen ? count : 0);
+  if (widen)
+    convertElements(tensor.dtype, data, DType::F32, wide.data(), count);
+
+  std::string text = std::string("{'descr': '") + descrOf(tensor.dtype) +
+                     "', 'fortran_order': False, 'shape': (";
+  for (int64_t size : tensor.shape)
+    text += std::to_string(size) + ",";
+  text += "), }";
+  // The data starts at a multiple of 64 bytes; a newline ends the header.
+  constexpr size_t preamble = 10;
+  text.append((64 - (preamble + text.size() + 1) % 64) % 64, ' ');
+  text += '\n';
+  std::string head("\x93NUMPY\x01\x00", 8);
+  head += static_cast<char>(text.size() & 255);
+  head += static_cast<char>(text.size() >> 8);
+  const void *body = widen ? wide.data() : data;
+  return writeWholeFile(path, head + text,
+                        {static_cast<const char *>(body), bytes}, error);
+}
+
+} // namespace attune::runtime
