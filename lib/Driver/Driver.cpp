@@ -29,6 +29,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runGenerate(options, report);
   case Verb::Embed:
     return runEmbed(options, report);
+  case Verb::Chat:
+    return runChat(options, report);
   case Verb::Verify:
     return runVerify(options, report);
   case Verb::Import:

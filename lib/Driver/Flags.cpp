@@ -21,9 +21,9 @@ using namespace attune::driver;
 //===----------------------------------------------------------------------===//
 
 StringRef driver::getName(Verb verb) {
-  static const StringRef names[] = {"compile", "run",     "generate",
-                                    "embed",   "inspect", "import",
-                                    "verify",  "bench",   "tokenize"};
+  static const StringRef names[] = {"compile",  "run",    "generate", "embed",
+                                    "inspect",  "import", "verify",   "bench",
+                                    "tokenize", "chat"};
   return names[unsigned(verb)];
 }
 
@@ -44,6 +44,10 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "Compile in memory and turn texts into vectors",
        "Compiles a model in memory and pools what it makes of the tokens of a "
        "text: a line\nof JSON for each text, or one tensor for all."},
+      {Verb::Chat, "MODEL", "Compile in memory and talk with the model",
+       "Compiles a model in memory and talks with it: on a terminal with a "
+       "line editor, else\nevery line of the standard input is a turn. /help "
+       "lists the commands."},
       {Verb::Inspect, "MODEL_OR_BINARY",
        "Show parameters, FLOPs and bytes of a model",
        "Shows parameters, FLOPs, bytes and the memory plan of a model or of a "
@@ -267,6 +271,8 @@ static bool passOn(const Flag &flag, StringRef value, Options &options,
     good = options.embed.set(option, mine, error);
   else if (options.verb == Verb::Tokenize)
     good = options.tokenize.set(option, mine, error);
+  else if (options.verb == Verb::Chat)
+    good = options.chat.set(option, mine, error);
   else
     good = options.generate.set(option, mine, error);
   problem = error.message;
@@ -283,8 +289,8 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    generate = bit(Verb::Generate), embed = bit(Verb::Embed),
                    inspect = bit(Verb::Inspect), import = bit(Verb::Import),
                    verify = bit(Verb::Verify), bench = bit(Verb::Bench),
-                   tokenize = bit(Verb::Tokenize);
-constexpr unsigned running = run | generate | embed | verify | bench;
+                   tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat);
+constexpr unsigned running = run | generate | embed | chat | verify | bench;
 constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import | tokenize;
 } // namespace
@@ -302,7 +308,10 @@ static ArrayRef<Flag> ownFlags() {
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
        "its own. random: values from --seed, to try a model out"},
-      {"tokenizer", "FILE", compile | generate | embed | tokenize,
+      {"chat-template", "FILE", compile, applyText<&Options::chatTemplate>,
+       "The chat template to build in; by default the one beside the "
+       "tokenizer"},
+      {"tokenizer", "FILE", compile | generate | embed | chat | tokenize,
        applyText<&Options::tokenizer>,
        "The tokenizer.json to build in; by default the one beside the model or "
        "the weights"},
@@ -328,7 +337,7 @@ static ArrayRef<Flag> ownFlags() {
        "Allowed difference, as a share of the value itself"},
       {"threads", "N", running | compile, applyThreads,
        "Threads to run on and to pack weights with; by default one per core"},
-      {"memory-limit", "SIZE", run | generate | embed | bench, passOn,
+      {"memory-limit", "SIZE", run | generate | embed | chat | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyText<&Options::target>,
        "cpu (default), cuda (kernels for an NVIDIA GPU, and what starts them) "
@@ -347,12 +356,12 @@ static ArrayRef<Flag> ownFlags() {
       {"dtype", "TYPE", inspect | import, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says"},
-      {"quantize", "TYPE", compile | run | generate | embed | bench,
+      {"quantize", "TYPE", compile | run | generate | embed | chat | bench,
        applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
        "size of f32. For CPUs"},
-      {"fusion", "MODE", compile | run | generate | bench, applyFusion,
+      {"fusion", "MODE", compile | run | generate | chat | bench, applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
        "Say what fused, how it is computed, and why the rest did not fuse"},
@@ -392,8 +401,8 @@ static ArrayRef<Flag> ownFlags() {
   return flags;
 }
 
-/// The flags above and those of the runtime's `generate` and `embed`, which
-/// describe themselves.
+/// The flags above and those of the runtime's `generate`, `embed` and `chat`,
+/// which describe themselves.
 ArrayRef<Flag> driver::getFlags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all = ownFlags().vec();
@@ -413,6 +422,7 @@ ArrayRef<Flag> driver::getFlags() {
     add(runtime::GenerateOptions::specs(), generate);
     add(runtime::EmbedOptions::specs(), embed);
     add(runtime::TokenizeOptions::specs(), tokenize);
+    add(runtime::ChatOptions::specs(), chat);
     all.insert(place, more.begin(), more.end());
     return all;
   }();
@@ -434,7 +444,8 @@ bool driver::checkOptions(Options &options, std::string &problem) {
   }
   if ((options.verb == Verb::Generate && !options.generate.finish(error)) ||
       (options.verb == Verb::Embed && !options.embed.finish(error)) ||
-      (options.verb == Verb::Tokenize && !options.tokenize.finish(error))) {
+      (options.verb == Verb::Tokenize && !options.tokenize.finish(error)) ||
+      (options.verb == Verb::Chat && !options.chat.finish(error))) {
     problem = error.message;
     return false;
   }

@@ -281,6 +281,7 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
     if (!json)
       return std::nullopt;
     info.tokenizerJson = *json;
+    info.chatJson = source.chatJson;
   }
   if (source.model)
     info.inspectJson = describeStatistics(*source.model);

@@ -7,6 +7,8 @@
 
 #include "ModelSource.h"
 
+#include "ChatTemplates.h"
+
 #include "attune/Import/HuggingFace.h"
 #include "attune/Import/Tokenizers.h"
 #include "attune/Spec/Taps.h"
@@ -137,5 +139,18 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   for (StringRef place : {StringRef(options.weights), StringRef(options.model)})
     if (source->tokenizerPath.empty())
       source->tokenizerPath = findTokenizerFile(place.str());
+  bool talks = options.verb == Verb::Compile ||
+               options.verb == Verb::Generate || options.verb == Verb::Chat;
+  if (talks && !source->tokenizerPath.empty()) {
+    const std::string &file =
+        options.verb == Verb::Chat       ? options.chat.chat.file
+        : options.verb == Verb::Generate ? options.generate.messages.file
+                                         : options.chatTemplate;
+    std::optional<std::string> chat =
+        readChatTemplate(source->tokenizerPath, file, diags);
+    if (!chat)
+      return std::nullopt;
+    source->chatJson = std::move(*chat);
+  }
   return source;
 }

@@ -25,6 +25,9 @@ struct ModelSource {
   std::string checkpointPath; ///< empty: there are no weights
   std::string tokenizerPath;  ///< empty: there is no tokenizer
   std::string folder;         ///< of a Hugging Face model; else empty
+  /// See readChatTemplate(); empty: there is none, or the verb has no use for
+  /// it.
+  std::string chatJson;
 
   bool isMlir() const { return !model; }
 };

@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_DRIVER_OPTIONS_H
 
 #include "attune/Analysis/TargetDescription.h"
+#include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
@@ -38,7 +39,8 @@ enum class Verb {
   Import,
   Verify,
   Bench,
-  Tokenize
+  Tokenize,
+  Chat
 };
 
 struct Options {
@@ -48,7 +50,8 @@ struct Options {
   // Where things are.
   std::string weights; ///< "random": values from the seed, from no file
   std::string tokenizer;
-  std::string output; ///< -o; empty: stdout for text
+  std::string chatTemplate; ///< empty: the one beside the tokenizer
+  std::string output;       ///< -o; empty: stdout for text
   std::string stagesDir;
 
   bool hasRandomWeights() const { return weights == "random"; }
@@ -92,6 +95,7 @@ struct Options {
   runtime::GenerateOptions generate;
   runtime::EmbedOptions embed;
   runtime::TokenizeOptions tokenize;
+  runtime::ChatOptions chat;
   runtime::TeamOptions team;
 };
 

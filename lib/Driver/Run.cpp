@@ -1,4 +1,4 @@
-//===- Run.cpp - attune run, attune generate, attune embed ------*- C++ -*-===//
+//===- Run.cpp - attune run, generate, embed, chat --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,7 @@
 #include "InMemory.h"
 #include "Verbs.h"
 
+#include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
 
@@ -20,6 +21,15 @@ static ExitCode prepare(const Options &options, Report &report, Entries entries,
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;
+  if (options.verb == Verb::Chat && source->chatJson.empty())
+    return report.fail(
+        "'" + options.model +
+        (source->tokenizerPath.empty()
+             ? "' comes without a tokenizer, so it cannot chat; name one with "
+               "--tokenizer=FILE"
+             : "' comes without a chat template: it continues texts "
+               "('generate') but was not taught to talk. --chat-template=FILE "
+               "names a Jinja template that lays out the messages"));
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
     checkpoint = openCheckpoint(*source, options, report);
@@ -85,6 +95,18 @@ ExitCode driver::runEmbed(const Options &options, Report &report) {
     return code;
   runtime::Error error;
   if (!runtime::executeEmbed(model.getModel(), options.embed, stdout, error))
+    return reportError(error, report);
+  return ExitCode::Success;
+}
+
+ExitCode driver::runChat(const Options &options, Report &report) {
+  InMemoryModel model;
+  ExitCode code = prepare(options, report, Entries::Decode, model);
+  if (code != ExitCode::Success)
+    return code;
+  runtime::Error error;
+  if (!runtime::executeChat(model.getModel(), options.chat, stdout, stderr,
+                            error))
     return reportError(error, report);
   return ExitCode::Success;
 }

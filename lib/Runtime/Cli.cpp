@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Chat.h"
 
 #include <cstdio>
 
@@ -17,7 +18,7 @@ namespace attune::runtime {
 
 namespace {
 
-enum class Verb { Run, Generate, Embed, Tokenize, Inspect };
+enum class Verb { Run, Generate, Embed, Chat, Tokenize, Inspect };
 
 const OptionSpecs &commonSpecs() {
   static const OptionSpecs specs = {
@@ -55,6 +56,7 @@ private:
   GenerateOptions generate;
   EmbedOptions embed;
   TokenizeOptions tokenize;
+  ChatOptions chat;
   bool inspectJson = false;
 
   int fail(const Error &error);
@@ -84,6 +86,7 @@ std::string Program::usage() const {
          "  generate  continue a text or a list of token ids\n"
          "  embed     turn texts into vectors\n"
          "  tokenize  the ids and pieces of a text\n"
+         "  chat      talk with the model, on a terminal or line by line\n"
          "  inspect   say what the model is, takes and gives\n\n"
          "`" +
          name +
@@ -114,6 +117,9 @@ OptionSpecs Program::specsOf(Verb verb) {
     add(TokenizeOptions::specs());
     add(commonSpecs());
     return specs;
+  case Verb::Chat:
+    add(ChatOptions::specs());
+    break;
   case Verb::Inspect:
     add(inspectSpecs());
     add(commonSpecs());
@@ -163,6 +169,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
       return false;
     if (!mine && verb == Verb::Generate && !generate.set(option, mine, error))
       return false;
+    if (!mine && verb == Verb::Chat && !chat.set(option, mine, error))
+      return false;
   }
   if (verb == Verb::Tokenize)
     return tokenize.finish(error);
@@ -170,6 +178,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
     return run.finish(error);
   if (verb == Verb::Embed)
     return embed.finish(error);
+  if (verb == Verb::Chat)
+    return chat.finish(error);
   return verb != Verb::Generate || generate.finish(error);
 }
 
@@ -201,6 +211,8 @@ bool Program::execute(Verb verb, Error &error) {
     return executeRun(*model, run, stderr, error);
   if (verb == Verb::Embed)
     return executeEmbed(*model, embed, stdout, error);
+  if (verb == Verb::Chat)
+    return executeChat(*model, chat, stdout, stderr, error);
   return executeGenerate(*model, generate, stdout, stderr, error);
 }
 
@@ -224,6 +236,8 @@ int Program::main() {
     which = Verb::Embed;
   } else if (verb == "tokenize") {
     which = Verb::Tokenize;
+  } else if (verb == "chat") {
+    which = Verb::Chat;
   } else if (verb == "inspect") {
     which = Verb::Inspect;
   } else if (verb.empty()) {
@@ -231,14 +245,14 @@ int Program::main() {
     return ExitBadCommandLine;
   } else {
     bool option = verb[0] == '-';
-    std::string nearest = option
-                              ? nearestName(verb, {"--help", "--version"})
-                              : nearestName(verb, {"run", "generate", "embed",
-                                                   "tokenize", "inspect"});
+    std::string nearest =
+        option ? nearestName(verb, {"--help", "--version"})
+               : nearestName(verb, {"run", "generate", "embed", "chat",
+                                    "tokenize", "inspect"});
     error.set(ExitBadCommandLine,
               (option ? "unknown option '" : "unknown verb '") + verb + "'" +
                   (nearest.empty() ? "; the verbs are run, generate, embed, "
-                                     "tokenize, inspect"
+                                     "chat, tokenize, inspect"
                                    : "; did you mean " + nearest + "?"));
     return fail(error);
   }

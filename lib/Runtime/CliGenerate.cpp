@@ -7,6 +7,7 @@
 
 #include "StopText.h"
 
+#include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
 #include "attune/Runtime/Tokenizer.h"
@@ -280,7 +281,9 @@ static bool findIds(const ModelInfo &info, const GenerateOptions &options,
                     std::vector<int64_t> &ids, Error &error) {
   ids = prompt.ids;
   if (prompt.isText) {
-    if (!tokenizer->encode(prompt.text, ids, error))
+    if (!(options.chat ? encodeChat(info, *tokenizer, options.messages,
+                                    prompt.text, ids, error)
+                       : tokenizer->encode(prompt.text, ids, error)))
       return false;
     if (ids.empty() && info.bos >= 0)
       ids.push_back(info.bos);

@@ -15,61 +15,72 @@
 namespace attune::runtime {
 
 const OptionSpecs &GenerateOptions::specs() {
-  static const OptionSpecs specs = {
-      {"prompt", "TEXT",
-       "text to continue, or to encode and answer; - reads it from the "
-       "standard input"},
-      {"prompt-ids", "1,2,3", "token ids to continue, or to encode"},
-      {"prompt-file", "FILE",
-       "file with the prompt; a newline at its end is no part of it"},
-      {"prompts-file", "FILE",
-       "file with several prompts, a line each: text, a JSON string, or "
-       "{\"prompt\": TEXT} or {\"prompt_ids\": [1, 2]}"},
-      {"inputs", "FILE",
-       "safetensors file with what an encoder reads; a prompt is the "
-       "decoder's then"},
-      {"max-new-tokens", "N", "stop after N tokens (default: at the context)"},
-      {"min-new-tokens", "N", "no end token before N tokens (default: 0)"},
-      {"stop", "TEXT",
-       "stop where the new text has this, which is not printed; may be "
-       "repeated"},
-      {"beams", "N",
-       "beam search: follow the N likeliest texts (default: 1, none)"},
-      {"temperature", "T", "sample with this temperature; 0 is greedy"},
-      {"top-k", "K", "sample from the K likeliest tokens; 0: from all"},
-      {"top-p", "P", "sample from the likeliest tokens of total probability P"},
-      {"min-p", "P", "drop tokens less likely than P times the likeliest"},
-      {"repetition-penalty", "R",
-       "make tokens of the prompt and the new text less likely (1: not)"},
-      {"frequency-penalty", "F",
-       "subtract F from a token's logit for each time the new text has it"},
-      {"presence-penalty", "P",
-       "subtract P from the logits of tokens that the new text has"},
-      {"no-repeat-ngram", "N",
-       "never repeat N tokens in a row that were there before (0: they may)"},
-      {"logit-bias", "ID:VALUE",
-       "add VALUE to the logit of token ID; may be repeated"},
-      {"draft", "FILE",
-       "let a smaller model guess the next tokens and check them in one step: "
-       "a shared library from attune compile; the text is the same, or drawn "
-       "from the same distribution"},
-      {"draft-tokens", "N", "guesses of the draft a step (default: 4)"},
-      {"lookup", "[=N]",
-       "guess that the text goes on as it did after the same tokens before, "
-       "N tokens at a time (default: 8), and check them in one step"},
-      {"seed", "N", "seed of the sampling (default: 0)"},
-      {"greedy", "",
-       "always take the likeliest token (default, unless the model's "
-       "generation_config.json says do_sample)"},
-      {"ignore-eos", "", "go on after an end token"},
-      {"echo", "", "print the prompt before the new text"},
-      {"logprobs", "[=N]",
-       "with --format=json: log-probabilities of the new tokens, and of the N "
-       "likeliest each time (default: 0)"},
-      {"format", "text|ids|json",
-       "print the new text, the new ids, or both and why it stopped"},
-      {"stats", "", "report times on stderr at the end"},
-  };
+  static const OptionSpecs specs = [] {
+    OptionSpecs own = {
+        {"prompt", "TEXT",
+         "text to continue, or to encode and answer; - reads it from the "
+         "standard input"},
+        {"prompt-ids", "1,2,3", "token ids to continue, or to encode"},
+        {"prompt-file", "FILE",
+         "file with the prompt; a newline at its end is no part of it"},
+        {"prompts-file", "FILE",
+         "file with several prompts, a line each: text, a JSON string, or "
+         "{\"prompt\": TEXT} or {\"prompt_ids\": [1, 2]}"},
+        {"inputs", "FILE",
+         "safetensors file with what an encoder reads; a prompt is the "
+         "decoder's then"},
+        {"max-new-tokens", "N",
+         "stop after N tokens (default: at the context)"},
+        {"min-new-tokens", "N", "no end token before N tokens (default: 0)"},
+        {"stop", "TEXT",
+         "stop where the new text has this, which is not printed; may be "
+         "repeated"},
+        {"beams", "N",
+         "beam search: follow the N likeliest texts (default: 1, none)"},
+        {"temperature", "T", "sample with this temperature; 0 is greedy"},
+        {"top-k", "K", "sample from the K likeliest tokens; 0: from all"},
+        {"top-p", "P",
+         "sample from the likeliest tokens of total probability P"},
+        {"min-p", "P", "drop tokens less likely than P times the likeliest"},
+        {"repetition-penalty", "R",
+         "make tokens of the prompt and the new text less likely (1: not)"},
+        {"frequency-penalty", "F",
+         "subtract F from a token's logit for each time the new text has it"},
+        {"presence-penalty", "P",
+         "subtract P from the logits of tokens that the new text has"},
+        {"no-repeat-ngram", "N",
+         "never repeat N tokens in a row that were there before (0: they may)"},
+        {"logit-bias", "ID:VALUE",
+         "add VALUE to the logit of token ID; may be repeated"},
+        {"draft", "FILE",
+         "let a smaller model guess the next tokens and check them in one "
+         "step: "
+         "a shared library from attune compile; the text is the same, or drawn "
+         "from the same distribution"},
+        {"draft-tokens", "N", "guesses of the draft a step (default: 4)"},
+        {"lookup", "[=N]",
+         "guess that the text goes on as it did after the same tokens before, "
+         "N tokens at a time (default: 8), and check them in one step"},
+        {"seed", "N", "seed of the sampling (default: 0)"},
+        {"greedy", "",
+         "always take the likeliest token (default, unless the model's "
+         "generation_config.json says do_sample)"},
+        {"ignore-eos", "", "go on after an end token"},
+        {"echo", "", "print the prompt before the new text"},
+        {"logprobs", "[=N]",
+         "with --format=json: log-probabilities of the new tokens, and of the "
+         "N "
+         "likeliest each time (default: 0)"},
+        {"format", "text|ids|json",
+         "print the new text, the new ids, or both and why it stopped"},
+        {"stats", "", "report times on stderr at the end"},
+        {"chat", "",
+         "the prompt is a message: lay it out with the model's chat template"},
+    };
+    own.insert(own.end(), TemplateOptions::specs().begin(),
+               TemplateOptions::specs().end());
+    return own;
+  }();
   return specs;
 }
 
@@ -108,6 +119,13 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
                          " is given twice; --prompts-file=FILE takes several "
                          "prompts, a line each");
   given.push_back(name);
+  bool isLayout = false;
+  if (!messages.set(option, isLayout, error))
+    return false;
+  if (isLayout || name == "chat") {
+    chat = isLayout || option.value == "true";
+    return true;
+  }
   bool on = option.value == "true";
   int64_t number;
   if (name == "prompt") {

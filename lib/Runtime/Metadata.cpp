@@ -91,6 +91,14 @@ public:
     if (const JsonValue *embedding = root.find("embedding"))
       if (!readEmbedding(*embedding))
         return false;
+    if (const JsonValue *chat = root.find("chat")) {
+      if (!chat->isObject())
+        return fail("chat", "an object", *chat);
+      if (!text(*chat, "template", info.chatTemplate))
+        return false;
+      if (const JsonValue *tokens = chat->find("tokens"))
+        info.chatTokens = *tokens;
+    }
     if (const JsonValue *inspect = root.find("inspect"))
       info.inspect = *inspect;
     const JsonValue *entries = root.find("entries");

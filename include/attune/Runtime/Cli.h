@@ -18,6 +18,7 @@
 
 #include "attune/Runtime/CommandLine.h"
 #include "attune/Runtime/CompiledModel.h"
+#include "attune/Runtime/Json.h"
 #include "attune/Runtime/Sampler.h"
 #include "attune/Runtime/Tokenizer.h"
 
@@ -53,6 +54,18 @@ struct RunOptions {
   bool finish(Error &error) const;
 };
 
+/// --system and --chat-template, of `chat` and of `generate`.
+struct TemplateOptions {
+  bool hasSystem = false;
+  std::string system;
+  std::string file; ///< instead of the model's own template
+  /// Variables for the template, such as enable_thinking.
+  std::vector<std::pair<std::string, JsonValue>> variables;
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+};
+
 /// What to continue: a text, or ids.
 struct Prompt {
   bool isText = false;
@@ -74,6 +87,9 @@ struct GenerateOptions {
   int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1
   int64_t beams = 1;         ///< more: beam search
   bool ignoreEos = false;
+  bool chat =
+      false; ///< a prompt is a message; `messages` says how it is laid out
+  TemplateOptions messages;
   bool stats = false;
   bool echo = false;              ///< print the prompt, too
   std::vector<std::string> stops; ///< texts that end the new text

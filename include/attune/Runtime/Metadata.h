@@ -101,6 +101,8 @@ struct ModelInfo {
   Pooling pooling = Pooling::Auto; ///< for `embed`
   bool normalizes = false;         ///< what `embed` gives
   std::string tokenizerJson;       ///< empty: none
+  std::string chatTemplate;        ///< empty: none
+  JsonValue chatTokens;            ///< what it calls bos_token, eos_token ...
   JsonValue inspect;
 
   const EntryInfo *find(std::string_view entry) const;

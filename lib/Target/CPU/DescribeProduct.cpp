@@ -153,15 +153,21 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     metadata["needs"] = std::move(needs);
   if (!info.tokenizerJson.empty())
     metadata["tokenizer_json"] = info.tokenizerJson;
-  if (!info.inspectJson.empty()) {
-    llvm::Expected<llvm::json::Value> inspect =
-        llvm::json::parse(info.inspectJson);
-    if (!inspect) {
-      llvm::consumeError(inspect.takeError());
-      return module.emitError("the inspection report is no JSON");
+  auto addJson = [&](llvm::StringRef key, llvm::StringRef text,
+                     const char *what) -> LogicalResult {
+    if (text.empty())
+      return success();
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+    if (!value) {
+      llvm::consumeError(value.takeError());
+      return module.emitError(what) << " is no JSON";
     }
-    metadata["inspect"] = std::move(*inspect);
-  }
+    metadata[key] = std::move(*value);
+    return success();
+  };
+  if (failed(addJson("chat", info.chatJson, "the chat template")) ||
+      failed(addJson("inspect", info.inspectJson, "the inspection report")))
+    return failure();
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(std::move(metadata));
   // The translation to LLVM IR has no use for what now stands in the metadata.

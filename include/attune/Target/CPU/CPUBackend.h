@@ -27,6 +27,7 @@ struct ProductInfo {
   std::string pooling;       ///< of `embed`: "mean", "cls", "last" or empty
   bool normalizes = false;   ///< what `embed` gives
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
+  std::string chatJson;      ///< {"template", "tokens"}, may be empty
   std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };

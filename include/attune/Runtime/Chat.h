@@ -1,0 +1,79 @@
+//===- Chat.h - Conversations with a model ----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A chat template makes a text of the messages so far, the tokenizer ids of
+// the text, and the model goes on from there. From turn to turn only ids that
+// the cache does not hold yet are computed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_CHAT_H
+#define ATTUNE_RUNTIME_CHAT_H
+
+#include "attune/Runtime/ChatTemplate.h"
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Tokenizer.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace attune::runtime {
+
+struct ChatMessage {
+  std::string role, content;
+};
+
+/// Makes ids of messages.
+class ChatPrompt {
+public:
+  /// The model's template, or that of the options. Fails if there is none.
+  static std::unique_ptr<ChatPrompt>
+  create(const ModelInfo &info, const TemplateOptions &options, Error &error);
+
+  bool renderText(const std::vector<ChatMessage> &messages, bool addPrompt,
+                  std::string &text, Error &error) const;
+  /// The ids of what comes before the model's next message. The template
+  /// names the special tokens, so that the tokenizer adds none.
+  bool encode(const Tokenizer &tokenizer,
+              const std::vector<ChatMessage> &messages,
+              std::vector<int64_t> &ids, Error &error) const;
+  /// Ids that end a message beside those that the model names: the template's
+  /// end of a turn and the tokenizer's end token.
+  std::vector<int64_t> findEnds(const Tokenizer &tokenizer) const;
+
+private:
+  std::unique_ptr<ChatTemplate> chat;
+  std::string place; ///< of the template, for messages
+  JsonValue variables;
+};
+
+/// A prompt of one message for `generate`.
+bool encodeChat(const ModelInfo &info, const Tokenizer &tokenizer,
+                const TemplateOptions &options, const std::string &text,
+                std::vector<int64_t> &ids, Error &error);
+
+struct ChatOptions {
+  TemplateOptions chat;
+  GenerateOptions generate; ///< limits and sampling alone
+  int64_t context = -1;     ///< most tokens; -1: the model's context
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+  bool finish(Error &error);
+};
+
+/// Talks with whoever is at the standard input: on a terminal with a line
+/// editor, else a line a turn. Answers go to `out`.
+bool executeChat(CompiledModel &model, const ChatOptions &options, FILE *out,
+                 FILE *messages, Error &error);
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_CHAT_H

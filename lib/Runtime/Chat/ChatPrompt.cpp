@@ -1,0 +1,193 @@
+//===- ChatPrompt.cpp - From messages to ids ------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Chat.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace attune::runtime {
+
+const OptionSpecs &TemplateOptions::specs() {
+  static const OptionSpecs specs = {
+      {"system", "TEXT", "what the model is told before the conversation"},
+      {"chat-template", "FILE",
+       "a chat template (Jinja) instead of the model's own"},
+      {"template-variable", "NAME=JSON",
+       "a variable of the chat template, such as enable_thinking=false; may be "
+       "repeated"},
+  };
+  return specs;
+}
+
+bool TemplateOptions::set(const ParsedOption &option, bool &mine,
+                          Error &error) {
+  mine = true;
+  if (option.name == "system") {
+    hasSystem = true;
+    system = option.value;
+  } else if (option.name == "chat-template") {
+    file = option.value;
+  } else if (option.name == "template-variable") {
+    size_t equals = option.value.find('=');
+    JsonValue value;
+    std::string problem;
+    if (equals == std::string::npos || equals == 0)
+      return error.set(ExitBadCommandLine,
+                       "--template-variable: expected NAME=JSON, found '" +
+                           option.value + "'");
+    std::string name = option.value.substr(0, equals);
+    if (!parseJson(option.value.substr(equals + 1), value, problem))
+      return error.set(
+          ExitBadCommandLine,
+          "--template-variable: the value of '" + name +
+              "' is no JSON (a text stands in quotes): " + problem);
+    variables.emplace_back(std::move(name), std::move(value));
+  } else {
+    mine = false;
+  }
+  return true;
+}
+
+/// Reads a file that is no larger than a template may be.
+static bool readFile(const std::string &path, std::string &text, Error &error) {
+  FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return error.badInput(path + ": " + std::strerror(errno));
+  text.resize((size_t(1) << 20) + 1);
+  text.resize(std::fread(&text[0], 1, text.size(), file));
+  bool broken = std::ferror(file) != 0;
+  std::fclose(file);
+  return !broken || error.badInput(path + ": cannot be read");
+}
+
+static JsonValue makeString(std::string text) {
+  JsonValue value;
+  value.kind = JsonValue::Kind::String;
+  value.string = std::move(text);
+  return value;
+}
+
+static void setMember(JsonValue &object, const std::string &key,
+                      JsonValue value) {
+  object.kind = JsonValue::Kind::Object;
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    if (object.keys[i] == key) {
+      object.items[i] = std::move(value);
+      return;
+    }
+  object.keys.push_back(key);
+  object.items.push_back(std::move(value));
+}
+
+std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
+                                               const TemplateOptions &options,
+                                               Error &error) {
+  std::unique_ptr<ChatPrompt> prompt(new ChatPrompt());
+  std::string source;
+  if (!options.file.empty()) {
+    if (!readFile(options.file, source, error))
+      return nullptr;
+    prompt->place = options.file;
+  } else if (info.chatTemplate.empty()) {
+    error.badInput("model '" + info.name +
+                   "' has no chat template: it continues texts ('generate') "
+                   "but was not taught to talk. --chat-template=FILE names a "
+                   "Jinja template that lays out the messages");
+    return nullptr;
+  } else {
+    source = info.chatTemplate;
+    prompt->place = "the model's chat template";
+  }
+  TemplateProblem problem;
+  prompt->chat = ChatTemplate::parse(source, problem);
+  if (!prompt->chat) {
+    error.badInput(prompt->place + ":" +
+                   ChatTemplate::describe(source, problem));
+    return nullptr;
+  }
+  // As transformers calls a template: without tools and documents.
+  setMember(prompt->variables, "tools", JsonValue());
+  setMember(prompt->variables, "documents", JsonValue());
+  for (size_t i = 0; i < info.chatTokens.items.size(); ++i)
+    setMember(prompt->variables, info.chatTokens.keys[i],
+              info.chatTokens.items[i]);
+  for (const auto &[name, value] : options.variables)
+    setMember(prompt->variables, name, value);
+  return prompt;
+}
+
+bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
+                            bool addPrompt, std::string &text,
+                            Error &error) const {
+  JsonValue all = variables, list, add;
+  list.kind = JsonValue::Kind::Array;
+  for (const ChatMessage &message : messages) {
+    JsonValue item;
+    setMember(item, "role", makeString(message.role));
+    setMember(item, "content", makeString(message.content));
+    list.items.push_back(std::move(item));
+  }
+  add.kind = JsonValue::Kind::Bool;
+  add.boolean = addPrompt;
+  setMember(all, "messages", std::move(list));
+  setMember(all, "add_generation_prompt", std::move(add));
+  TemplateProblem problem;
+  return chat->render(all, text, problem) ||
+         error.badInput(place + ":" + chat->describe(problem));
+}
+
+bool ChatPrompt::encode(const Tokenizer &tokenizer,
+                        const std::vector<ChatMessage> &messages,
+                        std::vector<int64_t> &ids, Error &error) const {
+  std::string text;
+  ids.clear();
+  if (!renderText(messages, /*addPrompt=*/true, text, error) ||
+      !tokenizer.encode(text, ids, error, /*addSpecial=*/false))
+    return false;
+  return !ids.empty() ||
+         error.badInput(place + ": makes an empty prompt of the messages");
+}
+
+std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {
+  std::vector<int64_t> ends, ids;
+  Error ignored;
+  // What the template puts behind an answer begins with the end of a turn.
+  std::string text, mark = "qzx-answer-qzx";
+  if (renderText({{"user", "a"}, {"assistant", mark}}, /*addPrompt=*/false,
+                 text, ignored)) {
+    size_t at = text.rfind(mark);
+    if (at != std::string::npos &&
+        tokenizer.encode(text.substr(at + mark.size()), ids, ignored,
+                         /*addSpecial=*/false) &&
+        !ids.empty() && tokenizer.isSpecial(ids[0]))
+      ends.push_back(ids[0]);
+  }
+  const JsonValue *eos = variables.find("eos_token");
+  if (int64_t id =
+          eos && eos->isString() ? tokenizer.tokenToId(eos->string) : -1;
+      id >= 0)
+    ends.push_back(id);
+  return ends;
+}
+
+bool encodeChat(const ModelInfo &info, const Tokenizer &tokenizer,
+                const TemplateOptions &options, const std::string &text,
+                std::vector<int64_t> &ids, Error &error) {
+  std::unique_ptr<ChatPrompt> prompt = ChatPrompt::create(info, options, error);
+  if (!prompt)
+    return false;
+  std::vector<ChatMessage> messages;
+  if (options.hasSystem)
+    messages.push_back({"system", options.system});
+  messages.push_back({"user", text});
+  return prompt->encode(tokenizer, messages, ids, error);
+}
+
+} // namespace attune::runtime
