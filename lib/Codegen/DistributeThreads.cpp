@@ -38,6 +38,17 @@ bool takesLong(Block &body) {
   return nested && !inOrder;
 }
 
+/// Whether parallel loops of functions that `func` calls may be cut by a number
+/// of threads that it asks for.
+bool handsOnThreads(func::FuncOp func) {
+  bool asks = false, calls = false;
+  func.walk([&](Operation *op) {
+    asks |= isa<NumThreadsOp>(op);
+    calls |= isa<func::CallOp>(op);
+  });
+  return asks && calls;
+}
+
 struct DistributeThreads final
     : impl::DistributeThreadsBase<DistributeThreads> {
   using Base::Base;
@@ -51,7 +62,7 @@ struct DistributeThreads final
       SmallVector<SequentialRun> runs;
       if (failed(findSequentialRuns(func, runs)))
         return signalPassFailure();
-      if (loops.empty() && runs.empty())
+      if (loops.empty() && runs.empty() && !handsOnThreads(func))
         continue;
       OpBuilder b = OpBuilder::atBlockBegin(&func.getBody().front());
       thread = call(b, func.getLoc(), "attune_rt_thread");

@@ -37,6 +37,7 @@ public:
 
 private:
   std::optional<std::string> makeText();
+  std::optional<std::string> printOne();
   bool writeProduct(const Checkpoint *checkpoint);
   bool pack(const Checkpoint *checkpoint, const std::string &path);
   void reportWritten();
@@ -67,9 +68,27 @@ std::optional<std::string> Compiler::makeText() {
   }
   if (!lowering.optimize() || !lowering.lowerToTensor())
     return std::nullopt;
-  if (options.emit != "tensor" && !lowering.lowerToLoops())
+  if (options.emit == "tensor")
+    return print();
+  bool whole = options.emit == "loops";
+  if (whole ? !lowering.lowerToLoops() : !lowering.lowerToKernels())
     return std::nullopt;
-  return print();
+  if (!options.kernel.empty())
+    return printOne();
+  return whole ? print()
+               : printKernels(lowering.getModule(), options.locations);
+}
+
+/// The kernel that --kernel names.
+std::optional<std::string> Compiler::printOne() {
+  mlir::ModuleOp module = lowering.getModule();
+  auto text = printKernel(module, options.kernel, options.locations);
+  if (!text)
+    lowering.code =
+        report.fail("there is no kernel '" + options.kernel + "'; there are " +
+                        llvm::join(listKernels(module), ", "),
+                    ExitCode::BadCommandLine);
+  return text;
 }
 
 /// Appends the weights to the file at `path`.
@@ -200,7 +219,8 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
 
 /// What may go to stdout, for a message.
 static std::string listTexts(const Backend &backend) {
-  std::vector<llvm::StringRef> names = {"json", "mlir", "tensor", "loops"};
+  std::vector<llvm::StringRef> names = {"json", "mlir", "tensor", "kernels",
+                                        "loops"};
   for (const ProductKind &product : backend.getProducts())
     if (product.text)
       names.push_back(product.name);

@@ -388,6 +388,8 @@ static ArrayRef<Flag> ownFlags() {
       {"validate", "", compile, applySwitch<&Options::validate>,
        "Run every function before and after each pass; exit with 3 if one "
        "changes an answer"},
+      {"kernel", "NAME", compile, applyText<&Options::kernel>,
+       "Print one kernel alone, of --emit=kernels or --emit=loops"},
       {"emit-stages", "DIR", compile, applyText<&Options::stagesDir>,
        "Also write every stage on the way into this folder, and report.html "
        "about them"},

@@ -309,8 +309,16 @@ bool Lowering::dumpFrames() {
   return dump("4-frames.txt", text);
 }
 
+bool Lowering::lowerToKernels() {
+  if (!runStage("making kernels", buildKernelsPipeline, /*mayRefuse=*/false))
+    return false;
+  return options.stagesDir.empty() || options.machine.tilesInParallel() ||
+         dump("4-kernels.mlir", printKernels(*module, options.locations));
+}
+
 bool Lowering::planLoops() {
-  return runStage("making loops on memory", buildLoopsPipeline,
+  return lowerToKernels() &&
+         runStage("making loops on memory", buildThreadsPipeline,
                   /*mayRefuse=*/false);
 }
 

@@ -42,6 +42,8 @@ public:
   /// Loops on memory whose functions say how large their frames are
   /// (planMemory reads it); lowerToLoops() begins with it.
   bool planLoops();
+  /// The first half of that: calls of kernels.
+  bool lowerToKernels();
   /// Also attaches what the product says of itself.
   bool lowerToLoops();
   bool lowerToLLVM();

@@ -112,6 +112,45 @@ mlir::OwningOpRef<mlir::ModuleOp> Modules::import(const ModelSource &source,
                                                mlir::ParserConfig(&context));
 }
 
+/// Functions that attune-outline-kernels made.
+static bool isKernel(mlir::func::FuncOp func) {
+  return func->hasAttr("attune.kernel");
+}
+
+std::string driver::printKernels(mlir::ModuleOp module, bool locations) {
+  mlir::OwningOpRef<mlir::Operation *> copy = module->cloneWithoutRegions();
+  auto outline = mlir::cast<mlir::ModuleOp>(*copy);
+  auto b = mlir::OpBuilder::atBlockEnd(&outline.getBodyRegion().emplaceBlock());
+  for (mlir::Operation &op : *module.getBody()) {
+    auto func = llvm::dyn_cast<mlir::func::FuncOp>(op);
+    if (func && isKernel(func))
+      b.insert(op.cloneWithoutRegions());
+    else
+      b.clone(op);
+  }
+  return printModule(outline, locations);
+}
+
+std::optional<std::string> driver::printKernel(mlir::ModuleOp module,
+                                               llvm::StringRef name,
+                                               bool locations) {
+  auto func = module.lookupSymbol<mlir::func::FuncOp>(name);
+  if (!func || !isKernel(func))
+    return std::nullopt;
+  mlir::OwningOpRef<mlir::ModuleOp> alone =
+      mlir::ModuleOp::create(module.getLoc());
+  alone->push_back(func->clone());
+  return printModule(*alone, locations);
+}
+
+std::vector<std::string> driver::listKernels(mlir::ModuleOp module) {
+  std::vector<std::string> names;
+  for (auto func : module.getOps<mlir::func::FuncOp>())
+    if (isKernel(func))
+      names.push_back(func.getSymName().str());
+  return names;
+}
+
 std::string driver::printModule(mlir::ModuleOp module, bool locations) {
   std::string text;
   llvm::raw_string_ostream stream(text);

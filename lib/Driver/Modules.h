@@ -51,6 +51,15 @@ private:
 /// The module as text; with `locations`, every op with its place.
 std::string printModule(mlir::ModuleOp module, bool locations = false);
 
+/// The same without the bodies of kernels: what a model calls, in order.
+std::string printKernels(mlir::ModuleOp module, bool locations = false);
+/// One kernel alone, or nothing if there is none of this name.
+std::optional<std::string> printKernel(mlir::ModuleOp module,
+                                       llvm::StringRef name,
+                                       bool locations = false);
+/// The names of kernels, in order.
+std::vector<std::string> listKernels(mlir::ModuleOp module);
+
 } // namespace attune::driver
 
 #endif // ATTUNE_LIB_DRIVER_MODULES_H

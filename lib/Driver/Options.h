@@ -58,6 +58,7 @@ struct Options {
 
   // What is made.
   std::string emit;   ///< empty: by the suffix of `output`
+  std::string kernel; ///< the only one that is printed; empty: all
   std::string target; ///< empty: by what is made
   std::string cpu;    ///< empty: the backend's default
   std::string gpu;    ///< empty: the backend's default

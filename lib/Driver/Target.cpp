@@ -29,8 +29,11 @@ using Backends = std::vector<const Backend *>;
 struct Stage {
   StringRef name, suffix;
 };
-constexpr Stage stages[] = {
-    {"json", ".json"}, {"mlir", ".mlir"}, {"tensor", ""}, {"loops", ""}};
+constexpr Stage stages[] = {{"json", ".json"},
+                            {"mlir", ".mlir"},
+                            {"tensor", ""},
+                            {"kernels", ""},
+                            {"loops", ""}};
 } // namespace
 
 static bool pickBackends(const Options &options, Backends &backends,
@@ -249,6 +252,23 @@ static bool pickMachine(Options &options, std::string &problem) {
   return false;
 }
 
+/// Whether there are kernels at the stage that is asked for.
+static bool checkKernels(const Options &options, std::string &problem) {
+  bool stage = options.emit == "kernels";
+  if (stage && options.machine.tilesInParallel()) {
+    problem = "--emit=kernels is for CPUs; kernels of --target=" +
+              options.backend->getName().str() + " stand in --emit=loops";
+    return false;
+  }
+  if (options.kernel.empty())
+    return true;
+  if (!stage && options.emit != "loops")
+    problem = "--kernel needs --emit=kernels or --emit=loops";
+  else if (options.machine.tilesInParallel())
+    problem = "--kernel is for CPUs";
+  return problem.empty();
+}
+
 bool driver::chooseTarget(Options &options, Report &report) {
   Backends backends;
   std::string problem;
@@ -260,7 +280,7 @@ bool driver::chooseTarget(Options &options, Report &report) {
     else if (options.verb == Verb::Compile)
       found = pickProduct(options, backends, problem);
   }
-  if (found && pickMachine(options, problem))
+  if (found && pickMachine(options, problem) && checkKernels(options, problem))
     return true;
   report.fail(problem);
   return false;

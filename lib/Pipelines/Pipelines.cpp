@@ -97,6 +97,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   // Sizes in terms of the functions' arguments, before ops turn into loops.
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
   insert(pm, options, "before-tiling");
+  pm.addPass(createNameKernels());
   if (options.fusion == FusionMode::Auto) {
     ConvertAttuneAttentionToOnlineOptions blocks;
     blocks.queryBlock = target.getQueryBlock();
@@ -151,7 +152,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-tiling");
 }
 
-void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
+void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createDestinationPassing());
   pm.addPass(createConvertAttuneWeightsToMemRef());
   pm.addPass(createCanonicalizerPass());
@@ -178,12 +179,23 @@ void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
+  // A GPU's kernels are outlined when blocks of threads have their work.
+  if (!options.target.tilesInParallel())
+    pm.addPass(createOutlineKernels());
+}
+
+void buildThreadsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createPlanFrames());
   options.backend->addThreadPasses(pm, options.target);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());
   insert(pm, options, "after-threads");
+}
+
+void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  buildKernelsPipeline(pm, options);
+  buildThreadsPipeline(pm, options);
 }
 
 void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
@@ -330,7 +342,11 @@ void registerPipelines() {
   registerOne("attune-to-tensor",
               "attune to tiled loops and vectors on tensors",
               buildTensorPipeline);
-  registerOne("attune-to-loops", "tensors to memory, frames and threads",
+  registerOne("attune-to-kernels", "tensors to memory and calls of kernels",
+              buildKernelsPipeline);
+  registerOne("attune-to-threads", "calls of kernels to frames and threads",
+              buildThreadsPipeline);
+  registerOne("attune-to-loops", "both: tensors to memory, frames and threads",
               buildLoopsPipeline);
   registerOne("attune-to-llvm", "loops to the llvm dialect", buildLLVMPipeline);
 }

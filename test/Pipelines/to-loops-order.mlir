@@ -13,6 +13,7 @@
 // CHECK: attune-copies-to-loops
 // CHECK: convert-linalg-to-parallel-loops
 // CHECK: attune-hoist-buffers
+// CHECK: attune-outline-kernels
 // CHECK: attune-plan-frames
 // CHECK: attune-distribute-threads
 // CHECK: canonicalize

@@ -151,6 +151,56 @@ def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
   ];
 }
 
+def OutlineKernels : Pass<"attune-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Parallel loops become functions, equal ones the same function";
+  let description = [{
+    Needs: bufferized code.
+    Gives: for each scf.forall and scf.parallel that is in no other a call of a
+    private function with attribute `attune.kernel` that consists of the loop.
+    Loops that compute the same share one function, whichever layers and entries
+    they belong to: code is generated once. A function is called what the
+    location of its loop is called, or `loop`, with a number behind (`loop.2`) if
+    the name is taken.
+
+    Buffers, views and sizes are arguments. What is computed from sizes, such as
+    the number of iterations, moves into the function, so that callers stay
+    short; but in a loop around the call only what changes with it does, for the
+    rest would be computed in every turn.
+
+    ```mlir
+    func.func private @block(%x: memref<?x768xf32>, %y: memref<?x768xf32>) {
+      %n = memref.dim %x, %c0 : memref<?x768xf32>
+      %tiles = arith.ceildivui %n, %c12 : index
+      scf.forall (%i) in (%tiles) { ... %x ... %y ... }
+      return
+    }
+    // becomes
+    func.func private @block(%x: memref<?x768xf32>, %y: memref<?x768xf32>) {
+      %n = memref.dim %x, %c0 : memref<?x768xf32>
+      call @layer_norm.768(%n, %x, %y)
+      return
+    }
+    func.func private @layer_norm.768(%n: index, %x: memref<?x768xf32>,
+        %y: memref<?x768xf32>) attributes {attune.kernel} {
+      %tiles = arith.ceildivui %n, %c12 : index
+      scf.forall (%i) in (%tiles) { ... %x ... %y ... }
+      return
+    }
+    ```
+
+    It works on buffers and not on ops of the dialect, because by then it is
+    settled which ops share a loop (projections that write heads into caches),
+    which results are computed in place and which rows are padded: none of this
+    crosses a call.
+    Keeps: values. Locations in a shared function are those of its first caller.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let statistics = [
+    Statistic<"numCalls", "num-calls", "Loops that became calls">,
+    Statistic<"numKernels", "num-kernels", "Functions that are called">,
+  ];
+}
+
 def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
   let summary = "Lay temporary buffers out in one frame per function";
   let description = [{

@@ -61,13 +61,18 @@ void buildEntriesPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 void buildOptimizePipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// attune -> tiled loops and vectors on tensors (`--emit=tensor`).
 void buildTensorPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
-/// tensors -> memory, frames, threads (`--emit=loops`).
+/// tensors -> memory and calls of kernels (`--emit=kernels`).
+void buildKernelsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
+/// calls of kernels -> frames and threads (`--emit=loops`).
+void buildThreadsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
+/// Both of these.
 void buildLoopsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// loops -> the llvm dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 
 /// Registers the above as attune-entries, attune-optimize, attune-to-tensor,
-/// attune-to-loops and attune-to-llvm for attune-opt.
+/// attune-to-kernels, attune-to-threads, attune-to-loops and attune-to-llvm for
+/// attune-opt.
 void registerPipelines();
 
 } // namespace attune

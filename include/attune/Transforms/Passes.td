@@ -211,4 +211,28 @@ def ChooseCandidates : Pass<"attune-choose-candidates", "::mlir::ModuleOp"> {
   ];
 }
 
+def NameKernels : Pass<"attune-name-kernels", "::mlir::ModuleOp"> {
+  let summary = "Give ops locations that say what their kernels are called";
+  let description = [{
+    Needs: nothing.
+    Gives: every op of the dialect that computes a tensor a location with a name
+    around the one that it had: the op, the sizes of it that are known, and what
+    is fused into it. What the op is converted to keeps the location, and
+    attune-outline-kernels calls functions by it.
+
+    ```mlir
+    %1 = attune.linear %x, %w bias %b : tensor<3072xf32> activation <gelu>
+      : tensor<?x?x768xf32>, tensor<96x768x32xf32> -> tensor<?x?x3072xf32>
+      loc("model.json":31:5)
+    // becomes
+    %1 = attune.linear ... loc("linear.768x3072.gelu"("model.json":31:5))
+    ```
+
+    Keeps: everything but locations.
+  }];
+  let statistics = [
+    Statistic<"numNamed", "num-named", "Ops with a name">,
+  ];
+}
+
 #endif // ATTUNE_TRANSFORMS_PASSES
