@@ -16,7 +16,9 @@
 #include "mlir/IR/Location.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -139,6 +141,14 @@ std::optional<std::string> driver::printKernel(mlir::ModuleOp module,
     return std::nullopt;
   mlir::OwningOpRef<mlir::ModuleOp> alone =
       mlir::ModuleOp::create(module.getLoc());
+  // What it calls is declared, or the text would not be read back.
+  llvm::SetVector<mlir::Operation *> called;
+  func.walk([&](mlir::CallOpInterface call) {
+    if (mlir::Operation *callee = call.resolveCallable())
+      called.insert(callee);
+  });
+  for (mlir::Operation *callee : called)
+    alone->push_back(callee->cloneWithoutRegions());
   alone->push_back(func->clone());
   return printModule(*alone, locations);
 }
