@@ -308,6 +308,10 @@ static ArrayRef<Flag> ownFlags() {
       {"weights", "PATH", compiling | import, applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
        "its own. random: values from --seed, to try a model out"},
+      {"ignore-config-key", "NAME", every,
+       applyMore<&Options::ignoredConfigKeys>,
+       "Read config.json as if it did not have this key; may be given several "
+       "times"},
       {"chat-template", "FILE", compile, applyText<&Options::chatTemplate>,
        "The chat template to build in; by default the one beside the "
        "tokenizer"},

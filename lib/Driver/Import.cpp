@@ -26,7 +26,8 @@ ExitCode driver::runImport(const Options &options, Report &report) {
   if (!source->checkpointPath.empty()) {
     std::optional<Checkpoint> checkpoint =
         Checkpoint::open(source->checkpointPath, report);
-    if (!checkpoint || !checkWeights(*source->model, *checkpoint, report))
+    if (!checkpoint || !checkWeights(*source->model, *checkpoint, report,
+                                      source->leftOut))
       return ExitCode::BadInput;
   }
 

@@ -15,8 +15,11 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+
+#include <cstdio>
 
 using namespace llvm;
 using namespace attune;
@@ -65,6 +68,119 @@ static bool addTaps(spec::Model &model, const Options &options,
   return true;
 }
 
+/// "owner/name", as models on the Hub are called.
+static bool looksLikeHubId(StringRef path) {
+  auto [owner, name] = path.split('/');
+  auto plain = [](StringRef part) {
+    return !part.empty() && part.front() != '.' && all_of(part, [](char c) {
+      return isAlnum(c) || StringRef("-_.").contains(c);
+    });
+  };
+  return plain(owner) && plain(name) && !name.ends_with(".json");
+}
+
+static std::string inFolder(StringRef folder, StringRef name) {
+  SmallString<128> path(folder);
+  sys::path::append(path, name);
+  return path.str().str();
+}
+
+/// Why a file that exists cannot be MODEL, by its first bytes; or nothing.
+static std::string problemOfFile(StringRef path) {
+  // A few bytes, since the file may be one of weights.
+  char bytes[64] = {};
+  std::FILE *file = std::fopen(path.str().c_str(), "rb");
+  if (!file)
+    return {};
+  size_t size = std::fread(bytes, 1, sizeof bytes, file);
+  std::fclose(file);
+  StringRef start(bytes, size);
+  if (start.starts_with("GGUF"))
+    return "is a GGUF file, which is not read; give the folder of the model "
+           "that it was made from, with its config.json and safetensors";
+  if (path.ends_with(".safetensors"))
+    return "holds weights, not a model; give the folder with its config.json, "
+           "or a description, and name the weights with --weights=FILE";
+  if (start.starts_with("PK\x03\x04") || start.starts_with("\x80\x02"))
+    return "holds pickled weights (PyTorch), which are not read; give a folder "
+           "with config.json and safetensors";
+  return {};
+}
+
+/// The same for a folder without config.json.
+static std::string problemOfFolder(StringRef path) {
+  if (sys::fs::exists(inFolder(path, "config.json")))
+    return {};
+  SmallString<128> snapshots(path);
+  if (sys::path::filename(path) != "snapshots")
+    sys::path::append(snapshots, "snapshots");
+  std::error_code error;
+  for (sys::fs::directory_iterator it(snapshots, error), end;
+       !error && it != end; it.increment(error))
+    if (sys::fs::exists(inFolder(it->path(), "config.json")))
+      return "is a folder of the Hub's cache, not yet the model, which is in "
+             "its folder snapshots: give " +
+             it->path();
+  if (sys::fs::exists(inFolder(path, "adapter_config.json")))
+    return "holds an adapter (LoRA) alone; merge it into its base model (in "
+           "peft: merge_and_unload, then save_pretrained) and give that folder";
+  if (sys::fs::exists(inFolder(path, "model_index.json")))
+    return "is a pipeline of several models; give one of its folders, such as "
+           "text_encoder";
+  if (sys::fs::exists(inFolder(path, "params.json")))
+    return "has the original layout of its makers (params.json); give the "
+           "version for transformers, with config.json and safetensors";
+  for (sys::fs::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error))
+    if (StringRef(it->path()).ends_with(".gguf"))
+      return "holds a GGUF file, which is not read, and no config.json; give "
+             "the folder of the model that it was made from";
+    else if (StringRef(it->path()).ends_with(".safetensors"))
+      return "holds weights, but no config.json, which says what they are the "
+             "weights of; add the model's, or write a description";
+  return {};
+}
+
+static std::string problemOf(StringRef path) {
+  return sys::fs::is_directory(path) ? problemOfFolder(path)
+                                     : problemOfFile(path);
+}
+
+/// Says which weights a folder has instead of those that are read. Compiling
+/// or running it would go without them.
+static bool checkOtherWeights(const Options &options, DiagnosticEngine &diags) {
+  StringRef folder = options.model;
+  if (!sys::fs::is_directory(folder))
+    folder = sys::path::parent_path(folder);
+  std::string found;
+  std::error_code error;
+  for (sys::fs::directory_iterator it(folder.empty() ? "." : folder, error),
+       end;
+       !error && it != end; it.increment(error)) {
+    StringRef name = sys::path::filename(it->path());
+    if ((name.starts_with("pytorch_model") || name.starts_with("tf_model") ||
+         name.starts_with("flax_model") || name.starts_with("adapter_model") ||
+         name.ends_with(".gguf") || name.ends_with(".pth")) &&
+        (found.empty() || name < StringRef(found)))
+      found = name.str();
+  }
+  if (found.empty())
+    return true;
+  std::string message =
+      found + " is here, but no model.safetensors: weights are read as "
+              "safetensors alone; " +
+      (StringRef(found).starts_with("adapter_model")
+           ? "merge the adapter into its base model and save that"
+           : "save the model as such (save_pretrained of transformers does)");
+  bool needs = options.verb == Verb::Compile || options.verb == Verb::Run ||
+               options.verb == Verb::Generate;
+  if (needs)
+    diags.error(atFile(folder.str()), message);
+  else
+    diags.warning(atFile(folder.str()), message);
+  return !needs;
+}
+
 static std::optional<ModelSource> readModel(const Options &options,
                                             DiagnosticEngine &diags) {
   ModelSource source;
@@ -84,14 +200,24 @@ static std::optional<ModelSource> readModel(const Options &options,
     return source;
   }
   if (!sys::fs::exists(path)) {
-    diags.error(atFile(path), "no such file or folder; expected a model "
-                              "description (.json), a Hugging Face folder or "
-                              "an .mlir file");
+    diags.error(atFile(path),
+                looksLikeHubId(path)
+                    ? "no such file or folder; it looks like the name of a "
+                      "model on the Hugging Face Hub, from which nothing is "
+                      "downloaded here: run 'hf download " +
+                          path + " --local-dir DIR', then give DIR"
+                    : "no such file or folder; expected a model description "
+                      "(.json), a Hugging Face folder or an .mlir file");
+    return std::nullopt;
+  }
+  if (std::string problem = problemOf(path); !problem.empty()) {
+    diags.error(atFile(path), problem);
     return std::nullopt;
   }
   if (isHuggingFacePath(path)) {
     std::optional<ImportedModel> imported =
-        importHuggingFace(path, diags, source.checkpointPath);
+        importHuggingFace(path, diags, source.checkpointPath,
+                          options.ignoredConfigKeys);
     if (!imported)
       return std::nullopt;
     source.model = std::move(imported->model);
@@ -99,6 +225,10 @@ static std::optional<ModelSource> readModel(const Options &options,
       source.checkpointPath = imported->checkpointPath;
     source.tokenizerPath = imported->tokenizerPath;
     source.folder = imported->folder;
+    source.leftOut = imported->leftOut;
+    if (!random && source.checkpointPath.empty() &&
+        !checkOtherWeights(options, diags))
+      return std::nullopt;
   } else {
     std::shared_ptr<const SourceFile> file = readSourceFile(path, diags);
     if (!file)
@@ -113,6 +243,11 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.model = spec::parse(file, diags);
     if (!source.model)
       return std::nullopt;
+  }
+  if (!isHuggingFacePath(path) && !options.ignoredConfigKeys.empty()) {
+    diags.error(atFile(path), "--ignore-config-key is for Hugging Face "
+                              "folders; this is a description");
+    return std::nullopt;
   }
   source.file = source.model->file;
   if (!addTaps(*source.model, options, diags))

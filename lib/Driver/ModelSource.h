@@ -28,6 +28,8 @@ struct ModelSource {
   /// See readChatTemplate(); empty: there is none, or the verb has no use for
   /// it.
   std::string chatJson;
+  /// As in ImportedModel.
+  std::vector<std::string> leftOut;
 
   bool isMlir() const { return !model; }
 };

@@ -69,6 +69,7 @@ struct Options {
   bool explainFusion = false;
   std::string remarks;
   bool checkWeights = false;
+  std::vector<std::string> ignoredConfigKeys;
   bool locations = false;
   std::vector<std::string> taps;
   // What the first four come to; chooseTarget() fills it in.

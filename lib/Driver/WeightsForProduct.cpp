@@ -29,7 +29,7 @@ std::optional<Checkpoint> driver::openCheckpoint(const ModelSource &source,
   std::optional<Checkpoint> checkpoint =
       Checkpoint::open(source.checkpointPath, report);
   if (checkpoint && source.model &&
-      !checkWeights(*source.model, *checkpoint, report))
+      !checkWeights(*source.model, *checkpoint, report, source.leftOut))
     return std::nullopt;
   if (checkpoint && options.checkWeights && !checkFinite(*checkpoint, report))
     return std::nullopt;

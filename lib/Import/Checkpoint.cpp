@@ -9,6 +9,7 @@
 
 #include "attune/Spec/Json.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -34,11 +35,52 @@ static bool endsWith(std::string_view text, std::string_view end) {
          text.substr(text.size() - end.size()) == end;
 }
 
+/// All files of the set that `path`, "...-00001-of-00003.safetensors", is one
+/// of; none for another name.
+static std::vector<std::string> shardsBeside(const std::string &path) {
+  constexpr size_t digits = 5;
+  const std::string end = ".safetensors", of = "-of-";
+  size_t tail = 1 + digits + of.size() + digits + end.size();
+  if (!endsWith(path, end) || path.size() < tail)
+    return {};
+  size_t at = path.size() - tail;
+  std::string number = path.substr(at + 1, digits),
+              total = path.substr(at + 1 + digits + of.size(), digits);
+  if (path[at] != '-' || path.compare(at + 1 + digits, of.size(), of) != 0 ||
+      (number + total).find_first_not_of("0123456789") != std::string::npos)
+    return {};
+  std::vector<std::string> shards;
+  for (int i = 1; i <= std::stoi(total); ++i) {
+    std::string name = std::to_string(i);
+    name.insert(0, digits - name.size(), '0');
+    shards.push_back(path.substr(0, at + 1) + name + of + total + end);
+  }
+  return shards;
+}
+
 std::string Checkpoint::findIn(const std::string &folder) {
   for (const char *name : {"model.safetensors", "model.safetensors.index.json"})
     if (fs::path path = fs::path(folder) / name; isThere(path))
       return path.string();
-  return "";
+  // Another index, or shards without one: the first stands for all.
+  std::vector<std::string> others;
+  std::error_code error;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if ((endsWith(name, ".safetensors") ||
+         endsWith(name, ".safetensors.index.json")) &&
+        name.rfind("adapter_", 0) != 0 && name.rfind("consolidated", 0) != 0)
+      others.push_back(entry.path().string());
+  }
+  std::sort(others.begin(), others.end());
+  for (const std::string &other : others)
+    if (endsWith(other, ".json"))
+      return other;
+  bool lone = others.size() == 1 ||
+              (!others.empty() && shardsBeside(others.front()).size() ==
+                                      others.size());
+  return lone ? others.front() : "";
 }
 
 const TensorInfo *Checkpoint::find(std::string_view name) const {
@@ -69,10 +111,31 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
   Checkpoint checkpoint;
   checkpoint.filePath = target;
   bool ok = endsWith(target, ".json") ? checkpoint.openIndex(target, diags)
-                                      : checkpoint.openFile(target, diags);
+                                      : checkpoint.openShards(target, diags);
   if (!ok)
     return std::nullopt;
   return checkpoint;
+}
+
+bool Checkpoint::openShards(const std::string &path, DiagnosticEngine &diags) {
+  std::vector<std::string> shards = shardsBeside(path);
+  if (shards.empty())
+    shards.push_back(path);
+  size_t missing = 0;
+  std::string first;
+  for (const std::string &shard : shards)
+    if (shard != path && !isThere(shard) && missing++ == 0)
+      first = shard;
+  if (missing) {
+    diags.error({}, path + ": is one of " + std::to_string(shards.size()) +
+                        " shards, of which " + std::to_string(missing) +
+                        " are missing, " + first + " first");
+    return false;
+  }
+  for (const std::string &shard : shards)
+    if (!openFile(shard, diags))
+      return false;
+  return true;
 }
 
 bool Checkpoint::openFile(const std::string &path, DiagnosticEngine &diags) {

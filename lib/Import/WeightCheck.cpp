@@ -126,7 +126,7 @@ public:
   /// Notes which rows of which tensor are wanted; before any `check`.
   void note(const NeededWeight &weight);
   void check(const NeededWeight &weight);
-  void checkExtra();
+  void checkExtra(const std::vector<std::string> &leftOut);
   bool finish();
 
 private:
@@ -154,7 +154,7 @@ private:
     int64_t count = 0, rows = 0, last = 0;
   };
   std::map<std::pair<std::string, bool>, Cuts> cuts; ///< by name, transposed
-  static constexpr unsigned maxErrors = 200;
+  static constexpr unsigned maxErrors = 3;
   unsigned numErrors = 0;
 };
 } // namespace
@@ -296,10 +296,15 @@ void Checker::check(const NeededWeight &weight) {
   }
 }
 
-void Checker::checkExtra() {
+void Checker::checkExtra(const std::vector<std::string> &leftOut) {
+  auto isLeftOut = [&](const std::string &name) {
+    return std::any_of(
+        leftOut.begin(), leftOut.end(),
+        [&](const std::string &start) { return name.rfind(start, 0) == 0; });
+  };
   std::vector<const TensorInfo *> extra;
   for (const auto &[name, info] : checkpoint.tensors())
-    if (!used.count(name) && !isIgnorable(name))
+    if (!used.count(name) && !isIgnorable(name) && !isLeftOut(name))
       extra.push_back(info);
   for (const TensorInfo *info : extra)
     error({}, "tensor '" + info->name + "' of shape " +
@@ -312,25 +317,40 @@ void Checker::checkExtra() {
 bool Checker::finish() {
   if (numErrors > maxErrors)
     diags.error({}, "... and " + std::to_string(numErrors - maxErrors) +
-                        " more tensors of " + checkpoint.path());
+                        " more tensors of " + checkpoint.path() +
+                        " do not fit; it may belong to another model");
   return numErrors == 0;
 }
 
 bool checkWeights(const std::vector<NeededWeight> &needed,
                   const Checkpoint &checkpoint, DiagnosticEngine &diags,
-                  bool complete) {
+                  bool complete, const std::vector<std::string> &leftOut) {
   Checker checker(checkpoint, diags);
   for (const NeededWeight &weight : needed)
     checker.note(weight);
   for (const NeededWeight &weight : needed)
     checker.check(weight);
   if (complete)
-    checker.checkExtra();
+    checker.checkExtra(leftOut);
   return checker.finish();
 }
 
+/// The line that says how large the sublayer of `role` is, which is likelier
+/// wrong than the number of layers.
+static SourceLocation locate(const spec::Layer &layer,
+                             const std::string &role) {
+  const auto *block = std::get_if<spec::Block>(&layer.op);
+  SourceLocation where;
+  if (block && block->ffn && role.rfind("ffn.", 0) == 0)
+    where = block->ffn->location;
+  else if (block && block->attention && role.rfind("attention.", 0) == 0)
+    where = block->attention->location;
+  return where.line ? where : layer.location;
+}
+
 bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
-                  DiagnosticEngine &diags) {
+                  DiagnosticEngine &diags,
+                  const std::vector<std::string> &leftOut) {
   std::vector<NeededWeight> needed;
   for (const spec::Stream &stream : model.streams)
     for (const spec::Layer &layer : stream.layers)
@@ -351,10 +371,10 @@ bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
           for (spec::WeightSource &source : weight.sources)
             source.tensor = substitutePart(
                 substituteLayer(source.tensor, layer.first + i), part);
-          weight.location = layer.location;
+          weight.location = locate(layer, role.role);
           needed.push_back(std::move(weight));
         }
-  return checkWeights(needed, checkpoint, diags);
+  return checkWeights(needed, checkpoint, diags, true, leftOut);
 }
 
 } // namespace attune

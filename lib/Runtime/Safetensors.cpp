@@ -127,6 +127,13 @@ bool SafetensorsFile::parse(std::string &error) {
     error = "not a safetensors file: it has fewer than 8 bytes";
     return false;
   }
+  std::string_view start(reinterpret_cast<const char *>(file.data()),
+                         std::min<uint64_t>(file.size(), 64));
+  if (start.rfind("version https://git-lfs.github.com/spec/", 0) == 0) {
+    error = "is a pointer of Git LFS, not the file itself; run 'git lfs pull' "
+            "in its folder";
+    return false;
+  }
   uint64_t headerBytes = 0;
   for (int i = 7; i >= 0; --i)
     headerBytes = headerBytes << 8 | file.data()[i];

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -62,10 +63,11 @@ SourceLocation LineTable::locate(size_t offset) const {
   return where;
 }
 
+/// A file of another format can be wrong everywhere; its user needs the start.
+static constexpr unsigned maxErrors = 100;
+
 void Reporter::error(size_t offset, const std::string &pointer,
                      const std::string &message) {
-  // A file of another format can be wrong everywhere; its user needs the start.
-  constexpr unsigned maxErrors = 100;
   ++numErrors;
   if (numErrors > maxErrors)
     return;
@@ -78,6 +80,8 @@ void Reporter::error(size_t offset, const std::string &pointer,
 
 void Reporter::note(size_t offset, const std::string &pointer,
                     const std::string &message) {
+  if (numErrors > maxErrors)
+    return;
   diags.note(lines.locate(offset),
              pointer.empty() ? message : pointer + ": " + message);
 }
@@ -227,8 +231,10 @@ struct CountingIterator {
 /// the previous token that is no space, comma or colon.
 class Builder {
 public:
-  Builder(const std::string &text, const char **furthest, Reporter &reporter)
-      : text(text), furthest(furthest), reporter(reporter) {}
+  Builder(const std::string &text, const char **furthest, Reporter &reporter,
+          const std::unordered_map<size_t, double> &specials)
+      : text(text), furthest(furthest), reporter(reporter),
+        specials(specials) {}
 
   bool null() { return add(make(Value::Kind::Null)); }
   bool boolean(bool value) {
@@ -255,7 +261,13 @@ public:
   }
   bool string(std::string &value) {
     Value result = make(Value::Kind::String);
-    result.text = std::move(value);
+    auto special = specials.find(result.offset);
+    if (special != specials.end()) {
+      result.kind = Value::Kind::Real;
+      result.real = special->second;
+    } else {
+      result.text = std::move(value);
+    }
     return add(std::move(result));
   }
   bool binary(nlohmann::json::binary_t &) { return false; }
@@ -348,12 +360,24 @@ private:
     parent.members.push_back({std::move(keyName), keyOffset, std::move(value)});
     return &parent.members.back().value;
   }
+  bool mayGrow(const Value &value) {
+    if (++numValues <= maxJsonValues)
+      return true;
+    reporter.error(value.offset, "",
+                   "holds more than " + std::to_string(maxJsonValues) +
+                       " values");
+    return false;
+  }
   bool add(Value value) {
+    if (!mayGrow(value))
+      return false;
     place(std::move(value));
     return true;
   }
   bool open(Value::Kind kind) {
     Value value = make(kind);
+    if (!mayGrow(value))
+      return false;
     if (stack.size() == maxJsonDepth) {
       reporter.error(value.offset, pointers.back(),
                      "nested deeper than the limit of " +
@@ -385,6 +409,8 @@ private:
   const std::string &text;
   const char **furthest;
   Reporter &reporter;
+  const std::unordered_map<size_t, double> &specials; ///< by place
+  size_t numValues = 0;
   std::vector<Value *> stack;        ///< open objects and arrays
   std::vector<std::string> pointers; ///< of the same
   std::string keyName;
@@ -394,12 +420,49 @@ private:
 
 } // namespace
 
-std::optional<Value> parseJson(const SourceFile &file, Reporter &reporter) {
-  const char *begin = file.text.data();
+/// Puts a string of the same length in place of each number that Python writes
+/// and JSON does not have; gives the numbers by their places.
+static std::unordered_map<size_t, double> replaceSpecials(std::string &text) {
+  static const std::pair<std::string_view, double> names[] = {
+      {"-Infinity", -std::numeric_limits<double>::infinity()},
+      {"Infinity", std::numeric_limits<double>::infinity()},
+      {"NaN", std::numeric_limits<double>::quiet_NaN()},
+  };
+  std::unordered_map<size_t, double> specials;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        at += text[at] == '\\';
+      continue;
+    }
+    for (const auto &[name, value] : names) {
+      if (text.compare(at, name.size(), name) != 0)
+        continue;
+      specials[at] = value;
+      text[at] = text[at + name.size() - 1] = '"';
+      at += name.size() - 1;
+      break;
+    }
+  }
+  return specials;
+}
+
+std::optional<Value> parseJson(const SourceFile &file, Reporter &reporter,
+                               JsonDialect dialect) {
+  std::string replaced;
+  std::unordered_map<size_t, double> specials;
+  if (dialect == JsonDialect::Python &&
+      (file.text.find("NaN") != std::string::npos ||
+       file.text.find("Infinity") != std::string::npos)) {
+    replaced = file.text;
+    specials = replaceSpecials(replaced);
+  }
+  const std::string &text = specials.empty() ? file.text : replaced;
+  const char *begin = text.data();
   const char *furthest = begin;
-  Builder builder(file.text, &furthest, reporter);
+  Builder builder(text, &furthest, reporter, specials);
   CountingIterator first{begin, &furthest};
-  CountingIterator last{begin + file.text.size(), &furthest};
+  CountingIterator last{begin + text.size(), &furthest};
   if (!nlohmann::json::sax_parse(first, last, &builder))
     return std::nullopt;
   return std::move(builder.root);

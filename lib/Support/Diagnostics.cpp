@@ -226,6 +226,9 @@ std::shared_ptr<const SourceFile> readSourceFile(const std::string &path,
   std::fclose(stream);
   if (bad)
     return fail(std::string("cannot read the file: ") + std::strerror(error));
+  if (file->text.rfind("version https://git-lfs.github.com/spec/", 0) == 0)
+    return fail("is a pointer of Git LFS, not the file itself; run 'git lfs "
+                "pull' in its folder");
   return file;
 }
 

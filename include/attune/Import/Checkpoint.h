@@ -27,8 +27,9 @@ namespace attune {
 class Checkpoint {
 public:
   /// `path` is a .safetensors file, an index ("*.safetensors.index.json") or a
-  /// folder with `model.safetensors` or `model.safetensors.index.json`. Every
-  /// error found is reported.
+  /// folder with `model.safetensors` or `model.safetensors.index.json` or other
+  /// safetensors files of one checkpoint. One shard of a numbered set stands for
+  /// all. Every error found is reported.
   static std::optional<Checkpoint> open(const std::string &path,
                                         DiagnosticEngine &diags);
   /// The checkpoint file or index in `folder`, or an empty string.
@@ -45,6 +46,7 @@ public:
 
 private:
   bool openFile(const std::string &path, DiagnosticEngine &diags);
+  bool openShards(const std::string &path, DiagnosticEngine &diags);
   bool openIndex(const std::string &path, DiagnosticEngine &diags);
 
   std::string filePath;
@@ -76,15 +78,18 @@ std::string substitutePart(std::string name, int64_t part);
 /// the checkpoint holds nothing else, which would be a part of the model that
 /// its description lacks; buffers that are known to carry no information (mask
 /// buffers of GPT-2, rotary frequencies, a second copy of a tied head) are
-/// passed over. Reports every finding, each with expected and found shape, and
-/// returns whether all is well.
+/// passed over. Reports the first three findings, each with expected and found
+/// shape, and counts the rest; returns whether all is well. `leftOut` has
+/// prefixes of tensors that the model is known to leave out.
 bool checkWeights(const std::vector<NeededWeight> &needed,
                   const Checkpoint &checkpoint, DiagnosticEngine &diags,
-                  bool complete = true);
+                  bool complete = true,
+                  const std::vector<std::string> &leftOut = {});
 
 /// The same for every weight of a description.
 bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
-                  DiagnosticEngine &diags);
+                  DiagnosticEngine &diags,
+                  const std::vector<std::string> &leftOut = {});
 
 /// Whether every value of every floating-point tensor is finite. Reports each
 /// tensor that holds NaN or an infinity, with the place of the first. Reads the

@@ -16,8 +16,8 @@
 
 /// Import from Hugging Face is desugaring: `config.json` becomes the
 /// description that it stands for, with the checkpoint's tensor names written
-/// into it. A key of `config.json` is understood, or known to change no number,
-/// or an error.
+/// into it. A key of `config.json` is understood, or of no consequence, or
+/// reported: see lib/Import/HuggingFace/README.md.
 namespace attune {
 
 struct ImportedModel {
@@ -29,6 +29,9 @@ struct ImportedModel {
   /// What `Checkpoint::open` opens: the caller's weights if it named some,
   /// else the folder if there is a checkpoint in it, else empty.
   std::string checkpointPath;
+  /// Tensors of the checkpoint whose names start with one of these belong to
+  /// parts that the model leaves out; the user was told.
+  std::vector<std::string> leftOut;
 };
 
 /// Whether `path` is a folder, or a `config.json` as Hugging Face writes it (it
@@ -40,9 +43,14 @@ bool isHuggingFacePath(const std::string &path);
 /// decide whether the description carries the prefix ("transformer.", "model.")
 /// that Hugging Face files may have or lack. Without any checkpoint the
 /// description names tensors as current Hugging Face versions write them.
-std::optional<ImportedModel> importHuggingFace(const std::string &path,
-                                               DiagnosticEngine &diags,
-                                               const std::string &weights = "");
+/// `ignoredKeys` count as absent (`--ignore-config-key`).
+///
+/// Of a multimodal folder the text model in `text_config` is imported, if its
+/// architecture is known.
+std::optional<ImportedModel>
+importHuggingFace(const std::string &path, DiagnosticEngine &diags,
+                  const std::string &weights = "",
+                  const std::vector<std::string> &ignoredKeys = {});
 
 /// The values of "model_type" that can be imported.
 std::vector<std::string> knownArchitectures();

@@ -81,9 +81,16 @@ private:
 /// Objects and arrays deeper than this are refused; a description needs seven.
 inline constexpr size_t maxJsonDepth = 64;
 
+/// More values than this are refused, which bounds the memory of a parse.
+inline constexpr size_t maxJsonValues = 2000000;
+
+/// What Python writes may hold NaN, Infinity and -Infinity.
+enum class JsonDialect { Strict, Python };
+
 /// Parses a whole text. Syntax errors and duplicate keys are reported; nothing
 /// is returned after a syntax error.
-std::optional<Value> parseJson(const SourceFile &file, Reporter &reporter);
+std::optional<Value> parseJson(const SourceFile &file, Reporter &reporter,
+                               JsonDialect dialect = JsonDialect::Strict);
 
 /// `text` in single quotes for a message: cut if long, control characters and
 /// broken UTF-8 replaced.

@@ -25,7 +25,7 @@ static const TensorNames blockTensors = {
 /// Keys of a tower that change nothing. A tower inside of a CLIP has every key
 /// of a configuration, those that the caller reads for a whole model included.
 static void ignoreCommon(Config &config) {
-  ignoreCommonKeys(config);
+  refuseUnsupportedKeys(config);
   config.ignore(
       {"attention_dropout", "dropout", "hidden_dropout", "dropout_rate",
        "initializer_factor", "model_type", "architectures", "projection_dim",
@@ -175,10 +175,10 @@ std::optional<Model> importClip(ImportContext &context) {
       config.error("", "a CLIP needs text_config and vision_config");
       return std::nullopt;
     }
-    Config textConfig(*textKeys, "/text_config", config.getReporter());
+    Config textConfig = config.inner(*textKeys, "text_config");
     int64_t textWidth = clip.text(textConfig, "text_batch");
     textConfig.finish("the text tower of CLIP");
-    Config visionConfig(*visionKeys, "/vision_config", config.getReporter());
+    Config visionConfig = config.inner(*visionKeys, "vision_config");
     int64_t visionWidth = clip.vision(visionConfig, "image_batch");
     visionConfig.finish("the vision tower of CLIP");
     if (config.hasErrors())

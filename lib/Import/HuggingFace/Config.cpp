@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Architectures.h"
+#include "Keys.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -33,8 +35,23 @@ static std::string describeFound(const Value &value) {
   }
 }
 
-const Value *Config::peek(std::string_view key) const {
+bool Config::isIgnored(std::string_view key) const {
+  std::string path = pointer + "/" + std::string(key);
+  for (const std::string &name : report.ignored)
+    if (name == key || "/" + name == path || name == path) {
+      report.foundIgnored.insert(name);
+      return true;
+    }
+  return false;
+}
+
+const Value *Config::lookup(std::string_view key) const {
   const Value *value = object.find(key);
+  return value && !isIgnored(key) ? value : nullptr;
+}
+
+const Value *Config::peek(std::string_view key) const {
+  const Value *value = lookup(key);
   return value && value->kind != Value::Kind::Null ? value : nullptr;
 }
 
@@ -107,13 +124,16 @@ int64_t Config::count(std::string_view key, int64_t fallback) {
 }
 
 bool Config::isNull(std::string_view key) const {
-  const Value *value = object.find(key);
+  const Value *value = lookup(key);
   return value && value->kind == Value::Kind::Null;
 }
 
 std::optional<double> Config::cap(std::string_view key,
                                   std::optional<double> fallback) {
-  if (!get(key) && (!fallback || isNull(key)))
+  const Value *value = get(key);
+  if (!value && (!fallback || isNull(key)))
+    return std::nullopt;
+  if (value && value->isNumber() && std::isinf(value->real) && value->real > 0)
     return std::nullopt;
   return real(key, fallback);
 }
@@ -122,6 +142,8 @@ bool Config::flag(std::string_view key, bool fallback) {
   const Value *value = get(key);
   if (!value)
     return fallback;
+  if (value->isNumber() && (value->real == 0 || value->real == 1))
+    return value->real == 1;
   if (value->kind != Value::Kind::Boolean) {
     error(key, "expected true or false, found " + describeFound(*value));
     return fallback;
@@ -185,11 +207,12 @@ std::vector<int64_t> Config::ids(std::string_view key) {
   if (!value)
     return result;
   auto add = [&](const Value &id) {
-    if (id.kind == Value::Kind::Integer && id.integer >= 0 &&
-        id.integer < maxSize)
-      result.push_back(id.integer);
-    // Files of Hugging Face write -1 for "none".
-    else if (id.kind != Value::Kind::Integer || id.integer != -1)
+    // Some writers store every number as a float.
+    double whole = id.isNumber() ? id.real : 0.5;
+    if (whole >= 0 && whole < double(maxSize) && std::floor(whole) == whole)
+      result.push_back(static_cast<int64_t>(whole));
+    // Files of Hugging Face write -1 and null for "none".
+    else if (whole != -1 && id.kind != Value::Kind::Null)
       reporter.error(id.offset, child(key),
                      "expected a token id, found " + describeFound(id));
   };
@@ -230,18 +253,39 @@ int64_t Config::labels() {
   return integer("num_labels", 2);
 }
 
-void Config::finish(const std::string &architecture) {
+void Config::finish(const std::string &architecture,
+                    const std::vector<std::string> &known) {
+  if (known.empty() && hasErrors())
+    return;
+  const Value *longest = object.find("max_position_embeddings");
+  double length = longest && longest->isNumber() ? longest->real : 0;
+  bool ofRope = pointer.find("/rope_") != std::string::npos;
+  std::set<std::string, std::less<>> names(known.begin(), known.end());
+  names.insert(seen.begin(), seen.end());
+  const std::vector<std::string> &common = commonKeys();
+  std::vector<std::string> candidates(names.begin(), names.end());
   for (const Value::Member &member : object.members) {
-    if (member.value.kind == Value::Kind::Null || seen.count(member.key))
+    const std::string &key = member.key;
+    if (member.value.kind == Value::Kind::Null || isIgnored(key) ||
+        names.count(key) ||
+        (!ofRope &&
+         std::find(common.begin(), common.end(), key) != common.end()))
       continue;
-    std::vector<std::string> candidates(seen.begin(), seen.end());
-    std::string near = spec::nearest(member.key, candidates);
-    reporter.error(
-        member.keyOffset, child(member.key),
-        "this key may change the numbers and is not understood for " +
-            architecture +
-            (near.empty() ? "" : "; did you mean '" + near + "'?") +
-            "; if it is of no consequence, remove it");
+    std::string near = spec::nearest(key, candidates);
+    std::string slip = near.empty() ? "" : "did you mean '" + near + "'?";
+    bool telling = ofRope ? !changesNothing(key, member.value, length)
+                          : mayChangeNumbers(key, member.value, length);
+    if (telling)
+      reporter.error(
+          member.keyOffset, child(key),
+          "this key may change the numbers and is not understood for " +
+              architecture + "; " + (slip.empty() ? "" : slip + " ") +
+              "if it is of no consequence, say --ignore-config-key=" +
+              spec::child("", key).substr(1));
+    else
+      report.passedOver.emplace_back(child(key).substr(1) +
+                                         (slip.empty() ? "" : " (" + slip + ")"),
+                                     reporter.locate(member.keyOffset));
   }
 }
 

@@ -212,14 +212,16 @@ bool readGeneration(Config &config, const std::string &folder,
     return false;
   spec::LineTable lines(file);
   spec::Reporter reporter(lines, diags);
-  std::optional<Value> root = spec::parseJson(*file, reporter);
+  std::optional<Value> root =
+      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
   if (root && !root->isObject())
     reporter.error(root->offset, "",
                    std::string("expected an object, found ") +
                        spec::describe(root->kind));
   if (!root || reporter.getNumErrors())
     return false;
-  Config extra(*root, "", reporter);
+  KeyReport unused; // finish() is not called
+  Config extra(*root, "", reporter, unused);
   readTokens(extra, source, generation, diags);
   readAll(extra);
   if (extra.hasErrors())

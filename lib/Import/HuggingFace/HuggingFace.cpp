@@ -10,6 +10,8 @@
 
 #include "Architectures.h"
 #include "GenerationConfig.h"
+#include "Keys.h"
+#include "Parts.h"
 #include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <filesystem>
@@ -56,71 +58,7 @@ bool isHuggingFacePath(const std::string &path) {
          (root->find("model_type") || root->find("architectures"));
 }
 
-void hf::ignoreCommonKeys(Config &config) {
-  config.ignore({
-      "_name_or_path",
-      "_commit_hash",
-      "_attn_implementation",
-      "_attn_implementation_autoset",
-      "transformers_version",
-      "unsloth_version",
-      "transformers.js_config",
-      "tokenizer_class",
-      "task_specific_params",
-      "problem_type",
-      "finetuning_task",
-      "id2label",
-      "label2id",
-      "num_labels",
-      "_num_labels",
-      "output_past",
-      "prefix",
-      "use_cache",
-      "initializer_range",
-      "gradient_checkpointing",
-      "output_attentions",
-      "output_hidden_states",
-      "output_scores",
-      "return_dict",
-      "return_dict_in_generate",
-      "torchscript",
-      "tf_legacy_loss",
-      "use_bfloat16",
-      "keys_to_ignore_at_inference",
-      "is_decoder",
-      "tie_encoder_decoder",
-      "cross_attention_hidden_size",
-      "chunk_size_feed_forward",
-      "sep_token_id",
-      "decoder_start_token_id",
-      "max_length",
-      "min_length",
-      "do_sample",
-      "early_stopping",
-      "num_beams",
-      "num_beam_groups",
-      "diversity_penalty",
-      "temperature",
-      "top_k",
-      "top_p",
-      "typical_p",
-      "repetition_penalty",
-      "length_penalty",
-      "no_repeat_ngram_size",
-      "encoder_no_repeat_ngram_size",
-      "bad_words_ids",
-      "num_return_sequences",
-      "forced_bos_token_id",
-      "forced_eos_token_id",
-      "remove_invalid_values",
-      "exponential_decay_length_penalty",
-      "suppress_tokens",
-      "begin_suppress_tokens",
-      "neftune_noise_alpha",
-      // Code beside the checkpoint is not run; the architecture is the one that
-      // model_type names.
-      "auto_map",
-  });
+void hf::refuseUnsupportedKeys(Config &config) {
   if (const Value *pruned = config.get("pruned_heads");
       pruned && !(pruned->members.empty() && pruned->elements.empty()))
     config.error("pruned_heads", "pruned heads are not supported");
@@ -154,15 +92,67 @@ static const ModelClass *findClass(const Architecture &architecture,
   return name == classifierOf(architecture) ? &classifier : nullptr;
 }
 
+/// Text models within multimodal ones that are another architecture's, as far
+/// as text goes: a text's tokens have one position each.
+static const std::pair<const char *, const char *> textTypes[] = {
+    {"qwen2_vl_text", "qwen2"},
+    {"qwen2_5_vl_text", "qwen2"},
+    {"qwen3_vl_text", "qwen3"},
+};
+
+/// `type` as the table of architectures spells it: files also write "LLaMA" or
+/// "gpt-neox". An unknown one stays as it is.
+static std::string canonicalType(const std::string &type) {
+  auto plain = [](std::string text) {
+    for (char &c : text)
+      c = c == '-' ? '_' : static_cast<char>(std::tolower(c));
+    return text;
+  };
+  for (const auto &[spelling, same] : textTypes)
+    if (type == spelling)
+      return same;
+  for (const Architecture &candidate : architectures())
+    if (plain(candidate.modelType) == plain(type))
+      return candidate.modelType;
+  return type;
+}
+
+/// The class that `name` stands for where the table does not have it: names
+/// are spelled otherwise ("LLaMAForCausalLM"), or are those of code beside the
+/// checkpoint. What stands behind "For" names the head; a name without it is
+/// the class that AutoModelForCausalLM takes. Null: another head.
+static const ModelClass *guessClass(const Architecture &architecture,
+                                    const std::string &name) {
+  size_t at = name.rfind("For");
+  if (at == std::string::npos) {
+    bool base = name.size() > 5 && name.substr(name.size() - 5) == "Model" &&
+                name.find("LMHead") == std::string::npos;
+    for (const ModelClass &candidate : architecture.classes)
+      if (base && candidate.head == Head::None)
+        return &candidate;
+    return &architecture.classes.front();
+  }
+  for (const ModelClass &candidate : architecture.classes) {
+    std::string known = candidate.name;
+    size_t end = known.size(), begin = name.size() - at;
+    if (end > begin && known.substr(end - begin) == name.substr(at))
+      return &candidate;
+  }
+  return nullptr;
+}
+
 /// Which importer, and which of its classes. Reports an unknown one.
 static const Architecture *chooseArchitecture(Config &config,
                                               const ModelClass *&chosenClass) {
-  std::string type = config.text("model_type", "");
+  std::string type = canonicalType(config.text("model_type", ""));
   std::vector<std::string> classes;
-  if (const Value *names = config.get("architectures"))
+  if (const Value *names = config.get("architectures")) {
+    if (names->isString())
+      classes.push_back(names->text);
     for (const Value &name : names->elements)
       if (name.isString())
         classes.push_back(name.text);
+  }
 
   const Architecture *chosen = nullptr;
   std::string known;
@@ -194,6 +184,8 @@ static const Architecture *chooseArchitecture(Config &config,
     if (const ModelClass *found = findClass(*chosen, name))
       if (!chosenClass || chosenClass->head == Head::None)
         chosenClass = found;
+  if (!chosenClass)
+    chosenClass = guessClass(*chosen, classes.front());
   if (chosenClass)
     return chosen;
   std::vector<std::string> names;
@@ -291,22 +283,53 @@ static std::string nameOf(const fs::path &folder) {
   return whole.has_filename() ? whole.filename().string() : std::string();
 }
 
-std::optional<ImportedModel> importHuggingFace(const std::string &path,
-                                               DiagnosticEngine &diags,
-                                               const std::string &weights) {
+/// The one warning about keys that nobody knows.
+static void reportPassedOver(const KeyReport &report,
+                             const Architecture &architecture,
+                             DiagnosticEngine &diags) {
+  size_t count = report.passedOver.size();
+  if (!count)
+    return;
+  constexpr size_t most = 40;
+  std::string list;
+  for (size_t i = 0; i < std::min(count, most); ++i)
+    list += (i ? ", " : "") + report.passedOver[i].first;
+  if (count > most)
+    list += " and " + std::to_string(count - most) + " more";
+  diags.warning(report.passedOver.front().second,
+                (count == 1 ? std::string("a key that")
+                            : std::to_string(count) + " keys that") +
+                    " the architecture '" + architecture.modelType +
+                    "' does not read " + (count == 1 ? "is" : "are") +
+                    " passed over: " + list);
+}
+
+/// `--ignore-config-key` of a key that is not there is a slip.
+static void checkIgnored(const KeyReport &report, Config &config) {
+  for (const std::string &name : report.ignored)
+    if (!report.foundIgnored.count(name))
+      config.error("", "--ignore-config-key=" + name +
+                           ": no object that is read here has this key");
+}
+
+std::optional<ImportedModel>
+importHuggingFace(const std::string &path, DiagnosticEngine &diags,
+                  const std::string &weights,
+                  const std::vector<std::string> &ignoredKeys) {
   fs::path configPath = path;
   if (isFolder(configPath))
     configPath /= "config.json";
   ImportedModel result;
   fs::path folder = configPath.parent_path();
   result.folder = folder.empty() ? "." : folder.string();
-  auto file = readSourceFile(configPath.string(), diags);
+  auto file = readSourceFile(configPath.string(), diags, maxConfigBytes);
   if (!file)
     return std::nullopt;
 
   spec::LineTable lines(file);
   spec::Reporter reporter(lines, diags);
-  std::optional<Value> root = spec::parseJson(*file, reporter);
+  std::optional<Value> root =
+      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
   if (root && !root->isObject())
     reporter.error(root->offset, "",
                    std::string("expected an object, found ") +
@@ -314,7 +337,11 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   if (!root || reporter.getNumErrors())
     return std::nullopt;
 
-  Config config(*root, "", reporter);
+  KeyReport keys;
+  keys.ignored = ignoredKeys;
+  std::optional<TextPart> text = findTextPart(*root);
+  Config config(text ? text->object : *root, text ? "/text_config" : "",
+                reporter, keys);
   ImportContext context{config};
   const Architecture *architecture =
       chooseArchitecture(config, context.modelClass);
@@ -330,8 +357,21 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
       return std::nullopt;
     context.checkpoint = &*checkpoint;
   }
+  if (text && !checkpoint) {
+    config.error("", text->whole + " is a multimodal model; text_config holds "
+                                   "its text model, " +
+                         text->type +
+                         ", which can be compiled alone, but there are no "
+                         "weights beside config.json to say what its tensors "
+                         "are called; add them, or save text_config as the "
+                         "config.json of a folder of its own");
+    return std::nullopt;
+  }
+  // A text model within another has names of its own: see renameTextTensors.
+  if (text)
+    context.checkpoint = nullptr;
 
-  ignoreCommonKeys(config);
+  refuseUnsupportedKeys(config);
   if (architecture->encoderDecoder)
     config.ignore({"is_encoder_decoder"});
   else
@@ -351,9 +391,13 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
   bool read =
       readGeneration(config, result.folder, generates, generation, diags);
   config.finish(std::string("the architecture '") + architecture->modelType +
-                "'");
+                    "'",
+                keysOfClass(architecture->modelType));
+  if (!reporter.getNumErrors())
+    checkIgnored(keys, config);
   if (!read || !model || reporter.getNumErrors())
     return std::nullopt;
+  reportPassedOver(keys, *architecture, diags);
 
   if (std::string name = nameOf(result.folder); !name.empty())
     model->name = name;
@@ -382,8 +426,13 @@ std::optional<ImportedModel> importHuggingFace(const std::string &path,
     model->outputs = {
         {context.languageModel || scores ? "logits" : "last_hidden_state",
          last.name, last.location}};
+  if (text && !renameTextTensors(*model, *text, *checkpoint, config, diags))
+    return std::nullopt;
   if (!checkDescription(*model, config))
     return std::nullopt;
+  if (checkpoint)
+    result.leftOut = findLeftOut(config, *context.modelClass,
+                                 text ? &*text : nullptr, *checkpoint, diags);
   result.tokenizerPath = findTokenizerFile(result.folder);
   result.model = std::move(*model);
   return result;

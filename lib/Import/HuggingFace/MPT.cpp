@@ -24,7 +24,7 @@ static void readAttention(Config &config, Attention &attention) {
                                     describe(object->kind));
     return;
   }
-  Config members(*object, config.child("attn_config"), config.getReporter());
+  Config members = config.inner(*object, "attn_config");
   if (members.get("softmax_scale"))
     attention.scale = members.real("softmax_scale", 1);
   attention.clip = members.cap("clip_qkv", std::nullopt);
@@ -43,7 +43,7 @@ static void readAttention(Config &config, Attention &attention) {
   members.ignore({"attn_pdrop", "attn_impl", "model_type", "architectures",
                   "dtype", "torch_dtype", "bos_token_id", "eos_token_id",
                   "pad_token_id", "tie_word_embeddings"});
-  ignoreCommonKeys(members);
+  refuseUnsupportedKeys(members);
   members.finish("MPT's attention");
 }
 

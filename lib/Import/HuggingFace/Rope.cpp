@@ -31,12 +31,11 @@ static void readYarn(Config &scaling, RopeScaling &out, int64_t length,
   out.betaFast = scaling.real("beta_fast", 32);
   out.betaSlow = scaling.real("beta_slow", 1);
   out.truncate = scaling.flag("truncate", true);
-  // Without a trained length max_position_embeddings is the trained one.
-  bool stated = scaling.peek("original_max_position_embeddings");
+  // Without a trained length max_position_embeddings is the trained one. Files
+  // state the stretched length there, or (Qwen's recipe) leave it as it was.
   out.originalLength =
       scaling.integer("original_max_position_embeddings", length);
-  if (!stated)
-    context = stretch(length, out.factor);
+  context = std::max(length, stretch(out.originalLength, out.factor));
   if (scaling.peek("attention_factor"))
     out.attentionFactor = scaling.real("attention_factor", 1);
   // DeepSeek's names for two temperatures, of which the quotient counts.
@@ -138,6 +137,9 @@ static void readScaling(Config &config, Config &scaling, Rope &rope,
   } else if (type == "longrope" || type == "su") {
     out.type = "longrope";
     readLongRope(config, scaling, rope, length);
+  } else if (type == "mrope") {
+    // The three positions of a text's token are one and the same.
+    out.type = "none";
   } else {
     scaling.error(
         key, (type.empty() ? std::string("expected")
@@ -146,7 +148,52 @@ static void readScaling(Config &config, Config &scaling, Rope &rope,
                  " one of default, linear, dynamic, llama3, yarn, longrope");
     return;
   }
-  scaling.finish("a rotary embedding of type '" + type + "'");
+  // Keys of other types are known to the class, which passes them over.
+  scaling.finish("a rotary embedding of type '" + type + "'",
+                 {"rope_type", "type", "rope_theta", "partial_rotary_factor",
+                  "factor", "original_max_position_embeddings", "beta_fast",
+                  "beta_slow", "truncate", "attention_factor", "mscale",
+                  "mscale_all_dim", "short_factor", "long_factor",
+                  "low_freq_factor", "high_freq_factor", "mrope_section",
+                  "mrope_interleaved", "finetuned"});
+}
+
+static bool sameValue(const Value &a, const Value &b) {
+  if (a.isNumber() && b.isNumber())
+    return a.real == b.real;
+  if (a.kind != b.kind || a.boolean != b.boolean || a.text != b.text ||
+      a.elements.size() != b.elements.size() ||
+      a.members.size() != b.members.size())
+    return false;
+  for (size_t i = 0; i < a.elements.size(); ++i)
+    if (!sameValue(a.elements[i], b.elements[i]))
+      return false;
+  for (const Value::Member &member : a.members) {
+    const Value *other = b.find(member.key);
+    if (!other || !sameValue(member.value, *other))
+      return false;
+  }
+  return true;
+}
+
+/// Whether two objects, of either generation, ask for the same scaling.
+static bool sameScaling(const Value &a, const Value &b) {
+  auto within = [](const Value &from, const Value &of) {
+    for (const Value::Member &member : from.members) {
+      const std::string &key = member.key;
+      if (member.value.kind == Value::Kind::Null || key == "rope_theta" ||
+          key == "partial_rotary_factor")
+        continue;
+      bool isType = key == "type" || key == "rope_type";
+      const Value *other = of.find(key);
+      if (isType && !other)
+        other = of.find(key == "type" ? "rope_type" : "type");
+      if (!other || !sameValue(member.value, *other))
+        return false;
+    }
+    return true;
+  };
+  return within(a, b) && within(b, a);
 }
 
 /// `rope_parameters` may have an entry for each kind of layer.
@@ -188,9 +235,19 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
   }
   if (object)
     object = pickKind(*object, defaults.kind, name);
+  // Where both are there the published classes take rope_scaling alone. A file
+  // that says two things is not a file to guess about.
+  if (parameters && scaling && scaling->isObject() &&
+      !scaling->members.empty() && !sameScaling(*object, *scaling)) {
+    config.error("rope_scaling",
+                 "says something else than rope_parameters; remove the one "
+                 "that does not hold, or say --ignore-config-key with its "
+                 "name");
+    return std::nullopt;
+  }
   std::optional<Config> members;
   if (object)
-    members.emplace(*object, "/" + name, config.getReporter());
+    members.emplace(config.inner(*object, name));
   if (members && members->peek("partial_rotary_factor"))
     partial = members->real("partial_rotary_factor", 1);
   if (members)
@@ -209,7 +266,8 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
   if (members) {
     rope.theta = members->real("rope_theta", rope.theta);
     // An object without a type is the plain embedding of version 5.
-    if (!members->peek("rope_type") && !members->peek("type") && parameters)
+    if (!members->peek("rope_type") && !members->peek("type") &&
+        (parameters || object->members.empty()))
       members->finish("a plain rotary embedding");
     else
       readScaling(config, *members, rope, length, settings.context);
@@ -231,8 +289,8 @@ std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,
   if (!own || !own->isObject())
     return settings;
   rope.location = config.locate("rope_parameters");
-  Config members(*own, std::string("/rope_parameters/") + defaults.kind,
-                 config.getReporter());
+  Config members =
+      config.inner(*own, std::string("rope_parameters/") + defaults.kind);
   rope.theta = members.real("rope_theta", rope.theta);
   if (!members.peek("rope_type"))
     members.finish("a plain rotary embedding");

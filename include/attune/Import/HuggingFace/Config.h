@@ -25,15 +25,32 @@ namespace attune::hf {
 /// The largest number, and the largest "repeat", of a description.
 constexpr int64_t maxSize = INT32_MAX;
 constexpr int64_t maxLayers = 100000;
+/// The largest config.json; published ones have some kilobytes.
+constexpr uint64_t maxConfigBytes = 64u << 20;
+
+/// What is said of the keys of one file, all objects within it included.
+struct KeyReport {
+  /// `--ignore-config-key`: names, or paths as "rope_scaling/factor". Such a
+  /// key counts as absent.
+  std::vector<std::string> ignored;
+  std::set<std::string> foundIgnored; ///< those of them that the file has
+  /// Keys that nobody knows and that are passed over, with their places.
+  std::vector<std::pair<std::string, SourceLocation>> passedOver;
+};
 
 /// An object of config.json. Reading a key marks it; `finish` reports the keys
-/// that nobody read. A key that is null counts as absent: Hugging Face writes
+/// that nobody knows. A key that is null counts as absent: Hugging Face writes
 /// null where its own default applies.
 class Config {
 public:
   Config(const spec::Value &object, std::string pointer,
-         spec::Reporter &reporter)
-      : object(object), pointer(std::move(pointer)), reporter(reporter) {}
+         spec::Reporter &reporter, KeyReport &report)
+      : object(object), pointer(std::move(pointer)), reporter(reporter),
+        report(report) {}
+  /// The object at `key`, of which `object` is the value.
+  Config inner(const spec::Value &value, const std::string &key) const {
+    return Config(value, pointer + "/" + key, reporter, report);
+  }
 
   /// The value, or null if it is absent or null. Marks the key.
   const spec::Value *get(std::string_view key);
@@ -90,14 +107,23 @@ public:
   spec::Reporter &getReporter() { return reporter; }
   bool hasErrors() const { return reporter.getNumErrors() != 0; }
 
-  /// Reports each key that was not read: what it means is not known, so its
-  /// numbers may be lost.
-  void finish(const std::string &architecture);
+  /// Reports the keys that were not read and that are not among `known` nor
+  /// common to all classes: an error where name and value say that numbers may
+  /// be lost, else an entry of `KeyReport::passedOver`. Within a rotary
+  /// embedding's object every name says so. Nothing is reported where `known`
+  /// is empty and errors kept the importer from reading all keys.
+  void finish(const std::string &architecture,
+              const std::vector<std::string> &known = {});
 
 private:
+  /// The value, or null if it is absent or is to be ignored.
+  const spec::Value *lookup(std::string_view key) const;
+  bool isIgnored(std::string_view key) const;
+
   const spec::Value &object;
   std::string pointer;
   spec::Reporter &reporter;
+  KeyReport &report;
   std::set<std::string, std::less<>> seen;
 };
 
@@ -120,9 +146,9 @@ struct ImportContext {
                         const std::string &probe) const;
 };
 
-/// Keys that every configuration may have and that change no number of a
-/// forward pass: bookkeeping, training, and defaults of text generation.
-void ignoreCommonKeys(Config &config);
+/// Reports what no class here supports: pruned heads, quantized weights. The
+/// other keys that all classes share change no number of a forward pass.
+void refuseUnsupportedKeys(Config &config);
 
 } // namespace attune::hf
 

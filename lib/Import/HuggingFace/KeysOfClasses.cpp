@@ -1,0 +1,705 @@
+//===- KeysOfClasses.cpp - What each configuration class reads --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Keys.h"
+
+namespace attune::hf {
+
+const std::vector<KeyMeaning> &keyMeanings() {
+  static const std::vector<KeyMeaning> meanings = {
+      {"_remove_final_layer_norm", KeyType::Flag, "the last norm is left out"},
+      {"_sliding_window_pattern", KeyType::Size, "every so many layers one sees everything"},
+      {"activation", KeyType::Activation, "nonlinearity of the feed-forward layers"},
+      {"activation_function", KeyType::Activation, "nonlinearity of the feed-forward layers"},
+      {"add_cross_attention", KeyType::Flag, "attention to an encoder (refused)"},
+      {"add_final_layer_norm", KeyType::Flag, "a norm ends each stack"},
+      {"alibi", KeyType::Flag, "linear biases in place of rotary positions"},
+      {"apply_residual_connection_post_layernorm", KeyType::Flag, "residuals start after the norm"},
+      {"attention_bias", KeyType::Flag, "projections of the attention have biases"},
+      {"attention_layers", KeyType::Structure, "global or local, for each layer"},
+      {"attention_multiplier", KeyType::Number, "factor of the scores"},
+      {"attention_types", KeyType::Structure, "global or local, as a pattern"},
+      {"attn_config", KeyType::Structure, "the attention's own keys"},
+      {"attn_logit_softcapping", KeyType::NumberOrNull, "scores go through c tanh(s / c)"},
+      {"bias", KeyType::Flag, "linear layers have biases"},
+      {"clip_qkv", KeyType::NumberOrNull, "queries, keys and values are cut to this size"},
+      {"conv_kernel", KeyType::Size, "length of the convolution"},
+      {"d_ff", KeyType::Size, "width of the feed-forward layers"},
+      {"d_kv", KeyType::Size, "channels of a head"},
+      {"d_model", KeyType::Size, "channels of a token"},
+      {"decoder_attention_heads", KeyType::Size, "heads of the decoder"},
+      {"decoder_ffn_dim", KeyType::Size, "width of the decoder's feed-forward layers"},
+      {"decoder_layers", KeyType::Size, "layers of the decoder"},
+      {"decoder_sparse_step", KeyType::Size, "every so many layers one has experts"},
+      {"decoder_vocab_size", KeyType::Size, "tokens that the decoder knows"},
+      {"dense_act_fn", KeyType::Text, "nonlinearity of the feed-forward layers"},
+      {"dim", KeyType::Size, "channels of a token"},
+      {"do_blenderbot_90_layernorm", KeyType::Flag, "a norm elsewhere (refused)"},
+      {"do_layer_norm_before", KeyType::Flag, "norms before the sublayers, not after"},
+      {"embedding_multiplier", KeyType::Number, "factor of the embeddings"},
+      {"embedding_size", KeyType::Size, "channels of the embedding tables"},
+      {"enable_bias", KeyType::Flag, "linear layers have biases"},
+      {"encoder_attention_heads", KeyType::Size, "heads of the encoder"},
+      {"encoder_ffn_dim", KeyType::Size, "width of the encoder's feed-forward layers"},
+      {"encoder_layers", KeyType::Size, "layers of the encoder"},
+      {"expand", KeyType::Number, "inner width in widths"},
+      {"extra_pos_embeddings", KeyType::Size, "rows before the first position"},
+      {"feed_forward_proj", KeyType::Text, "nonlinearity, gated or not"},
+      {"ffn_dim", KeyType::Size, "width of the feed-forward layers"},
+      {"ffn_hidden_size", KeyType::Size, "width of the feed-forward layers"},
+      {"final_logit_softcapping", KeyType::NumberOrNull, "logits go through c tanh(x / c)"},
+      {"first_k_dense_replace", KeyType::Count, "layers before the first with experts"},
+      {"head_dim", KeyType::Size, "channels of a head"},
+      {"hidden_act", KeyType::Activation, "nonlinearity of the feed-forward layers"},
+      {"hidden_activation", KeyType::Activation, "nonlinearity of the feed-forward layers"},
+      {"hidden_dim", KeyType::Size, "width of the feed-forward layers"},
+      {"hidden_size", KeyType::Size, "channels of a token"},
+      {"image_size", KeyType::Size, "pixels on each side"},
+      {"inner_group_num", KeyType::Size, "layers in a shared group"},
+      {"intermediate_size", KeyType::Size, "width of the feed-forward layers"},
+      {"is_gated_act", KeyType::Flag, "the nonlinearity has a gate"},
+      {"kv_lora_rank", KeyType::Size, "width that keys and values are compressed to"},
+      {"layer_norm_elementwise_affine", KeyType::Flag, "norms have weights"},
+      {"layer_norm_eps", KeyType::Number, "epsilon of the norms"},
+      {"layer_norm_epsilon", KeyType::Number, "epsilon of the norms"},
+      {"layer_types", KeyType::Structure, "kind of attention, for each layer"},
+      {"logit_scale", KeyType::Number, "factor of the logits"},
+      {"logits_scaling", KeyType::Number, "divisor of the logits"},
+      {"max_position_embeddings", KeyType::Size, "longest sequence"},
+      {"max_seq_len", KeyType::Size, "longest sequence"},
+      {"max_source_positions", KeyType::Size, "frames that the encoder reads"},
+      {"max_target_positions", KeyType::Size, "longest sequence of the decoder"},
+      {"max_window_layers", KeyType::Count, "layers before the first with a window"},
+      {"mixer_rms_eps", KeyType::Number, "epsilon of the norms within the mixer"},
+      {"mlp_bias", KeyType::Flag, "feed-forward layers have biases"},
+      {"mlp_only_layers", KeyType::Structure, "layers without experts"},
+      {"moe_intermediate_size", KeyType::Size, "width of an expert"},
+      {"moe_layer_freq", KeyType::Size, "every so many layers one has experts"},
+      {"multi_query", KeyType::Flag, "one head of keys and values"},
+      {"n_embd", KeyType::Size, "channels of a token"},
+      {"n_embed", KeyType::Structure, "channels of a token"},
+      {"n_group", KeyType::Size, "groups that experts are chosen from"},
+      {"n_head", KeyType::Size, "query heads"},
+      {"n_head_kv", KeyType::Structure, "heads of keys and values"},
+      {"n_heads", KeyType::Size, "query heads"},
+      {"n_inner", KeyType::Size, "width of the feed-forward layers"},
+      {"n_layer", KeyType::Size, "layers"},
+      {"n_layers", KeyType::Size, "layers"},
+      {"n_positions", KeyType::Size, "longest sequence"},
+      {"n_routed_experts", KeyType::Size, "experts"},
+      {"n_shared_experts", KeyType::Size, "experts that every token takes"},
+      {"new_decoder_architecture", KeyType::Flag, "grouped heads and two norms"},
+      {"no_rope_layer_interval", KeyType::Size, "every so many layers one has no positions"},
+      {"no_rope_layers", KeyType::Structure, "1: the layer has rotary positions"},
+      {"norm_epsilon", KeyType::Number, "epsilon of the norms"},
+      {"norm_topk_prob", KeyType::Flag, "weights of the chosen experts add up to 1"},
+      {"norm_type", KeyType::Text, "kind of norm"},
+      {"normalize_before", KeyType::Flag, "norms before the sublayers"},
+      {"normalize_embedding", KeyType::Flag, "a norm after the embeddings"},
+      {"num_attention_heads", KeyType::Size, "query heads"},
+      {"num_channels", KeyType::Size, "channels of the image"},
+      {"num_decoder_layers", KeyType::Size, "layers of the decoder"},
+      {"num_experts", KeyType::Size, "experts"},
+      {"num_experts_per_tok", KeyType::Size, "experts that a token takes"},
+      {"num_heads", KeyType::Size, "query heads"},
+      {"num_hidden_groups", KeyType::Size, "groups of layers that share weights"},
+      {"num_hidden_layers", KeyType::Size, "layers"},
+      {"num_key_value_heads", KeyType::Size, "heads of keys and values"},
+      {"num_kv_heads", KeyType::Size, "heads of keys and values"},
+      {"num_layers", KeyType::Size, "layers"},
+      {"num_ln_in_parallel_attn", KeyType::Size, "norms before the two sublayers"},
+      {"num_local_experts", KeyType::Size, "experts"},
+      {"num_mel_bins", KeyType::Size, "channels of the spectrogram"},
+      {"original_max_position_embeddings", KeyType::Size, "length before the scaling"},
+      {"parallel_attn", KeyType::Flag, "attention and feed-forward side by side"},
+      {"partial_rotary_factor", KeyType::Number, "part of each head that rotates"},
+      {"patch_size", KeyType::Size, "pixels on each side of a patch"},
+      {"pooler_act", KeyType::Activation, "nonlinearity of the pooler"},
+      {"pooler_output_size", KeyType::Size, "channels of the pooler"},
+      {"position_embedding_type", KeyType::Text, "kind of positions"},
+      {"projection_dim", KeyType::Size, "channels of the shared space"},
+      {"q_lora_rank", KeyType::Size, "width that queries are compressed to"},
+      {"qk_layernorm", KeyType::Flag, "norms of queries and keys"},
+      {"qk_nope_head_dim", KeyType::Size, "channels of a head that do not rotate"},
+      {"qk_rope_head_dim", KeyType::Size, "channels of a head that rotate"},
+      {"qkv_bias", KeyType::Flag, "queries, keys and values have biases"},
+      {"query_pre_attn_scalar", KeyType::Number, "scores are divided by its root"},
+      {"relative_attention_max_distance", KeyType::Size, "distance of the last bucket"},
+      {"relative_attention_num_buckets", KeyType::Size, "buckets of distances"},
+      {"residual_multiplier", KeyType::Number, "factor of each sublayer's result"},
+      {"rms_norm_eps", KeyType::Number, "epsilon of the norms"},
+      {"rope_interleave", KeyType::Flag, "pairs that rotate are neighbours"},
+      {"rope_local_base_freq", KeyType::Number, "rotary base of layers with a window"},
+      {"rope_parameters", KeyType::Structure, "rotary base and scaling (version 5)"},
+      {"rope_scaling", KeyType::Structure, "rotary scaling"},
+      {"rope_theta", KeyType::Number, "rotary base"},
+      {"rotary_dim", KeyType::Size, "channels of a head that rotate"},
+      {"rotary_emb_base", KeyType::Number, "rotary base"},
+      {"rotary_pct", KeyType::Number, "part of each head that rotates"},
+      {"routed_scaling_factor", KeyType::Number, "factor of the experts' sum"},
+      {"scale_attn_by_inverse_layer_idx", KeyType::Flag, "scores are divided by the layer's number"},
+      {"scale_attn_weights", KeyType::Flag, "scores are divided by the root of head_dim"},
+      {"scale_decoder_outputs", KeyType::Flag, "the decoder's result is scaled before the head"},
+      {"scale_embedding", KeyType::Flag, "embeddings times the root of d_model"},
+      {"scoring_func", KeyType::Text, "how the router scores"},
+      {"share_encoder_decoder_embeddings", KeyType::Flag, "one table for both stacks"},
+      {"shared_expert_intermediate_size", KeyType::Size, "width of the shared expert"},
+      {"sliding_window", KeyType::Size, "keys that a query sees"},
+      {"sliding_window_pattern", KeyType::Size, "every so many layers one sees everything"},
+      {"state_size", KeyType::Size, "numbers of a channel's state"},
+      {"static_position_embeddings", KeyType::Flag, "positions are not learned"},
+      {"text_config", KeyType::Structure, "keys of the text tower"},
+      {"text_config_dict", KeyType::Structure, "keys of the text tower, in old files"},
+      {"tie_word_embeddings", KeyType::Flag, "the head is the embedding table"},
+      {"time_step_rank", KeyType::Size, "width that the time step comes from"},
+      {"topk_group", KeyType::Size, "groups that are chosen"},
+      {"topk_method", KeyType::Text, "how experts are chosen"},
+      {"type_vocab_size", KeyType::Size, "kinds of tokens"},
+      {"use_bias", KeyType::Flag, "linear layers have biases"},
+      {"use_bidirectional_attention", KeyType::Flag, "attention to later tokens (refused)"},
+      {"use_conv_bias", KeyType::Flag, "the convolution has a bias"},
+      {"use_gated_activation", KeyType::Flag, "the nonlinearity has a gate"},
+      {"use_parallel_block", KeyType::Flag, "attention and feed-forward side by side"},
+      {"use_parallel_residual", KeyType::Flag, "attention and feed-forward side by side"},
+      {"use_qk_norm", KeyType::Flag, "norms of queries and keys"},
+      {"use_qkv_bias", KeyType::Flag, "queries, keys and values have biases"},
+      {"use_sliding_window", KeyType::Flag, "layers from max_window_layers on have a window"},
+      {"v_head_dim", KeyType::Size, "channels of a value head"},
+      {"vision_config", KeyType::Structure, "keys of the image tower"},
+      {"vision_config_dict", KeyType::Structure, "keys of the image tower, in old files"},
+      {"vocab_size", KeyType::Size, "tokens"},
+      {"window_size", KeyType::Size, "keys that a local query sees"},
+      {"word_embed_proj_dim", KeyType::Size, "channels of the embedding table"},
+  };
+  return meanings;
+}
+
+const std::vector<ClassKeys> &classKeys() {
+  static const std::vector<ClassKeys> classes = {
+      {"albert",
+       "hidden_size=4096 num_attention_heads=64 num_hidden_layers=12 "
+       "intermediate_size=16384 layer_norm_eps=1e-12 hidden_act=gelu_new "
+       "embedding_size=128 vocab_size=30000 max_position_embeddings=512 "
+       "type_vocab_size=2 num_hidden_groups=1 inner_group_num=1 "
+       "tie_word_embeddings=true position_embedding_type=absolute",
+       "attention_probs_dropout_prob classifier_dropout "
+       "classifier_dropout_prob down_scale_factor gap_size "
+       "hidden_dropout_prob net_structure_type num_memory_blocks"},
+      {"bart",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=false "
+       "add_final_layer_norm=false normalize_embedding=true "
+       "static_position_embeddings=false do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"bert",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=30522 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"bloom",
+       "hidden_size=64 n_embed n_layer=2 num_hidden_layers n_head=8 "
+       "num_attention_heads vocab_size=250880 n_inner=256 "
+       "layer_norm_epsilon=1e-05 "
+       "apply_residual_connection_post_layernorm=false "
+       "tie_word_embeddings=true",
+       "attention_dropout attention_softmax_in_fp32 bias_dropout_fusion "
+       "hidden_dropout masked_softmax_fusion offset_alibi pretraining_tp "
+       "seq_length skip_bias_add skip_bias_add_qkv slow_but_exact "
+       "unk_token_id"},
+      {"camembert",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"clip",
+       "projection_dim=512 text_config text_config_dict vision_config "
+       "vision_config_dict",
+       "initializer_factor logit_scale_init_value"},
+      {"clip_text_model",
+       "projection_dim=512 hidden_size=512 num_attention_heads=8 "
+       "num_hidden_layers=12 intermediate_size=2048 layer_norm_eps=1e-05 "
+       "hidden_act=quick_gelu vocab_size=49408 max_position_embeddings=77",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor tie_word_embeddings"},
+      {"clip_vision_model",
+       "projection_dim=512 hidden_size=768 num_attention_heads=12 "
+       "num_hidden_layers=12 intermediate_size=3072 layer_norm_eps=1e-05 "
+       "hidden_act=quick_gelu image_size=224 patch_size=32 num_channels=3",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor tie_word_embeddings"},
+      {"cohere",
+       "use_qk_norm=false hidden_size=8192 intermediate_size=22528 "
+       "num_hidden_layers=40 num_attention_heads=64 num_key_value_heads=64 "
+       "vocab_size=256000 max_position_embeddings=8192 layer_norm_eps=1e-05 "
+       "tie_word_embeddings=true hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "logit_scale=0.0625 attention_bias=false",
+       "attention_dropout model_max_length pretraining_tp"},
+      {"cohere2",
+       "sliding_window=4096 sliding_window_pattern=4 _sliding_window_pattern "
+       "use_gated_activation=true use_parallel_block=true use_qk_norm=false "
+       "hidden_size=8192 intermediate_size=22528 num_hidden_layers=40 "
+       "num_attention_heads=64 num_key_value_heads=64 vocab_size=256000 "
+       "max_position_embeddings=8192 layer_norm_eps=1e-05 "
+       "tie_word_embeddings=true hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "logit_scale=0.0625 attention_bias=false layer_types",
+       "attention_dropout cache_implementation layer_switch model_max_length "
+       "order_of_interleaved_layers position_embedding_type pretraining_tp "
+       "rotary_pct use_embedding_sharing use_parallel_embedding"},
+      {"deepseek_v2",
+       "qk_rope_head_dim=64 hidden_size=4096 intermediate_size=11008 "
+       "num_hidden_layers=30 num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=102400 max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "mlp_bias=false first_k_dense_replace=0 moe_layer_freq=1 "
+       "kv_lora_rank=512 q_lora_rank=1536 qk_nope_head_dim=128 v_head_dim=128 "
+       "rope_interleave=true attention_bias=false",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "num_nextn_predict_layers output_router_logits pretraining_tp "
+       "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"deepseek_v3",
+       "qk_rope_head_dim=64 hidden_size=7168 intermediate_size=18432 "
+       "num_hidden_layers=61 num_attention_heads=128 num_key_value_heads=128 "
+       "vocab_size=129280 max_position_embeddings=4096 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "mlp_bias=false first_k_dense_replace=3 moe_layer_freq=1 "
+       "kv_lora_rank=512 q_lora_rank=1536 qk_nope_head_dim=128 v_head_dim=128 "
+       "rope_interleave=true attention_bias=false n_routed_experts=256 "
+       "num_experts_per_tok=8 moe_intermediate_size=2048 n_shared_experts "
+       "n_group=8 topk_group=4 norm_topk_prob=true routed_scaling_factor=2.5 "
+       "topk_method=noaux_tc scoring_func=sigmoid",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "num_nextn_predict_layers output_router_logits pretraining_tp "
+       "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"deit",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
+       "pooler_output_size=768 pooler_act=tanh",
+       "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
+      {"distilbert",
+       "dim=768 n_heads=12 n_layers=6 hidden_dim=3072 activation=gelu "
+       "vocab_size=30522 max_position_embeddings=512 tie_word_embeddings=true",
+       "attention_dropout dropout qa_dropout seq_classif_dropout "
+       "sinusoidal_pos_embds tie_weights_"},
+      {"electra",
+       "hidden_size=256 num_attention_heads=4 num_hidden_layers=12 "
+       "intermediate_size=1024 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true embedding_size=128 vocab_size=30522 "
+       "max_position_embeddings=512 type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"falcon",
+       "hidden_size=4544 n_embed num_hidden_layers=32 n_layer "
+       "num_attention_heads=71 n_head num_kv_heads=71 n_head_kv "
+       "vocab_size=65024 ffn_hidden_size=18176 max_position_embeddings=2048 "
+       "activation=gelu alibi=false bias=false new_decoder_architecture=false "
+       "multi_query=true parallel_attn=true tie_word_embeddings=true "
+       "num_ln_in_parallel_attn=1 layer_norm_epsilon=1e-05 rope_theta=10000 "
+       "partial_rotary_factor=1 rope_parameters rope_scaling",
+       "apply_residual_connection_post_layernorm attention_dropout "
+       "hidden_dropout"},
+      {"falcon_mamba",
+       "hidden_size=768 vocab_size=50280 num_hidden_layers=32 "
+       "layer_norm_epsilon=1e-05 state_size=16 conv_kernel=4 expand=2 "
+       "intermediate_size=1536 time_step_rank=48 use_bias=false "
+       "use_conv_bias=true mixer_rms_eps=1e-06 hidden_act=silu "
+       "tie_word_embeddings=true",
+       "d_inner d_model fused_add_norm n_layer pad_vocab_size_multiple "
+       "rescale_prenorm_residual residual_in_fp32 rms_norm ssm_cfg "
+       "time_step_floor time_step_init_scheme time_step_max time_step_min "
+       "time_step_scale use_associative_scan use_falcon_mambapy use_mambapy"},
+      {"gemma",
+       "use_bidirectional_attention=false hidden_size=3072 "
+       "intermediate_size=24576 num_hidden_layers=28 num_attention_heads=16 "
+       "num_key_value_heads=16 vocab_size=256000 max_position_embeddings=8192 "
+       "rms_norm_eps=1e-06 tie_word_embeddings=true "
+       "hidden_activation=gelu_pytorch_tanh head_dim=256 rope_theta=10000 "
+       "partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false",
+       "attention_dropout hidden_act"},
+      {"gemma2",
+       "use_bidirectional_attention=false hidden_size=2304 "
+       "intermediate_size=9216 num_hidden_layers=26 num_attention_heads=8 "
+       "num_key_value_heads=4 vocab_size=256000 max_position_embeddings=8192 "
+       "rms_norm_eps=1e-06 tie_word_embeddings=true "
+       "hidden_activation=gelu_pytorch_tanh head_dim=256 rope_theta=10000 "
+       "partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false query_pre_attn_scalar=256 sliding_window=4096 "
+       "attn_logit_softcapping=50 final_logit_softcapping=30 layer_types",
+       "attention_dropout cache_implementation hidden_act"},
+      {"gemma3_text",
+       "rope_local_base_freq=10000 use_bidirectional_attention=false "
+       "hidden_size=2304 intermediate_size=9216 num_hidden_layers=26 "
+       "num_attention_heads=8 num_key_value_heads=4 vocab_size=262208 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=true hidden_activation=gelu_pytorch_tanh "
+       "head_dim=256 rope_theta=1000000 partial_rotary_factor=1 "
+       "rope_parameters rope_scaling attention_bias=false "
+       "query_pre_attn_scalar=256 sliding_window=4096 "
+       "sliding_window_pattern=6 _sliding_window_pattern "
+       "attn_logit_softcapping final_logit_softcapping layer_types",
+       "attention_dropout cache_implementation hidden_act"},
+      {"gpt2",
+       "scale_attn_weights=true scale_attn_by_inverse_layer_idx=false "
+       "add_cross_attention=false n_embd=768 n_head=12 n_layer=12 "
+       "vocab_size=50257 n_positions=1024 n_inner=3072 "
+       "tie_word_embeddings=true activation_function=gelu_new "
+       "layer_norm_epsilon=1e-05",
+       "attn_pdrop embd_pdrop n_ctx reorder_and_upcast_attn resid_pdrop "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj"},
+      {"gpt_bigcode",
+       "scale_attn_weights=true multi_query=true add_cross_attention=false "
+       "n_embd=768 n_head=12 n_layer=12 vocab_size=50257 n_positions=1024 "
+       "n_inner=3072 tie_word_embeddings=true "
+       "activation_function=gelu_pytorch_tanh layer_norm_epsilon=1e-05 "
+       "num_key_value_heads=1",
+       "attention_softmax_in_fp32 attn_pdrop embd_pdrop inference_runner "
+       "max_batch_size max_sequence_length n_ctx pad_key_length "
+       "pre_allocate_kv_cache resid_pdrop scale_attention_softmax_in_fp32 "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj validate_runner_input"},
+      {"gpt_neo",
+       "window_size=256 num_layers=24 attention_types attention_layers "
+       "hidden_size=2048 num_heads=16 vocab_size=50257 "
+       "max_position_embeddings=2048 intermediate_size=8192 "
+       "tie_word_embeddings=true activation_function=gelu_new "
+       "layer_norm_epsilon=1e-05",
+       "attention_dropout classifier_dropout embed_dropout resid_dropout "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj"},
+      {"gpt_neox",
+       "hidden_size=6144 num_hidden_layers=44 num_attention_heads=64 "
+       "vocab_size=50432 intermediate_size=24576 max_position_embeddings=2048 "
+       "hidden_act=gelu use_parallel_residual=true attention_bias=true "
+       "tie_word_embeddings=false layer_norm_eps=1e-05 rotary_emb_base=10000 "
+       "rope_theta rotary_pct=0.25 partial_rotary_factor rope_parameters "
+       "rope_scaling",
+       "attention_dropout classifier_dropout hidden_dropout"},
+      {"gptj",
+       "n_embd=4096 n_layer=28 n_head=16 vocab_size=50400 n_positions=2048 "
+       "n_inner=16384 rotary_dim=64 activation_function=gelu_new "
+       "tie_word_embeddings=false layer_norm_epsilon=1e-05",
+       "attn_pdrop embd_pdrop n_ctx resid_pdrop rotary scale_attn_weights "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj"},
+      {"granite",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false mlp_bias=false embedding_multiplier=1 "
+       "attention_multiplier=1 residual_multiplier=1 logits_scaling=1",
+       "attention_dropout pretraining_tp"},
+      {"llama",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false mlp_bias=false sliding_window layer_types",
+       "attention_dropout is_llama_config pretraining_tp rope_interleaved"},
+      {"mamba",
+       "hidden_size=768 vocab_size=50280 num_hidden_layers=32 "
+       "layer_norm_epsilon=1e-05 state_size=16 conv_kernel=4 expand=2 "
+       "intermediate_size=1536 time_step_rank=48 use_bias=false "
+       "use_conv_bias=true hidden_act=silu tie_word_embeddings=true",
+       "d_inner d_model fused_add_norm n_layer pad_vocab_size_multiple "
+       "rescale_prenorm_residual residual_in_fp32 rms_norm ssm_cfg "
+       "time_step_floor time_step_init_scheme time_step_max time_step_min "
+       "time_step_scale use_associative_scan use_falcon_mambapy use_mambapy"},
+      {"marian",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=false "
+       "add_final_layer_norm=false normalize_embedding=false "
+       "static_position_embeddings=true do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"mbart",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=true "
+       "add_final_layer_norm=true normalize_embedding=true "
+       "static_position_embeddings=false do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"mistral",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "sliding_window=4096 layer_types",
+       "attention_dropout"},
+      {"mixtral",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=1000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling num_local_experts=8 num_experts_per_tok=2 sliding_window",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
+      {"mpt",
+       "d_model=2048 n_heads=16 n_layers=24 vocab_size=50368 max_seq_len=2048 "
+       "tie_word_embeddings=true layer_norm_epsilon=1e-05 attn_config "
+       "logit_scale norm_type=low_precision_layernorm",
+       "emb_pdrop embedding_fraction expansion_ratio init_config init_device "
+       "learned_pos_emb no_bias resid_pdrop tokenizer_name verbose"},
+      {"mt5",
+       "d_model=512 hidden_size d_kv=64 d_ff=1024 num_layers=8 "
+       "num_hidden_layers num_decoder_layers=8 num_heads=6 "
+       "num_attention_heads vocab_size=250112 layer_norm_epsilon=1e-06 "
+       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
+       "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
+       "tie_word_embeddings=false scale_decoder_outputs=false",
+       "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"olmo",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=50304 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false clip_qkv",
+       "attention_dropout"},
+      {"olmo2",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=50304 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false",
+       "attention_dropout"},
+      {"olmo3",
+       "sliding_window=4096 hidden_size=4096 intermediate_size=11008 "
+       "num_hidden_layers=32 num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=50304 max_position_embeddings=2048 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false layer_types",
+       "attention_dropout"},
+      {"olmoe",
+       "hidden_size=2048 intermediate_size=2048 num_hidden_layers=16 "
+       "num_attention_heads=16 num_key_value_heads=16 vocab_size=50304 "
+       "max_position_embeddings=4096 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false clip_qkv num_experts=64 num_experts_per_tok=8 "
+       "norm_topk_prob=false",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
+      {"opt",
+       "hidden_size=768 num_hidden_layers=12 num_attention_heads=12 "
+       "ffn_dim=3072 vocab_size=50272 max_position_embeddings=2048 "
+       "word_embed_proj_dim=768 activation_function=relu "
+       "do_layer_norm_before=true _remove_final_layer_norm=false "
+       "enable_bias=true layer_norm_elementwise_affine=true "
+       "tie_word_embeddings=true",
+       "activation_dropout attention_dropout dropout init_std layerdrop"},
+      {"pegasus",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=true "
+       "add_final_layer_norm=true normalize_embedding=false "
+       "static_position_embeddings=true do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"phi",
+       "hidden_size=2048 intermediate_size=8192 num_hidden_layers=24 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=51200 "
+       "max_position_embeddings=2048 layer_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=gelu_new head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+       "rope_scaling qk_layernorm=false",
+       "attention_dropout embd_pdrop resid_pdrop"},
+      {"phi3",
+       "hidden_size=3072 intermediate_size=8192 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32064 "
+       "max_position_embeddings=4096 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=96 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "sliding_window original_max_position_embeddings attention_bias=false "
+       "layer_types",
+       "attention_dropout embd_pdrop full_attn_mod interpolate_factor "
+       "lm_head_bias mlp_bias resid_pdrop"},
+      {"qwen2",
+       "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "use_sliding_window=false sliding_window=4096 max_window_layers=28 "
+       "layer_types",
+       "attention_dropout"},
+      {"qwen2_moe",
+       "hidden_size=2048 intermediate_size=5632 num_hidden_layers=24 "
+       "num_attention_heads=16 num_key_value_heads=16 vocab_size=151936 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "qkv_bias=true shared_expert_intermediate_size=5632 num_experts=60 "
+       "num_experts_per_tok=4 moe_intermediate_size=1408 norm_topk_prob=false "
+       "decoder_sparse_step=1 mlp_only_layers use_sliding_window=false "
+       "layer_types",
+       "attention_dropout aux_loss_alpha ep_group ep_size max_window_layers "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux sliding_window"},
+      {"qwen3",
+       "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false use_sliding_window=false sliding_window=4096 "
+       "max_window_layers=28 layer_types",
+       "attention_dropout"},
+      {"qwen3_moe",
+       "hidden_size=2048 intermediate_size=6144 num_hidden_layers=24 "
+       "num_attention_heads=32 num_key_value_heads=4 vocab_size=151936 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false num_experts=128 num_experts_per_tok=8 "
+       "moe_intermediate_size=768 norm_topk_prob=false decoder_sparse_step=1 "
+       "mlp_only_layers use_sliding_window=false layer_types",
+       "attention_dropout aux_loss_alpha ep_group ep_size max_window_layers "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux sliding_window"},
+      {"roberta",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"smollm3",
+       "hidden_size=2048 intermediate_size=11008 num_hidden_layers=36 "
+       "num_attention_heads=16 num_key_value_heads=4 vocab_size=128256 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=true hidden_act=silu head_dim=128 "
+       "rope_theta=2000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false mlp_bias=false "
+       "use_sliding_window=false layer_types no_rope_layer_interval=4 "
+       "no_rope_layers",
+       "attention_dropout max_window_layers pretraining_tp sliding_window"},
+      {"stablelm",
+       "hidden_size=2560 intermediate_size=6912 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=50304 "
+       "max_position_embeddings=4096 layer_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=80 "
+       "rope_theta=10000 partial_rotary_factor=0.25 rope_parameters "
+       "rope_scaling use_qkv_bias=false qk_layernorm=false "
+       "use_parallel_residual=false",
+       "attention_dropout hidden_dropout"},
+      {"starcoder2",
+       "hidden_size=3072 intermediate_size=12288 num_hidden_layers=30 "
+       "num_attention_heads=24 num_key_value_heads=2 vocab_size=49152 "
+       "max_position_embeddings=4096 norm_epsilon=1e-05 "
+       "tie_word_embeddings=true hidden_act=gelu_pytorch_tanh head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "use_bias=true layer_types",
+       "activation_function attention_dropout attention_softmax_in_fp32 "
+       "embedding_dropout layer_norm_epsilon mlp_type norm_type "
+       "residual_dropout scale_attention_softmax_in_fp32 scale_attn_weights "
+       "sliding_window"},
+      {"t5",
+       "d_model=512 hidden_size d_kv=64 d_ff=2048 num_layers=6 "
+       "num_hidden_layers num_decoder_layers=6 num_heads=8 "
+       "num_attention_heads vocab_size=32128 layer_norm_epsilon=1e-06 "
+       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
+       "feed_forward_proj=relu dense_act_fn=relu is_gated_act=false "
+       "tie_word_embeddings=true scale_decoder_outputs=true",
+       "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"vit",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
+       "pooler_output_size=768 pooler_act=tanh",
+       "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
+      {"whisper",
+       "d_model=384 hidden_size vocab_size=51865 num_mel_bins=80 "
+       "max_source_positions=1500 max_target_positions=448 encoder_layers=4 "
+       "decoder_layers=4 tie_word_embeddings=true activation_function=gelu "
+       "encoder_attention_heads=6 encoder_ffn_dim=1536 "
+       "decoder_attention_heads=6 decoder_ffn_dim=1536",
+       "activation_dropout apply_spec_augment attention_dropout "
+       "classifier_proj_size decoder_layerdrop dropout encoder_layerdrop "
+       "forced_decoder_ids init_std mask_feature_length "
+       "mask_feature_min_masks mask_feature_prob mask_time_length "
+       "mask_time_min_masks mask_time_prob median_filter_width "
+       "num_attention_heads num_hidden_layers scale_embedding "
+       "use_weighted_layer_sum"},
+      {"xlm-roberta",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+  };
+  return classes;
+}
+
+} // namespace attune::hf

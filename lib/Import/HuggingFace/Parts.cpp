@@ -1,0 +1,138 @@
+//===- Parts.cpp - Parts of a folder that are no model of ours --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Parts.h"
+
+#include "Architectures.h"
+
+#include <algorithm>
+
+namespace attune::hf {
+
+using spec::Value;
+
+static bool startsWith(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+std::optional<TextPart> findTextPart(const Value &root) {
+  const Value *type = root.find("model_type");
+  const Value *text = root.find("text_config");
+  if (!type || !type->isString() || !text || !text->isObject())
+    return std::nullopt;
+  for (const Architecture &known : architectures())
+    if (type->text == known.modelType)
+      return std::nullopt;
+  TextPart part;
+  part.object = *text;
+  part.whole = spec::quote(type->text);
+  // LLaVA's class takes LLaMA where the text model does not say what it is.
+  const Value *inner = text->find("model_type");
+  part.type = spec::quote(inner && inner->isString() ? inner->text : "llama");
+  if (!inner) {
+    Value::Member member{"model_type", text->offset, *type};
+    member.value.text = "llama";
+    part.object.members.push_back(std::move(member));
+  }
+  for (const char *key :
+       {"dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id",
+        "tie_word_embeddings", "quantization_config"})
+    if (const Value *value = root.find(key); value && !text->find(key))
+      part.object.members.push_back({key, value->offset, *value});
+  return part;
+}
+
+bool renameTextTensors(spec::Model &model, const TextPart &text,
+                       const Checkpoint &checkpoint, Config &config,
+                       DiagnosticEngine &diags) {
+  // By the embedding, which every model has: "model.embed_tokens.weight" here.
+  std::string probe;
+  for (const spec::Layer &layer : model.streams.front().layers)
+    if (probe.empty() && std::holds_alternative<spec::Embedding>(layer.op))
+      probe = spec::resolveWeight(layer, "weight").front().tensor;
+  std::string base = startsWith(probe, "model.") ? "model." : "";
+  std::string rest = probe.substr(base.size());
+  std::optional<std::string> found;
+  for (const char *prefix :
+       {"model.language_model.", "language_model.model.", "language_model.",
+        "model.text_model.", "text_model.", "model.", ""})
+    if (!found && checkpoint.find(prefix + rest))
+      found = prefix;
+  if (!found) {
+    config.error("", "the weights of " + text.whole + " hold no tensor '" +
+                         rest + "' under a name that text models have in "
+                                "multimodal files");
+    return false;
+  }
+  auto rename = [&](const std::string &tensor) -> std::string {
+    if (startsWith(tensor, base))
+      return *found + tensor.substr(base.size());
+    // The head stands beside the text model or within it.
+    std::string within = "language_model." + tensor;
+    return checkpoint.find(within) ? within : tensor;
+  };
+  for (spec::Stream &stream : model.streams)
+    for (spec::Layer &layer : stream.layers)
+      for (const spec::WeightRole &role : spec::weightRoles(layer)) {
+        std::vector<spec::WeightSource> sources =
+            spec::resolveWeight(layer, role.role);
+        for (spec::WeightSource &source : sources)
+          source.tensor = rename(source.tensor);
+        layer.weights[role.role] = std::move(sources);
+      }
+  diags.note(config.locate(), text.whole + " is a multimodal model; its text "
+                                           "model, " +
+                                  text.type +
+                                  " in text_config, is what is compiled");
+  return true;
+}
+
+std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
+                                     const TextPart *text,
+                                     const Checkpoint &checkpoint,
+                                     DiagnosticEngine &diags) {
+  std::vector<std::string> result;
+  auto leaveOut = [&](const std::string &prefix, const std::string &what,
+                      const char *key) {
+    size_t count = 0;
+    for (auto it = checkpoint.tensors().lower_bound(prefix);
+         it != checkpoint.tensors().end() && startsWith(it->first, prefix);
+         ++it)
+      ++count;
+    if (!count)
+      return;
+    result.push_back(prefix);
+    diags.note(config.locate(key), std::to_string(count) + " tensors '" +
+                                       prefix + "...' are left out: " + what);
+  };
+  const Value *further = config.peek("num_nextn_predict_layers");
+  const Value *layers = config.peek("num_hidden_layers");
+  if (further && layers && further->isNumber() && layers->isNumber())
+    for (int64_t i = 0; i < std::min(further->real, 64.0); ++i)
+      leaveOut("model.layers." + std::to_string(int64_t(layers->real) + i) +
+                   ".",
+               "a layer that predicts a further token",
+               "num_nextn_predict_layers");
+  for (const char *prefix : {"mtp.", "model.mtp.", "model.mtp_layers."})
+    leaveOut(prefix, "layers that predict further tokens", "");
+  for (const char *prefix : {"v_head.", "medusa_head."})
+    leaveOut(prefix, "a head that the model's class does not have", "");
+  if (chosen.head == Head::LanguageModel)
+    for (const char *prefix : {"score.", "classifier.", "qa_outputs."})
+      leaveOut(prefix, "a head that the model's class does not have", "");
+  if (text)
+    for (const char *prefix :
+         {"audio_tower.", "embed_audio.", "embed_vision.", "image_newline",
+          "model.audio_tower.", "model.connector.", "model.image_newline",
+          "model.multi_modal_projector.", "model.vision_model.",
+          "model.vision_tower.", "model.visual.", "multi_modal_projector.",
+          "vision_model.", "vision_tower.", "visual."})
+      leaveOut(prefix, "a part of the multimodal model that is not text", "");
+  return result;
+}
+
+} // namespace attune::hf
