@@ -292,7 +292,8 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat);
 constexpr unsigned running = run | generate | embed | chat | verify | bench;
 constexpr unsigned compiling = compile | running;
-constexpr unsigned every = compiling | inspect | import | tokenize;
+constexpr unsigned every =
+    compiling | inspect | import | tokenize | embed | chat;
 } // namespace
 
 static ArrayRef<Flag> ownFlags() {

@@ -26,8 +26,9 @@ ExitCode driver::runImport(const Options &options, Report &report) {
   if (!source->checkpointPath.empty()) {
     std::optional<Checkpoint> checkpoint =
         Checkpoint::open(source->checkpointPath, report);
-    if (!checkpoint || !checkWeights(*source->model, *checkpoint, report,
-                                      source->leftOut))
+    if (checkpoint)
+      checkpoint->leaveOut(source->leftOut);
+    if (!checkpoint || !checkWeights(*source->model, *checkpoint, report))
       return ExitCode::BadInput;
   }
 

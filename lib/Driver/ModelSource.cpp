@@ -167,8 +167,9 @@ static bool checkOtherWeights(const Options &options, DiagnosticEngine &diags) {
   if (found.empty())
     return true;
   std::string message =
-      found + " is here, but no model.safetensors: weights are read as "
-              "safetensors alone; " +
+      found +
+      " is here, but no model.safetensors: weights are read as "
+      "safetensors alone; " +
       (StringRef(found).starts_with("adapter_model")
            ? "merge the adapter into its base model and save that"
            : "save the model as such (save_pretrained of transformers does)");

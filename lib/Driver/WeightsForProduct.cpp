@@ -28,8 +28,10 @@ std::optional<Checkpoint> driver::openCheckpoint(const ModelSource &source,
   report.beginStage("checking weights");
   std::optional<Checkpoint> checkpoint =
       Checkpoint::open(source.checkpointPath, report);
+  if (checkpoint)
+    checkpoint->leaveOut(source.leftOut);
   if (checkpoint && source.model &&
-      !checkWeights(*source.model, *checkpoint, report, source.leftOut))
+      !checkWeights(*source.model, *checkpoint, report))
     return std::nullopt;
   if (checkpoint && options.checkWeights && !checkFinite(*checkpoint, report))
     return std::nullopt;

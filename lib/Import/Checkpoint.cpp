@@ -77,15 +77,23 @@ std::string Checkpoint::findIn(const std::string &folder) {
   for (const std::string &other : others)
     if (endsWith(other, ".json"))
       return other;
-  bool lone = others.size() == 1 ||
-              (!others.empty() && shardsBeside(others.front()).size() ==
-                                      others.size());
+  bool lone =
+      others.size() == 1 ||
+      (!others.empty() && shardsBeside(others.front()).size() == others.size());
   return lone ? others.front() : "";
 }
 
 const TensorInfo *Checkpoint::find(std::string_view name) const {
   auto it = byName.find(name);
   return it == byName.end() ? nullptr : it->second;
+}
+
+void Checkpoint::leaveOut(const std::vector<std::string> &prefixes) {
+  for (const std::string &prefix : prefixes) {
+    auto it = byName.lower_bound(prefix);
+    while (it != byName.end() && it->first.rfind(prefix, 0) == 0)
+      it = byName.erase(it);
+  }
 }
 
 std::optional<Checkpoint> Checkpoint::open(const std::string &path,

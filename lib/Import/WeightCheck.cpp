@@ -126,7 +126,7 @@ public:
   /// Notes which rows of which tensor are wanted; before any `check`.
   void note(const NeededWeight &weight);
   void check(const NeededWeight &weight);
-  void checkExtra(const std::vector<std::string> &leftOut);
+  void checkExtra();
   bool finish();
 
 private:
@@ -296,15 +296,10 @@ void Checker::check(const NeededWeight &weight) {
   }
 }
 
-void Checker::checkExtra(const std::vector<std::string> &leftOut) {
-  auto isLeftOut = [&](const std::string &name) {
-    return std::any_of(
-        leftOut.begin(), leftOut.end(),
-        [&](const std::string &start) { return name.rfind(start, 0) == 0; });
-  };
+void Checker::checkExtra() {
   std::vector<const TensorInfo *> extra;
   for (const auto &[name, info] : checkpoint.tensors())
-    if (!used.count(name) && !isIgnorable(name) && !isLeftOut(name))
+    if (!used.count(name) && !isIgnorable(name))
       extra.push_back(info);
   for (const TensorInfo *info : extra)
     error({}, "tensor '" + info->name + "' of shape " +
@@ -324,14 +319,14 @@ bool Checker::finish() {
 
 bool checkWeights(const std::vector<NeededWeight> &needed,
                   const Checkpoint &checkpoint, DiagnosticEngine &diags,
-                  bool complete, const std::vector<std::string> &leftOut) {
+                  bool complete) {
   Checker checker(checkpoint, diags);
   for (const NeededWeight &weight : needed)
     checker.note(weight);
   for (const NeededWeight &weight : needed)
     checker.check(weight);
   if (complete)
-    checker.checkExtra(leftOut);
+    checker.checkExtra();
   return checker.finish();
 }
 
@@ -349,8 +344,7 @@ static SourceLocation locate(const spec::Layer &layer,
 }
 
 bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
-                  DiagnosticEngine &diags,
-                  const std::vector<std::string> &leftOut) {
+                  DiagnosticEngine &diags) {
   std::vector<NeededWeight> needed;
   for (const spec::Stream &stream : model.streams)
     for (const spec::Layer &layer : stream.layers)
@@ -374,7 +368,7 @@ bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
           weight.location = locate(layer, role.role);
           needed.push_back(std::move(weight));
         }
-  return checkWeights(needed, checkpoint, diags, true, leftOut);
+  return checkWeights(needed, checkpoint, diags);
 }
 
 } // namespace attune

@@ -233,8 +233,8 @@ class Builder {
 public:
   Builder(const std::string &text, const char **furthest, Reporter &reporter,
           const std::unordered_map<size_t, double> &specials)
-      : text(text), furthest(furthest), reporter(reporter),
-        specials(specials) {}
+      : text(text), furthest(furthest), reporter(reporter), specials(specials) {
+  }
 
   bool null() { return add(make(Value::Kind::Null)); }
   bool boolean(bool value) {

@@ -28,8 +28,8 @@ class Checkpoint {
 public:
   /// `path` is a .safetensors file, an index ("*.safetensors.index.json") or a
   /// folder with `model.safetensors` or `model.safetensors.index.json` or other
-  /// safetensors files of one checkpoint. One shard of a numbered set stands for
-  /// all. Every error found is reported.
+  /// safetensors files of one checkpoint. One shard of a numbered set stands
+  /// for all. Every error found is reported.
   static std::optional<Checkpoint> open(const std::string &path,
                                         DiagnosticEngine &diags);
   /// The checkpoint file or index in `folder`, or an empty string.
@@ -41,6 +41,8 @@ public:
   tensors() const {
     return byName;
   }
+  /// Forgets the tensors whose names start with one of `prefixes`.
+  void leaveOut(const std::vector<std::string> &prefixes);
   /// The file or index that was opened.
   const std::string &path() const { return filePath; }
 
@@ -79,17 +81,14 @@ std::string substitutePart(std::string name, int64_t part);
 /// its description lacks; buffers that are known to carry no information (mask
 /// buffers of GPT-2, rotary frequencies, a second copy of a tied head) are
 /// passed over. Reports the first three findings, each with expected and found
-/// shape, and counts the rest; returns whether all is well. `leftOut` has
-/// prefixes of tensors that the model is known to leave out.
+/// shape, and counts the rest; returns whether all is well.
 bool checkWeights(const std::vector<NeededWeight> &needed,
                   const Checkpoint &checkpoint, DiagnosticEngine &diags,
-                  bool complete = true,
-                  const std::vector<std::string> &leftOut = {});
+                  bool complete = true);
 
 /// The same for every weight of a description.
 bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
-                  DiagnosticEngine &diags,
-                  const std::vector<std::string> &leftOut = {});
+                  DiagnosticEngine &diags);
 
 /// Whether every value of every floating-point tensor is finite. Reports each
 /// tensor that holds NaN or an infinity, with the place of the first. Reads the

@@ -283,9 +283,9 @@ void Config::finish(const std::string &architecture,
               "if it is of no consequence, say --ignore-config-key=" +
               spec::child("", key).substr(1));
     else
-      report.passedOver.emplace_back(child(key).substr(1) +
-                                         (slip.empty() ? "" : " (" + slip + ")"),
-                                     reporter.locate(member.keyOffset));
+      report.passedOver.emplace_back(
+          child(key).substr(1) + (slip.empty() ? "" : " (" + slip + ")"),
+          reporter.locate(member.keyOffset));
   }
 }
 

@@ -47,7 +47,8 @@ std::optional<GPT2Config> readGPT2(ImportContext &context, const char *name,
   FFN &ffn = gpt.block.ffn.emplace();
   ffn.width = inner;
   ffn.activation = *activation;
-  ffn.location = config.locate("activation_function");
+  ffn.location = config.locate(
+      config.peek(defaults.innerKey) ? defaults.innerKey : defaults.widthKey);
   return gpt;
 }
 

@@ -53,7 +53,8 @@ bool isHuggingFacePath(const std::string &path) {
     return false;
   spec::LineTable lines(file);
   spec::Reporter reporter(lines, silent);
-  std::optional<Value> root = spec::parseJson(*file, reporter);
+  std::optional<Value> root =
+      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
   return root && root->isObject() && !root->find("attune") &&
          (root->find("model_type") || root->find("architectures"));
 }
@@ -358,8 +359,9 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
     context.checkpoint = &*checkpoint;
   }
   if (text && !checkpoint) {
-    config.error("", text->whole + " is a multimodal model; text_config holds "
-                                   "its text model, " +
+    config.error("", text->whole +
+                         " is a multimodal model; text_config holds "
+                         "its text model, " +
                          text->type +
                          ", which can be compiled alone, but there are no "
                          "weights beside config.json to say what its tensors "

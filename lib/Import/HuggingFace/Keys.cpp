@@ -91,9 +91,8 @@ static std::vector<std::string> wordsOf(std::string_view key) {
   std::vector<std::string> words(1);
   for (size_t i = 0; i < key.size(); ++i) {
     auto c = static_cast<unsigned char>(key[i]);
-    bool begins = std::isupper(c) && i && std::islower(
-                                              static_cast<unsigned char>(
-                                                  key[i - 1]));
+    bool begins = std::isupper(c) && i &&
+                  std::islower(static_cast<unsigned char>(key[i - 1]));
     if ((!std::isalnum(c) || begins) && !words.back().empty())
       words.emplace_back();
     if (std::isalnum(c))
@@ -114,11 +113,12 @@ static bool contains(const std::vector<std::string> &words,
 
 /// Names that speak of what computes the numbers, or of training.
 static bool isHarmlessName(const std::vector<std::string> &words) {
-  return contains(words, {"drop", "init", "loss", "aux.", "coef.", "coeff.",
-                          "grad", "flash", "fused", "fusion", "kernel.",
-                          "impl", "backend", "checkpoint", "dtype", "fp16",
-                          "fp32", "bf16", "cache", "train", "optim", "version",
-                          "path.", "comment"}) ||
+  return contains(words,
+                  {"drop",    "init",    "loss",    "aux.",       "coef.",
+                   "coeff.",  "grad",    "flash",   "fused",      "fusion",
+                   "kernel.", "impl",    "backend", "checkpoint", "dtype",
+                   "fp16",    "fp32",    "bf16",    "cache",      "train",
+                   "optim",   "version", "path.",   "comment"}) ||
          (contains(words, {"token."}) &&
           contains(words, {"id.", "ids.", "index."}));
 }
@@ -127,16 +127,18 @@ static bool isHarmlessName(const std::vector<std::string> &words) {
 static bool isTellingName(const std::vector<std::string> &words) {
   return contains(
       words,
-      {"rope",     "rotary",   "rotat",  "yarn",   "ntk.",    "scal",
-       "window",   "sliding",  "attn",   "attention", "norm", "cap.",
-       "capping",  "capped",   "clip",   "clamp",  "bias",    "mult",
-       "factor",   "quant",    "expert", "moe",    "router",  "routed",
-       "routing",  "topk",     "gate",   "gating", "tie.",    "tied.",
-       "tying",    "position", "pos.",   "embed",  "emb.",    "head",
-       "eps.",     "epsilon",  "theta",  "activation", "act.", "alibi",
-       "residual", "mask",     "causal", "bidirectional",     "logit",
-       "softmax",  "glu.",     "swiglu", "qk.",    "kv.",     "qkv.",
-       "rms",      "latent",   "nope.",  "temperature", "interleave"});
+      {"rope",          "rotary",      "rotat",     "yarn",   "ntk.",
+       "scal",          "window",      "sliding",   "attn",   "attention",
+       "norm",          "cap.",        "capping",   "capped", "clip",
+       "clamp",         "bias",        "mult",      "factor", "quant",
+       "expert",        "moe",         "router",    "routed", "routing",
+       "topk",          "gate",        "gating",    "tie.",   "tied.",
+       "tying",         "position",    "pos.",      "embed",  "emb.",
+       "head",          "eps.",        "epsilon",   "theta",  "activation",
+       "act.",          "alibi",       "residual",  "mask",   "causal",
+       "bidirectional", "logit",       "softmax",   "glu.",   "swiglu",
+       "qk.",           "kv.",         "qkv.",      "rms",    "latent",
+       "nope.",         "temperature", "interleave"});
 }
 
 bool changesNothing(std::string_view key, const Value &value, double length) {
@@ -159,16 +161,15 @@ bool changesNothing(std::string_view key, const Value &value, double length) {
     if (value.real == 1 &&
         contains(words, {"scal", "mult", "factor", "temperature"}))
       return true;
-    if (contains(words, {"window", "sliding", "cap.", "capping", "clip",
-                         "clamp"}))
+    if (contains(words,
+                 {"window", "sliding", "cap.", "capping", "clip", "clamp"}))
       return value.real == -1 || std::isinf(value.real) ||
              (length > 0 && contains(words, {"window", "sliding"}) &&
               value.real >= length);
     return false;
   case Value::Kind::String:
-    return value.text.empty() || value.text == "none" ||
-           value.text == "None" || value.text == "default" ||
-           value.text == "full_attention";
+    return value.text.empty() || value.text == "none" || value.text == "None" ||
+           value.text == "default" || value.text == "full_attention";
   case Value::Kind::Array:
     return all(value.elements,
                [](const Value &item) -> const Value & { return item; });

@@ -64,8 +64,9 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
       found = prefix;
   if (!found) {
     config.error("", "the weights of " + text.whole + " hold no tensor '" +
-                         rest + "' under a name that text models have in "
-                                "multimodal files");
+                         rest +
+                         "' under a name that text models have in "
+                         "multimodal files");
     return false;
   }
   auto rename = [&](const std::string &tensor) -> std::string {
@@ -84,8 +85,9 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
           source.tensor = rename(source.tensor);
         layer.weights[role.role] = std::move(sources);
       }
-  diags.note(config.locate(), text.whole + " is a multimodal model; its text "
-                                           "model, " +
+  diags.note(config.locate(), text.whole +
+                                  " is a multimodal model; its text "
+                                  "model, " +
                                   text.type +
                                   " in text_config, is what is compiled");
   return true;
@@ -113,10 +115,9 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   const Value *layers = config.peek("num_hidden_layers");
   if (further && layers && further->isNumber() && layers->isNumber())
     for (int64_t i = 0; i < std::min(further->real, 64.0); ++i)
-      leaveOut("model.layers." + std::to_string(int64_t(layers->real) + i) +
-                   ".",
-               "a layer that predicts a further token",
-               "num_nextn_predict_layers");
+      leaveOut(
+          "model.layers." + std::to_string(int64_t(layers->real) + i) + ".",
+          "a layer that predicts a further token", "num_nextn_predict_layers");
   for (const char *prefix : {"mtp.", "model.mtp.", "model.mtp_layers."})
     leaveOut(prefix, "layers that predict further tokens", "");
   for (const char *prefix : {"v_head.", "medusa_head."})
