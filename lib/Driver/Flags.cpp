@@ -292,8 +292,7 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat);
 constexpr unsigned running = run | generate | embed | chat | verify | bench;
 constexpr unsigned compiling = compile | running;
-constexpr unsigned every =
-    compiling | inspect | import | tokenize | embed | chat;
+constexpr unsigned every = compiling | inspect | import | tokenize;
 } // namespace
 
 static ArrayRef<Flag> ownFlags() {

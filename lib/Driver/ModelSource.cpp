@@ -216,9 +216,8 @@ static std::optional<ModelSource> readModel(const Options &options,
     return std::nullopt;
   }
   if (isHuggingFacePath(path)) {
-    std::optional<ImportedModel> imported =
-        importHuggingFace(path, diags, source.checkpointPath,
-                          options.ignoredConfigKeys);
+    std::optional<ImportedModel> imported = importHuggingFace(
+        path, diags, source.checkpointPath, options.ignoredConfigKeys);
     if (!imported)
       return std::nullopt;
     source.model = std::move(imported->model);

@@ -163,7 +163,7 @@ TEST_F(WeightCheck, Fine) {
             "");
 }
 
-TEST_F(WeightCheck, EverythingIsNamedInOneGo) {
+TEST_F(WeightCheck, ThreeAreNamedAndTheOthersCounted) {
   std::string text = check(
       {{"bad", {5, 6}}, {"ints", {4}, DType::I32}, {"layers.0.extra", {2}}},
       {need({4, 6}, {{"bad"}}), need({4}, {{"ints"}}),
@@ -176,6 +176,13 @@ TEST_F(WeightCheck, EverythingIsNamedInOneGo) {
       << text;
   EXPECT_TRUE(has(text, "tensor 'layers.0.gone' is missing from")) << text;
   EXPECT_TRUE(has(text, "expected shape [4, 6]")) << text;
+  EXPECT_FALSE(has(text, "also_gone")) << text;
+  EXPECT_TRUE(has(text, "and 2 more tensors of")) << text;
+}
+
+TEST_F(WeightCheck, MissingAndUnusedTensorsAreNamed) {
+  std::string text =
+      check({{"layers.0.extra", {2}}}, {need({4, 6}, {{"also_gone", true}})});
   EXPECT_TRUE(has(text, "tensor 'also_gone' is missing")) << text;
   EXPECT_TRUE(has(text, "expected shape [6, 4]")) << text;
   EXPECT_TRUE(has(text, "tensor 'layers.0.extra' of shape [2]")) << text;
