@@ -5,7 +5,7 @@
 
   memory_plan.py ATTUNE MODEL.json WORK DIM=SIZE... [--FLAG...]
 
-Compiles the model with weights of zeros and these flags, runs one forward pass,
+Compiles the model with random weights and these flags, runs one forward pass,
 or generates a token after a prompt of seq - 1 if the model has no inputs of its
 own but a vocabulary V, and looks at the most memory the process had. Code,
 libraries and stacks are no part of a plan: some 5 MB, so take sizes that need
@@ -13,7 +13,6 @@ hundreds.
 """
 import json
 import os
-import re
 import struct
 import subprocess
 import sys
@@ -66,19 +65,11 @@ def main():
                  for size in tensor["shape"]]
         inputs[name] = (tensor["dtype"].upper(), shape)
     paths = {name: os.path.join(work, name + ".safetensors")
-             for name in ("weights", "inputs", "outputs")}
+             for name in ("inputs", "outputs")}
     write_zeros(paths["inputs"], inputs)
     program = os.path.join(work, "model")
-    # Without tensors, compile says which it needs.
-    compile_ = [attune, "compile", model, "--weights", paths["weights"],
-                "-o", program, *more]
-    write_zeros(paths["weights"], {})
-    missing = subprocess.run(compile_, capture_output=True, text=True,
-                             check=False).stderr
-    write_zeros(paths["weights"], {
-        name: ("F32", json.loads(shape)) for name, shape in re.findall(
-            r"tensor '([^']+)' is missing .* expected shape (\[.*?\])", missing)})
-    subprocess.run(compile_, check=True)
+    subprocess.run([attune, "compile", model, "--weights=random", "-o", program,
+                    *more], check=True)
     if inputs:
         planned = plan["memory"]["total_bytes"]
         used = peak_bytes([program, "run", "--inputs", paths["inputs"],
