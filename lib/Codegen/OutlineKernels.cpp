@@ -148,8 +148,16 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
       kernel = func;
       ++numKernels;
     }
-    func::CallOp::create(call, loc, kernel, arguments);
+    func::CallOp::create(call, placeOfCall(loc), kernel, arguments);
     ++numCalls;
+  }
+
+  /// LLVM wants a place for each call of a function with debug info, also of
+  /// layers that no file names.
+  static Location placeOfCall(Location loc) {
+    if (loc->findInstanceOf<FileLineColLoc>())
+      return loc;
+    return FileLineColLoc::get(loc.getContext(), "", 0, 0);
   }
 
   /// `name`, or with the first number behind it that makes it a new one.
