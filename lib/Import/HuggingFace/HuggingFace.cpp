@@ -144,7 +144,8 @@ static const ModelClass *guessClass(const Architecture &architecture,
 
 /// Which importer, and which of its classes. Reports an unknown one.
 static const Architecture *chooseArchitecture(Config &config,
-                                              const ModelClass *&chosenClass) {
+                                              const ModelClass *&chosenClass,
+                                              DiagnosticEngine &diags) {
   std::string type = canonicalType(config.text("model_type", ""));
   std::vector<std::string> classes;
   if (const Value *names = config.get("architectures")) {
@@ -155,15 +156,27 @@ static const Architecture *chooseArchitecture(Config &config,
         classes.push_back(name.text);
   }
 
-  const Architecture *chosen = nullptr;
+  // A type that is known decides. Under another one stands a class that may be
+  // known: a folder with a type of its own that uses a published class.
+  const Architecture *chosen = nullptr, *sameClass = nullptr;
   std::string known;
   for (const Architecture &candidate : architectures()) {
     known += (known.empty() ? "" : ", ") + std::string(candidate.modelType);
     bool byClass = false;
     for (const std::string &name : classes)
       byClass |= findClass(candidate, name) != nullptr;
-    if (type.empty() ? byClass : type == candidate.modelType)
+    if (type == candidate.modelType)
       chosen = &candidate;
+    if (byClass)
+      sameClass = &candidate;
+  }
+  if (!chosen && sameClass) {
+    chosen = sameClass;
+    if (!type.empty())
+      diags.warning(config.locate("model_type"),
+                    "the architecture " + spec::quote(type) +
+                        " is not known; its class is that of '" +
+                        chosen->modelType + "', which is read instead");
   }
   if (!chosen) {
     config.error(
@@ -345,7 +358,7 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
                 reporter, keys);
   ImportContext context{config};
   const Architecture *architecture =
-      chooseArchitecture(config, context.modelClass);
+      chooseArchitecture(config, context.modelClass, diags);
   if (!architecture)
     return std::nullopt;
   context.languageModel = context.modelClass->head == Head::LanguageModel;

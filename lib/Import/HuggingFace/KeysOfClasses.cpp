@@ -380,7 +380,7 @@ const std::vector<ClassKeys> &classKeys() {
        "multi_query=true parallel_attn=true tie_word_embeddings=true "
        "num_ln_in_parallel_attn=1 layer_norm_epsilon=1e-05 rope_theta=10000 "
        "partial_rotary_factor=1 rope_parameters rope_scaling",
-       "apply_residual_connection_post_layernorm attention_dropout "
+       "apply_residual_connection_post_layernorm attention_dropout ff_factor "
        "hidden_dropout"},
       {"falcon_mamba",
        "hidden_size=768 vocab_size=50280 num_hidden_layers=32 "
@@ -410,7 +410,8 @@ const std::vector<ClassKeys> &classKeys() {
        "partial_rotary_factor=1 rope_parameters rope_scaling "
        "attention_bias=false query_pre_attn_scalar=256 sliding_window=4096 "
        "attn_logit_softcapping=50 final_logit_softcapping=30 layer_types",
-       "attention_dropout cache_implementation hidden_act"},
+       "attention_dropout cache_implementation hidden_act "
+       "sliding_window_size"},
       {"gemma3_text",
        "rope_local_base_freq=10000 use_bidirectional_attention=false "
        "hidden_size=2304 intermediate_size=9216 num_hidden_layers=26 "
@@ -483,7 +484,8 @@ const std::vector<ClassKeys> &classKeys() {
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
        "attention_bias=false mlp_bias=false sliding_window layer_types",
-       "attention_dropout is_llama_config pretraining_tp rope_interleaved"},
+       "activation attention_dropout is_llama_config pretraining_tp "
+       "rope_interleaved"},
       {"mamba",
        "hidden_size=768 vocab_size=50280 num_hidden_layers=32 "
        "layer_norm_epsilon=1e-05 state_size=16 conv_kernel=4 expand=2 "
@@ -595,7 +597,8 @@ const std::vector<ClassKeys> &classKeys() {
        "do_layer_norm_before=true _remove_final_layer_norm=false "
        "enable_bias=true layer_norm_elementwise_affine=true "
        "tie_word_embeddings=true",
-       "activation_dropout attention_dropout dropout init_std layerdrop"},
+       "activation_dropout attention_dropout dropout init_std layerdrop "
+       "learned_embeddings scale_embeddings"},
       {"pegasus",
        "d_model=1024 hidden_size max_position_embeddings=1024 "
        "vocab_size=50265 activation_function=gelu scale_embedding=false "
@@ -670,7 +673,8 @@ const std::vector<ClassKeys> &classKeys() {
        "mlp_only_layers use_sliding_window=false layer_types",
        "attention_dropout aux_loss_alpha ep_group ep_size max_window_layers "
        "output_router_logits pretraining_tp router_aux_loss_coef "
-       "router_jitter_noise seq_aux sliding_window"},
+       "router_jitter_noise seq_aux shared_expert_intermediate_size "
+       "sliding_window use_qk_norm"},
       {"roberta",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "

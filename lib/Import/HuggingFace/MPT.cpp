@@ -37,7 +37,9 @@ static void readAttention(Config &config, Attention &attention) {
   if (members.text("attn_type", "multihead_attention") != "multihead_attention")
     members.error("attn_type", "expected \"multihead_attention\"");
   if (members.real("alibi_bias_max", 8) != 8)
-    members.error("alibi_bias_max", "expected 8");
+    members.error("alibi_bias_max",
+                  "expected 8, the one value that transformers' class of MPT "
+                  "computes with");
   // Dropout, and which kernel runs it. The object may carry every key that
   // configurations have.
   members.ignore({"attn_pdrop", "attn_impl", "model_type", "architectures",
