@@ -340,7 +340,8 @@ static ArrayRef<Flag> ownFlags() {
       {"rtol", "R", verify | compile, applyRtol,
        "Allowed difference, as a share of the value itself"},
       {"threads", "N", running | compile, applyThreads,
-       "Threads to run on and to pack weights with; by default one per core"},
+       "Threads to compile, to pack weights and to run on; by default one per "
+       "core"},
       {"memory-limit", "SIZE", run | generate | embed | chat | bench, passOn,
        "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyText<&Options::target>,

@@ -21,6 +21,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SmallString.h"
@@ -34,9 +35,15 @@
 using namespace attune;
 using namespace attune::driver;
 
+/// Remarks and checks come in the order of the program.
+static unsigned countThreads(const Options &options) {
+  return options.validate || !options.remarks.empty() ? 1 : options.threads;
+}
+
 Lowering::Lowering(const Options &options, Report &report,
                    const ModelSource &source, bool fusion)
-    : options(options), report(report), source(source), modules(report) {
+    : options(options), report(report), source(source),
+      modules(report, countThreads(options)) {
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
   pipeline.quantize = options.quantize;
   pipeline.explainFusion = options.explainFusion;
@@ -128,6 +135,11 @@ bool Lowering::runStage(
   // Pipelines mix passes on functions and on the module.
   passes.setNesting(mlir::OpPassManager::Nesting::Implicit);
   build(passes, pipeline);
+  // A quarter of the time of all passes. Builds with assertions, attune-opt and
+  // the tests check behind each pass.
+#ifdef NDEBUG
+  passes.enableVerifier(false);
+#endif
   if (validation && mayValidate)
     validation->attach(passes);
   before = module->clone();
@@ -136,8 +148,10 @@ bool Lowering::runStage(
   // A crash becomes an internal error, too.
   llvm::CrashRecoveryContext::Enable();
   llvm::CrashRecoveryContext recovery;
-  bool survived = recovery.RunSafely(
-      [&] { succeeded = mlir::succeeded(passes.run(*module)); });
+  bool survived = recovery.RunSafely([&] {
+    succeeded = mlir::succeeded(passes.run(*module)) &&
+                mlir::succeeded(mlir::verify(*module));
+  });
   llvm::CrashRecoveryContext::Disable();
   // For tests of what a failure leaves behind.
   if (std::optional<std::string> broken =

@@ -36,13 +36,18 @@ static mlir::DialectRegistry makeRegistry() {
   return registry;
 }
 
-Modules::Modules(DiagnosticEngine &diags)
+Modules::Modules(DiagnosticEngine &diags, unsigned threads)
     : diags(diags),
       context(makeRegistry(), mlir::MLIRContext::Threading::DISABLED),
       handler(&context,
               [this](mlir::Diagnostic &diagnostic) { convert(diagnostic); }) {
   // The place in the JSON says more than the operation in its generic form.
   context.printOpOnDiagnostic(false);
+  llvm::ThreadPoolStrategy strategy = llvm::hardware_concurrency(threads);
+  if (strategy.compute_thread_count() == 1)
+    return;
+  pool = std::make_unique<llvm::DefaultThreadPool>(strategy);
+  context.setThreadPool(*pool);
 }
 
 void Modules::addFile(std::shared_ptr<const SourceFile> file) {

@@ -14,6 +14,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/ThreadPool.h"
 
 #include <map>
 #include <memory>
@@ -25,7 +26,8 @@ namespace attune::driver {
 /// the driver's own: located in the JSON, with the line and a caret.
 class Modules {
 public:
-  explicit Modules(DiagnosticEngine &diags);
+  /// Passes and backends work on `threads` threads; 0: one per core.
+  explicit Modules(DiagnosticEngine &diags, unsigned threads = 1);
 
   /// Locations that name this file are shown with its text.
   void addFile(std::shared_ptr<const SourceFile> file);
@@ -42,6 +44,7 @@ private:
   SourceLocation locate(mlir::Location location);
 
   DiagnosticEngine &diags;
+  std::unique_ptr<llvm::ThreadPoolInterface> pool; ///< null: one thread
   mlir::MLIRContext context;
   mlir::ScopedDiagnosticHandler handler;
   std::map<std::string, std::shared_ptr<const SourceFile>> files;

@@ -44,43 +44,31 @@ llvm::ArrayRef<ProductKind> CPUBackend::getProducts() const {
   return products;
 }
 
-static llvm::Expected<CPUModule> translate(Emission &emission) {
-  emission.beginStage("optimizing LLVM IR");
-  return CPUModule::create(emission.module, emission.target);
-}
-
 static ProductBytes toBytes(llvm::StringRef text) {
   return ProductBytes(text.begin(), text.end());
 }
 
 llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
                                               Emission &emission) const {
-  llvm::Expected<CPUModule> code = translate(emission);
+  emission.beginStage("optimizing LLVM IR");
+  llvm::Expected<CPUModule> code =
+      CPUModule::create(emission.module, emission.target);
   if (!code)
     return code.takeError();
-  std::string text;
-  if (product == "llvm" || emission.keepsStages())
-    text = code->llvmText();
-  if (emission.keepsStages())
-    emission.keepStage("6-llvm.ll", text);
-  if (product == "llvm")
-    return toBytes(text);
-
+  if (product == "llvm" || emission.keepsStages()) {
+    llvm::Expected<std::string> text = code->llvmText();
+    if (!text)
+      return text.takeError();
+    emission.keepStage("6-llvm.ll", *text);
+    if (product == "llvm")
+      return toBytes(*text);
+  }
   if (product == "asm" || emission.keepsStages()) {
-    // Emission consumes a module, so the object takes one of its own.
-    std::optional<CPUModule> twin;
-    if (product != "asm") {
-      llvm::Expected<CPUModule> another = translate(emission);
-      if (!another)
-        return another.takeError();
-      twin.emplace(std::move(*another));
-    }
     emission.beginStage("generating machine code");
-    llvm::Expected<std::string> assembly = (twin ? *twin : *code).assembly();
+    llvm::Expected<std::string> assembly = code->assembly();
     if (!assembly)
       return assembly.takeError();
-    if (emission.keepsStages())
-      emission.keepStage("7-assembly.s", *assembly);
+    emission.keepStage("7-assembly.s", *assembly);
     if (product == "asm")
       return toBytes(*assembly);
   }

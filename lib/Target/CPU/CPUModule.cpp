@@ -5,30 +5,54 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attune/AttuneDialect.h"
 #include "attune/Target/CPU/CPUBackend.h"
 
+#include "MergeObjects.h"
+#include "SplitKernels.h"
+
+#include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 
+#include <functional>
+
 namespace attune {
 
-struct CPUModule::Impl {
-  std::unique_ptr<llvm::LLVMContext> context;
+namespace {
+/// One translation unit: the program or a kernel of it. Each has a context of
+/// its own, so that threads can work on several.
+struct Part {
+  std::unique_ptr<llvm::LLVMContext> context =
+      std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;
   std::unique_ptr<llvm::TargetMachine> machine;
+};
+} // namespace
+
+struct CPUModule::Impl {
+  mlir::MLIRContext *threads = nullptr; ///< has the threads to work with
+  const TargetDescription *target = nullptr;
+  std::vector<Part> parts; ///< the program, then its kernels
+
+  /// Does this for all parts, on as many threads as there are.
+  llvm::Error forEachPart(llvm::function_ref<llvm::Error(size_t)> work) const;
+  /// Everything in one module.
+  llvm::Expected<Part> link() const;
 };
 
 CPUModule::CPUModule(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -207,51 +231,37 @@ static void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
-llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
-                                            const TargetDescription &target,
-                                            bool optimize) {
-  auto impl = std::make_unique<Impl>();
-  mlir::registerBuiltinDialectTranslation(*module.getContext());
-  mlir::registerLLVMDialectTranslation(*module.getContext());
-  impl->context = std::make_unique<llvm::LLVMContext>();
-  // The weights' names have no meaning in LLVM IR, but their writer may still
-  // need them.
-  mlir::OwningOpRef<mlir::ModuleOp> code(module.clone());
-  for (auto weight : llvm::make_early_inc_range((*code).getOps<WeightOp>()))
-    weight.erase();
-  impl->module = mlir::translateModuleToLLVMIR(*code, *impl->context);
-  if (!impl->module)
+/// Translates a module of the llvm dialect.
+static llvm::Error translate(mlir::ModuleOp code,
+                             const TargetDescription &target, Part &part) {
+  std::string error;
+  part.machine = createMachine(target, error);
+  if (!part.machine)
+    return llvm::createStringError("no code generator for %s: %s",
+                                   target.triple.c_str(), error.c_str());
+  part.module = mlir::translateModuleToLLVMIR(code, *part.context);
+  if (!part.module)
     return llvm::createStringError("translation to LLVM IR failed");
   // The module's name would carry a path of the building machine, and so would
   // the folders of line tables.
-  impl->module->setModuleIdentifier("attune");
-  impl->module->setSourceFileName("attune");
-  for (llvm::DICompileUnit *unit : impl->module->debug_compile_units())
-    unit->getFile()->replaceOperandWith(
-        1, llvm::MDString::get(*impl->context, ""));
-  std::string error;
-  impl->machine = createMachine(target, error);
-  if (!impl->machine)
-    return llvm::createStringError("no code generator for %s: %s",
-                                   target.triple.c_str(), error.c_str());
-  impl->module->setTargetTriple(impl->machine->getTargetTriple());
-  impl->module->setDataLayout(impl->machine->createDataLayout());
+  part.module->setModuleIdentifier("attune");
+  part.module->setSourceFileName("attune");
+  for (llvm::DICompileUnit *unit : part.module->debug_compile_units())
+    unit->getFile()->replaceOperandWith(1,
+                                        llvm::MDString::get(*part.context, ""));
+  part.module->setTargetTriple(part.machine->getTargetTriple());
+  part.module->setDataLayout(part.machine->createDataLayout());
+  return llvm::Error::success();
+}
 
-  llvm::SmallVector<llvm::StringRef> names;
-  if (auto entries = module->getAttrOfType<mlir::ArrayAttr>("attune.entries"))
-    for (auto name : entries.getAsRange<mlir::StringAttr>())
-      names.push_back(name.getValue());
-  if (auto text = module->getAttrOfType<mlir::StringAttr>("attune.metadata"))
-    if (llvm::Error failed = emitDescriptor(
-            *impl->module, text.getValue(), names,
-            module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
-      return std::move(failed);
-
-  for (llvm::Function &function : *impl->module) {
+/// Names the machine that the functions are for. `alone`: the descriptor is
+/// what others see.
+static void finishFunctions(llvm::Module &module,
+                            const TargetDescription &target, bool alone) {
+  for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    // Only the descriptor is visible from outside.
-    if (!names.empty())
+    if (alone && !function.hasHiddenVisibility())
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
     function.addFnAttr("target-cpu", target.cpu);
     if (!target.features.empty())
@@ -260,46 +270,134 @@ llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
     function.addFnAttr("prefer-vector-width",
                        std::to_string(target.vectorBits));
   }
-  loadBitsOfBFloats(*impl->module);
-  if (optimize)
-    optimizeModule(*impl->module, *impl->machine);
+}
+
+llvm::Error CPUModule::Impl::forEachPart(
+    llvm::function_ref<llvm::Error(size_t)> work) const {
+  // What takes longest begins first. The order changes nothing else.
+  std::vector<std::pair<size_t, size_t>> order; // size and number
+  for (auto [i, part] : llvm::enumerate(parts))
+    order.emplace_back(part.module ? part.module->getInstructionCount() : 0, i);
+  llvm::sort(order, std::greater<>());
+  std::vector<std::string> problems(parts.size());
+  mlir::parallelForEach(threads, order, [&](std::pair<size_t, size_t> next) {
+    if (llvm::Error error = work(next.second))
+      problems[next.second] = llvm::toString(std::move(error));
+  });
+  for (const std::string &problem : problems)
+    if (!problem.empty())
+      return llvm::createStringError(problem);
+  return llvm::Error::success();
+}
+
+llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
+                                            const TargetDescription &target) {
+  auto impl = std::make_unique<Impl>();
+  mlir::registerBuiltinDialectTranslation(*module.getContext());
+  mlir::registerLLVMDialectTranslation(*module.getContext());
+  impl->threads = module.getContext();
+  impl->target = &target;
+  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> code =
+      splitKernels(module, /*apart=*/canMergeObjects(target.triple));
+  impl->parts.resize(code.size());
+
+  llvm::SmallVector<llvm::StringRef> names;
+  if (auto entries = module->getAttrOfType<mlir::ArrayAttr>("attune.entries"))
+    for (auto name : entries.getAsRange<mlir::StringAttr>())
+      names.push_back(name.getValue());
+  auto metadata = module->getAttrOfType<mlir::StringAttr>("attune.metadata");
+  llvm::Error failed = impl->forEachPart([&](size_t i) -> llvm::Error {
+    Part &part = impl->parts[i];
+    if (llvm::Error error = translate(*code[i], target, part))
+      return error;
+    if (i == 0 && metadata)
+      if (llvm::Error error = emitDescriptor(
+              *part.module, metadata.getValue(), names,
+              module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
+        return error;
+    finishFunctions(*part.module, target, /*alone=*/!names.empty());
+    loadBitsOfBFloats(*part.module);
+    return llvm::Error::success();
+  });
+  if (!failed)
+    failed = impl->forEachPart([&](size_t i) {
+      optimizeModule(*impl->parts[i].module, *impl->parts[i].machine);
+      return llvm::Error::success();
+    });
+  if (failed)
+    return std::move(failed);
   return CPUModule(std::move(impl));
 }
 
-std::string CPUModule::llvmText() const {
+llvm::Expected<Part> CPUModule::Impl::link() const {
+  Part whole;
+  std::string error;
+  whole.machine = createMachine(*target, error);
+  // From one context to the other as bitcode.
+  for (const Part &part : parts) {
+    llvm::SmallVector<char, 0> bits;
+    llvm::raw_svector_ostream stream(bits);
+    llvm::WriteBitcodeToFile(*part.module, stream);
+    auto copy = llvm::parseBitcodeFile(
+        llvm::MemoryBufferRef(llvm::StringRef(bits.data(), bits.size()),
+                              "attune"),
+        *whole.context);
+    if (!copy)
+      return copy.takeError();
+    if (!whole.module)
+      whole.module = std::move(*copy);
+    else if (llvm::Linker::linkModules(*whole.module, std::move(*copy)))
+      return llvm::createStringError("kernels do not fit their callers");
+  }
+  for (llvm::Function &function : *whole.module)
+    if (!function.isDeclaration() && function.hasHiddenVisibility()) {
+      function.setVisibility(llvm::GlobalValue::DefaultVisibility);
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
+  return whole;
+}
+
+llvm::Expected<std::string> CPUModule::llvmText() const {
+  llvm::Expected<Part> whole = impl->link();
+  if (!whole)
+    return whole.takeError();
   std::string text;
   llvm::raw_string_ostream os(text);
-  impl->module->print(os, nullptr);
+  whole->module->print(os, nullptr);
   return text;
 }
 
 /// Emits into `out`. Code generation changes the module: emit once.
-static llvm::Error emitFile(llvm::Module &module, llvm::TargetMachine &machine,
-                            llvm::raw_pwrite_stream &out,
+static llvm::Error emitFile(Part &part, llvm::raw_pwrite_stream &out,
                             llvm::CodeGenFileType type) {
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, out, nullptr, type))
+  if (part.machine->addPassesToEmitFile(passes, out, nullptr, type))
     return llvm::createStringError("this target cannot emit such a file");
-  passes.run(module);
+  passes.run(*part.module);
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string> CPUModule::assembly() {
+llvm::Expected<std::string> CPUModule::assembly() const {
+  llvm::Expected<Part> whole = impl->link();
+  if (!whole)
+    return whole.takeError();
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream os(text);
-  if (llvm::Error error = emitFile(*impl->module, *impl->machine, os,
-                                   llvm::CodeGenFileType::AssemblyFile))
+  if (llvm::Error error =
+          emitFile(*whole, os, llvm::CodeGenFileType::AssemblyFile))
     return std::move(error);
   return std::string(text.begin(), text.end());
 }
 
 llvm::Expected<ProductBytes> CPUModule::object() {
-  ProductBytes object;
-  llvm::raw_svector_ostream os(object);
-  if (llvm::Error error = emitFile(*impl->module, *impl->machine, os,
-                                   llvm::CodeGenFileType::ObjectFile))
-    return std::move(error);
-  return object;
+  std::vector<ProductBytes> objects(impl->parts.size());
+  llvm::Error failed = impl->forEachPart([&](size_t i) {
+    llvm::raw_svector_ostream os(objects[i]);
+    return emitFile(impl->parts[i], os, llvm::CodeGenFileType::ObjectFile);
+  });
+  if (failed)
+    return std::move(failed);
+  return mergeObjects(objects);
 }
 
 } // namespace attune

@@ -38,16 +38,19 @@ struct ProductInfo {
 mlir::LogicalResult describeProduct(mlir::ModuleOp module,
                                     const ProductInfo &info);
 
-/// Translates the llvm dialect and optimises it for the target (O3).
+/// Translates the llvm dialect and optimises it for the target (O3). Kernels
+/// are compiled one beside the other, on the threads of the module's context;
+/// the result does not depend on how many there are.
 class CPUModule {
 public:
+  /// `target` must outlive the result.
   static llvm::Expected<CPUModule> create(mlir::ModuleOp module,
-                                          const TargetDescription &target,
-                                          bool optimize = true);
+                                          const TargetDescription &target);
   ~CPUModule();
   CPUModule(CPUModule &&);
-  std::string llvmText() const;
-  llvm::Expected<std::string> assembly();
+  llvm::Expected<std::string> llvmText() const;
+  llvm::Expected<std::string> assembly() const;
+  /// Consumes the code; it comes last.
   llvm::Expected<ProductBytes> object();
 
 private:

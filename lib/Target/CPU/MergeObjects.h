@@ -1,0 +1,27 @@
+//===- MergeObjects.h - Several objects as one ------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_TARGET_CPU_MERGEOBJECTS_H
+#define ATTUNE_LIB_TARGET_CPU_MERGEOBJECTS_H
+
+#include "attune/Target/Backend.h"
+
+namespace attune {
+
+/// Whether objects for this machine can be merged.
+bool canMergeObjects(llvm::StringRef triple);
+
+/// One relocatable object with the content of all, as `ld -r` makes it: no
+/// product that is an object needs a linker. The objects are little-endian
+/// 64-bit ELF, as LLVM writes it. Definitions that are hidden become local:
+/// their names mean nothing to the program that the result is linked into. The
+/// same objects in the same order give the same bytes.
+llvm::Expected<ProductBytes> mergeObjects(llvm::ArrayRef<ProductBytes> objects);
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_TARGET_CPU_MERGEOBJECTS_H
