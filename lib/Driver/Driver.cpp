@@ -31,6 +31,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runEmbed(options, report);
   case Verb::Chat:
     return runChat(options, report);
+  case Verb::Serve:
+    return runServe(options, report);
   case Verb::Verify:
     return runVerify(options, report);
   case Verb::Import:

@@ -23,7 +23,7 @@ using namespace attune::driver;
 StringRef driver::getName(Verb verb) {
   static const StringRef names[] = {"compile",  "run",    "generate", "embed",
                                     "inspect",  "import", "verify",   "bench",
-                                    "tokenize", "chat"};
+                                    "tokenize", "chat",   "serve"};
   return names[unsigned(verb)];
 }
 
@@ -48,6 +48,9 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "Compiles a model in memory and talks with it: on a terminal with a "
        "line editor, else\nevery line of the standard input is a turn. /help "
        "lists the commands."},
+      {Verb::Serve, "MODEL", "Compile in memory and serve over HTTP",
+       "Compiles a model in memory and answers requests of OpenAI's interface "
+       "over HTTP,\nmany at a time, until SIGTERM or Ctrl-C."},
       {Verb::Inspect, "MODEL_OR_BINARY",
        "Show parameters, FLOPs and bytes of a model",
        "Shows parameters, FLOPs, bytes and the memory plan of a model or of a "
@@ -273,6 +276,8 @@ static bool passOn(const Flag &flag, StringRef value, Options &options,
     good = options.tokenize.set(option, mine, error);
   else if (options.verb == Verb::Chat)
     good = options.chat.set(option, mine, error);
+  else if (options.verb == Verb::Serve)
+    good = options.serve.set(option, mine, error);
   else
     good = options.generate.set(option, mine, error);
   problem = error.message;
@@ -289,8 +294,10 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    generate = bit(Verb::Generate), embed = bit(Verb::Embed),
                    inspect = bit(Verb::Inspect), import = bit(Verb::Import),
                    verify = bit(Verb::Verify), bench = bit(Verb::Bench),
-                   tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat);
-constexpr unsigned running = run | generate | embed | chat | verify | bench;
+                   tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat),
+                   serve = bit(Verb::Serve);
+constexpr unsigned running =
+    run | generate | embed | chat | serve | verify | bench;
 constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import | tokenize;
 } // namespace
@@ -315,7 +322,8 @@ static ArrayRef<Flag> ownFlags() {
       {"chat-template", "FILE", compile, applyText<&Options::chatTemplate>,
        "The chat template to build in; by default the one beside the "
        "tokenizer"},
-      {"tokenizer", "FILE", compile | generate | embed | chat | tokenize,
+      {"tokenizer", "FILE",
+       compile | generate | embed | chat | serve | tokenize,
        applyText<&Options::tokenizer>,
        "The tokenizer.json to build in; by default the one beside the model or "
        "the weights"},
@@ -342,8 +350,8 @@ static ArrayRef<Flag> ownFlags() {
       {"threads", "N", running | compile, applyThreads,
        "Threads to compile, to pack weights and to run on; by default one per "
        "core"},
-      {"memory-limit", "SIZE", run | generate | embed | chat | bench, passOn,
-       "Most memory for intermediate results, such as 512M"},
+      {"memory-limit", "SIZE", run | generate | embed | chat | serve | bench,
+       passOn, "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyText<&Options::target>,
        "cpu (default), cuda (kernels for an NVIDIA GPU, and what starts them) "
        "or a backend of a plugin"},
@@ -361,12 +369,13 @@ static ArrayRef<Flag> ownFlags() {
       {"dtype", "TYPE", inspect | import, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says"},
-      {"quantize", "TYPE", compile | run | generate | embed | chat | bench,
-       applyQuantize,
+      {"quantize", "TYPE",
+       compile | run | generate | embed | chat | serve | bench, applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
        "size of f32. For CPUs"},
-      {"fusion", "MODE", compile | run | generate | chat | bench, applyFusion,
+      {"fusion", "MODE", compile | run | generate | chat | serve | bench,
+       applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,
        "Say what fused, how it is computed, and why the rest did not fuse"},
@@ -408,8 +417,7 @@ static ArrayRef<Flag> ownFlags() {
   return flags;
 }
 
-/// The flags above and those of the runtime's `generate`, `embed` and `chat`,
-/// which describe themselves.
+/// The flags above and those of the runtime's verbs, which describe themselves.
 ArrayRef<Flag> driver::getFlags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all = ownFlags().vec();
@@ -430,6 +438,7 @@ ArrayRef<Flag> driver::getFlags() {
     add(runtime::EmbedOptions::specs(), embed);
     add(runtime::TokenizeOptions::specs(), tokenize);
     add(runtime::ChatOptions::specs(), chat);
+    add(runtime::ServeOptions::specs(), serve);
     all.insert(place, more.begin(), more.end());
     return all;
   }();
@@ -452,7 +461,8 @@ bool driver::checkOptions(Options &options, std::string &problem) {
   if ((options.verb == Verb::Generate && !options.generate.finish(error)) ||
       (options.verb == Verb::Embed && !options.embed.finish(error)) ||
       (options.verb == Verb::Tokenize && !options.tokenize.finish(error)) ||
-      (options.verb == Verb::Chat && !options.chat.finish(error))) {
+      (options.verb == Verb::Chat && !options.chat.finish(error)) ||
+      (options.verb == Verb::Serve && !options.serve.finish(error))) {
     problem = error.message;
     return false;
   }

@@ -11,6 +11,7 @@
 #include "attune/Analysis/TargetDescription.h"
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Serve.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
 
@@ -40,7 +41,8 @@ enum class Verb {
   Verify,
   Bench,
   Tokenize,
-  Chat
+  Chat,
+  Serve,
 };
 
 struct Options {
@@ -98,6 +100,7 @@ struct Options {
   runtime::EmbedOptions embed;
   runtime::TokenizeOptions tokenize;
   runtime::ChatOptions chat;
+  runtime::ServeOptions serve;
   runtime::TeamOptions team;
 };
 

@@ -1,4 +1,4 @@
-//===- Run.cpp - attune run, generate, embed, chat --------------*- C++ -*-===//
+//===- Run.cpp - attune run, generate, embed, chat, serve -------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,6 +11,7 @@
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
+#include "attune/Runtime/Serve.h"
 
 using namespace attune;
 using namespace attune::driver;
@@ -107,6 +108,18 @@ ExitCode driver::runChat(const Options &options, Report &report) {
   runtime::Error error;
   if (!runtime::executeChat(model.getModel(), options.chat, stdout, stderr,
                             error))
+    return reportError(error, report);
+  return ExitCode::Success;
+}
+
+ExitCode driver::runServe(const Options &options, Report &report) {
+  InMemoryModel model;
+  ExitCode code = prepare(options, report, Entries::All, model);
+  if (code != ExitCode::Success)
+    return code;
+  runtime::Error error;
+  if (!runtime::executeServe(model.getModel(), options.serve, stdout, stderr,
+                             error))
     return reportError(error, report);
   return ExitCode::Success;
 }

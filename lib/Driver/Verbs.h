@@ -19,6 +19,7 @@ ExitCode runRun(const Options &options, Report &report);
 ExitCode runGenerate(const Options &options, Report &report);
 ExitCode runEmbed(const Options &options, Report &report);
 ExitCode runChat(const Options &options, Report &report);
+ExitCode runServe(const Options &options, Report &report);
 ExitCode runVerify(const Options &options, Report &report);
 ExitCode runImport(const Options &options, Report &report);
 ExitCode runBench(const Options &options, Report &report);

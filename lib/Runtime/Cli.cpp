@@ -7,6 +7,7 @@
 
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Chat.h"
+#include "attune/Runtime/Serve.h"
 
 #include <cstdio>
 
@@ -16,9 +17,14 @@
 
 namespace attune::runtime {
 
+/// Null in products that are linked without AttuneRuntimeServe.
+[[gnu::weak]] bool executeServe(CompiledModel &model,
+                                const ServeOptions &options, FILE *out,
+                                FILE *messages, Error &error);
+
 namespace {
 
-enum class Verb { Run, Generate, Embed, Chat, Tokenize, Inspect };
+enum class Verb { Run, Generate, Embed, Chat, Serve, Tokenize, Inspect };
 
 const OptionSpecs &commonSpecs() {
   static const OptionSpecs specs = {
@@ -57,6 +63,7 @@ private:
   EmbedOptions embed;
   TokenizeOptions tokenize;
   ChatOptions chat;
+  ServeOptions serve;
   bool inspectJson = false;
 
   int fail(const Error &error);
@@ -87,6 +94,8 @@ std::string Program::usage() const {
          "  embed     turn texts into vectors\n"
          "  tokenize  the ids and pieces of a text\n"
          "  chat      talk with the model, on a terminal or line by line\n"
+         "  serve     answer requests over HTTP, as OpenAI's interface has "
+         "them\n"
          "  inspect   say what the model is, takes and gives\n\n"
          "`" +
          name +
@@ -119,6 +128,9 @@ OptionSpecs Program::specsOf(Verb verb) {
     return specs;
   case Verb::Chat:
     add(ChatOptions::specs());
+    break;
+  case Verb::Serve:
+    add(ServeOptions::specs());
     break;
   case Verb::Inspect:
     add(inspectSpecs());
@@ -171,6 +183,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
       return false;
     if (!mine && verb == Verb::Chat && !chat.set(option, mine, error))
       return false;
+    if (!mine && verb == Verb::Serve && !serve.set(option, mine, error))
+      return false;
   }
   if (verb == Verb::Tokenize)
     return tokenize.finish(error);
@@ -180,6 +194,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
     return embed.finish(error);
   if (verb == Verb::Chat)
     return chat.finish(error);
+  if (verb == Verb::Serve)
+    return serve.finish(error);
   return verb != Verb::Generate || generate.finish(error);
 }
 
@@ -201,6 +217,10 @@ bool Program::execute(Verb verb, Error &error) {
     return std::fflush(stdout) == 0 ||
            error.badInput("cannot write the output");
   }
+  if (verb == Verb::Serve && !executeServe)
+    return error.badInput("this program was linked without the server; those "
+                          "that 'attune compile' makes of a model with a "
+                          "tokenizer have it");
   open.threads = team.threads;
   open.memoryLimit = team.memoryLimit;
   std::unique_ptr<CompiledModel> model =
@@ -213,6 +233,8 @@ bool Program::execute(Verb verb, Error &error) {
     return executeEmbed(*model, embed, stdout, error);
   if (verb == Verb::Chat)
     return executeChat(*model, chat, stdout, stderr, error);
+  if (verb == Verb::Serve)
+    return executeServe(*model, serve, stdout, stderr, error);
   return executeGenerate(*model, generate, stdout, stderr, error);
 }
 
@@ -238,6 +260,8 @@ int Program::main() {
     which = Verb::Tokenize;
   } else if (verb == "chat") {
     which = Verb::Chat;
+  } else if (verb == "serve") {
+    which = Verb::Serve;
   } else if (verb == "inspect") {
     which = Verb::Inspect;
   } else if (verb.empty()) {
@@ -247,12 +271,12 @@ int Program::main() {
     bool option = verb[0] == '-';
     std::string nearest =
         option ? nearestName(verb, {"--help", "--version"})
-               : nearestName(verb, {"run", "generate", "embed", "chat",
+               : nearestName(verb, {"run", "generate", "embed", "chat", "serve",
                                     "tokenize", "inspect"});
     error.set(ExitBadCommandLine,
               (option ? "unknown option '" : "unknown verb '") + verb + "'" +
                   (nearest.empty() ? "; the verbs are run, generate, embed, "
-                                     "chat, tokenize, inspect"
+                                     "chat, serve, tokenize, inspect"
                                    : "; did you mean " + nearest + "?"));
     return fail(error);
   }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StopText.h"
+#include "TokenLogprobs.h"
 
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <ctime>
 
@@ -68,7 +68,7 @@ private:
       broken = true;
   }
   void noteLogprobs(const NewToken &token);
-  void appendToken(std::string &json, int64_t id, double logprob) const;
+  void appendToken(std::string &json, const TokenLogprob &token) const;
 
   FILE *out;
   const GenerateOptions &options;
@@ -100,53 +100,28 @@ void Printer::echo(const Prompt &prompt,
     print(echoed);
 }
 
-void Printer::appendToken(std::string &json, int64_t id, double logprob) const {
+void Printer::appendToken(std::string &json, const TokenLogprob &token) const {
   char number[40];
-  // JSON has no infinity.
-  std::snprintf(number, sizeof(number), "%.9g", std::max(logprob, -1e30));
-  json += "{\"id\":" + std::to_string(id);
+  std::snprintf(number, sizeof(number), "%.9g", token.logprob);
+  json += "{\"id\":" + std::to_string(token.id);
   if (tokenizer) {
     json += ",\"token\":";
-    appendJsonString(json, tokenizer->bytesOf(id));
+    appendJsonString(json, tokenizer->bytesOf(token.id));
   }
   json += std::string(",\"logprob\":") + number;
 }
 
-/// The log-softmax of the logits as the model gave them, in double precision.
 void Printer::noteLogprobs(const NewToken &token) {
+  std::vector<TokenLogprob> likeliest;
+  TokenLogprob own = computeLogprobs(token, options.logprobs, likeliest);
   logprobs += logprobs.empty() ? "" : ",";
-  if (!token.logits) { // forced, whatever its logits
-    appendToken(logprobs, token.id, 0);
+  appendToken(logprobs, own);
+  for (size_t i = 0; i < likeliest.size(); ++i) {
+    logprobs += i ? "," : ",\"top\":[";
+    appendToken(logprobs, likeliest[i]);
     logprobs += "}";
-    return;
   }
-  double largest = -HUGE_VAL, sum = 0;
-  for (int64_t id = 0; id < token.vocabulary; ++id)
-    largest = std::max<double>(largest, token.logits[id]);
-  for (int64_t id = 0; id < token.vocabulary; ++id)
-    sum += std::exp(token.logits[id] - largest);
-  double shift = largest + std::log(sum);
-  appendToken(logprobs, token.id, token.logits[token.id] - shift);
-  int64_t count = std::min(options.logprobs, token.vocabulary);
-  if (count > 0) {
-    std::vector<int64_t> order(static_cast<size_t>(token.vocabulary));
-    for (size_t id = 0; id < order.size(); ++id)
-      order[id] = static_cast<int64_t>(id);
-    std::partial_sort(order.begin(), order.begin() + count, order.end(),
-                      [&](int64_t a, int64_t b) {
-                        return token.logits[a] != token.logits[b]
-                                   ? token.logits[a] > token.logits[b]
-                                   : a < b;
-                      });
-    logprobs += ",\"top\":[";
-    for (int64_t i = 0; i < count; ++i) {
-      logprobs += i ? "," : "";
-      appendToken(logprobs, order[i], token.logits[order[i]] - shift);
-      logprobs += "}";
-    }
-    logprobs += "]";
-  }
-  logprobs += "}";
+  logprobs += likeliest.empty() ? "}" : "]}";
 }
 
 bool Printer::push(const NewToken &token) {

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/Cli.h"
+#include "Embedder.h"
+
 #include "attune/Runtime/Tokenizer.h"
 
 #include <algorithm>
@@ -59,102 +60,6 @@ bool EmbedOptions::finish(Error &error) const {
   if (texts.empty() == file.empty())
     return error.set(ExitBadCommandLine,
                      "embed needs either --text=TEXT or --text-file=FILE");
-  return true;
-}
-
-namespace {
-/// Runs the forward entry on one text after the other.
-class Embedder {
-public:
-  explicit Embedder(CompiledModel &model) : model(model) {}
-
-  bool open(Error &error);
-  int64_t width() const { return hiddenWidth; }
-  /// The pooled vector, [width].
-  bool embed(const std::vector<int64_t> &ids, Pooling pooling, bool normalize,
-             std::vector<double> &vector, Error &error);
-
-private:
-  CompiledModel &model;
-  std::unique_ptr<Invocation> invocation;
-  const ArgInfo *ids = nullptr;
-  unsigned hidden = 0; ///< number of the output that is pooled
-  int64_t hiddenWidth = 0;
-  std::vector<Buffer> buffers;
-};
-} // namespace
-
-bool Embedder::open(Error &error) {
-  const std::string &name = model.info().name;
-  const EntryInfo *entry = model.entry("forward");
-  ids = entry ? entry->findIds() : nullptr;
-  if (!ids)
-    return error.badInput("model '" + name +
-                          "' cannot embed: it does not read token ids alone");
-  unsigned outputs = 0;
-  for (const ArgInfo &arg : entry->args) {
-    if (arg.kind != ArgKind::Output)
-      continue;
-    bool fits = arg.shape.size() == 3 && arg.dtype == DType::F32 &&
-                arg.shape[2].symbol.empty();
-    if (fits && (arg.name == "last_hidden_state" ||
-                 (arg.name == "encoder_last_hidden_state" && !hiddenWidth))) {
-      hidden = outputs;
-      hiddenWidth = arg.shape[2].size;
-    }
-    ++outputs;
-  }
-  if (!hiddenWidth)
-    return error.badInput("model '" + name +
-                          "' cannot embed: it has no output "
-                          "last_hidden_state; the class of a model without a "
-                          "head has (BertModel, Qwen3Model)");
-  invocation.reset(new Invocation(model, *entry));
-  buffers.resize(outputs);
-  return true;
-}
-
-bool Embedder::embed(const std::vector<int64_t> &tokens, Pooling pooling,
-                     bool normalize, std::vector<double> &vector,
-                     Error &error) {
-  invocation->reset();
-  auto length = static_cast<int64_t>(tokens.size());
-  InputTensor input;
-  input.name = ids->name;
-  input.dtype = DType::I64;
-  input.shape = {1, length};
-  input.data = tokens.data();
-  if (!invocation->bindInput(input, error) ||
-      !invocation->resolve(/*past=*/0, "", error))
-    return false;
-  for (unsigned i = 0; i < buffers.size(); ++i) {
-    const TensorDecl &decl = invocation->outputs()[i];
-    uint64_t bytes = 0;
-    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
-        !buffers[i].reserve(bytes))
-      return error.set(ExitResourceLimit, "no memory for output '" + decl.name +
-                                              "' of shape " +
-                                              formatShape(decl.shape));
-    invocation->setOutput(i, buffers[i].data());
-  }
-  if (invocation->outputs()[hidden].shape[1] != length)
-    return error.badInput("the model gives other tokens than it reads");
-  if (!invocation->run(error))
-    return false;
-  auto *rows = reinterpret_cast<const float *>(buffers[hidden].data());
-  int64_t first = pooling == Pooling::Last ? length - 1 : 0;
-  int64_t last = pooling == Pooling::Cls ? 0 : length - 1;
-  vector.assign(static_cast<size_t>(hiddenWidth), 0);
-  double square = 0;
-  for (int64_t i = 0; i < hiddenWidth; ++i) {
-    for (int64_t row = first; row <= last; ++row)
-      vector[i] += rows[row * hiddenWidth + i];
-    vector[i] /= static_cast<double>(last - first + 1);
-    square += vector[i] * vector[i];
-  }
-  if (normalize && square > 0)
-    for (double &value : vector)
-      value /= std::sqrt(square);
   return true;
 }
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Beams.h"
+#include "Generation.h"
 
-#include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
 
 #include <algorithm>
@@ -87,39 +87,31 @@ static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
   return add(input) && session.encode(inputs, error);
 }
 
+void Chooser::prepare(const std::vector<int64_t> &banned) {
+  int64_t wanted =
+      std::min(sampler.countCandidates(banned.size()), session.vocabulary());
+  bool fits = !wantsLogits && wanted <= session.mostCandidates();
+  candidates = fits ? wanted : 0;
+  session.setCandidates(candidates);
+}
+
+bool Chooser::choose(const std::vector<int64_t> &history,
+                     const std::vector<int64_t> &banned, NewToken &token,
+                     Error &error) {
+  if (candidates > 0)
+    return sampler.sampleAmong(session.candidateIds(),
+                               session.candidateLogits(), candidates, token.id,
+                               error, banned);
+  const float *logits = session.logits(error);
+  if (!logits || !sampler.sample(logits, session.vocabulary(), history,
+                                 token.id, error, banned))
+    return false;
+  token.logits = wantsLogits ? logits : nullptr;
+  token.vocabulary = session.vocabulary();
+  return true;
+}
+
 namespace {
-/// Tells a session what a choice takes, and makes it.
-struct Chooser {
-  Session &session;
-  Sampler &sampler;
-  bool wantsLogits;       ///< whoever is told of the choice
-  int64_t candidates = 0; ///< that the last step gave; 0: none
-
-  /// Before a step after which `banned` may not follow.
-  void prepare(const std::vector<int64_t> &banned) {
-    int64_t wanted =
-        std::min(sampler.countCandidates(banned.size()), session.vocabulary());
-    bool fits = !wantsLogits && wanted <= session.mostCandidates();
-    candidates = fits ? wanted : 0;
-    session.setCandidates(candidates);
-  }
-  bool choose(const std::vector<int64_t> &history,
-              const std::vector<int64_t> &banned, NewToken &token,
-              Error &error) {
-    if (candidates > 0)
-      return sampler.sampleAmong(session.candidateIds(),
-                                 session.candidateLogits(), candidates,
-                                 token.id, error, banned);
-    const float *logits = session.logits(error);
-    if (!logits || !sampler.sample(logits, session.vocabulary(), history,
-                                   token.id, error, banned))
-      return false;
-    token.logits = wantsLogits ? logits : nullptr;
-    token.vocabulary = session.vocabulary();
-    return true;
-  }
-};
-
 /// One text, from its prompt to its end.
 class Generation {
 public:
@@ -134,7 +126,6 @@ public:
 
 private:
   bool start(const std::vector<int64_t> &prompt, Error &error);
-  bool findLimit(Error &error);
   SamplingOptions sampling() const;
   bool search(std::string &stoppedBy, Error &error);
   bool decode(std::string &stoppedBy, Error &error);
@@ -156,10 +147,9 @@ private:
   std::unique_ptr<Session> session;
   std::vector<int64_t> history;
   size_t promptLength = 0;
-  int64_t limit = 0;         ///< most new tokens
-  bool isContextEnd = false; ///< the limit is
-  int64_t forced = -1;       ///< the first new token, or -1
-  int64_t firstFree = 1;     ///< number of the first that is chosen
+  TokenLimit limit;
+  int64_t forced = -1;   ///< the first new token, or -1
+  int64_t firstFree = 1; ///< number of the first that is chosen
   std::vector<int64_t> notFirst;
   std::vector<int64_t> guesses;
   /// What a draft drew the guesses from; empty: nobody drew them.
@@ -167,34 +157,31 @@ private:
 };
 } // namespace
 
-/// How many tokens there may be, and why not more.
-bool Generation::findLimit(Error &error) {
-  auto length = static_cast<int64_t>(promptLength);
-  limit = options.maxNewTokens;
-  if (limit < 0 && options.maxLength >= 0) {
-    limit = options.maxLength - length;
-    if (limit <= 0)
-      return error.badInput("the prompt has " + std::to_string(length) +
+bool findTokenLimit(const GenerateOptions &options, int64_t promptLength,
+                    int64_t context, TokenLimit &limit, Error &error) {
+  limit.tokens = options.maxNewTokens;
+  limit.isContextEnd = false;
+  if (limit.tokens < 0 && options.maxLength >= 0) {
+    limit.tokens = options.maxLength - promptLength;
+    if (limit.tokens <= 0)
+      return error.badInput("the prompt has " + std::to_string(promptLength) +
                             " tokens, but the model's own settings end a "
                             "text after " +
                             std::to_string(options.maxLength) +
                             "; --max-new-tokens=N sets another limit");
   }
-  const EntryInfo *decoder = model.entry("decode");
-  int64_t most =
-      decoder ? decoder->countablePositions(info.context) : info.context;
-  if (most >= 0) {
-    int64_t room = most - length;
+  if (context >= 0) {
+    int64_t room = context - promptLength;
     if (room <= 0)
-      return error.badInput("the prompt has " + std::to_string(length) +
+      return error.badInput("the prompt has " + std::to_string(promptLength) +
                             " tokens, which leaves no room for new ones in "
                             "the model's context of " +
-                            std::to_string(most));
-    isContextEnd = limit < 0 || limit > room;
-    if (isContextEnd)
-      limit = room;
-  } else if (limit < 0) {
-    limit = defaultNewTokens;
+                            std::to_string(context));
+    limit.isContextEnd = limit.tokens < 0 || limit.tokens > room;
+    if (limit.isContextEnd)
+      limit.tokens = room;
+  } else if (limit.tokens < 0) {
+    limit.tokens = defaultNewTokens;
   }
   return true;
 }
@@ -218,10 +205,15 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
   if (encoder && !startIds(info, prompt, encodesPrompt, history, error))
     return false;
   promptLength = history.size();
-  if (!options.sampling.check(ExitBadInput, error) || !findLimit(error))
+  const EntryInfo *decoder = model.entry("decode");
+  int64_t context =
+      decoder ? decoder->countablePositions(info.context) : info.context;
+  if (!options.sampling.check(ExitBadInput, error) ||
+      !findTokenLimit(options, static_cast<int64_t>(promptLength), context,
+                      limit, error))
     return false;
   int64_t capacity;
-  if (__builtin_add_overflow(static_cast<int64_t>(promptLength), limit,
+  if (__builtin_add_overflow(static_cast<int64_t>(promptLength), limit.tokens,
                              &capacity))
     return error.badInput("--max-new-tokens is absurdly large");
   session = Session::create(model, /*batch=*/options.beams, capacity, error);
@@ -239,7 +231,7 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
 bool Generation::search(std::string &stoppedBy, Error &error) {
   BeamOptions beams;
   beams.beams = options.beams;
-  beams.limit = limit;
+  beams.limit = limit.tokens;
   if (!options.ignoreEos)
     beams.ends = info.eos;
   beams.forced = forced;
@@ -250,7 +242,7 @@ bool Generation::search(std::string &stoppedBy, Error &error) {
   bool ended = false;
   if (!searchBeams(*session, beams, history, best, ended, error))
     return false;
-  stoppedBy = ended ? "eos" : isContextEnd ? "context" : "length";
+  stoppedBy = ended ? "eos" : limit.isContextEnd ? "context" : "length";
   for (int64_t id : best) {
     NewToken token;
     token.id = id;
@@ -274,14 +266,14 @@ bool Generation::isLast(const NewToken &token, int64_t count,
     stoppedBy = "eos";
     return true;
   }
-  stoppedBy = isContextEnd ? "context" : "length";
-  return count == limit;
+  stoppedBy = limit.isContextEnd ? "context" : "length";
+  return count == limit.tokens;
 }
 
 bool Generation::decode(std::string &stoppedBy, Error &error) {
   Sampler sampler(sampling());
   sampler.setPromptLength(promptLength);
-  Chooser chooser = {*session, sampler, options.logprobs >= 0};
+  Chooser chooser(*session, sampler, options.logprobs >= 0);
   chooser.prepare(bannedAt(1));
   if (!session->step(history.data(), static_cast<int64_t>(promptLength), error))
     return false;
@@ -306,7 +298,7 @@ bool Generation::findGuesses(Sampler &sampler, int64_t count, Error &error) {
   guessedFrom.clear();
   // The step gives one token more than it has guesses.
   int64_t most = options.draftModel ? options.draftTokens : options.lookup;
-  auto wanted = static_cast<size_t>(std::min(most, limit - count));
+  auto wanted = static_cast<size_t>(std::min(most, limit.tokens - count));
   // What is not first has its own rule; so few tokens are not worth another.
   if (wanted == 0 || count <= firstFree)
     return true;

@@ -62,6 +62,9 @@ void operator delete(void *memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 
+/// Stands in the tables of abstract classes.
+extern "C" void __cxa_pure_virtual() { die("a pure virtual call"); }
+
 namespace std {
 void __throw_bad_alloc() { die("out of memory"); }
 void __throw_bad_array_new_length() { die("out of memory"); }

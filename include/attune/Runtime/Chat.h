@@ -44,11 +44,23 @@ public:
   bool encode(const Tokenizer &tokenizer,
               const std::vector<ChatMessage> &messages,
               std::vector<int64_t> &ids, Error &error) const;
+  /// The same for messages as templates read them, objects with a role and a
+  /// content. `tools` that the model may call and more variables may be null.
+  bool encode(const Tokenizer &tokenizer, const JsonValue &messages,
+              const JsonValue *tools, const JsonValue *more,
+              std::vector<int64_t> &ids, Error &error) const;
+  /// Whether the template tells the model of tools.
+  bool takesTools() const { return chat->mentions("tools"); }
   /// Ids that end a message beside those that the model names: the template's
   /// end of a turn and the tokenizer's end token.
   std::vector<int64_t> findEnds(const Tokenizer &tokenizer) const;
 
 private:
+  bool render(JsonValue all, const JsonValue &messages, bool addPrompt,
+              std::string &text, Error &error) const;
+  bool encodeText(const Tokenizer &tokenizer, const std::string &text,
+                  std::vector<int64_t> &ids, Error &error) const;
+
   std::unique_ptr<ChatTemplate> chat;
   std::string place; ///< of the template, for messages
   JsonValue variables;

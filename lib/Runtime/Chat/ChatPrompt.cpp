@@ -123,10 +123,22 @@ std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
   return prompt;
 }
 
+bool ChatPrompt::render(JsonValue all, const JsonValue &messages,
+                        bool addPrompt, std::string &text, Error &error) const {
+  JsonValue add;
+  add.kind = JsonValue::Kind::Bool;
+  add.boolean = addPrompt;
+  setMember(all, "messages", messages);
+  setMember(all, "add_generation_prompt", std::move(add));
+  TemplateProblem problem;
+  return chat->render(all, text, problem) ||
+         error.badInput(place + ":" + chat->describe(problem));
+}
+
 bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
                             bool addPrompt, std::string &text,
                             Error &error) const {
-  JsonValue all = variables, list, add;
+  JsonValue list;
   list.kind = JsonValue::Kind::Array;
   for (const ChatMessage &message : messages) {
     JsonValue item;
@@ -134,25 +146,37 @@ bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
     setMember(item, "content", makeString(message.content));
     list.items.push_back(std::move(item));
   }
-  add.kind = JsonValue::Kind::Bool;
-  add.boolean = addPrompt;
-  setMember(all, "messages", std::move(list));
-  setMember(all, "add_generation_prompt", std::move(add));
-  TemplateProblem problem;
-  return chat->render(all, text, problem) ||
-         error.badInput(place + ":" + chat->describe(problem));
+  return render(variables, list, addPrompt, text, error);
+}
+
+bool ChatPrompt::encodeText(const Tokenizer &tokenizer, const std::string &text,
+                            std::vector<int64_t> &ids, Error &error) const {
+  ids.clear();
+  if (!tokenizer.encode(text, ids, error, /*addSpecial=*/false))
+    return false;
+  return !ids.empty() ||
+         error.badInput(place + ": makes an empty prompt of the messages");
 }
 
 bool ChatPrompt::encode(const Tokenizer &tokenizer,
                         const std::vector<ChatMessage> &messages,
                         std::vector<int64_t> &ids, Error &error) const {
   std::string text;
-  ids.clear();
-  if (!renderText(messages, /*addPrompt=*/true, text, error) ||
-      !tokenizer.encode(text, ids, error, /*addSpecial=*/false))
-    return false;
-  return !ids.empty() ||
-         error.badInput(place + ": makes an empty prompt of the messages");
+  return renderText(messages, /*addPrompt=*/true, text, error) &&
+         encodeText(tokenizer, text, ids, error);
+}
+
+bool ChatPrompt::encode(const Tokenizer &tokenizer, const JsonValue &messages,
+                        const JsonValue *tools, const JsonValue *more,
+                        std::vector<int64_t> &ids, Error &error) const {
+  JsonValue all = variables;
+  for (size_t i = 0; more && i < more->items.size(); ++i)
+    setMember(all, more->keys[i], more->items[i]);
+  if (tools)
+    setMember(all, "tools", *tools);
+  std::string text;
+  return render(std::move(all), messages, /*addPrompt=*/true, text, error) &&
+         encodeText(tokenizer, text, ids, error);
 }
 
 std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {

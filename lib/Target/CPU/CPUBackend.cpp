@@ -77,8 +77,10 @@ llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
   if (!object || product == "obj")
     return object;
   emission.beginStage("linking");
-  return linkProduct(*object, product == "so" ? LinkKind::SharedLibrary
-                                              : LinkKind::Executable);
+  mlir::ModuleOp module = emission.module;
+  return linkProduct(
+      *object, product == "so" ? LinkKind::SharedLibrary : LinkKind::Executable,
+      module->hasAttr("attune.serves"));
 }
 
 } // namespace attune

@@ -177,6 +177,9 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   }
   module->setAttr("attune.metadata", b.getStringAttr(text));
   module->setAttr("attune.entries", b.getArrayAttr(names));
+  // Without a tokenizer nobody can talk with it.
+  if (!info.tokenizerJson.empty())
+    module->setAttr("attune.serves", b.getUnitAttr());
   return success();
 }
 

@@ -44,7 +44,7 @@ static llvm::Error refuse(const llvm::Twine &why) {
 }
 
 llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
-                                         LinkKind kind) {
+                                         LinkKind kind, bool serves) {
   llvm::ErrorOr<std::string> linker = findLinker();
   if (!linker)
     return refuse(
@@ -54,8 +54,8 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   auto archive = [&](const char *name) {
     return runtime + "/lib" + name + ".a";
   };
-  for (const char *name :
-       {"AttuneRuntime", "AttuneRuntimeMain", "AttuneRuntimeStandalone"})
+  for (const char *name : {"AttuneRuntime", "AttuneRuntimeMain",
+                           "AttuneRuntimeServe", "AttuneRuntimeStandalone"})
     if (!llvm::sys::fs::exists(archive(name)))
       return refuse("the runtime library " + archive(name) + " is missing");
 
@@ -93,8 +93,11 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
                      {"-shared", "-Wl,--whole-archive",
                       archive("AttuneRuntime"), "-Wl,--no-whole-archive"});
   } else {
-    arguments.insert(arguments.end(), {archive("AttuneRuntimeMain"),
-                                       archive("AttuneRuntime"), "-pie"});
+    arguments.push_back(archive("AttuneRuntimeMain"));
+    if (serves)
+      arguments.insert(arguments.end(), {"-Wl,--undefined=attune_rt_serves",
+                                         archive("AttuneRuntimeServe")});
+    arguments.insert(arguments.end(), {archive("AttuneRuntime"), "-pie"});
   }
   arguments.insert(arguments.end(), {archive("AttuneRuntimeStandalone"),
                                      "-pthread", "-lm", "-Wl,--gc-sections",

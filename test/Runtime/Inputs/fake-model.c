@@ -16,6 +16,12 @@
 #include "attune/Runtime/Model.h"
 
 #include <string.h>
+#include <time.h>
+
+/* How long a step takes, for tests of what happens meanwhile. */
+#ifndef FAKE_DELAY_MS
+#define FAKE_DELAY_MS 0
+#endif
 
 enum { vocabulary = 16 };
 
@@ -66,6 +72,9 @@ void fake_decode(void **args) {
   int64_t batch = SIZE(args[1], 0), seq = SIZE(args[1], 1);
   int64_t capacity = SIZE(args[4], 3), width = SIZE(args[5], 1);
   int64_t thread = attune_rt_thread(), threads = attune_rt_num_threads();
+  struct timespec delay = {0, FAKE_DELAY_MS * 1000000L};
+  if (thread == 0 && FAKE_DELAY_MS > 0)
+    nanosleep(&delay, 0);
   for (int64_t r = thread; r < batch * seq; r += threads)
     if (positions[r] == past + r % seq)
       cache[r / seq * capacity + past + r % seq] = (float)ids[r];

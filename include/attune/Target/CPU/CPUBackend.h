@@ -74,10 +74,11 @@ private:
 };
 
 enum class LinkKind { Executable, SharedLibrary };
-/// Links an object with Attune's runtime. The runtime archives are looked for
-/// beside the running program (../lib). Errors are refusals.
+/// Links an object with Attune's runtime, an executable with the server of the
+/// verb `serve` if `serves` is set. The runtime archives are looked for beside
+/// the running program (../lib). Errors are refusals.
 llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
-                                         LinkKind kind);
+                                         LinkKind kind, bool serves);
 
 /// Code for a CPU, through LLVM. Backends whose host code is made like this
 /// derive from it.

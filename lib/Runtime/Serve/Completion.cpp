@@ -1,0 +1,372 @@
+//===- Completion.cpp - Texts on their way to a client --------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Completion.h"
+
+#include "../Generation.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <ctime>
+
+#include <sys/random.h>
+
+namespace attune::runtime {
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+Choice::Choice(std::shared_ptr<Completion> owner, unsigned index)
+    : completion(std::move(owner)), index(index),
+      stop(completion->request.options.stops) {
+  if (completion->model.tokenizer)
+    decoder.reset(new StreamDecoder(*completion->model.tokenizer,
+                                    /*skipSpecial=*/true));
+}
+
+const char *Choice::whyAbandoned() const {
+  if (completion->exchange->isGone.load())
+    return "gone";
+  if (completion->hasFailed)
+    return "failed"; // another choice has
+  return monotonicTime() > completion->exchange->deadline ? "timeout" : nullptr;
+}
+
+void Choice::begin(int64_t cached) {
+  completion->exchange->cachedTokens += cached;
+}
+
+bool Choice::push(const NewToken &token) {
+  const CompletionRequest &request = completion->request;
+  Exchange &exchange = *completion->exchange;
+  if (exchange.newTokens++ == 0)
+    exchange.firstToken = monotonicTime();
+  ++numTokens;
+  if (std::find(request.ends.begin(), request.ends.end(), token.id) !=
+      request.ends.end())
+    return false;
+  if (request.options.logprobs >= 0) {
+    Entry entry;
+    entry.own =
+        computeLogprobs(token, request.options.logprobs, entry.likeliest);
+    entry.offset = numDecoded;
+    logprobs.push_back(std::move(entry));
+  }
+  if (!decoder) {
+    ids.push_back(token.id);
+    return true;
+  }
+  std::string piece = decoder->push(token.id);
+  numDecoded += piece.size();
+  passOn(stop.push(piece));
+  return !stop.isStopped();
+}
+
+void Choice::passOn(const std::string &piece) {
+  numShown += piece.size();
+  text += piece;
+  if (!completion->request.streams || piece.empty())
+    return;
+  std::string fields;
+  if (completion->request.isChat) {
+    fields = "\"delta\":{\"content\":";
+    appendJsonString(fields, text);
+    fields += '}';
+  } else {
+    fields = "\"text\":";
+    appendJsonString(fields, text);
+  }
+  fields += ",\"logprobs\":" + formatLogprobs(numSent);
+  numSent = logprobs.size();
+  completion->sendChoice(*this, fields, nullptr);
+  text.clear();
+}
+
+void Choice::finish(const char *why, const Error &error) {
+  std::shared_ptr<Completion> owner = completion; // which forgets its choices
+  reason = why;
+  if (reason == "error") {
+    owner->fail(500, error.message, "");
+  } else if (reason == "timeout") {
+    owner->fail(503, "the request took longer than the server allows",
+                "timeout");
+  } else if (reason == "stopping") {
+    owner->fail(503, "the server is stopping", "stopping");
+  } else if (decoder && !stop.isStopped() && reason != "gone") {
+    std::string rest = decoder->finish();
+    numDecoded += rest.size();
+    rest = stop.push(rest);
+    passOn(rest + stop.finish());
+  }
+  if (stop.isStopped())
+    reason = "stop";
+  // Tokens whose text is behind a stop text were not written.
+  while (stop.isStopped() && !logprobs.empty() &&
+         logprobs.back().offset >= numShown && logprobs.size() > numSent)
+    logprobs.pop_back();
+  owner->finishChoice(*this);
+}
+
+static void appendNumber(std::string &out, double value) {
+  char number[40];
+  std::snprintf(number, sizeof(number), "%.9g", value);
+  out += number;
+}
+
+/// A token in the form of the interface for chats.
+static void appendToken(std::string &out, const Tokenizer *tokenizer,
+                        const TokenLogprob &token) {
+  std::string bytes = tokenizer ? tokenizer->bytesOf(token.id) : "";
+  out += "{\"token\":";
+  appendJsonString(out, bytes);
+  out += ",\"id\":" + std::to_string(token.id) + ",\"logprob\":";
+  appendNumber(out, token.logprob);
+  out += ",\"bytes\":[";
+  for (size_t i = 0; i < bytes.size(); ++i)
+    out +=
+        (i ? "," : "") + std::to_string(static_cast<unsigned char>(bytes[i]));
+  out += ']';
+}
+
+static std::string nameToken(const Tokenizer *tokenizer, int64_t id) {
+  return tokenizer ? tokenizer->bytesOf(id) : "token_id:" + std::to_string(id);
+}
+
+std::string Choice::formatLogprobs(size_t from) const {
+  const CompletionRequest &request = completion->request;
+  const Tokenizer *tokenizer = completion->model.tokenizer;
+  if (request.options.logprobs < 0)
+    return "null";
+  std::string out;
+  if (request.isChat) {
+    for (size_t i = from; i < logprobs.size(); ++i) {
+      out += i > from ? "," : "{\"content\":[";
+      appendToken(out, tokenizer, logprobs[i].own);
+      out += ",\"top_logprobs\":[";
+      for (size_t k = 0; k < logprobs[i].likeliest.size(); ++k) {
+        out += k ? "," : "";
+        appendToken(out, tokenizer, logprobs[i].likeliest[k]);
+        out += '}';
+      }
+      out += "]}";
+    }
+    return out.empty() ? "{\"content\":[]}" : out + "]}";
+  }
+  std::string tokens, own, likeliest, offsets;
+  for (size_t i = from; i < logprobs.size(); ++i) {
+    const Entry &entry = logprobs[i];
+    const char *comma = i > from ? "," : "";
+    tokens += comma;
+    appendJsonString(tokens, nameToken(tokenizer, entry.own.id));
+    own += comma;
+    appendNumber(own, entry.own.logprob);
+    likeliest += std::string(comma) + "{";
+    for (size_t k = 0; k < entry.likeliest.size(); ++k) {
+      likeliest += k ? "," : "";
+      appendJsonString(likeliest, nameToken(tokenizer, entry.likeliest[k].id));
+      likeliest += ':';
+      appendNumber(likeliest, entry.likeliest[k].logprob);
+    }
+    likeliest += '}';
+    offsets += comma + std::to_string(entry.offset);
+  }
+  return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + own +
+         "],\"top_logprobs\":[" + likeliest + "],\"text_offset\":[" + offsets +
+         "]}";
+}
+
+//===----------------------------------------------------------------------===//
+// Completion
+//===----------------------------------------------------------------------===//
+
+/// A name for a reply that no other one has.
+static std::string makeId(bool isChat) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) < 0)
+    number = static_cast<uint64_t>(monotonicTime() * 1e9);
+  char text[40];
+  std::snprintf(text, sizeof(text), "%s-%016" PRIx64,
+                isChat ? "chatcmpl" : "cmpl", number);
+  return text;
+}
+
+void Completion::start(Scheduler &scheduler) {
+  id = makeId(request.isChat);
+  created = static_cast<int64_t>(std::time(nullptr));
+  for (const CompletionPrompt &prompt : request.prompts) {
+    exchange->promptTokens += static_cast<int64_t>(prompt.ids.size());
+    for (int64_t i = 0; i < request.choices; ++i)
+      choices.emplace_back(new Choice(shared_from_this(),
+                                      static_cast<unsigned>(choices.size())));
+  }
+  // The scheduler may be done with the first before the last is there.
+  std::vector<SequenceRequest> sequences;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    SequenceRequest sequence;
+    sequence.prompt = request.prompts[i / request.choices].ids;
+    TokenLimit limit;
+    Error error;
+    if (!findTokenLimit(request.options,
+                        static_cast<int64_t>(sequence.prompt.size()),
+                        model.capacity, limit, error)) {
+      choices.clear();
+      postError(outbox, exchange, 400, error.message);
+      return;
+    }
+    sequence.limit = limit.tokens;
+    sequence.isContextEnd = limit.isContextEnd;
+    sequence.sampling = request.options.sampling;
+    sequence.sampling.seed += i;
+    sequence.ends = request.ends;
+    sequence.wantsLogits = request.options.logprobs >= 0;
+    sequence.sink = choices[i];
+    sequences.push_back(std::move(sequence));
+  }
+  scheduler.submit(std::move(sequences));
+}
+
+std::string Completion::beginObject(bool isChunk) const {
+  std::string out = "{\"id\":\"" + id + "\",\"object\":\"";
+  out += !request.isChat ? "text_completion"
+         : isChunk       ? "chat.completion.chunk"
+                         : "chat.completion";
+  out += "\",\"created\":" + std::to_string(created) + ",\"model\":";
+  appendJsonString(out, model.info->name);
+  return out + ",\"choices\":[";
+}
+
+/// Why a text ended, in OpenAI's words.
+static const char *nameReason(const std::string &reason) {
+  return reason == "length" || reason == "context" ? "length" : "stop";
+}
+
+std::string Completion::formatUsage() const {
+  int64_t read = exchange->promptTokens, written = exchange->newTokens;
+  return "{\"prompt_tokens\":" + std::to_string(read) +
+         ",\"completion_tokens\":" + std::to_string(written) +
+         ",\"total_tokens\":" + std::to_string(read + written) +
+         ",\"prompt_tokens_details\":{\"cached_tokens\":" +
+         std::to_string(exchange->cachedTokens) + "}}";
+}
+
+void Completion::sendEvent(const std::string &data) {
+  ReplyPart part;
+  part.exchange = exchange;
+  part.status = hasBegun ? 0 : 200;
+  part.type = "text/event-stream";
+  part.body = "data: " + data + "\n\n";
+  part.isLast = false;
+  hasBegun = true;
+  outbox.post(std::move(part));
+}
+
+void Completion::sendChoice(const Choice &choice, const std::string &fields,
+                            const char *finishReason) {
+  auto send = [&](const std::string &members, const char *reason) {
+    std::string data = beginObject(/*isChunk=*/true) +
+                       "{\"index\":" + std::to_string(choice.index) + "," +
+                       members + ",\"finish_reason\":";
+    data += reason ? "\"" + std::string(reason) + "\"" : "null";
+    sendEvent(data + "}]" + (request.includesUsage ? ",\"usage\":null}" : "}"));
+  };
+  Choice &mine = *choices[choice.index];
+  if (!mine.isOpen) {
+    mine.isOpen = true;
+    if (request.isChat) {
+      send("\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
+           "\"logprobs\":null",
+           nullptr);
+    } else if (request.echo) {
+      std::string echoed = "\"text\":";
+      appendJsonString(echoed,
+                       request.prompts[choice.index / request.choices].text);
+      send(echoed + ",\"logprobs\":null", nullptr);
+    }
+  }
+  send(fields, finishReason);
+}
+
+std::string Completion::formatChoice(const Choice &choice) const {
+  std::string out = "{\"index\":" + std::to_string(choice.index);
+  if (request.isChat) {
+    out += ",\"message\":{\"role\":\"assistant\",\"content\":";
+    appendJsonString(out, choice.text);
+    out += ",\"refusal\":null}";
+  } else {
+    out += ",\"text\":";
+    const std::string &prompt =
+        request.prompts[choice.index / request.choices].text;
+    appendJsonString(out, request.echo ? prompt + choice.text : choice.text);
+    if (!model.tokenizer) {
+      out += ",\"token_ids\":[";
+      for (size_t i = 0; i < choice.ids.size(); ++i)
+        out += (i ? "," : "") + std::to_string(choice.ids[i]);
+      out += ']';
+    }
+  }
+  return out + ",\"logprobs\":" + choice.formatLogprobs(0) +
+         ",\"finish_reason\":\"" + nameReason(choice.reason) + "\"}";
+}
+
+/// Answers with an error, which ends all choices.
+void Completion::fail(int status, const std::string &message,
+                      const char *code) {
+  if (hasFailed)
+    return;
+  hasFailed = true;
+  exchange->finish = *code ? code : "error";
+  if (!hasBegun) {
+    postError(outbox, exchange, status, message, "", code);
+    return;
+  }
+  sendEvent(formatError(status, message, "", code));
+  ReplyPart end;
+  end.exchange = exchange;
+  outbox.post(std::move(end));
+}
+
+void Completion::finishChoice(Choice &choice) {
+  if (!hasFailed && request.streams && choice.reason != "gone")
+    sendChoice(choice,
+               std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
+                   ",\"logprobs\":null",
+               nameReason(choice.reason));
+  if (exchange->finish.empty() && !hasFailed)
+    exchange->finish = choice.reason;
+  if (++numFinished < choices.size())
+    return;
+  if (!hasFailed)
+    finishAll();
+  choices.clear();
+}
+
+void Completion::finishAll() {
+  ReplyPart part;
+  part.exchange = exchange;
+  if (exchange->isGone.load()) {
+    outbox.post(std::move(part)); // nobody reads it; the exchange is over
+    return;
+  }
+  if (request.streams) {
+    if (request.includesUsage)
+      sendEvent(beginObject(/*isChunk=*/true) + "],\"usage\":" + formatUsage() +
+                "}");
+    part.body = "data: [DONE]\n\n";
+    outbox.post(std::move(part));
+    return;
+  }
+  part.status = 200;
+  part.body = beginObject(/*isChunk=*/false);
+  for (size_t i = 0; i < choices.size(); ++i)
+    part.body += (i ? "," : "") + formatChoice(*choices[i]);
+  part.body += "],\"usage\":" + formatUsage() + "}";
+  outbox.post(std::move(part));
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,111 @@
+//===- Completion.h - Texts on their way to a client ------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A request for texts has one or more choices, each a sequence of the
+// scheduler. Their tokens become the JSON of OpenAI's interface: one object at
+// the end, or server-sent events as they come.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H
+#define ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H
+
+#include "../StopText.h"
+#include "../TokenLogprobs.h"
+#include "CompletionRequest.h"
+#include "Exchange.h"
+#include "Scheduler.h"
+
+#include "attune/Runtime/Tokenizer.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace attune::runtime {
+
+class Completion;
+
+/// One text of a request.
+class Choice : public TokenSink {
+public:
+  Choice(std::shared_ptr<Completion> completion, unsigned index);
+
+  const char *whyAbandoned() const override;
+  void begin(int64_t cached) override;
+  bool push(const NewToken &token) override;
+  void finish(const char *reason, const Error &error) override;
+
+private:
+  friend class Completion;
+  /// A token for `logprobs`.
+  struct Entry {
+    TokenLogprob own;
+    std::vector<TokenLogprob> likeliest;
+    size_t offset; ///< in the text
+  };
+
+  void passOn(const std::string &piece);
+  /// Entries from `from` on, in the form of the request's interface.
+  std::string formatLogprobs(size_t from) const;
+
+  std::shared_ptr<Completion> completion; ///< which forgets it at the end
+  unsigned index;
+  std::unique_ptr<StreamDecoder> decoder; ///< null without a tokenizer
+  StopText stop;
+  std::string text;      ///< whole, or what was not sent yet
+  size_t numDecoded = 0; ///< bytes of text that tokens made
+  size_t numShown = 0;   ///< bytes of text that were not stopped
+  size_t numSent = 0;    ///< entries of `logprobs` that were sent
+  std::vector<Entry> logprobs;
+  std::vector<int64_t> ids; ///< without a tokenizer: the answer
+  int64_t numTokens = 0;
+  std::string reason;
+  bool isOpen = false; ///< its first event was sent
+};
+
+/// The reply to a request for texts. Used by the scheduler's thread alone once
+/// start() was called.
+class Completion : public std::enable_shared_from_this<Completion> {
+public:
+  Completion(ExchangePtr exchange, Outbox &outbox, const ServedModel &model,
+             CompletionRequest request)
+      : exchange(std::move(exchange)), outbox(outbox), model(model),
+        request(std::move(request)) {}
+
+  /// Gives all texts to the scheduler.
+  void start(Scheduler &scheduler);
+
+private:
+  friend class Choice;
+
+  /// Sends an event with a choice of this index: its text or delta.
+  void sendChoice(const Choice &choice, const std::string &fields,
+                  const char *finishReason);
+  void sendEvent(const std::string &data);
+  std::string beginObject(bool isChunk) const;
+  std::string formatChoice(const Choice &choice) const;
+  std::string formatUsage() const;
+  void fail(int status, const std::string &message, const char *code);
+  void finishChoice(Choice &choice);
+  void finishAll();
+
+  ExchangePtr exchange;
+  Outbox &outbox;
+  const ServedModel &model;
+  CompletionRequest request;
+  std::string id;
+  int64_t created = 0;
+  std::vector<std::shared_ptr<Choice>> choices;
+  size_t numFinished = 0;
+  bool hasBegun = false; ///< events were sent
+  bool hasFailed = false;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H

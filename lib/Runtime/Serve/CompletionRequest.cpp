@@ -1,0 +1,365 @@
+//===- CompletionRequest.cpp - What a client wants written ----------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompletionRequest.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <sys/random.h>
+
+namespace attune::runtime {
+
+static constexpr int64_t mostChoices = 16;
+static constexpr size_t mostPrompts = 64, mostStops = 16, mostMessages = 4096;
+
+/// Members of OpenAI's requests that would change the answer, and that are not
+/// understood: an answer without them would be a wrong one.
+static bool refuseUnknown(const RequestFields &fields, RequestError &error) {
+  for (const char *name : {"suffix", "functions", "function_call", "audio"})
+    if (fields.has(name))
+      return error.set("'" + std::string(name) +
+                           "' is not supported by this server",
+                       name, "unsupported_parameter");
+  return true;
+}
+
+bool CompletionRequest::readPrompts(RequestFields &fields,
+                                    const ServedModel &model,
+                                    RequestError &error) {
+  const JsonValue *prompt = fields.find("prompt");
+  if (!prompt)
+    return error.set("'prompt' is missing: a text to continue", "prompt",
+                     "missing_required_parameter");
+  std::vector<const JsonValue *> all;
+  bool isList =
+      prompt->isArray() && !prompt->items.empty() && !prompt->items[0].isInt();
+  if (!isList)
+    all.push_back(prompt);
+  else
+    for (const JsonValue &item : prompt->items)
+      all.push_back(&item);
+  if (all.size() > mostPrompts)
+    return error.set("'prompt': expected at most " +
+                         std::to_string(mostPrompts) + " prompts, found " +
+                         std::to_string(all.size()),
+                     "prompt");
+  for (const JsonValue *item : all) {
+    CompletionPrompt next;
+    if (item->isString()) {
+      if (!model.tokenizer)
+        return error.set("the model carries no tokenizer: 'prompt' must be an "
+                         "array of token ids",
+                         "prompt");
+      Error problem;
+      if (!model.tokenizer->encode(item->string, next.ids, problem))
+        return error.set("'prompt': " + problem.message, "prompt");
+      next.text = item->string;
+    } else {
+      if (!item->isArray())
+        return fields.expected("prompt", "a text, or token ids", *item);
+      if (!fields.takeIds("prompt", *item, model.vocabulary, next.ids))
+        return false;
+      if (model.tokenizer)
+        next.text = model.tokenizer->decode(next.ids, /*skipSpecial=*/true);
+    }
+    if (next.ids.empty() && model.info->bos >= 0)
+      next.ids.push_back(model.info->bos);
+    prompts.push_back(std::move(next));
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// Texts of a message in parts, one after the other: templates read one text.
+static bool joinParts(JsonValue &content, RequestError &error) {
+  std::string text;
+  for (const JsonValue &part : content.items) {
+    const JsonValue *type = part.isObject() ? part.find("type") : nullptr;
+    const JsonValue *piece = part.isObject() ? part.find("text") : nullptr;
+    if (!type || !type->isString() || type->string != "text" || !piece ||
+        !piece->isString())
+      return error.set("'messages': expected parts {\"type\": \"text\", "
+                       "\"text\": ...}; this model reads nothing but text",
+                       "messages");
+    text += piece->string;
+  }
+  content = JsonValue();
+  content.kind = JsonValue::Kind::String;
+  content.string = std::move(text);
+  return true;
+}
+
+/// Checks a message and brings it into the form that templates read: arguments
+/// of calls as objects, as transformers has them.
+static bool readMessage(JsonValue &message, RequestError &error) {
+  const JsonValue *role = message.isObject() ? message.find("role") : nullptr;
+  if (!role || !role->isString())
+    return error.set("'messages': expected objects {\"role\": ..., "
+                     "\"content\": ...}",
+                     "messages");
+  bool isDeveloper = role->string == "developer";
+  static const std::string_view roles[] = {"system", "developer", "user",
+                                           "assistant", "tool"};
+  if (std::find(std::begin(roles), std::end(roles), role->string) ==
+      std::end(roles))
+    return error.set("'messages': expected a role system, developer, user, "
+                     "assistant or tool, found '" +
+                         role->string + "'",
+                     "messages");
+  bool hasCalls = false, hasContent = false;
+  for (size_t i = 0; i < message.keys.size(); ++i) {
+    JsonValue &value = message.items[i];
+    if (message.keys[i] == "role" && isDeveloper) {
+      value.string = "system";
+    } else if (message.keys[i] == "content" && !value.isNull()) {
+      hasContent = true;
+      if (value.isArray() ? !joinParts(value, error) : !value.isString())
+        return !error.message.empty()
+                   ? false
+                   : error.set("'messages': expected a text as content, "
+                               "found " +
+                                   std::string(value.kindName()),
+                               "messages");
+    } else if (message.keys[i] == "tool_calls" && value.isArray()) {
+      hasCalls = !value.items.empty();
+      for (JsonValue &call : value.items)
+        for (size_t f = 0; f < call.keys.size(); ++f)
+          for (size_t a = 0; a < call.items[f].keys.size(); ++a) {
+            JsonValue &arguments = call.items[f].items[a], read;
+            std::string ignored;
+            if (call.keys[f] == "function" &&
+                call.items[f].keys[a] == "arguments" && arguments.isString() &&
+                parseJson(arguments.string, read, ignored))
+              arguments = std::move(read);
+          }
+    }
+  }
+  return hasContent || hasCalls ||
+         error.set("'messages': a message has no content", "messages");
+}
+
+bool CompletionRequest::readMessages(RequestFields &fields,
+                                     const ServedModel &model,
+                                     RequestError &error) {
+  if (!model.chat)
+    return error.set(model.noChat, "messages");
+  const JsonValue *list = fields.find("messages");
+  if (!list)
+    return error.set("'messages' is missing: what was said so far", "messages",
+                     "missing_required_parameter");
+  if (!list->isArray() || list->items.empty())
+    return fields.expected("messages", "an array of messages", *list);
+  if (list->items.size() > mostMessages)
+    return error.set("'messages': expected at most " +
+                         std::to_string(mostMessages) + " messages",
+                     "messages");
+  JsonValue messages = *list;
+  for (JsonValue &message : messages.items)
+    if (!readMessage(message, error))
+      return false;
+  const JsonValue *tools = fields.find("tools");
+  const JsonValue *choice = fields.find("tool_choice");
+  if (tools && !tools->isArray())
+    return fields.expected("tools", "an array of tools", *tools);
+  bool isOff = choice && choice->isString() && choice->string == "none";
+  if (choice && !isOff && !(choice->isString() && choice->string == "auto"))
+    return error.set("'tool_choice': expected \"auto\" or \"none\": the model "
+                     "decides whether it calls a tool",
+                     "tool_choice", "unsupported_parameter");
+  if (tools && (isOff || tools->items.empty()))
+    tools = nullptr;
+  if (tools && !model.chat->takesTools())
+    return error.set("'tools': the model's chat template knows no tools",
+                     "tools", "unsupported_parameter");
+  findsToolCalls = tools != nullptr;
+  const JsonValue *variables = fields.find("chat_template_kwargs");
+  if (variables && !variables->isObject())
+    return fields.expected("chat_template_kwargs", "an object", *variables);
+  CompletionPrompt prompt;
+  Error problem;
+  if (!model.chat->encode(*model.tokenizer, messages, tools, variables,
+                          prompt.ids, problem))
+    return error.set(problem.message, "messages");
+  prompts.push_back(std::move(prompt));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Settings
+//===----------------------------------------------------------------------===//
+
+static bool readBias(const JsonValue &bias, RequestFields &fields,
+                     const ServedModel &model, SamplingOptions &sampling) {
+  if (!bias.isObject())
+    return fields.expected("logit_bias", "an object of token ids", bias);
+  for (size_t i = 0; i < bias.keys.size(); ++i) {
+    const std::string &key = bias.keys[i];
+    char *end = nullptr;
+    long long id = std::strtoll(key.c_str(), &end, 10);
+    const JsonValue &value = bias.items[i];
+    bool isId = !key.empty() && key[0] >= '0' && key[0] <= '9' && !*end &&
+                key.size() < 19 && id < model.vocabulary;
+    if (!isId || !value.isNumber() ||
+        !(value.real >= -1000 && value.real <= 1000))
+      return fields.expected("logit_bias",
+                             "token ids below " +
+                                 std::to_string(model.vocabulary) +
+                                 " with numbers from -1000 to 1000",
+                             bias);
+    sampling.logitBias.emplace_back(id, value.real);
+  }
+  return true;
+}
+
+bool CompletionRequest::readSampling(RequestFields &fields,
+                                     const ServedModel &model,
+                                     RequestError &error) {
+  SamplingOptions &sampling = options.sampling;
+  double heat = -1;
+  int64_t seed = -1;
+  if (!fields.take("temperature", 0, 1000, heat) ||
+      !fields.take("top_p", 0, 1, sampling.topP) ||
+      !fields.take("min_p", 0, 1, sampling.minP) ||
+      !fields.take("top_k", -1, INT64_MAX, sampling.topK) ||
+      !fields.take("frequency_penalty", -100, 100, sampling.frequencyPenalty) ||
+      !fields.take("presence_penalty", -100, 100, sampling.presencePenalty) ||
+      !fields.take("repetition_penalty", 0.01, 100,
+                   sampling.repetitionPenalty) ||
+      !fields.take("min_tokens", 0, INT64_MAX, sampling.minNewTokens) ||
+      !fields.take("ignore_eos", options.ignoreEos) ||
+      !fields.take("seed", INT64_MIN, INT64_MAX, seed))
+    return false;
+  sampling.topK = std::max<int64_t>(sampling.topK, 0); // -1 means 0 elsewhere
+  if (const JsonValue *bias = fields.find("logit_bias"))
+    if (!readBias(*bias, fields, model, sampling))
+      return false;
+  // What is said here comes before the model's own settings.
+  static const std::pair<const char *, const char *> names[] = {
+      {"temperature", "temperature"},
+      {"top_p", "top-p"},
+      {"min_p", "min-p"},
+      {"top_k", "top-k"},
+      {"repetition_penalty", "repetition-penalty"},
+      {"min_tokens", "min-new-tokens"}};
+  for (auto [field, option] : names)
+    if (fields.has(field))
+      options.given.push_back(option);
+  if (heat == 0) {
+    options.askedGreedy = sampling.greedy = true;
+    options.askedSampling = false;
+  } else if (heat > 0) {
+    options.askedSampling = true;
+    options.askedGreedy = sampling.greedy = false;
+    sampling.temperature = std::max(heat, SamplingOptions::leastTemperature);
+  } else if (!options.askedGreedy &&
+             (fields.has("top_p") || fields.has("top_k") ||
+              fields.has("min_p"))) {
+    options.askedSampling = true;
+    sampling.greedy = false;
+  }
+  if (fields.has("seed"))
+    sampling.seed = static_cast<uint64_t>(seed);
+  else if (getrandom(&sampling.seed, sizeof(sampling.seed), 0) < 0)
+    sampling.seed = 0;
+  std::string taken;
+  Error problem;
+  return options.takeSettings(*model.info, taken, problem) ||
+         error.set(problem.message);
+}
+
+bool CompletionRequest::readOutput(RequestFields &fields,
+                                   const ServedModel &model,
+                                   RequestError &error) {
+  int64_t most = -1;
+  for (const char *name : {"max_tokens", "max_completion_tokens"})
+    if (!fields.take(name, 1, INT64_MAX, most))
+      return false;
+  if (most > 0) {
+    options.maxNewTokens = most;
+    options.given.push_back("max-new-tokens");
+  }
+  bool wants = false;
+  int64_t likeliest = -1, bestOf = 1;
+  if (isChat) {
+    if (!fields.take("logprobs", wants) ||
+        !fields.take("top_logprobs", 0, 20, likeliest))
+      return false;
+    if (likeliest >= 0 && !wants)
+      return error.set("'top_logprobs' needs 'logprobs': true", "top_logprobs");
+    likeliest = wants ? std::max<int64_t>(likeliest, 0) : -1;
+  } else if (!fields.take("logprobs", 0, 20, likeliest)) {
+    return false;
+  }
+  options.logprobs = likeliest;
+  if (!fields.take("n", 1, mostChoices, choices) ||
+      !fields.take("best_of", choices, choices, bestOf) ||
+      !fields.take("stream", streams) || !fields.take("echo", echo) ||
+      !fields.take("stop", mostStops, options.stops))
+    return false;
+  for (const std::string &stop : options.stops)
+    if (stop.empty())
+      return error.set("'stop': a text is empty", "stop");
+  if (!model.tokenizer && !options.stops.empty())
+    return error.set("'stop': the model carries no tokenizer", "stop");
+  if (const JsonValue *of = fields.find("stream_options")) {
+    if (!of->isObject())
+      return fields.expected("stream_options", "an object", *of);
+    if (!RequestFields(*of, error).take("include_usage", includesUsage))
+      return false;
+  }
+  if (const JsonValue *format = fields.find("response_format")) {
+    const JsonValue *type = format->isObject() ? format->find("type") : nullptr;
+    if (!type || !type->isString() || type->string != "text")
+      return error.set("'response_format': this server writes "
+                       "{\"type\": \"text\"} alone",
+                       "response_format", "unsupported_parameter");
+  }
+  return true;
+}
+
+bool CompletionRequest::read(const JsonValue &body, bool chat,
+                             const ServedModel &model, RequestError &error) {
+  if (!body.isObject())
+    return error.set("the body is no JSON object");
+  isChat = chat;
+  options = model.defaults;
+  RequestFields fields(body, error);
+  std::string ignored;
+  if (!fields.take("model", ignored) || !refuseUnknown(fields, error) ||
+      !readOutput(fields, model, error) || !readSampling(fields, model, error))
+    return false;
+  if (!(chat ? readMessages(fields, model, error)
+             : readPrompts(fields, model, error)))
+    return false;
+  if (!options.ignoreEos) {
+    ends = model.info->eos;
+    if (chat)
+      ends.insert(ends.end(), model.chatEnds.begin(), model.chatEnds.end());
+  }
+  options.sampling.ends = ends;
+  const char *parameter = chat ? "messages" : "prompt";
+  for (const CompletionPrompt &prompt : prompts) {
+    auto length = static_cast<int64_t>(prompt.ids.size());
+    if (length == 0)
+      return error.set("the prompt is empty, and the model names no token to "
+                       "begin with",
+                       parameter);
+    if (length >= model.capacity)
+      return error.set("the prompt has " + std::to_string(length) +
+                           " tokens, which leaves no room for new ones in a "
+                           "context of " +
+                           std::to_string(model.capacity),
+                       parameter, "context_length_exceeded");
+  }
+  return true;
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,68 @@
+//===- CompletionRequest.h - What a client wants written --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_SERVE_COMPLETIONREQUEST_H
+#define ATTUNE_LIB_RUNTIME_SERVE_COMPLETIONREQUEST_H
+
+#include "RequestFields.h"
+
+#include "attune/Runtime/Chat.h"
+#include "attune/Runtime/Cli.h"
+
+#include <string>
+#include <vector>
+
+namespace attune::runtime {
+
+/// What requests are read against.
+struct ServedModel {
+  const ModelInfo *info = nullptr;
+  const Tokenizer *tokenizer = nullptr; ///< null: the model carries none
+  const ChatPrompt *chat = nullptr;     ///< null: it has no chat template
+  std::string noChat;                   ///< why not
+  std::vector<int64_t> chatEnds;        ///< that end a message
+  GenerateOptions defaults;             ///< of the command line
+  int64_t capacity = 0;                 ///< most tokens of a sequence
+  int64_t vocabulary = 0;
+  int64_t created = 0; ///< seconds since 1970, when serving began
+};
+
+/// A prompt as ids, and as text where `echo` asks for it.
+struct CompletionPrompt {
+  std::string text;
+  std::vector<int64_t> ids;
+};
+
+struct CompletionRequest {
+  bool isChat = false;
+  std::vector<CompletionPrompt> prompts;
+  GenerateOptions options; ///< with the model's own settings
+  std::vector<int64_t> ends;
+  int64_t choices = 1; ///< for each prompt
+  bool streams = false;
+  bool includesUsage = false; ///< at the end of a stream
+  bool echo = false;
+  bool findsToolCalls = false; ///< in what the model writes
+
+  /// Reads the body of a request to /v1/completions or /v1/chat/completions.
+  bool read(const JsonValue &body, bool chat, const ServedModel &model,
+            RequestError &error);
+
+private:
+  bool readPrompts(RequestFields &fields, const ServedModel &model,
+                   RequestError &error);
+  bool readMessages(RequestFields &fields, const ServedModel &model,
+                    RequestError &error);
+  bool readSampling(RequestFields &fields, const ServedModel &model,
+                    RequestError &error);
+  bool readOutput(RequestFields &fields, const ServedModel &model,
+                  RequestError &error);
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_SERVE_COMPLETIONREQUEST_H

@@ -1,0 +1,89 @@
+//===- DecodeSlots.cpp - Caches for several sequences ---------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeSlots.h"
+
+#include <algorithm>
+
+namespace attune::runtime {
+
+bool DecodeSlots::hasFree() const {
+  return std::any_of(slots.begin(), slots.end(),
+                     [](const Slot &slot) { return !slot.isTaken; });
+}
+
+/// Of a prompt whose first `common` tokens a slot holds, those that need no
+/// computing. What is left is a piece of its own, and the last token is in it.
+static size_t countKept(size_t common, size_t prompt) {
+  return prompt > fewRows ? std::min(common, prompt - fewRows) : 0;
+}
+
+bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
+                       size_t &kept, Error &error) {
+  Slot *best = nullptr;
+  size_t bestKept = 0;
+  for (Slot &each : slots) {
+    if (each.isTaken)
+      continue;
+    size_t most = std::min(each.prompt.size(), prompt.size());
+    auto difference = std::mismatch(prompt.begin(), prompt.begin() + most,
+                                    each.prompt.begin());
+    size_t common = countKept(difference.first - prompt.begin(), prompt.size());
+    bool isBetter = !best || common > bestKept ||
+                    (common == bestKept && each.lastUse < best->lastUse);
+    if (isBetter) {
+      best = &each;
+      bestKept = common;
+    }
+  }
+  if (!best)
+    return error.set(ExitInternalError, "no slot is free");
+  if (!best->session)
+    best->session = Session::create(model, /*batch=*/1, maxLength, error);
+  if (!best->session)
+    return false;
+  // The state of a recurrent layer cannot be taken back.
+  Error ignored;
+  if (!best->session->rewind(static_cast<int64_t>(bestKept), ignored)) {
+    best->session->reset();
+    bestKept = 0;
+  }
+  best->prompt.resize(bestKept);
+  best->isTaken = true;
+  best->lastUse = ++clock;
+  slot = static_cast<unsigned>(best - slots.data());
+  kept = bestKept;
+  return true;
+}
+
+void DecodeSlots::clear(unsigned slot) {
+  slots[slot].session->reset();
+  slots[slot].prompt.clear();
+}
+
+bool DecodeSlots::append(unsigned slot, const int64_t *ids, size_t count,
+                         Error &error) {
+  Slot &to = slots[slot];
+  if (!to.session->step(ids, static_cast<int64_t>(count), error))
+    return false;
+  to.prompt.insert(to.prompt.end(), ids, ids + count);
+  return true;
+}
+
+bool DecodeSlots::step(unsigned slot, int64_t id, Error &error) {
+  return slots[slot].session->step(&id, 1, error);
+}
+
+int64_t DecodeSlots::countPositions() const {
+  int64_t sum = 0;
+  for (const Slot &slot : slots)
+    if (slot.session)
+      sum += slot.session->length();
+  return sum;
+}
+
+} // namespace attune::runtime

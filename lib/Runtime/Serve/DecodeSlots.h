@@ -1,0 +1,72 @@
+//===- DecodeSlots.h - Caches for several sequences -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the scheduler knows of decoding: slots that keep what a sequence has
+// computed. Each slot is a session, made when it is first used, and a round of
+// tokens is a step of each.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_SERVE_DECODESLOTS_H
+#define ATTUNE_LIB_RUNTIME_SERVE_DECODESLOTS_H
+
+#include "../Generation.h"
+
+#include "attune/Runtime/CompiledModel.h"
+
+#include <memory>
+#include <vector>
+
+namespace attune::runtime {
+
+/// From so many rows on, kernels give the same bits for each.
+constexpr size_t fewRows = 16;
+
+class DecodeSlots {
+public:
+  DecodeSlots(CompiledModel &model, unsigned count, int64_t capacity)
+      : model(model), maxLength(capacity), slots(count) {}
+
+  unsigned count() const { return static_cast<unsigned>(slots.size()); }
+  int64_t capacity() const { return maxLength; }
+
+  /// Takes a free slot for a prompt, the one that holds most of it. `kept` is
+  /// the number of the prompt's tokens that need no computing.
+  bool take(const std::vector<int64_t> &prompt, unsigned &slot, size_t &kept,
+            Error &error);
+  bool hasFree() const;
+  /// Gives a slot back; what it holds stays until another sequence needs it.
+  void release(unsigned slot) { slots[slot].isTaken = false; }
+  /// Forgets what a slot holds, after a failure.
+  void clear(unsigned slot);
+
+  /// Appends a piece of a prompt.
+  bool append(unsigned slot, const int64_t *ids, size_t count, Error &error);
+  /// Appends a token that was chosen.
+  bool step(unsigned slot, int64_t id, Error &error);
+  /// Of a slot that is taken.
+  Session &session(unsigned slot) { return *slots[slot].session; }
+  /// Positions that slots hold.
+  int64_t countPositions() const;
+
+private:
+  struct Slot {
+    std::unique_ptr<Session> session;
+    /// Ids of its cache that were computed as parts of prompts.
+    std::vector<int64_t> prompt;
+    bool isTaken = false;
+    uint64_t lastUse = 0;
+  };
+  CompiledModel &model;
+  int64_t maxLength;
+  std::vector<Slot> slots;
+  uint64_t clock = 0;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_SERVE_DECODESLOTS_H

@@ -1,0 +1,69 @@
+//===- Desk.h - Reads what requests ask for ---------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parsing JSON, laying out messages and cutting texts into tokens take time in
+// which neither connections nor sequences should wait, so that a thread of its
+// own does it. What needs the model goes on to the scheduler.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_SERVE_DESK_H
+#define ATTUNE_LIB_RUNTIME_SERVE_DESK_H
+
+#include "../Embedder.h"
+#include "CompletionRequest.h"
+#include "Exchange.h"
+#include "Scheduler.h"
+
+#include <memory>
+#include <vector>
+
+#include <pthread.h>
+
+namespace attune::runtime {
+
+class Desk {
+public:
+  /// `embedder` is null if the model does not embed; `noEmbedding` says why.
+  Desk(const ServedModel &model, Scheduler &scheduler, Outbox &outbox,
+       Embedder *embedder, std::string noEmbedding)
+      : model(model), scheduler(scheduler), outbox(outbox), embedder(embedder),
+        noEmbedding(std::move(noEmbedding)) {}
+  /// Waits for the thread; what was not read yet is answered.
+  ~Desk();
+  bool start(Error &error);
+
+  /// Whether a path is one of the desk's.
+  static bool handles(std::string_view path);
+  void submit(ExchangePtr exchange);
+
+private:
+  void loop();
+  void handle(const ExchangePtr &exchange);
+  void complete(const ExchangePtr &exchange, const JsonValue &body, bool chat);
+  void embed(const ExchangePtr &exchange, const JsonValue &body);
+  void tokenize(const ExchangePtr &exchange, const JsonValue &body);
+  void detokenize(const ExchangePtr &exchange, const JsonValue &body);
+  void refuse(const ExchangePtr &exchange, const RequestError &error);
+  void reply(const ExchangePtr &exchange, std::string body);
+
+  const ServedModel &model;
+  Scheduler &scheduler;
+  Outbox &outbox;
+  Embedder *embedder;
+  std::string noEmbedding;
+  pthread_t thread;
+  bool isRunning = false;
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  std::vector<ExchangePtr> waiting;
+  bool isStopping = false;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_SERVE_DESK_H

@@ -1,0 +1,279 @@
+//===- Scheduler.cpp - Many sequences on one model ------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Scheduler.h"
+
+#include "Exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace attune::runtime {
+
+/// A piece of a prompt while nobody waits for tokens: it can be given up after
+/// so many.
+static constexpr size_t longPiece = 512;
+
+Scheduler::Active::Active(SequenceRequest wanted)
+    : request(std::move(wanted)), sampler(request.sampling),
+      history(request.prompt) {
+  sampler.setPromptLength(history.size());
+}
+
+std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
+                                             unsigned numSlots,
+                                             int64_t capacity, Error &error) {
+  std::unique_ptr<Scheduler> scheduler(new Scheduler(model));
+  const ModelInfo &info = model.info();
+  scheduler->notFirst = info.suppress;
+  scheduler->notFirst.insert(scheduler->notFirst.end(),
+                             info.beginSuppress.begin(),
+                             info.beginSuppress.end());
+  if (numSlots > 0) {
+    scheduler->slots.reset(new DecodeSlots(model, numSlots, capacity));
+    // What cannot be done at all is said before anybody asks.
+    unsigned slot;
+    size_t kept;
+    if (!scheduler->slots->take({}, slot, kept, error))
+      return nullptr;
+    scheduler->slots->release(slot);
+  }
+  int failure = pthread_create(
+      &scheduler->thread, nullptr,
+      [](void *self) -> void * {
+        static_cast<Scheduler *>(self)->loop();
+        return nullptr;
+      },
+      scheduler.get());
+  if (failure) {
+    error.set(ExitResourceLimit,
+              std::string("cannot start a thread: ") + std::strerror(failure));
+    return nullptr;
+  }
+  scheduler->isRunning = true;
+  return scheduler;
+}
+
+Scheduler::~Scheduler() {
+  if (!isRunning)
+    return;
+  stop(/*now=*/true);
+  pthread_join(thread, nullptr);
+}
+
+void Scheduler::submit(std::vector<SequenceRequest> requests) {
+  MutexLock lock(mutex);
+  for (SequenceRequest &request : requests)
+    arrived.push_back(std::move(request));
+  numbers.waiting.fetch_add(static_cast<int64_t>(requests.size()));
+  pthread_cond_signal(&changed);
+}
+
+void Scheduler::submit(std::shared_ptr<ModelTask> task) {
+  MutexLock lock(mutex);
+  arrivedTasks.push_back(std::move(task));
+  pthread_cond_signal(&changed);
+}
+
+void Scheduler::stop(bool now) {
+  MutexLock lock(mutex);
+  isStopping = true;
+  stopsNow |= now;
+  pthread_cond_signal(&changed);
+}
+
+void Scheduler::loop() {
+  while (takeNew()) {
+    dropAbandoned();
+    admit();
+    for (size_t i = 0; i < tasks.size();)
+      if (tasks[i]->runPiece())
+        ++i;
+      else
+        tasks.erase(tasks.begin() + i);
+    computeTokens();
+    computePrompts();
+    removeFinished();
+    numbers.cachedPositions.store(slots ? slots->countPositions() : 0);
+  }
+  Error none;
+  for (auto &each : active)
+    finish(*each, "stopping", none);
+  for (SequenceRequest &each : queue)
+    each.sink->finish("stopping", none);
+}
+
+/// Waits until there is something to do; false: the thread is to end.
+bool Scheduler::takeNew() {
+  MutexLock lock(mutex);
+  bool isIdle = queue.empty() && tasks.empty() && active.empty();
+  while (isIdle && arrived.empty() && arrivedTasks.empty() && !isStopping)
+    pthread_cond_wait(&changed, &mutex);
+  for (SequenceRequest &request : arrived)
+    queue.push_back(std::move(request));
+  for (std::shared_ptr<ModelTask> &task : arrivedTasks)
+    tasks.push_back(std::move(task));
+  arrived.clear();
+  arrivedTasks.clear();
+  isIdle = queue.empty() && tasks.empty() && active.empty();
+  return !stopsNow && !(isIdle && isStopping);
+}
+
+void Scheduler::finish(Active &each, const char *reason, const Error &error) {
+  if (error.code != ExitSuccess)
+    slots->clear(each.slot);
+  slots->release(each.slot);
+  each.request.sink->finish(reason, error);
+  numbers.running.fetch_sub(1);
+}
+
+void Scheduler::removeFinished() {
+  active.erase(std::remove(active.begin(), active.end(), nullptr),
+               active.end());
+}
+
+/// Frees the places of those that nobody waits for.
+void Scheduler::dropAbandoned() {
+  Error none;
+  for (auto &each : active)
+    if (const char *why = each->request.sink->whyAbandoned()) {
+      finish(*each, why, none);
+      each.reset();
+    }
+  removeFinished();
+  for (size_t i = 0; i < queue.size();) {
+    const char *why = queue[i].sink->whyAbandoned();
+    if (!why) {
+      ++i;
+      continue;
+    }
+    queue[i].sink->finish(why, none);
+    queue.erase(queue.begin() + i);
+    numbers.waiting.fetch_sub(1);
+  }
+}
+
+void Scheduler::admit() {
+  size_t used = 0;
+  for (; used < queue.size() && slots->hasFree(); ++used) {
+    std::unique_ptr<Active> next(new Active(std::move(queue[used])));
+    numbers.waiting.fetch_sub(1);
+    Error error;
+    if (!slots->take(next->request.prompt, next->slot, next->computed, error)) {
+      next->request.sink->finish("error", error);
+      continue;
+    }
+    next->chooser.reset(new Chooser(slots->session(next->slot), next->sampler,
+                                    next->request.wantsLogits));
+    numbers.running.fetch_add(1);
+    numbers.reusedTokens.fetch_add(static_cast<int64_t>(next->computed));
+    next->request.sink->begin(static_cast<int64_t>(next->computed));
+    active.push_back(std::move(next));
+  }
+  queue.erase(queue.begin(), queue.begin() + used);
+}
+
+bool Scheduler::takeToken(Active &each) {
+  ++each.numNew;
+  NewToken token;
+  Error error;
+  if (!each.chooser->choose(each.history, bannedAt(each.numNew), token,
+                            error)) {
+    finish(each, "error", error);
+    return false;
+  }
+  numbers.newTokens.fetch_add(1);
+  each.history.push_back(token.id);
+  const char *reason = nullptr;
+  const std::vector<int64_t> &ends = each.request.ends;
+  bool goesOn = each.request.sink->push(token);
+  if (std::find(ends.begin(), ends.end(), token.id) != ends.end())
+    reason = "eos";
+  else if (!goesOn)
+    reason = "caller";
+  else if (each.numNew == each.request.limit)
+    reason = each.request.isContextEnd ? "context" : "length";
+  if (reason)
+    finish(each, reason, error);
+  return !reason;
+}
+
+/// A token for every sequence that has its prompt behind it.
+void Scheduler::computeTokens() {
+  double start = monotonicTime();
+  bool any = false;
+  for (auto &each : active) {
+    if (!each->isDecoding())
+      continue;
+    any = true;
+    Error error;
+    each->chooser->prepare(bannedAt(each->numNew + 1));
+    if (!slots->step(each->slot, each->history.back(), error)) {
+      finish(*each, "error", error);
+      each.reset();
+    } else if (!takeToken(*each)) {
+      each.reset();
+    }
+  }
+  removeFinished();
+  if (!any)
+    return;
+  numbers.steps.fetch_add(1);
+  roundTime = monotonicTime() - start;
+  credit = std::min(credit + roundTime / 2, roundTime * 64);
+}
+
+/// A piece of one prompt, in turns.
+void Scheduler::computePrompts() {
+  bool isAlone =
+      std::none_of(active.begin(), active.end(),
+                   [](const auto &each) { return each->isDecoding(); });
+  if (isAlone)
+    credit = 0;
+  if (credit < 0)
+    return;
+  for (size_t i = 0; i < active.size(); ++i) {
+    size_t turn = (nextPrompt + i) % active.size();
+    if (active[turn]->isDecoding())
+      continue;
+    nextPrompt = turn + 1;
+    if (!computePiece(*active[turn], isAlone))
+      active[turn].reset();
+    return;
+  }
+}
+
+bool Scheduler::computePiece(Active &each, bool isAlone) {
+  const std::vector<int64_t> &prompt = each.request.prompt;
+  size_t left = prompt.size() - each.computed, count = longPiece;
+  // As much as half a round of tokens takes.
+  if (!isAlone)
+    count = secondsPerToken > 0 && roundTime / 2 < secondsPerToken * longPiece
+                ? static_cast<size_t>(roundTime / 2 / secondsPerToken)
+                : fewRows;
+  count = std::max(count, fewRows);
+  // The last piece is not short either.
+  if (left < count + fewRows)
+    count = left;
+  double start = monotonicTime();
+  Error error;
+  if (count == left)
+    each.chooser->prepare(bannedAt(1));
+  if (!slots->append(each.slot, prompt.data() + each.computed, count, error)) {
+    finish(each, "error", error);
+    return false;
+  }
+  each.computed += count;
+  numbers.promptTokens.fetch_add(static_cast<int64_t>(count));
+  double time = monotonicTime() - start;
+  secondsPerToken = time / static_cast<double>(count);
+  if (!isAlone)
+    credit -= time;
+  return !each.isDecoding() || takeToken(each);
+}
+
+} // namespace attune::runtime

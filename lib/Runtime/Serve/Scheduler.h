@@ -1,0 +1,152 @@
+//===- Scheduler.h - Many sequences on one model ----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread computes. It gives each sequence a slot with a cache, and goes
+// round: a token for every sequence that has its prompt behind it, then a piece
+// of one prompt. A prompt may take half the time that tokens take while others
+// wait for theirs, so that it delays them by no more than half.
+//
+// The text of a sequence does not depend on what else is computed or was
+// before. Kernels give the same bits for a row whatever the number of rows is,
+// from fewRows on; so a prompt is cut into pieces of as many rows or more, and
+// what a slot keeps of an earlier prompt is used again only where it was
+// computed like that, too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_SERVE_SCHEDULER_H
+#define ATTUNE_LIB_RUNTIME_SERVE_SCHEDULER_H
+
+#include "DecodeSlots.h"
+
+#include "attune/Runtime/Cli.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <pthread.h>
+
+namespace attune::runtime {
+
+/// Who asked for a text. Its functions are called on the scheduler's thread.
+class TokenSink {
+public:
+  virtual ~TokenSink() = default;
+  /// Why nobody waits for the text any more; null: somebody does.
+  virtual const char *whyAbandoned() const { return nullptr; }
+  /// The prompt is about to be computed; `cached` tokens of it already are.
+  virtual void begin(int64_t cached) {}
+  /// False: no more tokens are wanted.
+  virtual bool push(const NewToken &token) { return false; }
+  /// The last call. `reason` is "eos", "length", "context", "caller", what
+  /// whyAbandoned() says, or "error", which `error` explains.
+  virtual void finish(const char *reason, const Error &error) {}
+};
+
+/// A text to continue.
+struct SequenceRequest {
+  std::vector<int64_t> prompt; ///< at least one token, fewer than the capacity
+  int64_t limit = 1;           ///< most new tokens
+  bool isContextEnd = false;   ///< the limit is
+  SamplingOptions sampling;
+  std::vector<int64_t> ends;
+  bool wantsLogits = false;
+  std::shared_ptr<TokenSink> sink;
+};
+
+/// Other work with the model, done in pieces between tokens.
+class ModelTask {
+public:
+  virtual ~ModelTask() = default;
+  /// Does a piece; false: there is no more to do.
+  virtual bool runPiece() { return false; }
+};
+
+/// How busy the scheduler is; read by other threads.
+struct SchedulerCounts {
+  std::atomic<int64_t> running{0}, waiting{0}, cachedPositions{0};
+  std::atomic<int64_t> promptTokens{0}, reusedTokens{0}, newTokens{0},
+      steps{0}; ///< so far
+};
+
+class Scheduler {
+public:
+  /// `slots` sequences at a time, of `capacity` tokens each.
+  static std::unique_ptr<Scheduler> create(CompiledModel &model, unsigned slots,
+                                           int64_t capacity, Error &error);
+  /// Waits for the thread; what is not done is given up.
+  ~Scheduler();
+
+  void submit(std::vector<SequenceRequest> requests);
+  void submit(std::shared_ptr<ModelTask> task);
+  /// Nothing more comes. `now`: give up what is not done.
+  void stop(bool now);
+
+  bool generates() const { return slots != nullptr; }
+  int64_t capacity() const { return slots ? slots->capacity() : 0; }
+  unsigned numSlots() const { return slots ? slots->count() : 0; }
+  const SchedulerCounts &counts() const { return numbers; }
+
+private:
+  /// A sequence in a slot.
+  struct Active {
+    explicit Active(SequenceRequest request);
+    SequenceRequest request;
+    Sampler sampler;
+    std::unique_ptr<Chooser> chooser; ///< on the slot's session
+    std::vector<int64_t> history;
+    unsigned slot = 0;
+    size_t computed = 0; ///< tokens of the prompt
+    int64_t numNew = 0;
+    bool isDecoding() const { return computed == request.prompt.size(); }
+  };
+
+  explicit Scheduler(CompiledModel &model) : model(model) {}
+  void loop();
+  bool takeNew();
+  void dropAbandoned();
+  void admit();
+  void computePrompts();
+  void computeTokens();
+  bool computePiece(Active &active, bool isAlone);
+  /// Chooses the next token of a sequence; false: it is at its end.
+  bool takeToken(Active &active);
+  void finish(Active &active, const char *reason, const Error &error);
+  void removeFinished();
+  const std::vector<int64_t> &bannedAt(int64_t count) const {
+    return count == 1 ? notFirst : model.info().suppress;
+  }
+
+  CompiledModel &model;
+  std::unique_ptr<DecodeSlots> slots;
+  std::vector<int64_t> notFirst;
+  pthread_t thread;
+  bool isRunning = false;
+  SchedulerCounts numbers;
+
+  // Shared between threads.
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  std::vector<SequenceRequest> arrived;
+  std::vector<std::shared_ptr<ModelTask>> arrivedTasks;
+  bool isStopping = false, stopsNow = false;
+
+  // The thread's own.
+  std::vector<SequenceRequest> queue;
+  std::vector<std::shared_ptr<ModelTask>> tasks;
+  std::vector<std::unique_ptr<Active>> active; ///< null: at its end
+  size_t nextPrompt = 0;
+  double credit = 0;          ///< seconds that prompts may take
+  double roundTime = 0;       ///< seconds of the last round of tokens
+  double secondsPerToken = 0; ///< of prompts
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_SERVE_SCHEDULER_H

@@ -1,0 +1,149 @@
+//===- ServeModel.cpp - From a compiled model to a server ---------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Server.h"
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace attune::runtime {
+
+/// Room for a sequence where the model sets no limit.
+static constexpr int64_t defaultContext = 4096;
+
+/// Makes a linker that is told of it take this file from its archive.
+extern "C" {
+extern const char attune_rt_serves;
+const char attune_rt_serves = 1;
+}
+
+static bool readKeys(const std::string &path, std::vector<std::string> &keys,
+                     Error &error) {
+  FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return error.badInput(path + ": " + std::strerror(errno));
+  char line[4096];
+  size_t before = keys.size();
+  while (std::fgets(line, sizeof(line), file)) {
+    std::string key(line, std::strcspn(line, "\r\n"));
+    if (!key.empty())
+      keys.push_back(std::move(key));
+  }
+  std::fclose(file);
+  return keys.size() > before || error.badInput(path + ": holds no key");
+}
+
+namespace {
+/// Keeps what requests are read against.
+struct Served {
+  ServedModel model;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatPrompt> chat;
+  std::unique_ptr<Embedder> embedder;
+  std::string noEmbedding;
+  bool generates = false;
+
+  bool open(CompiledModel &compiled, const ServeOptions &options, Error &error);
+};
+} // namespace
+
+bool Served::open(CompiledModel &compiled, const ServeOptions &options,
+                  Error &error) {
+  const ModelInfo &info = compiled.info();
+  model.info = &info;
+  model.created = static_cast<int64_t>(std::time(nullptr));
+  model.defaults = options.chat.generate;
+  if (!info.tokenizerJson.empty()) {
+    tokenizer = Tokenizer::create(info.tokenizerJson, error);
+    if (!tokenizer)
+      return false;
+    model.tokenizer = tokenizer.get();
+  }
+  if (!tokenizer) {
+    model.noChat = "model '" + info.name + "' carries no tokenizer";
+  } else if (info.chatTemplate.empty() && options.chat.chat.file.empty()) {
+    model.noChat = "model '" + info.name +
+                   "' has no chat template: it continues texts "
+                   "(/v1/completions) but was not taught to talk";
+  } else {
+    chat = ChatPrompt::create(info, options.chat.chat, error);
+    if (!chat)
+      return false;
+    model.chat = chat.get();
+    model.chatEnds = chat->findEnds(*tokenizer);
+  }
+  std::unique_ptr<Embedder> candidate(new Embedder(compiled));
+  Error problem;
+  if (candidate->open(problem))
+    embedder = std::move(candidate);
+  else
+    noEmbedding = problem.message;
+  const EntryInfo *decode = compiled.entry("decode");
+  generates = decode && !compiled.entry("encode");
+  if (!generates && !embedder)
+    return error.badInput("model '" + info.name +
+                          "' has nothing to serve: it is no causal language "
+                          "model, and " +
+                          noEmbedding);
+  if (!generates)
+    return true;
+  int64_t most = decode->countablePositions(info.context);
+  model.capacity = options.chat.context;
+  if (most >= 0 && model.capacity > most)
+    return error.badInput("--context=" + std::to_string(model.capacity) +
+                          " is more than the model's context of " +
+                          std::to_string(most));
+  if (model.capacity < 0)
+    model.capacity = most >= 0 ? most : defaultContext;
+  for (const ArgInfo &arg : decode->args)
+    if (arg.kind == ArgKind::Output && arg.name == "logits" &&
+        arg.shape.size() == 2)
+      model.vocabulary = arg.shape[1].size;
+  std::string settings;
+  GenerateOptions probe = model.defaults;
+  return probe.takeSettings(info, settings, error);
+}
+
+bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
+                  FILE *messages, Error &error) {
+  ServeOptions options = given;
+  if (!options.apiKeyFile.empty() &&
+      !readKeys(options.apiKeyFile, options.apiKeys, error))
+    return false;
+  Served served;
+  if (!served.open(compiled, options, error))
+    return false;
+  Outbox outbox;
+  std::unique_ptr<Scheduler> scheduler = Scheduler::create(
+      compiled, served.generates ? static_cast<unsigned>(options.slots) : 0,
+      served.model.capacity, error);
+  if (!scheduler)
+    return false;
+  Desk desk(served.model, *scheduler, outbox, served.embedder.get(),
+            served.noEmbedding);
+  Server server(options, served.model, *scheduler, desk, outbox, messages);
+  if (!server.listen(error) || !desk.start(error))
+    return false;
+  if (!server.isLocal() && options.apiKeys.empty())
+    std::fprintf(messages,
+                 "warning: anybody who reaches %s may use the model; "
+                 "--api-key-file=FILE asks for a key\n",
+                 server.url().c_str());
+  std::fprintf(messages,
+               "serving %s: %u texts at a time, of %lld tokens each; "
+               "OpenAI's interface is at %s/v1\n",
+               compiled.info().name.c_str(), scheduler->numSlots(),
+               static_cast<long long>(scheduler->capacity()),
+               server.url().c_str());
+  std::fprintf(out, "%s\n", server.url().c_str());
+  if (std::fflush(out) != 0)
+    return error.badInput("cannot write the output");
+  return server.run(error);
+}
+
+} // namespace attune::runtime

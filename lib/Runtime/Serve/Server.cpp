@@ -1,0 +1,391 @@
+//===- Server.cpp - Connections and who answers them ----------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace attune::runtime {
+
+static constexpr const char *json = "application/json";
+
+Server::Server(const ServeOptions &options, const ServedModel &model,
+               Scheduler &scheduler, Desk &desk, Outbox &outbox, FILE *log)
+    : options(options), model(model), scheduler(scheduler), desk(desk),
+      outbox(outbox), log(log) {
+  httpLimits.body = options.maxBody;
+  if (!options.allowOrigin.empty())
+    origin = "Access-Control-Allow-Origin: " + options.allowOrigin +
+             "\r\nVary: Origin\r\n";
+}
+
+Server::~Server() {
+  connections.clear();
+  for (event *each : {wake, signals[0], signals[1]})
+    if (each)
+      event_free(each);
+  if (listener)
+    evconnlistener_free(listener);
+  if (base)
+    event_base_free(base);
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+/// "127.0.0.1:8080" or "[::1]:8080".
+static std::string formatAddress(const sockaddr_storage &place,
+                                 bool &isLoopback) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (place.ss_family == AF_INET6) {
+    auto &v6 = reinterpret_cast<const sockaddr_in6 &>(place);
+    isLoopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+    return "[" + std::string(text) + "]:" + std::to_string(ntohs(v6.sin6_port));
+  }
+  auto &v4 = reinterpret_cast<const sockaddr_in &>(place);
+  isLoopback = ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  return std::string(text) + ":" + std::to_string(ntohs(v4.sin_port));
+}
+
+bool Server::bind(const addrinfo &place, Error &error) {
+  listener = evconnlistener_new_bind(
+      base,
+      [](evconnlistener *, evutil_socket_t socket, sockaddr *, int,
+         void *self) { static_cast<Server *>(self)->accept(socket); },
+      this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
+      /*backlog=*/128, place.ai_addr, static_cast<int>(place.ai_addrlen));
+  if (!listener)
+    return error.badInput("cannot listen on " + options.host + " port " +
+                          std::to_string(options.port) + ": " +
+                          std::strerror(errno));
+  // Without descriptors a connection stays in the kernel's queue for a while.
+  evconnlistener_set_error_cb(listener, [](evconnlistener *listener, void *) {
+    evconnlistener_disable(listener);
+  });
+  sockaddr_storage bound = {};
+  socklen_t length = sizeof(bound);
+  if (getsockname(evconnlistener_get_fd(listener),
+                  reinterpret_cast<sockaddr *>(&bound), &length) != 0)
+    return error.badInput(std::string("cannot listen: ") +
+                          std::strerror(errno));
+  address = "http://" + formatAddress(bound, isLoopback);
+  return true;
+}
+
+bool Server::listen(Error &error) {
+  base = event_base_new();
+  if (!base || outbox.wakeDescriptor() < 0)
+    return error.set(ExitResourceLimit, "cannot wait for events");
+  std::signal(SIGPIPE, SIG_IGN);
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  std::string port = std::to_string(options.port);
+  int failure = getaddrinfo(options.host.c_str(), port.c_str(), &hints, &found);
+  if (failure)
+    return error.badInput("--host: " + options.host + ": " +
+                          gai_strerror(failure));
+  bool good = bind(*found, error);
+  freeaddrinfo(found);
+  if (!good)
+    return false;
+  wake = event_new(
+      base, outbox.wakeDescriptor(), EV_READ | EV_PERSIST,
+      [](evutil_socket_t, short, void *self) {
+        static_cast<Server *>(self)->deliver();
+      },
+      this);
+  for (int i = 0; i < 2; ++i)
+    signals[i] = evsignal_new(
+        base, i ? SIGINT : SIGTERM,
+        [](evutil_socket_t, short, void *self) {
+          static_cast<Server *>(self)->drain();
+        },
+        this);
+  for (event *each : {wake, signals[0], signals[1]})
+    if (!each || event_add(each, nullptr) != 0)
+      return error.set(ExitResourceLimit, "cannot wait for events");
+  return true;
+}
+
+bool Server::run(Error &error) {
+  return event_base_dispatch(base) >= 0 ||
+         error.set(ExitInternalError, "the event loop failed");
+}
+
+void Server::accept(int socket) {
+  int on = 1; // tokens go out as they come
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  std::unique_ptr<Connection> next(new Connection(*this, base, socket));
+  if (!next->isGood())
+    return;
+  connections.push_back(std::move(next));
+  if (connections.size() < static_cast<size_t>(options.connections))
+    return;
+  // The one that was idle for longest makes room; if all are busy, whoever
+  // comes waits in the kernel's queue.
+  Connection *oldest = nullptr;
+  for (auto &each : connections)
+    if (each->isIdle() && (!oldest || each->idleSince() < oldest->idleSince()))
+      oldest = each.get();
+  if (oldest && oldest != connections.back().get())
+    remove(*oldest);
+  else
+    evconnlistener_disable(listener);
+}
+
+void Server::remove(Connection &connection) {
+  auto place =
+      std::find_if(connections.begin(), connections.end(),
+                   [&](const auto &each) { return each.get() == &connection; });
+  if (place != connections.end())
+    connections.erase(place);
+  if (listener)
+    evconnlistener_enable(listener);
+  stopIfDone();
+}
+
+/// Accepts no more, answers what was asked, then ends. The second time, ends.
+void Server::drain() {
+  if (draining) {
+    stopsNow = true;
+    event_base_loopbreak(base);
+    return;
+  }
+  draining = true;
+  evconnlistener_free(listener);
+  listener = nullptr;
+  std::fprintf(log, "stopping: %lld requests are being answered\n",
+               static_cast<long long>(numOpen));
+  for (size_t i = connections.size(); i-- > 0;) {
+    Connection &each = *connections[i];
+    each.close();
+    if (each.isDead())
+      remove(each);
+  }
+  stopIfDone();
+}
+
+void Server::stopIfDone() {
+  if (draining && connections.empty())
+    event_base_loopbreak(base);
+}
+
+void Server::deliver() {
+  outbox.take(parts);
+  for (const ReplyPart &part : parts)
+    deliver(part);
+}
+
+void Server::deliver(const ReplyPart &part) {
+  Exchange &exchange = *part.exchange;
+  if (part.status != 0)
+    exchange.status = part.status;
+  if (Connection *connection = exchange.connection) {
+    if (part.isLast)
+      exchange.connection = nullptr;
+    connection->replyPart(part);
+    if (connection->isDead())
+      remove(*connection);
+  }
+  if (!part.isLast)
+    return;
+  --numOpen;
+  note(exchange, exchange.isGone.load() ? 499 : exchange.status);
+}
+
+//===----------------------------------------------------------------------===//
+// The log
+//===----------------------------------------------------------------------===//
+
+void Server::note(const Exchange &exchange, int status) {
+  double now = monotonicTime();
+  std::string path(exchange.request.path());
+  double first =
+      exchange.firstToken > 0 ? exchange.firstToken - exchange.started : 0;
+  metrics.countRequest(path, status, now - exchange.started, first);
+  if (options.quiet)
+    return;
+  char date[32];
+  std::time_t time = std::time(nullptr);
+  std::tm parts;
+  gmtime_r(&time, &parts);
+  std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  std::string more;
+  if (exchange.promptTokens > 0)
+    more += " prompt=" + std::to_string(exchange.promptTokens) +
+            " cached=" + std::to_string(exchange.cachedTokens);
+  if (exchange.newTokens > 0)
+    more += " new=" + std::to_string(exchange.newTokens);
+  if (!exchange.finish.empty())
+    more += " end=" + exchange.finish;
+  std::fprintf(log, "%s %s %s %d %.3fs%s\n", date,
+               exchange.request.method.c_str(), path.c_str(), status,
+               now - exchange.started, more.c_str());
+  std::fflush(log);
+}
+
+void Server::countRefused(int status) {
+  Exchange exchange;
+  exchange.started = monotonicTime();
+  exchange.request.method = "-";
+  exchange.request.target = "-";
+  note(exchange, status);
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+/// Compares in a time that does not tell how much is right.
+static bool isSame(std::string_view a, std::string_view b) {
+  size_t difference = a.size() ^ b.size();
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^
+                  static_cast<unsigned char>(i < b.size() ? b[i] : 0);
+  return difference == 0;
+}
+
+bool Server::isAllowed(const HttpRequest &request) const {
+  if (options.apiKeys.empty())
+    return true;
+  const std::string *given = request.find("authorization");
+  static constexpr std::string_view scheme = "Bearer ";
+  if (!given || std::string_view(*given).substr(0, scheme.size()) != scheme)
+    return false;
+  bool known = false;
+  for (const std::string &key : options.apiKeys)
+    known |= isSame(std::string_view(*given).substr(scheme.size()), key);
+  return known;
+}
+
+/// A page of the web whose name leads to this machine (DNS rebinding) names
+/// itself as the host.
+bool Server::hasGoodHost(const HttpRequest &request) const {
+  const std::string *given = request.find("host");
+  if (!isLoopback || !given)
+    return true;
+  std::string_view host = *given;
+  if (host.substr(0, 1) == "[")
+    host = host.substr(0, host.find(']') + 1);
+  else
+    host = host.substr(0, host.find(':'));
+  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
+         host == options.host;
+}
+
+void Server::answer(Connection &connection, const HttpRequest &request,
+                    int status, std::string_view type, std::string_view body,
+                    std::string_view more) {
+  connection.reply(status, type, body, more);
+  // Probes come every few seconds: their names would fill the log.
+  if (status < 400)
+    return;
+  Exchange exchange;
+  exchange.started = monotonicTime();
+  exchange.request.method = request.method.substr(0, 16);
+  bool isKnown = Desk::handles(request.path());
+  exchange.request.target = isKnown ? std::string(request.path()) : "-";
+  note(exchange, status);
+}
+
+void Server::refuse(Connection &connection, const HttpRequest &request,
+                    int status, std::string_view message,
+                    std::string_view more) {
+  answer(connection, request, status, json, formatError(status, message), more);
+}
+
+void Server::dispatch(Connection &connection, HttpRequest request) {
+  if (!hasGoodHost(request))
+    return refuse(connection, request, 403,
+                  "the header 'host' names another host than this server's");
+  if (request.method == "OPTIONS" && !origin.empty())
+    return answer(connection, request, 204, "", "",
+                  "Access-Control-Allow-Methods: GET, POST\r\n"
+                  "Access-Control-Allow-Headers: Authorization, "
+                  "Content-Type\r\nAccess-Control-Max-Age: 600\r\n");
+  bool isHealth = request.path() == "/health";
+  if (!isHealth && !isAllowed(request))
+    return refuse(connection, request, 401,
+                  "expected a key of this server as 'Authorization: Bearer "
+                  "KEY'",
+                  "WWW-Authenticate: Bearer\r\n");
+  if (!Desk::handles(request.path()))
+    return get(connection, request);
+  if (request.method != "POST")
+    return refuse(connection, request, 405, "expected POST", "Allow: POST\r\n");
+  // A form of a page of another origin cannot send this type unasked.
+  const std::string *type = request.find("content-type");
+  if (!type || strncasecmp(type->c_str(), json, std::strlen(json)) != 0)
+    return refuse(connection, request, 415,
+                  "expected 'Content-Type: application/json'");
+  queue(connection, std::move(request));
+}
+
+void Server::queue(Connection &connection, HttpRequest request) {
+  if (numOpen >= options.slots + options.queue)
+    return refuse(connection, request, 503,
+                  "too many requests wait already; try again later",
+                  "Retry-After: 1\r\n");
+  ExchangePtr exchange(new Exchange());
+  exchange->request = std::move(request);
+  exchange->started = monotonicTime();
+  exchange->deadline = exchange->started + options.timeout;
+  ++numOpen;
+  connection.wait(exchange);
+  desk.submit(std::move(exchange));
+}
+
+std::string Server::formatModels() const {
+  std::string name;
+  appendJsonString(name, model.info->name);
+  return "{\"id\":" + name +
+         ",\"object\":\"model\",\"created\":" + std::to_string(model.created) +
+         ",\"owned_by\":\"attune\"}";
+}
+
+void Server::get(Connection &connection, const HttpRequest &request) {
+  std::string_view path = request.path();
+  static constexpr std::string_view models = "/v1/models";
+  std::string type = json, body;
+  if (path == "/health") {
+    body = draining ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}";
+  } else if (path == "/metrics") {
+    type = "text/plain; version=0.0.4; charset=utf-8";
+    body = metrics.format(scheduler, connections.size());
+  } else if (path == models) {
+    body = "{\"object\":\"list\",\"data\":[" + formatModels() + "]}";
+  } else if (path.substr(0, models.size()) == models &&
+             path.substr(models.size()) == "/" + model.info->name) {
+    body = formatModels();
+  } else {
+    return refuse(connection, request, 404,
+                  "there is nothing here; /v1/models, /v1/completions, "
+                  "/v1/chat/completions, /v1/embeddings, /tokenize, "
+                  "/detokenize, /health and /metrics are");
+  }
+  if (request.method != "GET" && request.method != "HEAD")
+    return refuse(connection, request, 405, "expected GET", "Allow: GET\r\n");
+  answer(connection, request, 200, type, body);
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,313 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""serve-http.py PRODUCT SLOW EMBEDDING: how the server speaks HTTP.
+
+The model is the hand-written one with the storyteller's tokenizer; a step of
+SLOW takes 20 ms, and EMBEDDING gives hidden states.
+"""
+
+import base64
+import http.client
+import json
+import socket
+import struct
+import sys
+import time
+
+import serving
+
+fast, slow, embedding = [[path] for path in sys.argv[1:4]]
+ENDLESS = {"prompt": [1, 2], "ignore_eos": True}
+HOST = b"Host: localhost\r\n"
+
+
+def refused(reply, status):
+    """A reply that is an error in OpenAI's form; its message."""
+    head, body = reply.split("\r\n\r\n", 1)
+    assert head.startswith(f"HTTP/1.1 {status} "), reply
+    assert "Connection: close" in head, reply
+    error = json.loads(body)["error"]
+    assert set(error) == {"message", "type", "param", "code"}, error
+    return error["message"]
+
+
+def malformed_requests():
+    with serving.Server(fast, "--max-body=64K") as server:
+        for data, status in [
+            (b"nonsense\r\n", 400),
+            (b"GET /health HTTP/2.0\r\n", 505),
+            (b"GET health HTTP/1.1\r\n", 400),
+            (b"GET /health HTTP/1.1\n", 400),
+            (b"GET /health HTTP/1.1\r\n\r\n", 400),  # no host
+            (b"GET /health HTTP/1.1\r\n" + 2 * HOST, 400),
+            (b"GET /health HTTP/1.1\r\nBad header\r\n", 400),
+            (b"GET /health HTTP/1.1\r\n" + HOST + b" folded\r\n", 400),
+            (b"GET /health HTTP/1.1\r\nX: a\x01b\r\n", 400),
+            (b"GET /" + b"x" * 20000 + b" HTTP/1.1\r\n", 431),
+            (b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 101, 431),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Content-Length: 99999999999999999999\r\n\r\n", 413),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Content-Length: -1\r\n\r\n", 400),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n"
+             b"Transfer-Encoding: chunked\r\n\r\n", 400),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Transfer-Encoding: gzip\r\n\r\n", 501),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Transfer-Encoding: chunked\r\n\r\nfffffffff\r\n", 413),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", 400),
+            (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+             b"Expect: wonders\r\nContent-Length: 2\r\n\r\n", 417),
+        ]:
+            refused(server.raw(data), status)
+        assert server.request("GET", "/health")[0] == 200
+
+
+def refused_requests():
+    with serving.Server(fast) as server:
+        for method, path, body, headers, status in [
+            ("GET", "/nowhere", None, {}, 404),
+            ("GET", "/v1/completions", None, {}, 405),
+            ("POST", "/health", "{}", {}, 405),
+            ("OPTIONS", "/v1/completions", None, {}, 405),
+            ("GET", "/health", None, {"Host": "evil.example"}, 403),
+            ("POST", "/tokenize", "{}", {"Content_Type": "text/plain"}, 415),
+            ("POST", "/tokenize", "{", {}, 400),
+            ("POST", "/tokenize", "[]", {}, 400),
+            ("POST", "/tokenize", "[" * 100000, {}, 400),
+            ("POST", "/tokenize", b'{"content": "\xff"}', {}, 400),
+        ]:
+            got, _, reply = server.request(method, path, body, **headers)
+            assert got == status, (method, path, got, reply)
+            assert reply["error"]["message"], reply
+        for path, body, parameter in [
+            ("/v1/completions", {}, "prompt"),
+            ("/v1/completions", {"prompt": 5}, "prompt"),
+            ("/v1/completions", {"prompt": [1, 5000]}, "prompt"),
+            ("/v1/completions", {"prompt": ["a"] * 65}, "prompt"),
+            ("/v1/completions", {"prompt": [1] * 50}, "prompt"),
+            ("/v1/completions", {"prompt": "a", "max_tokens": 0},
+             "max_tokens"),
+            ("/v1/completions", {"prompt": "a", "max_tokens": 1.5},
+             "max_tokens"),
+            ("/v1/completions", {"prompt": "a", "temperature": -1},
+             "temperature"),
+            ("/v1/completions", {"prompt": "a", "top_p": "x"}, "top_p"),
+            ("/v1/completions", {"prompt": "a", "n": 17}, "n"),
+            ("/v1/completions", {"prompt": "a", "best_of": 2}, "best_of"),
+            ("/v1/completions", {"prompt": "a", "stop": [1]}, "stop"),
+            ("/v1/completions", {"prompt": "a", "stop": ""}, "stop"),
+            ("/v1/completions", {"prompt": "a", "suffix": "b"}, "suffix"),
+            ("/v1/completions", {"prompt": "a", "logit_bias": {"x": 1}},
+             "logit_bias"),
+            ("/v1/completions", {"prompt": "a", "logit_bias": {"2000": 1}},
+             "logit_bias"),
+            ("/v1/completions", {"prompt": "a", "stream_options": 1},
+             "stream_options"),
+            ("/v1/completions", {"prompt": "a", "response_format":
+                                 {"type": "json_object"}}, "response_format"),
+            ("/v1/chat/completions", {"messages": []}, "messages"),
+            ("/v1/chat/completions", {}, "messages"),
+            ("/detokenize", {"tokens": [-1]}, "tokens"),
+            ("/detokenize", {"tokens": "x"}, "tokens"),
+        ]:
+            reply = server.post(path, body, 400)
+            assert reply["error"]["type"] == "invalid_request_error", reply
+            assert reply["error"]["param"] == parameter, (body, reply)
+        error = server.post("/v1/embeddings", {"input": "a"}, 400)["error"]
+        assert "cannot embed" in error["message"], error
+
+
+def keys_and_origins():
+    with open("keys", "w") as keys:
+        keys.write("second\n")
+    with serving.Server(fast, "--api-key=first", "--api-key-file=keys",
+                        "--allow-origin=https://page.example") as server:
+        for key, status in [(None, 401), ("", 401), ("firs", 401),
+                            ("first2", 401), ("first", 200), ("second", 200)]:
+            headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+            got, all_headers, _ = server.request("GET", "/v1/models",
+                                                 **headers)
+            assert got == status, (key, got)
+            assert all_headers["Access-Control-Allow-Origin"] == \
+                "https://page.example"
+        assert server.request("GET", "/health")[0] == 200
+        status, headers, _ = server.request(
+            "OPTIONS", "/v1/completions", Origin="https://page.example")
+        assert status == 204 and "POST" in headers[
+            "Access-Control-Allow-Methods"]
+    with serving.Server(fast) as server:
+        _, headers, _ = server.request("GET", "/health")
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def connections():
+    with serving.Server(fast) as server:
+        with server.connect() as kept:  # one connection, several requests
+            for _ in range(3):
+                assert serving.ask(kept, "GET", "/health")[0] == 200
+                assert serving.ask(kept, "POST", "/v1/completions",
+                                   ENDLESS)[0] == 200
+        body = json.dumps({"content": "Once"}).encode()
+        post = (b"POST /tokenize HTTP/1.1\r\n" + HOST +
+                b"Content-Type: application/json\r\n")
+        whole = post + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        get = b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"
+        last = b"GET /health HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
+        # Requests that are sent ahead are answered one after the other.
+        reply = server.raw(get + whole + whole + get + last)
+        assert reply.count("HTTP/1.1 200 OK") == 5, reply
+        assert reply.count('"count":1}') == 2, reply
+        # Byte by byte.
+        reply = server.raw([bytes([byte]) for byte in last])
+        assert reply.count("HTTP/1.1 200 OK") == 1, reply
+        # In chunks, with an extension and a trailer; told to go on.
+        chunks = b"3;x=y\r\n%b\r\n%x\r\n%b\r\n0\r\nT: u\r\n\r\n" % (
+            body[:3], len(body) - 3, body[3:])
+        reply = server.raw(
+            [post + b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n"
+             b"Connection: close\r\n\r\n", chunks], pause=0.05)
+        assert reply.startswith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200"), \
+            reply
+        # HTTP/1.0 ends with its connection; so does a stream of it.
+        reply = server.raw(b"GET /health HTTP/1.0\r\n\r\n")
+        assert reply.endswith('{"status":"ok"}'), reply
+        data = json.dumps({**ENDLESS, "max_tokens": 2,
+                           "stream": True}).encode()
+        reply = server.raw(b"POST /v1/completions HTTP/1.0\r\n"
+                           b"Content-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n" % len(data) + data)
+        assert "chunked" not in reply and reply.endswith("[DONE]\n\n"), reply
+        # A client that sends no more still gets its answer.
+        reply = server.raw(get, half_close=True)
+        assert reply.startswith("HTTP/1.1 200 OK"), reply
+        reply = server.raw(get[:20], half_close=True)
+        assert "ends before it is whole" in refused(reply, 400), reply
+        head = server.raw(b"HEAD /health HTTP/1.0\r\n\r\n")
+        assert head.endswith("\r\n\r\n"), head
+
+
+def slow_clients():
+    with serving.Server(fast, "--read-timeout=0.3") as server:
+        start = time.monotonic()
+        # A byte now and then does not help.
+        reply = server.raw([b"GET /health HT"] + [b"X"] * 4, pause=0.1)
+        assert "in time" in refused(reply, 408), reply
+        with socket.create_connection((server.host, server.port), 20) as idle:
+            assert idle.recv(1) == b""  # closed without a word
+        assert time.monotonic() - start < 5
+
+
+def begin(server, streams=False, **more):
+    """A connection with a request whose reply has not come yet."""
+    client = http.client.HTTPConnection(server.host, server.port, timeout=20)
+    client.request("POST", "/v1/completions",
+                   json.dumps({**ENDLESS, **more, "stream": streams}),
+                   {"Content-Type": "application/json"})
+    return client
+
+
+def full_server():
+    with serving.Server(fast, "--connections=3") as server:
+        held = [socket.create_connection((server.host, server.port), 20)
+                for _ in range(3)]
+        assert server.request("GET", "/health")[0] == 200
+        for client in held:
+            client.close()
+    with serving.Server(slow, "--slots=1", "--queue=1") as server:
+        first = begin(server)
+        server.wait_for_metric("attune_sequences_running", 1)
+        second = begin(server)
+        server.wait_for_metric("attune_sequences_waiting", 1)
+        status, headers, reply = server.request("POST", "/v1/completions",
+                                                ENDLESS)
+        assert (status, headers["Retry-After"]) == (503, "1"), reply
+        first.close()
+        second.close()
+
+
+def hang_up():
+    with serving.Server(slow, "--slots=1") as server:
+        for streams in (False, True):
+            client = begin(server, streams)
+            server.wait_for_metric("attune_sequences_running", 1)
+            other = begin(server, streams)
+            server.wait_for_metric("attune_sequences_waiting", 1)
+            other.close()  # gives up while it waits
+            server.wait_for_metric("attune_sequences_waiting", 0)
+            client.close()
+            server.wait_for_metric("attune_sequences_running", 0)
+        # Each would have gone on to 4,000 tokens.
+        assert server.metric("attune_new_tokens_total") < 2000
+        log = server.read_log()
+        assert log.count("POST /v1/completions 499") == 4, log
+
+
+def time_limit():
+    with serving.Server(slow, "--timeout=0.2") as server:
+        reply = server.post("/v1/completions", ENDLESS, 503)
+        assert reply["error"]["code"] == "timeout", reply
+        server.wait_for_metric("attune_sequences_running", 0)
+
+
+def stopping():
+    with serving.Server(slow, "--slots=1") as server:
+        first = begin(server, max_tokens=80)
+        server.wait_for_metric("attune_sequences_running", 1)
+        second = begin(server, max_tokens=5)
+        server.wait_for_metric("attune_sequences_waiting", 1)
+        with server.connect() as idle:
+            assert serving.ask(idle, "GET", "/health")[0] == 200
+            assert server.stop() == 0
+        # Both were answered, the one that waited, too.
+        for client, count in (first, 80), (second, 5):
+            reply = client.getresponse()
+            assert reply.status == 200
+            assert reply.getheader("Connection") == "close"
+            usage = json.loads(reply.read())["usage"]
+            assert usage["completion_tokens"] == count, usage
+        assert "stopping: 2 requests" in server.read_log()
+
+
+def embeddings():
+    with serving.Server(embedding) as server:
+        # The vector of token n is 1 at n + 1; '$"#' are the tokens 3, 1, 2.
+        def vector(*places):
+            return [places.count(i) / len(places) for i in range(16)]
+
+        for given, wanted in [('$"#', [vector(2, 3, 4)]),
+                              ([3, 1], [vector(2, 4)]),
+                              (["$", '"'], [vector(4), vector(2)]),
+                              ([[2], [3, 3]], [vector(3), vector(4)])]:
+            reply = server.post("/v1/embeddings", {"input": given})
+            for i, (item, values) in enumerate(zip(reply["data"], wanted,
+                                                   strict=True)):
+                assert item["index"] == i and len(item["embedding"]) == 16
+                assert all(abs(a - b) < 1e-6 for a, b in
+                           zip(item["embedding"], values)), (given, reply)
+            coded = server.post("/v1/embeddings", {
+                "input": given, "encoding_format": "base64"})
+            for item, other in zip(coded["data"], reply["data"]):
+                assert list(struct.unpack("<16f", base64.b64decode(
+                    item["embedding"]))) == [
+                        struct.unpack("f", struct.pack("f", value))[0]
+                        for value in other["embedding"]]
+        assert reply["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
+        for body, parameter in [({}, "input"), ({"input": ""}, "input"),
+                                ({"input": [1 << 40]}, "input"),
+                                ({"input": "a", "dimensions": 8},
+                                 "dimensions"),
+                                ({"input": "a", "encoding_format": "x"},
+                                 "encoding_format")]:
+            error = server.post("/v1/embeddings", body, 400)["error"]
+            assert error["param"] == parameter, (body, error)
+
+
+serving.run([malformed_requests, refused_requests, keys_and_origins,
+             connections, slow_clients, full_server, hang_up, time_limit,
+             stopping, embeddings])

@@ -1,0 +1,206 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""serve-texts.py PRODUCT CLIENT: what the server writes is what `generate` writes.
+
+PRODUCT is the storyteller with a chat template; CLIENT is the example's.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+
+import serving
+
+PROMPTS = ["Once upon a time", "The next day", "Wren and her friend went to",
+           "One day a fox", "In a small house by the lake there lived an old "
+           "man who had never seen the sea, and who did not want to",
+           "", "The end.", "Once upon a time there was a big bear. He"]
+
+
+def generate(prompt, *options):
+    run = subprocess.run([sys.argv[1], "generate", "--prompt", prompt,
+                          "--format=json", *options],
+                         capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def texts_alone():
+    for body, options in [
+        ({}, []),
+        ({"temperature": 0.8, "seed": 7, "top_p": 0.9},
+         ["--temperature=0.8", "--seed=7", "--top-p=0.9"]),
+        ({"frequency_penalty": 0.5, "presence_penalty": 0.5},
+         ["--frequency-penalty=0.5", "--presence-penalty=0.5"]),
+        ({"logit_bias": {"5": -20}, "repetition_penalty": 1.3},
+         ["--logit-bias=5:-20", "--repetition-penalty=1.3"]),
+        ({"stop": [".", "xyz"]}, ["--stop=.", "--stop=xyz"]),
+    ]:
+        reply = server.post("/v1/completions", {
+            "prompt": PROMPTS[0], "max_tokens": 40, **body})
+        wanted = generate(PROMPTS[0], "--max-new-tokens=40", *options)
+        choice = reply["choices"][0]
+        assert choice["text"] == wanted["text"], (body, reply, wanted)
+        reasons = {"eos": "stop", "stop": "stop", "length": "length",
+                   "context": "length"}
+        assert choice["finish_reason"] == reasons[wanted["stopped_by"]]
+        assert reply["usage"] == {
+            "prompt_tokens": 4, "completion_tokens": len(wanted["ids"]),
+            "total_tokens": 4 + len(wanted["ids"]),
+            "prompt_tokens_details": {"cached_tokens": 0}}, reply
+
+
+def text_of(events):
+    assert all(event["usage"] is None for event in events[:-1])
+    assert events[-1]["choices"] == []
+    return "".join(event["choices"][0]["text"] for event in events[:-1])
+
+
+def streams():
+    for body in ({}, {"stop": "friend"}, {"logprobs": 2}, {"echo": True}):
+        body = {"prompt": PROMPTS[0], "max_tokens": 30,
+                "stream_options": {"include_usage": True}, **body}
+        whole = server.post("/v1/completions", body)
+        events = server.stream("/v1/completions", body)
+        choice = whole["choices"][0]
+        assert text_of(events) == choice["text"], (body, events)
+        last = events[-2]["choices"][0]
+        assert last["finish_reason"] == choice["finish_reason"]
+        assert events[-1]["usage"] == whole["usage"]
+        if "logprobs" in body:
+            sent = [event["choices"][0]["logprobs"] for event in events[:-2]]
+            for key, values in choice["logprobs"].items():
+                assert sum((part[key] for part in sent), []) == values, key
+            wanted = generate(PROMPTS[0], "--max-new-tokens=30",
+                              "--logprobs=2")["logprobs"]
+            assert [token["logprob"] for token in wanted] == \
+                choice["logprobs"]["token_logprobs"]
+            assert "".join(choice["logprobs"]["tokens"]) == choice["text"]
+
+
+def many_at_once():
+    """More than there are slots; long prompts between short ones."""
+    wanted = [generate(prompt, "--max-new-tokens=60")["text"]
+              for prompt in PROMPTS]
+    texts = [None] * len(PROMPTS) * 2
+
+    def post(i):
+        body = {"prompt": PROMPTS[i % len(PROMPTS)], "max_tokens": 60}
+        if i % 2:
+            texts[i] = "".join(event["choices"][0]["text"] for event in
+                               server.stream("/v1/completions", body))
+        else:
+            texts[i] = server.post("/v1/completions",
+                                   body)["choices"][0]["text"]
+
+    threads = [threading.Thread(target=post, args=[i])
+               for i in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == wanted * 2, (texts, wanted)
+
+
+def shared_prompts():
+    """What a slot holds of an earlier prompt is used, and changes no text."""
+    long = " ".join(PROMPTS[4:5] * 4)
+    wanted = generate(long, "--max-new-tokens=30")["text"]
+    reused = server.metric("attune_reused_tokens_total")
+    for i in range(3):
+        reply = server.post("/v1/completions", {"prompt": long,
+                                                "max_tokens": 30})
+        assert reply["choices"][0]["text"] == wanted, (i, reply)
+    # All but the last 16 tokens of the prompt.
+    cached = reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+    assert cached == reply["usage"]["prompt_tokens"] - 16 > 60, reply
+    assert server.metric("attune_reused_tokens_total") >= reused + cached
+
+
+def several():
+    reply = server.post("/v1/completions", {
+        "prompt": [PROMPTS[0], [5, 6, 7]], "n": 2, "temperature": 1,
+        "seed": 3, "max_tokens": 8})
+    choices = reply["choices"]
+    assert [choice["index"] for choice in choices] == [0, 1, 2, 3]
+    for i in range(2):  # the seeds are 3 and 4
+        assert choices[i]["text"] == generate(
+            PROMPTS[0], "--max-new-tokens=8", "--temperature=1",
+            f"--seed={3 + i}")["text"], (i, choices)
+    events = server.stream("/v1/completions", {
+        "prompt": PROMPTS[0], "n": 2, "temperature": 1, "seed": 3,
+        "max_tokens": 8})
+    for i in range(2):
+        parts = [choice["text"] for event in events
+                 for choice in event["choices"] if choice["index"] == i]
+        assert "".join(parts) == choices[i]["text"], (i, events)
+    # Without a seed each text is another one.
+    texts = {server.post("/v1/completions", {
+        "prompt": PROMPTS[0], "temperature": 1, "max_tokens": 30,
+        "ignore_eos": True})["choices"][0]["text"] for _ in range(4)}
+    assert len(texts) > 1, texts
+
+
+def chats():
+    body = {"messages": [{"role": "system", "content": "Wren sings."},
+                         {"role": "user", "content": [
+                             {"type": "text", "text": "Once upon"},
+                             {"type": "text", "text": " a time"}]}],
+            "max_completion_tokens": 12, "logprobs": True, "top_logprobs": 1}
+    wanted = generate(PROMPTS[0], "--system=Wren sings.",
+                      "--max-new-tokens=12")
+    reply = server.post("/v1/chat/completions", body)
+    choice = reply["choices"][0]
+    assert reply["object"] == "chat.completion"
+    assert choice["message"] == {"role": "assistant", "refusal": None,
+                                 "content": wanted["text"]}, reply
+    for token in choice["logprobs"]["content"]:
+        assert token["top_logprobs"][0]["logprob"] == token["logprob"]
+        assert bytes(token["bytes"]).decode() == token["token"]
+    events = server.stream("/v1/chat/completions", body)
+    deltas = [event["choices"][0]["delta"] for event in events]
+    assert deltas[0] == {"role": "assistant", "content": ""}, deltas
+    assert deltas[-1] == {}
+    assert "".join(delta.get("content", "") for delta in deltas) == \
+        wanted["text"]
+    for change, parameter in [
+        ({"messages": [{"role": "boss", "content": "a"}]}, "messages"),
+        ({"messages": [{"role": "user"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+         "messages"),
+        ({"messages": [{"role": "user", "content": "a " * 2000}]}, "messages"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"logprobs": False}, "top_logprobs"),
+    ]:
+        error = server.post("/v1/chat/completions", {**body, **change},
+                            400)["error"]
+        assert error["param"] == parameter, (change, error)
+
+
+def tokens():
+    reply = server.post("/tokenize", {"content": PROMPTS[0],
+                                      "with_pieces": True})
+    assert "".join(token["piece"] for token in reply["tokens"]) == PROMPTS[0]
+    ids = [token["id"] for token in reply["tokens"]]
+    assert server.post("/tokenize", {"content": PROMPTS[0]}) == {
+        "tokens": ids, "count": 4}
+    assert server.post("/detokenize", {"tokens": ids}) == {
+        "content": PROMPTS[0]}
+    status, _, model = server.request("GET", "/v1/models/storyteller")
+    assert status == 200 and model["id"] == "storyteller", model
+    assert server.request("GET", "/v1/models")[2]["data"] == [model]
+
+
+def example():
+    run = subprocess.run(
+        [sys.executable, sys.argv[2], f"http://{server.host}:{server.port}",
+         PROMPTS[0]], capture_output=True, text=True, check=True)
+    text = generate(PROMPTS[0], "--max-new-tokens=60")["text"]
+    assert run.stdout == PROMPTS[0] + text + "\n", run.stdout
+
+
+with serving.Server(sys.argv[1:2], "--slots=3") as server:
+    serving.run([texts_alone, streams, many_at_once, shared_prompts, several,
+                 chats, tokens, example])
+    assert server.stop() == 0
