@@ -33,6 +33,7 @@ const OptionSpecs &ServeOptions::specs() {
         {"api-key-file", "FILE", "file with such keys, a line each"},
         {"allow-origin", "ORIGIN",
          "let pages of this origin, or * for any, use the server (CORS)"},
+        {"no-web", "", "show no page to talk with the model at /"},
         {"quiet", "", "log no requests"},
     };
     for (const OptionSpec &spec : ChatOptions::specs())
@@ -71,6 +72,8 @@ bool ServeOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     apiKeyFile = option.value;
   else if (name == "allow-origin")
     allowOrigin = option.value;
+  else if (name == "no-web")
+    webPage = option.value != "true";
   else if (name == "quiet")
     quiet = option.value == "true";
   else

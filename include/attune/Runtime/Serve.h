@@ -34,6 +34,7 @@ struct ServeOptions {
   std::vector<std::string> apiKeys;
   std::string apiKeyFile;
   std::string allowOrigin; ///< empty: no page of another origin
+  bool webPage = true;     ///< at /
   bool quiet = false;
   /// The chat template, the context, and what requests leave open.
   ChatOptions chat;

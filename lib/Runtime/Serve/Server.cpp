@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Server.h"
+#include "WebPage.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -323,6 +324,8 @@ void Server::dispatch(Connection &connection, HttpRequest request) {
                   "Access-Control-Allow-Methods: GET, POST\r\n"
                   "Access-Control-Allow-Headers: Authorization, "
                   "Content-Type\r\nAccess-Control-Max-Age: 600\r\n");
+  if (request.path() == "/" && options.webPage)
+    return getPage(connection, request);
   bool isHealth = request.path() == "/health";
   if (!isHealth && !isAllowed(request))
     return refuse(connection, request, 401,
@@ -360,7 +363,20 @@ std::string Server::formatModels() const {
   appendJsonString(name, model.info->name);
   return "{\"id\":" + name +
          ",\"object\":\"model\",\"created\":" + std::to_string(model.created) +
-         ",\"owned_by\":\"attune\"}";
+         ",\"owned_by\":\"attune\",\"chat\":" +
+         (model.chat ? "true" : "false") +
+         ",\"context_length\":" + std::to_string(model.capacity) + "}";
+}
+
+/// The page asks for the key itself, so that everybody may see it.
+void Server::getPage(Connection &connection, const HttpRequest &request) {
+  if (request.method != "GET" && request.method != "HEAD")
+    return refuse(connection, request, 405, "expected GET", "Allow: GET\r\n");
+  answer(connection, request, 200, "text/html; charset=utf-8", webPage,
+         "Content-Security-Policy: default-src 'none'; script-src "
+         "'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+         "frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+         "Referrer-Policy: no-referrer\r\n");
 }
 
 void Server::get(Connection &connection, const HttpRequest &request) {

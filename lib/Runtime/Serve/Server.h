@@ -65,6 +65,7 @@ private:
   void refuse(Connection &connection, const HttpRequest &request, int status,
               std::string_view message, std::string_view more = "");
   void get(Connection &connection, const HttpRequest &request);
+  void getPage(Connection &connection, const HttpRequest &request);
   void queue(Connection &connection, HttpRequest request);
   std::string formatModels() const;
   void accept(int socket);
