@@ -28,6 +28,8 @@ Choice::Choice(std::shared_ptr<Completion> owner, unsigned index)
   if (completion->model.tokenizer)
     decoder.reset(new StreamDecoder(*completion->model.tokenizer,
                                     /*skipSpecial=*/true));
+  if (completion->request.findsToolCalls)
+    finder.reset(new ToolCallFinder());
 }
 
 const char *Choice::whyAbandoned() const {
@@ -70,6 +72,10 @@ bool Choice::push(const NewToken &token) {
 
 void Choice::passOn(const std::string &piece) {
   numShown += piece.size();
+  show(finder ? finder->push(piece) : piece);
+}
+
+void Choice::show(const std::string &piece) {
   text += piece;
   if (!completion->request.streams || piece.empty())
     return;
@@ -104,6 +110,15 @@ void Choice::finish(const char *why, const Error &error) {
     rest = stop.push(rest);
     passOn(rest + stop.finish());
   }
+  if (finder && (reason == "eos" || reason == "caller" || reason == "length" ||
+                 reason == "context")) {
+    show(finder->finish(calls));
+    if (completion->request.streams && !calls.empty())
+      completion->sendChoice(*this,
+                             "\"delta\":{\"tool_calls\":" + formatCalls() +
+                                 "},\"logprobs\":null",
+                             nullptr);
+  }
   if (stop.isStopped())
     reason = "stop";
   // Tokens whose text is behind a stop text were not written.
@@ -111,6 +126,33 @@ void Choice::finish(const char *why, const Error &error) {
          logprobs.back().offset >= numShown && logprobs.size() > numSent)
     logprobs.pop_back();
   owner->finishChoice(*this);
+}
+
+/// A name that nothing else has.
+static std::string makeId(const char *kind) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) < 0)
+    number = static_cast<uint64_t>(monotonicTime() * 1e9);
+  char text[40];
+  std::snprintf(text, sizeof(text), "%s%016" PRIx64, kind, number);
+  return text;
+}
+
+std::string Choice::formatCalls() const {
+  std::string out;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    out += i ? "," : "[";
+    // Pieces of a stream are put together by their index.
+    out += completion->request.streams ? "{\"index\":" + std::to_string(i) + ","
+                                       : std::string("{");
+    out += "\"id\":\"" + makeId("call_") +
+           "\",\"type\":\"function\",\"function\":{\"name\":";
+    appendJsonString(out, calls[i].name);
+    out += ",\"arguments\":";
+    appendJsonString(out, calls[i].arguments);
+    out += "}}";
+  }
+  return out + "]";
 }
 
 static void appendNumber(std::string &out, double value) {
@@ -185,19 +227,8 @@ std::string Choice::formatLogprobs(size_t from) const {
 // Completion
 //===----------------------------------------------------------------------===//
 
-/// A name for a reply that no other one has.
-static std::string makeId(bool isChat) {
-  uint64_t number = 0;
-  if (getrandom(&number, sizeof(number), 0) < 0)
-    number = static_cast<uint64_t>(monotonicTime() * 1e9);
-  char text[40];
-  std::snprintf(text, sizeof(text), "%s-%016" PRIx64,
-                isChat ? "chatcmpl" : "cmpl", number);
-  return text;
-}
-
 void Completion::start(Scheduler &scheduler) {
-  id = makeId(request.isChat);
+  id = makeId(request.isChat ? "chatcmpl-" : "cmpl-");
   created = static_cast<int64_t>(std::time(nullptr));
   for (const CompletionPrompt &prompt : request.prompts) {
     exchange->promptTokens += static_cast<int64_t>(prompt.ids.size());
@@ -242,7 +273,9 @@ std::string Completion::beginObject(bool isChunk) const {
 }
 
 /// Why a text ended, in OpenAI's words.
-static const char *nameReason(const std::string &reason) {
+static const char *nameReason(const std::string &reason, bool calls) {
+  if (calls)
+    return "tool_calls";
   return reason == "length" || reason == "context" ? "length" : "stop";
 }
 
@@ -296,7 +329,12 @@ std::string Completion::formatChoice(const Choice &choice) const {
   std::string out = "{\"index\":" + std::to_string(choice.index);
   if (request.isChat) {
     out += ",\"message\":{\"role\":\"assistant\",\"content\":";
-    appendJsonString(out, choice.text);
+    if (choice.text.empty() && !choice.calls.empty())
+      out += "null";
+    else
+      appendJsonString(out, choice.text);
+    if (!choice.calls.empty())
+      out += ",\"tool_calls\":" + choice.formatCalls();
     out += ",\"refusal\":null}";
   } else {
     out += ",\"text\":";
@@ -311,7 +349,8 @@ std::string Completion::formatChoice(const Choice &choice) const {
     }
   }
   return out + ",\"logprobs\":" + choice.formatLogprobs(0) +
-         ",\"finish_reason\":\"" + nameReason(choice.reason) + "\"}";
+         ",\"finish_reason\":\"" +
+         nameReason(choice.reason, !choice.calls.empty()) + "\"}";
 }
 
 /// Answers with an error, which ends all choices.
@@ -336,7 +375,7 @@ void Completion::finishChoice(Choice &choice) {
     sendChoice(choice,
                std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
                    ",\"logprobs\":null",
-               nameReason(choice.reason));
+               nameReason(choice.reason, !choice.calls.empty()));
   if (exchange->finish.empty() && !hasFailed)
     exchange->finish = choice.reason;
   if (++numFinished < choices.size())

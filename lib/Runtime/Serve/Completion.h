@@ -19,6 +19,7 @@
 #include "CompletionRequest.h"
 #include "Exchange.h"
 #include "Scheduler.h"
+#include "ToolCalls.h"
 
 #include "attune/Runtime/Tokenizer.h"
 
@@ -49,7 +50,11 @@ private:
     size_t offset; ///< in the text
   };
 
+  /// Takes text that was not stopped.
   void passOn(const std::string &piece);
+  /// Writes text, in a stream at once.
+  void show(const std::string &piece);
+  std::string formatCalls() const;
   /// Entries from `from` on, in the form of the request's interface.
   std::string formatLogprobs(size_t from) const;
 
@@ -61,6 +66,8 @@ private:
   size_t numDecoded = 0; ///< bytes of text that tokens made
   size_t numShown = 0;   ///< bytes of text that were not stopped
   size_t numSent = 0;    ///< entries of `logprobs` that were sent
+  std::unique_ptr<ToolCallFinder> finder; ///< null: calls are text
+  std::vector<ToolCall> calls;
   std::vector<Entry> logprobs;
   std::vector<int64_t> ids; ///< without a tokenizer: the answer
   int64_t numTokens = 0;

@@ -11,6 +11,9 @@
  *   forward: logits[b, t, v] = weights[v] + (v == (ids[b, t] + 1) % 16)
  *            sums[b, t]      = position + sum over s <= t of ids * mask
  *   decode:  the largest logit is at the sum of all ids so far, modulo 16
+ *
+ * With FAKE_PARROT, decode repeats what comes before the first token 30, and
+ * ends with 15.
  */
 
 #include "attune/Runtime/Model.h"
@@ -83,9 +86,18 @@ void fake_decode(void **args) {
     int64_t sum = 0;
     for (int64_t t = 0; t < past + seq; ++t)
       sum += (int64_t)cache[b * capacity + t];
+    int64_t next = sum % vocabulary;
+#ifdef FAKE_PARROT
+    int64_t end = 0, total = past + seq;
+    while (end < total && cache[b * capacity + end] != 30)
+      ++end;
+    next = total - end - 1 < end
+               ? (int64_t)cache[b * capacity + total - end - 1]
+               : 15;
+#endif
     for (int64_t v = 0; v < width; ++v)
       logits[b * width + v] =
-          weights[v % vocabulary] + (v == sum % vocabulary ? 1.0f : 0.0f);
+          weights[v % vocabulary] + (v == next ? 1.0f : 0.0f);
   }
 }
 
@@ -125,4 +137,4 @@ const char fake_metadata[] =
 
 const attune_model_descriptor attune_model = {
     ATTUNE_ABI_VERSION, 2, fake_metadata, sizeof(fake_metadata) - 1,
-    fake_entries, 0};
+    fake_entries,       0};

@@ -1,9 +1,9 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""serve-http.py PRODUCT SLOW EMBEDDING: how the server speaks HTTP.
+"""serve-http.py PRODUCT SLOW EMBEDDING PARROT: how the server speaks HTTP.
 
 The model is the hand-written one with the storyteller's tokenizer; a step of
-SLOW takes 20 ms, and EMBEDDING gives hidden states.
+SLOW takes 20 ms, EMBEDDING gives hidden states, and PARROT repeats what is said.
 """
 
 import base64
@@ -16,7 +16,7 @@ import time
 
 import serving
 
-fast, slow, embedding = [[path] for path in sys.argv[1:4]]
+fast, slow, embedding, parrot = [[path] for path in sys.argv[1:5]]
 ENDLESS = {"prompt": [1, 2], "ignore_eos": True}
 HOST = b"Host: localhost\r\n"
 
@@ -308,6 +308,45 @@ def embeddings():
             assert error["param"] == parameter, (body, error)
 
 
+def tools():
+    with serving.Server(parrot, "--chat-template=tools.jinja") as server:
+        tool = {"type": "function", "function": {"name": "add"}}
+        text = 'Sum: <tool_call>{"name": "add", "arguments": {"x": [1, 2]}}'
+        body = {"messages": [{"role": "user", "content": text}],
+                "tools": [tool]}
+
+        def first(**more):
+            reply = server.post("/v1/chat/completions", {**body, **more})
+            return reply["choices"][0]
+
+        choice = first()
+        message = choice["message"]
+        assert message["content"] == "Sum: ", choice
+        [call] = message["tool_calls"]
+        assert call["type"] == "function" and call["id"], call
+        assert call["function"] == {"name": "add",
+                                    "arguments": '{"x":[1,2]}'}, call
+        assert choice["finish_reason"] == "tool_calls", choice
+        deltas = [event["choices"][0] for event in
+                  server.stream("/v1/chat/completions", body)]
+        assert "".join(choice["delta"].get("content", "")
+                       for choice in deltas) == "Sum: ", deltas
+        [streamed] = deltas[-2]["delta"]["tool_calls"]
+        assert streamed["index"] == 0, deltas
+        assert streamed["function"] == call["function"], deltas
+        assert deltas[-1]["finish_reason"] == "tool_calls", deltas
+        # Without tools it is a text like others.
+        for choice in first(tools=None), first(tool_choice="none"):
+            assert choice["message"]["content"] == text, choice
+            assert choice["finish_reason"] == "stop", choice
+        # What was called, and what came out, go back as messages: the template
+        # sees arguments as an object.
+        reply = first(messages=[
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "3"}])
+        assert reply["message"]["content"] == "x=[1, 2] 3", reply
+
+
 serving.run([malformed_requests, refused_requests, keys_and_origins,
              connections, slow_clients, full_server, hang_up, time_limit,
-             stopping, embeddings])
+             stopping, embeddings, tools])
