@@ -90,13 +90,14 @@ using Ranks = std::unordered_map<std::string, uint32_t>;
 /// The two tokens whose merging makes `token`: what is left when all merges of
 /// lower rank are done.
 static bool splitToken(const std::string &token, uint32_t rank,
-                       const Ranks &ranks, size_t &cut) {
+                       const Ranks &ranks, size_t &cut, size_t &lookups) {
   std::vector<size_t> starts;
   for (size_t i = 0; i <= token.size(); ++i)
     starts.push_back(i);
   while (starts.size() > 3) {
     size_t best = 0;
     uint32_t lowest = rank;
+    lookups += starts.size();
     for (size_t i = 0; i + 2 < starts.size(); ++i) {
       auto found =
           ranks.find(token.substr(starts[i], starts[i + 2] - starts[i]));
@@ -130,7 +131,7 @@ static std::string spell(std::string_view bytes) {
 }
 
 bool convertRanks(std::string_view text, std::string &json,
-                  std::string &problem) {
+                  runtime::Error &error) {
   Ranks ranks;
   std::vector<std::pair<uint32_t, std::string>> tokens;
   std::string token;
@@ -143,21 +144,26 @@ bool convertRanks(std::string_view text, std::string &json,
     if (line.empty())
       continue;
     if (!readRank(line, token, rank) || !ranks.emplace(token, rank).second ||
-        token.size() > 512) {
-      problem = "line " + std::to_string(number) +
-                ": expected a new token in base64, a space and its rank";
-      return false;
-    }
+        token.size() > 512)
+      return error.badInput(
+          "line " + std::to_string(number) +
+          ": expected a new token in base64, a space and its rank");
     tokens.push_back({rank, token});
   }
   std::sort(tokens.begin(), tokens.end());
   std::string vocab, merges;
+  // Published files take 15 million; one of long tokens would take for ever.
+  constexpr size_t maxLookups = size_t(1) << 26;
+  size_t lookups = 0;
   for (const auto &[rank, bytes] : tokens) {
     vocab += vocab.empty() ? "" : ",";
     runtime::appendJsonString(vocab, spell(bytes));
     vocab += ":" + std::to_string(rank);
     size_t cut;
-    if (bytes.size() < 2 || !splitToken(bytes, rank, ranks, cut))
+    if (lookups > maxLookups)
+      return error.badInput("tokens so long that their merges take too many "
+                            "steps to find");
+    if (bytes.size() < 2 || !splitToken(bytes, rank, ranks, cut, lookups))
       continue;
     merges += merges.empty() ? "[" : ",[";
     runtime::appendJsonString(merges, spell(bytes.substr(0, cut)));

@@ -125,20 +125,18 @@ struct Model {
 } // namespace
 
 static bool readModel(std::string_view bytes, Model &model,
-                      std::string &problem) {
+                      runtime::Error &error) {
   auto broken = [&](const Message &message) {
-    problem = "a SentencePiece model that is cut off or damaged at byte " +
-              std::to_string(message.place());
-    return false;
+    return error.badInput(
+        "a SentencePiece model that is cut off or damaged at byte " +
+        std::to_string(message.place()));
   };
   Message root(bytes, 0);
   while (root.next()) {
     Message inner = root.inner();
     if (root.field == 1) {
-      if (model.pieces.size() >= (1u << 22)) {
-        problem = "more than 4194304 pieces";
-        return false;
-      }
+      if (model.pieces.size() >= (1u << 22))
+        return error.badInput("more than 4194304 pieces");
       Piece piece;
       while (inner.next()) {
         if (inner.field == 1)
@@ -176,15 +174,11 @@ static bool readModel(std::string_view bytes, Model &model,
   }
   if (root.failed)
     return broken(root);
-  if (model.pieces.empty()) {
-    problem = "no pieces: this is no SentencePiece model";
-    return false;
-  }
-  if (model.type != 1 && model.type != 2) {
-    problem = "a SentencePiece model of words or characters is not supported; "
-              "Unigram and BPE are";
-    return false;
-  }
+  if (model.pieces.empty())
+    return error.badInput("no pieces: this is no SentencePiece model");
+  if (model.type != 1 && model.type != 2)
+    return error.notSupported("a SentencePiece model of words or characters is "
+                              "not supported; Unigram and BPE are");
   for (size_t i = 0; i < model.pieces.size(); ++i)
     if (model.pieces[i].type == Unknown)
       model.unknown = i;
@@ -209,7 +203,8 @@ static std::string encodeBase64(std::string_view bytes) {
 
 /// The merges that make the pieces: each way to cut a piece into two pieces,
 /// in the order of the pieces' scores.
-static void appendMerges(const Model &model, std::string &json) {
+static bool appendMerges(const Model &model, std::string &json,
+                         runtime::Error &error) {
   std::unordered_map<std::string_view, uint32_t> ids;
   for (uint32_t i = 0; i < model.pieces.size(); ++i)
     ids.emplace(model.pieces[i].text, i);
@@ -218,6 +213,7 @@ static void appendMerges(const Model &model, std::string &json) {
     uint32_t piece, left, right;
   };
   std::vector<Merge> merges;
+  constexpr size_t maxMerges = size_t(1) << 22; // of a tokenizer.json, too
   for (uint32_t i = 0; i < model.pieces.size(); ++i) {
     const Piece &piece = model.pieces[i];
     if (piece.type != Normal && piece.type != UserDefined &&
@@ -229,8 +225,12 @@ static void appendMerges(const Model &model, std::string &json) {
         continue;
       auto left = ids.find(text.substr(0, cut)),
            right = ids.find(text.substr(cut));
-      if (left != ids.end() && right != ids.end())
-        merges.push_back({piece.score, i, left->second, right->second});
+      if (left == ids.end() || right == ids.end())
+        continue;
+      if (merges.size() >= maxMerges)
+        return error.badInput("pieces that can be cut into two others in more "
+                              "than 4194304 ways");
+      merges.push_back({piece.score, i, left->second, right->second});
     }
   }
   std::sort(merges.begin(), merges.end(), [](const Merge &a, const Merge &b) {
@@ -248,6 +248,7 @@ static void appendMerges(const Model &model, std::string &json) {
     json += "]";
   }
   json += "]";
+  return true;
 }
 
 static void appendAdded(const Model &model, std::string &json) {
@@ -277,19 +278,19 @@ static void appendParts(const Model &model, std::string &json) {
     json += "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"" +
             encodeBase64(model.charsmap) + "\"},";
   if (model.removesSpace)
-    json += "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true},"
+    json += "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +| +\\\\z\"},"
+            "\"content\":\"\"},"
             "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},"
             "\"content\":\" \"},";
-  if (bpe && model.dummyPrefix)
+  if (model.dummyPrefix)
     json += "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},";
   json += "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"
           "\"content\":\"\xE2\x96\x81\"}]},";
   json += "\"pre_tokenizer\":";
+  // The prefix stands there already.
   json += bpe ? "null,"
-              : std::string("{\"type\":\"Metaspace\",\"replacement\":"
-                            "\"\xE2\x96\x81\",\"prepend_scheme\":\"") +
-                    (model.dummyPrefix ? "first" : "never") +
-                    "\",\"split\":true},";
+              : "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\","
+                "\"prepend_scheme\":\"never\",\"split\":true},";
   json += "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":"
           "\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"},"
           "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}";
@@ -299,9 +300,9 @@ static void appendParts(const Model &model, std::string &json) {
 }
 
 bool convertSentencePiece(const std::string &bytes, std::string &json,
-                          std::string &problem) {
+                          runtime::Error &error) {
   Model model;
-  if (!readModel(bytes, model, problem))
+  if (!readModel(bytes, model, error))
     return false;
   json = "{\"version\":\"1.0\",";
   appendAdded(model, json);
@@ -338,8 +339,8 @@ bool convertSentencePiece(const std::string &bytes, std::string &json,
     }
   }
   json += bpe ? "}," : "]";
-  if (bpe)
-    appendMerges(model, json);
+  if (bpe && !appendMerges(model, json, error))
+    return false;
   json += "}}";
   return true;
 }

@@ -8,14 +8,16 @@
 #ifndef ATTUNE_LIB_IMPORT_SENTENCEPIECE_H
 #define ATTUNE_LIB_IMPORT_SENTENCEPIECE_H
 
+#include "attune/Runtime/Error.h"
+
 #include <string>
 
 namespace attune {
 
-/// Turns a serialized ModelProto into the text of a tokenizer.json. On failure
-/// `problem` says what is wrong at which byte.
+/// Turns a serialized ModelProto into the text of a tokenizer.json. The error
+/// says what is wrong at which byte.
 bool convertSentencePiece(const std::string &bytes, std::string &json,
-                          std::string &problem);
+                          runtime::Error &error);
 
 } // namespace attune
 

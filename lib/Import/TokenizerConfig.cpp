@@ -60,20 +60,26 @@ static bool flagOf(const JsonValue &config, const char *key, bool otherwise) {
   return value && value->isBool() ? value->boolean : otherwise;
 }
 
-static bool setFlag(JsonValue &object, const char *key, bool value) {
+static void setMember(JsonValue &object, const char *key,
+                      const JsonValue &value) {
   for (size_t i = 0; i < object.keys.size(); ++i)
     if (object.keys[i] == key) {
-      bool same = object.items[i].isBool() && object.items[i].boolean == value;
-      object.items[i] = JsonValue();
-      object.items[i].kind = JsonValue::Kind::Bool;
-      object.items[i].boolean = value;
-      return !same;
+      object.items[i] = value;
+      return;
     }
   object.keys.push_back(key);
-  object.items.emplace_back();
-  object.items.back().kind = JsonValue::Kind::Bool;
-  object.items.back().boolean = value;
-  return true;
+  object.items.push_back(value);
+}
+
+/// Whether that changed something.
+static bool setFlag(JsonValue &object, const char *key, bool value) {
+  const JsonValue *old = object.find(key);
+  bool same = old && old->isBool() && old->boolean == value;
+  JsonValue flag;
+  flag.kind = JsonValue::Kind::Bool;
+  flag.boolean = value;
+  setMember(object, key, flag);
+  return !same;
 }
 
 /// Added tokens that the other file does not have, in the order of their ids.
@@ -107,11 +113,10 @@ static void addTokens(const JsonValue &config, std::string &json) {
   std::sort(more.begin(), more.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
   for (const auto &[id, item] : more) {
-    JsonValue token = *item;
-    token.keys.push_back("id");
-    token.items.emplace_back();
-    token.items.back().kind = JsonValue::Kind::Int;
-    token.items.back().integer = id;
+    JsonValue token = *item, number;
+    number.kind = JsonValue::Kind::Int;
+    number.integer = id;
+    setMember(token, "id", number);
     added.items.push_back(std::move(token));
   }
   std::string text;

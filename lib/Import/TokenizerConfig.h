@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_TOKENIZERCONFIG_H
 #define ATTUNE_LIB_IMPORT_TOKENIZERCONFIG_H
 
+#include "attune/Runtime/Error.h"
 #include "attune/Runtime/Json.h"
 
 #include <string>
@@ -23,7 +24,7 @@ bool looksLikeRanks(std::string_view text);
 /// Turns it into a tokenizer.json. The file has no pattern: up to 190,000
 /// tokens have Llama 3's, more have that of o200k.
 bool convertRanks(std::string_view text, std::string &json,
-                  std::string &problem);
+                  runtime::Error &error);
 
 } // namespace attune
 

@@ -122,12 +122,19 @@ static bool convertVocabText(const std::shared_ptr<const SourceFile> &file,
                              std::string &json, DiagnosticEngine &diags) {
   std::string vocab;
   std::vector<std::string> lines;
-  eachLine(file->text, [&](std::string_view line, size_t) {
+  constexpr size_t maxTokens = size_t(1) << 22; // of a tokenizer.json, too
+  bool few = eachLine(file->text, [&](std::string_view line, size_t number) {
+    if (number > maxTokens)
+      return false;
     while (!line.empty() && (line.back() == ' ' || line.back() == '\t'))
       line.remove_suffix(1);
     lines.emplace_back(line);
     return true;
   });
+  if (!few) {
+    diags.error({file, 0, 0}, "more than 4194304 tokens");
+    return false;
+  }
   // Of lines that come twice the last counts.
   std::vector<size_t> order(lines.size());
   for (size_t i = 0; i < order.size(); ++i)
@@ -176,84 +183,102 @@ static bool convertVocabText(const std::shared_ptr<const SourceFile> &file,
   return true;
 }
 
-/// The text that stands for `file`.
-static bool convert(const std::string &path,
-                    const std::shared_ptr<const SourceFile> &file,
-                    std::string &json, DiagnosticEngine &diags) {
-  std::string name = fs::path(path).filename().string(), problem;
+/// An error, or a warning where a sound file asks for what is not there: a
+/// model without its tokenizer still takes ids. True if it was a warning.
+static bool report(const runtime::Error &error, const SourceLocation &place,
+                   DiagnosticEngine &diags) {
+  if (error.unsupported)
+    diags.warning(place, "text prompts will not work, and the product carries "
+                         "no tokenizer: " +
+                             error.message);
+  else
+    diags.error(place, error.message);
+  return error.unsupported;
+}
+
+/// The text that stands for `file`, or nothing if it is damaged. The text is
+/// empty if the file asks for what is not supported.
+static std::optional<std::string>
+convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
+        DiagnosticEngine &diags) {
+  std::string name = fs::path(path).filename().string(), json;
   size_t first = file->text.find_first_not_of(" \t\r\n");
   bool isJson = first != std::string::npos && file->text[first] == '{';
+  runtime::Error error;
   bool good = true;
-  if (file->text.substr(0, 40).find("version https://git-lfs") == 0) {
-    problem = "a Git LFS pointer and not the file itself; 'git lfs pull' "
-              "fetches it";
-  } else if (name == "vocab.json") {
-    return convertVocabAndMerges(path, file->text, json, diags);
-  } else if (name == "vocab.txt") {
-    return convertVocabText(file, json, diags);
-  } else if (isJson) {
-    json = file->text;
-  } else if (looksLikeRanks(file->text)) {
-    good = convertRanks(file->text, json, problem);
-  } else if (endsWith(name, ".model")) {
-    good = convertSentencePiece(file->text, json, problem);
-  } else {
-    json = file->text; // the reader says what is wrong
-  }
-  if (good && problem.empty())
+  if (file->text.substr(0, 40).find("version https://git-lfs") == 0)
+    good = error.badInput("a Git LFS pointer and not the file itself; 'git lfs "
+                          "pull' fetches it");
+  else if (name == "vocab.json")
+    return convertVocabAndMerges(path, file->text, json, diags)
+               ? std::optional<std::string>(json)
+               : std::nullopt;
+  else if (name == "vocab.txt")
+    return convertVocabText(file, json, diags)
+               ? std::optional<std::string>(json)
+               : std::nullopt;
+  else if (isJson)
+    return file->text;
+  else if (looksLikeRanks(file->text))
+    good = convertRanks(file->text, json, error);
+  else if (endsWith(name, ".model"))
+    good = convertSentencePiece(file->text, json, error);
+  else
+    return file->text; // the reader says what is wrong
+  if (good)
+    return json;
+  return report(error, {file, 0, 0}, diags) ? std::optional<std::string>("")
+                                            : std::nullopt;
+}
+
+/// Lets the tokenizer_config.json beside `path` change `json`.
+static bool applyConfigBeside(const std::string &path, std::string &json,
+                              DiagnosticEngine &diags) {
+  fs::path config = fs::path(path).parent_path() / "tokenizer_config.json";
+  std::error_code ignored;
+  if (!fs::exists(config, ignored))
     return true;
-  diags.error({file, 0, 0}, problem);
-  return false;
+  auto settings = readSourceFile(config.string(), diags, maxFileBytes);
+  if (!settings)
+    return false;
+  runtime::JsonLimits limits;
+  limits.maxValues = size_t(1) << 20;
+  runtime::JsonReader reader(settings->text, limits);
+  runtime::JsonValue root;
+  if (reader.read(root) && !root.isObject())
+    reader.fail("expected an object");
+  else if (!reader.failed() && reader.peek() != -1)
+    reader.fail("expected the end of the text");
+  if (reader.failed()) {
+    diags.error(locate(settings, reader.position), reader.error);
+    return false;
+  }
+  applyTokenizerConfig(root, json);
+  return true;
 }
 
 std::optional<std::string> readTokenizer(const std::string &path,
                                          DiagnosticEngine &diags) {
   auto file = readSourceFile(path, diags, maxFileBytes);
-  std::string json;
-  if (!file || !convert(path, file, json, diags))
+  if (!file)
     return std::nullopt;
-  runtime::Error error;
-  size_t where = 0;
-  auto report = [&](bool converted) {
-    SourceLocation place = {file, 0, 0};
-    if (!converted)
-      place = locate(file, where);
-    // What a sound file asks for and is not there is no damage.
-    if (error.message.find("not supported") == std::string::npos) {
-      diags.error(place, error.message);
-      return false;
-    }
-    diags.warning(place, "text prompts will not work, and the product carries "
-                         "no tokenizer: " +
-                             error.message);
-    return true;
-  };
-  if (!runtime::Tokenizer::create(json, error, &where)) {
-    if (!report(json != file->text))
-      return std::nullopt;
-    return "";
-  }
-  fs::path config = fs::path(path).parent_path() / "tokenizer_config.json";
-  std::error_code ignored;
-  if (!fs::exists(config, ignored))
+  std::optional<std::string> json = convert(path, file, diags);
+  if (!json || json->empty())
     return json;
-  auto settings = readSourceFile(config.string(), diags, maxFileBytes);
-  if (!settings)
-    return std::nullopt;
-  runtime::JsonValue root;
-  std::string problem;
-  runtime::JsonLimits limits;
-  limits.maxValues = size_t(1) << 20;
-  if (!runtime::parseJson(settings->text, root, problem, limits) ||
-      !root.isObject()) {
-    diags.error({settings, 0, 0}, "not a JSON object: " + problem);
-    return std::nullopt;
-  }
-  applyTokenizerConfig(root, json);
-  if (!runtime::Tokenizer::create(json, error, &where)) {
-    if (!report(true))
+  // Only a file that was not converted has the place of what is wrong.
+  bool converted = *json != file->text;
+  for (bool configured : {false, true}) {
+    if (configured && !applyConfigBeside(path, *json, diags))
       return std::nullopt;
-    return "";
+    runtime::Error error;
+    size_t where = 0;
+    if (runtime::Tokenizer::create(*json, error, &where))
+      continue;
+    SourceLocation place = {file, 0, 0};
+    if (!converted && !configured)
+      place = locate(file, where);
+    return report(error, place, diags) ? std::optional<std::string>("")
+                                       : std::nullopt;
   }
   return json;
 }

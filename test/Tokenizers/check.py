@@ -3,12 +3,14 @@
 """check.py EXPECTED.json FOLDER COMMAND...: ids of all kinds against the record.
 
 COMMAND with the name of a kind behind it prints a line of ids for each text.
-EXPECTED has, for each kind, a hash of all lines and the first few as they are.
-With --record as first argument EXPECTED is written instead; the command is the
-oracle's then:
+EXPECTED has, for each kind, a hash of all lines and a few as they are; of many
+lines a hash for each 10,000. With --record as first argument EXPECTED is
+written instead; the command is the oracle's then:
 
     python3 kinds.py DIR 400 7
     python3 check.py --record Inputs/expected.json DIR node oracle.mjs DIR
+    python3 kinds.py DIR 100000 11
+    python3 check.py --record Inputs/expected-many.json DIR node oracle.mjs DIR
 """
 import glob
 import hashlib
@@ -18,6 +20,20 @@ import subprocess
 import sys
 
 SHOWN = slice(8, 14)
+CHUNK = 10000
+
+
+def digest(lines):
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def summary(lines):
+    if len(lines) <= CHUNK:
+        return {"hash": digest(lines)[:16], "lines": len(lines) - 1,
+                "some": lines[SHOWN]}
+    return {"lines": len(lines) - 1,
+            "hashes": " ".join(digest(lines[i:i + CHUNK])[:8]
+                               for i in range(0, len(lines), CHUNK))}
 
 
 def main():
@@ -32,9 +48,7 @@ def main():
             words.append(name)
         lines = subprocess.run(words, check=True, capture_output=True,
                                text=True).stdout.split("\n")
-        found[name] = {
-            "hash": hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16],
-            "lines": len(lines) - 1, "some": lines[SHOWN]}
+        found[name] = summary(lines)
     if record:
         with open(expected, "w") as file:
             json.dump(found, file, indent=1, sort_keys=True)

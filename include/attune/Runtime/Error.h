@@ -25,14 +25,22 @@ enum ExitStatus : int {
 /// Filled by functions that return false or null.
 struct Error {
   int code = ExitSuccess;
+  /// The input is sound, but asks for something that is not there.
+  bool unsupported = false;
   std::string message;
 
   bool set(int status, std::string text) {
     code = status;
+    unsupported = false;
     message = std::move(text);
     return false;
   }
   bool badInput(std::string text) { return set(ExitBadInput, std::move(text)); }
+  bool notSupported(std::string text) {
+    set(ExitBadInput, std::move(text));
+    unsupported = true;
+    return false;
+  }
 };
 
 } // namespace attune::runtime

@@ -79,7 +79,7 @@ bool Decoder::loadStep(const JsonValue &json, unsigned depth, Error &error) {
     step.content = textOf(json, "word_delimiter_token");
     step.cleanup = flagOf(json, "cleanup", true);
   } else {
-    return error.badInput("decoder '" + type + "' is not supported");
+    return error.notSupported("decoder '" + type + "' is not supported");
   }
   steps.push_back(std::move(step));
   return true;

@@ -66,11 +66,13 @@ bool loadPattern(const JsonValue &json, const char *owner,
     }
     text = pattern->find("Regex");
     if (text && text->isString()) {
-      std::string problem;
+      RegexProblem problem;
       if (regex.compile(text->string, unicode, problem))
         return true;
-      return error.badInput(std::string("the pattern of '") + owner + "' has " +
-                            problem + ": " + text->string.substr(0, 200));
+      error.badInput(std::string("the pattern of '") + owner + "' has " +
+                     problem.message + ": " + text->string.substr(0, 200));
+      error.unsupported = problem.unsupported;
+      return false;
     }
   }
   return error.badInput(std::string("'") + owner +
@@ -227,7 +229,7 @@ bool Normalizer::loadStep(const JsonValue &json, unsigned depth, Error &error) {
       return error.badInput("normalizer 'Precompiled' without a valid "
                             "'precompiled_charsmap'");
   } else {
-    return error.badInput("normalizer '" + type + "' is not supported");
+    return error.notSupported("normalizer '" + type + "' is not supported");
   }
   steps.push_back(std::move(step));
   return true;
@@ -345,12 +347,12 @@ bool Normalizer::replace(const Step &step, std::string_view text,
   if (!step.regex.findAll(text, matches, budget))
     return error.badInput("the pattern of normalizer 'Replace' takes too many "
                           "steps on this text");
-  size_t last = 0;
+  size_t last = 0, most = mostFor(text.size());
   for (auto [begin, end] : matches) {
     out.append(text.data() + last, begin - last);
     out += step.content;
     last = end;
-    if (out.size() > maxText)
+    if (out.size() > most)
       break;
   }
   out.append(text.data() + last, text.size() - last);
@@ -413,10 +415,8 @@ bool Normalizer::apply(std::string &text, bool &starts, Error &error) const {
   // What the first character becomes tells whether any of it is left.
   uint32_t c;
   std::string head = text.substr(0, decodeCharacter(text, 0, c)), out;
+  size_t most = mostFor(text.size());
   for (const Step &step : steps) {
-    if (text.size() > maxText)
-      return error.set(ExitResourceLimit, "the normalizers make a text of more "
-                                          "than 256 MiB");
     if (step.kind == Step::Strip)
       head = strip(head, step.left, /*right=*/false);
     else if (step.kind == Step::Replace &&
@@ -431,6 +431,9 @@ bool Normalizer::apply(std::string &text, bool &starts, Error &error) const {
     if (!applyStep(step, text, out, error))
       return false;
     std::swap(text, out);
+    if (std::max(text.size(), head.size()) > most)
+      return error.badInput("the normalizers make more than " +
+                            std::to_string(most) + " bytes of this text");
   }
   starts = starts && !head.empty();
   return true;

@@ -96,7 +96,8 @@ private:
     Regex regex;         // Replace
     PrecompiledMap map;  // Precompiled
   };
-  static constexpr size_t maxText = size_t(1) << 28;
+  /// How much of a text of `size` bytes the steps may make.
+  static size_t mostFor(size_t size) { return (size_t(4) << 20) + 4 * size; }
   const Unicode &unicode;
   ByteAlphabet alphabet;
   std::vector<Step> steps;

@@ -36,9 +36,18 @@ bool PostProcessor::loadTemplate(const JsonValue &parts,
     return bad(error, std::string("'TemplateProcessing': a part of '") + name +
                           "' has no ids");
   };
+  // Published ones name a text once or twice, and a handful of tokens.
+  constexpr size_t mostTexts = 8, mostIds = 4096;
+  size_t numTexts = 0, numIds = 0;
+  auto tooMany = [&] {
+    return bad(error, std::string("'TemplateProcessing': '") + name +
+                          "' has more than 8 texts or 4096 tokens");
+  };
   for (const JsonValue &item : parts.items) {
     Part part = {-1, 0, {}};
     if (const JsonValue *sequence = item.find("Sequence")) {
+      if (++numTexts > mostTexts)
+        return tooMany();
       part.sequence = textOf(*sequence, "id") == "B" ? 1 : 0;
       part.typeId = typeIdOf(*sequence);
       out.push_back(std::move(part));
@@ -54,6 +63,8 @@ bool PostProcessor::loadTemplate(const JsonValue &parts,
     for (const JsonValue &id : ids->items) {
       if (!id.isInt() || id.integer < 0)
         return noIds();
+      if (++numIds > mostIds)
+        return tooMany();
       part.ids.push_back(id.integer);
     }
     out.push_back(std::move(part));
@@ -101,13 +112,13 @@ bool PostProcessor::loadStep(const JsonValue &json, unsigned depth,
   if (type == "ByteLevel")
     return true; // it moves offsets, not ids
   if (hasTemplate)
-    return bad(error, "'Sequence' with two that put tokens around a text is "
-                      "not supported");
+    return error.notSupported("post-processor 'Sequence' with two that put "
+                              "tokens around a text is not supported");
   hasTemplate = true;
   if (type == "BertProcessing" || type == "RobertaProcessing")
     return loadEnds(json, type == "RobertaProcessing", error);
   if (type != "TemplateProcessing")
-    return bad(error, "'" + type + "' is not supported");
+    return error.notSupported("post-processor '" + type + "' is not supported");
   const JsonValue *one = json.find("single"), *two = json.find("pair");
   const JsonValue *specials = json.find("special_tokens");
   if (!one || !one->isArray() || !specials || !specials->isObject())

@@ -127,7 +127,7 @@ bool PreTokenizer::loadCharacters(const std::string &type,
       return bad(error, "'CharDelimiterSplit' without a 'delimiter' of one "
                         "character");
   } else {
-    return bad(error, "'" + type + "' is not supported");
+    return error.notSupported("pre-tokenizer '" + type + "' is not supported");
   }
   steps.push_back(std::move(step));
   return true;
@@ -150,9 +150,9 @@ bool PreTokenizer::loadStep(const JsonValue &json, unsigned depth,
     step.kind = Step::ByteLevel;
     step.prefixSpace = flagOf(json, "add_prefix_space", true);
     step.split = flagOf(json, "use_regex", true);
-    std::string problem;
+    RegexProblem problem;
     if (step.split && !step.regex.compile(gpt2Words, unicode, problem))
-      return bad(error, problem);
+      return bad(error, problem.message);
   } else if (type == "Split") {
     if (!loadSplit(json, step, error))
       return false;

@@ -28,11 +28,25 @@
 
 namespace attune::runtime {
 
+/// What is wrong with a pattern, with the byte of it where there is one.
+struct RegexProblem {
+  std::string message;
+  bool unsupported = false; ///< a pattern, but not one that is read here
+
+  /// The first one counts.
+  bool set(std::string text, bool isUnsupported = false) {
+    if (message.empty()) {
+      message = std::move(text);
+      unsupported = isUnsupported;
+    }
+    return false;
+  }
+};
+
 class Regex {
 public:
-  /// On failure `problem` says what is wrong, with the byte of the pattern.
   bool compile(std::string_view pattern, const Unicode &unicode,
-               std::string &problem);
+               RegexProblem &problem);
   /// A pattern that is this text alone.
   void compileLiteral(std::string_view text);
 

@@ -14,20 +14,16 @@ namespace attune::runtime {
 
 class RegexCompiler {
 public:
-  RegexCompiler(Regex &regex, std::string &problem)
+  RegexCompiler(Regex &regex, RegexProblem &problem)
       : regex(regex), problem(problem) {}
   bool compile(const RegexNode &root);
 
 private:
   static constexpr size_t maxInstructions = 20000;
   Regex &regex;
-  std::string &problem;
+  RegexProblem &problem;
 
-  bool fail(const char *what) {
-    if (problem.empty())
-      problem = what;
-    return false;
-  }
+  bool fail(const char *what) { return problem.set(what); }
   uint32_t here() const { return static_cast<uint32_t>(regex.program.size()); }
   Regex::Instruction &emit(Regex::Op op, uint32_t a = 0, uint32_t b = 0) {
     Regex::Instruction instruction;
@@ -320,7 +316,9 @@ bool RegexCompiler::emitLook(const RegexNode &node) {
   std::vector<uint32_t> jumps;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!fixedLength(parts[i], head.b))
-      return fail("a look behind whose length varies is not supported");
+      return problem.set("a look behind whose length varies, which is not "
+                         "supported",
+                         /*isUnsupported=*/true);
     bool either = !node.negated && i + 1 < parts.size();
     uint32_t fork = here();
     if (either) {
@@ -349,7 +347,7 @@ bool RegexCompiler::compile(const RegexNode &root) {
 }
 
 bool Regex::compile(std::string_view pattern, const Unicode &characters,
-                    std::string &problem) {
+                    RegexProblem &problem) {
   *this = Regex();
   unicode = &characters;
   RegexNode root;

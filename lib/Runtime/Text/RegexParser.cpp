@@ -80,14 +80,13 @@ void RegexParser::setCharacter(RegexNode &node, uint32_t c) {
 // Grammar
 //===----------------------------------------------------------------------===//
 
-bool RegexParser::fail(const std::string &what) {
-  if (problem.empty())
-    problem = what + " at byte " + std::to_string(at) + " of the pattern";
-  return false;
+bool RegexParser::fail(const std::string &what, bool unsupported) {
+  return problem.set(
+      what + " at byte " + std::to_string(at) + " of the pattern", unsupported);
 }
 
 bool RegexParser::parse(RegexNode &root) {
-  problem.clear();
+  problem = RegexProblem();
   if (pattern.size() > 65536)
     return fail("a pattern of more than 65536 bytes");
   if (!parseAlternation(root))
@@ -248,7 +247,7 @@ bool RegexParser::parseFlags(RegexNode &node) {
     return take(")") || fail("a group without its ')'");
   }
   if (!take(")"))
-    return fail("a group that is not supported");
+    return fail("a group that is not supported", /*unsupported=*/true);
   return parseAlternation(node);
 }
 
@@ -486,7 +485,8 @@ bool RegexParser::parseEscape(RegexNode &node) {
                 (letter >= '0' && letter <= '9');
     if (word)
       return fail(std::string("the escape '\\") + letter +
-                  "', which is not supported,");
+                      "', which is not supported,",
+                  /*unsupported=*/true);
     --at;
     at += decodeCharacter(pattern, at, c);
   }

@@ -36,7 +36,7 @@ static constexpr uint32_t regexUnbounded = UINT32_MAX;
 class RegexParser {
 public:
   RegexParser(std::string_view pattern, const Unicode &unicode,
-              std::string &problem)
+              RegexProblem &problem)
       : pattern(pattern), unicode(unicode), problem(problem) {}
   bool parse(RegexNode &root);
 
@@ -48,12 +48,12 @@ private:
 
   std::string_view pattern;
   const Unicode &unicode;
-  std::string &problem;
+  RegexProblem &problem;
   size_t at = 0;
   unsigned depth = 0;
   Flags flags;
 
-  bool fail(const std::string &what);
+  bool fail(const std::string &what, bool unsupported = false);
   bool atEnd() const { return at >= pattern.size(); }
   bool take(std::string_view text) {
     if (pattern.substr(at, text.size()) != text)

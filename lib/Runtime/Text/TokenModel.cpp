@@ -236,6 +236,7 @@ std::unique_ptr<TokenModel> TokenModel::load(std::string_view json,
     error.message = "model type '" + textOf(members.small, "type") +
                     "' is not supported; BPE, WordPiece, Unigram and "
                     "WordLevel are";
+    error.unsupported = true;
     return nullptr;
   }
   if (members.vocabulary.empty() ||

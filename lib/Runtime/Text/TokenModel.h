@@ -31,6 +31,7 @@ namespace attune::runtime {
 /// Where in the text of tokenizer.json something is wrong.
 struct LoadError {
   std::string message;
+  bool unsupported = false;    ///< see Error
   const char *place = nullptr; ///< null: nowhere in particular
 };
 

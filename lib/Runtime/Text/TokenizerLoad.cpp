@@ -135,6 +135,7 @@ bool Tokenizer::Data::load(std::string_view json, LoadError &error) {
     if (part.value.isNull() || load(part.value, problem))
       return true;
     error.message = problem.message;
+    error.unsupported = problem.unsupported;
     error.place = part.place;
     return false;
   };
@@ -184,6 +185,7 @@ std::unique_ptr<Tokenizer> Tokenizer::create(std::string_view json,
     *where = problem.place ? static_cast<size_t>(problem.place - json.data())
                            : json.size();
   error.badInput("tokenizer: " + problem.message);
+  error.unsupported = problem.unsupported;
   return nullptr;
 }
 

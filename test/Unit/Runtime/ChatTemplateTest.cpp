@@ -16,6 +16,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <sys/resource.h>
 
 using namespace attune::runtime;
 
@@ -121,7 +122,12 @@ TEST(ChatTemplate, ProblemsHaveAPlaceAndACaret) {
 }
 
 /// Each of these would take for ever, or all memory, or the stack.
-TEST(ChatTemplate, HostileTemplatesEnd) {
+TEST(ChatTemplate, HostileTemplatesEndWithinAGibibyte) {
+  struct rlimit before, gibibyte;
+  ASSERT_EQ(0, getrlimit(RLIMIT_AS, &before));
+  gibibyte = before;
+  gibibyte.rlim_cur = rlim_t(1) << 30;
+  ASSERT_EQ(0, setrlimit(RLIMIT_AS, &gibibyte));
   std::string deep(100000, '('), lists(100000, '['), nots;
   for (int i = 0; i < 100000; ++i)
     nots += "not ";
@@ -167,6 +173,7 @@ TEST(ChatTemplate, HostileTemplatesEnd) {
         << source.substr(0, 100);
   EXPECT_EQ("refused: ", render("\xff").substr(0, 9));
   EXPECT_EQ("refused: ", render(std::string(2 << 20, 'x')).substr(0, 9));
+  setrlimit(RLIMIT_AS, &before);
 }
 
 TEST(ChatTemplate, LimitsAreTheCallers) {

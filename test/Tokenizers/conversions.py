@@ -1,0 +1,177 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tokenizer files other than tokenizer.json give the ids of their references.
+
+    python3 conversions.py FOLDER COMMAND...
+
+COMMAND is `attune tokenize`. The files of kinds.py stand for vocab.json and
+merges.txt, vocab.txt and *.tiktoken: these are written anew from their
+vocabularies and must give the same ids (which kinds.test compares with the
+reference). SentencePiece's models in Inputs come from its own trainer, and
+their ids from its own encoder (Debian's package sentencepiece, 0.1.97):
+
+    python3 conversions.py --record FOLDER
+"""
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+
+import kinds
+
+INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs")
+RECORD = os.path.join(INPUTS, "expected-sentencepiece.json")
+# Both pretrained layouts: Llama's (BPE, bytes for what is unknown, spaces as
+# they are) and T5's (Unigram, text normalized, spaces taken together).
+TRAINED = {
+    "bpe": ["--byte_fallback=true", "--normalization_rule_name=identity",
+            "--remove_extra_whitespaces=false", "--split_digits=true",
+            "--vocab_size=1200"],
+    "unigram": ["--normalization_rule_tsv=RULES", "--vocab_size=1000",
+                "--user_defined_symbols=<sep>", "--control_symbols=<ctl>",
+                "--pad_id=3"],
+}
+RULES = {"\ufb01": "fi", "½": "1⁄2", "№": "No", "™": "TM", "\t": " ",
+         "e\u0301": "é", **{chr(0xFF10 + i): str(i) for i in range(10)}}
+
+
+def marked(text):
+    """A mark behind what the rules change: the library `tokenizers`, whose
+    meaning the product's files have, changes the two together."""
+    return any(unicodedata.combining(behind) and before in RULES
+               for before, behind in zip(text, text[1:]))
+
+
+def plain_texts():
+    """SentencePiece has no specials in a text; U+2581 is a space to it."""
+    taken = ("<s>", "</s>", "<unk>", "<pad>", "<sep>", "<ctl>", "\u2581",
+             "\n", "\r", "\0")
+    return [text for text in kinds.texts(3000, 5)
+            if not any(word in text for word in taken) and not marked(text)]
+
+
+def digest(lines):
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def train(folder):
+    corpus, rules = (os.path.join(folder, name) for name in ("text", "rules"))
+    with open(corpus, "w") as file:
+        file.write(kinds.CORPUS.replace("\r", ""))
+    points = lambda text: " ".join(f"{ord(c):X}" for c in text)
+    with open(rules, "w") as file:
+        for key, value in RULES.items():
+            file.write(points(key) + "\t" + points(value) + "\n")
+    record = {}
+    for kind, flags in TRAINED.items():
+        model = os.path.join(INPUTS, "sentencepiece-" + kind)
+        subprocess.run(
+            ["spm_train", "--input=" + corpus, "--model_prefix=" + model,
+             "--model_type=" + kind, "--num_threads=1",
+             "--hard_vocab_limit=false", "--character_coverage=0.98"] +
+            [flag.replace("RULES", rules) for flag in flags],
+            check=True, capture_output=True)
+        os.remove(model + ".vocab")
+        ids = subprocess.run(
+            ["spm_encode", "--model=" + model + ".model",
+             "--output_format=id"], check=True, capture_output=True,
+            input="\n".join(plain_texts()) + "\n", text=True).stdout
+        lines = [line.replace(" ", ",") for line in ids.split("\n")[:-1]]
+        record[kind] = {"hash": digest(lines), "some": lines[8:12]}
+    with open(RECORD, "w") as file:
+        json.dump(record, file, indent=1)
+        file.write("\n")
+
+
+class Folder:
+    """A folder with a tokenizer in it, and the ids that a command gives."""
+
+    def __init__(self, path, command):
+        self.path, self.command = path, command
+        os.makedirs(path, exist_ok=True)
+
+    def write(self, name, content):
+        with open(os.path.join(self.path, name), "w", newline="") as file:
+            file.write(content)
+
+    def ids(self, texts, tokenizer=None):
+        self.write("texts.jsonl",
+                   "".join(json.dumps(text) + "\n" for text in texts))
+        found = subprocess.run(
+            self.command + [self.path, "--plain", "--texts=" +
+                            os.path.join(self.path, "texts.jsonl")] +
+            (["--tokenizer=" + tokenizer] if tokenizer else []),
+            capture_output=True, text=True)
+        if found.returncode or found.stderr:
+            sys.exit(found.stderr)
+        return found.stdout.split("\n")[:-1]
+
+
+def as_bytes(token):
+    of = {character: byte for byte, character in kinds.BYTES.items()}
+    return bytes(of[c] for c in token)
+
+
+def write_vocab_and_merges(folder, model):
+    folder.write("vocab.json", json.dumps(model["vocab"]))
+    folder.write("merges.txt", "#version: 0.2\n" +
+                 "".join(merge + "\n" for merge in model["merges"]))
+
+
+def write_vocab_text(folder, model):
+    folder.write("vocab.txt", "".join(token + "\n" for token in model["vocab"]))
+
+
+def write_ranks(folder, model):
+    folder.write("test.tiktoken", "".join(
+        base64.b64encode(as_bytes(token)).decode() + f" {i}\n"
+        for token, i in model["vocab"].items()))
+
+
+def check(name, want, got):
+    wrong = [i for i, pair in enumerate(zip(want, got)) if pair[0] != pair[1]]
+    wrong += [len(got)] if len(want) != len(got) else []
+    print(f"{name}: {len(got)} texts, {len(wrong)} differ")
+    for i in wrong[:3]:
+        print("  expected", want[i:i + 1], "\n  found   ", got[i:i + 1])
+    return not wrong
+
+
+def main():
+    if sys.argv[1] == "--record":
+        return train(sys.argv[2])
+    root, *command = sys.argv[1:]
+    good, all_kinds = True, dict(kinds.byte_level_kinds())
+    all_kinds.update(kinds.word_kinds())
+    for kind, write in (("gpt2", write_vocab_and_merges),
+                        ("bert", write_vocab_text), ("llama3", write_ranks)):
+        made = all_kinds[kind]
+        whole = Folder(os.path.join(root, kind), command)
+        whole.write("tokenizer.json", json.dumps(made))
+        parts = Folder(os.path.join(root, kind + "-parts"), command)
+        write(parts, made["model"])
+        # The other files have no added tokens; this one brings them.
+        parts.write("tokenizer_config.json", json.dumps(
+            {"added_tokens_decoder": {
+                str(token.pop("id")): token
+                for token in map(dict, made["added_tokens"])}}))
+        texts = list(kinds.texts(500, 3))
+        good &= check(kind, whole.ids(texts), parts.ids(texts))
+    with open(RECORD) as file:
+        record = json.load(file)
+    for kind, known in record.items():
+        folder = Folder(os.path.join(root, "sentencepiece"), command)
+        lines = folder.ids(plain_texts(), os.path.join(
+            INPUTS, f"sentencepiece-{kind}.model"))
+        good &= check(kind + " of SentencePiece", known["some"], lines[8:12])
+        if digest(lines) != known["hash"]:
+            print("  the ids of all", len(lines), "texts differ")
+            good = False
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
