@@ -26,6 +26,10 @@ for variable in ("HOME", "CCACHE_DIR", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR",
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+# Many tests compile the same model the same way. Code is kept beside what they
+# write; it is of one build of attune, and makes no difference to a result.
+config.environment["ATTUNE_CACHE"] = os.path.join(config.test_exec_root, "code-cache")
+
 
 # --- Substitutions.
 def substitute(name, value):

@@ -226,6 +226,16 @@ static bool applyText(const Flag &flag, StringRef value, Options &options,
   return true;
 }
 
+static bool applyCacheSize(const Flag &flag, StringRef value, Options &options,
+                           std::string &problem) {
+  runtime::Error error;
+  if (runtime::parseBytes({flag.name.str(), value.str()}, options.cacheSize,
+                          error))
+    return true;
+  problem = error.message;
+  return false;
+}
+
 template <bool Options::*field>
 static bool applySwitch(const Flag &, StringRef, Options &options,
                         std::string &) {
@@ -404,6 +414,12 @@ static ArrayRef<Flag> ownFlags() {
        "changes an answer"},
       {"kernel", "NAME", compile, applyText<&Options::kernel>,
        "Print one kernel alone, of --emit=kernels or --emit=loops"},
+      {"cache", "DIR", compiling, applyText<&Options::cache>,
+       "Keep code for CPUs in this folder, and take it from there the next "
+       "time; by default $ATTUNE_CACHE, if set. off: do neither"},
+      {"cache-size", "SIZE", compiling, applyCacheSize,
+       "Most memory for that folder, such as 512M; default 1G. What was not "
+       "asked for the longest leaves first"},
       {"emit-stages", "DIR", compile, applyText<&Options::stagesDir>,
        "Also write every stage on the way into this folder, and report.html "
        "about them"},

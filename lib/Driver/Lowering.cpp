@@ -302,6 +302,18 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   return info;
 }
 
+/// What the product says of itself, read once.
+bool Lowering::findInfo() {
+  if (!info)
+    info = makeProductInfo(*module, source, report);
+  if (!info) {
+    code = ExitCode::BadInput;
+    return false;
+  }
+  info->needs = options.machine.needs;
+  return true;
+}
+
 /// Writes down where each function keeps its temporary buffers, which the
 /// planning pass left as an attribute, and takes that off.
 bool Lowering::dumpFrames() {
@@ -339,12 +351,8 @@ bool Lowering::planLoops() {
 bool Lowering::lowerToLoops() {
   if (!planLoops())
     return false;
-  std::optional<ProductInfo> info = makeProductInfo(*module, source, report);
-  if (!info) {
-    code = ExitCode::BadInput;
+  if (!findInfo())
     return false;
-  }
-  info->needs = options.machine.needs;
   if (mlir::failed(describeProduct(*module, *info))) {
     code = ExitCode::BadInput;
     return false;
@@ -385,9 +393,12 @@ private:
 
 std::optional<ProductBytes> Lowering::emit(llvm::StringRef product) {
   ReportedEmission emission(*this, report, options);
+  emission.object = std::move(object);
   llvm::Expected<ProductBytes> bytes = options.backend->emit(product, emission);
-  if (bytes && emission.kept)
+  if (bytes && emission.kept) {
+    object = std::move(emission.object);
     return std::move(*bytes);
+  }
   llvm::handleAllErrors(
       bytes.takeError(),
       [&](const Refusal &refusal) {
@@ -399,10 +410,101 @@ std::optional<ProductBytes> Lowering::emit(llvm::StringRef product) {
   return std::nullopt;
 }
 
+//===----------------------------------------------------------------------===//
+// Code of earlier compilations
+//===----------------------------------------------------------------------===//
+
+/// Whether the object may come from a cache. It must not where what is said or
+/// written on the way is wanted, nor where passes of others take part: those
+/// may do anything.
+bool Lowering::mayReuse(llvm::StringRef product) const {
+  auto kind = llvm::find_if(
+      options.backend->getProducts(),
+      [&](const ProductKind &kind) { return kind.name == product; });
+  return options.backend->reusesObjects() &&
+         kind != options.backend->getProducts().end() && !kind->text &&
+         options.stagesDir.empty() && options.remarks.empty() &&
+         options.plugins.empty() && pipeline.insertions.empty() &&
+         !options.explainFusion && !validation &&
+         !llvm::sys::Process::GetEnv("ATTUNE_TEST_BREAK_STAGE");
+}
+
+/// All that the object depends on: the program, the module as optimize() leaves
+/// it, what is done to it from there on, and what the product says of itself.
+std::string Lowering::makeKey() {
+  CodeKey key;
+  key.add(printModule(*module, /*locations=*/true));
+  // Passes print their options, and with these all that they know of a machine.
+  mlir::PassManager passes(module->getContext(),
+                           mlir::ModuleOp::getOperationName());
+  passes.setNesting(mlir::OpPassManager::Nesting::Implicit);
+  buildTensorPipeline(passes, pipeline);
+  buildLoopsPipeline(passes, pipeline);
+  buildLLVMPipeline(passes, pipeline);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  passes.printAsTextualPipeline(stream);
+  key.add(text);
+  const TargetDescription &machine = options.machine;
+  key.add(options.backend->getName());
+  key.add(machine.triple);
+  key.add(machine.cpu);
+  key.add(machine.features);
+  key.add(llvm::itostr(machine.vectorBits));
+  key.add(llvm::join(machine.needs, ","));
+  // The rest of it the module says itself.
+  key.add(info->pooling);
+  key.add(info->normalizes ? "normalizes" : "");
+  key.add(info->tokenizerJson);
+  key.add(info->chatJson);
+  key.add(info->inspectJson);
+  return key.finish();
+}
+
+/// Takes over code of an earlier compilation, in place of the module's.
+void Lowering::reuse(CachedCode known) {
+  llvm::SmallVector<llvm::StringRef> entries(known.entries.begin(),
+                                             known.entries.end());
+  attachDescription(*module, known.metadata, entries, *info);
+  object = std::move(known.object);
+}
+
+void Lowering::keep(CodeCache &cache, const std::string &key) {
+  mlir::Operation *described = *module;
+  CachedCode made;
+  made.metadata =
+      described->getAttrOfType<mlir::StringAttr>("attune.metadata").str();
+  auto entries = described->getAttrOfType<mlir::ArrayAttr>("attune.entries");
+  for (auto name : entries.getAsRange<mlir::StringAttr>())
+    made.entries.push_back(name.str());
+  made.object = *object;
+  cache.add(key, made);
+}
+
 std::optional<ProductBytes> Lowering::compile(Entries entries,
                                               llvm::StringRef product) {
-  if (!import(entries) || !optimize() || !lowerToTensor() || !lowerToLoops() ||
-      !lowerToLLVM())
+  if (!import(entries) || !optimize())
     return std::nullopt;
-  return emit(product);
+  std::optional<CodeCache> cache =
+      mayReuse(product) ? CodeCache::open(options, report) : std::nullopt;
+  std::string key;
+  if (cache) {
+    report.beginStage("looking for code in the cache");
+    if (!findInfo())
+      return std::nullopt;
+    key = makeKey();
+    if (std::optional<CachedCode> known = cache->find(key)) {
+      report.noteStage("found");
+      reuse(std::move(*known));
+      return emit(product);
+    }
+  }
+  if (!lowerToTensor() || !lowerToLoops() || !lowerToLLVM())
+    return std::nullopt;
+  std::optional<ProductBytes> bytes = emit(product);
+  if (cache && bytes && object) {
+    report.beginStage("keeping code in the cache");
+    keep(*cache, key);
+  }
+  return bytes;
 }

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_LOWERING_H
 #define ATTUNE_LIB_DRIVER_LOWERING_H
 
+#include "CodeCache.h"
 #include "Modules.h"
 #include "Report.h"
 #include "StageReport.h"
@@ -75,6 +76,11 @@ private:
           build,
       bool mayRefuse, bool mayValidate = true);
   void dropEntry(llvm::StringRef name);
+  bool findInfo();
+  bool mayReuse(llvm::StringRef product) const;
+  std::string makeKey();
+  void reuse(CachedCode known);
+  void keep(CodeCache &cache, const std::string &key);
 
   const Options &options;
   Report &report;
@@ -85,6 +91,8 @@ private:
   std::optional<Validation> validation; ///< with --validate
   std::shared_ptr<ValidationResult> validated;
   mlir::OwningOpRef<mlir::ModuleOp> module, weights, before;
+  std::optional<ProductInfo> info;
+  std::optional<ProductBytes> object; ///< once made or found
   bool generates = false;
 };
 

@@ -84,6 +84,10 @@ struct Options {
   std::string schedule;
   bool validate = false;
 
+  // Code that need not be made again.
+  std::string cache; ///< a folder; "off": none, whatever the environment says
+  uint64_t cacheSize = uint64_t(1) << 30; ///< in bytes
+
   // How it is said.
   bool timing = false;
   std::string format = "table"; ///< inspect, bench

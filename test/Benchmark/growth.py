@@ -38,7 +38,7 @@ def stages(attune, path):
     """Seconds by stage, in their order."""
     result = subprocess.run(
         [attune, "compile", path, "--emit=obj", "-o", path + ".o",
-         "--cpu=x86-64-v3", "--timing", "--message-format=json"],
+         "--cpu=x86-64-v3", "--cache=off", "--timing", "--message-format=json"],
         capture_output=True, text=True, check=True)
     timing = next(json.loads(line)["timing"] for line in result.stderr.splitlines()
                   if line.startswith('{"timing"'))

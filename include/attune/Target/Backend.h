@@ -63,6 +63,11 @@ public:
   /// Whether `--emit-stages` asks for what lies on the way.
   virtual bool keepsStages() const { return false; }
   virtual void keepStage(llvm::StringRef file, llvm::StringRef text) {}
+
+  /// The object that products are linked from, of backends that make it from
+  /// the module alone: they leave it here, or find it here from an earlier
+  /// compilation. Then the module is of no use.
+  std::optional<ProductBytes> object;
 };
 
 /// Why a product cannot be made here and now, as users are told: a tool is
@@ -120,6 +125,8 @@ public:
   /// last is the default. "obj" is what `run` and the like load, where the
   /// description's triple is this process's.
   virtual llvm::ArrayRef<ProductKind> getProducts() const = 0;
+  /// Whether emit() uses `Emission::object` for products that are no text.
+  virtual bool reusesObjects() const { return false; }
   /// Makes the product of that name.
   virtual llvm::Expected<ProductBytes> emit(llvm::StringRef product,
                                             Emission &emission) const = 0;

@@ -48,39 +48,53 @@ static ProductBytes toBytes(llvm::StringRef text) {
   return ProductBytes(text.begin(), text.end());
 }
 
-llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
-                                              Emission &emission) const {
-  emission.beginStage("optimizing LLVM IR");
-  llvm::Expected<CPUModule> code =
-      CPUModule::create(emission.module, emission.target);
-  if (!code)
-    return code.takeError();
+/// The texts on the way to an object. The one of this name, if it is asked for;
+/// empty if it is not among them.
+static llvm::Expected<std::string>
+makeTexts(llvm::StringRef product, Emission &emission, const CPUModule &code) {
   if (product == "llvm" || emission.keepsStages()) {
-    llvm::Expected<std::string> text = code->llvmText();
-    if (!text)
-      return text.takeError();
+    llvm::Expected<std::string> text = code.llvmText();
+    if (!text || product == "llvm")
+      return text;
     emission.keepStage("6-llvm.ll", *text);
-    if (product == "llvm")
-      return toBytes(*text);
   }
   if (product == "asm" || emission.keepsStages()) {
     emission.beginStage("generating machine code");
-    llvm::Expected<std::string> assembly = code->assembly();
-    if (!assembly)
-      return assembly.takeError();
+    llvm::Expected<std::string> assembly = code.assembly();
+    if (!assembly || product == "asm")
+      return assembly;
     emission.keepStage("7-assembly.s", *assembly);
-    if (product == "asm")
-      return toBytes(*assembly);
   }
-  emission.beginStage("generating machine code");
-  llvm::Expected<ProductBytes> object = code->object();
-  if (!object || product == "obj")
-    return object;
+  return std::string();
+}
+
+llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
+                                              Emission &emission) const {
+  if (!emission.object) {
+    emission.beginStage("optimizing LLVM IR");
+    llvm::Expected<CPUModule> code =
+        CPUModule::create(emission.module, emission.target);
+    if (!code)
+      return code.takeError();
+    llvm::Expected<std::string> text = makeTexts(product, emission, *code);
+    if (!text)
+      return text.takeError();
+    if (!text->empty())
+      return toBytes(*text);
+    emission.beginStage("generating machine code");
+    llvm::Expected<ProductBytes> object = code->object();
+    if (!object)
+      return object;
+    emission.object = std::move(*object);
+  }
+  if (product == "obj")
+    return *emission.object;
   emission.beginStage("linking");
   mlir::ModuleOp module = emission.module;
-  return linkProduct(
-      *object, product == "so" ? LinkKind::SharedLibrary : LinkKind::Executable,
-      module->hasAttr("attune.serves"));
+  return linkProduct(*emission.object,
+                     product == "so" ? LinkKind::SharedLibrary
+                                     : LinkKind::Executable,
+                     module->hasAttr("attune.serves"));
 }
 
 } // namespace attune

@@ -78,13 +78,23 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   return object;
 }
 
+void attachDescription(ModuleOp module, StringRef metadata,
+                       ArrayRef<StringRef> entries, const ProductInfo &info) {
+  Builder b(module.getContext());
+  module->setAttr("attune.metadata", b.getStringAttr(metadata));
+  module->setAttr("attune.entries", b.getStrArrayAttr(entries));
+  // Without a tokenizer nobody can talk with it.
+  if (!info.tokenizerJson.empty())
+    module->setAttr("attune.serves", b.getUnitAttr());
+}
+
 LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   Builder b(module.getContext());
   FailureOr<WeightLayout> layout = layoutWeights(module);
   if (failed(layout))
     return failure();
   llvm::json::Array entries;
-  SmallVector<Attribute> names;
+  SmallVector<StringRef> names;
   for (auto func : module.getOps<func::FuncOp>()) {
     if (!func->hasAttr("attune.entry"))
       continue;
@@ -103,7 +113,7 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
             func->getAttrOfType<IntegerAttr>("attune.recompute_beyond"))
       entry["recompute_beyond"] = length.getInt();
     entries.push_back(std::move(entry));
-    names.push_back(func.getSymNameAttr());
+    names.push_back(func.getSymName());
     func->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                   b.getUnitAttr());
   }
@@ -175,11 +185,7 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     func.removeArgAttrsAttr();
     func->removeDiscardableAttr("attune.entry");
   }
-  module->setAttr("attune.metadata", b.getStringAttr(text));
-  module->setAttr("attune.entries", b.getArrayAttr(names));
-  // Without a tokenizer nobody can talk with it.
-  if (!info.tokenizerJson.empty())
-    module->setAttr("attune.serves", b.getUnitAttr());
+  attachDescription(module, text, names, info);
   return success();
 }
 

@@ -37,6 +37,10 @@ struct ProductInfo {
 /// called through `attune_model`. Run before buildLLVMPipeline.
 mlir::LogicalResult describeProduct(mlir::ModuleOp module,
                                     const ProductInfo &info);
+/// Attaches what is known of an earlier compilation of the same module.
+void attachDescription(mlir::ModuleOp module, llvm::StringRef metadata,
+                       llvm::ArrayRef<llvm::StringRef> entries,
+                       const ProductInfo &info);
 
 /// Translates the llvm dialect and optimises it for the target (O3). Kernels
 /// are compiled one beside the other, on the threads of the module's context;
@@ -93,6 +97,8 @@ public:
   void addThreadPasses(mlir::OpPassManager &pm,
                        const TargetDescription &target) const override;
   llvm::ArrayRef<ProductKind> getProducts() const override;
+  /// Those that derive from this may make more of a module than its object.
+  bool reusesObjects() const override { return getName() == "cpu"; }
   llvm::Expected<ProductBytes> emit(llvm::StringRef product,
                                     Emission &emission) const override;
 };
