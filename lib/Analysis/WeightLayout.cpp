@@ -9,6 +9,8 @@
 
 #include "Attune/AttuneDialect.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -25,6 +27,8 @@ static bool alignUp(int64_t &bytes) {
 
 FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
   WeightLayout layout;
+  std::string described;
+  llvm::raw_string_ostream description(described);
   for (auto weight : module.getOps<WeightOp>()) {
     RankedTensorType type = weight.getLayerType();
     if (!weight.getTensorType().hasStaticShape())
@@ -53,7 +57,10 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
              << weight.getTensorType()
              << " makes the weights larger than any file";
     layout.places.insert({weight.getSymName(), place});
+    weight->print(description, OpPrintingFlags().useLocalScope());
+    description << '\n';
   }
+  layout.fingerprint = llvm::xxh3_64bits(described);
   return layout;
 }
 

@@ -8,6 +8,7 @@
 #include "attune/Driver/Driver.h"
 
 #include "Extensions.h"
+#include "OutputFile.h"
 #include "Target.h"
 #include "Verbs.h"
 
@@ -45,19 +46,31 @@ static ExitCode runVerb(const Options &options, Report &report) {
   return ExitCode::InternalError;
 }
 
+/// Text that nobody can read was not printed: a full disk is an error.
+static bool flushOutput(Report &report) {
+  outs().flush();
+  std::error_code problem = outs().error();
+  if (!problem)
+    return true;
+  outs().clear_error();
+  report.error({}, "stdout cannot be written: " + problem.message());
+  return false;
+}
+
 int attune::runDriver(int argc, char **argv) {
   ArrayRef<const char *> args(argv + (argc > 0), argv + argc);
   Report report(findMessageFormat(args));
   std::variant<Options, ExitCode> parsed = parseOptions(args, report);
   if (ExitCode *code = std::get_if<ExitCode>(&parsed)) {
-    outs().flush();
-    return int(*code);
+    return int(flushOutput(report) ? *code : ExitCode::BadInput);
   }
   Options &options = std::get<Options>(parsed);
   if (!loadPlugins(options, report) || !chooseTarget(options, report))
     return int(ExitCode::BadCommandLine);
+  if (!keepsInputs(options, report))
+    return int(ExitCode::BadInput);
   ExitCode code = runVerb(options, report);
   if (options.timing && code == ExitCode::Success)
     report.printTiming();
-  return int(code);
+  return int(flushOutput(report) ? code : ExitCode::BadInput);
 }

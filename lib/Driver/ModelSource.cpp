@@ -87,7 +87,10 @@ static std::string inFolder(StringRef folder, StringRef name) {
 
 /// Why a file that exists cannot be MODEL, by its first bytes; or nothing.
 static std::string problemOfFile(StringRef path) {
-  // A few bytes, since the file may be one of weights.
+  // A few bytes, since the file may be one of weights. What a pipe gives can be
+  // read once, which is for the model's reader.
+  if (!sys::fs::is_regular_file(path))
+    return {};
   char bytes[64] = {};
   std::FILE *file = std::fopen(path.str().c_str(), "rb");
   if (!file)

@@ -9,6 +9,7 @@
 
 #include "Extensions.h"
 
+#include "attune/Import/IRGuard.h"
 #include "attune/Import/ImportSpec.h"
 #include "attune/InitAll.h"
 
@@ -110,6 +111,12 @@ mlir::OwningOpRef<mlir::ModuleOp> Modules::import(const ModelSource &source,
     options.decode = decode;
     options.decodeAll = decodeAll;
     return importSpec(context, *source.model, options, diags);
+  }
+  if (auto problem =
+          findIRProblem(source.file->text, context.getDialectRegistry())) {
+    diags.error({source.file, problem->line, problem->column},
+                problem->message);
+    return nullptr;
   }
   llvm::SourceMgr manager;
   manager.AddNewSourceBuffer(

@@ -7,6 +7,8 @@
 
 #include "OutputFile.h"
 
+#include "attune/Runtime/WholeFile.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -33,25 +35,33 @@ void OutputFiles::fail(const std::string &path, const std::string &problem) {
   diags.error({file, 0, 0}, problem);
 }
 
-std::string *OutputFiles::reserve(const std::string &path, bool executable) {
-  sys::fs::file_status status;
-  bool exists = !sys::fs::status(path, status);
-  if (exists && sys::fs::is_directory(status)) {
-    fail(path, "is a folder; name the file to write");
+std::string *OutputFiles::reserve(const std::string &asked, bool executable) {
+  runtime::OutputPlace place;
+  std::string reason;
+  if (!runtime::findOutputPlace(asked, place, reason)) {
+    fail(asked, "cannot be written: " + reason);
+    return nullptr;
+  }
+  if (place.isFolder) {
+    fail(asked, "is a folder; name the file to write");
+    return nullptr;
+  }
+  if (place.isStream && !place.exists) {
+    fail(asked, "cannot be written: nothing is open under this name");
     return nullptr;
   }
   auto file = std::make_unique<File>();
-  file->path = path;
+  file->path = place.path;
   file->executable = executable;
-  file->inPlace = exists && !sys::fs::is_regular_file(status);
+  file->inPlace = place.isStream;
   // What is written to a device waits in the folder for temporary files.
   SmallString<128> temporary;
   std::error_code problem =
       file->inPlace
           ? sys::fs::createTemporaryFile("attune", "out", temporary)
-          : sys::fs::createUniqueFile(path + ".%%%%%%.tmp", temporary);
+          : sys::fs::createUniqueFile(place.path + ".%%%%%%.tmp", temporary);
   if (problem) {
-    fail(path, "cannot be written: " + problem.message());
+    fail(asked, "cannot be written: " + problem.message());
     return nullptr;
   }
   file->temporary = temporary.str().str();
@@ -129,6 +139,29 @@ bool OutputFiles::commit() {
     fail("stdout", "cannot be written: " + problem.message());
     return false;
   }
+  return true;
+}
+
+bool driver::keepsInputs(const Options &options, DiagnosticEngine &diags) {
+  std::vector<std::string> inputs = {options.model,    options.tokenizer,
+                                     options.weights,  options.chatTemplate,
+                                     options.schedule, options.run.inputs};
+  for (const char *name : {"config.json", "generation_config.json",
+                           "tokenizer.json", "tokenizer_config.json",
+                           "model.safetensors", "model.safetensors.index.json"})
+    inputs.push_back(options.model + "/" + name);
+  for (const std::string &output : {options.output, options.remarks,
+                                    options.run.outputs, options.embed.outputs})
+    for (const std::string &input : inputs) {
+      if (output.empty() || input.empty() ||
+          !runtime::isSameFile(input, output))
+        continue;
+      auto file = std::make_shared<SourceFile>();
+      file->path = output;
+      diags.error({file, 0, 0}, "is read by this command and would be replaced "
+                                "by its result; name another file");
+      return false;
+    }
   return true;
 }
 

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_OUTPUTFILE_H
 #define ATTUNE_LIB_DRIVER_OUTPUTFILE_H
 
-#include "attune/Support/Diagnostics.h"
+#include "Options.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -28,7 +28,8 @@ public:
 
   /// Reserves `path` and returns the name to write to meanwhile; reports and
   /// returns nothing if that is not possible. An executable file is one that
-  /// may be run. "-" is stdout: the text is kept and printed by commit().
+  /// may be run. "-" is stdout: the text is kept and printed by commit(). A
+  /// link stays, and what it leads to is written.
   std::string *reserve(const std::string &path, bool executable = false);
   /// Reserves `path` and writes `text` there.
   bool write(const std::string &path, llvm::StringRef text);
@@ -46,6 +47,10 @@ private:
   std::vector<std::unique_ptr<File>> files;
   std::string standardOutput;
 };
+
+/// Whether no file that the command line asks to write is one that it asks to
+/// read; reports the first that is.
+bool keepsInputs(const Options &options, DiagnosticEngine &diags);
 
 /// Creates a folder and those above it.
 bool makeFolder(const std::string &path, DiagnosticEngine &diags);

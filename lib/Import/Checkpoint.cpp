@@ -20,9 +20,11 @@ using runtime::SafetensorsFile;
 using runtime::TensorInfo;
 using spec::Value;
 
+/// Also a link to nothing is there: the file that it should lead to is missing,
+/// which opening it says, while a folder without weights is compiled as such.
 static bool isThere(const fs::path &path) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(fs::symlink_status(path, ignored));
 }
 
 static bool isFolder(const fs::path &path) {

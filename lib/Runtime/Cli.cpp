@@ -9,7 +9,9 @@
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Serve.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #ifndef ATTUNE_VERSION
 #define ATTUNE_VERSION "0.1.0"
@@ -301,5 +303,11 @@ int Program::main() {
 
 int attune_cli_main(const attune_model_descriptor *model, int argc,
                     char **argv) {
-  return attune::runtime::Program(model, argc, argv).main();
+  int code = attune::runtime::Program(model, argc, argv).main();
+  // A failure has been told already.
+  if (code || (std::fflush(stdout) == 0 && !std::ferror(stdout)))
+    return code;
+  std::fprintf(stderr, "error: stdout cannot be written: %s\n",
+               std::strerror(errno));
+  return attune::runtime::ExitBadInput;
 }

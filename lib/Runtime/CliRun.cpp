@@ -106,6 +106,10 @@ bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
                                    : "model '" + model.info().name + "'") +
         " has no forward entry; the function to run is called @forward and "
         "has the attribute attune.entry");
+  if (isSameFile(options.inputs, options.outputs))
+    return error.badInput(options.outputs +
+                          ": is the file of inputs and would be replaced by "
+                          "the outputs; name another file");
   Invocation invocation(model, *entry);
   for (const auto &[name, value] : options.dims)
     if (!invocation.bindDim(name, value, "--dim", error))

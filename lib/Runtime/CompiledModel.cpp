@@ -57,6 +57,16 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
                    std::to_string(expected));
     return nullptr;
   }
+  const std::string &layout = model->modelInfo.weightsLayout;
+  if (expected && !layout.empty() && !blob.layout().empty() &&
+      blob.layout() != layout) {
+    error.badInput(blob.file() +
+                   ": the weights are packed for another model or another CPU "
+                   "(their layout is " +
+                   blob.layout() + ", this model reads " + layout +
+                   "); give those that were compiled with it");
+    return nullptr;
+  }
   const attune_device_code *code = descriptor->device;
   // A GPU is driven by one thread.
   model->threads = ThreadTeam::create(code ? 1 : options.threads,

@@ -79,6 +79,7 @@ public:
     int64_t bytes = 0;
     if (!integer(root, "context", info.context, false) ||
         !integer(root, "weights_bytes", bytes, false) ||
+        !text(root, "weights_layout", info.weightsLayout) ||
         !texts(root, "needs", info.needs) ||
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;

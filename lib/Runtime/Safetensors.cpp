@@ -29,14 +29,23 @@ MappedFile::~MappedFile() {
     munmap(const_cast<uint8_t *>(bytes), numBytes);
 }
 
+static bool isDanglingLink(const std::string &path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 bool MappedFile::open(const std::string &path, std::string &error) {
   auto fail = [&](const std::string &what) {
     error = path + ": " + what;
     return false;
   };
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe without a writer would block; what is no plain file is refused
+  // below.
+  int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
-    return fail(std::string("cannot open: ") + std::strerror(errno));
+    return fail(errno == ENOENT && isDanglingLink(path)
+                    ? "is a link to a file that is not there"
+                    : std::string("cannot open: ") + std::strerror(errno));
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(fd);

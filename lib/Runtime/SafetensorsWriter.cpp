@@ -7,17 +7,16 @@
 
 #include "attune/Runtime/Json.h"
 #include "attune/Runtime/Safetensors.h"
+#include "attune/Runtime/WholeFile.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <numeric>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace attune::runtime {
@@ -95,17 +94,14 @@ bool SafetensorsWriter::create(
     offset += dataStart;
   mapBytes = dataStart + end;
 
-  finalPath = path;
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode))
-      return fail("cannot write: it is a folder");
-    toStream = !S_ISREG(info.st_mode);
-    // Replace the file that a link points to, not the link.
-    char resolved[PATH_MAX];
-    if (realpath(path.c_str(), resolved))
-      finalPath = resolved;
-  }
+  OutputPlace place;
+  std::string problem;
+  if (!findOutputPlace(path, place, problem))
+    return fail("cannot create: " + problem);
+  if (place.isFolder)
+    return fail("cannot write: it is a folder");
+  finalPath = place.path;
+  toStream = place.isStream;
   int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
   if (!toStream) {
     flags = MAP_SHARED;
@@ -115,6 +111,7 @@ bool SafetensorsWriter::create(
       tempPath.clear();
       return fail("cannot create: " + reason);
     }
+    temporary.watch(tempPath);
     // Reserved now, because a mapped write to a full disk kills the process.
     int failure = posix_fallocate(fd, 0, static_cast<off_t>(mapBytes));
     if (failure == EOPNOTSUPP || failure == EINVAL)
@@ -174,6 +171,7 @@ bool SafetensorsWriter::commit(std::string &error) {
   map = nullptr;
   if (rename(tempPath.c_str(), finalPath.c_str()) != 0)
     return fail("cannot rename the finished file");
+  temporary.forget();
   tempPath.clear();
   return true;
 }
@@ -184,6 +182,7 @@ void SafetensorsWriter::abandon() {
   map = nullptr;
   if (!tempPath.empty())
     unlink(tempPath.c_str());
+  temporary.forget();
   tempPath.clear();
   toStream = false;
 }

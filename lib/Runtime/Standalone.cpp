@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Standalone.h"
+
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +30,14 @@ template class std::basic_string<char>;
   std::abort();
 }
 
+void (*attune::runtime::outOfMemory)() = nullptr;
+
+[[noreturn]] static void dieWithoutMemory() {
+  if (attune::runtime::outOfMemory)
+    attune::runtime::outOfMemory();
+  die("out of memory");
+}
+
 /// Memory that cannot be had ends the program; the runtime asks for anything
 /// large with mmap and reports failure properly.
 static void *allocate(std::size_t size, std::size_t alignment) {
@@ -41,7 +51,7 @@ static void *allocate(std::size_t size, std::size_t alignment) {
     if (posix_memalign(&memory, alignment, size) == 0)
       return memory;
   }
-  die("out of memory");
+  dieWithoutMemory();
 }
 
 void *operator new(std::size_t size) { return allocate(size, 1); }
@@ -66,8 +76,8 @@ void operator delete(void *memory, std::size_t, std::align_val_t) noexcept {
 extern "C" void __cxa_pure_virtual() { die("a pure virtual call"); }
 
 namespace std {
-void __throw_bad_alloc() { die("out of memory"); }
-void __throw_bad_array_new_length() { die("out of memory"); }
+void __throw_bad_alloc() { dieWithoutMemory(); }
+void __throw_bad_array_new_length() { dieWithoutMemory(); }
 void __throw_length_error(const char *what) { die(what); }
 void __throw_logic_error(const char *what) { die(what); }
 void __throw_out_of_range(const char *what) { die(what); }

@@ -12,13 +12,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace attune::runtime {
 
-static constexpr uint64_t trailerBytes = 32;
+static constexpr uint64_t trailerBytes = 32, alignment = 64;
 static constexpr char trailerMagic[] = "ATTUNEW1";
 
 static uint64_t littleEndian(const uint8_t *bytes) {
@@ -40,7 +42,9 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
       close(fd);
     return error.badInput(path + ": " + what);
   };
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe without a writer would block; what is no plain file is refused
+  // below.
+  int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
     return fail(fd, std::string("cannot open: ") + std::strerror(errno));
   struct stat info;
@@ -60,6 +64,11 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
   uint64_t room = fileBytes - trailerBytes;
   if (offset > room || size > room - offset)
     return fail(fd, "the weights are cut short");
+  // Code reads whole vectors from what the compiler laid on cache lines.
+  if (offset % alignment != 0)
+    return fail(fd, "the weights begin at byte " + std::to_string(offset) +
+                        ", which is no multiple of " +
+                        std::to_string(alignment));
   // Mappings start on pages, whose size only the running machine knows.
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t start = offset / page * page;
@@ -76,8 +85,43 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     bytes = static_cast<const uint8_t *>(mapping) + (offset - start);
   }
   numBytes = size;
+  this->path = path;
+  if (uint64_t told = littleEndian(trailer + 16)) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx",
+                  static_cast<unsigned long long>(told));
+    fingerprint = digits;
+  }
   close(fd);
   return true;
+}
+
+/// The same by the loader's account, which needs no /proc: libraries under the
+/// name they were opened by, the program under the one it was started by.
+static std::string imageByLoader(const void *address) {
+  struct Search {
+    uintptr_t wanted;
+    bool found = false;
+    std::string name;
+  } search = {reinterpret_cast<uintptr_t>(address)};
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *context) {
+        Search &search = *static_cast<Search *>(context);
+        for (int i = 0; i < info->dlpi_phnum && !search.found; ++i) {
+          const auto &segment = info->dlpi_phdr[i];
+          uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
+          search.found = segment.p_type == PT_LOAD && search.wanted >= begin &&
+                         search.wanted - begin < segment.p_memsz;
+        }
+        if (search.found)
+          search.name = info->dlpi_name;
+        return search.found ? 1 : 0;
+      },
+      &search);
+  if (search.found && search.name.empty())
+    if (auto *name = reinterpret_cast<const char *>(getauxval(AT_EXECFN)))
+      search.name = name;
+  return search.name;
 }
 
 /// The file that the loader mapped at `address`, by the kernel's account: it
@@ -85,7 +129,7 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
 static std::string imageOf(const void *address) {
   FILE *maps = std::fopen("/proc/self/maps", "re");
   if (!maps)
-    return "";
+    return imageByLoader(address);
   unsigned long long wanted = reinterpret_cast<uintptr_t>(address);
   std::string image;
   char *line = nullptr;

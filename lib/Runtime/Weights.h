@@ -38,10 +38,16 @@ public:
 
   const uint8_t *data() const { return bytes; }
   uint64_t size() const { return numBytes; }
+  /// The file that was mapped; empty for borrowed memory.
+  const std::string &file() const { return path; }
+  /// The fingerprint of the layout of what was mapped, in 16 digits; empty if
+  /// the file does not tell, which a blob made by hand need not.
+  const std::string &layout() const { return fingerprint; }
 
 private:
   const uint8_t *bytes = nullptr;
   uint64_t numBytes = 0;
+  std::string path, fingerprint;
   void *mapping = nullptr;
   uint64_t mappingBytes = 0;
 };

@@ -8,28 +8,78 @@
 #include "attune/Runtime/WholeFile.h"
 
 #include "attune/Runtime/DType.h"
+#include "attune/Runtime/TemporaryFiles.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
 namespace attune::runtime {
 
+static bool isOfTheSystem(const std::string &path) {
+  return path.compare(0, 5, "/dev/") == 0 || path.compare(0, 6, "/proc/") == 0;
+}
+
+bool findOutputPlace(const std::string &path, OutputPlace &place,
+                     std::string &reason) {
+  place = {};
+  place.path = path;
+  constexpr unsigned most = 40; // links, as many as the kernel follows
+  for (unsigned i = 0; !isOfTheSystem(place.path); ++i) {
+    char target[PATH_MAX];
+    ssize_t length = readlink(place.path.c_str(), target, sizeof target);
+    if (length < 0)
+      break;
+    if (i == most) {
+      reason = std::strerror(ELOOP);
+      return false;
+    }
+    std::string next(target, static_cast<size_t>(length));
+    size_t slash = place.path.rfind('/');
+    if (next[0] != '/' && slash != std::string::npos)
+      next = place.path.substr(0, slash + 1) + next;
+    place.path = next;
+  }
+  struct stat info;
+  place.exists = stat(place.path.c_str(), &info) == 0;
+  place.isFolder = place.exists && S_ISDIR(info.st_mode);
+  place.isStream = isOfTheSystem(place.path) ||
+                   (place.exists && !place.isFolder && !S_ISREG(info.st_mode));
+  return true;
+}
+
+bool isSameFile(const std::string &one, const std::string &other) {
+  struct stat a, b;
+  return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 &&
+         S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 bool writeWholeFile(const std::string &path, std::string_view head,
                     std::string_view body, Error &error) {
-  std::string temporary = path + ".part";
+  OutputPlace place;
+  std::string reason;
+  if (!findOutputPlace(path, place, reason))
+    return error.badInput(path + ": cannot write: " + reason);
+  std::string temporary = place.isStream ? place.path : place.path + ".part";
+  TemporaryFile watched;
+  if (!place.isStream)
+    watched.watch(temporary);
   FILE *file = std::fopen(temporary.c_str(), "wb");
   bool good = file &&
               std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
               std::fwrite(body.data(), 1, body.size(), file) == body.size();
   if (file)
     good = std::fclose(file) == 0 && good;
-  if (good && std::rename(temporary.c_str(), path.c_str()) == 0)
+  if (good && (place.isStream ||
+               std::rename(temporary.c_str(), place.path.c_str()) == 0))
     return true;
-  std::string reason = std::strerror(errno);
-  unlink(temporary.c_str());
+  reason = std::strerror(errno);
+  if (!place.isStream)
+    unlink(temporary.c_str());
   return error.badInput(path + ": cannot write: " + reason);
 }
 

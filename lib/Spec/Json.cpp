@@ -449,6 +449,13 @@ static std::unordered_map<size_t, double> replaceSpecials(std::string &text) {
 
 std::optional<Value> parseJson(const SourceFile &file, Reporter &reporter,
                                JsonDialect dialect) {
+  // To the parser below a NUL is the end of the text.
+  if (size_t nul = file.text.find('\0'); nul != std::string::npos) {
+    reporter.error(nul, "",
+                   "JSON text has no NUL bytes; the file is damaged, or it is "
+                   "no UTF-8 text");
+    return std::nullopt;
+  }
   std::string replaced;
   std::unordered_map<size_t, double> specials;
   if (dialect == JsonDialect::Python &&

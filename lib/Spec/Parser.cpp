@@ -19,6 +19,7 @@ namespace attune::spec {
 static constexpr double maxTensorElements = double(1ull << 40);
 static constexpr double maxModelElements = double(1ull << 50);
 static constexpr int64_t maxLayers = 100000;
+static constexpr size_t maxOutputs = 1024;
 
 namespace {
 
@@ -360,6 +361,11 @@ void ModelParser::parseOutputs() {
   std::string at = child(root.getPointer(), "outputs");
   if (outputs->members.empty())
     root.error("outputs", "names no output");
+  if (outputs->members.size() > maxOutputs)
+    return root.error("outputs", "names " +
+                                     std::to_string(outputs->members.size()) +
+                                     " outputs; a model has at most " +
+                                     std::to_string(maxOutputs));
   for (const Value::Member &member : outputs->members) {
     std::string pointer = child(at, member.key);
     if (member.key.empty())

@@ -122,6 +122,10 @@ static const ObjectType &ropeScalingType() {
   return type;
 }
 
+/// A head's channels have tables of their own (rotary frequencies) in the
+/// compiler's memory. Published heads have up to 576.
+static constexpr int64_t maxHeadDim = 1 << 16;
+
 const ObjectType &ropeType() {
   static const ObjectType type{
       "rope",
@@ -181,9 +185,10 @@ static const ObjectType &attentionType() {
            "query heads; required unless the bare op's query has a fixed "
            "number"},
           {"kv_heads", integer(1), "key/value heads; default heads"},
-          {"head_dim", integer(1),
+          {"head_dim", integer(1, maxHeadDim),
            "width of queries and keys; default width / heads"},
-          {"value_dim", integer(1), "width of values; default head_dim"},
+          {"value_dim", integer(1, maxHeadDim),
+           "width of values; default head_dim"},
           {"scale", number(), "default 1 / sqrt(head_dim)"},
           {"scale_by_layer", boolean(),
            "divide the scores of repeat i by i + 1; default false"},

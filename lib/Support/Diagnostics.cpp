@@ -11,8 +11,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <poll.h>
 #include <string_view>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace attune {
 
@@ -192,6 +195,31 @@ void DiagnosticEngine::report(const Diagnostic &diagnostic) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+/// How long a named pipe may stay without a writer.
+static constexpr int kPipeSeconds = 5;
+
+/// Opens `path`; null, with errno, if that is not possible. Opening a named
+/// pipe waits for its writer, who may never come; then errno is ETIMEDOUT.
+static std::FILE *openForReading(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode))
+    return std::fopen(path.c_str(), "rb");
+  int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0)
+    return nullptr;
+  // What a shell makes of <(command) has its writer already, however slow.
+  bool named =
+      path.compare(0, 5, "/dev/") != 0 && path.compare(0, 6, "/proc/") != 0;
+  pollfd wanted = {fd, POLLIN, 0};
+  if (poll(&wanted, 1, named ? kPipeSeconds * 1000 : -1) == 0) {
+    close(fd);
+    errno = ETIMEDOUT;
+    return nullptr;
+  }
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fdopen(fd, "rb");
+}
+
 std::shared_ptr<const SourceFile> readSourceFile(const std::string &path,
                                                  DiagnosticEngine &diags,
                                                  uint64_t maxBytes) {
@@ -203,9 +231,13 @@ std::shared_ptr<const SourceFile> readSourceFile(const std::string &path,
     return nullptr;
   };
 
-  std::FILE *stream = std::fopen(path.c_str(), "rb");
+  std::FILE *stream = openForReading(path);
   if (!stream)
-    return fail(std::string("cannot open the file: ") + std::strerror(errno));
+    return fail(errno == ETIMEDOUT
+                    ? "is a pipe, and nobody has begun to write to it for " +
+                          std::to_string(kPipeSeconds) + " seconds"
+                    : std::string("cannot open the file: ") +
+                          std::strerror(errno));
   struct stat status;
   if (fstat(fileno(stream), &status) == 0 && S_ISDIR(status.st_mode)) {
     std::fclose(stream);

@@ -11,6 +11,14 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "llvm/Support/thread.h"
+
+#include <optional>
+
+/// The parser calls itself for each level of a text, which an editor sends as
+/// it is: a stack of the usual 8 MiB overflows after some thousand levels.
+/// Pages that nothing touches cost nothing.
+static constexpr std::optional<unsigned> kStackBytes = 1u << 30;
 
 int main(int argc, char **argv) {
   attune::installBugReport();
@@ -18,5 +26,10 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   attune::registerAllDialects(registry);
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  bool failed = true;
+  llvm::thread server(kStackBytes, [&] {
+    failed = mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  });
+  server.join();
+  return failed;
 }

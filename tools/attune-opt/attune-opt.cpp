@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Import/IRGuard.h"
 #include "attune/InitAll.h"
 #include "attune/Support/BugReport.h"
 #include "attune/Validation/Validation.h"
@@ -14,6 +15,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace attune;
@@ -34,8 +36,9 @@ static int fail(const llvm::Twine &message, int code) {
   return code;
 }
 
-/// mlir-opt's main, but for validation.
+/// mlir-opt's main, but for validation and for guards before the parser.
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   installBugReport();
   mlir::DialectRegistry registry;
   registerUpstream(registry);
@@ -44,26 +47,38 @@ int main(int argc, char **argv) {
   registerAllPasses();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Attune optimizer driver\n", registry);
-  if (validate == "no")
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  // What needs no input, or somebody who types it, is upstream's.
+  if (config.shouldShowDialects() || config.shouldListPasses() ||
+      (input == "-" && llvm::sys::Process::StandardInIsUserInput()))
     return mlir::asMainReturnCode(
         mlir::MlirOptMain(argc, argv, input, output, registry));
 
-  llvm::InitLLVM init(argc, argv);
   ValidationOptions options;
-  if (auto problem = parseValidationOptions(validate, options))
-    return fail(*problem, 2);
   auto result = std::make_shared<ValidationResult>();
-  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
-  auto withoutValidation = config;
-  config.setPassPipelineSetupFn([&](mlir::PassManager &passes) {
-    if (mlir::failed(withoutValidation.setupPassPipeline(passes)))
-      return mlir::failure();
-    Validation(options, result).attach(passes);
-    return mlir::success();
-  });
+  if (validate != "no") {
+    if (auto problem = parseValidationOptions(validate, options))
+      return fail(*problem, 2);
+    auto withoutValidation = config;
+    config.setPassPipelineSetupFn([=](mlir::PassManager &passes) {
+      if (mlir::failed(withoutValidation.setupPassPipeline(passes)))
+        return mlir::failure();
+      Validation(options, result).attach(passes);
+      return mlir::success();
+    });
+  }
   std::string problem;
   auto source = mlir::openInputFile(input, &problem);
-  auto target = source ? mlir::openOutputFile(output, &problem) : nullptr;
+  if (!source)
+    return fail(problem, 1);
+  if (auto found = findIRProblem(source->getBuffer(), registry)) {
+    llvm::errs() << source->getBufferIdentifier();
+    if (found->line)
+      llvm::errs() << ':' << found->line << ':' << found->column;
+    llvm::errs() << ": error: " << found->message << '\n';
+    return 1;
+  }
+  auto target = mlir::openOutputFile(output, &problem);
   if (!target)
     return fail(problem, 1);
   if (mlir::failed(

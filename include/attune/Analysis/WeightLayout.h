@@ -41,6 +41,10 @@ struct WeightLayout {
   /// By symbol name; the keys belong to the module's context.
   llvm::MapVector<llvm::StringRef, WeightPlace> places;
   int64_t totalBytes = 0;
+  /// A hash of every weight's name, type, packing and sources. Blobs of equal
+  /// hashes can stand for each other; two CPUs may pack a model into equally
+  /// many bytes in different order.
+  uint64_t fingerprint = 0;
 
   /// The place of `symbol`, or null.
   const WeightPlace *lookup(llvm::StringRef symbol) const {

@@ -10,16 +10,34 @@
 
 #include "attune/Runtime/Error.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace attune::runtime {
 
-/// Whether the CPU has all of `needs`, flags as `cpuinfo` lists them; true
-/// where there is no such list. For AMX it asks the kernel, which lends the
-/// tiles to a process that asks before its first use of them.
+/// What one leaf of CPUID answers.
+struct CpuRegisters {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+/// How a CPU is asked: by CPUID, which answers zeros for a leaf that it does
+/// not have, and by XGETBV of register 0, which tells whose registers the
+/// kernel saves. Unlike /proc/cpuinfo both are there in any sandbox.
+struct CpuReader {
+  CpuRegisters (*cpuid)(uint32_t leaf, uint32_t subleaf);
+  uint64_t (*xcr0)();
+};
+
+/// The CPU that this runs on; null where there is no CPUID.
+const CpuReader *thisCpu();
+
+/// Whether the CPU has all of `needs`, features by the names that `flags` of
+/// /proc/cpuinfo gives them; true where nobody can be asked. For AMX it asks
+/// the kernel, which lends the tiles to a process that asks before its first
+/// use of them.
 bool checkMachine(const std::vector<std::string> &needs, Error &error,
-                  const char *cpuinfo = "/proc/cpuinfo");
+                  const CpuReader *cpu = thisCpu());
 
 /// Asks for AMX tiles alone; 0 or what errno says.
 int requestTiles();

@@ -89,6 +89,9 @@ struct ModelInfo {
   std::vector<EntryInfo> entries;
   int64_t context = -1; ///< most positions, -1: no limit
   uint64_t weightsBytes = 0;
+  /// The fingerprint of the layout that the code reads, in 16 digits; empty
+  /// if it is not known.
+  std::string weightsLayout;
   std::vector<std::string> needs; ///< of the CPU, as in /proc/cpuinfo
   std::vector<int64_t> eos;
   int64_t bos = -1, pad = -1;

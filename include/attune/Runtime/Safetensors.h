@@ -17,6 +17,7 @@
 #define ATTUNE_RUNTIME_SAFETENSORS_H
 
 #include "attune/Runtime/DType.h"
+#include "attune/Runtime/TemporaryFiles.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -117,6 +118,7 @@ public:
 
 private:
   std::string finalPath, tempPath;
+  TemporaryFile temporary;
   bool toStream = false; ///< the path is a pipe or device: written at commit
   uint8_t *map = nullptr;
   uint64_t mapBytes = 0;

@@ -16,6 +16,21 @@
 
 namespace attune::runtime {
 
+/// Where a result goes: what a link leads to, also if nothing is there yet.
+struct OutputPlace {
+  std::string path;
+  bool exists = false, isFolder = false;
+  /// A device, a pipe, or whatever else a system names in /dev and /proc: it is
+  /// written to and never replaced.
+  bool isStream = false;
+};
+/// Follows the links at `path`; false, with a reason, if there is no end.
+bool findOutputPlace(const std::string &path, OutputPlace &place,
+                     std::string &reason);
+
+/// Whether both paths are one file that exists.
+bool isSameFile(const std::string &one, const std::string &other);
+
 /// Writes `head` and then `body` to the file `path`. Until all of it is there
 /// the file has another name.
 bool writeWholeFile(const std::string &path, std::string_view head,

@@ -10,13 +10,34 @@
 
 #include "attune/Support/Version.h"
 
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/PrettyStackTrace.h"
+#include "llvm/Support/Signals.h"
+
+#include <new>
+#include <unistd.h>
 
 namespace attune {
 
-/// Makes LLVM's crash handler ask for what a fix needs. Every main of Attune
-/// calls it first; it is header-only so that rooms without LLVM stay without.
+/// What a program says and does when memory cannot be had: no bug, but a limit
+/// (exit code 4). Temporary files go; nothing here may ask for memory.
+[[noreturn]] inline void exitOutOfMemory() {
+  static constexpr char message[] =
+      "error: out of memory: the input needs more than this process may have\n";
+  [[maybe_unused]] ssize_t written = write(2, message, sizeof message - 1);
+  llvm::sys::RunInterruptHandlers();
+  _exit(4);
+}
+
+/// Makes LLVM's crash handler ask for what a fix needs, and ends a program that
+/// runs out of memory without it. Every main of Attune calls it after InitLLVM,
+/// which has handlers of its own; it is header-only so that rooms without LLVM
+/// stay without.
 inline void installBugReport() {
+  std::set_new_handler(exitOutOfMemory);
+  llvm::remove_bad_alloc_error_handler();
+  llvm::install_bad_alloc_error_handler(
+      [](void *, const char *, bool) { exitOutOfMemory(); });
   llvm::setBugReportMsg(
       "This is a bug in Attune " ATTUNE_VERSION_STRING
       " (LLVM " ATTUNE_LLVM_VERSION_STRING "). Please report it with the "

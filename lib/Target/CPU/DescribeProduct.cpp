@@ -11,6 +11,7 @@
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -140,12 +141,16 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     sampling[name] = value;
   if (!sampling.empty())
     generation["sampling"] = std::move(sampling);
-  llvm::json::Object metadata{{"name", info.name},
-                              {"abi", ATTUNE_ABI_VERSION},
-                              {"entries", std::move(entries)},
-                              {"context", info.context},
-                              {"weights_bytes", layout->totalBytes},
-                              {"generation", std::move(generation)}};
+  llvm::json::Object metadata{
+      {"name", info.name},
+      {"abi", ATTUNE_ABI_VERSION},
+      {"entries", std::move(entries)},
+      {"context", info.context},
+      {"weights_bytes", layout->totalBytes},
+      {"weights_layout", llvm::utohexstr(layout->fingerprint,
+                                         /*LowerCase=*/true,
+                                         /*Width=*/16)},
+      {"generation", std::move(generation)}};
   llvm::json::Object embedding;
   if (!info.pooling.empty())
     embedding["pooling"] = info.pooling;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Runtime/TemporaryFiles.h"
 #include "attune/Target/CPU/CPUBackend.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -66,9 +67,16 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
           llvm::sys::fs::createUniqueDirectory("attune-link", folder))
     return refuse("cannot make a temporary folder: " + error.message());
   llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
+  runtime::TemporaryFile watchedFolder(folder.str().str());
   std::string objectPath = (folder + "/model.o").str();
   std::string messages = (folder + "/messages").str();
   std::string path = (folder + "/product").str();
+  std::string exports = (folder + "/exports").str();
+  runtime::TemporaryFile watched[4];
+  watched[0].watch(objectPath);
+  watched[1].watch(messages);
+  watched[2].watch(path);
+  watched[3].watch(exports);
   {
     std::error_code error;
     llvm::raw_fd_ostream out(objectPath, error);
@@ -84,7 +92,6 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   if (kind == LinkKind::SharedLibrary) {
     // Only the C interface is visible: what stands in for the C++ library must
     // not be found by the program that loads this.
-    std::string exports = (folder + "/exports").str();
     std::error_code error;
     llvm::raw_fd_ostream(exports, error)
         << "{ global: attune_*; local: *; };\n";

@@ -168,6 +168,7 @@ public:
            const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink);
   void warnOverflow(DiagnosticEngine &diags) const;
   int64_t getTotalBytes() const { return totalBytes; }
+  uint64_t getFingerprint() const { return layout.fingerprint; }
   WeightReport report(double seconds) const;
 
 private:
@@ -508,6 +509,7 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
   uint8_t trailer[kWeightTrailerBytes] = {};
   putWord(trailer, uint64_t(offset));
   putWord(trailer + 8, uint64_t(plan.getTotalBytes()));
+  putWord(trailer + 16, plan.getFingerprint());
   std::memcpy(trailer + 24, "ATTUNEW1", 8);
   if (ok && !writeAt(file, end, trailer, sizeof(trailer))) {
     ok = false;

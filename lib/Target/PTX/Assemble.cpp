@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Runtime/TemporaryFiles.h"
 #include "attune/Target/PTX/PTXBackend.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -67,6 +68,11 @@ llvm::Expected<Assembled> assemble(const DeviceCode &code,
   std::string input = (folder + "/kernels.ptx").str(),
               output = (folder + "/kernels.cubin").str(),
               messages = (folder + "/messages").str();
+  runtime::TemporaryFile watchedFolder(folder.str().str());
+  runtime::TemporaryFile watched[3];
+  watched[0].watch(input);
+  watched[1].watch(output);
+  watched[2].watch(messages);
   std::error_code error;
   llvm::raw_fd_ostream(input, error) << code.ptx;
   if (error)

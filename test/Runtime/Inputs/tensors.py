@@ -5,7 +5,8 @@
   tensors.py write FILE name:DTYPE:2x3=1,2,3,4,5,6 ...
                                       3*20 stands for twenty times 3
   tensors.py show FILE
-  tensors.py weights FILE 1.5,2,...   append a blob of f32 and its trailer
+  tensors.py weights FILE 1.5,2,... [BYTES]  append a blob of f32 and its
+                                      trailer, so many bytes behind a page
 """
 import json
 import os
@@ -47,10 +48,10 @@ def show(path):
         print(name, entry["dtype"], entry["shape"], *values)
 
 
-def weights(path, values):
+def weights(path, values, shift=0):
     data = b"".join(struct.pack("<f", float(v)) for v in values.split(","))
     offset = os.path.getsize(path) if os.path.exists(path) else 0
-    padding = -offset % 4096
+    padding = -offset % 4096 + shift
     with open(path, "ab") as file:
         file.write(b"\0" * padding + data +
                    struct.pack("<QQQ", offset + padding, len(data), 0) +
@@ -63,4 +64,4 @@ if __name__ == "__main__":
     elif sys.argv[1] == "show":
         show(sys.argv[2])
     else:
-        weights(sys.argv[2], sys.argv[3])
+        weights(sys.argv[2], sys.argv[3], int((sys.argv[4:] or [0])[0]))

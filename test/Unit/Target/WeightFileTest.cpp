@@ -577,7 +577,7 @@ TEST_F(WeightFile, AppendsBlobAndTrailer) {
     std::memcpy(words, text.data() + text.size() - 32, 24);
     EXPECT_EQ(words[0], offset);
     EXPECT_EQ(words[1], expected.size());
-    EXPECT_EQ(words[2], 0u);
+    EXPECT_EQ(words[2], layoutWeights(*module)->fingerprint);
     EXPECT_EQ(text.substr(text.size() - 8), "ATTUNEW1");
   }
   // A file of its own is made where there was none.

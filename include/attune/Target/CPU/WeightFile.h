@@ -21,7 +21,8 @@
 /// for. It follows the code of an executable or shared library on a page of its
 /// own, or is a file of its own; in both cases the file ends with
 ///
-///   u64 offset of the blob, u64 size of the blob, u64 0, "ATTUNEW1"
+///   u64 offset of the blob, u64 size of the blob,
+///   u64 fingerprint of the layout (`WeightLayout`), "ATTUNEW1"
 ///
 /// in little-endian order.
 namespace attune {

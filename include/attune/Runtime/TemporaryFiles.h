@@ -1,0 +1,41 @@
+//===- TemporaryFiles.h - What a signal must not leave behind ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_TEMPORARYFILES_H
+#define ATTUNE_RUNTIME_TEMPORARYFILES_H
+
+#include <string>
+
+namespace attune::runtime {
+
+/// Makes SIGINT, SIGTERM and SIGHUP remove all files and folders that a
+/// TemporaryFile names, and then end the program as they would have done (a
+/// shell sees 128 + the signal's number). Only programs of our own call it, at
+/// their start; a program that embeds a model keeps its signals.
+void removeTemporariesOnSignals();
+
+/// A file or folder that is to disappear if a signal ends the program. A folder
+/// must be empty by then: what is in it is named after it. Removing is up to
+/// the owner otherwise.
+class TemporaryFile {
+public:
+  TemporaryFile() = default;
+  explicit TemporaryFile(const std::string &path) { watch(path); }
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+  ~TemporaryFile() { forget(); }
+
+  void watch(const std::string &path);
+  void forget();
+
+private:
+  int slot = -1;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_TEMPORARYFILES_H

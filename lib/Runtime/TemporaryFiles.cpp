@@ -1,0 +1,73 @@
+//===- TemporaryFiles.cpp - What a signal must not leave behind -----------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/TemporaryFiles.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace attune::runtime {
+
+// A handler may call neither malloc nor a lock: names are in a fixed table of
+// pointers. No command writes nearly as many files at a time; one that finds
+// no place is not removed by signals, which is all that it loses.
+static constexpr int numSlots = 64;
+static std::atomic<char *> slots[numSlots];
+
+static void removeAndEnd(int signal) {
+  // Backwards: a folder is named before what is in it.
+  for (int i = numSlots - 1; i >= 0; --i)
+    if (const char *path = slots[i].load())
+      if (unlink(path) != 0)
+        rmdir(path);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+void removeTemporariesOnSignals() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action;
+    // What is ignored stays ignored, as nohup has it.
+    if (sigaction(signal, nullptr, &action) != 0 ||
+        action.sa_handler != SIG_DFL)
+      continue;
+    action = {};
+    action.sa_handler = removeAndEnd;
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+void TemporaryFile::watch(const std::string &path) {
+  forget();
+  char *name = strdup(path.c_str());
+  if (!name)
+    return;
+  // Behind all that is in use, so that the table keeps the order of calls.
+  int last = numSlots;
+  while (last > 0 && !slots[last - 1].load())
+    --last;
+  for (; last < numSlots; ++last) {
+    char *none = nullptr;
+    if (slots[last].compare_exchange_strong(none, name)) {
+      slot = last;
+      return;
+    }
+  }
+  std::free(name);
+}
+
+void TemporaryFile::forget() {
+  if (slot >= 0)
+    std::free(slots[slot].exchange(nullptr));
+  slot = -1;
+}
+
+} // namespace attune::runtime
