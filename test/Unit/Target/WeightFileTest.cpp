@@ -13,6 +13,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include <cmath>
+#include <set>
 
 using namespace attune;
 using namespace attune::test;
@@ -584,6 +585,24 @@ TEST_F(WeightFile, AppendsBlobAndTrailer) {
   ASSERT_TRUE(
       appendWeights(*module, {&*checkpoint, 0, 1}, folder / "new", diags));
   EXPECT_EQ(readFile(folder / "new").size(), expected.size() + 32);
+}
+
+TEST_F(WeightFile, AnotherLayoutHasAnotherFingerprint) {
+  std::set<uint64_t> seen;
+  auto add = [&](const std::string &weights) {
+    parse(weights);
+    return seen.insert(layoutWeights(*module)->fingerprint).second;
+  };
+  std::string source = " from [#attune.source<\"a\">]";
+  std::string narrow =
+      "attune.weight @a panels 16 : tensor<4x8x16xf32>" + source;
+  EXPECT_TRUE(add(narrow));
+  EXPECT_FALSE(add(narrow));
+  // As many bytes, in panels of another width, of another type or order.
+  EXPECT_TRUE(add("attune.weight @a panels 32 : tensor<2x8x32xf32>" + source));
+  EXPECT_TRUE(add("attune.weight @a : tensor<64x8xf32>" + source));
+  EXPECT_TRUE(add("attune.weight @a : tensor<64x16xbf16>" + source));
+  EXPECT_TRUE(add("attune.weight @b panels 16 : tensor<4x8x16xf32>" + source));
 }
 
 TEST_F(WeightFile, FailuresLeaveTheFile) {
