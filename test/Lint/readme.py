@@ -1,6 +1,6 @@
-"""Checks a README against the tree, and gives out what it shows.
+"""Checks pages against the tree, and gives out what it shows.
 
-Usage: readme.py paths ROOT    every path named in a README.md exists
+Usage: readme.py paths ROOT    every path named in a page (.md) exists
        readme.py json ROOT     prints the description shown in README.md
 """
 
@@ -23,7 +23,7 @@ def main():
         return
     errors, checked = [], 0
     for name in tree.files(root):
-        if not name.endswith("README.md"):
+        if not name.endswith(".md"):
             continue
         checked += 1
         for number, line in enumerate(tree.read(root, name).splitlines(), 1):
