@@ -12,6 +12,7 @@
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
 #include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/WholeFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -242,7 +243,12 @@ static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
     return error.badInput("model '" + info.name +
                           "' carries no tokenizer, so that --stop has no text "
                           "to look at");
-  if (hasText || !options.stops.empty() ||
+  bool hasForm = options.form.kind != TextForm::Kind::Any;
+  if (!hasTokenizer && hasForm)
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer, so that its text can have "
+                          "no form");
+  if (hasText || hasForm || !options.stops.empty() ||
       (hasTokenizer && format != GenerateOptions::Format::Ids)) {
     tokenizer = Tokenizer::create(info.tokenizerJson, error);
     return tokenizer != nullptr;
@@ -285,6 +291,20 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
   std::unique_ptr<Tokenizer> tokenizer;
   if (!openTokenizer(info, options, prompts, format, tokenizer, error))
     return false;
+  std::unique_ptr<ConstraintFactory> constraints;
+  if (options.form.kind != TextForm::Kind::Any) {
+    if (!options.formFile.empty() &&
+        !readWholeFile(options.formFile, size_t(1) << 20, options.form.source,
+                       error))
+      return false;
+    constraints.reset(new ConstraintFactory(*tokenizer));
+    options.automaton = constraints->make(options.form, error);
+    if (!options.automaton) {
+      if (!options.formFile.empty())
+        error.message = options.formFile + ": " + error.message;
+      return false;
+    }
+  }
   if (!settings.empty())
     std::fprintf(messages,
                  "settings of the model (generation_config.json): %s\n",

@@ -90,7 +90,7 @@ static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
 void Chooser::prepare(const std::vector<int64_t> &banned) {
   int64_t wanted =
       std::min(sampler.countCandidates(banned.size()), session.vocabulary());
-  bool fits = !wantsLogits && wanted <= session.mostCandidates();
+  bool fits = !wantsLogits && !constraint && wanted <= session.mostCandidates();
   candidates = fits ? wanted : 0;
   session.setCandidates(candidates);
 }
@@ -102,10 +102,14 @@ bool Chooser::choose(const std::vector<int64_t> &history,
     return sampler.sampleAmong(session.candidateIds(),
                                session.candidateLogits(), candidates, token.id,
                                error, banned);
-  const float *logits = session.logits(error);
-  if (!logits || !sampler.sample(logits, session.vocabulary(), history,
-                                 token.id, error, banned))
+  const float *logits = session.logits(error), *choices = logits;
+  if (logits && constraint)
+    choices = constraint->mask(logits, session.vocabulary(), error);
+  if (!choices || !sampler.sample(choices, session.vocabulary(), history,
+                                  token.id, error, banned))
     return false;
+  if (constraint)
+    constraint->accept(token.id);
   token.logits = wantsLogits ? logits : nullptr;
   token.vocabulary = session.vocabulary();
   return true;
@@ -145,6 +149,7 @@ private:
   void *context;
 
   std::unique_ptr<Session> session;
+  std::unique_ptr<Constraint> constraint; ///< null: any text
   std::vector<int64_t> history;
   size_t promptLength = 0;
   TokenLimit limit;
@@ -219,6 +224,8 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
   session = Session::create(model, /*batch=*/options.beams, capacity, error);
   if (!session)
     return false;
+  if (options.automaton)
+    constraint.reset(new Constraint(options.automaton, info.eos));
   forced = encoder ? info.forcedBos : -1;
   firstFree = forced >= 0 ? 2 : 1;
   notFirst = info.suppress;
@@ -273,7 +280,7 @@ bool Generation::isLast(const NewToken &token, int64_t count,
 bool Generation::decode(std::string &stoppedBy, Error &error) {
   Sampler sampler(sampling());
   sampler.setPromptLength(promptLength);
-  Chooser chooser(*session, sampler, options.logprobs >= 0);
+  Chooser chooser(*session, sampler, options.logprobs >= 0, constraint.get());
   chooser.prepare(bannedAt(1));
   if (!session->step(history.data(), static_cast<int64_t>(promptLength), error))
     return false;
@@ -286,6 +293,10 @@ bool Generation::decode(std::string &stoppedBy, Error &error) {
     history.push_back(token.id);
     if (isLast(token, count, stoppedBy))
       return true;
+    if (constraint && constraint->isOver()) {
+      stoppedBy = "eos";
+      return true;
+    }
     chooser.prepare(bannedAt(count + 1));
     if (!session->step(&token.id, 1, error))
       return false;

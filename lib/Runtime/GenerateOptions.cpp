@@ -35,6 +35,12 @@ const OptionSpecs &GenerateOptions::specs() {
         {"stop", "TEXT",
          "stop where the new text has this, which is not printed; may be "
          "repeated"},
+        {"json-schema", "FILE",
+         "write JSON that is valid by the schema of this file"},
+        {"grammar", "FILE",
+         "write what the grammar of this file (GBNF) allows"},
+        {"regex", "PATTERN",
+         "write what this regular expression matches as a whole"},
         {"beams", "N",
          "beam search: follow the N likeliest texts (default: 1, none)"},
         {"temperature", "T", "sample with this temperature; 0 is greedy"},
@@ -148,6 +154,15 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     if (sanitizeUtf8(option.value) != option.value)
       return error.set(ExitBadCommandLine, "--stop: the text is not UTF-8");
     stops.push_back(option.value);
+  } else if (name == "json-schema" || name == "grammar" || name == "regex") {
+    if (form.kind != TextForm::Kind::Any)
+      return error.set(ExitBadCommandLine,
+                       "--json-schema, --grammar and --regex exclude each "
+                       "other, and one is enough");
+    form.kind = name == "regex"     ? TextForm::Kind::Pattern
+                : name == "grammar" ? TextForm::Kind::Grammar
+                                    : TextForm::Kind::JsonSchema;
+    (name == "regex" ? form.source : formFile) = option.value;
   } else if (name == "beams") {
     return parseInteger(option, 1, 1024, beams, error);
   } else if (name == "seed") {
@@ -264,6 +279,10 @@ bool GenerateOptions::finish(Error &error) {
   if (beams > 1 && logprobs >= 0)
     return error.set(ExitBadCommandLine,
                      "--beams and --logprobs exclude each other");
+  if (form.kind != TextForm::Kind::Any && (beams > 1 || guesses()))
+    return error.set(ExitBadCommandLine,
+                     "a form of the text (--json-schema, --grammar, --regex) "
+                     "excludes --beams and guesses (--draft, --lookup)");
   if (logprobs >= 0 && format != Format::Json)
     return error.set(ExitBadCommandLine, "--logprobs needs --format=json");
   sampling.greedy = !askedSampling;

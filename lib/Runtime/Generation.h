@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_RUNTIME_GENERATION_H
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Constraint.h"
 
 #include <vector>
 
@@ -17,9 +18,12 @@ namespace attune::runtime {
 /// Tells a session what a choice takes, and makes it.
 class Chooser {
 public:
-  /// `wantsLogits`: whoever is told of the choice.
-  Chooser(Session &session, Sampler &sampler, bool wantsLogits)
-      : session(session), sampler(sampler), wantsLogits(wantsLogits) {}
+  /// `wantsLogits`: whoever is told of the choice. The text follows
+  /// `constraint`, if it is not null.
+  Chooser(Session &session, Sampler &sampler, bool wantsLogits,
+          Constraint *constraint)
+      : session(session), sampler(sampler), wantsLogits(wantsLogits),
+        constraint(constraint) {}
 
   /// Before a step after which `banned` may not follow.
   void prepare(const std::vector<int64_t> &banned);
@@ -31,6 +35,7 @@ private:
   Session &session;
   Sampler &sampler;
   bool wantsLogits;
+  Constraint *constraint;
   int64_t candidates = 0; ///< that the last step gave; 0: none
 };
 

@@ -58,6 +58,26 @@ bool isSameFile(const std::string &one, const std::string &other) {
          S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+bool readWholeFile(const std::string &path, size_t most, std::string &text,
+                   Error &error) {
+  FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return error.badInput(path + ": " + std::strerror(errno));
+  text.clear();
+  char buffer[65536];
+  while (size_t count = std::fread(buffer, 1, sizeof(buffer), file)) {
+    text.append(buffer, count);
+    if (text.size() > most)
+      break;
+  }
+  bool broken = std::ferror(file) != 0;
+  std::fclose(file);
+  if (broken)
+    return error.badInput(path + ": cannot be read");
+  return text.size() <= most || error.badInput(path + ": has more than " +
+                                               std::to_string(most) + " bytes");
+}
+
 bool writeWholeFile(const std::string &path, std::string_view head,
                     std::string_view body, Error &error) {
   OutputPlace place;

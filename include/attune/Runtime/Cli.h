@@ -18,6 +18,7 @@
 
 #include "attune/Runtime/CommandLine.h"
 #include "attune/Runtime/CompiledModel.h"
+#include "attune/Runtime/Constraint.h"
 #include "attune/Runtime/Json.h"
 #include "attune/Runtime/Sampler.h"
 #include "attune/Runtime/Tokenizer.h"
@@ -99,6 +100,9 @@ struct GenerateOptions {
   std::string draft;       ///< a model that guesses, a shared library
   int64_t draftTokens = 4; ///< guesses of it a step
   int64_t lookup = 0;      ///< guesses a step from the text so far; 0: none
+  TextForm form;           ///< of the new text
+  std::string formFile;    ///< where the form's source is; empty: it is known
+  std::shared_ptr<GrammarAutomaton> automaton; ///< made from it; null: none
   DraftModel *draftModel = nullptr;   ///< that guesses, if it is open already
   GuessCounts *guessCounts = nullptr; ///< where to count, or null
   Format format = Format::Auto; ///< text if the model has a tokenizer, else ids

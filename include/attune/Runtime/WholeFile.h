@@ -31,6 +31,10 @@ bool findOutputPlace(const std::string &path, OutputPlace &place,
 /// Whether both paths are one file that exists.
 bool isSameFile(const std::string &one, const std::string &other);
 
+/// Reads a file of at most `most` bytes.
+bool readWholeFile(const std::string &path, size_t most, std::string &text,
+                   Error &error);
+
 /// Writes `head` and then `body` to the file `path`. Until all of it is there
 /// the file has another name.
 bool writeWholeFile(const std::string &path, std::string_view head,

@@ -256,6 +256,7 @@ void Completion::start(Scheduler &scheduler) {
     sequence.sampling.seed += i;
     sequence.ends = request.ends;
     sequence.wantsLogits = request.options.logprobs >= 0;
+    sequence.automaton = request.options.automaton;
     sequence.sink = choices[i];
     sequences.push_back(std::move(sequence));
   }

@@ -315,14 +315,60 @@ bool CompletionRequest::readOutput(RequestFields &fields,
     if (!RequestFields(*of, error).take("include_usage", includesUsage))
       return false;
   }
-  if (const JsonValue *format = fields.find("response_format")) {
-    const JsonValue *type = format->isObject() ? format->find("type") : nullptr;
-    if (!type || !type->isString() || type->string != "text")
-      return error.set("'response_format': this server writes "
-                       "{\"type\": \"text\"} alone",
-                       "response_format", "unsupported_parameter");
+  return readForm(fields, model, error);
+}
+
+/// What the text is to be like.
+bool CompletionRequest::readForm(RequestFields &fields,
+                                 const ServedModel &model,
+                                 RequestError &error) {
+  const JsonValue *format = fields.find("response_format");
+  if (!format)
+    return true;
+  auto fail = [&](const std::string &what) {
+    return error.set("'response_format': " + what, "response_format");
+  };
+  const JsonValue *type = format->isObject() ? format->find("type") : nullptr;
+  if (!type || !type->isString())
+    return fail("expected an object with a type");
+  TextForm form;
+  auto takeText = [&](const char *name) {
+    const JsonValue *text = format->find(name);
+    if (text && text->isString())
+      form.source = text->string;
+    return (text && text->isString()) ||
+           fail("expected a string '" + std::string(name) + "'");
+  };
+  if (type->string == "text")
+    return true;
+  if (type->string == "json_object") {
+    form.kind = TextForm::Kind::JsonObject;
+  } else if (type->string == "json_schema") {
+    form.kind = TextForm::Kind::JsonSchema;
+    const JsonValue *inner = format->find("json_schema");
+    const JsonValue *schema =
+        inner && inner->isObject() ? inner->find("schema") : nullptr;
+    if (!schema)
+      return fail("expected 'json_schema': {\"schema\": ...}");
+    appendJson(form.source, *schema);
+  } else if (type->string == "regex") {
+    form.kind = TextForm::Kind::Pattern;
+    if (!takeText("pattern"))
+      return false;
+  } else if (type->string == "grammar") {
+    form.kind = TextForm::Kind::Grammar;
+    if (!takeText("grammar"))
+      return false;
+  } else {
+    return fail("expected a type text, json_object, json_schema, regex or "
+                "grammar, found '" +
+                type->string + "'");
   }
-  return true;
+  if (!model.constraints)
+    return fail("the model carries no tokenizer");
+  Error problem;
+  options.automaton = model.constraints->make(form, problem);
+  return options.automaton || fail(problem.message);
 }
 
 bool CompletionRequest::read(const JsonValue &body, bool chat,

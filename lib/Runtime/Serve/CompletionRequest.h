@@ -12,6 +12,7 @@
 
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Constraint.h"
 
 #include <string>
 #include <vector>
@@ -21,12 +22,13 @@ namespace attune::runtime {
 /// What requests are read against.
 struct ServedModel {
   const ModelInfo *info = nullptr;
-  const Tokenizer *tokenizer = nullptr; ///< null: the model carries none
-  const ChatPrompt *chat = nullptr;     ///< null: it has no chat template
-  std::string noChat;                   ///< why not
-  std::vector<int64_t> chatEnds;        ///< that end a message
-  GenerateOptions defaults;             ///< of the command line
-  int64_t capacity = 0;                 ///< most tokens of a sequence
+  const Tokenizer *tokenizer = nullptr;     ///< null: the model carries none
+  ConstraintFactory *constraints = nullptr; ///< the desk's; null: no tokenizer
+  const ChatPrompt *chat = nullptr;         ///< null: it has no chat template
+  std::string noChat;                       ///< why not
+  std::vector<int64_t> chatEnds;            ///< that end a message
+  GenerateOptions defaults;                 ///< of the command line
+  int64_t capacity = 0;                     ///< most tokens of a sequence
   int64_t vocabulary = 0;
   int64_t created = 0; ///< seconds since 1970, when serving began
 };
@@ -59,6 +61,8 @@ private:
                     RequestError &error);
   bool readSampling(RequestFields &fields, const ServedModel &model,
                     RequestError &error);
+  bool readForm(RequestFields &fields, const ServedModel &model,
+                RequestError &error);
   bool readOutput(RequestFields &fields, const ServedModel &model,
                   RequestError &error);
 };

@@ -167,8 +167,12 @@ void Scheduler::admit() {
       next->request.sink->finish("error", error);
       continue;
     }
+    if (next->request.automaton)
+      next->constraint.reset(
+          new Constraint(next->request.automaton, next->request.ends));
     next->chooser.reset(new Chooser(slots->session(next->slot), next->sampler,
-                                    next->request.wantsLogits));
+                                    next->request.wantsLogits,
+                                    next->constraint.get()));
     numbers.running.fetch_add(1);
     numbers.reusedTokens.fetch_add(static_cast<int64_t>(next->computed));
     next->request.sink->begin(static_cast<int64_t>(next->computed));
@@ -195,6 +199,8 @@ bool Scheduler::takeToken(Active &each) {
     reason = "eos";
   else if (!goesOn)
     reason = "caller";
+  else if (each.constraint && each.constraint->isOver())
+    reason = "eos";
   else if (each.numNew == each.request.limit)
     reason = each.request.isContextEnd ? "context" : "length";
   if (reason)

@@ -57,6 +57,7 @@ struct SequenceRequest {
   SamplingOptions sampling;
   std::vector<int64_t> ends;
   bool wantsLogits = false;
+  std::shared_ptr<GrammarAutomaton> automaton; ///< null: any text
   std::shared_ptr<TokenSink> sink;
 };
 
@@ -99,7 +100,8 @@ private:
     explicit Active(SequenceRequest request);
     SequenceRequest request;
     Sampler sampler;
-    std::unique_ptr<Chooser> chooser; ///< on the slot's session
+    std::unique_ptr<Constraint> constraint; ///< null: any text
+    std::unique_ptr<Chooser> chooser;       ///< on the slot's session
     std::vector<int64_t> history;
     unsigned slot = 0;
     size_t computed = 0; ///< tokens of the prompt

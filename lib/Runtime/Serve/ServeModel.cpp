@@ -43,6 +43,7 @@ namespace {
 struct Served {
   ServedModel model;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ConstraintFactory> constraints;
   std::unique_ptr<ChatPrompt> chat;
   std::unique_ptr<Embedder> embedder;
   std::string noEmbedding;
@@ -63,6 +64,8 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
     if (!tokenizer)
       return false;
     model.tokenizer = tokenizer.get();
+    constraints.reset(new ConstraintFactory(*tokenizer));
+    model.constraints = constraints.get();
   }
   if (!tokenizer) {
     model.noChat = "model '" + info.name + "' carries no tokenizer";

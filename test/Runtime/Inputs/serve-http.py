@@ -109,8 +109,6 @@ def refused_requests():
              "logit_bias"),
             ("/v1/completions", {"prompt": "a", "stream_options": 1},
              "stream_options"),
-            ("/v1/completions", {"prompt": "a", "response_format":
-                                 {"type": "json_object"}}, "response_format"),
             ("/v1/chat/completions", {"messages": []}, "messages"),
             ("/v1/chat/completions", {}, "messages"),
             ("/detokenize", {"tokens": [-1]}, "tokens"),
@@ -347,6 +345,48 @@ def tools():
         assert reply["message"]["content"] == "x=[1, 2] 3", reply
 
 
+def forms():
+    """The parrot says what it is told as far as the form allows it."""
+    with serving.Server(parrot, "--chat-template=tools.jinja") as server:
+        def say(text, response_format, **more):
+            reply = server.post("/v1/chat/completions", {
+                "messages": [{"role": "user", "content": text}],
+                "response_format": response_format, **more})
+            return reply["choices"][0]
+
+        person = {"type": "json_schema", "json_schema": {
+            "name": "person", "schema": {
+                "type": "object", "required": ["name", "age"],
+                "properties": {"name": {"type": "string"},
+                               "age": {"type": "integer"}}}}}
+        text = '{"name": "Wren", "age": 7}'
+        for form in (person, {"type": "json_object"}, {"type": "text"},
+                     {"type": "regex", "pattern": r"\{.*\}"},
+                     {"type": "grammar", "grammar":
+                      'root ::= "{" [a-zA-Z0-9" :,]* "}"'}):
+            choice = say(text, form)
+            assert choice["message"]["content"] == text, (form, choice)
+            assert choice["finish_reason"] == "stop", choice
+        # It says something else, and writes JSON all the same.
+        for talk in ("Hello", '{"name": 5}', '{"name": "a", "other": 1}'):
+            choice = say(talk, person, max_tokens=3000)
+            if choice["finish_reason"] == "stop":
+                value = json.loads(choice["message"]["content"])
+                assert set(value) == {"name", "age"}, value
+                assert isinstance(value["age"], int), value
+        choice = say("Hello", {"type": "regex", "pattern": "(yes|no)"})
+        assert choice["message"]["content"] in ("yes", "no"), choice
+        for form in ({"type": "xml"}, {"type": "json_schema"}, "json",
+                     {"type": "json_schema", "json_schema": {
+                         "schema": {"type": "text"}}},
+                     {"type": "regex", "pattern": "("},
+                     {"type": "grammar", "grammar": "x"},
+                     {"type": "regex"}):
+            error = server.post("/v1/completions", {
+                "prompt": "a", "response_format": form}, 400)["error"]
+            assert error["param"] == "response_format", error
+
+
 serving.run([malformed_requests, refused_requests, keys_and_origins,
              connections, slow_clients, full_server, hang_up, time_limit,
-             stopping, embeddings, tools])
+             stopping, embeddings, tools, forms])

@@ -1,0 +1,130 @@
+//===- Constraint.cpp - Texts of a given form -----------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Constraint.h"
+
+#include "GrammarAutomaton.h"
+#include "GrammarText.h"
+#include "Pattern.h"
+#include "SchemaGrammar.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune::runtime {
+
+/// Forms that are kept with all they have worked out.
+static constexpr size_t mostRecent = 4;
+
+ConstraintFactory::ConstraintFactory(const Tokenizer &tokenizer)
+    : tokenizer(tokenizer) {}
+ConstraintFactory::~ConstraintFactory() = default;
+
+static bool buildGrammar(const TextForm &form, Grammar &grammar,
+                         std::string &problem) {
+  switch (form.kind) {
+  case TextForm::Kind::JsonSchema: {
+    JsonValue schema;
+    if (parseJson(form.source, schema, problem))
+      return buildSchemaGrammar(schema, grammar, problem);
+    problem = "the schema is no JSON: " + problem;
+    return false;
+  }
+  case TextForm::Kind::Pattern: {
+    Grammar::Sequence sequence;
+    if (!appendPattern(grammar, sequence, form.source, /*isSearch=*/false,
+                       /*inString=*/false, problem)) {
+      problem = "the regular expression is wrong: " + problem;
+      return false;
+    }
+    grammar.root = grammar.addRule();
+    grammar.addAlternative(grammar.root, std::move(sequence));
+    if (grammar.findLeftRecursion() < 0)
+      return true;
+    problem = "the regular expression repeats nothing without end";
+    return false;
+  }
+  case TextForm::Kind::Grammar:
+    if (parseGrammarText(form.source, grammar, problem))
+      return true;
+    problem = "the grammar is wrong: " + problem;
+    return false;
+  default:
+    buildObjectGrammar(grammar);
+    return true;
+  }
+}
+
+std::shared_ptr<GrammarAutomaton> ConstraintFactory::make(const TextForm &form,
+                                                          Error &error) {
+  for (auto &[known, automaton] : recent)
+    if (known == form)
+      return automaton;
+  Grammar grammar;
+  std::string problem;
+  if (!buildGrammar(form, grammar, problem)) {
+    error.badInput(problem);
+    return nullptr;
+  }
+  if (!texts)
+    texts.reset(new TokenTexts(tokenizer));
+  std::shared_ptr<GrammarAutomaton> automaton(
+      new GrammarAutomaton(std::move(grammar), texts));
+  if (automaton->start() == GrammarAutomaton::dead) {
+    error.badInput("no text has the form that was asked for");
+    return nullptr;
+  }
+  if (recent.size() == mostRecent)
+    recent.erase(recent.begin());
+  recent.emplace_back(form, automaton);
+  return automaton;
+}
+
+Constraint::Constraint(std::shared_ptr<GrammarAutomaton> given,
+                       std::vector<int64_t> ends)
+    : automaton(std::move(given)), ends(std::move(ends)),
+      state(automaton->start()) {}
+Constraint::~Constraint() = default;
+
+const float *Constraint::mask(const float *logits, int64_t count,
+                              Error &error) {
+  const std::vector<uint64_t> &allowed = automaton->allowed(state);
+  masked.resize(static_cast<size_t>(count));
+  bool any = false;
+  for (int64_t id = 0; id < count; ++id) {
+    auto word = static_cast<size_t>(id / 64);
+    bool goes = word < allowed.size() && (allowed[word] >> id % 64 & 1);
+    masked[id] = goes ? logits[id] : -HUGE_VALF;
+    any |= goes;
+  }
+  bool isComplete = automaton->isComplete(state);
+  for (int64_t id : ends)
+    if (id >= 0 && id < count) {
+      masked[id] = isComplete ? logits[id] : -HUGE_VALF;
+      any |= isComplete;
+    }
+  if (any)
+    return masked.data();
+  error.badInput("no token of the vocabulary goes on with a text of the form "
+                 "that was asked for");
+  return nullptr;
+}
+
+void Constraint::accept(int64_t id) {
+  if (std::find(ends.begin(), ends.end(), id) == ends.end())
+    state = automaton->nextToken(state, id);
+}
+
+bool Constraint::isOver() {
+  if (!automaton->isComplete(state))
+    return false;
+  const std::vector<uint64_t> &allowed = automaton->allowed(state);
+  return std::all_of(allowed.begin(), allowed.end(),
+                     [](uint64_t word) { return word == 0; });
+}
+
+} // namespace attune::runtime

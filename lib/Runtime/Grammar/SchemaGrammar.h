@@ -1,0 +1,36 @@
+//===- SchemaGrammar.h - JSON schemas as grammars ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A schema becomes a grammar of JSON texts that are valid by it. Every text of
+// the grammar is valid, and where JSON leaves a choice that says nothing the
+// grammar may make it: members stand in the order of the schema, and an object
+// that names its members has no others. A keyword that restricts values and is
+// not understood is an error, since texts could be invalid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_GRAMMAR_SCHEMAGRAMMAR_H
+#define ATTUNE_LIB_RUNTIME_GRAMMAR_SCHEMAGRAMMAR_H
+
+#include "Grammar.h"
+
+#include "attune/Runtime/Json.h"
+
+#include <string>
+
+namespace attune::runtime {
+
+/// `problem` says what is wrong where in the schema, as a JSON pointer.
+bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
+                        std::string &problem);
+
+/// Any object of JSON.
+void buildObjectGrammar(Grammar &grammar);
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_GRAMMAR_SCHEMAGRAMMAR_H

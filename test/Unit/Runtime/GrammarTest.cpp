@@ -1,0 +1,306 @@
+//===- GrammarTest.cpp - Texts of a given form ----------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grammar/GrammarAutomaton.h"
+#include "Grammar/GrammarText.h"
+#include "Grammar/Pattern.h"
+#include "Grammar/SchemaGrammar.h"
+#include "attune/Runtime/Constraint.h"
+#include "attune/Runtime/Utf8.h"
+
+#include "gtest/gtest.h"
+
+#include <cstdio>
+#include <random>
+
+using namespace attune::runtime;
+
+namespace {
+
+class GrammarTest : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    std::string json;
+    FILE *in =
+        std::fopen(ATTUNE_EXAMPLES_DIR "/storyteller/tokenizer.json", "rb");
+    char buffer[4096];
+    while (size_t n = std::fread(buffer, 1, sizeof(buffer), in))
+      json.append(buffer, n);
+    std::fclose(in);
+    Error error;
+    tokenizer = Tokenizer::create(json, error).release();
+    factory = new ConstraintFactory(*tokenizer);
+  }
+  static void TearDownTestSuite() {
+    delete factory;
+    delete tokenizer;
+  }
+
+  std::shared_ptr<GrammarAutomaton> make(TextForm::Kind kind,
+                                         const std::string &source) {
+    Error error;
+    auto automaton = factory->make({kind, source}, error);
+    EXPECT_TRUE(automaton) << source << ": " << error.message;
+    return automaton;
+  }
+  std::string problem(TextForm::Kind kind, const std::string &source) {
+    Error error;
+    EXPECT_FALSE(factory->make({kind, source}, error)) << source;
+    return error.message;
+  }
+  /// The texts that a form takes whole, and those it does not.
+  void check(TextForm::Kind kind, const std::string &source,
+             std::vector<std::string> good, std::vector<std::string> bad) {
+    auto automaton = make(kind, source);
+    ASSERT_TRUE(automaton);
+    for (const std::string &text : good)
+      EXPECT_TRUE(takes(*automaton, text)) << source << ": " << text;
+    for (const std::string &text : bad)
+      EXPECT_FALSE(takes(*automaton, text)) << source << ": " << text;
+  }
+  static bool takes(GrammarAutomaton &automaton, const std::string &text) {
+    auto state = automaton.next(automaton.start(), text);
+    return state != GrammarAutomaton::dead && automaton.isComplete(state);
+  }
+
+  static Tokenizer *tokenizer;
+  static ConstraintFactory *factory;
+};
+Tokenizer *GrammarTest::tokenizer;
+ConstraintFactory *GrammarTest::factory;
+
+constexpr auto Schema = TextForm::Kind::JsonSchema;
+constexpr auto Pattern = TextForm::Kind::Pattern;
+constexpr auto Rules = TextForm::Kind::Grammar;
+
+TEST_F(GrammarTest, RangesOfCodePoints) {
+  // Every character, and its neighbours, of ranges that begin and end anywhere.
+  std::mt19937 random(1);
+  const uint32_t edges[] = {0x7F,   0x80,   0x7FF,   0x800,   0xD7FF,
+                            0xE000, 0xFFFF, 0x10000, 0x3FFFF, 0x10FFFF};
+  for (int round = 0; round < 60; ++round) {
+    uint32_t a = edges[random() % 10], b = edges[random() % 10];
+    if (round % 2) {
+      a = random() % 0x110000;
+      b = std::min<uint32_t>(0x10FFFF, a + random() % 70000);
+    }
+    if (a > b)
+      std::swap(a, b);
+    Grammar grammar;
+    Grammar::Sequence sequence;
+    grammar.appendRanges(sequence, {{a, b}});
+    grammar.root = grammar.addRule();
+    grammar.addAlternative(grammar.root, sequence);
+    GrammarAutomaton automaton(grammar,
+                               std::make_shared<TokenTexts>(*tokenizer));
+    auto test = [&](uint32_t code) {
+      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        return;
+      std::string text;
+      appendUtf8(text, code);
+      EXPECT_EQ(takes(automaton, text), code >= a && code <= b)
+          << a << " " << b << " " << code;
+    };
+    for (uint32_t near : {a, b})
+      for (int64_t d = -2; d <= 2; ++d)
+        test(static_cast<uint32_t>(near + d));
+    for (uint32_t edge : edges)
+      test(edge);
+    for (int i = 0; i < 200; ++i)
+      test(random() % 0x110000);
+  }
+}
+
+TEST_F(GrammarTest, Patterns) {
+  check(Pattern, "a|b*c", {"a", "c", "bbc"}, {"", "b", "ac", "bca"});
+  check(Pattern, "^[A-Z][a-z]{2,3}$", {"Abc", "Abcd"}, {"Ab", "Abcde", "abc"});
+  check(Pattern, "(?:ab)+c?", {"ab", "ababc"}, {"", "abcab"});
+  check(Pattern, "\\d{3}-\\w\\s\\.", {"123-a .", "000-_\t."},
+        {"12-a .", "123-a x"});
+  check(Pattern, "[^ab\\]é]", {"c", "ü", "😀"}, {"a", "]", "é", "cc"});
+  check(Pattern, "[]", {}, {"", "]"});
+  check(Pattern, "x{0}y{2,}", {"yy", "yyyy"}, {"y", "xyy"});
+  check(Pattern, "\\u00e9\\x41\\$", {"éA$"}, {"eA$"});
+  check(Pattern, "", {""}, {"a"});
+  for (const char *wrong :
+       {"(", ")", "[a", "*", "a{2,1}", "a{", "(?=a)", "\\1", "\\b", "a^b",
+        "a$b", "[b-a]", "\\", "(?<n>a)", "a++", "\\u12", "a{999999}"})
+    EXPECT_NE(problem(Pattern, wrong), "") << wrong;
+  EXPECT_EQ(problem(Pattern, "ab(?=c)"),
+            "the regular expression is wrong: of groups with a '?', only "
+            "(?:...) is supported, at byte 3");
+}
+
+TEST_F(GrammarTest, Rules) {
+  check(Rules,
+        "# numbers\nroot ::= sum\nsum ::= term (\" + \" term)*\n"
+        "term ::= [0-9]+ |\n  \"(\" sum \")\"\n",
+        {"1", "1 + 23", "((1) + 2)"}, {"", "1+2", "(1", "1 + "});
+  check(Rules,
+        "root ::= \"a\\n\\x41\\\"\" .? thing{1,2}\nthing ::= \"b\"\n  \"c\"",
+        {"a\nA\"bc", "a\nA\"xbcbc"}, {"a\nA\"", "a\nA\"bcbcbc"});
+  EXPECT_EQ(problem(Rules, "root ::= a\nb ::= \"x\""),
+            "the grammar is wrong: line 1: there is no rule 'a'");
+  EXPECT_EQ(problem(Rules, "root ::= \"x\n"),
+            "the grammar is wrong: line 1: a text does not end");
+  EXPECT_EQ(problem(Rules, "root ::= root \"x\" | \"y\""),
+            "the grammar is wrong: line 1: the rule 'root' begins with itself; "
+            "write repetitions with * or +");
+  for (const char *wrong :
+       {"", "x", "root = a", "start ::= \"a\"", "root ::= (\"a\"",
+        "root ::= \"a\" )", "root ::= [a", "root ::= \"a\"{2,1}",
+        "root ::= \"\\q\"", "root ::= \"a\"\nroot ::= \"b\"",
+        "root ::= a\na ::= b \"x\"\nb ::= a?"})
+    EXPECT_NE(problem(Rules, wrong), "") << wrong;
+}
+
+TEST_F(GrammarTest, Schemas) {
+  check(Schema, "{\"type\":\"integer\"}", {"0", "-12"}, {"01", "1.5", "", "-"});
+  check(Schema, "{\"type\":[\"number\",\"null\"]}", {"1.5e-3", "null"},
+        {"1.", "nul"});
+  check(Schema, "{\"type\":\"string\",\"minLength\":1,\"maxLength\":2}",
+        {"\"a\"", "\"é\\n\"", "\"\\u00e9x\""},
+        {"\"\"", "\"abc\"", "\"\n\"", "\"\\x\"", "\"\\ud800\""});
+  check(Schema, "{\"enum\":[\"red\",2,{\"a\":[true]}]}",
+        {"\"red\"", "2", "{\"a\":[true]}"}, {"\"re\"", "3"});
+  check(Schema, "{\"const\":null}", {"null"}, {"0"});
+  check(Schema, "{\"anyOf\":[{\"type\":\"boolean\"},{\"const\":1}]}",
+        {"true", "1"}, {"2"});
+  check(Schema, "{\"type\":\"string\",\"pattern\":\"^[a-c\\\"]+$\"}",
+        {"\"ab\"", "\"a\\\"\""}, {"\"abd\"", "\"\"\"", "\"\""});
+  check(Schema, "{\"type\":\"string\",\"pattern\":\"b\"}", {"\"abc\"", "\"b\""},
+        {"\"ac\""});
+  check(Schema, "{\"type\":\"string\",\"format\":\"date\"}", {"\"2024-02-28\""},
+        {"\"2024-13-01\"", "\"x\""});
+  EXPECT_EQ(problem(Schema, "{\"type\":\"object\",\"properties\":{\"a\":{"
+                            "\"type\":\"integer\",\"minimum\":3}}}"),
+            "schema /properties/a: the keyword 'minimum' is not supported, and "
+            "texts could be invalid without it");
+  for (const char *wrong :
+       {"[]", "1", "{\"type\":\"text\"}", "{\"type\":5}", "{\"enum\":[]}",
+        "{\"anyOf\":5}", "{\"$ref\":\"#/x\"}", "{\"$ref\":\"other\"}",
+        "{\"$ref\":\"#\"}", "{\"properties\":[]}",
+        "{\"type\":\"object\","
+        "\"required\":[\"a\"],\"additionalProperties\":false}",
+        "{\"type\":\"string\",\"minLength\":-1}",
+        "{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}",
+        "{\"pattern\":\"(\"}", "{\"type\":\"string\",\"format\":\"color\"}",
+        "{\"not\":{}}", "{\"enum\":[1],\"const\":1}", "{"})
+    EXPECT_NE(problem(Schema, wrong), "") << wrong;
+}
+
+TEST_F(GrammarTest, Objects) {
+  check(Schema,
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+        "\"b\":{\"type\":\"boolean\"},\"c\":{}},\"required\":[\"b\"],"
+        "\"additionalProperties\":false}",
+        {"{\"b\":true}", "{ \"a\": 1, \"b\": false}", "{\"b\":true,\"c\":[{}]}",
+         "{\n  \"a\": 1,\n  \"b\": true,\n  \"c\": \"x\"\n}"},
+        {"{}", "{\"a\":1}", "{\"b\":true,\"a\":1}", "{\"b\":true,}", "{,}",
+         "{\"b\":1}", "{\"b\":true,\"d\":1}"});
+  check(Schema,
+        "{\"type\":\"object\",\"additionalProperties\":"
+        "{\"type\":\"integer\"}}",
+        {"{}", "{\"x\":1,\"y\":2}"}, {"{\"x\":\"a\"}", "{\"x\":1,}"});
+  check(Schema, "{\"type\":\"object\",\"required\":[\"z\"]}", {"{\"z\":[1]}"},
+        {"{}", "{\"y\":1}"});
+  check(TextForm::Kind::JsonObject, "",
+        {"{}", "{\"a\": [1, {\"b\": null}, \"c\"], \"d\": -1e5}"},
+        {"", "[]", "1", "{\"a\"}", "{} "});
+  check(Schema,
+        "{\"$ref\":\"#/$defs/tree\",\"$defs\":{\"tree\":{\"type\":\"object\","
+        "\"properties\":{\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/tree\"},"
+        "{\"type\":\"null\"}]}},\"required\":[\"next\"]}}}",
+        {"{\"next\":null}", "{\"next\":{\"next\":{\"next\":null}}}"},
+        {"{\"next\":{}}", "{\"next\":{\"next\":null}"});
+}
+
+TEST_F(GrammarTest, Arrays) {
+  check(Schema, "{\"items\":{\"type\":\"integer\"}}", {"[]", "[1]", "[1, 2,3]"},
+        {"[1,]", "[,]", "[true]", "[1 2]"});
+  check(Schema,
+        "{\"type\":\"array\",\"items\":{\"const\":0},\"minItems\":2,"
+        "\"maxItems\":3}",
+        {"[0,0]", "[0,0,0]"}, {"[]", "[0]", "[0,0,0,0]"});
+  check(Schema, "{\"type\":\"array\",\"items\":{\"const\":0},\"minItems\":1}",
+        {"[0]", "[0,0,0,0]"}, {"[]"});
+  check(Schema,
+        "{\"type\":\"array\",\"prefixItems\":[{\"const\":1},"
+        "{\"const\":2}],\"minItems\":1}",
+        {"[1]", "[1,2]"}, {"[]", "[2]", "[1,2,3]"});
+  check(Schema,
+        "{\"type\":\"array\",\"prefixItems\":[{\"const\":1}],"
+        "\"items\":{\"const\":0}}",
+        {"[]", "[1]", "[1,0,0]"}, {"[0]", "[1,1]"});
+  check(Schema, "{\"type\":\"array\",\"maxItems\":0}", {"[]"}, {"[1]"});
+}
+
+/// A token is allowed exactly if its bytes go on with a text of the form.
+TEST_F(GrammarTest, TokensOfAState) {
+  auto automaton =
+      make(Schema, "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":"
+                   "\"string\"},\"age\":{\"type\":\"integer\"}},\"required\":"
+                   "[\"name\",\"age\"]}");
+  std::string text = "{\"name\": \"Wren é\\n\", \"age\": 12}";
+  for (size_t length = 0; length <= text.size(); ++length) {
+    auto state = automaton->next(automaton->start(), text.substr(0, length));
+    ASSERT_NE(state, GrammarAutomaton::dead);
+    std::vector<uint64_t> mask = automaton->allowed(state);
+    for (int64_t id = 0; id < tokenizer->size(); ++id) {
+      std::string bytes = tokenizer->bytesOf(id);
+      bool goesOn = !tokenizer->isSpecial(id) && !bytes.empty() &&
+                    automaton->next(state, bytes) != GrammarAutomaton::dead;
+      EXPECT_EQ(mask[id / 64] >> id % 64 & 1, goesOn)
+          << text.substr(0, length) << " | " << bytes;
+    }
+  }
+}
+
+/// Whatever is chosen of what is allowed, a whole text comes out.
+TEST_F(GrammarTest, RandomTextsAreValid) {
+  std::mt19937 random(1);
+  const char *schemas[] = {
+      "{\"type\":\"object\",\"properties\":{\"tags\":{\"type\":\"array\","
+      "\"items\":{\"enum\":[\"a\",\"b\"]},\"maxItems\":3},\"when\":{\"type\":"
+      "\"string\",\"format\":\"date-time\"}},\"required\":[\"tags\",\"when\"]}",
+      "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":5},"
+      "\"minItems\":2,\"maxItems\":4}",
+      "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"boolean\"}}"};
+  for (const char *schema : schemas)
+    for (int round = 0; round < 20; ++round) {
+      Constraint constraint(make(Schema, schema), {1000});
+      std::vector<float> logits(static_cast<size_t>(tokenizer->size()));
+      std::string text;
+      for (int step = 0; step < 400 && !constraint.isOver(); ++step) {
+        Error error;
+        const float *masked = constraint.mask(
+            logits.data(), static_cast<int64_t>(logits.size()), error);
+        ASSERT_TRUE(masked) << text << error.message;
+        std::vector<int64_t> ids;
+        for (size_t id = 0; id < logits.size(); ++id)
+          if (masked[id] == 0)
+            ids.push_back(static_cast<int64_t>(id));
+        // Closing characters more often, so that it comes to an end.
+        int64_t id = ids[random() % ids.size()];
+        for (int64_t other : ids)
+          if (random() % 2 &&
+              std::string("\"]}").find(tokenizer->bytesOf(other)) <= 2)
+            id = other;
+        if (id == 1000)
+          break;
+        text += tokenizer->bytesOf(id);
+        constraint.accept(id);
+      }
+      JsonValue value;
+      std::string why;
+      JsonLimits limits;
+      limits.uniqueKeys = false;
+      EXPECT_TRUE(parseJson(text, value, why, limits)) << text << ": " << why;
+    }
+}
+
+} // namespace
