@@ -149,7 +149,7 @@ if shutil.which("ptxas", path=path):
 if os.path.exists(os.path.join(toolkit, "include", "cuda.h")):
     features.add("cuda-headers")
     substitute("%cuda_include", os.path.join(toolkit, "include"))
-for tool in ("readelf", "ldd", "ninja", "git"):
+for tool in ("readelf", "strip", "objcopy", "ldd", "ninja", "git"):
     if shutil.which(tool, path=path):
         features.add(tool)
 if os.path.isdir(os.path.join(config.attune_shared_dir, "oracle")):

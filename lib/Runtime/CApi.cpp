@@ -20,6 +20,8 @@ static_assert(ATTUNE_BOOL == static_cast<int>(DType::Bool) &&
                   ATTUNE_F64 == static_cast<int>(DType::F64),
               "attune_dtype follows DType");
 
+struct attune_session;
+
 struct attune_instance {
   std::unique_ptr<CompiledModel> model;
   std::unique_ptr<Invocation> invocation;
@@ -27,11 +29,17 @@ struct attune_instance {
   std::vector<std::pair<std::string, int64_t>> dims;
   std::vector<Buffer> outputs;
   std::vector<const ArgInfo *> inputInfos, outputInfos;
+  std::vector<attune_session *> sessions; ///< that are open
 };
 
 struct attune_session {
-  std::unique_ptr<Session> session;
+  attune_instance *instance = nullptr; ///< null: it was closed first
+  std::unique_ptr<Session> session;    ///< null then, too
 };
+
+/// More ids than this are no text but a mistake, which must not become a demand
+/// for memory.
+static constexpr int64_t mostIds = int64_t(1) << 32;
 
 // Plain memory: a thread may end after its library is gone.
 static thread_local char lastError[1024] = "no error";
@@ -98,7 +106,15 @@ attune_instance *attune_open(const attune_model_descriptor *model,
   return instance.release();
 }
 
-void attune_close(attune_instance *instance) { delete instance; }
+void attune_close(attune_instance *instance) {
+  if (!instance)
+    return;
+  for (attune_session *session : instance->sessions) {
+    session->session.reset();
+    session->instance = nullptr;
+  }
+  delete instance;
+}
 
 uint32_t attune_num_inputs(const attune_instance *instance) {
   return static_cast<uint32_t>(instance->inputInfos.size());
@@ -259,11 +275,26 @@ attune_session *attune_session_open(attune_instance *instance, int64_t batch,
     fail(error);
     return nullptr;
   }
+  session->instance = instance;
+  instance->sessions.push_back(session.get());
   return session.release();
+}
+
+/// False, with an error, where nothing can be asked of the session any more.
+static bool isOpen(const attune_session *session) {
+  if (session && session->session)
+    return true;
+  badCall(session ? "the session's instance was closed"
+                  : "the session is null");
+  return false;
 }
 
 attune_status attune_session_step(attune_session *session, const int64_t *ids,
                                   int64_t count) {
+  if (!isOpen(session))
+    return ATTUNE_BAD_CALL;
+  if (!ids || count <= 0)
+    return badCall("attune_session_step: needs at least one token");
   Error error;
   return session->session->step(ids, count, error) ? ATTUNE_OK : fail(error);
 }
@@ -271,6 +302,8 @@ attune_status attune_session_step(attune_session *session, const int64_t *ids,
 attune_status attune_session_encode(attune_session *session,
                                     const attune_tensor *inputs,
                                     uint32_t num_inputs) {
+  if (!isOpen(session))
+    return ATTUNE_BAD_CALL;
   std::vector<InputTensor> tensors(num_inputs);
   for (uint32_t i = 0; i < num_inputs; ++i)
     if (!readTensor(inputs[i], tensors[i]))
@@ -281,6 +314,8 @@ attune_status attune_session_encode(attune_session *session,
 }
 
 const float *attune_session_logits(const attune_session *session) {
+  if (!isOpen(session))
+    return nullptr;
   Error error;
   const float *logits = session->session->logits(error);
   if (!logits)
@@ -289,14 +324,16 @@ const float *attune_session_logits(const attune_session *session) {
 }
 
 int64_t attune_session_vocabulary(const attune_session *session) {
-  return session->session->vocabulary();
+  return isOpen(session) ? session->session->vocabulary() : -1;
 }
 
 int64_t attune_session_length(const attune_session *session) {
-  return session->session->length();
+  return isOpen(session) ? session->session->length() : -1;
 }
 
 attune_status attune_session_rewind(attune_session *session, int64_t length) {
+  if (!isOpen(session))
+    return ATTUNE_BAD_CALL;
   if (length < 0 || length > session->session->length())
     return badCall("attune_session_rewind: there is no such position");
   Error error;
@@ -304,10 +341,17 @@ attune_status attune_session_rewind(attune_session *session, int64_t length) {
 }
 
 void attune_session_reset(attune_session *session) {
-  session->session->reset();
+  if (isOpen(session))
+    session->session->reset();
 }
 
-void attune_session_close(attune_session *session) { delete session; }
+void attune_session_close(attune_session *session) {
+  if (session && session->instance) {
+    auto &open = session->instance->sessions;
+    open.erase(std::remove(open.begin(), open.end(), session), open.end());
+  }
+  delete session;
+}
 
 namespace {
 struct Callback {
@@ -376,7 +420,7 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
                               int64_t count,
                               const attune_generate_options *options,
                               attune_token_callback on_token, void *context) {
-  if (!prompt || count <= 0 || !on_token)
+  if (!prompt || count <= 0 || count > mostIds || !on_token)
     return badCall("attune_generate: needs a prompt and a callback");
   attune_generate_options given = readOptions(options);
   GenerateOptions generate;
@@ -416,6 +460,10 @@ static bool needTokenizer(attune_instance *instance) {
 
 int64_t attune_encode(attune_instance *instance, const char *text,
                       size_t length, int64_t *ids, int64_t capacity) {
+  if (!text || capacity < 0 || (capacity > 0 && !ids)) {
+    badCall("attune_encode: needs a text and room for ids");
+    return -1;
+  }
   if (!needTokenizer(instance))
     return -1;
   std::vector<int64_t> found;
@@ -431,6 +479,11 @@ int64_t attune_encode(attune_instance *instance, const char *text,
 
 int64_t attune_decode(attune_instance *instance, const int64_t *ids,
                       int64_t count, char *text, int64_t capacity) {
+  if (count < 0 || count > mostIds || (count > 0 && !ids) || capacity < 0 ||
+      (capacity > 0 && !text)) {
+    badCall("attune_decode: needs ids and room for a text");
+    return -1;
+  }
   if (!needTokenizer(instance))
     return -1;
   std::string bytes = instance->tokenizer->decode(

@@ -55,6 +55,8 @@ static inline void relax() {
 /// thread finds out for itself: spinning in vain halves the turns, success
 /// doubles them.
 static constexpr unsigned mostSpins = 1024, leastSpins = 32;
+/// More are a mistake, and each takes megabytes of address space.
+static constexpr unsigned maxThreads = 1024;
 static thread_local unsigned spinTurns = mostSpins;
 
 /// Waits until `word` is no longer `old`.
@@ -151,6 +153,7 @@ struct ThreadTeam::State {
   std::atomic<uint64_t> wanted{0}; // frame bytes that were over the limit
 
   std::vector<pthread_t> workers;
+  pid_t process = getpid(); // a child of fork has none of the workers
   pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
   void leaveCallersCore();
@@ -257,6 +260,12 @@ static void *workerMain(void *argument) {
 
 std::unique_ptr<ThreadTeam>
 ThreadTeam::create(unsigned threads, uint64_t frameLimit, Error &error) {
+  if (threads > maxThreads) {
+    error.set(ExitBadCommandLine,
+              std::to_string(threads) + " threads are more than the " +
+                  std::to_string(maxThreads) + " that a model takes");
+    return nullptr;
+  }
   unsigned cores = availableCores();
   std::unique_ptr<ThreadTeam> team(new ThreadTeam());
   team->state.reset(new State());
@@ -304,15 +313,22 @@ ThreadTeam::create(unsigned threads, uint64_t frameLimit, Error &error) {
 ThreadTeam::~ThreadTeam() {
   if (!state)
     return;
-  state->task = nullptr;
-  state->epoch.fetch_add(1);
-  futexWakeAll(state->epoch);
-  for (pthread_t worker : state->workers)
-    pthread_join(worker, nullptr);
+  if (state->process == getpid()) {
+    state->task = nullptr;
+    state->epoch.fetch_add(1);
+    futexWakeAll(state->epoch);
+    for (pthread_t worker : state->workers)
+      pthread_join(worker, nullptr);
+  }
   state->arena.release();
 }
 
 bool ThreadTeam::run(Task task, void *context, Error &error) {
+  if (state->process != getpid())
+    return error.set(ExitBadCommandLine,
+                     "the process was forked after the model was opened, and "
+                     "the model's threads are not in the child: open the model "
+                     "there");
   pthread_mutex_lock(&state->turn);
   state->task = task;
   state->context = context;

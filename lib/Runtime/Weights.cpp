@@ -7,6 +7,8 @@
 
 #include "Weights.h"
 
+#include "attune/Runtime/WeightSection.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -52,16 +54,29 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     return fail(fd, "is not a plain file");
   uint64_t fileBytes = static_cast<uint64_t>(info.st_size);
   uint8_t trailer[trailerBytes];
-  if (fileBytes < trailerBytes ||
-      pread(fd, trailer, trailerBytes,
-            static_cast<off_t>(fileBytes - trailerBytes)) !=
-          static_cast<ssize_t>(trailerBytes) ||
-      std::memcmp(trailer + 24, trailerMagic, 8) != 0) {
+  auto readTrailer = [&](uint64_t end) {
+    return end >= trailerBytes &&
+           pread(fd, trailer, trailerBytes,
+                 static_cast<off_t>(end - trailerBytes)) ==
+               static_cast<ssize_t>(trailerBytes) &&
+           std::memcmp(trailer + 24, trailerMagic, 8) == 0;
+  };
+  uint64_t offset, size, room;
+  WeightSection section;
+  if (readTrailer(fileBytes)) {
+    offset = littleEndian(trailer);
+    room = fileBytes - trailerBytes;
+  } else if (findWeightSection(fd, fileBytes, section) &&
+             readTrailer(section.offset + section.size)) {
+    // Something like `strip` has moved the section: the trailer tells the
+    // size still, and the section the place.
+    offset = section.offset;
+    room = section.offset + section.size - trailerBytes;
+  } else {
     absent = true;
     return fail(fd, "carries no weights of a compiled model");
   }
-  uint64_t offset = littleEndian(trailer), size = littleEndian(trailer + 8);
-  uint64_t room = fileBytes - trailerBytes;
+  size = littleEndian(trailer + 8);
   if (offset > room || size > room - offset)
     return fail(fd, "the weights are cut short");
   // Code reads whole vectors from what the compiler laid on cache lines.

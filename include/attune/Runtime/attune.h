@@ -15,8 +15,9 @@
  *     puts(attune_last_error());
  *
  * Functions that can fail return a status or null; attune_last_error() then
- * says why. An instance serves one caller at a time; several instances of a
- * model share its mapped weights. */
+ * says why. An instance and its sessions serve one caller at a time; several
+ * instances of a model share its mapped weights. They belong to the process
+ * that opened them: in a child of fork, calls fail with ATTUNE_BAD_CALL. */
 
 #ifndef ATTUNE_RUNTIME_ATTUNE_H
 #define ATTUNE_RUNTIME_ATTUNE_H
@@ -102,6 +103,8 @@ ATTUNE_API const char *attune_last_error(void);
 /* `options` may be null. */
 ATTUNE_API attune_instance *attune_open(const attune_model_descriptor *model,
                                         const attune_open_options *options);
+/* Sessions that are open stay to be closed; whatever else they are asked is
+ * ATTUNE_BAD_CALL. */
 ATTUNE_API void attune_close(attune_instance *instance);
 
 ATTUNE_API uint32_t attune_num_inputs(const attune_instance *instance);

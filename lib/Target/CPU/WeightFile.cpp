@@ -10,6 +10,7 @@
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttunePanels.h"
 #include "WeightPacker.h"
+#include "attune/Runtime/WeightSection.h"
 
 #include <cerrno>
 #include <chrono>
@@ -511,7 +512,10 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
   putWord(trailer + 8, uint64_t(plan.getTotalBytes()));
   putWord(trailer + 16, plan.getFingerprint());
   std::memcpy(trailer + 24, "ATTUNEW1", 8);
-  if (ok && !writeAt(file, end, trailer, sizeof(trailer))) {
+  if (ok && (!writeAt(file, end, trailer, sizeof(trailer)) ||
+             !runtime::coverWithWeightSection(
+                 file, end + kWeightTrailerBytes, offset,
+                 plan.getTotalBytes() + kWeightTrailerBytes))) {
     ok = false;
     code = errno;
   }

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -91,9 +93,84 @@ TEST_F(CApi, DecodesInSessions) {
   EXPECT_EQ(attune_session_length(session), 2);
   attune_session_reset(session);
   EXPECT_EQ(attune_session_length(session), 0);
-  EXPECT_EQ(attune_session_step(session, ids, 0), ATTUNE_BAD_INPUT);
+  EXPECT_EQ(attune_session_step(session, ids, 0), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_session_step(session, ids, -1), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_session_step(session, nullptr, 1), ATTUNE_BAD_CALL);
   attune_session_close(session);
   EXPECT_EQ(attune_session_open(instance, 0, 5), nullptr);
+}
+
+TEST_F(CApi, SessionsOutliveTheirInstance) {
+  attune_session *first = attune_session_open(instance, 1, 0);
+  attune_session *second = attune_session_open(instance, 1, 0);
+  ASSERT_NE(second, nullptr) << attune_last_error();
+  attune_session_close(first);
+  attune_close(instance);
+  instance = nullptr;
+  int64_t ids[] = {2, 3};
+  EXPECT_EQ(attune_session_step(second, ids, 2), ATTUNE_BAD_CALL);
+  EXPECT_STREQ(attune_last_error(), "the session's instance was closed");
+  EXPECT_EQ(attune_session_logits(second), nullptr);
+  EXPECT_EQ(attune_session_length(second), -1);
+  EXPECT_EQ(attune_session_vocabulary(second), -1);
+  EXPECT_EQ(attune_session_rewind(second, 0), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_session_encode(second, nullptr, 0), ATTUNE_BAD_CALL);
+  attune_session_reset(second);
+  attune_session_close(second);
+}
+
+// The child has none of the model's threads, which would be waited for.
+TEST_F(CApi, SaysThatItWasForked) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    int64_t id = 1;
+    attune_tensor input = {"input_ids", ATTUNE_I64, 2, {1, 1}, &id};
+    bool refused =
+        attune_run(instance, &input, 1, nullptr, 0) == ATTUNE_BAD_CALL &&
+        std::strstr(attune_last_error(), "forked");
+    attune_close(instance);
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(CApi, RefusesAbsurdNumbers) {
+  attune_open_options open = {};
+  open.struct_size = sizeof(open);
+  open.threads = 3000000;
+  open.weights = zeroWeights;
+  open.weights_bytes = 64;
+  EXPECT_EQ(attune_open(&attune_model, &open), nullptr);
+  EXPECT_STREQ(attune_last_error(),
+               "3000000 threads are more than the 1024 that a model takes");
+
+  int64_t id = 1;
+  char text[8];
+  EXPECT_EQ(attune_decode(instance, &id, -1, text, 8), -1);
+  EXPECT_EQ(attune_decode(instance, &id, 1, text, -1), -1);
+  EXPECT_EQ(attune_decode(instance, &id, INT64_MAX, text, 8), -1);
+  EXPECT_EQ(attune_encode(instance, "a", 1, &id, -1), -1);
+  EXPECT_EQ(attune_encode(instance, nullptr, 1, &id, 1), -1);
+
+  auto stop = [](void *, int64_t) { return 0; };
+  EXPECT_EQ(attune_generate(instance, &id, INT64_MAX, nullptr, stop, nullptr),
+            ATTUNE_BAD_CALL);
+  for (float value : {NAN, INFINITY, -1.0f, 1e-30f}) {
+    attune_generate_options options = {};
+    options.struct_size = sizeof(options);
+    options.temperature = value;
+    EXPECT_EQ(attune_generate(instance, &id, 1, &options, stop, nullptr),
+              ATTUNE_BAD_CALL)
+        << value;
+    options.temperature = 0;
+    options.top_p = value == 1e-30f ? NAN : value;
+    EXPECT_EQ(attune_generate(instance, &id, 1, &options, stop, nullptr),
+              ATTUNE_BAD_CALL)
+        << value;
+  }
 }
 
 TEST_F(CApi, GeneratesUntilTheCallbackStops) {
