@@ -51,6 +51,15 @@ static void insert(OpPassManager &pm, const PipelineOptions &options,
   add(options.insertions);
 }
 
+/// For every function alone, so that threads work on several.
+static void cleanUp(OpPassManager &pm, bool again = false) {
+  OpPassManager &functions = pm.nest<func::FuncOp>();
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  if (again)
+    functions.addPass(createCanonicalizerPass());
+}
+
 void buildEntriesPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (options.target.tilesInParallel())
     pm.addPass(createChooseCandidates());
@@ -147,16 +156,14 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  cleanUp(pm);
   insert(pm, options, "after-tiling");
 }
 
 void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createDestinationPassing());
   pm.addPass(createConvertAttuneWeightsToMemRef());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  cleanUp(pm);
   pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   insert(pm, options, "before-bufferization");
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -166,14 +173,12 @@ void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createFoldViews());
   // Twice: views must be merged before a copy is seen to be onto itself.
-  pm.addPass(createCSEPass());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
+  cleanUp(pm, /*again=*/true);
   pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addPass(createFoldViews());
-  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   insert(pm, options, "after-bufferization");
   options.backend->addBufferPasses(pm, options.target);
   pm.addPass(createCopiesToLoops());
@@ -187,6 +192,7 @@ void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
 void buildThreadsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createPlanFrames());
   options.backend->addThreadPasses(pm, options.target);
+  // Of a GPU, kernels are in modules of their own here.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());
@@ -203,23 +209,25 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   math.scales = options.target.scalesPowers();
   pm.addNestedPass<func::FuncOp>(createApproximateMath(math));
   options.backend->addCodePasses(pm, options.target);
-  pm.addPass(memref::createExpandStridedMetadataPass());
-  pm.addPass(createLowerAffinePass());
-  pm.addPass(createCSEPass());
-  pm.addPass(createLoopInvariantCodeMotionPass());
-  pm.addPass(createSCFToControlFlowPass());
+  OpPassManager &functions = pm.nest<func::FuncOp>();
+  functions.addPass(memref::createExpandStridedMetadataPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(createCSEPass());
+  functions.addPass(createLoopInvariantCodeMotionPass());
+  functions.addPass(createSCFToControlFlowPass());
   ConvertVectorToLLVMPassOptions vectors;
   vectors.x86Vector =
       options.target.multipliesPairs() || options.target.scalesPowers();
-  pm.addPass(createConvertVectorToLLVMPass(vectors));
+  functions.addPass(createConvertVectorToLLVMPass(vectors));
   // CPUs without arithmetic in bf16 would call a function for each rounding.
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = !options.target.multipliesBf16();
-  pm.addPass(arith::createArithExpandOpsPass(expand));
-  pm.addPass(createConvertMathToLLVMPass());
+  functions.addPass(arith::createArithExpandOpsPass(expand));
+  functions.addPass(createConvertMathToLLVMPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
-  pm.addPass(createConvertIndexToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
+  OpPassManager &addressed = pm.nest<func::FuncOp>();
+  addressed.addPass(createConvertIndexToLLVMPass());
+  addressed.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertFuncToLLVMPass());
   if (options.target.getMatrixRows() > 0) {
     // Tiles are carried from block to block.
@@ -229,8 +237,9 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   } else {
     pm.addPass(createConvertControlFlowToLLVMPass());
   }
-  pm.addPass(createReconcileUnrealizedCastsPass());
-  pm.addPass(createCanonicalizerPass());
+  OpPassManager &lowered = pm.nest<LLVM::LLVMFuncOp>();
+  lowered.addPass(createReconcileUnrealizedCastsPass());
+  lowered.addPass(createCanonicalizerPass());
   // Operations know their places in the description: with a scope these become
   // line tables, and profilers and debuggers speak of the description.
   LLVM::DIScopeForLLVMFuncOpPassOptions scopes;
