@@ -135,6 +135,11 @@ for browser in ("chromium-headless-shell", "chromium", "google-chrome"):
         features.add("chromium")
         substitute("%chromium", shutil.which(browser))
         break
+# npm packages are used where ATTUNE_NODE_MODULES names a folder that has them.
+modules = os.environ.get("ATTUNE_NODE_MODULES", "")
+if shutil.which("node") and os.path.isdir(os.path.join(modules, "openai")):
+    features.add("npm-openai")
+    config.environment["ATTUNE_NODE_MODULES"] = os.path.abspath(modules)
 chip = cuda_chip()
 if chip:
     features.add("cuda")
