@@ -27,7 +27,7 @@ public:
       : folder(folder), diags(diags) {}
 
   bool read(const std::string &file);
-  bool hasTemplate() const { return found; }
+  bool hasTemplate() const { return found || !named.empty(); }
   std::string toJson() const;
 
 private:
@@ -39,9 +39,10 @@ private:
   bool readJson(const std::string &path, JsonValue &root);
   bool readConfig();
   bool readNamed(const std::string &path, const JsonValue &list);
-  bool readFile(const std::string &path, bool isDefault);
+  bool readFile(const std::string &path, llvm::StringRef name);
   bool readFolder(llvm::StringRef name);
-  bool take(const std::string &text, const std::string &place, bool isDefault);
+  bool take(const std::string &text, const std::string &place,
+            llvm::StringRef name);
   void takeTokens(const JsonValue &config);
 
   std::string folder;
@@ -49,6 +50,7 @@ private:
   bool found = false;
   bool withTemplates = true; ///< of the folder
   std::string chosen;
+  std::vector<std::pair<std::string, std::string>> named;
   std::vector<std::pair<std::string, std::string>> tokens;
 };
 } // namespace
@@ -56,7 +58,7 @@ private:
 /// Reports what is wrong with a template at its place in it. `place` names the
 /// text: a file, or a member of one.
 bool Reader::take(const std::string &text, const std::string &place,
-                  bool isDefault) {
+                  llvm::StringRef name) {
   runtime::TemplateProblem problem;
   if (!runtime::ChatTemplate::parse(text, problem)) {
     auto source = std::make_shared<SourceFile>();
@@ -66,16 +68,20 @@ bool Reader::take(const std::string &text, const std::string &place,
                 "the chat template is wrong: " + problem.message);
     return false;
   }
-  if (isDefault && !found) {
+  if (name == "default" && !found) {
     found = true;
     chosen = text;
+  } else if (name != "default" && llvm::none_of(named, [&](const auto &other) {
+               return other.first == name;
+             })) {
+    named.emplace_back(name.str(), text);
   }
   return true;
 }
 
-bool Reader::readFile(const std::string &path, bool isDefault) {
+bool Reader::readFile(const std::string &path, llvm::StringRef name) {
   auto file = readSourceFile(path, diags);
-  return file && take(file->text, path, isDefault);
+  return file && take(file->text, path, name);
 }
 
 bool Reader::readJson(const std::string &path, JsonValue &root) {
@@ -106,7 +112,7 @@ bool Reader::readNamed(const std::string &path, const JsonValue &list) {
       return false;
     }
     if (!take(text->string, path + " (chat_template " + name->string + ")",
-              name->string == "default"))
+              name->string))
       return false;
   }
   return true;
@@ -152,8 +158,7 @@ bool Reader::readConfig() {
                               "named templates, found ") +
                       text->kindName());
       return false;
-    } else if (!take(text->string, path + " (chat_template)",
-                     /*isDefault=*/true)) {
+    } else if (!take(text->string, path + " (chat_template)", "default")) {
       return false;
     }
   }
@@ -169,7 +174,7 @@ bool Reader::readFolder(llvm::StringRef name) {
       paths.push_back(at->path());
   llvm::sort(paths);
   for (const std::string &path : paths)
-    if (!readFile(path, llvm::sys::path::stem(path) == "default"))
+    if (!readFile(path, llvm::sys::path::stem(path)))
       return false;
   return true;
 }
@@ -177,10 +182,10 @@ bool Reader::readFolder(llvm::StringRef name) {
 bool Reader::read(const std::string &file) {
   if (!file.empty()) {
     withTemplates = false;
-    return readFile(file, /*isDefault=*/true) && readConfig();
+    return readFile(file, "default") && readConfig();
   }
   std::string own = inFolder("chat_template.jinja");
-  if (llvm::sys::fs::exists(own) && !readFile(own, /*isDefault=*/true))
+  if (llvm::sys::fs::exists(own) && !readFile(own, "default"))
     return false;
   return readConfig() && readFolder("additional_chat_templates") &&
          readFolder("chat_templates");
@@ -190,9 +195,14 @@ std::string Reader::toJson() const {
   llvm::json::Object words;
   for (const auto &[name, text] : tokens)
     words[name] = text;
+  llvm::json::Object others;
+  for (const auto &[name, text] : named)
+    others[name] = text;
   std::string out;
-  llvm::raw_string_ostream(out) << llvm::json::Value(
-      llvm::json::Object{{"template", chosen}, {"tokens", std::move(words)}});
+  llvm::raw_string_ostream(out)
+      << llvm::json::Value(llvm::json::Object{{"template", chosen},
+                                              {"named", std::move(others)},
+                                              {"tokens", std::move(words)}});
   return out;
 }
 

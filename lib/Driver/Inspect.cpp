@@ -45,9 +45,20 @@ driver::chooseDims(const Options &options, const spec::Model &model,
 }
 
 std::string driver::describeStatistics(const spec::Model &model) {
+  ModelStatistics statistics = analyze(model, {});
+  std::string numbers, table;
+  llvm::raw_string_ostream numbersOut(numbers), tableOut(table);
+  printJson(statistics, numbersOut);
+  printTable(statistics, tableOut);
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(numbers);
+  if (!value) {
+    llvm::consumeError(value.takeError());
+    return numbers;
+  }
+  // What a product prints; the numbers are for programs.
+  (*value->getAsObject())["table"] = table;
   std::string text;
-  llvm::raw_string_ostream stream(text);
-  printJson(analyze(model, {}), stream);
+  llvm::raw_string_ostream(text) << *value;
   return text;
 }
 

@@ -278,12 +278,17 @@ std::optional<ModelSource> driver::openModel(const Options &options,
     if (source->tokenizerPath.empty())
       source->tokenizerPath = findTokenizerFile(place.str());
   bool talks = options.verb == Verb::Compile ||
-               options.verb == Verb::Generate || options.verb == Verb::Chat;
+               options.verb == Verb::Generate || options.verb == Verb::Chat ||
+               options.verb == Verb::Serve;
   if (talks && !source->tokenizerPath.empty()) {
-    const std::string &file =
+    std::string file =
         options.verb == Verb::Chat       ? options.chat.chat.file
         : options.verb == Verb::Generate ? options.generate.messages.file
+        : options.verb == Verb::Serve    ? options.serve.chat.chat.file
                                          : options.chatTemplate;
+    // What is no file may be the name of one of the model's templates.
+    if (options.verb != Verb::Compile && !llvm::sys::fs::exists(file))
+      file.clear();
     std::optional<std::string> chat =
         readChatTemplate(source->tokenizerPath, file, diags);
     if (!chat)

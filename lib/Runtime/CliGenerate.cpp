@@ -258,13 +258,15 @@ static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
 
 /// The ids of a prompt; begins with the model's first token if it is empty.
 static bool findIds(const ModelInfo &info, const GenerateOptions &options,
-                    const Tokenizer *tokenizer, const Prompt &prompt,
-                    std::vector<int64_t> &ids, Error &error) {
+                    const Tokenizer *tokenizer, const ChatPrompt *chat,
+                    const Prompt &prompt, std::vector<int64_t> &ids,
+                    Error &error) {
   ids = prompt.ids;
   if (prompt.isText) {
-    if (!(options.chat ? encodeChat(info, *tokenizer, options.messages,
-                                    prompt.text, ids, error)
-                       : tokenizer->encode(prompt.text, ids, error)))
+    if (!(chat ? chat->encode(*tokenizer,
+                              startChat(options.messages, prompt.text), ids,
+                              error)
+               : tokenizer->encode(prompt.text, ids, error)))
       return false;
     if (ids.empty() && info.bos >= 0)
       ids.push_back(info.bos);
@@ -305,10 +307,19 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
       return false;
     }
   }
+  std::unique_ptr<ChatPrompt> chat;
+  if (options.chat && tokenizer) {
+    chat = ChatPrompt::create(info, options.messages, error);
+    if (!chat)
+      return false;
+    options.moreEnds = chat->findEnds(*tokenizer);
+  }
   if (!settings.empty())
     std::fprintf(messages,
                  "settings of the model (generation_config.json): %s\n",
                  settings.c_str());
+  std::vector<int64_t> ends = info.eos;
+  ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
   std::unique_ptr<DraftModel> draft;
   if (!options.draft.empty() && !options.draftModel) {
     draft = DraftModel::load(options.draft, error);
@@ -321,10 +332,11 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
   options.guessCounts = &guesses;
   for (const Prompt &prompt : prompts) {
     std::vector<int64_t> ids;
-    if (!findIds(info, options, tokenizer.get(), prompt, ids, error))
+    if (!findIds(info, options, tokenizer.get(), chat.get(), prompt, ids,
+                 error))
       return false;
     Printer printer(out, options, format, tokenizer.get(),
-                    options.ignoreEos ? nullptr : &info.eos);
+                    options.ignoreEos ? nullptr : &ends);
     struct Sink {
       Printer &printer;
       const Prompt &prompt;

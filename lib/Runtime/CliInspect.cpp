@@ -141,8 +141,16 @@ static std::string inspectJson(const ModelInfo &info) {
   }
   out += "]";
   if (!info.inspect.isNull()) {
+    // A program has no use for the table.
+    JsonValue numbers = info.inspect;
+    for (size_t i = 0; i < numbers.keys.size(); ++i)
+      if (numbers.keys[i] == "table") {
+        numbers.keys.erase(numbers.keys.begin() + static_cast<ptrdiff_t>(i));
+        numbers.items.erase(numbers.items.begin() + static_cast<ptrdiff_t>(i));
+        break;
+      }
     out += ",\"inspect\":";
-    appendJson(out, info.inspect);
+    appendJson(out, numbers);
   }
   return out + "}\n";
 }
@@ -190,8 +198,24 @@ std::string formatInspection(const ModelInfo &info, bool json) {
       out += "\n";
     }
   }
-  if (info.inspect.isObject())
+  if (!info.inspect.isObject())
+    return out;
+  const JsonValue *table = info.inspect.find("table");
+  if (!table || !table->isString()) {
     appendSection(out, info.inspect, "");
+    return out;
+  }
+  // The table has all that was counted on the model; what a backend adds has
+  // names of its own.
+  out += "\n" + table->string;
+  JsonValue added;
+  added.kind = JsonValue::Kind::Object;
+  for (const char *key : {"gpu", "kernels"})
+    if (const JsonValue *value = info.inspect.find(key)) {
+      added.keys.push_back(key);
+      added.items.push_back(*value);
+    }
+  appendSection(out, added, "");
   return out;
 }
 

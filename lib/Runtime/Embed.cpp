@@ -19,6 +19,9 @@ namespace attune::runtime {
 const OptionSpecs &EmbedOptions::specs() {
   static const OptionSpecs specs = {
       {"text", "TEXT", "text to embed; may be repeated"},
+      {"pair", "TEXT",
+       "what the text is compared with, for models that score two (cross-"
+       "encoders); one for each --text, or several for one"},
       {"text-file", "FILE",
        "file with several texts, a line each: text, a JSON string, or "
        "{\"prompt\": TEXT}"},
@@ -39,6 +42,8 @@ bool EmbedOptions::set(const ParsedOption &option, bool &mine, Error &error) {
   mine = true;
   if (option.name == "text") {
     texts.push_back(option.value);
+  } else if (option.name == "pair") {
+    pairs.push_back(option.value);
   } else if (option.name == "text-file") {
     file = option.value;
   } else if (option.name == "outputs") {
@@ -60,6 +65,12 @@ bool EmbedOptions::finish(Error &error) const {
   if (texts.empty() == file.empty())
     return error.set(ExitBadCommandLine,
                      "embed needs either --text=TEXT or --text-file=FILE");
+  if (!pairs.empty() && texts.size() != 1 && texts.size() != pairs.size())
+    return error.set(ExitBadCommandLine,
+                     "--pair needs one --text for all, or one for each; there "
+                     "are " +
+                         std::to_string(texts.size()) + " texts and " +
+                         std::to_string(pairs.size()) + " pairs");
   return true;
 }
 
@@ -79,6 +90,8 @@ static std::string formatVector(const std::vector<double> &vector) {
 static bool readTexts(const EmbedOptions &options,
                       std::vector<std::string> &texts, Error &error) {
   texts = options.texts;
+  if (texts.size() == 1 && !options.pairs.empty())
+    texts.resize(options.pairs.size(), texts[0]);
   if (options.file.empty())
     return true;
   GenerateOptions lines;
@@ -109,7 +122,8 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
   std::vector<std::string> texts;
   std::unique_ptr<Tokenizer> tokenizer;
   Embedder embedder(model);
-  if (!readTexts(options, texts, error) || !embedder.open(error))
+  if (!readTexts(options, texts, error) ||
+      !embedder.open(error, /*wantsScores=*/!options.pairs.empty()))
     return false;
   tokenizer = Tokenizer::create(info.tokenizerJson, error);
   if (!tokenizer)
@@ -119,19 +133,26 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
   float *to = nullptr;
   if (!options.outputs.empty()) {
     TensorDecl all;
-    all.name = "embeddings";
+    all.name = embedder.isScoring() ? "scores" : "embeddings";
     all.shape = {static_cast<int64_t>(texts.size()), embedder.width()};
     if (!writer.create(options.outputs, {all}, reason))
       return error.badInput(reason);
     to = reinterpret_cast<float *>(writer.data(0));
   }
   for (size_t i = 0; i < texts.size(); ++i) {
-    std::vector<int64_t> ids;
+    Encoding encoding;
     std::vector<double> vector;
-    bool good = tokenizer->encode(texts[i], ids, error);
+    std::string_view second;
+    if (!options.pairs.empty())
+      second = options.pairs[i];
+    bool good =
+        tokenizer->encode(texts[i], options.pairs.empty() ? nullptr : &second,
+                          EncodeOptions(), encoding, error);
+    const std::vector<int64_t> &ids = encoding.ids;
     if (good && ids.empty())
       good = error.badInput("it has no tokens");
-    if (!good || !embedder.embed(ids, pooling, normalize, vector, error)) {
+    if (!good || !embedder.embed(ids, &encoding.typeIds, pooling, normalize,
+                                 vector, error)) {
       error.message = "text " + std::to_string(i + 1) + ": " + error.message;
       return false;
     }
@@ -141,8 +162,13 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
     }
     std::string line = "{\"text\":";
     appendJsonString(line, texts[i]);
+    if (!options.pairs.empty()) {
+      line += ",\"pair\":";
+      appendJsonString(line, second);
+    }
     line += ",\"tokens\":" + std::to_string(ids.size()) +
-            ",\"embedding\":" + formatVector(vector) + "}\n";
+            (embedder.isScoring() ? ",\"scores\":" : ",\"embedding\":") +
+            formatVector(vector) + "}\n";
     if (std::fwrite(line.data(), 1, line.size(), out) != line.size())
       return error.badInput(std::string("cannot write the output: ") +
                             std::strerror(errno));

@@ -11,7 +11,7 @@
 
 namespace attune::runtime {
 
-bool Embedder::open(Error &error) {
+bool Embedder::open(Error &error, bool wantsScores) {
   const std::string &name = model.info().name;
   const EntryInfo *entry = model.entry("forward");
   ids = entry ? entry->findIds() : nullptr;
@@ -20,12 +20,23 @@ bool Embedder::open(Error &error) {
                           "' cannot embed: it does not read token ids alone");
   unsigned outputs = 0;
   for (const ArgInfo &arg : entry->args) {
+    if (arg.kind == ArgKind::Input && arg.name == "token_type_ids")
+      types = &arg;
     if (arg.kind != ArgKind::Output)
       continue;
+    if (arg.name == "logits" && arg.shape.size() == 2 &&
+        (wantsScores || !hiddenWidth) && arg.dtype == DType::F32 &&
+        arg.shape[1].symbol.empty()) {
+      scores = true;
+      hidden = outputs;
+      hiddenWidth = arg.shape[1].size;
+    }
     bool fits = arg.shape.size() == 3 && arg.dtype == DType::F32 &&
                 arg.shape[2].symbol.empty();
-    if (fits && (arg.name == "last_hidden_state" ||
-                 (arg.name == "encoder_last_hidden_state" && !hiddenWidth))) {
+    if (fits && !(scores && wantsScores) &&
+        (arg.name == "last_hidden_state" ||
+         (arg.name == "encoder_last_hidden_state" && !hiddenWidth))) {
+      scores = false;
       hidden = outputs;
       hiddenWidth = arg.shape[2].size;
     }
@@ -35,23 +46,31 @@ bool Embedder::open(Error &error) {
     return error.badInput("model '" + name +
                           "' cannot embed: it has no output "
                           "last_hidden_state; the class of a model without a "
-                          "head has (BertModel, Qwen3Model)");
+                          "head has (BertModel, Qwen3Model). Nor has it scores "
+                          "of a whole text");
   invocation.reset(new Invocation(model, *entry));
   buffers.resize(outputs);
   return true;
 }
 
-bool Embedder::embed(const std::vector<int64_t> &tokens, Pooling pooling,
+bool Embedder::bind(const ArgInfo &arg, const std::vector<int64_t> &values,
+                    Error &error) {
+  InputTensor input;
+  input.name = arg.name;
+  input.dtype = DType::I64;
+  input.shape = {1, static_cast<int64_t>(values.size())};
+  input.data = values.data();
+  return invocation->bindInput(input, error);
+}
+
+bool Embedder::embed(const std::vector<int64_t> &tokens,
+                     const std::vector<int64_t> *typeIds, Pooling pooling,
                      bool normalize, std::vector<double> &vector,
                      Error &error) {
   invocation->reset();
   auto length = static_cast<int64_t>(tokens.size());
-  InputTensor input;
-  input.name = ids->name;
-  input.dtype = DType::I64;
-  input.shape = {1, length};
-  input.data = tokens.data();
-  if (!invocation->bindInput(input, error) ||
+  if (!bind(*ids, tokens, error) ||
+      (typeIds && types && !bind(*types, *typeIds, error)) ||
       !invocation->resolve(/*past=*/0, "", error))
     return false;
   for (unsigned i = 0; i < buffers.size(); ++i) {
@@ -64,11 +83,15 @@ bool Embedder::embed(const std::vector<int64_t> &tokens, Pooling pooling,
                                               formatShape(decl.shape));
     invocation->setOutput(i, buffers[i].data());
   }
-  if (invocation->outputs()[hidden].shape[1] != length)
+  if (!scores && invocation->outputs()[hidden].shape[1] != length)
     return error.badInput("the model gives other tokens than it reads");
   if (!invocation->run(error))
     return false;
   auto *rows = reinterpret_cast<const float *>(buffers[hidden].data());
+  if (scores) {
+    vector.assign(rows, rows + hiddenWidth);
+    return true;
+  }
   int64_t first = pooling == Pooling::Last ? length - 1 : 0;
   int64_t last = pooling == Pooling::Cls ? 0 : length - 1;
   vector.assign(static_cast<size_t>(hiddenWidth), 0);

@@ -123,7 +123,12 @@ public:
              bool (*onToken)(void *context, const NewToken &token),
              void *context)
       : model(model), info(model.info()), options(options), onToken(onToken),
-        context(context) {}
+        context(context) {
+    if (options.ignoreEos)
+      return;
+    ends = info.eos;
+    ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
+  }
 
   bool run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
            Error &error);
@@ -153,6 +158,7 @@ private:
   std::vector<int64_t> history;
   size_t promptLength = 0;
   TokenLimit limit;
+  std::vector<int64_t> ends;
   int64_t forced = -1;   ///< the first new token, or -1
   int64_t firstFree = 1; ///< number of the first that is chosen
   std::vector<int64_t> notFirst;
@@ -193,8 +199,7 @@ bool findTokenLimit(const GenerateOptions &options, int64_t promptLength,
 
 SamplingOptions Generation::sampling() const {
   SamplingOptions result = options.sampling;
-  if (!options.ignoreEos)
-    result.ends = info.eos;
+  result.ends = ends;
   return result;
 }
 
@@ -239,8 +244,7 @@ bool Generation::search(std::string &stoppedBy, Error &error) {
   BeamOptions beams;
   beams.beams = options.beams;
   beams.limit = limit.tokens;
-  if (!options.ignoreEos)
-    beams.ends = info.eos;
+  beams.ends = ends;
   beams.forced = forced;
   beams.suppress = info.suppress;
   beams.beginSuppress = info.beginSuppress;
@@ -267,9 +271,7 @@ bool Generation::isLast(const NewToken &token, int64_t count,
     stoppedBy = "caller";
     return true;
   }
-  bool end =
-      std::find(info.eos.begin(), info.eos.end(), token.id) != info.eos.end();
-  if (end && !options.ignoreEos) {
+  if (std::find(ends.begin(), ends.end(), token.id) != ends.end()) {
     stoppedBy = "eos";
     return true;
   }

@@ -31,6 +31,9 @@ body { font: 14px sans-serif; margin: 24px; color: #222 }
 #maps { display: flex; flex-wrap: wrap; gap: 24px }
 figure { margin: 0 }
 figcaption { margin-bottom: 4px }
+.scale { display: inline-block; width: 80px; height: 10px; margin: 0 6px;
+  background: linear-gradient(to right, #f7fbff, #98afc9 28%, #083070) }
+.note { color: #666 }
 #say { position: sticky; top: 0; background: #fff; padding: 4px 0; height: 1.3em }
 </style></head><body>
 <div id="say">Point at a cell to read its number.</div>
@@ -85,7 +88,17 @@ for (const map of maps) {
   };
   const figure = document.createElement("figure");
   const caption = document.createElement("figcaption");
+  const add = (kind, name, text) => {
+    const part = document.createElement(kind);
+    part.className = name;
+    part.textContent = text;
+    caption.append(part);
+  };
   caption.textContent = map.title;
+  caption.append(document.createElement("br"));
+  add("span", "note", map.low.toPrecision(3));
+  add("span", "scale", "");
+  add("span", "note", map.high.toPrecision(3) + (map.axes ? ", " + map.axes : ""));
   figure.append(caption, canvas);
   document.getElementById("maps").append(figure);
 }
@@ -144,12 +157,7 @@ public:
     while (true) {
       convertElements(decl.dtype, from, DType::F32, numbers.data(), each);
       from += bytes;
-      std::string title = decl.name;
-      for (size_t i = 0; i < at.size(); ++i)
-        title += (i ? ", " : " [") + std::to_string(at[i]);
-      addPicture(at.empty() ? title : title + "]", rows, columns,
-                 labelsOf(arg, at, rank - 2), labelsOf(arg, at, rank - 1),
-                 numbers);
+      addPicture(decl.name, arg, at, rows, columns, numbers);
       size_t dim = at.size();
       while (dim > 0 && ++at[dim - 1] == decl.shape[dim - 1])
         at[--dim] = 0;
@@ -172,8 +180,33 @@ public:
   bool empty() const { return pictures.empty(); }
 
 private:
-  void addPicture(const std::string &title, uint64_t rows, uint64_t columns,
-                  int down, int across, const std::vector<float> &numbers) {
+  /// "batch 0, head 1": what the numbers before the last two dimensions count.
+  /// Tokens along both sides mean attention, of layers and heads.
+  static std::string describePlace(const ArgInfo &arg,
+                                   const std::vector<int64_t> &at,
+                                   bool isAttention) {
+    size_t unnamed = 0;
+    bool fits = arg.shape.size() == at.size() + 2;
+    for (size_t i = 0; fits && i < at.size(); ++i)
+      unnamed += arg.shape[i].symbol.empty();
+    std::string out;
+    for (size_t i = 0; i < at.size(); ++i) {
+      std::string word = "index";
+      if (fits && !arg.shape[i].symbol.empty())
+        word = arg.shape[i].symbol;
+      else if (fits && isAttention)
+        word = unnamed-- == 1 ? "head" : "layer";
+      out += ", " + word + " " + std::to_string(at[i]);
+    }
+    return out;
+  }
+
+  void addPicture(const std::string &name, const ArgInfo &arg,
+                  const std::vector<int64_t> &at, uint64_t rows,
+                  uint64_t columns, const std::vector<float> &numbers) {
+    int down = labelsOf(arg, at, at.size());
+    int across = labelsOf(arg, at, at.size() + 1);
+    bool isAttention = down >= 0 && across >= 0;
     float low = 0, high = 0;
     for (float x : numbers)
       if (std::isfinite(x)) {
@@ -189,7 +222,16 @@ private:
       bytes += static_cast<char>(word >> 8);
     }
     pictures += pictures.empty() ? "\n{\"title\":" : ",\n{\"title\":";
-    appendScriptString(pictures, title);
+    appendScriptString(pictures, name + describePlace(arg, at, isAttention));
+    pictures += ",\"name\":";
+    appendScriptString(pictures, name);
+    pictures += ",\"at\":[";
+    for (size_t i = 0; i < at.size(); ++i)
+      pictures += (i ? "," : "") + std::to_string(at[i]);
+    pictures += "],\"axes\":";
+    appendScriptString(pictures, isAttention ? "queries down, keys across"
+                                 : down >= 0 ? "tokens down"
+                                             : "");
     char text[160];
     std::snprintf(text, sizeof text,
                   ",\"size\":[%llu,%llu],\"labels\":[%d,%d],\"low\":%.9g,"

@@ -99,6 +99,11 @@ public:
         return false;
       if (const JsonValue *tokens = chat->find("tokens"))
         info.chatTokens = *tokens;
+      if (const JsonValue *named = chat->find("named"))
+        info.namedTemplates = *named;
+      for (const JsonValue &item : info.namedTemplates.items)
+        if (!item.isString())
+          return fail("chat.named", "an object of texts", item);
     }
     if (const JsonValue *inspect = root.find("inspect"))
       info.inspect = *inspect;

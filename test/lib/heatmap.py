@@ -28,10 +28,9 @@ def main():
     maps = json.loads(re.search(r"const maps = (\[.*?\]);\n", text, re.S)[1])
     wanted = tensors.load(outputs)
     for map_ in maps:
-        name, _, index = map_["title"].partition(" [")
+        name, at = map_["name"], map_["at"]
         _, shape, raw = wanted[name]
         rows, columns = map_["size"]
-        at = [int(i) for i in index[:-1].split(", ")] if index else []
         if shape != shape[:len(at)] + [rows, columns]:
             sys.exit(f"{map_['title']} is {rows} x {columns} of {shape}")
         first = 0

@@ -33,7 +33,8 @@ struct ChatMessage {
 /// Makes ids of messages.
 class ChatPrompt {
 public:
-  /// The model's template, or that of the options. Fails if there is none.
+  /// The model's template, or the one of the options: a file, or one of the
+  /// model's by its name. Fails if there is none.
   static std::unique_ptr<ChatPrompt>
   create(const ModelInfo &info, const TemplateOptions &options, Error &error);
 
@@ -50,26 +51,30 @@ public:
               const JsonValue *tools, const JsonValue *more,
               std::vector<int64_t> &ids, Error &error) const;
   /// Whether the template tells the model of tools.
-  bool takesTools() const { return chat->mentions("tools"); }
+  bool takesTools() const { return toolUse || chat->mentions("tools"); }
   /// Ids that end a message beside those that the model names: the template's
   /// end of a turn and the tokenizer's end token.
   std::vector<int64_t> findEnds(const Tokenizer &tokenizer) const;
 
 private:
-  bool render(JsonValue all, const JsonValue &messages, bool addPrompt,
-              std::string &text, Error &error) const;
+  bool render(const ChatTemplate &chat, JsonValue all,
+              const JsonValue &messages, bool addPrompt, std::string &text,
+              Error &error) const;
+  std::unique_ptr<ChatTemplate> parse(const std::string &source,
+                                      Error &error) const;
   bool encodeText(const Tokenizer &tokenizer, const std::string &text,
                   std::vector<int64_t> &ids, Error &error) const;
 
   std::unique_ptr<ChatTemplate> chat;
+  /// The model's template for messages with tools; null: the same one.
+  std::unique_ptr<ChatTemplate> toolUse;
   std::string place; ///< of the template, for messages
   JsonValue variables;
 };
 
-/// A prompt of one message for `generate`.
-bool encodeChat(const ModelInfo &info, const Tokenizer &tokenizer,
-                const TemplateOptions &options, const std::string &text,
-                std::vector<int64_t> &ids, Error &error);
+/// The messages that ask for `text`: the system's, if there is one, and this.
+std::vector<ChatMessage> startChat(const TemplateOptions &options,
+                                   const std::string &text);
 
 struct ChatOptions {
   TemplateOptions chat;

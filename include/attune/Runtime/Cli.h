@@ -59,7 +59,7 @@ struct RunOptions {
 struct TemplateOptions {
   bool hasSystem = false;
   std::string system;
-  std::string file; ///< instead of the model's own template
+  std::string file; ///< or a name: instead of the model's own template
   /// Variables for the template, such as enable_thinking.
   std::vector<std::pair<std::string, JsonValue>> variables;
 
@@ -88,6 +88,8 @@ struct GenerateOptions {
   int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1
   int64_t beams = 1;         ///< more: beam search
   bool ignoreEos = false;
+  /// Tokens that end a text beside those that the model names.
+  std::vector<int64_t> moreEnds;
   bool chat =
       false; ///< a prompt is a message; `messages` says how it is laid out
   TemplateOptions messages;
@@ -135,6 +137,8 @@ bool readPrompts(const GenerateOptions &options, std::vector<Prompt> &prompts,
 /// `embed`: one vector for each text.
 struct EmbedOptions {
   std::vector<std::string> texts;
+  /// What the texts are compared with: one for each, or several for one text.
+  std::vector<std::string> pairs;
   std::string file;    ///< or texts in a file, as readPrompts() reads them
   std::string outputs; ///< a safetensors file; empty: JSON lines
   Pooling pooling = Pooling::Auto;
@@ -145,7 +149,8 @@ struct EmbedOptions {
   bool finish(Error &error) const;
 };
 
-/// Pools the outputs `last_hidden_state` of a model, in double precision.
+/// Pools the outputs `last_hidden_state` of a model, in double precision. Of a
+/// model that scores texts or pairs, the scores are given.
 bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
                   Error &error);
 

@@ -105,6 +105,7 @@ struct ModelInfo {
   bool normalizes = false;         ///< what `embed` gives
   std::string tokenizerJson;       ///< empty: none
   std::string chatTemplate;        ///< empty: none
+  JsonValue namedTemplates;        ///< others, by name: "tool_use", "rag"
   JsonValue chatTokens;            ///< what it calls bos_token, eos_token ...
   JsonValue inspect;
 

@@ -17,8 +17,9 @@ namespace attune::runtime {
 const OptionSpecs &TemplateOptions::specs() {
   static const OptionSpecs specs = {
       {"system", "TEXT", "what the model is told before the conversation"},
-      {"chat-template", "FILE",
-       "a chat template (Jinja) instead of the model's own"},
+      {"chat-template", "FILE|NAME",
+       "a chat template (Jinja) instead of the model's own, or the name of one "
+       "of these, such as rag"},
       {"template-variable", "NAME=JSON",
        "a variable of the chat template, such as enable_thinking=false; may be "
        "repeated"},
@@ -86,31 +87,66 @@ static void setMember(JsonValue &object, const std::string &key,
   object.items.push_back(std::move(value));
 }
 
+std::unique_ptr<ChatTemplate> ChatPrompt::parse(const std::string &source,
+                                                Error &error) const {
+  TemplateProblem problem;
+  std::unique_ptr<ChatTemplate> made = ChatTemplate::parse(source, problem);
+  if (!made)
+    error.badInput(place + ":" + ChatTemplate::describe(source, problem));
+  return made;
+}
+
+/// The text of the template: the named one, that of a file, or the model's.
+static bool findTemplate(const ModelInfo &info, const std::string &wanted,
+                         std::string &source, std::string &place,
+                         Error &error) {
+  std::string names;
+  for (const std::string &name : info.namedTemplates.keys)
+    names += (names.empty() ? "" : ", ") + name;
+  place = "the model's chat template";
+  if (const JsonValue *named = info.namedTemplates.find(wanted)) {
+    place += " '" + wanted + "'";
+    source = named->string;
+    return true;
+  }
+  if (!wanted.empty()) {
+    place = wanted;
+    if (readFile(wanted, source, error))
+      return true;
+    if (!names.empty())
+      error.message += "; the model's own templates are called " + names;
+    return false;
+  }
+  source = info.chatTemplate;
+  if (!source.empty())
+    return true;
+  if (!names.empty())
+    return error.badInput("model '" + info.name +
+                          "' has no default chat template; --chat-template "
+                          "takes one of: " +
+                          names);
+  return error.badInput("model '" + info.name +
+                        "' has no chat template: it continues texts "
+                        "('generate') but was not taught to talk. "
+                        "--chat-template=FILE names a Jinja template that lays "
+                        "out the messages");
+}
+
 std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
                                                const TemplateOptions &options,
                                                Error &error) {
   std::unique_ptr<ChatPrompt> prompt(new ChatPrompt());
   std::string source;
-  if (!options.file.empty()) {
-    if (!readFile(options.file, source, error))
+  if (!findTemplate(info, options.file, source, prompt->place, error))
+    return nullptr;
+  prompt->chat = prompt->parse(source, error);
+  if (!prompt->chat)
+    return nullptr;
+  const JsonValue *toolUse = info.namedTemplates.find("tool_use");
+  if (toolUse && options.file.empty()) {
+    prompt->toolUse = prompt->parse(toolUse->string, error);
+    if (!prompt->toolUse)
       return nullptr;
-    prompt->place = options.file;
-  } else if (info.chatTemplate.empty()) {
-    error.badInput("model '" + info.name +
-                   "' has no chat template: it continues texts ('generate') "
-                   "but was not taught to talk. --chat-template=FILE names a "
-                   "Jinja template that lays out the messages");
-    return nullptr;
-  } else {
-    source = info.chatTemplate;
-    prompt->place = "the model's chat template";
-  }
-  TemplateProblem problem;
-  prompt->chat = ChatTemplate::parse(source, problem);
-  if (!prompt->chat) {
-    error.badInput(prompt->place + ":" +
-                   ChatTemplate::describe(source, problem));
-    return nullptr;
   }
   // As transformers calls a template: without tools and documents.
   setMember(prompt->variables, "tools", JsonValue());
@@ -123,16 +159,17 @@ std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
   return prompt;
 }
 
-bool ChatPrompt::render(JsonValue all, const JsonValue &messages,
-                        bool addPrompt, std::string &text, Error &error) const {
+bool ChatPrompt::render(const ChatTemplate &chat, JsonValue all,
+                        const JsonValue &messages, bool addPrompt,
+                        std::string &text, Error &error) const {
   JsonValue add;
   add.kind = JsonValue::Kind::Bool;
   add.boolean = addPrompt;
   setMember(all, "messages", messages);
   setMember(all, "add_generation_prompt", std::move(add));
   TemplateProblem problem;
-  return chat->render(all, text, problem) ||
-         error.badInput(place + ":" + chat->describe(problem));
+  return chat.render(all, text, problem) ||
+         error.badInput(place + ":" + chat.describe(problem));
 }
 
 bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
@@ -146,7 +183,7 @@ bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
     setMember(item, "content", makeString(message.content));
     list.items.push_back(std::move(item));
   }
-  return render(variables, list, addPrompt, text, error);
+  return render(*chat, variables, list, addPrompt, text, error);
 }
 
 bool ChatPrompt::encodeText(const Tokenizer &tokenizer, const std::string &text,
@@ -175,7 +212,8 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer, const JsonValue &messages,
   if (tools)
     setMember(all, "tools", *tools);
   std::string text;
-  return render(std::move(all), messages, /*addPrompt=*/true, text, error) &&
+  return render(tools && toolUse ? *toolUse : *chat, std::move(all), messages,
+                /*addPrompt=*/true, text, error) &&
          encodeText(tokenizer, text, ids, error);
 }
 
@@ -201,17 +239,13 @@ std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {
   return ends;
 }
 
-bool encodeChat(const ModelInfo &info, const Tokenizer &tokenizer,
-                const TemplateOptions &options, const std::string &text,
-                std::vector<int64_t> &ids, Error &error) {
-  std::unique_ptr<ChatPrompt> prompt = ChatPrompt::create(info, options, error);
-  if (!prompt)
-    return false;
+std::vector<ChatMessage> startChat(const TemplateOptions &options,
+                                   const std::string &text) {
   std::vector<ChatMessage> messages;
   if (options.hasSystem)
     messages.push_back({"system", options.system});
   messages.push_back({"user", text});
-  return prompt->encode(tokenizer, messages, ids, error);
+  return messages;
 }
 
 } // namespace attune::runtime

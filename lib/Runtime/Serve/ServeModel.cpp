@@ -82,10 +82,12 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
   }
   std::unique_ptr<Embedder> candidate(new Embedder(compiled));
   Error problem;
-  if (candidate->open(problem))
-    embedder = std::move(candidate);
-  else
+  if (!candidate->open(problem))
     noEmbedding = problem.message;
+  else if (candidate->isScoring())
+    noEmbedding = "it scores texts and gives no vectors of them";
+  else
+    embedder = std::move(candidate);
   const EntryInfo *decode = compiled.entry("decode");
   generates = decode && !compiled.entry("encode");
   if (!generates && !embedder)

@@ -409,12 +409,14 @@ static bool replacesMore(const Regex &regex, std::string_view text,
          !matches.empty() && matches[0].begin == 0 && matches[0].end > head;
 }
 
-bool Normalizer::apply(std::string &text, bool &starts, Error &error) const {
+bool Normalizer::apply(std::string &text, size_t &headSize,
+                       Error &error) const {
+  uint32_t c;
+  headSize = text.empty() ? 0 : decodeCharacter(text, 0, c);
   if (text.empty() || steps.empty())
     return true;
   // What the first character becomes tells whether any of it is left.
-  uint32_t c;
-  std::string head = text.substr(0, decodeCharacter(text, 0, c)), out;
+  std::string head = text.substr(0, headSize), out;
   size_t most = mostFor(text.size());
   for (const Step &step : steps) {
     if (step.kind == Step::Strip)
@@ -435,7 +437,7 @@ bool Normalizer::apply(std::string &text, bool &starts, Error &error) const {
       return error.badInput("the normalizers make more than " +
                             std::to_string(most) + " bytes of this text");
   }
-  starts = starts && !head.empty();
+  headSize = head.size();
   return true;
 }
 

@@ -70,10 +70,10 @@ public:
   /// Whether bytes become the characters of ByteAlphabet here.
   bool isByteLevel() const;
 
-  /// Changes `text`. `starts` is cleared if the text no longer starts with what
-  /// its first character became. False with an error if a pattern takes too
-  /// long.
-  bool apply(std::string &text, bool &starts, Error &error) const;
+  /// Changes `text`. `head` becomes the number of bytes that its first
+  /// character became; 0 if nothing is left of it. False with an error if a
+  /// pattern takes too long.
+  bool apply(std::string &text, size_t &head, Error &error) const;
 
 private:
   struct Step {

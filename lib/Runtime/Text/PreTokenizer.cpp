@@ -315,9 +315,11 @@ bool PreTokenizer::cut(const Step &step, std::string_view text,
                    spans, budget))
       return false;
     size_t base = out.size();
+    auto headAt = [&](size_t begin) {
+      return piece.head > begin ? piece.head - begin : 0;
+    };
     auto add = [&](size_t begin, size_t end) {
-      out.push_back(
-          {piece.begin + begin, piece.begin + end, piece.first && begin == 0});
+      out.push_back({piece.begin + begin, piece.begin + end, headAt(begin)});
     };
     switch (behavior) {
     case Behavior::Removed:
@@ -345,7 +347,7 @@ bool PreTokenizer::cut(const Step &step, std::string_view text,
       for (size_t i = spans.size(); i-- > 0;) {
         if (spans[i].match && !after && out.size() > base) {
           out.back().begin = piece.begin + spans[i].begin;
-          out.back().first = piece.first && spans[i].begin == 0;
+          out.back().head = headAt(spans[i].begin);
         } else {
           add(spans[i].begin, spans[i].end);
         }
@@ -378,7 +380,7 @@ void PreTokenizer::rewrite(const Step &step, std::string &text,
       bool starts = old[0] == ' ' ||
                     old.substr(0, step.replacement.size()) == step.replacement;
       if (!starts && (step.prepend == Prepend::Always ||
-                      (step.prepend == Prepend::First && piece.first)))
+                      (step.prepend == Prepend::First && piece.head > 0)))
         out += step.replacement;
       for (char c : old)
         if (c == ' ')
@@ -391,12 +393,12 @@ void PreTokenizer::rewrite(const Step &step, std::string &text,
   text = std::move(out);
 }
 
-bool PreTokenizer::split(std::string &text, bool first,
+bool PreTokenizer::split(std::string &text, size_t head,
                          std::vector<Piece> &pieces, Error &error) const {
   pieces.clear();
   if (text.empty())
     return true;
-  pieces.push_back({0, text.size(), first});
+  pieces.push_back({0, text.size(), head});
   size_t budget = Regex::stepsFor(text.size());
   for (const Step &step : steps) {
     if (step.kind == Step::ByteLevel && step.prefixSpace) {
@@ -406,7 +408,7 @@ bool PreTokenizer::split(std::string &text, bool first,
         if (text[piece.begin] != ' ')
           out += ' ';
         out.append(text, piece.begin, piece.end - piece.begin);
-        piece = {begin, out.size(), piece.first};
+        piece = {begin, out.size(), piece.head};
       }
       text = std::move(out);
     }

@@ -22,7 +22,9 @@ public:
   /// A word: a stretch of the text, never empty.
   struct Piece {
     size_t begin, end;
-    bool first; ///< it starts where the whole text starts
+    /// How many of its bytes come from the first character of the whole text:
+    /// more than one word may, as a ligature is written out.
+    size_t head;
   };
 
   explicit PreTokenizer(const Unicode &unicode) : unicode(unicode) {}
@@ -31,8 +33,8 @@ public:
   bool isByteLevel() const;
 
   /// Cuts `text` into words, and changes it on the way where a step says so.
-  /// `first` says whether its first byte is the whole text's.
-  bool split(std::string &text, bool first, std::vector<Piece> &pieces,
+  /// `head` bytes of it come from the first character of the whole text.
+  bool split(std::string &text, size_t head, std::vector<Piece> &pieces,
              Error &error) const;
 
 private:

@@ -37,12 +37,12 @@ bool Tokenizer::Data::encodeWord(std::string_view word, WordCache *cache,
 }
 
 /// A stretch between added tokens.
-bool Tokenizer::Data::encodeSection(std::string_view text, bool first,
+bool Tokenizer::Data::encodeSection(std::string_view text, size_t head,
                                     WordCache *cache, std::vector<int64_t> &ids,
                                     Error &error) const {
   std::string section(text);
   std::vector<PreTokenizer::Piece> pieces;
-  if (!preTokenizer.split(section, first, pieces, error))
+  if (!preTokenizer.split(section, head, pieces, error))
     return false;
   for (const PreTokenizer::Piece &piece : pieces)
     if (!encodeWord(std::string_view(section).substr(piece.begin,
@@ -66,19 +66,21 @@ bool Tokenizer::Data::encodeText(std::string_view text, bool matchSpecial,
       continue;
     }
     std::string section(text.substr(span.begin, span.end - span.begin));
-    bool starts = span.begin == 0;
-    if (!normalizer.apply(section, starts, error))
+    size_t head;
+    if (!normalizer.apply(section, head, error))
       return false;
+    if (span.begin != 0)
+      head = 0;
     normalized.split(section, matchSpecial, inner);
     for (const AddedTokenMatcher::Span &part : inner) {
       if (part.token) {
         ids.push_back(part.token->id);
         continue;
       }
-      bool first = starts && part.begin == 0;
       if (!encodeSection(std::string_view(section).substr(
                              part.begin, part.end - part.begin),
-                         first, cache, ids, error))
+                         head > part.begin ? head - part.begin : 0, cache, ids,
+                         error))
         return false;
     }
   }

@@ -71,7 +71,7 @@ private:
   bool readParts(std::string_view json, Parts &parts, LoadError &error);
   bool loadAdded(const JsonValue &list, Error &error);
   bool setAdded(AddedToken token, Error &error);
-  bool encodeSection(std::string_view text, bool first, WordCache *cache,
+  bool encodeSection(std::string_view text, size_t head, WordCache *cache,
                      std::vector<int64_t> &ids, Error &error) const;
   bool encodeWord(std::string_view word, WordCache *cache,
                   std::vector<int64_t> &ids, Error &error) const;

@@ -79,8 +79,8 @@ bool Tokenizer::Data::readParts(std::string_view json, Parts &parts,
 
 bool Tokenizer::Data::setAdded(AddedToken token, Error &error) {
   token.pattern = token.text;
-  bool starts = true;
-  if (token.normalized && !normalizer.apply(token.pattern, starts, error))
+  size_t head;
+  if (token.normalized && !normalizer.apply(token.pattern, head, error))
     return false;
   if (token.id >= addedOf.size())
     addedOf.resize(token.id + 1);

@@ -119,7 +119,9 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
                   b.getUnitAttr());
   }
   if (names.empty())
-    return module.emitError("has no function marked attune.entry");
+    return module.emitError(
+        "has no function to run: mark one, as in 'func.func "
+        "@forward(...) attributes {attune.entry}'");
 
   llvm::json::Object generation;
   if (!info.eos.empty())
