@@ -32,6 +32,8 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
+
 using namespace attune;
 using namespace attune::driver;
 
@@ -124,6 +126,24 @@ bool Lowering::internalError(llvm::StringRef stage, mlir::PassManager &passes) {
   return fail(message, ExitCode::InternalError);
 }
 
+namespace {
+/// Adds up how many operations each pass begins with. The time of a stage
+/// follows this number on every machine.
+class WorkCounter : public mlir::PassInstrumentation {
+public:
+  explicit WorkCounter(std::atomic<uint64_t> &operations)
+      : operations(operations) {}
+  void runBeforePass(mlir::Pass *, mlir::Operation *op) override {
+    uint64_t count = 0;
+    op->walk([&](mlir::Operation *) { ++count; });
+    operations += count;
+  }
+
+private:
+  std::atomic<uint64_t> &operations;
+};
+} // namespace
+
 bool Lowering::runStage(
     llvm::StringRef name,
     llvm::function_ref<void(mlir::OpPassManager &, const PipelineOptions &)>
@@ -142,6 +162,9 @@ bool Lowering::runStage(
 #endif
   if (validation && mayValidate)
     validation->attach(passes);
+  std::atomic<uint64_t> operations = 0;
+  if (options.timing)
+    passes.addInstrumentation(std::make_unique<WorkCounter>(operations));
   before = module->clone();
   unsigned errorsBefore = modules.getNumErrors();
   bool succeeded = false;
@@ -153,6 +176,8 @@ bool Lowering::runStage(
                 mlir::succeeded(mlir::verify(*module));
   });
   llvm::CrashRecoveryContext::Disable();
+  if (options.timing)
+    report.noteStage(llvm::utostr(operations) + " operations in passes");
   // For tests of what a failure leaves behind.
   if (std::optional<std::string> broken =
           llvm::sys::Process::GetEnv("ATTUNE_TEST_BREAK_STAGE"))
