@@ -4,8 +4,8 @@
 // last one the first block of the next tile, which has the same head or the next.
 // CHECK-LABEL: func.func @nest(
 // CHECK-SAME:    %[[Q:.+]]: tensor<?x4x?x32xf32>, %[[K:.+]]: tensor<?x2x?x32xf32>, %[[V:.+]]: tensor<?x2x?x16xf32>)
-// CHECK:         scf.forall (%[[B:.+]], %[[H:.+]], %[[T:.+]]) in (%{{.+}}, 2, %[[TILES:.+]])
-// CHECK:           scf.for %[[AT:.+]] = %c0 to %[[END:.+]] step %c64
+// CHECK:         scf.forall (%[[B:.+]], %[[H:.+]], %[[T:.+]]) in (%{{.+}}, 2, %[[TILES:[^ )]+]])
+// CHECK:           scf.for %[[AT:.+]] = %c0 to %[[END:[^ ]+]] step %c64
 // CHECK:             %[[BEHIND:.+]] = arith.addi %[[AT]], %c64
 // CHECK:             %[[MORE:.+]] = arith.cmpi ult, %[[BEHIND]], %[[END]]
 // CHECK:             %[[T1:.+]] = arith.addi %[[T]], %c1

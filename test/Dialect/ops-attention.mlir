@@ -30,14 +30,14 @@ func.func @attention(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: ten
 
 // Links alone, as the reference shows them.
 // CHECK-LABEL: @links(
-func.func @links(%e: tensor<1x8x4x6xf32>, %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>,
+func.func @links(%e: tensor<1x8x4x6xf32>, %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>, %d: tensor<1x8x4x64xf32>,
     %a1: tensor<1x8x4x64xf32>, %m1: tensor<1x8x4xf32>, %l1: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
   // CHECK: attune.softmax
   %a = attune.softmax %e : tensor<1x8x4x6xf32>
   // CHECK: attune.log_sum_exp
   %l = attune.log_sum_exp %e : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
   // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} into %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>, tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>
-  %y = attune.online_finish %acc, %max, %sum into %acc
+  %y = attune.online_finish %acc, %max, %sum into %d
      : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>,
        tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>
   return %y : tensor<1x8x4x64xf32>
@@ -170,5 +170,42 @@ func.func @buffers(%q: memref<1x8x?x64xf32>, %k: memref<1x2x?x64xf32, strided<[?
   // CHECK-NEXT: attune.online_finish %arg2, %arg3, %arg4 into %arg0 lse %arg3 : memref<1x8x?xf32> : {{.*}}memref<1x8x?x64xf32>{{$}}
   attune.online_finish %acc, %max, %sum into %q lse %max : memref<1x8x?xf32>
     : memref<1x8x?x64xf32>, memref<1x8x?xf32>, memref<1x8x?xf32>, memref<1x8x?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @tiles(
+func.func @tiles(%q: tensor<1x8x?x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %acc: tensor<1x8x?x64xf32>,
+    %max: tensor<1x8x?xf32>, %sum: tensor<1x8x?xf32>, %m0: index, %n0: index, %m: index, %n: index) {
+  // CHECK: attune.online_attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.250000e-01 causal <bottom_right> at[%{{.+}}, %{{.+}}] of[%{{.+}}, %{{.+}}] tile [8, 6] outs(
+  %s:3 = attune.online_attention %q, %k, %v scale 1.250000e-01
+     causal <bottom_right> at [%m0, %n0] of [%m, %n] tile [8, 6]
+     outs(%acc, %max, %sum : tensor<1x8x?x64xf32>, tensor<1x8x?xf32>,
+          tensor<1x8x?xf32>)
+     : tensor<1x8x?x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+     -> tensor<1x8x?x64xf32>, tensor<1x8x?xf32>, tensor<1x8x?xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @start(
+func.func @start(%acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
+  // CHECK: attune.online_start outs(%arg0, %arg1, %arg2 : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  %s:3 = attune.online_start outs(%acc, %max, %sum : tensor<1x8x4x64xf32>,
+                                  tensor<1x8x4xf32>, tensor<1x8x4xf32>)
+     -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  return %s#0 : tensor<1x8x4x64xf32>
+}
+
+// What a step fetches for the next one.
+// CHECK-LABEL: func.func @prefetch(
+func.func @prefetch(%q: memref<1x8x4x64xf32>, %k: memref<1x2x6x64xf32>, %v: memref<1x2x6x64xf32>, %next_k: memref<1x2x?x64xf32>,
+    %next_v: memref<1x2x?x64xf32>, %acc: memref<1x8x4x64xf32>, %max: memref<1x8x4xf32>, %sum: memref<1x8x4xf32>,
+    %m0: index, %n0: index, %m: index, %n: index) {
+  // CHECK: attune.online_attention {{.+}} prefetch %arg3, %arg4 : memref<1x2x?x64xf32>, memref<1x2x?x64xf32> outs(%arg5, %arg6, %arg7 :
+  attune.online_attention %q, %k, %v scale 1.250000e-01
+     at [%m0, %n0] of [%m, %n]
+     prefetch %next_k, %next_v : memref<1x2x?x64xf32>, memref<1x2x?x64xf32>
+     outs(%acc, %max, %sum : memref<1x8x4x64xf32>, memref<1x8x4xf32>,
+          memref<1x8x4xf32>)
+     : memref<1x8x4x64xf32>, memref<1x2x6x64xf32>, memref<1x2x6x64xf32>
   return
 }
