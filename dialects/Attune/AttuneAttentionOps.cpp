@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneAttentionChecks.h"
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
 
@@ -30,12 +31,22 @@ void AttuneDialect::registerAttentionOps() {
       >();
 }
 
-static LogicalResult perHead(Operation *op, Value value, StringRef owner,
-                             Value queries) {
+LogicalResult attune::perHead(Operation *op, Value value, StringRef owner,
+                              Value queries) {
   if (!value)
     return success();
   return sameSize(op, {value, 0, owner, "entries"},
                   {queries, 1, "query", "heads"});
+}
+
+LogicalResult attune::rowsOf(Operation *op, Value value, StringRef owner,
+                             Value like, StringRef likeOwner) {
+  StringRef what[] = {"batch size", "heads", "queries"};
+  for (int64_t dim = 0; dim < 3; ++dim)
+    if (failed(sameSize(op, {value, dim, owner, what[dim]},
+                        {like, dim, likeOwner, what[dim]})))
+      return failure();
+  return success();
 }
 
 /// Diagonals have a row for each head, and as many columns as scores of
@@ -186,25 +197,8 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   return verifyScores(op);
 }
 
-/// `value` is [B, H, M] of the four-dimensional `like`.
-static LogicalResult rowsOf(Operation *op, Value value, StringRef owner,
-                            Value like, StringRef likeOwner) {
-  StringRef what[] = {"batch size", "heads", "queries"};
-  for (int64_t dim = 0; dim < 3; ++dim)
-    if (failed(sameSize(op, {value, dim, owner, what[dim]},
-                        {like, dim, likeOwner, what[dim]})))
-      return failure();
-  return success();
-}
-
-static LogicalResult f32State(Operation *op, Value acc) {
-  Type type = cast<RankedTensorType>(acc.getType()).getElementType();
-  if (type.isF32())
-    return success();
-  InFlightDiagnostic diag = op->emitOpError("accumulates in ")
-                            << type << ", but only f32 keeps enough digits";
-  diag.attachNote(acc.getLoc()) << "the accumulator comes from here";
-  return diag;
+LogicalResult attune::verifyStep(OnlineAttentionOp op) {
+  return verifyAttention(op);
 }
 
 LogicalResult SimilarityOp::verify() {
@@ -322,53 +316,6 @@ LogicalResult AttentionWeightsOp::verify() {
     return emitOpError("asks for ") << asked.get() << " heads from " << first
                                     << " on, but there are " << heads.get();
   return success();
-}
-
-LogicalResult OnlineAttentionOp::verify() {
-  if (failed(verifyAttention(*this)))
-    return failure();
-  // O6
-  Value acc = getAcc();
-  if (failed(f32State(*this, acc)))
-    return failure();
-  if (failed(rowsOf(*this, acc, "accumulator", getQuery(), "query")) ||
-      failed(sameSize(*this, {acc, 3, "accumulator", "width"},
-                      {getValue(), 3, "value", "width"})) ||
-      failed(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
-      failed(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
-    return failure();
-  for (auto [before, after] : llvm::zip(getDpsInits(), getResults()))
-    if (before.getType() != after.getType())
-      return emitOpError("takes a state of type ")
-             << before.getType() << ", but gives one of type "
-             << after.getType();
-  return success();
-}
-
-LogicalResult OnlineMergeOp::verify() {
-  // P1
-  if (failed(f32State(*this, getAcc0())))
-    return failure();
-  return rowsOf(*this, getMax0(), "maximum", getAcc0(), "accumulator");
-}
-
-LogicalResult OnlineFinishOp::verify() {
-  // Z1
-  Value acc = getAcc();
-  if (failed(f32State(*this, acc)) ||
-      failed(rowsOf(*this, getMax(), "maximum", acc, "accumulator")) ||
-      failed(rowsOf(*this, getSum(), "sum", acc, "accumulator")))
-    return failure();
-  // Z2
-  if (failed(perHead(*this, getSinks(), "sinks", acc)))
-    return failure();
-  // Z3
-  if (failed(rowsOf(*this, getResult(), "result", acc, "accumulator")) ||
-      failed(sameSize(*this, {getResult(), 3, "result", "width"},
-                      {acc, 3, "accumulator", "width"})))
-    return failure();
-  return getLse() ? rowsOf(*this, getLse(), "lse", acc, "accumulator")
-                  : success();
 }
 
 int64_t RelativeBiasOp::getBuckets() {
@@ -525,10 +472,6 @@ AttentionWeightsOp::reifyResultShapes(OpBuilder &builder,
   return reifyAs(builder, getLoc(), getResult(), getDest(), shapes);
 }
 
-MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
-  return MutableOperandRange(*this, getAccMutable().getOperandNumber(), 3);
-}
-
 LogicalResult
 SimilarityOp::reifyResultShapes(OpBuilder &builder,
                                 ReifiedRankedShapedTypeDims &shapes) {
@@ -568,33 +511,6 @@ AttentionOp::reifyResultShapes(OpBuilder &builder,
           shapes)))
     return failure();
   return getLse() ? reifyAs(builder, getLoc(), getLse(), getQuery(), shapes)
-                  : success();
-}
-
-LogicalResult
-OnlineAttentionOp::reifyResultShapes(OpBuilder &builder,
-                                     ReifiedRankedShapedTypeDims &shapes) {
-  return success(
-      succeeded(reifyAs(builder, getLoc(), getNewAcc(), getAcc(), shapes)) &&
-      succeeded(reifyAs(builder, getLoc(), getNewMax(), getMax(), shapes)) &&
-      succeeded(reifyAs(builder, getLoc(), getNewSum(), getSum(), shapes)));
-}
-
-LogicalResult
-OnlineMergeOp::reifyResultShapes(OpBuilder &builder,
-                                 ReifiedRankedShapedTypeDims &shapes) {
-  return success(
-      succeeded(reifyAs(builder, getLoc(), getAcc(), getAcc0(), shapes)) &&
-      succeeded(reifyAs(builder, getLoc(), getMax(), getMax0(), shapes)) &&
-      succeeded(reifyAs(builder, getLoc(), getSum(), getSum0(), shapes)));
-}
-
-LogicalResult
-OnlineFinishOp::reifyResultShapes(OpBuilder &builder,
-                                  ReifiedRankedShapedTypeDims &shapes) {
-  if (failed(reifyAs(builder, getLoc(), getResult(), getAcc(), shapes)))
-    return failure();
-  return getLse() ? reifyAs(builder, getLoc(), getLse(), getMax(), shapes)
                   : success();
 }
 

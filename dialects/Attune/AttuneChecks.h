@@ -19,7 +19,7 @@ struct NamedSize {
   llvm::StringRef owner, what;
 
   int64_t get() const {
-    return llvm::cast<mlir::RankedTensorType>(value.getType()).getDimSize(dim);
+    return llvm::cast<mlir::ShapedType>(value.getType()).getDimSize(dim);
   }
   bool known() const { return !mlir::ShapedType::isDynamic(get()); }
 };

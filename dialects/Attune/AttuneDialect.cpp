@@ -33,6 +33,7 @@ void AttuneDialect::initialize() {
   registerRecurrentOps();
   registerSamplingOps();
   registerStateSpaceOps();
+  registerTileOps();
   registerTokenOps();
   registerViewOps();
   registerWeightOps();

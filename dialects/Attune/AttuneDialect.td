@@ -43,6 +43,7 @@ def Attune_Dialect : Dialect {
     void registerRecurrentOps();
     void registerSamplingOps();
     void registerStateSpaceOps();
+    void registerTileOps();
     void registerTokenOps();
     void registerViewOps();
     void registerWeightOps();

@@ -22,6 +22,7 @@ include "AttuneQuantizationOps.td"
 include "AttuneRecurrentOps.td"
 include "AttuneSamplingOps.td"
 include "AttuneStateSpaceOps.td"
+include "AttuneTileOps.td"
 include "AttuneTokenOps.td"
 include "AttuneViewOps.td"
 

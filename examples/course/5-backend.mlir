@@ -1,16 +1,16 @@
-// RUN: attune-opt %s --attune-validate --pass-pipeline='builtin.module(attune-optimize,attune-to-tensor,attune-to-loops,func.func(lower-vector-mask,convert-vector-to-scf{full-unroll=true}),convert-scf-to-cf)' | FileCheck %s
+// RUN: attune-opt %s --attune-validate --pass-pipeline='builtin.module(attune-optimize,attune-to-tensor,attune-to-loops,attune-to-vector,func.func(lower-vector-mask,convert-vector-to-scf{full-unroll=true}),convert-scf-to-cf)' | FileCheck %s
 //
-// A backend begins where the target does: `attune-to-loops` leaves loops over
-// vectors and memory, and a frame for each function. This one goes on with
+// A backend begins where the target does: `attune-to-vector` leaves loops over
+// vectors and memory, and each thread's share of them. This one goes on with
 // passes of MLIR instead of `attune-to-llvm`. An entry function writes to
 // arguments that it is given.
 //
 // One of your own is a class (attune/Target/Backend.h) that a plugin registers,
 // and `--target=NAME`. The pipelines ask it for passes at three places:
 //   addBufferPasses  in attune-to-loops, once tensors are memory
-//   addThreadPasses  in attune-to-loops, once frames are planned
+//   addThreadPasses  in attune-to-vector, once tiles are vectors
 //   addCodePasses    at the start of attune-to-llvm
-// `--attune-to-loops=gpu=sm_80` shows what CUDA's adds: try it here, and look
+// `--attune-to-vector=gpu=sm_80` shows what CUDA's adds: try it here, and look
 // for gpu.launch_func. ../wasm-backend is a whole backend.
 
 // CHECK: func.func @entry(

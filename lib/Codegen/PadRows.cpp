@@ -10,6 +10,7 @@
 // 4, twelve rows: an eighth): one set of the first-level cache would hold a
 // line of each row besides the weights that stream through it.
 
+#include "Attune/AttuneDialect.h"
 #include "attune/Analysis/TargetDescription.h"
 #include "attune/Codegen/Passes.h"
 
@@ -57,7 +58,8 @@ bool takeAnyStride(Value buffer) {
     }
     return isa<memref::LoadOp, memref::StoreOp, memref::PrefetchOp,
                memref::DimOp, memref::CopyOp, vector::TransferReadOp,
-               vector::TransferWriteOp, linalg::LinalgOp>(user);
+               vector::TransferWriteOp, linalg::LinalgOp, OnlineStartOp,
+               OnlineAttentionOp, OnlineMergeOp, OnlineFinishOp>(user);
   });
 }
 

@@ -70,8 +70,11 @@ std::optional<std::string> Compiler::makeText() {
     return std::nullopt;
   if (options.emit == "tensor")
     return print();
-  bool whole = options.emit == "loops";
-  if (whole ? !lowering.lowerToLoops() : !lowering.lowerToKernels())
+  bool whole = options.emit != "kernels";
+  bool lowered = !whole                     ? lowering.lowerToKernels()
+                 : options.emit == "vector" ? lowering.lowerToVector()
+                                            : lowering.lowerToLoops();
+  if (!lowered)
     return std::nullopt;
   if (!options.kernel.empty())
     return printOne();
@@ -219,8 +222,8 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
 
 /// What may go to stdout, for a message.
 static std::string listTexts(const Backend &backend) {
-  std::vector<llvm::StringRef> names = {"json", "mlir", "tensor", "kernels",
-                                        "loops"};
+  std::vector<llvm::StringRef> names = {"json",    "mlir",  "tensor",
+                                        "kernels", "loops", "vector"};
   for (const ProductKind &product : backend.getProducts())
     if (product.text)
       names.push_back(product.name);

@@ -317,8 +317,9 @@ static ArrayRef<Flag> ownFlags() {
       {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
        "Write the result here; it appears whole or not at all", "output"},
       {"emit", "KIND", compile, applyText<&Options::emit>,
-       "What to write: json, mlir (as imported), tensor, loops, llvm, asm, "
-       "ptx, cubin, obj, so, exe; by default what OUT's suffix says (.json "
+       "What to write: json, mlir (as imported), tensor, kernels, loops, "
+       "vector, llvm, asm, ptx, cubin, obj, so, exe; by default what OUT's "
+       "suffix says (.json "
        ".mlir .ll .s .ptx .cubin .o .so), else exe"},
       {"emit", "KIND", import, applyImportEmit,
        "What to write: json (default) or mlir"},
@@ -413,7 +414,7 @@ static ArrayRef<Flag> ownFlags() {
        "Run every function before and after each pass; exit with 3 if one "
        "changes an answer"},
       {"kernel", "NAME", compile, applyText<&Options::kernel>,
-       "Print one kernel alone, of --emit=kernels or --emit=loops"},
+       "Print one kernel alone, of --emit=kernels, loops or vector"},
       {"cache", "DIR", compiling, applyText<&Options::cache>,
        "Keep code for CPUs in this folder, and take it from there the next "
        "time; by default $ATTUNE_CACHE, if set. off: do neither"},

@@ -369,12 +369,16 @@ bool Lowering::lowerToKernels() {
 
 bool Lowering::planLoops() {
   return lowerToKernels() &&
-         runStage("making loops on memory", buildThreadsPipeline,
-                  /*mayRefuse=*/false);
+         runStage("planning memory", buildFramesPipeline, /*mayRefuse=*/false);
 }
 
 bool Lowering::lowerToLoops() {
-  if (!planLoops())
+  return planLoops() && dumpFrames() && dumpModule("4-loops.mlir");
+}
+
+bool Lowering::lowerToVector() {
+  if (!lowerToLoops() ||
+      !runStage("making vectors", buildVectorPipeline, /*mayRefuse=*/false))
     return false;
   if (!findInfo())
     return false;
@@ -382,7 +386,7 @@ bool Lowering::lowerToLoops() {
     code = ExitCode::BadInput;
     return false;
   }
-  return dumpFrames() && dumpModule("4-loops.mlir");
+  return dumpModule("4-vector.mlir");
 }
 
 bool Lowering::lowerToLLVM() {
@@ -465,6 +469,7 @@ std::string Lowering::makeKey() {
   passes.setNesting(mlir::OpPassManager::Nesting::Implicit);
   buildTensorPipeline(passes, pipeline);
   buildLoopsPipeline(passes, pipeline);
+  buildVectorPipeline(passes, pipeline);
   buildLLVMPipeline(passes, pipeline);
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -524,7 +529,7 @@ std::optional<ProductBytes> Lowering::compile(Entries entries,
       return emit(product);
     }
   }
-  if (!lowerToTensor() || !lowerToLoops() || !lowerToLLVM())
+  if (!lowerToTensor() || !lowerToVector() || !lowerToLLVM())
     return std::nullopt;
   std::optional<ProductBytes> bytes = emit(product);
   if (cache && bytes && object) {

@@ -40,13 +40,14 @@ public:
   /// weights have their final layout.
   bool optimize();
   bool lowerToTensor();
-  /// Loops on memory whose functions say how large their frames are
-  /// (planMemory reads it); lowerToLoops() begins with it.
-  bool planLoops();
-  /// The first half of that: calls of kernels.
+  /// Calls of kernels.
   bool lowerToKernels();
-  /// Also attaches what the product says of itself.
+  /// Begins with that. Loops over tiles whose functions say how large their
+  /// frames are (planMemory reads it); lowerToLoops() begins with it.
+  bool planLoops();
   bool lowerToLoops();
+  /// Begins with that. Also attaches what the product says of itself.
+  bool lowerToVector();
   bool lowerToLLVM();
   /// What the backend makes of that, by its name in --emit.
   std::optional<ProductBytes> emit(llvm::StringRef product);

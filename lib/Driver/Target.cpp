@@ -29,11 +29,9 @@ using Backends = std::vector<const Backend *>;
 struct Stage {
   StringRef name, suffix;
 };
-constexpr Stage stages[] = {{"json", ".json"},
-                            {"mlir", ".mlir"},
-                            {"tensor", ""},
-                            {"kernels", ""},
-                            {"loops", ""}};
+constexpr Stage stages[] = {{"json", ".json"}, {"mlir", ".mlir"},
+                            {"tensor", ""},    {"kernels", ""},
+                            {"loops", ""},     {"vector", ""}};
 } // namespace
 
 static bool pickBackends(const Options &options, Backends &backends,
@@ -257,13 +255,13 @@ static bool checkKernels(const Options &options, std::string &problem) {
   bool stage = options.emit == "kernels";
   if (stage && options.machine.tilesInParallel()) {
     problem = "--emit=kernels is for CPUs; kernels of --target=" +
-              options.backend->getName().str() + " stand in --emit=loops";
+              options.backend->getName().str() + " stand in --emit=vector";
     return false;
   }
   if (options.kernel.empty())
     return true;
-  if (!stage && options.emit != "loops")
-    problem = "--kernel needs --emit=kernels or --emit=loops";
+  if (!stage && options.emit != "loops" && options.emit != "vector")
+    problem = "--kernel needs --emit=kernels, --emit=loops or --emit=vector";
   else if (options.machine.tilesInParallel())
     problem = "--kernel is for CPUs";
   return problem.empty();

@@ -101,6 +101,19 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-optimize");
 }
 
+/// Tile ops become vector code.
+static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
+  ConvertAttuneOnlineToVectorOptions online;
+  online.lanes = target.getTileColumns();
+  online.rows = target.getTileRows();
+  online.pairs = target.multipliesPairs() && !target.slowPairs;
+  online.valueBytes = target.getValueBytes();
+  online.fetchBytes = target.getFetchBytes();
+  online.nearBytes = target.getNearBytes();
+  online.unrolled = target.getUnrolled();
+  pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
+}
+
 void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   const TargetDescription &target = options.target;
   // Sizes in terms of the functions' arguments, before ops turn into loops.
@@ -124,15 +137,10 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(
         createConvertAttuneAttentionToOnline(blocks));
-    ConvertAttuneOnlineToVectorOptions online;
-    online.lanes = target.getTileColumns();
-    online.rows = target.getTileRows();
-    online.pairs = target.multipliesPairs() && !target.slowPairs;
-    online.valueBytes = target.getValueBytes();
-    online.fetchBytes = target.getFetchBytes();
-    online.nearBytes = target.getNearBytes();
-    online.unrolled = target.getUnrolled();
-    pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
+    pm.addNestedPass<func::FuncOp>(createPrefetchTiles());
+    // A GPU's threads have tiles of their own: vectors before there is memory.
+    if (target.tilesInParallel())
+      expandTiles(pm, target);
   }
   // What is left of the ladder: all of it on the reference path.
   pm.addPass(createConvertAttuneLadderToLinalg());
@@ -189,8 +197,13 @@ void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createOutlineKernels());
 }
 
-void buildThreadsPipeline(OpPassManager &pm, const PipelineOptions &options) {
+void buildFramesPipeline(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createPlanFrames());
+}
+
+void buildVectorPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  if (!options.target.tilesInParallel())
+    expandTiles(pm, options.target);
   options.backend->addThreadPasses(pm, options.target);
   // Of a GPU, kernels are in modules of their own here.
   pm.addPass(createCanonicalizerPass());
@@ -201,7 +214,7 @@ void buildThreadsPipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildLoopsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   buildKernelsPipeline(pm, options);
-  buildThreadsPipeline(pm, options);
+  buildFramesPipeline(pm, options);
 }
 
 void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
@@ -353,11 +366,14 @@ void registerPipelines() {
               buildTensorPipeline);
   registerOne("attune-to-kernels", "tensors to memory and calls of kernels",
               buildKernelsPipeline);
-  registerOne("attune-to-threads", "calls of kernels to frames and threads",
-              buildThreadsPipeline);
-  registerOne("attune-to-loops", "both: tensors to memory, frames and threads",
+  registerOne("attune-to-loops",
+              "tensors to memory: calls of kernels, loops over tiles, frames",
               buildLoopsPipeline);
-  registerOne("attune-to-llvm", "loops to the llvm dialect", buildLLVMPipeline);
+  registerOne("attune-to-vector",
+              "tiles to vector code, parallel loops to each thread's share",
+              buildVectorPipeline);
+  registerOne("attune-to-llvm", "vectors to the llvm dialect",
+              buildLLVMPipeline);
 }
 
 } // namespace attune

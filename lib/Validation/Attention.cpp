@@ -353,6 +353,40 @@ static bool runAttentionWeights(Step &step) {
 // Online softmax
 //===----------------------------------------------------------------------===//
 
+/// Rounds to the type of destination number `dest` and gives that.
+static void giveDest(Step &step, unsigned dest, Datum value) {
+  auto op = cast<DestinationStyleOpInterface>(step.op);
+  Type type = step.elementOf(op.getDpsInits()[dest]);
+  for (Scalar &element : value.ownArray().data)
+    element.f = roundTo(type, element.f);
+  step.give(std::move(value));
+}
+
+/// Runs a tile op; of buffers on what they hold, and the results go there.
+template <bool (*run)(Step &)> static bool runTile(Step &step) {
+  auto op = cast<DestinationStyleOpInterface>(step.op);
+  if (!isa<MemRefType>(op.getDpsInits().front().getType()))
+    return run(step);
+  llvm::SmallVector<Datum> values(step.in), given;
+  for (auto [operand, datum] : llvm::zip(op->getOperands(), values))
+    if (isa<MemRefType>(operand.getType()))
+      datum = readView(datum.view(), step.elementOf(operand));
+  Step onValues{step.machine, step.op, values, given};
+  if (!run(onValues))
+    return false;
+  for (auto [dest, datum] : llvm::zip(op.getDpsInitsMutable(), given))
+    writeView(step.in[dest.getOperandNumber()].view(),
+              step.elementOf(dest.get()), datum.array());
+  return true;
+}
+
+static bool runOnlineStart(Step &step) {
+  double start[] = {0, -infinity, 0};
+  for (auto [i, value] : llvm::enumerate(start))
+    giveDest(step, i, makeArray(step.in[i].array().shape, real(value)));
+  return true;
+}
+
 static bool runOnline(Step &step) {
   auto op = cast<OnlineAttentionOp>(step.op);
   Scores scores;
@@ -391,17 +425,19 @@ static bool runOnline(Step &step) {
         }
         m = next;
       }
-  giveRounded(step, 0, acc);
-  giveRounded(step, 1, max);
-  giveRounded(step, 2, sum);
+  giveDest(step, 0, acc);
+  giveDest(step, 1, max);
+  giveDest(step, 2, sum);
   return true;
 }
 
 static bool runOnlineMerge(Step &step) {
-  Datum acc = step.in[0], max = step.in[1], sum = step.in[2];
+  const Array &a1 = step.in[0].array(), &m1 = step.in[1].array(),
+              &l1 = step.in[2].array();
+  Datum acc = step.in[3], max = step.in[4], sum = step.in[5];
   Array &a = acc.ownArray(), &ms = max.ownArray(), &ls = sum.ownArray();
-  const Array &a1 = step.in[3].array(), &m1 = step.in[4].array(),
-              &l1 = step.in[5].array();
+  if (a.shape != a1.shape)
+    return step.machine.illegal(step, "the states have different sizes");
   int64_t width = a.shape[3];
   for (size_t row = 0; row < ms.data.size(); ++row) {
     double m = std::max(ms.data[row].f, m1.data[row].f);
@@ -414,9 +450,9 @@ static bool runOnlineMerge(Step &step) {
     }
     ms.data[row].f = m;
   }
-  giveRounded(step, 0, acc);
-  giveRounded(step, 1, max);
-  giveRounded(step, 2, sum);
+  giveDest(step, 0, acc);
+  giveDest(step, 1, max);
+  giveDest(step, 2, sum);
   return true;
 }
 
@@ -442,9 +478,9 @@ static bool runOnlineFinish(Step &step) {
     }
     ms.data[row].f = l == 0 ? -infinity : m + std::log(l);
   }
-  giveRounded(step, 0, acc);
+  giveDest(step, 0, acc);
   if (op.getLse())
-    giveRounded(step, 1, lse);
+    giveDest(step, 1, lse);
   return true;
 }
 
@@ -590,9 +626,10 @@ void validation::addAttention(Handlers &handlers) {
              {"weighted_sum", runWeightedSum},
              {"attention", runAttention},
              {"attention_weights", runAttentionWeights},
-             {"online_attention", runOnline},
-             {"online_merge", runOnlineMerge},
-             {"online_finish", runOnlineFinish},
+             {"online_start", runTile<runOnlineStart>},
+             {"online_attention", runTile<runOnline>},
+             {"online_merge", runTile<runOnlineMerge>},
+             {"online_finish", runTile<runOnlineFinish>},
              {"relative_bias", runRelativeBias},
              {"split_heads", runSplitHeads},
              {"merge_heads", runMergeHeads},

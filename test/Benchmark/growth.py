@@ -47,7 +47,7 @@ def stages(attune, path):
 
 def lines_of_loops(attune, path):
     text = path + ".mlir"
-    subprocess.run([attune, "compile", path, "--emit=loops", "-o", text,
+    subprocess.run([attune, "compile", path, "--emit=vector", "-o", text,
                     "--cpu=x86-64-v3"], capture_output=True, check=True)
     with open(text, encoding="utf-8") as file:
         return sum(1 for _ in file)

@@ -28,8 +28,9 @@
 // CHECK:             %[[KEYS:.+]] = arith.minsi %{{.+}}, %c256
 // CHECK:             %[[KTILE:.+]] = tensor.extract_slice %[[K]][%[[B]], %[[G]], %[[AT]], 0] [1, 1, %[[KEYS]], 64]
 // CHECK:             %[[VTILE:.+]] = tensor.extract_slice %[[V]][%[[B]], %[[G]], %[[AT]], 0] [1, 1, %[[KEYS]], 32]
-// CHECK:             attune.online_attention %[[TILE]], %[[KTILE]], %[[VTILE]] scale 1.250000e-01 at[%[[FIRST]], %[[AT]]] of[%[[M]], %[[N]]]
-// CHECK:           %[[Y:.+]] = attune.online_finish %[[STATES]]#0, %[[STATES]]#1, %[[STATES]]#2
+// CHECK:             attune.online_attention %[[TILE]], %[[KTILE]], %[[VTILE]] scale 1.250000e-01 at[%[[FIRST]], %[[AT]]] of[%[[M]], %[[N]]] tile [24, 256]
+// CHECK:           %[[DEST:.+]] = tensor.extract_slice %[[O]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 32]
+// CHECK:           %[[Y:.+]] = attune.online_finish %[[STATES]]#0, %[[STATES]]#1, %[[STATES]]#2 into %[[DEST]]
 // CHECK:           tensor.parallel_insert_slice %[[Y]] into %[[O]][%[[B]], %[[H]], %[[FIRST]], 0] [1, 4, %[[COUNT]], 32]
 // 196608 bytes hold 96 channels of 512 rows, which are 128 queries of four heads,
 // 120 in twelves. Tiles are as few as that makes them, but four for each thread
@@ -87,8 +88,8 @@ func.func @window(%q: tensor<?x1x?x64xf32>, %k: tensor<?x1x?x64xf32>) -> tensor<
 // CHECK:         scf.for %[[AT:.+]] = %c0 to %c40 step %c40
 // CHECK:           tensor.extract_slice %arg3[%{{.+}}, 0, 0, %[[AT]]] [1, 1, 1, %{{.+}}]
 // CHECK:           tensor.extract_slice %arg4[0, %{{.+}}, %{{.+}}, %[[AT]]] [1, 2, %{{.+}}, %{{.+}}]
-// CHECK:         %{{.+}}, %[[LSE:.+]] = attune.online_finish {{.*}} sinks %{{.+}} lse tensor<1x2x?xf32>
-// CHECK-DAG:     tensor.parallel_insert_slice %[[LSE]] into
+// CHECK:         %[[DONE:.+]]:2 = attune.online_finish {{.*}} sinks %{{.+}} into %{{.+}} lse %{{.+}} : tensor<1x2x?xf32>
+// CHECK-DAG:     tensor.parallel_insert_slice %[[DONE]]#1 into
 func.func @masked(%q: tensor<2x4x7x16xf16>, %k: tensor<2x2x40x16xf16>, %v: tensor<2x2x40x16xf16>,
                   %mask: tensor<2x1x1x40xi1>, %bias: tensor<1x4x7x40xf32>, %sinks: tensor<4xf32>)
     -> (tensor<2x4x7x16xf16>, tensor<2x4x7xf32>) {

@@ -1,5 +1,5 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,convert-attune-online-to-vector))" | FileCheck %s
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,convert-attune-online-to-vector,canonicalize,cse), \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,attune-prefetch-tiles,convert-attune-online-to-vector))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,attune-prefetch-tiles,convert-attune-online-to-vector,canonicalize,cse), \
 // RUN:   one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,canonicalize)" | FileCheck %s --check-prefix=BUFFERS
 
 // Queries are packed once, before the loop over keys; keys and values in it.

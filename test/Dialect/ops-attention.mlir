@@ -30,25 +30,27 @@ func.func @attention(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: ten
 
 // Links alone, as the reference shows them.
 // CHECK-LABEL: @links(
-func.func @links(%e: tensor<1x8x4x6xf32>, %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>,
+func.func @links(%e: tensor<1x8x4x6xf32>, %acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>, %d: tensor<1x8x4x64xf32>,
     %a1: tensor<1x8x4x64xf32>, %m1: tensor<1x8x4xf32>, %l1: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
   // CHECK: attune.softmax
   %a = attune.softmax %e : tensor<1x8x4x6xf32>
   // CHECK: attune.log_sum_exp
   %l = attune.log_sum_exp %e : tensor<1x8x4x6xf32> -> tensor<1x8x4xf32>
-  // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32> -> tensor<1x8x4x64xf32>
-  %y = attune.online_finish %acc, %max, %sum
-     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
-     -> tensor<1x8x4x64xf32>
+  // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} into %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>, tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>
+  %y = attune.online_finish %acc, %max, %sum into %d
+     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>,
+       tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>
   return %y : tensor<1x8x4x64xf32>
 }
 
 // CHECK-LABEL: @merge(
 func.func @merge(%a0: tensor<1x8x4x64xf32>, %m0: tensor<1x8x4xf32>, %l0: tensor<1x8x4xf32>,
     %a1: tensor<1x8x4x64xf32>, %m1: tensor<1x8x4xf32>, %l1: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
-  // CHECK: attune.online_merge
-  %s:3 = attune.online_merge (%a0, %m0, %l0), (%a1, %m1, %l1)
+  // CHECK: attune.online_merge(%arg3, %arg4, %arg5) outs(%arg0, %arg1, %arg2 : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>) : tensor<1x8x4x64xf32>, tensor<1x8x4xf32> -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  %s:3 = attune.online_merge (%a1, %m1, %l1)
+     outs(%a0, %m0, %l0 : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>)
      : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+     -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
   return %s#0 : tensor<1x8x4x64xf32>
 }
 
@@ -74,13 +76,16 @@ func.func @online(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor
           tensor<1x8x4xf32>)
      : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
      -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
-  // CHECK: attune.online_merge(%{{.+}}, %{{.+}}, %{{.+}}), (%{{.+}}, %{{.+}}, %{{.+}}) : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
-  %t:3 = attune.online_merge (%s#0, %s#1, %s#2), (%acc, %max, %sum)
+  // CHECK: attune.online_merge(%{{.+}}, %{{.+}}, %{{.+}}) outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>)
+  %t:3 = attune.online_merge (%acc, %max, %sum)
+     outs(%s#0, %s#1, %s#2 : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>)
      : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
-  // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} sinks %{{.+}} : tensor<8xf32> : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32> -> tensor<1x8x4x64xf32> lse tensor<1x8x4xf32>
+     -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  // CHECK: attune.online_finish %{{.+}}, %{{.+}}, %{{.+}} sinks %{{.+}} : tensor<8xf32> into %{{.+}} lse %{{.+}} : tensor<1x8x4xf32> : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>, tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
   %y, %l = attune.online_finish %t#0, %t#1, %t#2 sinks %sinks : tensor<8xf32>
-     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
-     -> tensor<1x8x4x64xf32> lse tensor<1x8x4xf32>
+     into %acc lse %max : tensor<1x8x4xf32>
+     : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>,
+       tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
   return %y, %l : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
 }
 
@@ -146,4 +151,61 @@ func.func @linear_attention(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x4x64xf32>, 
   %z = attune.linear_attention %q, %k, %v <identity> mask %mask : tensor<1x1x1x4xi1>
        : tensor<1x8x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32> -> tensor<1x8x4x64xf32>
   return %y, %s, %z : tensor<1x8x4x64xf32>, tensor<1x2x64x65xf32>, tensor<1x8x4x64xf32>
+}
+
+// The same on the buffers that tensors become: what is written is no result.
+// CHECK-LABEL: func.func @buffers(
+func.func @buffers(%q: memref<1x8x?x64xf32>, %k: memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>>,
+    %acc: memref<1x8x?x64xf32>, %max: memref<1x8x?xf32>, %sum: memref<1x8x?xf32>, %m: index, %n: index) {
+  // CHECK-NEXT: attune.online_start outs(%arg2, %arg3, %arg4 : memref<1x8x?x64xf32>, memref<1x8x?xf32>, memref<1x8x?xf32>)
+  attune.online_start outs(%acc, %max, %sum : memref<1x8x?x64xf32>, memref<1x8x?xf32>, memref<1x8x?xf32>)
+  // CHECK-NEXT: attune.online_attention %arg0, %arg1, %arg1 scale 1.250000e-01 at[%arg5, %arg6] of[%arg5, %arg6] tile [8, 6] prefetch %arg1, %arg1 : memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>>, memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>> outs(%arg2, %arg3, %arg4 : {{.*}}) : memref<1x8x?x64xf32>, memref<{{[^>]*}}>>, memref<{{[^>]*}}>>{{$}}
+  attune.online_attention %q, %k, %k scale 1.250000e-01 at [%m, %n] of [%m, %n] tile [8, 6]
+    prefetch %k, %k : memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>>, memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>>
+    outs(%acc, %max, %sum : memref<1x8x?x64xf32>, memref<1x8x?xf32>, memref<1x8x?xf32>)
+    : memref<1x8x?x64xf32>, memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>>, memref<1x2x?x64xf32, strided<[?, ?, 64, 1], offset: ?>>
+  // CHECK-NEXT: attune.online_merge(%arg2, %arg3, %arg4) outs(%arg2, %arg3, %arg4 : {{.*}}){{.*}}: memref<1x8x?x64xf32>, memref<1x8x?xf32>{{$}}
+  attune.online_merge (%acc, %max, %sum) outs(%acc, %max, %sum : memref<1x8x?x64xf32>, memref<1x8x?xf32>)
+    : memref<1x8x?x64xf32>, memref<1x8x?xf32>
+  // CHECK-NEXT: attune.online_finish %arg2, %arg3, %arg4 into %arg0 lse %arg3 : memref<1x8x?xf32> : {{.*}}memref<1x8x?x64xf32>{{$}}
+  attune.online_finish %acc, %max, %sum into %q lse %max : memref<1x8x?xf32>
+    : memref<1x8x?x64xf32>, memref<1x8x?xf32>, memref<1x8x?xf32>, memref<1x8x?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @tiles(
+func.func @tiles(%q: tensor<1x8x?x64xf32>, %k: tensor<1x2x6x64xf32>, %v: tensor<1x2x6x64xf32>, %acc: tensor<1x8x?x64xf32>,
+    %max: tensor<1x8x?xf32>, %sum: tensor<1x8x?xf32>, %m0: index, %n0: index, %m: index, %n: index) {
+  // CHECK: attune.online_attention %{{.+}}, %{{.+}}, %{{.+}} scale 1.250000e-01 causal <bottom_right> at[%{{.+}}, %{{.+}}] of[%{{.+}}, %{{.+}}] tile [8, 6] outs(
+  %s:3 = attune.online_attention %q, %k, %v scale 1.250000e-01
+     causal <bottom_right> at [%m0, %n0] of [%m, %n] tile [8, 6]
+     outs(%acc, %max, %sum : tensor<1x8x?x64xf32>, tensor<1x8x?xf32>,
+          tensor<1x8x?xf32>)
+     : tensor<1x8x?x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+     -> tensor<1x8x?x64xf32>, tensor<1x8x?xf32>, tensor<1x8x?xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @start(
+func.func @start(%acc: tensor<1x8x4x64xf32>, %max: tensor<1x8x4xf32>, %sum: tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32> {
+  // CHECK: attune.online_start outs(%arg0, %arg1, %arg2 : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>) -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  %s:3 = attune.online_start outs(%acc, %max, %sum : tensor<1x8x4x64xf32>,
+                                  tensor<1x8x4xf32>, tensor<1x8x4xf32>)
+     -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+  return %s#0 : tensor<1x8x4x64xf32>
+}
+
+// What a step fetches for the next one.
+// CHECK-LABEL: func.func @prefetch(
+func.func @prefetch(%q: memref<1x8x4x64xf32>, %k: memref<1x2x6x64xf32>, %v: memref<1x2x6x64xf32>, %next_k: memref<1x2x?x64xf32>,
+    %next_v: memref<1x2x?x64xf32>, %acc: memref<1x8x4x64xf32>, %max: memref<1x8x4xf32>, %sum: memref<1x8x4xf32>,
+    %m0: index, %n0: index, %m: index, %n: index) {
+  // CHECK: attune.online_attention {{.+}} prefetch %arg3, %arg4 : memref<1x2x?x64xf32>, memref<1x2x?x64xf32> outs(%arg5, %arg6, %arg7 :
+  attune.online_attention %q, %k, %v scale 1.250000e-01
+     at [%m0, %n0] of [%m, %n]
+     prefetch %next_k, %next_v : memref<1x2x?x64xf32>, memref<1x2x?x64xf32>
+     outs(%acc, %max, %sum : memref<1x8x4x64xf32>, memref<1x8x4xf32>,
+          memref<1x8x4xf32>)
+     : memref<1x8x4x64xf32>, memref<1x2x6x64xf32>, memref<1x2x6x64xf32>
+  return
 }

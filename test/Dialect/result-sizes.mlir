@@ -58,8 +58,8 @@ func.func @online(%q: tensor<1x1x?x8xf32>, %acc: tensor<1x1x?x8xf32>, %max: tens
   %0:3 = attune.online_attention %q, %q, %q scale 1.0 at [%n, %n] of [%n, %n]
     outs(%acc, %max, %sum : tensor<1x1x?x8xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>)
     : tensor<1x1x?x8xf32>, tensor<1x1x?x8xf32>, tensor<1x1x?x8xf32> -> tensor<1x1x?x8xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>
-  %1:3 = attune.online_merge (%0#0, %0#1, %0#2), (%acc, %max, %sum) : tensor<1x1x?x8xf32>, tensor<1x1x?xf32>
-  %2:2 = attune.online_finish %1#0, %1#1, %1#2 : tensor<1x1x?x8xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32> -> tensor<1x1x?x8xf32> lse tensor<1x1x?xf32>
+  %1:3 = attune.online_merge (%acc, %max, %sum) outs(%0#0, %0#1, %0#2 : tensor<1x1x?x8xf32>, tensor<1x1x?xf32>) : tensor<1x1x?x8xf32>, tensor<1x1x?xf32> -> tensor<1x1x?x8xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>
+  %2:2 = attune.online_finish %1#0, %1#1, %1#2 into %1#0 lse %1#1 : tensor<1x1x?xf32> : tensor<1x1x?x8xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>, tensor<1x1x?x8xf32> -> tensor<1x1x?x8xf32>, tensor<1x1x?xf32>
   %3 = tensor.dim %0#0, %c2 : tensor<1x1x?x8xf32>
   %4 = tensor.dim %0#1, %c2 : tensor<1x1x?xf32>
   %5 = tensor.dim %2#0, %c2 : tensor<1x1x?x8xf32>

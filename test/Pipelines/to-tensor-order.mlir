@@ -3,7 +3,8 @@
 
 // CHECK: resolve-ranked-shaped-type-result-dims
 // CHECK: convert-attune-attention-to-online
-// CHECK: convert-attune-online-to-vector
+// CHECK: attune-prefetch-tiles
+// CHECK-NOT: convert-attune-online-to-vector
 // CHECK: convert-attune-ladder-to-linalg
 // CHECK: convert-attune-to-vector
 // CHECK: convert-elementwise-to-linalg
@@ -11,9 +12,15 @@
 // CHECK: canonicalize
 // CHECK: cse
 
+// A GPU's threads have no memory of tiles: vectors at once.
+// RUN: attune-opt %s --attune-to-tensor=gpu=sm_80 --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=DEVICE
+// DEVICE: attune-prefetch-tiles
+// DEVICE: convert-attune-online-to-vector
+// DEVICE: convert-attune-ladder-to-linalg
+
 // Unfused, nothing is left for the passes of the fused op.
 // RUN: attune-opt %s --attune-to-tensor="fuse=false" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=OFF
-// OFF-NOT: online
+// OFF-NOT: {{online|prefetch-tiles}}
 // OFF:     convert-attune-ladder-to-linalg
 
 module {}

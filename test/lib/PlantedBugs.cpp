@@ -45,9 +45,9 @@ static int dropRescale(OnlineAttentionOp op) {
   auto add = [&](Value x, Value y) {
     return arith::AddFOp::create(b, loc, x, y).getOperation();
   };
-  merge(op.getNewAcc(), acc, add);
-  merge(op.getNewSum(), sum, add);
-  merge(op.getNewMax(), max, [&](Value x, Value y) {
+  merge(op.getResult(0), acc, add);
+  merge(op.getResult(2), sum, add);
+  merge(op.getResult(1), max, [&](Value x, Value y) {
     return arith::MaximumFOp::create(b, loc, x, y).getOperation();
   });
   return 1;

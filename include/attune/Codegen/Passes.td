@@ -41,6 +41,39 @@ def NarrowActivations
   ];
 }
 
+def PrefetchTiles : Pass<"attune-prefetch-tiles", "::mlir::func::FuncOp"> {
+  let summary = "Steps of attention fetch the keys and values of the next ones";
+  let description = [{
+    Needs: attune.online_attention on tensors in the nest that
+    convert-attune-attention-to-online makes. Other steps stay as they are.
+    Gives: each step the operands `prefetch`: slices of its keys and values that
+    begin where the next step reads.
+    Keeps: values; what is fetched changes no result.
+
+    Before, with %key : tensor<2x8x512x64xf32> and two of its four loops:
+
+    ```mlir
+    scf.for %n = %c0 to %c512 step %c256 iter_args(%s = %acc, ...) {
+      %k = tensor.extract_slice %key[%b, %h, %n, 0] [1, 1, 256, 64] [1, 1, 1, 1]
+      %t:3 = attune.online_attention %q, %k, %v ... outs(%s, ...)
+    ```
+
+    After, where %h1 and %n1 are %h and %n + 256, or after the last block the
+    head of the next tile and 0, and %rest is 512 - %n1:
+
+    ```mlir
+      %k = tensor.extract_slice %key[%b, %h, %n, 0] [1, 1, 256, 64] [1, 1, 1, 1]
+      %k1 = tensor.extract_slice %key[%b, %h1, %n1, 0] [1, 1, %rest, 64] [1, 1, 1, 1]
+      %t:3 = attune.online_attention %q, %k, %v ... prefetch %k1, %v1 outs(%s, ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numSteps", "num-steps", "Steps that fetch for others">,
+  ];
+}
+
 def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Give the matrices of linear layers the layout kernels stream";
   let description = [{

@@ -20,6 +20,10 @@ namespace attune {
 /// Emits the loops and vector ops of kernels on tensors, at one location. Thin
 /// on purpose: every method makes one or two ops of upstream dialects, and what
 /// it makes bufferizes without copies (see lib/Conversion/README.md).
+///
+/// Tile ops that become vectors after bufferization hand buffers to the same
+/// methods: wherever one takes a tensor it takes a buffer. What is written is
+/// then the buffer itself, and loops do not carry it.
 class KernelBuilder {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
@@ -55,6 +59,9 @@ public:
   /// type); only the first `valid` lanes if given.
   mlir::Value store(mlir::Value vector, mlir::Value tensor,
                     mlir::ValueRange indices, mlir::Value valid = {});
+  /// The same with one number, of the element type.
+  mlir::Value storeScalar(mlir::Value number, mlir::Value tensor,
+                          mlir::ValueRange indices);
   /// Brings the line of an element to the first-level cache. The last index may
   /// go on beyond its row, to what lies behind it in memory: elements of the
   /// next rows, wherever these begin.

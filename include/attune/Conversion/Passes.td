@@ -196,7 +196,7 @@ def ConvertAttuneAttentionToOnline
     Needs: attune.attention with static head counts and widths; batch and
     lengths may be dynamic.
     Gives: scf.forall over (batch, key/value head, block of queries), inside it
-    scf.for over blocks of keys that carries the states of
+    attune.online_start, scf.for over blocks of keys that carries the states of
     attune.online_attention, then attune.online_finish. All heads of a group
     are one tile. Blocks of keys that causal masking or a window hides from the
     whole tile are never visited. Scratch is of static size.
@@ -208,11 +208,36 @@ def ConvertAttuneAttentionToOnline
     attune.attention_into; a remark says which, and why another cannot.
     Keeps: the order of every sum, whatever the number of threads; memory is
     linear in the lengths.
+
+    Before, of 192 queries and keys:
+
+    ```mlir
+    %y = attune.attention %q, %k, %v scale 0.125 causal <bottom_right>
+    ```
+
+    After, with query-block=96 and key-block=64 (arithmetic and types left out):
+
+    ```mlir
+    %y = scf.forall (%b, %h, %t) in (%batches, 8, 2) shared_outs(%o = %empty) {
+      %first = %t * 96
+      %s:3 = attune.online_start outs(%acc, %max, %sum)
+      %rows = tensor.extract_slice %q[%b, %h, %first, 0] [1, 1, 96, 64]
+      %e:3 = scf.for %n = 0 to %first + 96 step 64 iter_args(%a = %s#0, %m = %s#1, %l = %s#2) {
+        %keys = tensor.extract_slice %k[%b, %h, %n, 0] [1, 1, 64, 64]
+        %values = tensor.extract_slice %v[%b, %h, %n, 0] [1, 1, 64, 64]
+        %r:3 = attune.online_attention %rows, %keys, %values scale 0.125 causal <bottom_right>
+          at [%first, %n] of [192, 192] tile [96, 64] outs(%a, %m, %l)
+        scf.yield %r#0, %r#1, %r#2
+      }
+      %place = tensor.extract_slice %o[%b, %h, %first, 0] [1, 1, 96, 64]
+      %d = attune.online_finish %e#0, %e#1, %e#2 into %place
+      scf.forall.in_parallel { tensor.parallel_insert_slice %d into %o[%b, %h, %first, 0] }
+    }
+    ```
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
-    "::mlir::bufferization::BufferizationDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::bufferization::BufferizationDialect", "::mlir::scf::SCFDialect",
     "::mlir::tensor::TensorDialect"
   ];
   let options = [
@@ -256,29 +281,49 @@ def ConvertAttuneOnlineToVector
   let description = [{
     Rung 5 of the attention ladder.
 
-    Needs: attune.online_attention on tiles whose numbers of queries and keys
-    have a constant upper bound (a static size, or a slice of `min(constant,
-    ..)` rows), as convert-attune-attention-to-online makes them.
-    Gives: vector code on tensors with scratch of static size. Keys and values
+    Needs: attune.online_attention on tiles whose numbers of queries and keys are
+    static or bounded by `tile`, as convert-attune-attention-to-online makes them.
+    Tensors, or buffers before parallel loops are dealt out to threads.
+    Gives: vector code with scratch of static size, on tensors, or on buffers with
+    the scratch on the stack. Keys and values
     are packed into panels of `lanes`, but for values of f32 in whole panels;
     scores, probabilities and the weighted sum are computed `rows` at a time in
-    registers, and the next keys and values are fetched meanwhile; masks are
+    registers, and the operands `prefetch` are fetched meanwhile; masks are
     computed only for panels on an edge. Up to 16 rows that share keys (a decode
     step) meet keys and values where they lie instead, each read from memory
     once for all rows.
-    attune.online_finish and attune.online_merge too.
+    attune.online_start, attune.online_merge and attune.online_finish too.
     With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are
     multiplied as they are and added in f32.
     Keeps: a row that sees no key gives zeros; the order of every sum. With
     `pairs` the probabilities of several queries are rounded to bf16 before they
     meet the values, though not in their own sum, and are up to 1.1e-4 off.
+
+    Before:
+
+    ```mlir
+    attune.online_attention %q, %k, %v scale 0.125 at [%m, %n] of [%M, %N] tile [96, 256]
+      outs(%acc, %max, %sum)
+    ```
+
+    After, in outline:
+
+    ```mlir
+    scf.for (each row) { %packedq = 0.125 * %q }
+    scf.for (each panel of 16 keys) { %packedk = transposed %k }
+    scf.for (each block of 6 rows) {
+      scf.for (each panel) { 6 x vector.fma, masks; scores and their maximum }
+      %max, %sum, by what %acc shrinks; exp2 of the scores
+      scf.for (each 16 channels) { %acc = %acc * shrink + 6 x vector.fma with %v }
+    }
+    ```
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
-    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
-    "::mlir::x86vector::X86VectorDialect"
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"
   ];
   let options = [
     Option<"lanes", "lanes", "int64_t", /*default=*/"16",

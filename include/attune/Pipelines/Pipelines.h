@@ -63,15 +63,19 @@ void buildOptimizePipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 void buildTensorPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// tensors -> memory and calls of kernels (`--emit=kernels`).
 void buildKernelsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
-/// calls of kernels -> frames and threads (`--emit=loops`).
-void buildThreadsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
+/// The same with a place in a frame for every temporary buffer
+/// (`--emit=loops`): kernels are loops around what tiles compute.
+void buildFramesPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// Both of these.
 void buildLoopsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
-/// loops -> the llvm dialect.
+/// loops over tiles -> vector code, and what each thread runs of it
+/// (`--emit=vector`).
+void buildVectorPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
+/// vectors -> the llvm dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 
 /// Registers the above as attune-entries, attune-optimize, attune-to-tensor,
-/// attune-to-kernels, attune-to-threads, attune-to-loops and attune-to-llvm for
+/// attune-to-kernels, attune-to-loops, attune-to-vector and attune-to-llvm for
 /// attune-opt.
 void registerPipelines();
 

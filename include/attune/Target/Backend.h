@@ -110,8 +110,8 @@ public:
   /// a way of its own for.
   virtual void addBufferPasses(mlir::OpPassManager &pm,
                                const TargetDescription &target) const {}
-  /// In buildLoopsPipeline, once frames are planned: parallel loops become what
-  /// runs at the same time here. Every backend must.
+  /// In buildVectorPipeline, once frames are planned: parallel loops become
+  /// what runs at the same time here. Every backend must.
   virtual void addThreadPasses(mlir::OpPassManager &pm,
                                const TargetDescription &target) const = 0;
   /// At the start of buildLLVMPipeline: ops on vectors and scalars that this

@@ -25,11 +25,8 @@
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-
-#include <cmath>
 
 using namespace mlir;
 
@@ -70,11 +67,11 @@ Value cut(KernelBuilder &k, Value whole, ArrayRef<OpFoldResult> offsets,
                                         strides);
 }
 
-/// A state of `sizes` filled with `value`, at the front of scratch that has
-/// `capacity` instead of the number of queries. alloc_tensor and not
-/// tensor.empty: CSE would merge the scratch of two states.
-Value startState(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
-                 int64_t capacity, double value) {
+/// Scratch of `sizes`, at the front of some that has `capacity` instead of the
+/// number of queries. alloc_tensor and not tensor.empty: CSE would merge the
+/// scratch of two states.
+Value stateScratch(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
+                   int64_t capacity) {
   SmallVector<int64_t> shape;
   for (OpFoldResult size : sizes)
     shape.push_back(getConstantIntValue(size).value_or(capacity));
@@ -86,7 +83,15 @@ Value startState(KernelBuilder &k, ArrayRef<OpFoldResult> sizes,
     SmallVector<OpFoldResult> zeros(sizes.size(), k.b.getIndexAttr(0));
     scratch = cut(k, scratch, zeros, sizes);
   }
-  return linalg::FillOp::create(k.b, k.loc, k.f32(value), scratch).getResult(0);
+  return scratch;
+}
+
+KernelBuilder::Values start(KernelBuilder &k, Value acc, Value max, Value sum) {
+  Value dests[] = {acc, max, sum};
+  return KernelBuilder::Values(
+      OnlineStartOp::create(k.b, k.loc, ValueRange(dests).getTypes(), acc, max,
+                            sum)
+          .getResults());
 }
 
 /// A size of queries or keys, if it is known and not 0. Those of an entry's
@@ -175,7 +180,8 @@ public:
     Value kvHead = enterTile(ivs);
     OnlineFinishOp finish =
         finishTile(partStates.empty() ? foldTile(ivs[0], kvHead, startStates())
-                                      : mergeParts(startStates(), ivs[0]));
+                                      : mergeParts(startStates(), ivs[0]),
+                   loop.getRegionIterArgs());
     k.b.setInsertionPointToStart(loop.getTerminator().getBody());
     insertFinished(finish, loop.getRegionIterArgs());
     return SmallVector<Value>(loop.getResults());
@@ -210,10 +216,10 @@ private:
   }
 
   void insertFinished(OnlineFinishOp finish, ValueRange dests) {
-    insert(finish.getResult(), dests[0], with(rowAt, k.b.getIndexAttr(0)),
+    insert(finish.getResult(0), dests[0], with(rowAt, k.b.getIndexAttr(0)),
            with(rowSizes, width(op.getResult())));
     if (op.getLse())
-      insert(finish.getLse(), dests[1], rowAt, rowSizes);
+      insert(finish.getResult(1), dests[1], rowAt, rowSizes);
   }
 
   /// Leaves the states of all parts of the keys in `partStates`. One part is
@@ -257,16 +263,12 @@ private:
       Value kvHead = enterTile(ArrayRef(ivs).take_front(3));
       SmallVector<OpFoldResult> at = partAt(k, ivs[0], ivs[3]);
       // Folded where they stay: nothing is copied.
-      auto home = [&](unsigned i, double start) -> Value {
-        Value part =
-            cut(k, loop.getRegionIterArgs()[i], i == 0 ? with(at, zero) : at,
-                i == 0 ? with(rowSizes, width(value)) : rowSizes);
-        return linalg::FillOp::create(k.b, k.loc, k.f32(start), part)
-            .getResult(0);
+      auto home = [&](unsigned i) {
+        return cut(k, loop.getRegionIterArgs()[i], i == 0 ? with(at, zero) : at,
+                   i == 0 ? with(rowSizes, width(value)) : rowSizes);
       };
       KernelBuilder::Values states =
-          foldTile(ivs[0], kvHead,
-                   {home(0, 0.0), home(1, -INFINITY), home(2, 0.0)}, ivs[3]);
+          foldTile(ivs[0], kvHead, start(k, home(0), home(1), home(2)), ivs[3]);
       // Of several parts no row is finished yet.
       SmallVector<OpFoldResult> stateSizes(rowSizes);
       rowSizes[2] = getAsOpFoldResult(ifAlone(queries, k.index(0)));
@@ -274,7 +276,8 @@ private:
       OnlineFinishOp finish = finishTile(
           {cut(k, states[0], with(front, zero), with(rowSizes, width(value))),
            cut(k, states[1], front, rowSizes),
-           cut(k, states[2], front, rowSizes)});
+           cut(k, states[2], front, rowSizes)},
+          loop.getRegionIterArgs().drop_front(3));
       k.b.setInsertionPointToStart(loop.getTerminator().getBody());
       insertFinished(finish, loop.getRegionIterArgs().drop_front(3));
       rowSizes = stateSizes;
@@ -301,13 +304,12 @@ private:
                        SmallVector<OpFoldResult> at = partAt(k, batch, part);
                        OpFoldResult zero = k.b.getIndexAttr(0);
                        auto merge = OnlineMergeOp::create(
-                           k.b, k.loc, carried[0].getType(),
-                           carried[1].getType(), carried[2].getType(),
-                           carried[0], carried[1], carried[2],
+                           k.b, k.loc, carried.getTypes(),
                            cut(k, partStates[0], with(at, zero),
                                with(rowSizes, width(value))),
                            cut(k, partStates[1], at, rowSizes),
-                           cut(k, partStates[2], at, rowSizes));
+                           cut(k, partStates[2], at, rowSizes), carried[0],
+                           carried[1], carried[2]);
                        return KernelBuilder::Values(merge.getResults());
                      });
   }
@@ -395,9 +397,10 @@ private:
   }
 
   KernelBuilder::Values startStates() {
-    return {startState(k, with(rowSizes, width(value)), plan.tileQueries, 0.0),
-            startState(k, rowSizes, plan.tileQueries, -INFINITY),
-            startState(k, rowSizes, plan.tileQueries, 0.0)};
+    return start(
+        k, stateScratch(k, with(rowSizes, width(value)), plan.tileQueries),
+        stateScratch(k, rowSizes, plan.tileQueries),
+        stateScratch(k, rowSizes, plan.tileQueries));
   }
 
   /// The tile's states after the keys of `part`, or after all if it is null.
@@ -429,11 +432,12 @@ private:
       Value bias =
           cutBlock(k, op.getBias(), with(rowAt, first), with(rowSizes, keys));
       auto step = OnlineAttentionOp::create(
-          k.b, k.loc, carried[0].getType(), carried[1].getType(),
-          carried[2].getType(), q, kBlock, vBlock, mask, bias, diagonals,
-          slopes, firstQuery, first, numQueries, numKeys, carried[0],
-          carried[1], carried[2], op.getScaleAttr(), op.getCausalAttr(),
-          op.getWindowAttr(), op.getSoftcapAttr());
+          k.b, k.loc, carried.getTypes(), q, kBlock, vBlock, mask, bias,
+          diagonals, slopes, firstQuery, first, numQueries, numKeys,
+          /*next_key=*/Value(), /*next_value=*/Value(), carried[0], carried[1],
+          carried[2], op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+          op.getSoftcapAttr(),
+          k.b.getDenseI64ArrayAttr({plan.tileQueries, plan.keys}));
       if (Attribute rows = op->getDiscardableAttr(kTileRows))
         step->setAttr(kTileRows, rows);
       return KernelBuilder::Values(step.getResults());
@@ -455,15 +459,17 @@ private:
     return k.forLoop(begin, end, plan.keys, states, fold);
   }
 
-  OnlineFinishOp finishTile(KernelBuilder::Values states) {
-    auto rowType = tensorType(states[1]);
-    SmallVector<int64_t> shape(rowType.getShape());
-    shape.push_back(tensorType(value).getDimSize(3));
-    auto type = RankedTensorType::get(
-        shape, tensorType(op.getResult()).getElementType());
-    return OnlineFinishOp::create(
-        k.b, k.loc, type, op.getLse() ? Type(rowType) : Type(), states[0],
-        states[1], states[2], perHead(op.getSinks()));
+  /// Writes the tile of `results`.
+  OnlineFinishOp finishTile(KernelBuilder::Values states, ValueRange results) {
+    SmallVector<Value> dests = {cut(k, results[0],
+                                    with(rowAt, k.b.getIndexAttr(0)),
+                                    with(rowSizes, width(op.getResult())))};
+    if (op.getLse())
+      dests.push_back(cut(k, results[1], rowAt, rowSizes));
+    return OnlineFinishOp::create(k.b, k.loc, ValueRange(dests).getTypes(),
+                                  states[0], states[1], states[2],
+                                  perHead(op.getSinks()), dests[0],
+                                  op.getLse() ? dests[1] : Value());
   }
 
   Value perHead(Value whole) {

@@ -35,8 +35,9 @@ struct VectorAttentionTile {
 /// exp(x) = exp2(x * kLog2E).
 constexpr double kLog2E = 1.4426950408889634;
 
-inline mlir::RankedTensorType tensorType(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
+/// Of a tensor or the buffer that it became.
+inline mlir::ShapedType tensorType(mlir::Value value) {
+  return mlir::cast<mlir::ShapedType>(value.getType());
 }
 
 /// The larger of two scalars or vectors; `rhs` where `lhs` is NaN. One
@@ -61,7 +62,7 @@ KernelBuilder::Values forVectors(
 /// Lowers steps of online softmax.
 void populateOnlineAttentionPatterns(mlir::RewritePatternSet &,
                                      const VectorAttentionTile &);
-/// Lowers online_finish, online_merge and the fills that start states.
+/// Lowers online_start, online_merge and online_finish.
 void populateOnlineStatePatterns(mlir::RewritePatternSet &,
                                  const VectorAttentionTile &);
 

@@ -24,6 +24,7 @@
 #include "attune/Analysis/CpuAttention.h"
 #include "attune/Analysis/TargetDescription.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 #include "llvm/Support/SaveAndRestore.h"
@@ -65,14 +66,19 @@ void StepKernel::chooseFetching() {
 /// block's on: others follow them.
 std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
                                                      Value heads) {
-  auto slice = heads.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice || slice.getSourceType().getRank() != 4 ||
-      slice.getType().getRank() != 4 || !slice.hasUnitStride())
+  if (auto cast = heads.getDefiningOp<memref::CastOp>())
+    heads = cast.getSource();
+  Operation *op = heads.getDefiningOp();
+  if (!isa_and_present<tensor::ExtractSliceOp, memref::SubViewOp>(op))
+    return std::nullopt;
+  auto slice = cast<OffsetSizeAndStrideOpInterface>(op);
+  Value whole = op->getOperand(0);
+  if (tensorType(whole).getRank() != 4 || tensorType(heads).getRank() != 4 ||
+      !slice.hasUnitStride())
     return std::nullopt;
   Values offsets;
   for (OpFoldResult offset : slice.getMixedOffsets())
     offsets.push_back(getValueOrCreateConstantIndexOp(k.b, k.loc, offset));
-  Value whole = slice.getSource();
   return Lying{whole,
                {k.add(offsets[0], batch), k.add(offsets[1], kvHead)},
                offsets[2],
@@ -141,51 +147,16 @@ void StepKernel::fetch(KernelBuilder &k, const Fetching &what, Value turn) {
   }
 }
 
-/// Where the keys or values begin that are folded after those of this block:
-/// the tile's next ones, or the first of the tile behind it. Threads take tiles
-/// in order, most of the time.
-std::optional<StepKernel::Lying> StepKernel::nextOf(KernelBuilder &k,
-                                                    Value heads) {
-  auto here = wholeOf(k, heads);
-  auto loop = op->getParentOfType<scf::ForOp>();
-  auto tiles = op->getParentOfType<scf::ForallOp>();
-  // Tiles count batches, heads and blocks of queries.
-  if (!here || !loop || !tiles || tiles.getRank() < 3)
-    return std::nullopt;
-  auto slice = heads.getDefiningOp<tensor::ExtractSliceOp>();
-  if (slice.getMixedOffsets()[2] != getAsOpFoldResult(loop.getInductionVar()))
-    return std::nullopt;
-  auto isLess = [&](Value a, Value b) -> Value {
-    return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, a, b);
-  };
-  auto choose = [&](Value where, Value yes, Value no) -> Value {
-    return arith::SelectOp::create(k.b, k.loc, where, yes, no);
-  };
-  Value one = k.index(1), head = here->leading[1];
-  Value behind = k.add(loop.getInductionVar(), loop.getStep());
-  Value more = isLess(behind, loop.getUpperBound());
-  Value endOfTiles = getValueOrCreateConstantIndexOp(
-      k.b, k.loc, tiles.getMixedUpperBound()[2]);
-  Value sameHead = isLess(k.add(tiles.getInductionVars()[2], one), endOfTiles);
-  Value following = k.min(k.add(head, one), k.sub(k.dim(here->tensor, 1), one));
-  Value last = k.sub(k.dim(here->tensor, 2), one);
-  Value first = choose(more, k.min(behind, last), k.index(0));
-  return Lying{
-      here->tensor,
-      {here->leading[0], choose(more, head, choose(sameHead, head, following))},
-      first,
-      k.sub(last, first)};
-}
-
-/// Deals as many keys and values as this block has out to the products of its
-/// rows, each with a panel of keys or of values.
+/// Deals as many of the next keys and values as this block has out to the
+/// products of its rows, each with a panel of keys or of values.
 void StepKernel::chooseNext(KernelBuilder &k) {
   productsOfBlock = k.add(k.ceilDiv(keys, lanes), k.index(valuePanels));
   Value turns = k.mul(countRowBlocks(k), productsOfBlock);
-  for (Value heads : {op.getKey(), op.getValue()}) {
-    auto next = nextOf(k, heads);
-    if (!next)
+  for (Value heads : {op.getNextKey(), op.getNextValue()}) {
+    if (!heads)
       continue;
+    Lying next = {
+        heads, {batch, kvHead}, k.index(0), k.sub(k.dim(heads, 2), k.index(1))};
     int64_t line = kLineBytes * 8 / elementBits(heads);
     Value lines = k.ceilDiv(k.mul(keys, tensorType(heads).getDimSize(3)), line);
     nextBlock.push_back(

@@ -43,31 +43,6 @@ using Values = KernelBuilder::Values;
 
 namespace {
 
-/// The largest value that an index can have, if a constant says so.
-std::optional<int64_t> upperBound(Value value) {
-  if (auto constant = getConstantIntValue(value))
-    return constant;
-  auto least = value.getDefiningOp<arith::MinSIOp>();
-  if (!least)
-    return std::nullopt;
-  auto lhs = upperBound(least.getLhs()), rhs = upperBound(least.getRhs());
-  return lhs && rhs ? std::min(*lhs, *rhs) : lhs ? lhs : rhs;
-}
-std::optional<int64_t> upperBound(Value tensor, int64_t dim) {
-  auto type = tensorType(tensor);
-  if (!type.isDynamicDim(dim))
-    return type.getDimSize(dim);
-  if (auto cast = tensor.getDefiningOp<tensor::CastOp>())
-    return upperBound(cast.getSource(), dim);
-  auto slice = tensor.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice || slice.getSourceType().getRank() != type.getRank())
-    return std::nullopt;
-  OpFoldResult size = slice.getMixedSizes()[dim];
-  if (auto constant = getConstantIntValue(size))
-    return constant;
-  return upperBound(cast<Value>(size));
-}
-
 /// The halves of a vector combined.
 Value halve(KernelBuilder &k, Value vector, Combine combine) {
   int64_t lanes = cast<VectorType>(vector.getType()).getDimSize(0);
@@ -204,10 +179,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
       combineRows(k, Values(ArrayRef(sums).drop_front()), addUp));
   Value max = carried[2], sum = carried[3];
   for (int64_t i = 0; i < rows; ++i) {
-    max = tensor::InsertOp::create(k.b, k.loc, numberOf(k, maxima, i), max,
-                                   place(k, max, at[i]));
-    sum = tensor::InsertOp::create(k.b, k.loc, numberOf(k, added, i), sum,
-                                   place(k, sum, at[i]));
+    max = k.storeScalar(numberOf(k, maxima, i), max, place(k, max, at[i]));
+    sum = k.storeScalar(numberOf(k, added, i), sum, place(k, sum, at[i]));
   }
 
   Value acc = sumUp(k, factors, probabilities, firstKey, depth, carried[1]);
@@ -323,12 +296,14 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
     auto yield = [&](auto &&fold) {
       return [&](OpBuilder &builder, Location loc) {
         KernelBuilder inner(builder, loc);
-        scf::YieldOp::create(builder, loc, fold(inner));
+        Values folded = fold(inner);
+        scf::YieldOp::create(builder, loc,
+                             onBuffers() ? ValueRange() : ValueRange(folded));
       };
     };
     auto choice =
         scf::IfOp::create(k.b, k.loc, isOne, yield(one), yield(other));
-    return Values(choice.getResults());
+    return Values(onBuffers() ? states : ValueRange(choice.getResults()));
   };
   return choose(k, 1, single, [&](KernelBuilder &k) {
     return choose(k, fewRows, few, blocks);
@@ -338,14 +313,12 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
 Values StepKernel::emit(OpBuilder &builder) {
   OpBuilder::InsertionGuard guard(builder);
   KernelBuilder k(builder, op.getLoc());
-  // Scratch lives as long as the parallel iteration that the step is part of.
-  Block *home = op->getParentOfType<FunctionOpInterface>()
-                    .getFunctionBody()
-                    .getBlocks()
-                    .front()
-                    .front()
-                    .getBlock();
-  if (auto forall = op->getParentOfType<scf::ForallOp>())
+  // Scratch lives as long as the parallel iteration that the step is part of;
+  // on a thread's stack, as long as the function.
+  Block *home =
+      &op->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+  auto forall = op->getParentOfType<scf::ForallOp>();
+  if (forall && !onBuffers())
     home = forall.getBody();
   builder.setInsertionPointToStart(home);
   queryScratch = scratch(
@@ -419,13 +392,13 @@ struct LowerStep final : OpRewritePattern<OnlineAttentionOp> {
       if (tensorType(heads).isDynamicDim(1) ||
           tensorType(heads).isDynamicDim(3))
         return rewriter.notifyMatchFailure(op, "heads and widths are dynamic");
-    auto queries = upperBound(op.getQuery(), 2);
-    auto keys = upperBound(op.getKey(), 2);
+    auto queries = op.getMostQueries(), keys = op.getMostKeys();
     if (!queries || !keys)
       return rewriter.notifyMatchFailure(op, "the tile has no upper bound");
     VectorAttentionTile own = tile;
     own.rows = scheduled(op, kTileRows, tile.rows);
-    rewriter.replaceOp(op, StepKernel(op, own, *queries, *keys).emit(rewriter));
+    Values states = StepKernel(op, own, *queries, *keys).emit(rewriter);
+    rewriter.replaceOp(op, op->getNumResults() == 0 ? Values() : states);
     return success();
   }
   VectorAttentionTile tile;

@@ -7,7 +7,10 @@
 
 #include "StepKernel.h"
 
+#include "attune/Analysis/TargetDescription.h"
+
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
@@ -94,6 +97,9 @@ Value combineSquare(KernelBuilder &k, Values rows, Combine combine) {
 Value StepKernel::scratch(KernelBuilder &k, ArrayRef<int64_t> shape,
                           bool pairs) {
   Type element = pairs ? Type(k.b.getBF16Type()) : Type(k.b.getF32Type());
+  if (onBuffers())
+    return memref::AllocaOp::create(k.b, k.loc, MemRefType::get(shape, element),
+                                    k.b.getI64IntegerAttr(kLineBytes));
   return bufferization::AllocTensorOp::create(
       k.b, k.loc, RankedTensorType::get(shape, element), ValueRange{});
 }
@@ -217,8 +223,7 @@ Value StepKernel::packMask(KernelBuilder &k, Value to) {
         Value seen = k.loadScalar(op.getMask(), place(k, op.getMask(), any, n));
         Value number =
             arith::UIToFPOp::create(k.b, k.loc, k.b.getF32Type(), seen);
-        return Values{
-            tensor::InsertOp::create(k.b, k.loc, number, c[0], ValueRange{n})};
+        return Values{k.storeScalar(number, c[0], {n})};
       })[0];
 }
 

@@ -7,10 +7,7 @@
 
 #include "Attention.h"
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -117,31 +114,13 @@ SmallVector<Value> leadingSizes(KernelBuilder &k, Value tensor, int64_t count) {
   return sizes;
 }
 
-/// A tensor to write a result into: the very slice that it will be inserted
-/// into if that is all it is used for (then nothing is copied), else new.
-Value destination(KernelBuilder &k, OpResult result, Value like) {
-  Operation *op = result.getOwner();
-  if (result.hasOneUse())
-    if (auto insert =
-            dyn_cast<tensor::ParallelInsertSliceOp>(*result.user_begin())) {
-      bool known = llvm::all_of(insert->getOperands(), [&](Value operand) {
-        return operand == result ||
-               DominanceInfo().properlyDominates(operand, op);
-      });
-      if (known &&
-          insert.getSourceType().getRank() == insert.getDestType().getRank())
-        return tensor::ExtractSliceOp::create(
-            k.b, k.loc, cast<RankedTensorType>(result.getType()),
-            insert.getDest(), insert.getMixedOffsets(), insert.getMixedSizes(),
-            insert.getMixedStrides());
-    }
-  auto type = cast<RankedTensorType>(result.getType());
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    sizes.push_back(getAsOpFoldResult(type.isDynamicDim(dim)
-                                          ? k.dim(like, dim)
-                                          : k.index(type.getDimSize(dim))));
-  return tensor::EmptyOp::create(k.b, k.loc, sizes, type.getElementType());
+/// Of buffers the op has no results to replace.
+void replace(PatternRewriter &rewriter, Operation *op,
+             KernelBuilder::Values written) {
+  if (op->getNumResults() == 0)
+    rewriter.eraseOp(op);
+  else
+    rewriter.replaceOp(op, written);
 }
 
 struct LowerFinish final : OpRewritePattern<OnlineFinishOp> {
@@ -152,10 +131,7 @@ struct LowerFinish final : OpRewritePattern<OnlineFinishOp> {
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
     Value acc = op.getAcc();
-    KernelBuilder::Values outs = {
-        destination(k, cast<OpResult>(op.getResult()), acc)};
-    if (op.getLse())
-      outs.push_back(destination(k, cast<OpResult>(op.getLse()), acc));
+    KernelBuilder::Values outs(op.getDpsInits());
     Value width = k.dim(acc, 3);
     auto row = [&](KernelBuilder &k, ValueRange at, ValueRange carried) {
       Value maximum = k.loadScalar(op.getMax(), at);
@@ -179,12 +155,11 @@ struct LowerFinish final : OpRewritePattern<OnlineFinishOp> {
         Value lse = arith::AddFOp::create(k.b, k.loc, emitSafeMax(k, maximum),
                                           scalarLog(k, sum));
         lse = arith::SelectOp::create(k.b, k.loc, none, k.f32(-INFINITY), lse);
-        next.push_back(
-            tensor::InsertOp::create(k.b, k.loc, lse, carried[1], at));
+        next.push_back(k.storeScalar(lse, carried[1], at));
       }
       return next;
     };
-    rewriter.replaceOp(op, forEach(k, leadingSizes(k, acc, 3), outs, row));
+    replace(rewriter, op, forEach(k, leadingSizes(k, acc, 3), outs, row));
     return success();
   }
 
@@ -242,40 +217,34 @@ struct LowerMerge final : OpRewritePattern<OnlineMergeOp> {
             return KernelBuilder::Values{
                 k.store(mixed(k, splat0, x0, splat1, x1), c[0], where, valid)};
           });
-      next.push_back(
-          tensor::InsertOp::create(k.b, k.loc, maximum, carried[1], at));
-      next.push_back(tensor::InsertOp::create(k.b, k.loc, sum, carried[2], at));
+      next.push_back(k.storeScalar(maximum, carried[1], at));
+      next.push_back(k.storeScalar(sum, carried[2], at));
       return next;
     };
-    rewriter.replaceOp(
-        op, forEach(k, leadingSizes(k, op.getAcc0(), 3), states, row));
+    replace(rewriter, op,
+            forEach(k, leadingSizes(k, op.getAcc0(), 3), states, row));
     return success();
   }
   int64_t lanes;
 };
 
-/// Fills that start a state, i.e. whose result is carried by a loop or handed
-/// to an op of the ladder.
-struct LowerFill final : OpRewritePattern<linalg::FillOp> {
-  LowerFill(MLIRContext *context, int64_t lanes)
+struct LowerStart final : OpRewritePattern<OnlineStartOp> {
+  LowerStart(MLIRContext *context, int64_t lanes)
       : OpRewritePattern(context), lanes(lanes) {}
 
-  LogicalResult matchAndRewrite(linalg::FillOp op,
+  LogicalResult matchAndRewrite(OnlineStartOp op,
                                 PatternRewriter &rewriter) const override {
-    if (op.getNumResults() != 1 || !op.getResult(0).hasOneUse())
-      return rewriter.notifyMatchFailure(op, "not the start of a state");
-    Value state = op.getOutputs()[0];
-    auto type = tensorType(state);
-    if (!type.getElementType().isF32() || type.getRank() == 0 ||
-        op.value().getType() != type.getElementType())
-      return rewriter.notifyMatchFailure(op, "states are f32");
-    if (!isa<scf::ForOp, OnlineAttentionOp, OnlineFinishOp, OnlineMergeOp>(
-            *op->user_begin()))
-      return rewriter.notifyMatchFailure(op, "not the start of a state");
     KernelBuilder k(rewriter, op.getLoc());
-    int64_t last = type.getRank() - 1;
+    replace(rewriter, op,
+            {fill(k, op.getAcc(), 0.0), fill(k, op.getMax(), -INFINITY),
+             fill(k, op.getSum(), 0.0)});
+    return success();
+  }
+
+  Value fill(KernelBuilder &k, Value state, double value) const {
+    int64_t last = tensorType(state).getRank() - 1;
     Value size = k.dim(state, last);
-    Value splat = k.splat(op.value(), lanes);
+    Value splat = k.splat(value, lanes);
     auto row = [&](KernelBuilder &k, ValueRange at, ValueRange carried) {
       return forVectors(
           k, size, lanes, carried,
@@ -284,9 +253,7 @@ struct LowerFill final : OpRewritePattern<linalg::FillOp> {
                 k.store(splat, c[0], with(at, column), valid)};
           });
     };
-    rewriter.replaceOp(op,
-                       forEach(k, leadingSizes(k, state, last), state, row));
-    return success();
+    return forEach(k, leadingSizes(k, state, last), state, row)[0];
   }
   int64_t lanes;
 };
@@ -295,8 +262,8 @@ struct LowerFill final : OpRewritePattern<linalg::FillOp> {
 
 void populateOnlineStatePatterns(RewritePatternSet &patterns,
                                  const VectorAttentionTile &tile) {
-  patterns.add<LowerFinish, LowerMerge, LowerFill>(patterns.getContext(),
-                                                   tile.lanes);
+  patterns.add<LowerStart, LowerFinish, LowerMerge>(patterns.getContext(),
+                                                    tile.lanes);
 }
 
 } // namespace attune

@@ -102,11 +102,14 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
             int64_t width = query.getDimSize(3);
             Value acc = state({1, 1, 1, width}), row = state({1, 1, 1});
             auto step = OnlineAttentionOp::create(
-                k.b, k.loc, acc.getType(), row.getType(), row.getType(), q,
+                k.b, k.loc,
+                TypeRange{acc.getType(), row.getType(), row.getType()}, q,
                 kBlock, kBlock, cut(op.getMask(), at, sizes),
                 cut(op.getBias(), at, sizes), diagonals, slopes, first, from,
-                numQueries, numKeys, acc, row, row, op.getScaleAttr(),
-                op.getCausalAttr(), op.getWindowAttr(), op.getSoftcapAttr());
+                numQueries, numKeys, /*next_key=*/Value(),
+                /*next_value=*/Value(), acc, row, row, op.getScaleAttr(),
+                op.getCausalAttr(), op.getWindowAttr(), op.getSoftcapAttr(),
+                /*tile=*/DenseI64ArrayAttr());
             Value next = StepKernel(step, tile, queryBlock, keyBlock)
                              .emitWeights(k, lse, from, c[0], home);
             rewriter.eraseOp(step);

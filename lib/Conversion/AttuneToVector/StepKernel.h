@@ -68,6 +68,7 @@ public:
     }
   }
 
+  /// The states after the step; of buffers, those that it has written.
   Values emit(mlir::OpBuilder &builder);
   /// Writes exp(E - lse) instead, into `dest` from key `first` on: the op is
   /// only read for what its scores are. One batch and one head; scratch goes
@@ -129,6 +130,10 @@ private:
     mlir::Value lines;
   };
 
+  /// Whether the op writes memory, as it does once tensors are that.
+  bool onBuffers() {
+    return mlir::isa<mlir::MemRefType>(op.getAcc().getType());
+  }
   mlir::Value scratch(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
                       bool pairs = false);
   Row rowAt(KernelBuilder &k, mlir::Value number);
@@ -169,7 +174,6 @@ private:
   Fetching besideWeights(KernelBuilder &k, int64_t turns);
   Fetching besideValues(KernelBuilder &k, mlir::Value start, mlir::Value depth,
                         int64_t values, int64_t turns);
-  std::optional<Lying> nextOf(KernelBuilder &k, mlir::Value heads);
   void chooseNext(KernelBuilder &k);
   void fetchNext(KernelBuilder &k, mlir::Value block, mlir::Value product);
   void fetch(KernelBuilder &k, const Fetching &what, mlir::Value turn);

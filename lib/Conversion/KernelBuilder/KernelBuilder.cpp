@@ -17,6 +17,9 @@ using namespace mlir;
 
 namespace attune {
 
+/// Kernels of ops that are still there when tensors are memory write to it.
+static bool isBuffer(Value value) { return isa<MemRefType>(value.getType()); }
+
 Value KernelBuilder::index(int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
 }
@@ -71,9 +74,11 @@ Value KernelBuilder::ceilDiv(Value lhs, int64_t rhs) {
 }
 
 Value KernelBuilder::dim(Value tensor, int64_t i) {
-  auto type = cast<RankedTensorType>(tensor.getType());
+  auto type = cast<ShapedType>(tensor.getType());
   if (!type.isDynamicDim(i))
     return index(type.getDimSize(i));
+  if (isBuffer(tensor))
+    return memref::DimOp::create(b, loc, tensor, i);
   return tensor::DimOp::create(b, loc, tensor, i);
 }
 
@@ -92,7 +97,7 @@ Value KernelBuilder::splat(Value scalar, int64_t lanes) {
 }
 
 static Type elementOf(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getElementType();
+  return cast<ShapedType>(tensor.getType()).getElementType();
 }
 
 Value KernelBuilder::load(Value tensor, ValueRange indices, int64_t lanes,
@@ -115,7 +120,11 @@ Value KernelBuilder::load(Value tensor, ValueRange indices, int64_t lanes,
 }
 
 Value KernelBuilder::loadScalar(Value tensor, ValueRange indices) {
-  Value read = tensor::ExtractOp::create(b, loc, tensor, indices);
+  Value read;
+  if (isBuffer(tensor))
+    read = memref::LoadOp::create(b, loc, tensor, indices);
+  else
+    read = tensor::ExtractOp::create(b, loc, tensor, indices);
   Type element = elementOf(tensor);
   if (!isa<FloatType>(element) || element.isF32())
     return read;
@@ -134,14 +143,25 @@ Value KernelBuilder::store(Value vector, Value tensor, ValueRange indices,
   if (valid)
     mask = vector::CreateMaskOp::create(
         b, loc, VectorType::get(type.getShape(), b.getI1Type()), valid);
-  return vector::TransferWriteOp::create(
-             b, loc, tensor.getType(), vector, tensor, indices,
-             AffineMapAttr::get(map), mask, b.getBoolArrayAttr({true}))
-      .getResult();
+  bool buffer = isBuffer(tensor);
+  auto write = vector::TransferWriteOp::create(
+      b, loc, buffer ? Type() : tensor.getType(), vector, tensor, indices,
+      AffineMapAttr::get(map), mask, b.getBoolArrayAttr({true}));
+  return buffer ? tensor : write.getResult();
+}
+
+Value KernelBuilder::storeScalar(Value number, Value tensor,
+                                 ValueRange indices) {
+  if (!isBuffer(tensor))
+    return tensor::InsertOp::create(b, loc, number, tensor, indices);
+  memref::StoreOp::create(b, loc, number, tensor, indices);
+  return tensor;
 }
 
 /// The memory of a tensor, wherever its rows are.
 static Value memoryOf(KernelBuilder &k, Value tensor) {
+  if (isBuffer(tensor))
+    return tensor;
   auto type = cast<RankedTensorType>(tensor.getType());
   auto anywhere = StridedLayoutAttr::get(
       k.b.getContext(), ShapedType::kDynamic,
@@ -192,13 +212,27 @@ Value KernelBuilder::fma(Value lhs, Value rhs, Value acc) {
 KernelBuilder::Values KernelBuilder::forLoop(Value begin, Value end,
                                              int64_t step, ValueRange inits,
                                              Body body) {
+  // Buffers are the same ones in every turn.
+  auto numbersOf = [](ValueRange values) {
+    return Values(llvm::make_filter_range(
+        values, [](Value value) { return !isBuffer(value); }));
+  };
+  auto together = [&](ValueRange numbers) {
+    Values all(inits);
+    unsigned next = 0;
+    for (Value &value : all)
+      if (!isBuffer(value))
+        value = numbers[next++];
+    return all;
+  };
   auto loop = scf::ForOp::create(
-      b, loc, begin, end, index(step), inits,
+      b, loc, begin, end, index(step), numbersOf(inits),
       [&](OpBuilder &inner, Location at, Value iv, ValueRange carried) {
         KernelBuilder k(inner, at);
-        scf::YieldOp::create(inner, at, body(k, iv, carried));
+        scf::YieldOp::create(inner, at,
+                             numbersOf(body(k, iv, together(carried))));
       });
-  return Values(loop.getResults());
+  return together(loop.getResults());
 }
 
 Value KernelBuilder::forallTiles(

@@ -20,7 +20,7 @@ int64_t pairLanes(int64_t lanes) { return std::min<int64_t>(lanes, 16); }
 
 Value loadPairs(KernelBuilder &k, Value tensor, ValueRange indices,
                 int64_t lanes) {
-  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Type element = cast<ShapedType>(tensor.getType()).getElementType();
   auto type = VectorType::get({2 * lanes}, element);
   Value padding =
       arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(element));

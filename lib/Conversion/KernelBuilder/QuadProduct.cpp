@@ -15,7 +15,7 @@ namespace attune {
 
 Value loadQuads(KernelBuilder &k, Value tensor, ValueRange indices,
                 int64_t lanes) {
-  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Type element = cast<ShapedType>(tensor.getType()).getElementType();
   Value padding =
       arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(element));
   auto map =

@@ -1,5 +1,5 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},convert-attune-online-to-vector{lanes=32 rows=12 pairs},canonicalize,cse))" | FileCheck %s --check-prefix=PAIRS
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},attune-prefetch-tiles,convert-attune-online-to-vector{lanes=32 rows=12},canonicalize,cse))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=24 key-block=64},attune-prefetch-tiles,convert-attune-online-to-vector{lanes=32 rows=12 pairs},canonicalize,cse))" | FileCheck %s --check-prefix=PAIRS
 
 // Before each product with a panel, many rows ask for lines of what comes next,
 // the tile's next keys or the first of the tile behind it: of keys before those
@@ -18,12 +18,15 @@
 // CHECK-NEXT:    %[[IN:.+]] = arith.minsi %[[BEHIND]], %c127
 // CHECK-NEXT:    %[[FIRST:.+]] = arith.select %[[MORE]], %[[IN]], %c0
 // CHECK-NEXT:    %[[HEAD:.+]] = arith.select %[[MORE]], %[[H]], %[[NEXTHEAD]]
+// CHECK-NEXT:    %[[REST:.+]] = arith.subi %c128, %[[FIRST]]
+// CHECK-NEXT:    %[[NEXTK:.+]] = tensor.extract_slice %[[K]][0, %[[HEAD]], %[[FIRST]], 0] [1, 1, %[[REST]], 32]
+// CHECK-NEXT:    %[[NEXTV:.+]] = tensor.extract_slice %[[V]][0, %[[HEAD]], %[[FIRST]], 0] [1, 1, %[[REST]], 32]
 // CHECK:         arith.ceildivui
 // CHECK:         scf.for {{.*}} -> (tensor<{{.+}}>, vector<16xf32>
-// CHECK:           %[[KEYS:.+]] = bufferization.to_buffer %[[K]] read_only
-// CHECK:           memref.prefetch %[[KEYS]][%c0, %[[HEAD]], {{.*}} read, locality<2>
-// CHECK:           %[[VALUES:.+]] = bufferization.to_buffer %[[V]] read_only
-// CHECK:           memref.prefetch %[[VALUES]][%c0, %[[HEAD]], {{.*}} read, locality<2>
+// CHECK:           %[[KEYS:.+]] = bufferization.to_buffer %[[NEXTK]] read_only
+// CHECK:           memref.prefetch %[[KEYS]][%c0, %c0, {{.*}} read, locality<2>
+// CHECK:           %[[VALUES:.+]] = bufferization.to_buffer %[[NEXTV]] read_only
+// CHECK:           memref.prefetch %[[VALUES]][%c0, %c0, {{.*}} read, locality<2>
 // CHECK:           vector.fma
 // CHECK:         arith.cmpf oeq, %[[MAXIMA:.+]], %{{.+}} : vector<16xf32>
 // CHECK:         %[[SAFE:.+]] = arith.select %{{.+}}, %{{.+}}, %[[MAXIMA]] : vector<16xi1>, vector<16xf32>

@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as work:
     # What ptxas does not know: launches say it.
     launches = subprocess.run(
         [attune, "compile", model, "--target=cuda", f"--gpu={chip}",
-         "--emit=loops", "-o", "-"], check=True, capture_output=True, text=True)
+         "--emit=vector", "-o", "-"], check=True, capture_output=True, text=True)
     dynamic = {name: int(size) for name, size in re.findall(
         r"@(\w+) blocks .* dynamic_shared_memory_size %c(\d+)_i32",
         launches.stdout)}

@@ -1,0 +1,224 @@
+//===- AttuneTileOps.cpp - Arithmetic of one tile ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attune/AttuneAttentionChecks.h"
+#include "Attune/AttuneChecks.h"
+#include "Attune/AttuneShapes.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+using namespace attune;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// The last operands, from the first destination on.
+template <typename Op> static MutableOperandRange destsOf(Op op) {
+  unsigned first = op.getFirstDest();
+  return MutableOperandRange(op, first, op->getNumOperands() - first);
+}
+
+template <typename Op>
+static LogicalResult reifyDests(Op op, OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &shapes) {
+  for (OpResult result : op->getResults()) {
+    Value dest = op.getTiedOpOperand(result)->get();
+    if (failed(reifyAs(builder, op.getLoc(), result, dest, shapes)))
+      return failure();
+  }
+  return success();
+}
+
+template <typename Op>
+static void effectsOf(Op op,
+                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    if (!op.isDpsInit(&operand) || op.readsDest())
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+
+/// A result is its destination's buffer.
+template <typename Op>
+static AliasingValueList aliasesOf(Op op, OpOperand &operand) {
+  if (!op.isDpsInit(&operand))
+    return {};
+  return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
+}
+
+template <typename Op>
+static LogicalResult bufferizeTile(Op op, RewriterBase &rewriter,
+                                   const BufferizationOptions &options,
+                                   BufferizationState &state) {
+  SmallVector<Value> operands, dests;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    if (isa<TensorType>(value.getType())) {
+      FailureOr<Value> buffer = getBuffer(rewriter, value, options, state);
+      if (failed(buffer))
+        return failure();
+      value = *buffer;
+    }
+    operands.push_back(value);
+    if (op.isDpsInit(&operand))
+      dests.push_back(value);
+  }
+  Op::create(rewriter, op.getLoc(), TypeRange{}, operands, op->getAttrs());
+  replaceOpWithBufferizedValues(rewriter, op, dests);
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "Attune/AttuneTileOps.cpp.inc"
+
+void AttuneDialect::registerTileOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneTileOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+// T1. The interface counts results and compares their types.
+static LogicalResult allTensorsOrBuffers(DestinationStyleOpInterface op) {
+  bool tensors = isa<RankedTensorType>(op.getDpsInits().front().getType());
+  for (Value operand : op->getOperands())
+    if (isa<ShapedType>(operand.getType()) &&
+        isa<RankedTensorType>(operand.getType()) != tensors)
+      return op->emitOpError("has both tensors and buffers as operands");
+  return success();
+}
+
+/// A state: maximum and sum are [B, H, M] of an f32 accumulator.
+static LogicalResult isState(Operation *op, Value acc, Value max, Value sum) {
+  Type type = getElementTypeOrSelf(acc.getType());
+  if (!type.isF32()) {
+    InFlightDiagnostic diag = op->emitOpError("accumulates in ")
+                              << type << ", but only f32 keeps enough digits";
+    diag.attachNote(acc.getLoc()) << "the accumulator comes from here";
+    return diag;
+  }
+  return failure(failed(rowsOf(op, max, "maximum", acc, "accumulator")) ||
+                 failed(rowsOf(op, sum, "sum", acc, "accumulator")));
+}
+
+LogicalResult OnlineStartOp::verify() {
+  // T1, B1
+  return failure(failed(allTensorsOrBuffers(*this)) ||
+                 failed(isState(*this, getAcc(), getMax(), getSum())));
+}
+
+/// A bound is positive and no less than a size that is known.
+static LogicalResult bounds(Operation *op, int64_t most, NamedSize size) {
+  if (most < 1)
+    return op->emitOpError("has a tile of ")
+           << most << " " << size.what << ", which is not a positive number";
+  if (size.known() && size.get() > most)
+    return op->emitOpError("has ") << size.get() << " " << size.what
+                                   << " in a tile of at most " << most;
+  return success();
+}
+
+/// What is fetched for later is more of `now`.
+static LogicalResult goesOn(Operation *op, Value now, Value next,
+                            StringRef owner, StringRef nextOwner) {
+  if (!next)
+    return success();
+  Type element = getElementTypeOrSelf(now.getType());
+  if (getElementTypeOrSelf(next.getType()) != element)
+    return op->emitOpError("prefetches ")
+           << owner << "s of another type than " << element;
+  return sameSize(op, {next, 3, nextOwner, "width"}, {now, 3, owner, "width"});
+}
+
+LogicalResult OnlineAttentionOp::verify() {
+  // T1, O1 to O5, O7
+  if (failed(allTensorsOrBuffers(*this)) || failed(verifyStep(*this)))
+    return failure();
+  // O6
+  Value acc = getAcc();
+  if (failed(isState(*this, acc, getMax(), getSum())) ||
+      failed(rowsOf(*this, acc, "accumulator", getQuery(), "query")) ||
+      failed(sameSize(*this, {acc, 3, "accumulator", "width"},
+                      {getValue(), 3, "value", "width"})))
+    return failure();
+  // O8
+  if (auto tile = getTile()) {
+    if (tile->size() != 2)
+      return emitOpError("has a tile of ")
+             << tile->size() << " numbers, but needs those of queries and keys";
+    if (failed(
+            bounds(*this, (*tile)[0], {getQuery(), 2, "query", "queries"})) ||
+        failed(bounds(*this, (*tile)[1], {getKey(), 2, "key", "keys"})))
+      return failure();
+  }
+  // O9
+  if (bool(getNextKey()) != bool(getNextValue()))
+    return emitOpError("prefetches keys without values, or the reverse");
+  return failure(
+      failed(goesOn(*this, getKey(), getNextKey(), "key", "next key")) ||
+      failed(goesOn(*this, getValue(), getNextValue(), "value", "next value")));
+}
+
+LogicalResult OnlineMergeOp::verify() {
+  // T1, P1
+  if (failed(allTensorsOrBuffers(*this)) ||
+      failed(isState(*this, getAcc0(), getMax0(), getSum0())) ||
+      failed(isState(*this, getAcc1(), getMax1(), getSum1())))
+    return failure();
+  // P2
+  return failure(
+      failed(rowsOf(*this, getAcc1(), "second accumulator", getAcc0(),
+                    "accumulator")) ||
+      failed(sameSize(*this, {getAcc1(), 3, "second accumulator", "width"},
+                      {getAcc0(), 3, "accumulator", "width"})));
+}
+
+LogicalResult OnlineFinishOp::verify() {
+  // T1, Z1
+  Value acc = getAcc();
+  if (failed(allTensorsOrBuffers(*this)) ||
+      failed(isState(*this, acc, getMax(), getSum())))
+    return failure();
+  // Z2
+  if (failed(perHead(*this, getSinks(), "sinks", acc)))
+    return failure();
+  // Z3
+  if (failed(rowsOf(*this, getDest(), "destination", acc, "accumulator")) ||
+      failed(sameSize(*this, {getDest(), 3, "destination", "width"},
+                      {acc, 3, "accumulator", "width"})))
+    return failure();
+  return getLse() ? rowsOf(*this, getLse(), "lse", acc, "accumulator")
+                  : success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t>
+most(Value heads, std::optional<ArrayRef<int64_t>> tile, unsigned which) {
+  int64_t size = cast<ShapedType>(heads.getType()).getDimSize(2);
+  if (!ShapedType::isDynamic(size))
+    return size;
+  return tile ? std::optional((*tile)[which]) : std::nullopt;
+}
+
+std::optional<int64_t> OnlineAttentionOp::getMostQueries() {
+  return most(getQuery(), getTile(), 0);
+}
+std::optional<int64_t> OnlineAttentionOp::getMostKeys() {
+  return most(getKey(), getTile(), 1);
+}

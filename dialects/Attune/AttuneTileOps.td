@@ -1,0 +1,299 @@
+//===- AttuneTileOps.td - Arithmetic of one tile -------------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TILE_OPS_TD
+#define ATTUNE_TILE_OPS_TD
+
+include "AttuneTypes.td"
+include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// What one tile computes. Loops of upstream dialects visit the tiles; operands
+// say what is fetched meanwhile. The ops take tensors, and give one for each
+// destination, or buffers, and give none: they stay whole when tensors become
+// memory, so that the loops around them can be read, and turn into vector code
+// after that.
+class Attune_TileOp<string mnemonic, list<Trait> traits = []>
+    : Attune_Op<mnemonic, !listconcat(
+    [DestinationStyleOpInterface,
+     Attune_Reify,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+     DeclareOpInterfaceMethods<BufferizableOpInterface,
+       ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
+        "getAliasingValues", "bufferize"]>], traits)> {
+  let hasVerifier = 1;
+  // Each says by readsDest whether it goes on from what its destinations have.
+  let extraClassDefinition = [{
+    ::mlir::MutableOperandRange $cppClass::getDpsInitsMutable() {
+      return destsOf(*this);
+    }
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder,
+        ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      return reifyDests(*this, builder, shapes);
+    }
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance>
+            &effects) {
+      effectsOf(*this, effects);
+    }
+    bool $cppClass::bufferizesToMemoryRead(
+        ::mlir::OpOperand &operand,
+        const ::mlir::bufferization::AnalysisState &) {
+      return readsDest() || !isDpsInit(&operand);
+    }
+    bool $cppClass::bufferizesToMemoryWrite(
+        ::mlir::OpOperand &operand,
+        const ::mlir::bufferization::AnalysisState &) {
+      return isDpsInit(&operand);
+    }
+    ::mlir::bufferization::AliasingValueList $cppClass::getAliasingValues(
+        ::mlir::OpOperand &operand,
+        const ::mlir::bufferization::AnalysisState &) {
+      return aliasesOf(*this, operand);
+    }
+    ::llvm::LogicalResult $cppClass::bufferize(
+        ::mlir::RewriterBase &rewriter,
+        const ::mlir::bufferization::BufferizationOptions &options,
+        ::mlir::bufferization::BufferizationState &state) {
+      return bufferizeTile(*this, rewriter, options, state);
+    }
+  }];
+}
+
+// The tensors of AttuneTypes.td, or the buffers that they become.
+class Attune_TilePlace<list<Type> elements, int rank, string description>
+    : AnyTypeOf<[RankedTensorOf<elements, [HasAnyRankOfPred<[rank]>]>,
+                 MemRefRankOf<elements, [rank]>],
+                description # " tensor or buffer", "::mlir::ShapedType">;
+def Attune_TileHeads : Attune_TilePlace<[F32, F16, BF16], 4,
+    "[batch, heads, tokens, width]">;
+def Attune_TileRows : Attune_TilePlace<[F32], 3, "[batch, heads, queries] f32">;
+def Attune_TileMask : Attune_TilePlace<[I1], 4,
+    "[batch|1, heads|1, queries|1, keys] i1">;
+def Attune_TileBias : Attune_TilePlace<[F32], 4,
+    "[batch|1, heads|1, queries|1, keys] f32">;
+def Attune_TileDiagonals : Attune_TilePlace<[F32], 2,
+    "[heads, queries + keys - 1] f32">;
+def Attune_TilePerHead : Attune_TilePlace<[F32], 1, "[heads] f32">;
+
+def Attune_OnlineStartOp : Attune_TileOp<"online_start"> {
+  let summary = "The state of online softmax before any key";
+  let description = [{
+    `m = -inf`, `l = 0`, `acc = 0`: what `online_attention` starts from. Writes
+    all of its destinations and reads none.
+    Nothing is computed.
+
+    Source: Milakov and Gimelshein (2018).
+
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - T1: all operands are tensors and there is a result for each destination, or
+      all are buffers and there is none.
+    - B1: maximum and sum are [B, H, M] of an f32 accumulator.
+
+    ```mlir
+    %s:3 = attune.online_start outs(%acc, %max, %sum : tensor<1x8x4x64xf32>,
+                                    tensor<1x8x4xf32>, tensor<1x8x4xf32>)
+       -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+    ```
+  }];
+  let arguments = (ins Attune_TileHeads:$acc, Attune_TileRows:$max,
+                       Attune_TileRows:$sum);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `outs` `(` $acc `,` $max `,` $sum `:` type($acc) `,` type($max) `,`
+    type($sum) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    bool readsDest() { return false; }
+    unsigned getFirstDest() { return 0; }
+  }];
+}
+
+def Attune_OnlineAttentionOp : Attune_TileOp<"online_attention",
+    [AttrSizedOperandSegments]> {
+  let summary = "One step of online softmax over a block of keys";
+  let description = [{
+    Milakov and Gimelshein (2018); Dao et al. (2022). Takes the running maximum
+    `m`, sum `l` and accumulator `acc` of the keys seen so far and folds in the
+    given keys. Start from `online_start`; the order of blocks does not matter.
+    With E the masked scores of this block:
+
+    ```
+    m'   = max(m, max_n E[n])          p[n] = exp(E[n] - m'), 0 while m' = -inf
+    r    = exp(m - m'), 1 while m' = -inf
+    l'   = r l + sum_n p[n]            acc' = r acc + sum_n p[n] V[n]
+    ```
+
+    `query_offset` and `key_offset` are the positions of the first row and
+    column of this block in the whole score matrix of `num_queries` x
+    `num_keys`, which is what `causal`, `window`, diagonals and slopes refer to;
+    mask and bias are already cut to the block. Keys beyond a sequence's length
+    and blocks that are false are not given to any step. `acc`, `m` and `l` are f32.
+
+    `tile` says how many queries and keys the op gets at most, where types do
+    not. `prefetch` are the keys and values that are read after these, as far as
+    memory has them behind each other: where many queries make a step long
+    enough, it asks the caches for as many of them as it has keys itself. They
+    change no result.
+
+    Every operation rounds to f32; the result rounds in
+    `online_finish`.
+    Source: Milakov and Gimelshein (2018); Dao et al. (2022).
+
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - T1: as of `online_start`.
+    - O1 to O5: as A1 to A5 of `attention`.
+    - O6: the states fit the query block and acc is f32.
+    - O7: diagonals has a row for each head.
+    - O8: `tile` is two positive numbers, no less than known sizes.
+    - O9: there are both keys and values to prefetch, or neither; they have the
+      types of the elements and the widths of keys and values.
+
+    ```mlir
+    %s:3 = attune.online_attention %q, %k, %v scale 1.250000e-01
+       causal <bottom_right> at [%m0, %n0] of [%m, %n] tile [8, 6]
+       outs(%acc, %max, %sum : tensor<1x8x?x64xf32>, tensor<1x8x?xf32>,
+            tensor<1x8x?xf32>)
+       : tensor<1x8x?x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32>
+       -> tensor<1x8x?x64xf32>, tensor<1x8x?xf32>, tensor<1x8x?xf32>
+    ```
+    ```mlir
+    attune.online_attention %q, %k, %v scale 1.250000e-01
+       at [%m0, %n0] of [%m, %n]
+       prefetch %next_k, %next_v : memref<1x2x?x64xf32>, memref<1x2x?x64xf32>
+       outs(%acc, %max, %sum : memref<1x8x4x64xf32>, memref<1x8x4xf32>,
+            memref<1x8x4xf32>)
+       : memref<1x8x4x64xf32>, memref<1x2x6x64xf32>, memref<1x2x6x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_TileHeads:$query, Attune_TileHeads:$key,
+                       Attune_TileHeads:$value,
+                       Optional<Attune_TileMask>:$mask,
+                       Optional<Attune_TileBias>:$bias,
+                       Optional<Attune_TileDiagonals>:$diagonals,
+                       Optional<Attune_TilePerHead>:$slopes,
+                       Index:$query_offset, Index:$key_offset,
+                       Index:$num_queries, Index:$num_keys,
+                       Optional<Attune_TileHeads>:$next_key,
+                       Optional<Attune_TileHeads>:$next_value,
+                       Attune_TileHeads:$acc, Attune_TileRows:$max,
+                       Attune_TileRows:$sum,
+                       F32Attr:$scale,
+                       DefaultValuedAttr<Attune_CausalAlignAttr,
+                                         "CausalAlign::None">:$causal,
+                       OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F32Attr>:$softcap,
+                       OptionalAttr<DenseI64ArrayAttr>:$tile);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` $scale
+    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
+    (`diagonals` $diagonals^ `:` type($diagonals))?
+    (`slopes` $slopes^ `:` type($slopes))?
+    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+    `at` `[` $query_offset `,` $key_offset `]`
+    `of` `[` $num_queries `,` $num_keys `]` (`tile` $tile^)?
+    (`prefetch` $next_key^ `,` $next_value `:` type($next_key) `,`
+     type($next_value))?
+    `outs` `(` $acc `,` $max `,` $sum `:` type($acc) `,` type($max) `,`
+    type($sum) `)` attr-dict
+    `:` type($query) `,` type($key) `,` type($value) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    bool readsDest() { return true; }
+    unsigned getFirstDest() { return getAccMutable().getOperandNumber(); }
+    /// The most queries and keys that the op gets: what types or `tile` say;
+    /// nothing if neither does.
+    std::optional<int64_t> getMostQueries();
+    std::optional<int64_t> getMostKeys();
+  }];
+}
+
+def Attune_OnlineMergeOp : Attune_TileOp<"online_merge",
+    [AllTypesMatch<["max0", "sum0"]>, AllTypesMatch<["max1", "sum1"]>]> {
+  let summary = "Merge two online-softmax states over disjoint keys";
+  let description = [{
+    `m = max(m0, m1)`, `x = exp(m0 - m) x0 + exp(m1 - m) x1` for the sum and the
+    accumulator; associative and commutative. A factor is 0 while its state is
+    empty (m_i = -inf). The first state's memory takes the result.
+
+    Every operation rounds to f32.
+    Source: Milakov and Gimelshein (2018).
+
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - T1: as of `online_start`.
+    - P1: maximum and sum are [B, H, M] of an f32 accumulator.
+    - P2: both states have the same shape.
+
+    ```mlir
+    %s:3 = attune.online_merge (%a1, %m1, %l1)
+       outs(%a0, %m0, %l0 : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>)
+       : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>
+       -> tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>
+    ```
+  }];
+  let arguments = (ins Attune_TileHeads:$acc1, Attune_TileRows:$max1,
+                       Attune_TileRows:$sum1, Attune_TileHeads:$acc0,
+                       Attune_TileRows:$max0, Attune_TileRows:$sum0);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `(` $acc1 `,` $max1 `,` $sum1 `)`
+    `outs` `(` $acc0 `,` $max0 `,` $sum0 `:` type($acc0) `,` type($max0) `)`
+    attr-dict `:` type($acc1) `,` type($max1) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    bool readsDest() { return true; }
+    unsigned getFirstDest() { return 3; }
+  }];
+}
+
+def Attune_OnlineFinishOp : Attune_TileOp<"online_finish",
+    [AttrSizedOperandSegments]> {
+  let summary = "Divide the accumulator by the sum: the attention result";
+  let description = [{
+    `Y = acc / l`, 0 where l = 0; `lse = m + log l`. With `sinks` the sum is
+    `l + exp(sinks[h] - m)` first (rescaled if the sink is the maximum).
+
+    Rounds once, at the end.
+    Source: Dao et al. (2022).
+
+    Verifier rules (tests: `invalid-online.mlir`, one case per label):
+    - T1: as of `online_start`.
+    - Z1: maximum and sum are [B, H, M] of an f32 accumulator.
+    - Z2: sinks is [H].
+    - Z3: the destination has the accumulator's shape, lse that of the maximum.
+
+    ```mlir
+    %y = attune.online_finish %acc, %max, %sum into %d
+       : tensor<1x8x4x64xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>,
+         tensor<1x8x4x64xf32> -> tensor<1x8x4x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_TileHeads:$acc, Attune_TileRows:$max,
+                       Attune_TileRows:$sum,
+                       Optional<Attune_TilePerHead>:$sinks,
+                       Attune_TileHeads:$dest, Optional<Attune_TileRows>:$lse);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum (`sinks` $sinks^ `:` type($sinks))?
+    `into` $dest (`lse` $lse^ `:` type($lse))? attr-dict
+    `:` type($acc) `,` type($max) `,` type($sum) `,` type($dest)
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    bool readsDest() { return false; }
+    unsigned getFirstDest() { return getDestMutable().getOperandNumber(); }
+  }];
+}
+
+#endif // ATTUNE_TILE_OPS_TD
