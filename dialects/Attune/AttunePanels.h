@@ -45,6 +45,26 @@ inline bool isGroup(int64_t size) {
   return size >= 4 && size <= 65536 && size % 4 == 0;
 }
 
+/// The same of numbers of 4 bits: whole cycles of the kernels that add up
+/// products of 32 columns in 16 bits.
+inline bool isGroupOfNibbles(int64_t size) {
+  return isGroup(size) && size % 32 == 0;
+}
+
+/// Bits of the quantized numbers in `matrix`, which meets rows of `inputs`
+/// numbers: panels of 4 bits say so by being an eighth as deep, since each of
+/// their bytes holds two.
+inline int64_t quantizedBits(mlir::ShapedType matrix, int64_t inputs) {
+  if (matrix.getElementType().isInteger(4))
+    return 4;
+  int64_t depth = matrix.getRank() < 3
+                      ? mlir::ShapedType::kDynamic
+                      : matrix.getDimSize(matrix.getRank() - 2);
+  bool known = !mlir::ShapedType::isDynamic(depth) &&
+               !mlir::ShapedType::isDynamic(inputs);
+  return known && depth > 0 && 8 * depth == inputs ? 4 : 8;
+}
+
 } // namespace attune
 
 #endif // ATTUNE_PANELS_H

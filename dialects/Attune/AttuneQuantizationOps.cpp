@@ -1,4 +1,4 @@
-//===- AttuneQuantizationOps.cpp - Verifiers of products of 8 bits --------===//
+//===- AttuneQuantizationOps.cpp - Verifiers of quantized products --------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,11 +22,14 @@ void AttuneDialect::registerQuantizationOps() {
       >();
 }
 
-/// Columns of a matrix of bytes: in panels four of them stand side by side.
-static int64_t columnsOf(Value matrix) {
-  int64_t depth = cast<RankedTensorType>(matrix.getType()).getDimSize(1);
-  return rankOf(matrix) == 2 || ShapedType::isDynamic(depth) ? depth
-                                                             : 4 * depth;
+/// Columns of a quantized matrix that meets rows of `inputs` numbers: in panels
+/// four bytes stand side by side, each of which holds one number or two.
+static int64_t columnsOf(Value matrix, int64_t inputs) {
+  auto type = cast<RankedTensorType>(matrix.getType());
+  int64_t depth = type.getDimSize(1);
+  if (rankOf(matrix) == 2 || ShapedType::isDynamic(depth))
+    return depth;
+  return 4 * depth * (8 / quantizedBits(type, inputs));
 }
 
 //===----------------------------------------------------------------------===//
@@ -68,8 +71,9 @@ LogicalResult QuantizeRowsOp::verify() {
 
 LogicalResult QuantizedLinearOp::verify() {
   // L1
-  if (failed(sizeIs(*this, lastSize(getInput(), "input"),
-                    columnsOf(getWeight()), "the weight's depth is")))
+  NamedSize inputs = lastSize(getInput(), "input");
+  if (failed(sizeIs(*this, inputs, columnsOf(getWeight(), inputs.get()),
+                    "the weight's depth is")))
     return failure();
   // L2
   NamedSize width = lastSize(getResult(), "result");
@@ -110,15 +114,17 @@ LogicalResult QuantizedEmbeddingOp::verify() {
                       {getIds(), 0, "ids", "batch size"})) ||
       failed(sameSize(*this, {getResult(), 1, "result", "length"},
                       {getIds(), 1, "ids", "length"})) ||
-      failed(sizeIs(*this, lastSize(getResult(), "result"),
-                    columnsOf(getTable()), "the table's width is")))
+      failed(
+          sizeIs(*this, lastSize(getResult(), "result"),
+                 columnsOf(getTable(), lastSize(getResult(), "result").get()),
+                 "the table's width is")))
     return failure();
   // E2
   if (failed(typeOfResult(*this, getAddend(), "addend")))
     return failure();
   // E3
   NamedSize groups{getScales(), 1, "scales", "number"};
-  int64_t width = columnsOf(getTable());
+  int64_t width = columnsOf(getTable(), lastSize(getResult(), "result").get());
   if (groups.known() && !ShapedType::isDynamic(width) &&
       (groups.get() < 1 || width % groups.get() != 0))
     return emitOpError("has ") << groups.get() << " scales for rows of "

@@ -1,4 +1,4 @@
-//===- AttuneQuantizationOps.td - Products of 8 bits ----------*- tablegen -*-===//
+//===- AttuneQuantizationOps.td - Products of 8 and 4 bits ----*- tablegen -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,9 +10,10 @@
 
 include "AttuneTypes.td"
 
-// What `attune.weight` calls bytes: W + 128, in groups that share a scale.
-def Attune_ByteMatrix : RankedTensorOf<[I8], [HasAnyRankOfPred<[2, 3]>],
-    "[out, in] matrix of bytes or packed panels of them">;
+// What `attune.weight` calls quantized: W + 128 as a byte or W + 8 in 4 bits, in
+// groups that share a scale.
+def Attune_ByteMatrix : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[2, 3]>],
+    "[out, in] matrix of bytes or 4 bits, or packed panels of them">;
 def Attune_ByteRows : RankedTensorOf<[I8], [HasRankGreaterOrEqualPred<1>],
                                      "[..., width] tensor of bytes">;
 def Attune_GroupScales : RankedTensorOf<[F32], [HasRankGreaterOrEqualPred<1>],
@@ -57,18 +58,21 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "attune.linear on bytes: sums of a group are exact";
   let description = [{
-    `Z[..., n] = sum_g s[..., g] t[n, g] sum_{k in g} X[..., k] (W[n, k] - 128)
+    `Z[..., n] = sum_g s[..., g] t[n, g] sum_{k in g} X[..., k] (W[n, k] - c)
     + bias[n]`, X and s as `attune.quantize_rows` gives them, W a weight of
-    unsigned bytes in groups and t its scales. The inner sums are exact; the outer
-    one is in f32, in the order of groups. What becomes of Z is what
-    `attune.linear` says of activation, `gated`, scale and residual.
+    unsigned numbers in groups and t its scales: bytes, where c is 128, or 4 bits,
+    where it is 8. The inner sums are exact; the outer one is in f32, in the order
+    of groups. What becomes of Z is what `attune.linear` says of activation,
+    `gated`, scale and residual.
 
-    W may be in packed panels of four, [panels, K/4, 4R] (see `attune.weight`),
-    and t in panels [panels, K/group, R].
+    W may be in packed panels (see `attune.weight`): [panels, K/4, 4R] of bytes,
+    [panels, K/8, 4R] of bytes that hold two numbers each; and t in panels
+    [panels, K/group, R].
 
     Rounds once behind the sum, at the end.
     Source: Dettmers et al. (2022), "LLM.int8()", without its outliers: groups
-    keep these apart.
+    keep these apart. Groups of 4 bits: Dettmers and Zettlemoyer (2023), "The case
+    for 4-bit precision".
 
     Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
     - L1: input width is W's K.
@@ -112,8 +116,8 @@ def Attune_QuantizedEmbeddingOp : Attune_Op<"quantized_embedding",
     [Pure, Attune_Reify]> {
   let summary = "attune.embedding from a table of bytes";
   let description = [{
-    `Y[b,t,d] = scale * t[i, d / group] * (table[i, d] - 128) (+ addend[b,t,d])`
-    with `i = ids[b,t] + offset`: a table that a head of the model multiplies by,
+    `Y[b,t,d] = scale * t[i, d / group] * (table[i, d] - c) (+ addend[b,t,d])`
+    with `i = ids[b,t] + offset`, c as in `attune.quantized_linear`: a table that a head of the model multiplies by,
     too, and that is stored once. Table and scales may be in panels as those of
     `attune.quantized_linear`.
 

@@ -75,7 +75,7 @@ LogicalResult WeightOp::verify() {
     return emitOpError("has no source");
   // W4
   if (std::optional<int64_t> width = getPanelWidth())
-    if (*width < 1 || columnsSideBySide(type, width) == 0)
+    if (*width < 1 || getColumnsSideBySide() == 0)
       return emitOpError("has panels of ")
              << *width << " rows, but type " << type;
   // W5
@@ -112,24 +112,28 @@ LogicalResult WeightOp::verify() {
   // W7
   std::optional<int64_t> group = getGroup();
   Type element = type.getElementType();
-  if (element.isInteger(8) && !group)
-    return emitOpError("holds bytes, but does not say in attune.group how many "
-                       "share a scale");
+  bool quantized = element.isInteger(8) || element.isInteger(4);
+  if (quantized && !group)
+    return emitOpError("holds ")
+           << (element.isInteger(8) ? "bytes" : "numbers of 4 bits")
+           << ", but does not say in attune.group how many share a scale";
   if (!group)
     return success();
   if (!isGroup(*group))
     return emitOpError("has groups of ")
            << *group << ", which is not 4, 8, 12, ..., 65536";
-  if (!element.isInteger(8) && !element.isF32())
-    return emitOpError("has groups, whose values are bytes and whose scales "
-                       "are f32, but elements of type ")
+  if (getBits() == 4 && !isGroupOfNibbles(*group))
+    return emitOpError("has groups of ")
+           << *group << " numbers of 4 bits, which is not 32, 64, ..., 65536";
+  if (!quantized && !element.isF32() && !element.isF16())
+    return emitOpError("has groups, whose values are i8 or i4 and whose scales "
+                       "are f32 or f16, but elements of type ")
            << element;
   ArrayRef<int64_t> shape = getPartType().getShape();
   if (shape.size() < 2)
     return emitOpError("has groups, but type ") << type << " is no matrix";
-  int64_t columns =
-      shape[1] * columnsSideBySide(getPartType(), getPanelWidth());
-  if (element.isInteger(8) && columns % *group != 0)
+  int64_t columns = shape[1] * getColumnsSideBySide();
+  if (quantized && columns % *group != 0)
     return emitOpError("has rows of ")
            << columns << ", which are no whole groups of " << *group;
   return success();
@@ -145,9 +149,7 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
            << getGainAttr() << ", which is no attune.weight";
   RankedTensorType type = getLayerType();
   int64_t columns =
-      type.getRank() < 2
-          ? 0
-          : type.getDimSize(1) * columnsSideBySide(type, getPanelWidth());
+      type.getRank() < 2 ? 0 : type.getDimSize(1) * getColumnsSideBySide();
   if (!type.getElementType().isF32() || getParts() || getGroup() ||
       columns == 0)
     return emitOpError("has type ")
@@ -169,6 +171,25 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
 std::optional<int64_t> WeightOp::getGroup() {
   auto group = (*this)->getAttrOfType<IntegerAttr>("attune.group");
   return group ? std::optional<int64_t>(group.getInt()) : std::nullopt;
+}
+
+int64_t WeightOp::getBits() {
+  Type element = getTensorType().getElementType();
+  auto bits = (*this)->getAttrOfType<IntegerAttr>("attune.bits");
+  bool narrow = element.isInteger(4) || (bits && bits.getInt() == 4) ||
+                (element.isF16() && getGroup());
+  return narrow ? 4 : 8;
+}
+
+bool WeightOp::holdsScales() {
+  return getGroup() && isa<FloatType>(getTensorType().getElementType());
+}
+
+int64_t WeightOp::getColumnsSideBySide() {
+  RankedTensorType type = getPartType();
+  int64_t side = columnsSideBySide(type, getPanelWidth());
+  bool halves = type.getElementType().isInteger(8) && getBits() == 4;
+  return side == 4 && halves ? 8 : side;
 }
 
 RankedTensorType WeightOp::getPartType() {

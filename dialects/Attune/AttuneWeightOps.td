@@ -41,6 +41,14 @@ def Attune_WeightOp : Attune_Op<"weight",
     four neighbouring columns side by side. The scales are a weight of their own
     from the same sources: f32 [.., N, K/group] with the same `attune.group`.
 
+    A matrix of i4 is quantized to 4 bits: with m the first of the largest
+    magnitude in a group, t is `m / -8` in f16, so that m itself is -8 steps, and
+    an entry is stored as `round(w * (1 / t)) + 8`, from 0 to 15, ties to even and
+    what is beyond at the nearest end. Where t is 0 it is stored as 8. Panels are
+    i8 [K/8, 4R] with `attune.bits = 4`: byte 4r + j of row b of a panel holds column 8b + j of its
+    row r in the lower half and column 8b + 4 + j in the upper one. The scales are
+    f16.
+
     With `gain @g` column k is multiplied by entry k of the weight `@g`, of the
     same layer, plus `gain_offset`: what a norm does to each channel before a
     linear layer meets it. That is for f32, where it is one more rounding.
@@ -60,8 +68,9 @@ def Attune_WeightOp : Attune_Op<"weight",
       of rows that repeat do not overlap.
     - W6: parts are as many as the type has, and sources tell them apart with
       `{e}` or a step if there are several; only a weight in parts has these.
-    - W7: bytes are in groups of 4, 8, 12, ..., 65536, and rows are whole groups; only
-      matrices of bytes and scales of f32 have groups.
+    - W7: bytes are in groups of 4, 8, 12, ..., 65536, numbers of 4 bits of 32, 64,
+      96, ..., 65536, and rows are whole groups; only matrices of these and scales,
+      f32 of bytes and f16 of 4 bits, have groups.
     - W8: a gain is an attune.weight of f32, one entry a column, of as many
       layers; its matrix is f32, without parts and groups.
 
@@ -101,9 +110,16 @@ def Attune_WeightOp : Attune_Op<"weight",
     /// The type of one part of one layer.
     ::mlir::RankedTensorType getPartType();
     int64_t getNumParts() { return getParts().value_or(1); }
-    /// Columns that share a scale: of quantized values, which are i8, or of
-    /// their scales. Nothing of any other weight.
+    /// Columns that share a scale: of quantized values, which are i8 or i4, or
+    /// of their scales. Nothing of any other weight.
     ::std::optional<int64_t> getGroup();
+    /// Of quantized values, or of those that the scales belong to: 8 or 4.
+    int64_t getBits();
+    /// Whether it is the scales of a quantized weight.
+    bool holdsScales();
+    /// How many columns of a row stand side by side in its panels; 1 without
+    /// panels, and 0 if its type is none of panels.
+    int64_t getColumnsSideBySide();
   }];
 }
 

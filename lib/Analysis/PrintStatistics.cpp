@@ -147,6 +147,23 @@ static std::string describeDims(const ModelStatistics &statistics) {
   return result;
 }
 
+static void noteCompression(const CompressionStatistics &compression,
+                            double before, std::vector<std::string> &notes) {
+  notes.push_back("quantized: all weights take " +
+                  formatBytes(compression.bytes) + " instead of " +
+                  formatBytes(before));
+  for (const CompressionStatistics::Form &form : compression.forms)
+    notes.push_back("  in " + form.name + ": " + formatCount(form.matrices) +
+                    (form.matrices == 1 ? " matrix, " : " matrices, ") +
+                    formatBytes(form.bytes));
+  for (const auto &[name, bytes] : compression.left)
+    notes.push_back("  in full width: " + name + ", " + formatBytes(bytes));
+  if (compression.tokenBytesBefore > 0)
+    notes.push_back("  one generated token reads " +
+                    formatBytes(compression.tokenBytes) + " instead of " +
+                    formatBytes(compression.tokenBytesBefore));
+}
+
 /// Sentences under the table.
 static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
   std::vector<std::string> notes;
@@ -187,6 +204,8 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
   if (statistics.decode && statistics.decode->memory)
     noteMemory("generating a text of that length at most",
                *statistics.decode->memory, "caches, inputs and outputs");
+  if (statistics.compression)
+    noteCompression(*statistics.compression, statistics.weightBytes, notes);
   if (statistics.scoreBytes > 0)
     notes.push_back("scores: what attention weights of one layer would take "
                     "unfused, " +
@@ -276,6 +295,33 @@ static void printLayer(llvm::json::OStream &json,
   });
 }
 
+static void printCompression(llvm::json::OStream &json,
+                             const CompressionStatistics &compression) {
+  json.attributeObject("quantized", [&] {
+    json.attribute("weight_bytes", number(compression.bytes));
+    if (compression.tokenBytesBefore > 0) {
+      json.attribute("token_bytes", number(compression.tokenBytes));
+      json.attribute("token_bytes_before",
+                     number(compression.tokenBytesBefore));
+    }
+    json.attributeArray("forms", [&] {
+      for (const CompressionStatistics::Form &form : compression.forms)
+        json.object([&] {
+          json.attribute("name", form.name);
+          json.attribute("matrices", static_cast<int64_t>(form.matrices));
+          json.attribute("bytes", number(form.bytes));
+        });
+    });
+    json.attributeArray("full_width", [&] {
+      for (const auto &matrix : compression.left)
+        json.object([&] {
+          json.attribute("name", llvm::json::fixUTF8(matrix.first));
+          json.attribute("bytes", number(matrix.second));
+        });
+    });
+  });
+}
+
 static void printMemory(llvm::json::OStream &json,
                         const std::optional<MemoryStatistics> &memory) {
   if (!memory)
@@ -307,6 +353,8 @@ void printJson(const ModelStatistics &statistics, raw_ostream &out) {
         printMemory(json, statistics.decode->memory);
       });
     printMemory(json, statistics.memory);
+    if (statistics.compression)
+      printCompression(json, *statistics.compression);
     json.attributeArray("layers", [&] {
       for (const LayerStatistics &layer : statistics.layers)
         printLayer(json, layer);

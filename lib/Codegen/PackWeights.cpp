@@ -88,15 +88,22 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
 
   void pack(WeightOp weight, bool gated, bool paired) {
     RankedTensorType type = weight.getTensorType();
-    bool bytes = type.getElementType().isInteger(8);
-    int64_t side = bytes ? 4 : paired ? 2 : 1;
+    Type element = type.getElementType();
+    int64_t side = element.isInteger(8) ? 4 : paired ? 2 : 1;
+    int64_t lanes = side * panelWidth;
+    if (element.isInteger(4)) {
+      // Two in a byte; from here on only the attribute says so.
+      side = 8;
+      lanes = 4 * panelWidth;
+      element = IntegerType::get(&getContext(), 8);
+      weight->setAttr("attune.bits", Builder(weight).getI64IntegerAttr(4));
+    }
     SmallVector<int64_t> shape(type.getShape());
     int64_t depth = shape.pop_back_val(), rows = shape.pop_back_val();
     int64_t half = gated ? rows / 2 : rows;
     int64_t panels = (half + panelWidth - 1) / panelWidth * (gated ? 2 : 1);
-    shape.append({panels, depth / side, side * panelWidth});
-    weight.setTypeAttr(
-        TypeAttr::get(RankedTensorType::get(shape, type.getElementType())));
+    shape.append({panels, depth / side, lanes});
+    weight.setTypeAttr(TypeAttr::get(RankedTensorType::get(shape, element)));
     weight.setPanelWidth(panelWidth);
     weight.setGated(gated);
     // The panels do not tell how many of their rows are padding.

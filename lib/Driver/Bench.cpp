@@ -322,10 +322,10 @@ ExitCode Bench::run() {
     return ExitCode::BadInput;
   statistics = analyze(*source->model, *chosen);
   dims = statistics.dims;
-  dtype = options.quantize ? "int8"
-          : options.tf32
-              ? "tf32"
-              : spec::stringify(options.dtype.value_or(source->model->dtype));
+  dtype = options.quantize ? options.quantize->describe()
+          : options.tf32   ? "tf32"
+                           : std::string(spec::stringify(
+                                 options.dtype.value_or(source->model->dtype)));
 
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {

@@ -40,6 +40,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runImport(options, report);
   case Verb::Bench:
     return runBench(options, report);
+  case Verb::Perplexity:
+    return runPerplexity(options, report);
   case Verb::Tokenize:
     return runTokenize(options, report);
   }

@@ -21,9 +21,9 @@ using namespace attune::driver;
 //===----------------------------------------------------------------------===//
 
 StringRef driver::getName(Verb verb) {
-  static const StringRef names[] = {"compile",  "run",    "generate", "embed",
-                                    "inspect",  "import", "verify",   "bench",
-                                    "tokenize", "chat",   "serve"};
+  static const StringRef names[] = {
+      "compile", "run",   "generate", "embed", "inspect", "import",
+      "verify",  "bench", "tokenize", "chat",  "serve",   "perplexity"};
   return names[unsigned(verb)];
 }
 
@@ -68,6 +68,12 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "type that the code computes in, or, where memory bounds it, of\nreads; "
        "in JSON, roof says which. The peaks are the best seen. Weights "
        "are random without\n--weights."},
+      {Verb::Perplexity, "MODEL --file TEXT",
+       "Compile in memory and measure how well it predicts a text",
+       "Compiles a model in memory and measures how well it predicts the "
+       "tokens of a text file:\ncross-entropy (the mean of minus the logarithm "
+       "of what it gave each token, in nats)\nand perplexity, its "
+       "exponential. With --quantize=... that tells what compression costs."},
       {Verb::Tokenize, "MODEL --text TEXT",
        "Print the ids and pieces of a text",
        "Cuts a text into tokens, as generate does with its prompt. MODEL is a "
@@ -118,10 +124,10 @@ static bool applyDType(const Flag &flag, StringRef value, Options &options,
   return index.has_value();
 }
 
-static bool applyQuantize(const Flag &flag, StringRef value, Options &options,
+static bool applyQuantize(const Flag &, StringRef value, Options &options,
                           std::string &problem) {
-  options.quantize = true;
-  return pickWord(flag.spelling(), value, {"int8"}, problem).has_value();
+  options.quantize = QuantizationRules::parse(value, problem);
+  return options.quantize.has_value();
 }
 
 static bool applyFusion(const Flag &flag, StringRef value, Options &options,
@@ -155,6 +161,17 @@ static bool applyThreads(const Flag &flag, StringRef value, Options &options,
   problem =
       (flag.spelling() + " takes a number from 1 to 1024, not '" + value + "'")
           .str();
+  return false;
+}
+
+static bool applyWindow(const Flag &flag, StringRef value, Options &options,
+                        std::string &problem) {
+  if (!value.getAsInteger(10, options.window) && options.window >= 2 &&
+      options.window <= (1 << 24))
+    return true;
+  problem = (flag.spelling() + " takes a number of tokens from 2 on, not '" +
+             value + "'")
+                .str();
   return false;
 }
 
@@ -305,9 +322,9 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    inspect = bit(Verb::Inspect), import = bit(Verb::Import),
                    verify = bit(Verb::Verify), bench = bit(Verb::Bench),
                    tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat),
-                   serve = bit(Verb::Serve);
+                   serve = bit(Verb::Serve), perplexity = bit(Verb::Perplexity);
 constexpr unsigned running =
-    run | generate | embed | chat | serve | verify | bench;
+    run | generate | embed | chat | serve | verify | bench | perplexity;
 constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import | tokenize;
 } // namespace
@@ -334,7 +351,7 @@ static ArrayRef<Flag> ownFlags() {
        "The chat template to build in; by default the one beside the "
        "tokenizer"},
       {"tokenizer", "FILE",
-       compile | generate | embed | chat | serve | tokenize,
+       compile | generate | embed | chat | serve | tokenize | perplexity,
        applyText<&Options::tokenizer>,
        "The tokenizer.json to build in; by default the one beside the model or "
        "the weights"},
@@ -350,6 +367,13 @@ static ArrayRef<Flag> ownFlags() {
        "Sizes to count for, to check or to run at, as in --dim seq=1024"},
       {"format", "FORMAT", inspect, applyFormat, "table, json or html"},
       {"format", "FORMAT", bench, applyFormat, "table or json"},
+      {"format", "FORMAT", perplexity, applyFormat,
+       "table, or json: tokens, cross_entropy and perplexity"},
+      {"file", "TEXT", perplexity, applyText<&Options::textFile>,
+       "The text, in UTF-8"},
+      {"window", "N", perplexity, applyWindow,
+       "Tokens that the model sees at a time; by default 512, or its context "
+       "if that is less"},
       {"runs", "N", bench, applyRuns, "Take the median of N runs; default 5"},
       {"seed", "N", verify | bench, applySeed,
        "Seed of the random inputs and of random weights"},
@@ -361,8 +385,9 @@ static ArrayRef<Flag> ownFlags() {
       {"threads", "N", running | compile, applyThreads,
        "Threads to compile, to pack weights and to run on; by default one per "
        "core"},
-      {"memory-limit", "SIZE", run | generate | embed | chat | serve | bench,
-       passOn, "Most memory for intermediate results, such as 512M"},
+      {"memory-limit", "SIZE",
+       run | generate | embed | chat | serve | bench | perplexity, passOn,
+       "Most memory for intermediate results, such as 512M"},
       {"target", "TARGET", compiling, applyText<&Options::target>,
        "cpu (default), cuda (kernels for an NVIDIA GPU, and what starts them) "
        "or a backend of a plugin"},
@@ -380,12 +405,17 @@ static ArrayRef<Flag> ownFlags() {
       {"dtype", "TYPE", inspect | import, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says"},
-      {"quantize", "TYPE",
-       compile | run | generate | embed | chat | serve | bench, applyQuantize,
+      {"quantize", "FORMS",
+       compile | run | generate | embed | chat | serve | bench | inspect |
+           perplexity,
+       applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
-       "each 128 neighbours, and multiply bytes: less exact, a quarter of the "
-       "size of f32. For CPUs"},
-      {"fusion", "MODE", compile | run | generate | chat | serve | bench,
+       "each 128 neighbours; int4: in 4 bits, with a scale for each 32, or as "
+       "in int4:g64, but those of the vocabulary in bytes. By name: "
+       "'*.ffn.*=int4,lm_head=none,*=int8'. Bytes are what is multiplied. For "
+       "CPUs"},
+      {"fusion", "MODE",
+       compile | run | generate | chat | serve | bench | perplexity,
        applyFusion,
        "auto (default), or off: attention step by step, the reference path"},
       {"explain-fusion", "", compile, applySwitch<&Options::explainFusion>,

@@ -37,6 +37,10 @@ private:
   std::unique_ptr<runtime::CompiledModel> model;
 };
 
+/// Compiles the model with its weights, which must be there.
+ExitCode prepareModel(const Options &options, Report &report, Entries entries,
+                      InMemoryModel &model);
+
 /// Whether a description has weights at all (a bare attention has none).
 bool hasWeights(const ModelSource &source);
 

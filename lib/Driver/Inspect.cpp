@@ -11,6 +11,7 @@
 #include "OutputFile.h"
 #include "Verbs.h"
 
+#include "Attune/AttuneDialect.h"
 #include "attune/Analysis/MemoryPlan.h"
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Analysis/WeightLayout.h"
@@ -130,6 +131,42 @@ struct QuietReport final : Report {
 };
 } // namespace
 
+/// What becomes of the weights of a model that `--quantize` was given for.
+/// Refusals, as of a pattern that matches nothing, are reported.
+static std::optional<CompressionStatistics>
+countQuantized(const Options &options, const ModelSource &source,
+               Report &report) {
+  Lowering lowering(options, report, source, options.fusion);
+  if (!lowering.import(Entries::Forward) || !lowering.optimize())
+    return std::nullopt;
+  mlir::ModuleOp weights = lowering.getWeights();
+  mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
+  if (mlir::failed(layout))
+    return std::nullopt;
+  CompressionStatistics result;
+  result.bytes = double(layout->totalBytes);
+  for (auto weight : weights.getOps<WeightOp>()) {
+    const WeightPlace *place = layout->lookup(weight.getSymName());
+    if (std::optional<int64_t> group = weight.getGroup()) {
+      std::string name = "int" + std::to_string(weight.getBits()) + ":g" +
+                         std::to_string(*group);
+      auto form = llvm::find_if(
+          result.forms, [&](const auto &known) { return known.name == name; });
+      if (form == result.forms.end())
+        form = result.forms.insert(form, {name});
+      form->bytes += double(place->totalBytes);
+      if (!weight.holdsScales())
+        form->matrices += uint64_t(weight.getNumLayers());
+      continue;
+    }
+    int64_t rank = weight.getPartType().getRank();
+    if (rank > 1)
+      result.left.emplace_back(weight.getSymName().str(),
+                               double(place->totalBytes));
+  }
+  return result;
+}
+
 /// Lowers an entry of the model as far as its buffers have places, and adds
 /// those up.
 static std::optional<MemoryStatistics>
@@ -162,6 +199,18 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!dims)
     return ExitCode::BadInput;
   ModelStatistics statistics = analyze(*source->model, *dims);
+  if (options.quantize) {
+    statistics.compression = countQuantized(options, *source, report);
+    if (!statistics.compression)
+      return ExitCode::BadInput;
+    // Tables that tokens pick rows of are not read whole, and stay as they are.
+    CompressionStatistics &compression = *statistics.compression;
+    if (statistics.decode) {
+      compression.tokenBytesBefore = statistics.decode->bytes;
+      compression.tokenBytes =
+          statistics.decode->bytes - statistics.weightBytes + compression.bytes;
+    }
+  }
   statistics.memory =
       planEntry(options, *source, Entries::Forward, "forward", statistics.dims);
   if (statistics.decode) {

@@ -47,7 +47,8 @@ Lowering::Lowering(const Options &options, Report &report,
     : options(options), report(report), source(source),
       modules(report, countThreads(options)) {
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
-  pipeline.quantize = options.quantize;
+  if (options.quantize)
+    pipeline.quantize = options.quantize->words();
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;

@@ -14,6 +14,7 @@
 #include "attune/Runtime/Serve.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
+#include "attune/Transforms/QuantizationRules.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -43,6 +44,7 @@ enum class Verb {
   Tokenize,
   Chat,
   Serve,
+  Perplexity
 };
 
 struct Options {
@@ -65,8 +67,9 @@ struct Options {
   std::string cpu;    ///< empty: the backend's default
   std::string gpu;    ///< empty: the backend's default
   std::optional<spec::DType> dtype;
-  bool quantize = false; ///< to int8
-  bool tf32 = false;     ///< products of f32 on tensor cores may round to it
+  /// Set: matrices are kept in few bits.
+  std::optional<QuantizationRules> quantize;
+  bool tf32 = false; ///< products of f32 on tensor cores may round to it
   bool fusion = true;
   bool explainFusion = false;
   std::string remarks;
@@ -95,7 +98,9 @@ struct Options {
   // Where something runs.
   unsigned threads = 0; ///< 0: one per available core
   std::vector<std::pair<std::string, int64_t>> dims;
-  int64_t runs = 5; ///< bench
+  int64_t runs = 5;     ///< bench
+  std::string textFile; ///< perplexity
+  int64_t window = 0;   ///< tokens of a call of perplexity; 0: as it likes
   uint64_t seed = 0;
   std::optional<double> atol, rtol;
   // The runtime's own `run` and `generate`.

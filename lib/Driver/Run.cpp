@@ -16,9 +16,8 @@
 using namespace attune;
 using namespace attune::driver;
 
-/// Compiles the model with its weights, which must be there.
-static ExitCode prepare(const Options &options, Report &report, Entries entries,
-                        InMemoryModel &model) {
+ExitCode driver::prepareModel(const Options &options, Report &report,
+                              Entries entries, InMemoryModel &model) {
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;
@@ -49,7 +48,7 @@ static ExitCode prepare(const Options &options, Report &report, Entries entries,
 
 ExitCode driver::runRun(const Options &options, Report &report) {
   InMemoryModel model;
-  ExitCode code = prepare(options, report, Entries::Forward, model);
+  ExitCode code = prepareModel(options, report, Entries::Forward, model);
   if (code != ExitCode::Success)
     return code;
   report.beginStage("running");
@@ -62,7 +61,7 @@ ExitCode driver::runRun(const Options &options, Report &report) {
 
 ExitCode driver::runGenerate(const Options &options, Report &report) {
   InMemoryModel model;
-  ExitCode code = prepare(options, report, Entries::Decode, model);
+  ExitCode code = prepareModel(options, report, Entries::Decode, model);
   if (code != ExitCode::Success)
     return code;
   runtime::GenerateOptions generate = options.generate;
@@ -76,7 +75,7 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
     small.weights.clear();
     small.tokenizer.clear();
     small.threads = 1;
-    code = prepare(small, report, Entries::Decode, draft);
+    code = prepareModel(small, report, Entries::Decode, draft);
     if (code != ExitCode::Success)
       return code;
     guesser.emplace(draft.getModel());
@@ -91,7 +90,7 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
 
 ExitCode driver::runEmbed(const Options &options, Report &report) {
   InMemoryModel model;
-  ExitCode code = prepare(options, report, Entries::Forward, model);
+  ExitCode code = prepareModel(options, report, Entries::Forward, model);
   if (code != ExitCode::Success)
     return code;
   runtime::Error error;
@@ -102,7 +101,7 @@ ExitCode driver::runEmbed(const Options &options, Report &report) {
 
 ExitCode driver::runChat(const Options &options, Report &report) {
   InMemoryModel model;
-  ExitCode code = prepare(options, report, Entries::Decode, model);
+  ExitCode code = prepareModel(options, report, Entries::Decode, model);
   if (code != ExitCode::Success)
     return code;
   runtime::Error error;
@@ -114,7 +113,7 @@ ExitCode driver::runChat(const Options &options, Report &report) {
 
 ExitCode driver::runServe(const Options &options, Report &report) {
   InMemoryModel model;
-  ExitCode code = prepare(options, report, Entries::All, model);
+  ExitCode code = prepareModel(options, report, Entries::All, model);
   if (code != ExitCode::Success)
     return code;
   runtime::Error error;

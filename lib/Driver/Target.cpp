@@ -218,7 +218,7 @@ static bool pickMachine(Options &options, std::string &problem) {
       return false;
   }
   if (options.quantize && !gpus.empty()) {
-    problem = "--quantize=int8 is for CPUs; for --target=" +
+    problem = "--quantize is for CPUs; for --target=" +
               options.backend->getName().str() +
               " leave it out, or store weights in --dtype=bf16";
     return false;

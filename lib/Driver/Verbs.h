@@ -23,6 +23,7 @@ ExitCode runServe(const Options &options, Report &report);
 ExitCode runVerify(const Options &options, Report &report);
 ExitCode runImport(const Options &options, Report &report);
 ExitCode runBench(const Options &options, Report &report);
+ExitCode runPerplexity(const Options &options, Report &report);
 ExitCode runTokenize(const Options &options, Report &report);
 
 } // namespace attune::driver

@@ -58,13 +58,15 @@ static WeightValues makeValues(const Checkpoint *checkpoint,
   return values;
 }
 
-/// What was gained and lost by rounding to bytes.
+/// What was gained and lost by rounding to few bits.
 static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
-  report.note({}, llvm::formatv("{0} matrices in int8 take {1} instead of {2}; "
-                                "their weights are off by {3:f2}% (root mean "
-                                "square)",
+  report.note({}, llvm::formatv("{0} {5} in int{4} take {1} instead of "
+                                "{2}; their weights are off by {3:f2}% (root "
+                                "mean square)",
                                 done.matrices, formatBytes(done.bytes),
-                                formatBytes(done.bytesBefore), 100 * done.error)
+                                formatBytes(done.bytesBefore), 100 * done.error,
+                                done.bits,
+                                done.matrices == 1 ? "matrix" : "matrices")
                       .str());
 }
 
@@ -98,11 +100,12 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
-  if (done->quantized)
-    noteQuantized(*done->quantized, report);
-  else if (options.quantize)
-    report.warning({}, "no matrix of the model is kept in int8; "
-                       "--remarks=FILE says why");
+  for (const WeightReport::Quantized &some : done->quantized)
+    noteQuantized(some, report);
+  if (done->quantized.empty() && options.quantize)
+    report.warning({}, "no matrix of the model is kept in " +
+                           options.quantize->describe() +
+                           "; --remarks=FILE says why");
   return ExitCode::Success;
 }
 

@@ -79,8 +79,11 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
-  if (options.quantize)
-    pm.addPass(createQuantize());
+  if (!options.quantize.empty()) {
+    QuantizeOptions quantize;
+    quantize.rules.assign(options.quantize.begin(), options.quantize.end());
+    pm.addPass(createQuantize(quantize));
+  }
   // A GPU's products take rows as they are.
   if (options.fusion == FusionMode::Auto && !options.target.tilesInParallel()) {
     FuseNormsOptions norms;
@@ -300,17 +303,17 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       llvm::cl::init("")};
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse the attention ladder"),
                     llvm::cl::init(true)};
-  Option<bool> quantize{
+  ListOption<std::string> quantize{
       *this, "quantize",
-      llvm::cl::desc("Keep matrices of linear layers in bytes"),
-      llvm::cl::init(false)};
+      llvm::cl::desc(
+          "Keep matrices in few bits: the rules of attune-quantize")};
   ListOption<std::string> insertions{
       *this, "insert", llvm::cl::desc("Passes at a named point: POINT:PASSES")};
 
   PipelineOptions get() const {
     PipelineOptions options;
     options.fusion = fuse ? FusionMode::Auto : FusionMode::Off;
-    options.quantize = quantize;
+    options.quantize.assign(quantize.begin(), quantize.end());
     auto refuse = [](const llvm::Twine &problem) {
       llvm::report_fatal_error(problem, false);
     };

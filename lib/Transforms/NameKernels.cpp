@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -58,8 +59,10 @@ struct Name {
     if (op.getResidual())
       add("residual");
     Type element = getElementTypeOrSelf(op.getWeight());
-    if (element.isInteger(8))
-      add("int8");
+    if (element.isInteger())
+      add("int" +
+          Twine(quantizedBits(cast<ShapedType>(op.getWeight().getType()),
+                              lastSize(op.getInput()))));
     else if (!element.isF32())
       add(element.isBF16() ? "bf16" : "f16");
   }

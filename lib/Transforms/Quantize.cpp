@@ -1,4 +1,4 @@
-//===- Quantize.cpp - Matrices of linear layers in bytes --------*- C++ -*-===//
+//===- Quantize.cpp - Matrices of linear layers in few bits -----*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,13 @@
 
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttunePanels.h"
+#include "attune/Support/TensorNames.h"
 #include "attune/Transforms/Passes.h"
+#include "attune/Transforms/QuantizationRules.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -27,9 +30,13 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (!isGroup(group)) {
-      getOperation().emitError("group must be 4, 8, 12, ..., 65536, not ")
-          << group.getValue();
+    std::string problem;
+    std::vector<std::string> words(rules.begin(), rules.end());
+    if (words.empty())
+      words = {"int8"};
+    auto parsed = QuantizationRules::parse(words, problem);
+    if (!parsed) {
+      getOperation().emitError(problem);
       return signalPassFailure();
     }
     SymbolTable symbols(getOperation());
@@ -38,29 +45,84 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       if (auto weight = symbols.lookup<WeightOp>(get.getWeight()))
         reads[weight].push_back(get);
     });
+    SmallVector<std::string> matrices;
+    llvm::DenseSet<Type> tables;
+    for (auto &[weight, gets] : reads)
+      if (isTable(gets))
+        tables.insert(weight.getTensorType());
     for (auto &[weight, gets] : reads) {
       if (!isMultiplied(gets))
         continue;
-      std::string why = findObstacle(weight, gets);
-      auto name =
-          remark::RemarkOpts::name("quantize").category("attune-quantize");
-      if (!why.empty()) {
-        ++numLeft;
-        remark::missed(weight.getLoc(), name)
-            << remark::add("'{0}' {1}", weight.getSymName(), why);
-        continue;
-      }
-      ++numQuantized;
-      int64_t width = weight.getLayerType().getDimSize(1);
-      int64_t size = findGroup(width);
-      remark::passed(weight.getLoc(), name)
-          << remark::add("'{0}' in bytes, by groups of {1}",
-                         weight.getSymName(), size)
-          << remark::metric("Group", size);
-      WeightOp scales = quantize(weight, size, symbols);
-      for (WeightGetOp get : gets)
-        rewrite(get, scales, size);
+      matrices.push_back(weight.getSymName().str());
+      std::optional<QuantizedForm> form =
+          chooseForm(weight, tables.contains(weight.getTensorType()), *parsed);
+      if (!form)
+        return signalPassFailure();
+      if (form->bits != 0)
+        quantizeAll(weight, gets, *form, symbols);
     }
+    for (const std::string &pattern : parsed->unused()) {
+      getOperation().emitError("no matrix has a name that '")
+          << pattern << "' of --quantize matches; there are "
+          << (matrices.empty() ? "none" : llvm::join(matrices, ", "));
+      return signalPassFailure();
+    }
+  }
+
+  /// What the rules say of a weight; nothing, after an error, if they tell
+  /// layers apart that are stored alike.
+  static std::optional<QuantizedForm>
+  chooseForm(WeightOp weight, bool ofVocabulary, QuantizationRules &rules) {
+    std::optional<QuantizedForm> form;
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+      SmallVector<std::string> names = {
+          substituteLayer(weight.getSymName().str(), layer)};
+      for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
+        names.push_back(substituteLayer(source.getTensor().str(), layer));
+      QuantizedForm here = rules.lookup(names, ofVocabulary);
+      if (form && !(here == *form)) {
+        weight.emitError("'")
+            << weight.getSymName() << "' is of " << weight.getNumLayers()
+            << " repeated layers, which are stored alike, but --quantize tells "
+               "layer "
+            << layer << " from those before it";
+        return std::nullopt;
+      }
+      form = here;
+    }
+    return form;
+  }
+
+  void quantizeAll(WeightOp weight, ArrayRef<WeightGetOp> gets,
+                   QuantizedForm form, SymbolTable &symbols) {
+    std::string why = findObstacle(weight, gets, form.group);
+    auto name =
+        remark::RemarkOpts::name("quantize").category("attune-quantize");
+    if (!why.empty()) {
+      ++numLeft;
+      remark::missed(weight.getLoc(), name)
+          << remark::add("'{0}' {1}", weight.getSymName(), why);
+      return;
+    }
+    ++numQuantized;
+    form.group = findGroup(weight.getLayerType().getDimSize(1), form.group);
+    remark::passed(weight.getLoc(), name)
+        << remark::add("'{0}' in {1}, by groups of {2}", weight.getSymName(),
+                       form.bits == 4 ? "4 bits" : "bytes", form.group)
+        << remark::metric("Group", form.group);
+    WeightOp scales = quantize(weight, form, symbols);
+    for (WeightGetOp get : gets)
+      rewrite(get, scales, form.group);
+  }
+
+  /// Whether tokens pick rows of it. A head over the same vocabulary is of the
+  /// same type.
+  static bool isTable(ArrayRef<WeightGetOp> gets) {
+    return llvm::any_of(gets, [](WeightGetOp get) {
+      return llvm::any_of(get->getUsers(), [](Operation *user) {
+        return isa<EmbeddingOp>(user);
+      });
+    });
   }
 
   static bool isMultiplied(ArrayRef<WeightGetOp> gets) {
@@ -70,15 +132,16 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     });
   }
 
-  /// The largest group that rows of `width` consist of; 0: there is none.
-  int64_t findGroup(int64_t width) const {
-    int64_t size = group;
+  /// The largest group, of at most `size`, that rows of `width` consist of; 0:
+  /// there is none.
+  static int64_t findGroup(int64_t width, int64_t size) {
     while (size > kLeastGroup && width % size != 0 && size % 8 == 0)
       size /= 2;
     return width % size == 0 ? size : 0;
   }
 
-  std::string findObstacle(WeightOp weight, ArrayRef<WeightGetOp> gets) const {
+  static std::string findObstacle(WeightOp weight, ArrayRef<WeightGetOp> gets,
+                                  int64_t group) {
     RankedTensorType type = weight.getLayerType();
     if (weight.getPanelWidth())
       return "is packed already";
@@ -86,7 +149,7 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       return "is quantized already";
     if (type.getRank() != 2 || weight.getParts())
       return "is no single matrix";
-    if (findGroup(type.getDimSize(1)) == 0)
+    if (findGroup(type.getDimSize(1), group) == 0)
       return "has rows of " + std::to_string(type.getDimSize(1)) +
              ", which are no whole groups";
     for (WeightGetOp get : gets)
@@ -104,17 +167,18 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     return "";
   }
 
-  /// Turns the weight into one of bytes. Returns its scales.
-  static WeightOp quantize(WeightOp weight, int64_t size,
+  /// Turns the weight into one of few bits. Returns its scales.
+  static WeightOp quantize(WeightOp weight, QuantizedForm form,
                            SymbolTable &symbols) {
     Builder b(weight);
     RankedTensorType type = weight.getTensorType();
     SmallVector<int64_t> shape(type.getShape());
-    weight->setAttr("attune.group", b.getI64IntegerAttr(size));
+    weight->setAttr("attune.group", b.getI64IntegerAttr(form.group));
     WeightOp scales = weight.clone();
-    weight.setType(type.clone(b.getI8Type()));
-    shape.back() /= size;
-    scales.setType(RankedTensorType::get(shape, b.getF32Type()));
+    weight.setType(type.clone(b.getIntegerType(unsigned(form.bits))));
+    shape.back() /= form.group;
+    Type scale = form.bits == 4 ? b.getF16Type() : b.getF32Type();
+    scales.setType(RankedTensorType::get(shape, scale));
     scales.setSymName((weight.getSymName() + ".scales").str());
     symbols.insert(scales, std::next(weight->getIterator()));
     return scales;
@@ -123,8 +187,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   static void rewrite(WeightGetOp get, WeightOp scales, int64_t size) {
     OpBuilder b(get->getContext());
     b.setInsertionPointAfter(get);
-    auto weight = cast<RankedTensorType>(get.getType());
-    get.getResult().setType(weight.clone(b.getI8Type()));
+    auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+        get, get.getWeightAttr());
+    get.getResult().setType(weight.getLayerType());
     Value factors = WeightGetOp::create(b, get.getLoc(), scales.getLayerType(),
                                         scales.getSymName(), get.getLayer());
     for (Operation *user : llvm::make_early_inc_range(get->getUsers())) {

@@ -65,10 +65,11 @@ private:
   bool gated;
 };
 
-/// A matrix of bytes in groups (see attune.weight), as the numbers it stands
-/// for: [rows, depth].
-Array readBytes(const Array &bytes, const Array &scales, int64_t rows,
-                int64_t depth, bool gated);
+/// A matrix of 8 or 4 bits in groups (see attune.weight), of type `type`, as
+/// the numbers it stands for: [rows, depth].
+Array readQuantized(const Array &numbers, mlir::ShapedType type,
+                    const Array &scales, int64_t rows, int64_t depth,
+                    bool gated);
 
 double activate(Activation function, double x);
 

@@ -7,6 +7,8 @@
 
 #include "Layers.h"
 
+#include "Attune/AttunePanels.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -207,16 +209,34 @@ static bool runLinear(Step &step) {
 // Bytes
 //===----------------------------------------------------------------------===//
 
-Array validation::readBytes(const Array &bytes, const Array &scales,
-                            int64_t rows, int64_t depth, bool gated) {
-  Rows values(bytes, rows, gated), factors(scales, rows, gated);
+/// Panels of bytes that hold one number each, from those that hold two.
+static Array splitHalves(const Array &bytes) {
+  int64_t steps = bytes.shape[1], width = bytes.shape[2];
+  Array result({bytes.shape[0], 2 * steps, width}, whole(0));
+  for (size_t i = 0; i < bytes.data.size(); ++i) {
+    int64_t place = int64_t(i) / width * 2 * width + int64_t(i) % width;
+    result.data[place].i = bytes.data[i].i & 15;
+    result.data[place + width].i = bytes.data[i].i >> 4 & 15;
+  }
+  return result;
+}
+
+Array validation::readQuantized(const Array &numbers, ShapedType type,
+                                const Array &scales, int64_t rows,
+                                int64_t depth, bool gated) {
+  int64_t bits = quantizedBits(type, depth);
+  bool halves = bits == 4 && numbers.shape.size() == 3;
+  Array split = halves ? splitHalves(numbers) : Array({0}, whole(0));
+  Rows values(halves ? split : numbers, rows, gated),
+      factors(scales, rows, gated);
   values.readSideBySide(depth);
+  int64_t most = (1 << bits) - 1, offset = 1 << (bits - 1);
   int64_t group = depth / std::max<int64_t>(factors.getColumns(), 1);
   Array matrix({rows, depth}, real(0));
   for (int64_t n = 0; n < rows; ++n)
     for (int64_t k = 0; k < depth; ++k)
       matrix.data[n * depth + k].f =
-          double((values.at(n, k).i & 255) - 128) * factors(n, k / group);
+          double((values.at(n, k).i & most) - offset) * factors(n, k / group);
   return matrix;
 }
 
@@ -276,8 +296,8 @@ static bool runQuantizedLinear(Step &step) {
   int64_t rows = op.getGated() ? 2 * width : width;
   if (!step.machine.spend(step, rows * depth / 8))
     return false;
-  Array weight = readBytes(step.in[3].array(), step.in[4].array(), rows, depth,
-                           op.getGated());
+  Array weight = readQuantized(step.in[3].array(), op.getWeight().getType(),
+                               step.in[4].array(), rows, depth, op.getGated());
   // The rows are in order now.
   std::optional<Datum> result =
       runProduct(step, op, x, weight, arrayOf(step, op.getBias()), width);

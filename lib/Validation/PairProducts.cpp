@@ -49,6 +49,21 @@ static bool runByteProduct(Step &step, size_t count, bool isUnsigned) {
   return true;
 }
 
+/// PMADDUBSW: products of two neighbours, unsigned by signed, whose sum stops
+/// at the ends of i16.
+static bool runSaturatedPairs(Step &step) {
+  const Array &a = step.in[0].array(), &b = step.in[1].array();
+  Datum result = makeArray({int64_t(a.data.size() / 2)}, whole(0));
+  Array &sums = result.ownArray();
+  for (size_t i = 0; i < a.data.size(); i += 2) {
+    int64_t sum = (a.data[i].i & 255) * b.data[i].i +
+                  (a.data[i + 1].i & 255) * b.data[i + 1].i;
+    sums.data[i / 2].i = std::clamp<int64_t>(sum, INT16_MIN, INT16_MAX);
+  }
+  step.give(std::move(result));
+  return true;
+}
+
 /// VSCALEFPS: a 2^floor(b), or what the third operand has where the mask has
 /// no bit. Of a NaN and an infinite power, the power.
 static bool runScaling(Step &step) {
@@ -75,6 +90,9 @@ static bool runIntrinsic(Step &step) {
     return runPairProduct(step);
   if (op.getIntrin().starts_with("llvm.x86.avx512.vpdpbusd."))
     return runByteProduct(step, 4, /*isUnsigned=*/true);
+  if (op.getIntrin().contains(".pmadd.ub.sw") ||
+      op.getIntrin().contains(".pmaddubs.w."))
+    return runSaturatedPairs(step);
   if (op.getIntrin().contains(".pmadd.wd") ||
       op.getIntrin().contains(".pmaddw.d."))
     return runByteProduct(step, 2, /*isUnsigned=*/false);

@@ -7,6 +7,8 @@
 
 #include "Layers.h"
 
+#include "Attune/AttunePanels.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -68,11 +70,14 @@ static bool runQuantizedEmbedding(Step &step) {
   auto op = cast<QuantizedEmbeddingOp>(step.op);
   const Array &bytes = step.in[1].array();
   int64_t width = cast<ShapedType>(op.getType()).getShape().back();
-  int64_t count = volume(bytes.shape) / std::max<int64_t>(width, 1);
+  ShapedType type = op.getTable().getType();
+  bool halves = bytes.shape.size() == 3 && quantizedBits(type, width) == 4;
+  int64_t count =
+      volume(bytes.shape) * (halves ? 2 : 1) / std::max<int64_t>(width, 1);
   if (!step.machine.spend(step, volume(bytes.shape) / 8))
     return false;
-  Array table =
-      readBytes(bytes, step.in[2].array(), count, width, /*gated=*/false);
+  Array table = readQuantized(bytes, type, step.in[2].array(), count, width,
+                              /*gated=*/false);
   return pickRows(step, op, count, width, [&](int64_t id, int64_t column) {
     return table.data[id * width + column].f;
   });

@@ -42,12 +42,12 @@ static void fillPart(WeightOp weight, uint64_t seed,
   Type element = type.getElementType();
   int64_t panel = weight.getPanelWidth().value_or(0);
   bool matrix = shape.size() >= (panel ? 3u : 2u);
-  int64_t side = columnsSideBySide(type, weight.getPanelWidth());
+  int64_t side = weight.getColumnsSideBySide();
   int64_t columns = matrix ? shape[1] * side : 1;
   int64_t count = volume(shape);
   int64_t rows = count / columns;
   int64_t group = weight.getGroup().value_or(0);
-  bool scales = group && !element.isInteger(8);
+  bool scales = weight.holdsScales();
   if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
     rows = known.getInt();
   // Products keep the size of what they are of; gains and biases are near one.
@@ -62,29 +62,46 @@ static void fillPart(WeightOp weight, uint64_t seed,
     double value = centre + spread * noise.real();
     return gains.empty() ? value : roundTo(element, value) * gains[column];
   };
-  // Of the group that a column of bytes, or a scale, belongs to.
+  // Of the group that a quantized column, or a scale, belongs to.
   std::map<std::pair<int64_t, int64_t>, double> known;
+  bool nibbles = group && weight.getBits() == 4;
   auto scaleOf = [&](int64_t row, int64_t number) {
     auto [it, fresh] = known.insert({{row, number}, 0});
-    for (int64_t i = 0; fresh && i < group; ++i)
-      it->second =
-          std::max(it->second, std::fabs(entry(row, number * group + i)) / 127);
-    return it->second;
+    double &scale = it->second;
+    if (!fresh)
+      return scale;
+    for (int64_t i = 0; i < group; ++i) {
+      double value = entry(row, number * group + i);
+      if (std::fabs(value) > std::fabs(scale))
+        scale = value;
+    }
+    scale = nibbles ? roundTo(Float16Type::get(type.getContext()), scale / -8)
+                    : std::fabs(scale) / 127;
+    return scale;
   };
+  auto quantized = [&](int64_t row, int64_t column) -> int64_t {
+    double scale = scaleOf(row, column / group);
+    int64_t steps = scale == 0 ? 0 : std::lrint(entry(row, column) / scale);
+    return nibbles ? 8 + std::clamp<int64_t>(steps, -8, 7) : 128 + steps;
+  };
+  // In panels a byte holds two columns.
+  bool halves = nibbles && panel && !scales;
+  int64_t bytesSide = halves ? 4 : side;
   for (int64_t i = 0; i < count; ++i) {
     int64_t row, column;
     if (panel) {
-      int64_t block = i / panel / columns;
-      int64_t inBlock = i % (panel * columns), lane = inBlock % panel;
+      int64_t size = panel * columns / (halves ? 2 : 1);
+      int64_t block = i / size, inBlock = i % size, lane = inBlock % panel;
       column = inBlock / panel;
       if (side > 1) {
-        lane = inBlock / side % panel;
-        column = inBlock / (side * panel) * side + inBlock % side;
+        lane = inBlock / bytesSide % panel;
+        column = inBlock / (bytesSide * panel) * side + inBlock % bytesSide;
       }
       int64_t inHalf = (gated ? block / 2 : block) * panel + lane;
       row = inHalf + (gated && block % 2 ? half : 0);
       if (inHalf >= half) {
-        out[i] = group && !scales ? whole(wrapTo(element, 128)) : real(0);
+        int64_t none = halves ? 0x88 : 128;
+        out[i] = group && !scales ? whole(wrapTo(element, none)) : real(0);
         continue;
       }
     } else {
@@ -96,9 +113,9 @@ static void fillPart(WeightOp weight, uint64_t seed,
     else if (scales)
       out[i] = real(scaleOf(row, column));
     else
-      out[i] = whole(wrapTo(
-          element,
-          128 + std::lrint(entry(row, column) / scaleOf(row, column / group))));
+      out[i] = whole(
+          wrapTo(element, quantized(row, column) |
+                              (halves ? quantized(row, column + 4) : 0) << 4));
   }
 }
 

@@ -56,3 +56,18 @@ func.func @quads(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>) 
      : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi8>, tensor<20x2xf32>) -> tensor<3x10xf32>
   return %y : tensor<3x10xf32>
 }
+
+// -----
+
+// Numbers of 4 bits: eight of a row in four bytes.
+// CHECK: attune.weight @nibbles panels 8 : tensor<3x8x32xi8> from {{.+}} {attune.bits = 4 : i64, attune.group = 32 : i64, attune.rows = 20 : i64}
+// CHECK: attune.weight @nibbles.scales panels 8 : tensor<3x2x8xf16> from {{.+}} {attune.group = 32 : i64, attune.rows = 20 : i64}
+attune.weight @nibbles : tensor<20x64xi4> from [#attune.source<"w">] {attune.group = 32 : i64}
+attune.weight @nibbles.scales : tensor<20x2xf16> from [#attune.source<"w">] {attune.group = 32 : i64}
+func.func @halves(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>) -> tensor<3x20xf32> {
+  %w = attune.weight_get @nibbles : tensor<20x64xi4>
+  %t = attune.weight_get @nibbles.scales : tensor<20x2xf16>
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi4>, tensor<20x2xf16>) -> tensor<3x20xf32>
+  return %y : tensor<3x20xf32>
+}

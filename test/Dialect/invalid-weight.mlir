@@ -157,8 +157,20 @@ attune.weight @w panels 8 : tensor<1x20x32xi8> from [#attune.source<"w">] {attun
 
 // -----
 
+// W7: 4 bits are in groups of 32, 64, ...
+// expected-error @+1 {{has groups of 48 numbers of 4 bits, which is not 32, 64, ..., 65536}}
+attune.weight @w : tensor<8x96xi4> from [#attune.source<"w">] {attune.group = 48 : i64}
+
+// -----
+
+// W7: 4 bits say in what groups
+// expected-error @+1 {{holds numbers of 4 bits, but does not say in attune.group how many share a scale}}
+attune.weight @w : tensor<8x96xi4> from [#attune.source<"w">]
+
+// -----
+
 // W7: nothing else has groups
-// expected-error @+1 {{has groups, whose values are bytes and whose scales are f32, but elements of type 'bf16'}}
+// expected-error @+1 {{has groups, whose values are i8 or i4 and whose scales are f32 or f16, but elements of type 'bf16'}}
 attune.weight @w : tensor<8x64xbf16> from [#attune.source<"w">] {attune.group = 32 : i64}
 
 // -----

@@ -38,3 +38,23 @@ func.func @embedding(%ids: tensor<?x?xi64>, %wte: tensor<50257x768xi8>, %t: tens
      : tensor<?x?xi64>, (tensor<50257x768xi8>, tensor<50257x6xf32>) -> tensor<?x?x768xf32>
   return %y : tensor<?x?x768xf32>
 }
+
+// 4 bits: rows of i4, or panels of bytes that hold two numbers each.
+// CHECK: attune.weight @four : tensor<20x64xi4> from {{.+}} {attune.group = 32 : i64}
+// CHECK: attune.weight @four.scales : tensor<20x2xf16> from {{.+}} {attune.group = 32 : i64}
+attune.weight @four : tensor<20x64xi4> from [#attune.source<"w">] {attune.group = 32 : i64}
+attune.weight @four.scales : tensor<20x2xf16> from [#attune.source<"w">] {attune.group = 32 : i64}
+// CHECK-LABEL: @nibbles(
+// CHECK: attune.quantized_linear {{.+}} (tensor<20x64xi4>, tensor<20x2xf16>) -> tensor<3x20xf32>
+// CHECK: attune.quantized_linear {{.+}} (tensor<3x8x32xi8>, tensor<3x2x8xf16>) -> tensor<3x20xf32>
+// CHECK: attune.quantized_embedding {{.+}} (tensor<3x8x32xi8>, tensor<3x2x8xf16>) -> tensor<?x?x64xf32>
+func.func @nibbles(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<20x64xi4>, %t: tensor<20x2xf16>,
+                   %p: tensor<3x8x32xi8>, %u: tensor<3x2x8xf16>, %ids: tensor<?x?xi64>)
+    -> (tensor<3x20xf32>, tensor<3x20xf32>, tensor<?x?x64xf32>) {
+  %x = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi4>, tensor<20x2xf16>) -> tensor<3x20xf32>
+  %y = attune.quantized_linear %q scales %s sums %n, %p scales %u
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<3x8x32xi8>, tensor<3x2x8xf16>) -> tensor<3x20xf32>
+  %z = attune.quantized_embedding %ids, %p scales %u : tensor<?x?xi64>, (tensor<3x8x32xi8>, tensor<3x2x8xf16>) -> tensor<?x?x64xf32>
+  return %x, %y, %z : tensor<3x20xf32>, tensor<3x20xf32>, tensor<?x?x64xf32>
+}

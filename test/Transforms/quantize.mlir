@@ -1,16 +1,22 @@
 // RUN: attune-opt %s --attune-quantize --split-input-file | FileCheck %s
 // RUN: attune-opt %s --attune-quantize --split-input-file --remarks-filter=attune-quantize -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
-// RUN: attune-opt %s --attune-quantize=group=64 --split-input-file | FileCheck %s --check-prefix=HALF
-// RUN: not attune-opt %s --attune-quantize=group=6 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=GROUP
-// GROUP: error: group must be 4, 8, 12, ..., 65536, not 6
+// RUN: attune-opt %s --attune-quantize=rules=int8:g64 --split-input-file | FileCheck %s --check-prefix=HALF
+// RUN: attune-opt %s --attune-quantize=rules=int4:g128 --split-input-file | FileCheck %s --check-prefix=FOUR
+// RUN: not attune-opt %s --attune-quantize=rules=int8:g6 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM
+// FORM: error: 'int8:g6' is no form of --quantize
 
 // A weight becomes bytes and scales; what was noted on the layer stays, and so
 // does all that it does besides.
 // CHECK: attune.weight @fc stacked : tensor<2x20x256xi8> from {{.+}} {attune.group = 128 : i64}
 // CHECK: attune.weight @fc.scales stacked : tensor<2x20x2xf32> from [#attune.source<"h.{i}.fc", transposed>] {attune.group = 128 : i64}
 // HALF:  attune.weight @fc.scales stacked : tensor<2x20x4xf32>
+// FOUR:  attune.weight @fc stacked : tensor<2x20x256xi4> from {{.+}} {attune.group = 128 : i64}
+// FOUR:  attune.weight @fc.scales stacked : tensor<2x20x2xf16> from {{.+}} {attune.group = 128 : i64}
 // REMARK: [Passed] quantize | Category:attune-quantize {{.*}}Remark="'fc' in bytes, by groups of 128"
 attune.weight @fc stacked : tensor<2x20x256xf32> from [#attune.source<"h.{i}.fc", transposed>]
+// FOUR-LABEL: @layer(
+// FOUR:         %[[W:.+]] = attune.weight_get @fc[%{{.+}}] : tensor<20x256xi4>
+// FOUR:         attune.quantized_linear {{.+}}, %[[W]] scales {{.+}}(tensor<20x256xi4>, tensor<20x2xf16>)
 // CHECK-LABEL: @layer(
 // CHECK-SAME:    %[[I:.+]]: index, %[[X:.+]]: tensor<?x256xf32>, %[[B:.+]]: tensor<20xf32>, %[[R:.+]]: tensor<?x10xf32>)
 // CHECK:         %[[W:.+]] = attune.weight_get @fc[%[[I]]] : tensor<20x256xi8>

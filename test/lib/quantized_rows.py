@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs linear layers in int8 on CPUs with and without instructions for it and
-compares them: with each other bit by bit, which takes CPUs that all have or all
+"""Runs linear layers in int8 or int4 on CPUs with and without instructions for it
+and compares them: with each other bit by bit, which takes CPUs that all have or all
 lack fused multiply-adds, and with the definition, whose sums of a group are whole
 numbers here, too.
 
   quantized_rows.py ATTUNE MODEL.json WORK ROWS CPU... [--OPTION=VALUE...]
 
 MODEL has one linear layer without bias from x [1, seq, K], or a gated one and
-one behind it; options go to `attune run`.
+one behind it; options go to `attune run`. One may be --quantize=int4:g64 and the
+like; by default it is int8.
 """
 import json
 import math
@@ -40,6 +41,22 @@ def quantize(row, group, reciprocal):
     return scales, values
 
 
+def half(number):
+    return struct.unpack("<e", struct.pack("<e", number))[0]
+
+
+def quantize4(row, group):
+    """Scales of 16 bits, and values in [-8, 7]: what is largest in a group, the
+    first of equals, is -8 steps."""
+    scales, values = [], []
+    for begin in range(0, len(row), group):
+        part = row[begin:begin + group]
+        scales.append(half(f32(max(part, key=abs) / -8)))
+        factor = f32(1 / scales[-1]) if scales[-1] else 0.0
+        values += [min(max(round(f32(v * factor)), -8), 7) for v in part]
+    return scales, values
+
+
 def layer(x, weights, group, gated):
     """One row times all rows of the matrix, in double precision but for scales
     and quotients."""
@@ -61,6 +78,11 @@ def main():
     attune, model, work, rows, *cpus = [
         word for word in sys.argv[1:] if not word.startswith("--")]
     more = [word for word in sys.argv[1:] if word.startswith("--")]
+    form = next((word for word in more if word.startswith("--quantize=")),
+                "--quantize=int8")
+    more = [word for word in more if word != form]
+    kind, _, size = form.partition("=")[2].partition(":g")
+    most = int(size) if size else 128 if kind == "int8" else 32
     rows = int(rows)
     os.makedirs(work, exist_ok=True)
     with open(model, encoding="utf-8") as file:
@@ -68,7 +90,11 @@ def main():
     depth, width = spec["dims"]["K"], spec["dims"]["N"]
     linear = next(iter(spec["layers"][0].values()))
     gated = linear.get("gated", False)
-    group = next(g for g in (128, 64, 32) if depth % g == 0)
+
+    def group_of(width):
+        return next(g for g in (128, 64, 32) if width % g == 0 and g <= most)
+
+    group = group_of(depth)
     draw = random.Random(11)
     x = array("f", (draw.gauss(0, 1) for _ in range(rows * depth)))
     # A row and a group of zeros, and a group with one large number.
@@ -95,8 +121,8 @@ def main():
     for cpu in cpus:
         out = os.path.join(work, "out-" + cpu)
         subprocess.run([attune, "run", model, "--weights", paths["weights"],
-                        "--quantize=int8", "--cpu=" + cpu, "--inputs",
-                        paths["in"], "--outputs", out, *more], check=True)
+                        form, "--cpu=" + cpu, "--inputs", paths["in"],
+                        "--outputs", out, *more], check=True)
         raw = tensors.load(out)["last_hidden_state"][2]
         if first is None:
             first = raw
@@ -105,15 +131,17 @@ def main():
             worst = max(abs(a - b) for a, b in zip(got, want))
             sys.exit(f"{cpu} differs from {cpus[0]} by {worst:.1e}")
 
-    def packed(name):
+    def packed(name, size=group):
         def reciprocal(most):
             return f32(1 / f32(most / 127))
-        return [quantize(row, group, reciprocal) for row in matrices[name]]
+        return [quantize4(row, size) if kind == "int4" else
+                quantize(row, size, reciprocal) for row in matrices[name]]
 
     got = array("f", first)
     if gated:
         both = packed("layers.0.gate.weight") + packed("layers.0.up.weight")
-        down = packed("layers.0.down.weight")
+        size = group_of(width)
+        down = packed("layers.0.down.weight", size)
     else:
         both = packed("layers.0.weight")
     worst = largest = 0.0
@@ -121,7 +149,6 @@ def main():
         want = layer(x[i * depth:(i + 1) * depth], both, group, gated)
         if gated:
             hidden = array("f", want)
-            size = next(g for g in (128, 64, 32) if width % g == 0)
             want = layer(hidden, down, size, False)
         for a, b in zip(got[i * len(want):(i + 1) * len(want)], want):
             worst = max(worst, abs(a - b))

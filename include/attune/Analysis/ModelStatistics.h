@@ -70,6 +70,21 @@ struct DecodeStatistics {
   std::optional<MemoryStatistics> memory; ///< as ModelStatistics::memory
 };
 
+/// What quantized weights take, in panels and with their scales.
+struct CompressionStatistics {
+  struct Form {
+    std::string name; ///< "int4:g32"
+    uint64_t matrices = 0;
+    double bytes = 0;
+  };
+  std::vector<Form> forms;
+  /// Matrices that stay in full width, and their bytes.
+  std::vector<std::pair<std::string, double>> left;
+  double bytes = 0; ///< of all weights
+  /// Of a generated token, where one is: in full width and now.
+  double tokenBytesBefore = 0, tokenBytes = 0;
+};
+
 struct ModelStatistics {
   std::string name;
   spec::DType dtype = spec::DType::F32;
@@ -80,6 +95,8 @@ struct ModelStatistics {
   /// The most of any layer.
   double activationBytes = 0, scoreBytes = 0;
   std::optional<DecodeStatistics> decode; ///< causal models of one stream
+  /// Of `--quantize`; analyze() leaves it out.
+  std::optional<CompressionStatistics> compression;
   /// The exact plan; analyze() leaves it out, as it takes lowering the model.
   std::optional<MemoryStatistics> memory;
 };

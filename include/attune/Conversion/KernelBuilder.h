@@ -128,6 +128,13 @@ KernelBuilder::Values emitMicrokernel(
     llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value k)> loadB,
     int64_t written = 1);
 
+/// Vectors in parts of `each` lanes, those of the first one first; and put
+/// together again, `parts` to each.
+KernelBuilder::Values splitLanes(KernelBuilder &k, mlir::ValueRange vectors,
+                                 int64_t each);
+KernelBuilder::Values joinLanes(KernelBuilder &k, mlir::ValueRange split,
+                                int64_t parts);
+
 /// The same where neighbours along the depth are added up by one instruction:
 /// accumulators of more than `each` lanes are split, `loadA` gives what lanes
 /// of `each` have in common, `loadB` what belongs to those from `lane` on, and

@@ -30,6 +30,17 @@ mlir::Value addQuadProducts(KernelBuilder &k, ByteProducts how,
                             mlir::Value sums, mlir::Value weights,
                             mlir::Value inputs);
 
+/// Whether products of numbers of 4 bits are summed in 16 bits first: that is
+/// for CPUs that multiply bytes in pairs only, which AVX2 and AVX-512BW do.
+bool sumsNibblesInWords(ByteProducts how, int64_t lanes);
+/// `sums` of i16, as many as a register holds, plus in each lane the products
+/// of two numbers from 0 to 15 in `weights` by two signed bytes in `inputs`.
+mlir::Value addNibblePairs(KernelBuilder &k, mlir::Value sums,
+                           mlir::Value weights, mlir::Value inputs);
+/// `sums` of i32 plus in each lane two neighbours of `words` of i16.
+mlir::Value addPairsOfWords(KernelBuilder &k, mlir::Value sums,
+                            mlir::Value words);
+
 } // namespace attune
 
 #endif // ATTUNE_CONVERSION_QUADPRODUCT_H

@@ -11,6 +11,7 @@
 #include "attune/Runtime/Safetensors.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
+#include "attune/Support/TensorNames.h"
 
 #include <map>
 #include <memory>
@@ -68,12 +69,6 @@ struct NeededWeight {
   std::vector<spec::WeightSource> sources;
   SourceLocation location;
 };
-
-/// `{i}` in a tensor's name stands for the number of a layer, `{i+5}` for that
-/// number plus five.
-std::string substituteLayer(std::string name, int64_t layer);
-/// `name` with the number of an expert (or other part) in place of `{e}`.
-std::string substitutePart(std::string name, int64_t part);
 
 /// Checks that every needed tensor is there with the shape that is expected
 /// and with floating-point values that can be read. With `complete` also that

@@ -46,7 +46,8 @@ void registerInsertion(Insertion insertion);
 
 struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
-  bool quantize = false;      ///< matrices of linear layers in bytes
+  /// The rules of attune-quantize; none: matrices are kept as they are.
+  std::vector<std::string> quantize;
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
   const Backend *backend = findBackend("cpu");
   TargetDescription target; ///< of the backend; decides tile sizes

@@ -137,27 +137,35 @@ def DecomposeRecurrent : Pass<"attune-decompose-recurrent"> {
 }
 
 def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
-  let summary = "Keep the matrices of linear layers in bytes, and multiply bytes";
+  let summary = "Keep matrices in 8 or 4 bits, and multiply bytes";
   let description = [{
     Needs: ffn ops decomposed; weights not in panels.
     Gives: an `attune.weight` that linear layers multiply by, and embeddings read
-    (a tied table), and nothing else does, holds bytes in groups of `group`
-    neighbours; its scales are a weight of their own. Such a layer is
-    `quantize_rows` and `quantized_linear`, such an embedding
+    (a tied table), and nothing else does, holds bytes or numbers of 4 bits in
+    groups of neighbours, as `rules` say; its scales are a weight of their own.
+    Such a layer is `quantize_rows` and `quantized_linear`, such an embedding
     `quantized_embedding`. Where rows are no whole groups, half as many share a
     scale, and so on down to 32. What has no such groups, or another user, stays
     as it is: a remark of category `attune-quantize` says why.
+
+    A rule is a form (`int8`, `int4`, `none`, with groups as in `int4:g64`), or
+    `PATTERN=FORM` for weights of such a name: that of the symbol or of a tensor
+    that it comes from, in which a number stands for the layer, with or without
+    the end `.weight`. The first pattern that matches decides; a form without a
+    pattern is for what none matches. Of vocabularies, `int4` without a pattern means
+    int8: rounded to 4 bits, they cost as much as all other layers together. A
+    pattern that matches nothing is an error.
     Keeps: neither numbers nor sizes; that is what it is for. A weight moves by
     at most half of its group's scale, an activation too. Sums of a group are
     exact, so results do not depend on the CPU's instructions.
   }];
   let dependentDialects = ["::attune::AttuneDialect"];
   let options = [
-    Option<"group", "group", "int64_t", /*default=*/"128",
-           "Neighbours that share a scale, at most">,
+    ListOption<"rules", "rules", "std::string",
+               "Forms, and forms by patterns; int8 for all if there is none">,
   ];
   let statistics = [
-    Statistic<"numQuantized", "num-quantized", "Matrices kept in bytes">,
+    Statistic<"numQuantized", "num-quantized", "Matrices in 8 or 4 bits">,
     Statistic<"numLeft", "num-left", "Matrices left as they were">,
   ];
 }

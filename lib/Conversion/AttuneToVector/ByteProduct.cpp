@@ -7,8 +7,9 @@
 
 // A group of neighbours is summed in i32, exactly: the sum of `group` products
 // of an unsigned by a signed byte, at most 2^15 each, has room for groups of up
-// to 2^16. Its sum times two scales is added to what the row has in memory;
-// registers hold the sums of one group of a tile's rows and no more.
+// to 2^16. Its sum times two scales is added to what the row has so far: in
+// registers where these suffice, or else in memory, and registers hold the sums
+// of one group of a tile's rows and no more.
 
 #include "PanelProduct.h"
 
@@ -18,22 +19,46 @@ using namespace mlir;
 
 namespace attune {
 
-/// A weight w is stored as w + 128: sums start with what that adds too much.
-static Value startOf(KernelBuilder &k, Value inputSums, ValueRange at,
-                     int64_t lanes) {
+/// A weight w is stored as w + `offset`: sums start with what that adds too
+/// much.
+static Value startOf(KernelBuilder &k, Value inputSums, Value at,
+                     int64_t offset, int64_t lanes) {
   Value sum = tensor::ExtractOp::create(k.b, k.loc, inputSums, at);
-  Value offset =
-      arith::ConstantOp::create(k.b, k.loc, k.b.getI32IntegerAttr(-128));
-  Value start = arith::MulIOp::create(k.b, k.loc, sum, offset);
+  Value factor = arith::ConstantOp::create(
+      k.b, k.loc, k.b.getI32IntegerAttr(int32_t(-offset)));
+  Value start = arith::MulIOp::create(k.b, k.loc, sum, factor);
   return vector::BroadcastOp::create(
       k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), start);
+}
+
+KernelBuilder::Values
+PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
+                       ArrayRef<Element> elements,
+                       function_ref<void(KernelBuilder &, Value step)> fetch,
+                       ValueRange sums) const {
+  int64_t each = std::min(lanes(), bytes->lanes);
+  return emitSplitMicrokernel(
+      k, rows, each, k.index(bytes->group / 4), sums,
+      [&](KernelBuilder &k, int64_t i, Value step) {
+        return elements[i](k, k.add(first, step));
+      },
+      [&](KernelBuilder &k, Value step, int64_t lane) {
+        Value place = k.add(first, step);
+        if (lane == 0)
+          fetch(k, place);
+        return loadQuads(k, weight, {panel, place, k.index(4 * lane)}, each);
+      },
+      [&](KernelBuilder &k, Value sums, Value inputs, Value weights) {
+        return addQuadProducts(k, bytes->how, sums, weights, inputs);
+      });
 }
 
 Value PanelProduct::sumGroups(
     KernelBuilder &k, const Place &at, Value panel, ArrayRef<Element> elements,
     function_ref<void(KernelBuilder &, Value step)> fetch, Value column,
     Value scratch) const {
-  int64_t lanes = this->lanes(), steps = bytes->group / 4;
+  bool nibbles = bytes->bits == 4;
+  int64_t lanes = this->lanes(), steps = bytes->group / (nibbles ? 8 : 4);
   int64_t groups = depth() / steps;
   // As one row, in which the places for a tile's rows are constants apart: one
   // address serves them all.
@@ -43,49 +68,57 @@ Value PanelProduct::sumGroups(
   };
   Value inputSums = flat(bytes->inputSums);
   Value inputScales = flat(bytes->inputScales);
-  for (int64_t i = 0; i < at.rows; ++i)
-    scratch = k.store(k.splat(0.0, lanes), scratch, {k.index(i), column});
-  return k.forLoop(
-      k.index(0), k.index(groups), 1, scratch,
+  // Of the rows so far, from group to group.
+  bool inRegisters = 2 * at.rows <= at.tileRows;
+  KernelBuilder::Values before(inRegisters ? at.rows : 1, scratch);
+  auto placeOf = [&](int64_t i) -> SmallVector<Value, 2> {
+    return {k.index(i), column};
+  };
+  for (int64_t i = 0; i < at.rows; ++i) {
+    if (inRegisters)
+      before[i] = k.splat(0.0, lanes);
+    else
+      before[0] = k.store(k.splat(0.0, lanes), before[0], placeOf(i));
+  }
+  KernelBuilder::Values after = k.forLoop(
+      k.index(0), k.index(groups), 1, before,
       [&](KernelBuilder &k, Value group, ValueRange carried) {
         Value first = k.mul(group, steps);
         Value base = k.add(k.mul(inputRow(k, at.row), groups), group);
-        auto rowAt = [&](KernelBuilder &k, int64_t i) {
+        auto rowAt = [&](int64_t i) {
           return k.add(base, k.index(i * groups));
         };
-        KernelBuilder::Values inits;
+        KernelBuilder::Values sums;
         for (int64_t i = 0; i < at.rows; ++i)
-          inits.push_back(startOf(k, inputSums, {rowAt(k, i)}, lanes));
-        KernelBuilder::Values sums = emitSplitMicrokernel(
-            k, at.rows, std::min(lanes, bytes->lanes), k.index(steps), inits,
-            [&](KernelBuilder &k, int64_t i, Value step) {
-              return elements[i](k, k.add(first, step));
-            },
-            [&](KernelBuilder &k, Value step, int64_t lane) {
-              Value place = k.add(first, step);
-              if (lane == 0)
-                fetch(k, place);
-              return loadQuads(k, weight, {panel, place, k.index(4 * lane)},
-                               std::min(lanes, bytes->lanes));
-            },
-            [&](KernelBuilder &k, Value sums, Value inputs, Value weights) {
-              return addQuadProducts(k, bytes->how, sums, weights, inputs);
-            });
+          sums.push_back(
+              startOf(k, inputSums, rowAt(i), nibbles ? 8 : 128, lanes));
+        sums = nibbles
+                   ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
+                   : addBytes(k, at.rows, panel, first, elements, fetch, sums);
         Value scales =
             k.load(bytes->weightScales, {panel, group, k.index(0)}, lanes);
-        Value scratch = carried[0];
+        KernelBuilder::Values next(carried);
         for (int64_t i = 0; i < at.rows; ++i) {
           Value sum =
               arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sums[i]);
-          Value scale = k.loadScalar(inputScales, {rowAt(k, i)});
+          Value scale = k.loadScalar(inputScales, {rowAt(i)});
           Value by =
               arith::MulFOp::create(k.b, k.loc, scales, k.splat(scale, lanes));
+          if (inRegisters) {
+            next[i] = k.fma(sum, by, carried[i]);
+            continue;
+          }
           SmallVector<Value, 2> place = {k.index(i), column};
-          Value before = k.load(scratch, place, lanes);
-          scratch = k.store(k.fma(sum, by, before), scratch, place);
+          Value before = k.load(next[0], place, lanes);
+          next[0] = k.store(k.fma(sum, by, before), next[0], place);
         }
-        return KernelBuilder::Values{scratch};
-      })[0];
+        return next;
+      });
+  if (!inRegisters)
+    return after[0];
+  for (int64_t i = 0; i < at.rows; ++i)
+    scratch = k.store(after[i], scratch, placeOf(i));
+  return scratch;
 }
 
 } // namespace attune

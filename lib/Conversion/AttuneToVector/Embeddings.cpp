@@ -61,18 +61,34 @@ Value entryOf(EmbeddingOp op, KernelBuilder &k, Value panel, Value lane,
   return k.loadScalar(op.getTable(), {panel, column, lane});
 }
 
-/// [D / 4, 4 R], and scales [groups, R].
+/// [D / 4, 4 R] of bytes or [D / 8, 4 R] of 4 bits, and scales [groups, R].
 Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
               Value lane, Value column) {
   int64_t groups = op.getScales().getType().getDimSize(1);
   auto divide = [&](int64_t by) -> Value {
     return arith::DivUIOp::create(k.b, k.loc, column, k.index(by));
   };
+  bool halves =
+      quantizedBits(op.getTable().getType(), op.getType().getDimSize(2)) == 4;
   Value side = arith::RemUIOp::create(k.b, k.loc, column, k.index(4));
-  Value byte = k.loadScalar(op.getTable(),
-                            {panel, divide(4), k.add(k.mul(lane, 4), side)});
+  Value byte = k.loadScalar(op.getTable(), {panel, divide(halves ? 8 : 4),
+                                            k.add(k.mul(lane, 4), side)});
+  if (halves) {
+    auto number = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(k.b, k.loc,
+                                       k.b.getI8IntegerAttr(int8_t(value)));
+    };
+    // Of eight columns, the last four are in the upper halves.
+    Value upper = arith::CmpIOp::create(
+        k.b, k.loc, arith::CmpIPredicate::uge,
+        arith::RemUIOp::create(k.b, k.loc, column, k.index(8)), k.index(4));
+    Value shift =
+        arith::SelectOp::create(k.b, k.loc, upper, number(4), number(0));
+    byte = arith::ShRUIOp::create(k.b, k.loc, byte, shift);
+    byte = arith::AndIOp::create(k.b, k.loc, byte, number(15));
+  }
   Value value = arith::UIToFPOp::create(k.b, k.loc, k.b.getF32Type(), byte);
-  value = arith::SubFOp::create(k.b, k.loc, value, k.f32(128));
+  value = arith::SubFOp::create(k.b, k.loc, value, k.f32(halves ? 8 : 128));
   Value scale =
       k.loadScalar(op.getScales(),
                    {panel, divide(op.getType().getDimSize(2) / groups), lane});
@@ -101,7 +117,7 @@ template <typename Op> struct LowerEmbedding final : OpRewritePattern<Op> {
     int64_t width = type.getDimSize(2);
     bool packed = op.getTable().getType().getRank() == 3;
     if (!packed && op.getTable().getType().getElementType().isInteger())
-      return rewriter.notifyMatchFailure(op, "bytes in panels only");
+      return rewriter.notifyMatchFailure(op, "quantized in panels only");
     Value ids = op.getIds(), tokens = k.dim(ids, 1);
     // An addend is updated in place.
     Value dest = op.getAddend()

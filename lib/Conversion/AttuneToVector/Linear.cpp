@@ -746,9 +746,14 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 and panels only");
     Value input = asRows(k, op.getInput());
     product.bytes = {
-        asRows(k, op.getInputScales()), asRows(k, op.getInputSums()),
-        op.getWeightScales(),           op.getGroup(),
-        lowering.byteProducts,          lowering.integerLanes};
+        asRows(k, op.getInputScales()),
+        asRows(k, op.getInputSums()),
+        op.getWeightScales(),
+        op.getGroup(),
+        lowering.byteProducts,
+        lowering.integerLanes,
+        quantizedBits(op.getWeight().getType(),
+                      cast<RankedTensorType>(input.getType()).getDimSize(1))};
     int64_t lanes = std::min(product.lanes(), lowering.integerLanes);
     product.rowsInMemory = input;
     product.input = [input, lanes](KernelBuilder &, Value row) {

@@ -93,7 +93,7 @@ int64_t PanelProduct::panelsPerStep(const VectorLowering &lowering) const {
 
 void PanelProduct::remarkTiles(Operation *op, StringRef what,
                                const VectorLowering &lowering) const {
-  int64_t sums = depth() * (bytes ? 4 : pairs ? 2 : 1);
+  int64_t sums = depth() * (bytes ? 32 / bytes->bits : pairs ? 2 : 1);
   int64_t rows = lowering.rows / unit(), columns = unit() * lanes();
   remark::analysis(op->getLoc(), tilingRemark(op, what))
       << remark::add("tiles of {0} rows by {1} columns over sums of {2}", rows,

@@ -30,16 +30,18 @@ struct PanelProduct {
         threads(lowering.threads) {}
 
   /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
-  /// [panels, K / 4, 4 R] of bytes.
+  /// [panels, K / 4, 4 R] of bytes, [panels, K / 8, 4 R] of 4 bits.
   mlir::Value weight;
   bool pairs = false;
-  /// Rows and weights are bytes, of which `group` share a scale.
+  /// Rows are bytes and weights numbers of 8 or 4 `bits`, of which `group`
+  /// share a scale.
   struct Bytes {
     mlir::Value inputScales, inputSums; ///< [rows, groups]
     mlir::Value weightScales;           ///< [panels, groups, R]
     int64_t group;
     ByteProducts how;
     int64_t lanes; ///< of a register
+    int64_t bits;
   };
   std::optional<Bytes> bytes;
   mlir::Value part;   ///< which of the parts; null if there are none
@@ -115,7 +117,7 @@ struct PanelProduct {
   };
   std::optional<Consumer> consumer;
 
-  int64_t depth() const; ///< in elements, pairs or quads
+  int64_t depth() const; ///< in elements, pairs, quads or pairs of quads
   int64_t panelLanes() const;
   /// Outputs of a tile: of a panel, or of all that are `joined`.
   int64_t lanes() const { return joined * panelLanes(); }
@@ -219,13 +221,25 @@ private:
   mlir::Value finishFromMemory(KernelBuilder &k, const Place &at,
                                Outputs outputs, Product product,
                                mlir::Value tile) const;
-  /// Sums of bytes of panel `panel`, group by group, into columns `column` and
+  /// Sums of quantized panel `panel`, group by group, into columns `column` and
   /// on of `scratch`. `fetch` is called in each step.
   mlir::Value
   sumGroups(KernelBuilder &k, const Place &at, mlir::Value panel,
             llvm::ArrayRef<Element> elements,
             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
             mlir::Value column, mlir::Value scratch) const;
+  /// `sums` of i32, one vector for each row, plus the products of the group
+  /// that begins at step `first`: of bytes, or of 4 bits.
+  KernelBuilder::Values
+  addBytes(KernelBuilder &k, int64_t rows, mlir::Value panel, mlir::Value first,
+           llvm::ArrayRef<Element> elements,
+           llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+           mlir::ValueRange sums) const;
+  KernelBuilder::Values
+  addNibbles(KernelBuilder &k, int64_t rows, mlir::Value panel,
+             mlir::Value first, llvm::ArrayRef<Element> elements,
+             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+             mlir::ValueRange sums) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;

@@ -296,6 +296,40 @@ KernelBuilder::Values emitMicrokernel(
   return k.forLoop(k.index(0), depth, written, inits, turn);
 }
 
+KernelBuilder::Values splitLanes(KernelBuilder &k, ValueRange vectors,
+                                 int64_t each) {
+  KernelBuilder::Values split;
+  for (Value vector : vectors) {
+    int64_t parts = cast<VectorType>(vector.getType()).getDimSize(0) / each;
+    for (int64_t part = 0; part < parts; ++part)
+      split.push_back(
+          parts == 1 ? vector
+                     : Value(vector::ExtractStridedSliceOp::create(
+                           k.b, k.loc, vector, {part * each}, {each}, {1})));
+  }
+  return split;
+}
+
+KernelBuilder::Values joinLanes(KernelBuilder &k, ValueRange split,
+                                int64_t parts) {
+  if (parts == 1)
+    return KernelBuilder::Values(split);
+  auto part = cast<VectorType>(split[0].getType());
+  int64_t each = part.getDimSize(0);
+  auto type = VectorType::get({parts * each}, part.getElementType());
+  KernelBuilder::Values joined;
+  for (size_t first = 0; first < split.size(); first += parts) {
+    Value all =
+        arith::ConstantOp::create(k.b, k.loc, type, k.b.getZeroAttr(type));
+    for (int64_t i = 0; i < parts; ++i)
+      all = vector::InsertStridedSliceOp::create(
+          k.b, k.loc, split[first + i], all, ArrayRef<int64_t>{i * each},
+          ArrayRef<int64_t>{1});
+    joined.push_back(all);
+  }
+  return joined;
+}
+
 KernelBuilder::Values emitSplitMicrokernel(
     KernelBuilder &k, int64_t rows, int64_t each, Value steps, ValueRange inits,
     llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
@@ -305,13 +339,7 @@ KernelBuilder::Values emitSplitMicrokernel(
   auto type = cast<VectorType>(inits[0].getType());
   int64_t parts = type.getDimSize(0) / each;
   // An accumulator is as many registers as instructions fill.
-  Values split;
-  for (Value init : inits)
-    for (int64_t part = 0; part < parts; ++part)
-      split.push_back(parts == 1
-                          ? init
-                          : Value(vector::ExtractStridedSliceOp::create(
-                                k.b, k.loc, init, {part * each}, {each}, {1})));
+  Values split = splitLanes(k, inits, each);
   Values sums =
       k.forLoop(k.index(0), steps, 1, split,
                 [&](KernelBuilder &k, Value step, ValueRange carried) {
@@ -326,19 +354,7 @@ KernelBuilder::Values emitSplitMicrokernel(
                   }
                   return next;
                 });
-  if (parts == 1)
-    return sums;
-  Values joined;
-  for (int64_t row = 0; row < rows; ++row) {
-    Value all =
-        arith::ConstantOp::create(k.b, k.loc, type, k.b.getZeroAttr(type));
-    for (int64_t part = 0; part < parts; ++part)
-      all = vector::InsertStridedSliceOp::create(
-          k.b, k.loc, sums[row * parts + part], all,
-          ArrayRef<int64_t>{part * each}, ArrayRef<int64_t>{1});
-    joined.push_back(all);
-  }
-  return joined;
+  return joinLanes(k, sums, parts);
 }
 
 } // namespace attune

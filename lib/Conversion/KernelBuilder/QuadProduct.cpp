@@ -83,6 +83,35 @@ static Value callIntrinsic(KernelBuilder &k, const Twine &name, Type type,
       .getResults();
 }
 
+static StringRef nameOfWordProducts(int64_t lanes) {
+  return lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+         : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+                      : "llvm.x86.sse2.pmadd.wd";
+}
+
+bool sumsNibblesInWords(ByteProducts how, int64_t lanes) {
+  return how == ByteProducts::Words && (lanes == 8 || lanes == 16);
+}
+
+Value addNibblePairs(KernelBuilder &k, Value sums, Value weights,
+                     Value inputs) {
+  auto type = cast<VectorType>(sums.getType());
+  StringRef name = type.getDimSize(0) == 32 ? "llvm.x86.avx512.pmaddubs.w.512"
+                                            : "llvm.x86.avx2.pmadd.ub.sw";
+  Value products = callIntrinsic(k, name, type, {weights, inputs});
+  return arith::AddIOp::create(k.b, k.loc, sums, products);
+}
+
+Value addPairsOfWords(KernelBuilder &k, Value sums, Value words) {
+  auto type = cast<VectorType>(words.getType());
+  Value ones = arith::ConstantOp::create(
+      k.b, k.loc, DenseElementsAttr::get(type, k.b.getI16IntegerAttr(1)));
+  auto sumType = cast<VectorType>(sums.getType());
+  Value pairs = callIntrinsic(k, nameOfWordProducts(sumType.getDimSize(0)),
+                              sumType, {words, ones});
+  return arith::AddIOp::create(k.b, k.loc, sums, pairs);
+}
+
 Value addQuadProducts(KernelBuilder &k, ByteProducts how, Value sums,
                       Value weights, Value inputs) {
   auto type = cast<VectorType>(sums.getType());
@@ -97,9 +126,7 @@ Value addQuadProducts(KernelBuilder &k, ByteProducts how, Value sums,
   case ByteProducts::Words: {
     // Even and odd bytes as words, whose neighbours one instruction multiplies
     // and adds: at most 2 * 255 * 128 each.
-    StringRef name = lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
-                     : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
-                                  : "llvm.x86.sse2.pmadd.wd";
+    StringRef name = nameOfWordProducts(lanes);
     Bits w(k, weights, 16), x(k, inputs, 16);
     Value even = callIntrinsic(k, name, type,
                                {w.low(255).value, x.up(8).downSigned(8).value});

@@ -44,12 +44,6 @@ static int64_t maxPadding(WeightOp weight) {
   return (*width - 1) * (weight.getGated() ? 2 : 1);
 }
 
-/// Whether it is the scales of a quantized weight, which its group tells.
-static bool holdsScales(WeightOp weight) {
-  return weight.getGroup() &&
-         !weight.getTensorType().getElementType().isInteger(8);
-}
-
 /// The matrix of one part of one layer before it was packed; unless its rows
 /// are noted it has those of the padding, too.
 static std::vector<int64_t> unpackedShape(WeightOp weight) {
@@ -59,10 +53,9 @@ static std::vector<int64_t> unpackedShape(WeightOp weight) {
   if (width && !shape.empty()) {
     result = {notedRows(weight).value_or(shape[0] * *width)};
     if (shape.size() > 2)
-      result.push_back(shape[1] *
-                       columnsSideBySide(weight.getPartType(), width));
+      result.push_back(shape[1] * weight.getColumnsSideBySide());
   }
-  if (holdsScales(weight))
+  if (weight.holdsScales())
     result.back() *= *weight.getGroup();
   return result;
 }
@@ -187,7 +180,7 @@ private:
   std::vector<Task> tasks;
   WeightLayout layout;
   int64_t totalBytes = 0, maxTaskBytes = 0;
-  QuantizationError error;
+  QuantizationError errorOf8, errorOf4;
 };
 } // namespace
 
@@ -237,16 +230,19 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
                                       << ", which weights cannot be packed in";
     return nullptr;
   }
+  if (weight.getLayerType().getElementType().isInteger(4)) {
+    weight.emitOpError("of 4 bits has a place in a file only in panels");
+    return nullptr;
+  }
   std::vector<int64_t> shape = unpackedShape(weight);
   auto matrix = std::make_unique<PackedMatrix>();
   matrix->dtype = *storage;
   matrix->panelWidth = weight.getPanelWidth().value_or(0);
   matrix->gated = weight.getGated() && matrix->panelWidth;
   matrix->group = weight.getGroup().value_or(0);
-  matrix->scales = holdsScales(weight);
-  matrix->pairs =
-      !matrix->group &&
-      columnsSideBySide(weight.getPartType(), weight.getPanelWidth()) == 2;
+  matrix->bits = weight.getBits();
+  matrix->scales = weight.holdsScales();
+  matrix->pairs = !matrix->group && weight.getColumnsSideBySide() == 2;
   for (size_t i = 1; i < shape.size(); ++i)
     matrix->columns *= shape[i];
   int64_t rows = shape.empty() ? 1 : shape[0];
@@ -363,11 +359,12 @@ bool Plan::run(
   std::mutex mutex;
   auto work = [&](bool tells) {
     std::vector<uint8_t> buffer(blob ? 0 : maxTaskBytes);
-    QuantizationError lost;
+    QuantizationError lostOf8, lostOf4;
     for (size_t i; ok && (i = next++) < tasks.size();) {
       const Task &task = tasks[i];
       uint8_t *out = blob ? blob + task.offset : buffer.data();
-      lost.add(task.matrix->pack(task.first, task.last, out));
+      (task.matrix->bits == 4 ? lostOf4 : lostOf8)
+          .add(task.matrix->pack(task.first, task.last, out));
       int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
       if (!blob && !sink(task.offset, out, bytes))
         ok = false;
@@ -376,7 +373,8 @@ bool Plan::run(
         values.progress(done, uint64_t(totalBytes));
     }
     std::lock_guard<std::mutex> lock(mutex);
-    error.add(lost);
+    errorOf8.add(lostOf8);
+    errorOf4.add(lostOf4);
   };
   std::vector<std::thread> team;
   for (unsigned i = 1; i < values.threads && i < tasks.size(); ++i)
@@ -397,22 +395,27 @@ void Plan::warnOverflow(DiagnosticEngine &diags) const {
 }
 
 WeightReport Plan::report(double seconds) const {
-  WeightReport result{uint64_t(totalBytes), seconds, std::nullopt};
-  for (const auto &matrix : matrices) {
-    if (!matrix->group)
-      continue;
-    if (!result.quantized)
-      result.quantized.emplace();
-    result.quantized->bytes += matrix->numBands * matrix->bandBytes();
-    if (matrix->scales)
-      continue;
-    ++result.quantized->matrices;
-    for (const PackPiece &piece : matrix->pieces)
-      result.quantized->bytesBefore +=
-          piece.rows * matrix->columns * runtime::dtypeBytes(piece.dtype);
+  WeightReport result{uint64_t(totalBytes), seconds, {}};
+  for (int64_t bits : {8, 4}) {
+    WeightReport::Quantized sum;
+    sum.bits = bits;
+    for (const auto &matrix : matrices) {
+      if (!matrix->group || matrix->bits != bits)
+        continue;
+      sum.bytes += matrix->numBands * matrix->bandBytes();
+      if (matrix->scales)
+        continue;
+      ++sum.matrices;
+      for (const PackPiece &piece : matrix->pieces)
+        sum.bytesBefore +=
+            piece.rows * matrix->columns * runtime::dtypeBytes(piece.dtype);
+    }
+    const QuantizationError &error = bits == 4 ? errorOf4 : errorOf8;
+    if (error.total > 0)
+      sum.error = std::sqrt(error.lost / error.total);
+    if (sum.matrices)
+      result.quantized.push_back(sum);
   }
-  if (result.quantized && error.total > 0)
-    result.quantized->error = std::sqrt(error.lost / error.total);
   return result;
 }
 

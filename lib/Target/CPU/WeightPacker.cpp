@@ -211,57 +211,101 @@ void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
 // Quantization
 //===----------------------------------------------------------------------===//
 
-/// Of the values of a group; NaN if one is no number or infinite.
+/// Zero, or NaN if one of the values is no number or infinite.
+static float checkFinite(const float *in, int64_t count) {
+  float check = 0;
+  for (int64_t i = 0; i < count; ++i)
+    check += in[i] * 0.0f;
+  return check;
+}
+
+/// Of a group of bytes.
 static float findScale(const float *in, int64_t count) {
   float largest = 0;
   for (int64_t i = 0; i < count; ++i) {
     float magnitude = std::fabs(in[i]);
     largest = magnitude > largest ? magnitude : largest;
   }
-  float check = 0; // NaN unless all are finite
+  return largest / 127 + checkFinite(in, count);
+}
+
+/// Of a group of 4 bits, as f16: what is largest becomes the -8 that no other
+/// sign has.
+static uint16_t findScaleOfNibbles(const float *in, int64_t count) {
+  float largest = 0;
   for (int64_t i = 0; i < count; ++i)
-    check += in[i] * 0.0f;
-  return largest / 127 + check;
+    largest = std::fabs(in[i]) > std::fabs(largest) ? in[i] : largest;
+  return runtime::floatToHalf(largest / -8 + checkFinite(in, count));
+}
+
+QuantizationError PackedMatrix::quantizeGroup(const float *in, int64_t row,
+                                              int64_t begin, float *rounded,
+                                              uint8_t *out) const {
+  // To nearest, ties to even, for what is smaller than 2^22.
+  constexpr float round = 0x1.8p23f;
+  int64_t lanes = std::max<int64_t>(panelWidth, 1);
+  bool nibbles = bits == 4;
+  uint16_t half = nibbles ? findScaleOfNibbles(in, group) : 0;
+  float scale = nibbles ? halfToFloat(half) : findScale(in, group);
+  if (scales) {
+    for (const PackPiece &piece : pieces)
+      if (std::isinf(scale) && piece.overflow)
+        piece.overflow->store(true, std::memory_order_relaxed);
+    int64_t place = begin / group * lanes + row;
+    if (nibbles)
+      storeAt(out, place, half);
+    else
+      storeAt(out, place, scale);
+    return {};
+  }
+  // A scale that is none, or too small to divide by, makes zeros.
+  float inverse = 1 / scale;
+  if (!(std::fabs(inverse) < HUGE_VALF))
+    inverse = 0;
+  // Bytes end at 127 by their scale; only a rounded one lets others pass.
+  float least = nibbles ? -8.0f : -127.0f, most = nibbles ? 7.0f : 127.0f;
+  QuantizationError error;
+  float lost = 0, total = 0;
+  for (int64_t i = 0; i < group; ++i) {
+    float value = inverse == 0 ? 0.0f : in[i];
+    float number = (value * inverse + round) - round;
+    number = number < least ? least : number;
+    number = number > most ? most : number;
+    rounded[i] = number;
+    float difference = value - number * scale;
+    lost += difference * difference;
+    total += value * value;
+  }
+  if (inverse != 0)
+    error.add({lost, total});
+  if (nibbles) {
+    for (int64_t i = 0; i < group; i += 8)
+      for (int64_t side = 0; side < 4; ++side) {
+        int low = int(rounded[i + side]) + 8;
+        int high = int(rounded[i + side + 4]) + 8;
+        int64_t place = ((begin + i) / 8 * lanes + row) * 4 + side;
+        out[place] = static_cast<uint8_t>(low | high << 4);
+      }
+    return error;
+  }
+  for (int64_t i = 0; i < group; ++i) {
+    int64_t column = begin + i;
+    int64_t place =
+        panelWidth ? (column / 4 * lanes + row) * 4 + column % 4 : column;
+    out[place] = static_cast<uint8_t>(int(rounded[i]) + 128);
+  }
+  return error;
 }
 
 QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
                                              uint8_t *out) const {
-  // To nearest, ties to even, for what is smaller than 2^22.
-  constexpr float round = 0x1.8p23f;
   QuantizationError error;
-  int64_t lanes = std::max<int64_t>(panelWidth, 1);
-  std::vector<float> block((last - first) * columns);
+  std::vector<float> block((last - first) * columns), rounded(group);
   packRows(first, last, reinterpret_cast<uint8_t *>(block.data()), columns, 1);
-  std::vector<float> bytes(group);
   for (int64_t row = 0; row < last - first; ++row)
-    for (int64_t begin = 0; begin < columns; begin += group) {
-      const float *in = &block[row * columns + begin];
-      float scale = findScale(in, group);
-      if (scales) {
-        storeAt(out, begin / group * lanes + row, scale);
-        continue;
-      }
-      // A scale that is none, or too small to divide by, makes zeros.
-      float inverse = 1 / scale;
-      if (!(std::fabs(inverse) < HUGE_VALF))
-        inverse = 0;
-      float lost = 0, total = 0;
-      for (int64_t i = 0; i < group; ++i) {
-        float value = inverse == 0 ? 0.0f : in[i];
-        bytes[i] = (value * inverse + round) - round;
-        float difference = value - bytes[i] * scale;
-        lost += difference * difference;
-        total += value * value;
-      }
-      if (inverse != 0)
-        error.add({lost, total});
-      for (int64_t i = 0; i < group; ++i) {
-        int64_t column = begin + i;
-        int64_t place =
-            panelWidth ? (column / 4 * lanes + row) * 4 + column % 4 : column;
-        out[place] = static_cast<uint8_t>(int(bytes[i]) + 128);
-      }
-    }
+    for (int64_t begin = 0; begin < columns; begin += group)
+      error.add(quantizeGroup(&block[row * columns + begin], row, begin,
+                              rounded.data(), out));
   return error;
 }
 
@@ -280,10 +324,14 @@ QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
     int64_t halfStart = gated && band % 2 ? half : 0;
     int64_t begin = std::min(panel * width, half);
     int64_t end = std::min(begin + width, half);
-    // Rows that are not there are zero, which as a byte is 128; so is their
-    // scale.
+    // Rows that are not there are zero, which as a byte is 128 and in 4 bits 8;
+    // so is their scale.
     if (end - begin < width)
-      std::memset(out, group && !scales ? 128 : 0, bandBytes());
+      std::memset(out,
+                  !group || scales ? 0
+                  : bits == 4      ? 0x88
+                                   : 128,
+                  bandBytes());
     if (group) {
       error.add(quantizeRows(halfStart + begin, halfStart + end, out));
       continue;

@@ -56,9 +56,10 @@ struct PackedMatrix {
   bool gated = false;     ///< panels of the two halves of the rows alternate
   bool pairs = false;     ///< two columns of a panel side by side, in 16 bits
   /// Columns that share a scale, if the matrix is quantized; it is read as f32,
-  /// which `dtype` then is, and what is packed is bytes, in panels four columns
-  /// side by side, or the `scales` of these.
+  /// which `dtype` then is, and what is packed is numbers of 8 or 4 `bits`, as
+  /// `attune.weight` says, or the `scales` of these.
   int64_t group = 0;
+  int64_t bits = 8;
   bool scales = false;
   int64_t numBands = 0;
   PackNoise noise;
@@ -68,7 +69,8 @@ struct PackedMatrix {
   int64_t bandBytes() const {
     int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
     if (group)
-      rowBytes = scales ? rowBytes / group : columns;
+      rowBytes =
+          scales ? columns / group * (bits == 4 ? 2 : 4) : columns * bits / 8;
     return rowBytes * (panelWidth ? panelWidth : 1);
   }
   /// Writes bands [first, last) to `out`, `bandBytes` each.
@@ -82,9 +84,12 @@ private:
   /// strides is 1.
   void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
                 int64_t columnStride) const;
-  /// Rows [first, last) as bytes or scales, as one band.
+  /// Rows [first, last) as quantized numbers or scales, as one band.
   QuantizationError quantizeRows(int64_t first, int64_t last,
                                  uint8_t *out) const;
+  /// One group of row `row` of a band, from column `begin` on.
+  QuantizationError quantizeGroup(const float *in, int64_t row, int64_t begin,
+                                  float *rounded, uint8_t *out) const;
   /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
   /// panelWidth] become one row of [columns / 2, 2 panelWidth].
   void pairColumns(uint8_t *panel) const;

@@ -97,3 +97,46 @@ func.func @table(%ids: tensor<?x?xi64>, %w: tensor<3x16x128xi8>, %t: tensor<3x2x
   %y = attune.quantized_embedding %ids, %w scales %t : tensor<?x?xi64>, (tensor<3x16x128xi8>, tensor<3x2x32xf32>) -> tensor<?x?x64xf32>
   return %y : tensor<?x?x64xf32>
 }
+
+// -----
+
+// 4 bits: what one load brings is two registers of quads, of columns that are four
+// apart. Without VNNI products of pairs are added up in 16 bits, 32 columns of them.
+// CHECK-LABEL: @nibbles(
+// CHECK-SAME:    %[[Q:[^:]+]]: tensor<3x64xi8>, {{.+}}, %[[W:[^:]+]]: tensor<2x8x128xi8>, %[[T:[^:]+]]: tensor<2x2x32xf16>)
+// CHECK:         arith.muli %{{.+}}, %c-8_i32 : i32
+// CHECK:         scf.for %{{.+}} = %c0 to %c4 step %c1 {{.+}} -> (vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>)
+// CHECK:           vector.transfer_read %[[W]]{{.+}}, vector<64xi8>
+// CHECK:           arith.shrui {{.+}} : vector<16xi32>
+// CHECK:           arith.andi {{.+}} : vector<16xi32>
+// CHECK-COUNT-12:  llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// CHECK-NOT:       llvm.call_intrinsic
+// CHECK:           scf.yield
+// CHECK:         vector.transfer_read %[[T]]{{.+}}, vector<32xf16>
+func.func @nibbles(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<2x8x128xi8>, %t: tensor<2x2x32xf16>) -> tensor<3x64xf32> {
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<2x8x128xi8>, tensor<2x2x32xf16>) -> tensor<3x64xf32>
+  return %y : tensor<3x64xf32>
+}
+// WORDS-LABEL: @nibbles_in_words(
+// WORDS:         scf.for {{.+}} -> (vector<16xi16>, vector<16xi16>, vector<16xi16>, vector<16xi16>, vector<16xi16>, vector<16xi16>)
+// WORDS-COUNT-12:  llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// WORDS-COUNT-6: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+func.func @nibbles_in_words(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<4x8x64xi8>, %t: tensor<4x2x16xf16>) -> tensor<3x64xf32> {
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<4x8x64xi8>, tensor<4x2x16xf16>) -> tensor<3x64xf32>
+  return %y : tensor<3x64xf32>
+}
+
+// -----
+
+// A row of a table of 4 bits: one half of a byte.
+// CHECK-LABEL: @table_of_nibbles(
+// CHECK:         %[[B:.+]] = tensor.extract %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}] : tensor<3x8x128xi8>
+// CHECK:         %[[H:.+]] = arith.shrui %[[B]], %{{.+}} : i8
+// CHECK:         %[[L:.+]] = arith.andi %[[H]], %c15_i8 : i8
+// CHECK:         arith.uitofp %[[L]] : i8 to f32
+func.func @table_of_nibbles(%ids: tensor<?x?xi64>, %w: tensor<3x8x128xi8>, %t: tensor<3x2x32xf16>) -> tensor<?x?x64xf32> {
+  %y = attune.quantized_embedding %ids, %w scales %t : tensor<?x?xi64>, (tensor<3x8x128xi8>, tensor<3x2x32xf16>) -> tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}

@@ -454,6 +454,48 @@ TEST_F(WeightFile, Quantized) {
       }
 }
 
+// Two columns in a byte; what is largest in a group is -8 steps, whatever its
+// sign, and what is as large on the other side ends at 7.
+TEST_F(WeightFile, Nibbles) {
+  constexpr int64_t rows = 3, columns = 64, width = 4;
+  std::vector<float> values(rows * columns);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = float(int(i * 37 % 101) - 50) / 64;
+  for (int64_t k = 32; k < 64; ++k)
+    values[columns + k] = 0; // a group of zeros
+  values[0] = 8.0f;
+  values[5] = -8.0f;
+  openValues({{"w", {rows, columns}, values}});
+  parse(R"(
+    attune.weight @w panels 4 : tensor<1x8x16xi8> from [#attune.source<"w">]
+        {attune.bits = 4 : i64, attune.group = 32 : i64, attune.rows = 3 : i64}
+    attune.weight @w.scales panels 4 : tensor<1x2x4xf16>
+        from [#attune.source<"w">]
+        {attune.group = 32 : i64, attune.rows = 3 : i64})");
+  std::vector<uint8_t> blob = pack(2);
+  auto layout = layoutWeights(*module);
+  const uint8_t *bytes = blob.data() + layout->lookup("w")->offset;
+  const uint8_t *scales = blob.data() + layout->lookup("w.scales")->offset;
+  for (int64_t lane = 0; lane < width; ++lane)
+    for (int64_t k = 0; k < columns; ++k) {
+      auto value = [&](int64_t column) {
+        return lane < rows ? values[lane * columns + column] : 0.0f;
+      };
+      float most = 0;
+      for (int64_t i = k / 32 * 32; i < k / 32 * 32 + 32; ++i)
+        most = std::fabs(value(i)) > std::fabs(most) ? value(i) : most;
+      uint16_t half;
+      std::memcpy(&half, scales + (k / 32 * width + lane) * 2, 2);
+      EXPECT_EQ(half, runtime::floatToHalf(most / -8)) << lane << k;
+      float scale = runtime::halfToFloat(half);
+      int expected =
+          most == 0 ? 0 : int(std::nearbyint(value(k) * (1 / scale)));
+      expected = std::min(std::max(expected, -8), 7);
+      uint8_t byte = bytes[(k / 8 * width + lane) * 4 + k % 4];
+      EXPECT_EQ(k % 8 < 4 ? byte & 15 : byte >> 4, expected + 8) << lane << k;
+    }
+}
+
 // What rounding to bytes lost is told; values that are no numbers have a scale
 // that is none.
 TEST_F(WeightFile, QuantizedReport) {
@@ -471,12 +513,12 @@ TEST_F(WeightFile, QuantizedReport) {
   auto layout = layoutWeights(*module);
   std::vector<uint8_t> blob(layout->totalBytes);
   auto report = packWeights(*module, {&*checkpoint}, blob.data(), diags);
-  ASSERT_TRUE(report && report->quantized) << diags.all();
-  EXPECT_EQ(report->quantized->matrices, 2u);
-  EXPECT_EQ(report->quantized->bytesBefore, 32u);
-  EXPECT_EQ(report->quantized->bytes, 16u);
+  ASSERT_TRUE(report && report->quantized.size() == 1) << diags.all();
+  EXPECT_EQ(report->quantized[0].matrices, 2u);
+  EXPECT_EQ(report->quantized[0].bytesBefore, 32u);
+  EXPECT_EQ(report->quantized[0].bytes, 16u);
   // 0.5 is as near to 0 as to 1, and 0 is even; all else is exact.
-  EXPECT_NEAR(report->quantized->error,
+  EXPECT_NEAR(report->quantized[0].error,
               0.5 / std::sqrt(127.0 * 127 + 0.25 + 9 + 16), 1e-9);
   float scale;
   std::memcpy(&scale, blob.data() + layout->lookup("bad.scales")->offset, 4);

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// The blob of weights that compiled code reads: values of a checkpoint in the
 /// storage type, layout and order that the module's `attune.weight` ops ask
@@ -45,14 +46,16 @@ struct WeightValues {
 struct WeightReport {
   uint64_t bytes = 0; ///< of the blob
   double seconds = 0;
-  /// Of matrices that are kept in bytes: how many there are (one for each layer
-  /// of a stacked weight), what they took and take, scales included, and the
-  /// root of the mean square that they lost by that of what they were.
+  /// Of matrices that are kept in so many bits: how many there are (one for
+  /// each layer of a stacked weight), what they took and take, scales included,
+  /// and the root of the mean square that they lost by that of what they were.
   struct Quantized {
+    int64_t bits = 8;
     uint64_t matrices = 0, bytesBefore = 0, bytes = 0;
     double error = 0;
   };
-  std::optional<Quantized> quantized;
+  std::vector<Quantized>
+      quantized; ///< 8 bits, then 4, as far as there are some
 
   double megabytesPerSecond() const {
     return seconds > 0 ? double(bytes) / 1e6 / seconds : 0;

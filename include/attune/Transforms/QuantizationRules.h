@@ -1,0 +1,70 @@
+//===- QuantizationRules.h - Which matrix gets which bits -------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_TRANSFORMS_QUANTIZATIONRULES_H
+#define ATTUNE_TRANSFORMS_QUANTIZATIONRULES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attune {
+
+/// How the numbers of a matrix are kept.
+struct QuantizedForm {
+  int64_t bits = 0;  ///< 8 or 4; 0: as they are
+  int64_t group = 0; ///< neighbours that share a scale
+
+  bool operator==(const QuantizedForm &other) const {
+    return bits == other.bits && group == other.group;
+  }
+};
+
+/// What `--quantize` says: words separated by commas, each a form
+/// (`int8`, `int4`, `int4:g64`, `none`) or a form for names that match a
+/// pattern (`*.ffn.*=int4:g32`). The first pattern that matches decides; a form
+/// without a pattern is for what no pattern matches. Of vocabularies, `int4`
+/// without a pattern means int8: rounded to 4 bits they cost as much as all
+/// other layers together.
+class QuantizationRules {
+public:
+  /// Nothing, with a `problem`, if a word is none of these.
+  static std::optional<QuantizationRules>
+  parse(llvm::ArrayRef<std::string> words, std::string &problem);
+  /// The same of one text.
+  static std::optional<QuantizationRules> parse(llvm::StringRef text,
+                                                std::string &problem);
+
+  /// The form of a weight that goes by `names`, which may be one of a whole
+  /// vocabulary. A pattern may leave out the end `.weight` of a name.
+  QuantizedForm lookup(llvm::ArrayRef<std::string> names, bool ofVocabulary);
+  /// The patterns that matched nothing so far.
+  std::vector<std::string> unused() const;
+  /// Their words, in order.
+  const std::vector<std::string> &words() const { return text; }
+  /// "int4", "int8", or both: "int4 and int8".
+  std::string describe() const;
+
+private:
+  struct Rule {
+    std::string pattern;
+    llvm::GlobPattern glob;
+    QuantizedForm form;
+    bool used = false;
+  };
+  std::vector<Rule> rules;
+  QuantizedForm others;
+  std::vector<std::string> text;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_TRANSFORMS_QUANTIZATIONRULES_H
