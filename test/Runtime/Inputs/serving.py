@@ -46,11 +46,11 @@ class Server:
     def stop(self):
         """Asks it to end and gives the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=120)
 
     def connect(self):
         connection = http.client.HTTPConnection(self.host, self.port,
-                                                timeout=20)
+                                                timeout=600)
         return contextlib.closing(connection)
 
     def request(self, method, path, body=None, **headers):
