@@ -47,9 +47,15 @@ Signature::Signature(FunctionOpInterface func)
 }
 
 void Signature::findRoles(FunctionOpInterface func) const {
+  // Names go before the code becomes LLVM's; the arguments stay in order.
+  auto known = std::move(roles);
   roles.clear();
-  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
-    roles.push_back({type, argument(func, i, "attune.name").str()});
+  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
+    StringRef name = argument(func, i, "attune.name");
+    if (!func.getAllArgAttrs() && known.size() == func.getNumArguments())
+      name = known[i].name;
+    roles.push_back({type, name.str()});
+  }
   auto bytes =
       roles.empty() ? MemRefType() : dyn_cast<MemRefType>(roles.front().type);
   first = roles.size() > numArguments && bytes && bytes.getRank() == 1 &&

@@ -134,6 +134,29 @@ struct Checked {
   bool tooLong = false;
 };
 
+/// What a pass on a nested operation left behind.
+struct PassStep {
+  std::string pass;
+  /// Symbols from the module down to the operation.
+  llvm::SmallVector<StringAttr> path;
+  OwningOpRef<Operation *> after;
+};
+
+using ModuleState = std::shared_ptr<OwningOpRef<ModuleOp>>;
+
+/// How a function became another: by which passes, between which states.
+struct Blame {
+  std::vector<std::string> passes;
+  ModuleOp before, after;
+  /// Those of the states that nobody else keeps.
+  llvm::SmallVector<ModuleState> kept;
+  bool wrong = false;
+  std::string message;
+  /// The operation in `after` that cannot be executed.
+  Operation *culprit = nullptr;
+  std::optional<Mismatch> mismatch;
+};
+
 /// A function on its way through the passes.
 struct Watched {
   explicit Watched(FunctionOpInterface func) : signature(func) {}
@@ -141,7 +164,7 @@ struct Watched {
   std::vector<Checked> cases;
   /// The module when the answers were computed, and the passes since then that
   /// could not be judged.
-  std::shared_ptr<OwningOpRef<ModuleOp>> module;
+  ModuleState module;
   std::vector<std::string> unjudged;
   bool done = false;
 };
@@ -160,7 +183,7 @@ public:
 private:
   void start(ModuleOp module);
   bool watch(ModuleOp module, FunctionOpInterface func, std::string &why);
-  void tryWaiting(Pass *pass, ModuleOp module);
+  void tryWaiting(ArrayRef<std::string> passes, ModuleOp module);
   /// Leaves out inputs until the rest cost no more than the function's share.
   void thin(StringRef name, Watched &watched);
   void leaveOut(FunctionOpInterface func, Watched *watched,
@@ -171,14 +194,23 @@ private:
     left -= cost;
     return cost;
   }
-  void judge(Pass *pass, ModuleOp module, FunctionOpInterface func,
-             Watched &watched);
-  bool judgeCase(Pass *pass, ModuleOp module, Machine &machine,
-                 FunctionOpInterface func, Watched &watched, Checked &checked);
-  void report(Pass *pass, ModuleOp module, FunctionOpInterface func,
-              const Watched &watched, const Checked &checked,
-              const std::string &what, Operation *culprit,
-              const Mismatch *mismatch);
+  /// Judges all functions that lead to one of `changed`, after `passes`.
+  void judgeAll(ArrayRef<std::string> passes, ModuleOp module,
+                ArrayRef<Operation *> changed);
+  void judge(ArrayRef<std::string> passes, ModuleOp module,
+             FunctionOpInterface func, Watched &watched);
+  bool judgeCase(ArrayRef<std::string> passes, ModuleOp module,
+                 Machine &machine, FunctionOpInterface func, Watched &watched,
+                 Checked &checked);
+  /// Runs the function in `module`; true if there was an answer, which agrees
+  /// or is described in `blame`.
+  bool runCase(ModuleOp module, Machine &machine, FunctionOpInterface func,
+               const Watched &watched, Checked &checked, Blame &blame);
+  /// Of passes on nested operations, the first that `func` did not survive.
+  std::optional<Blame> narrow(const Watched &watched, Checked &checked,
+                              StringRef name);
+  void report(FunctionOpInterface func, Watched &watched,
+              const Checked &checked, const Blame &blame);
   std::optional<Outputs> moved(const Watched &watched, const Checked &checked,
                                StringRef name);
   void say(const llvm::Twine &text) {
@@ -197,6 +229,12 @@ private:
   /// Functions of ops that are not known, and which.
   llvm::MapVector<StringAttr, std::string> waiting;
   std::optional<OperationFingerPrint> fingerprint;
+  /// What passes on nested operations did, to be judged when the last of them
+  /// has seen the last operation: a module of many functions would be run for
+  /// each of them otherwise.
+  std::vector<PassStep> steps;
+  /// The module as it is judged, if one of its functions has agreed.
+  ModuleState state;
 };
 
 static std::string nameOf(Pass *pass) {
@@ -212,6 +250,24 @@ static bool isAdaptor(Pass *pass) {
 static ModuleOp moduleOf(Operation *op) {
   auto module = dyn_cast<ModuleOp>(op);
   return module ? module : op->getParentOfType<ModuleOp>();
+}
+
+/// The symbols that lead from the module to an operation in it; none for one
+/// that has no name.
+static llvm::SmallVector<StringAttr> pathTo(Operation *op, ModuleOp module) {
+  llvm::SmallVector<StringAttr> path;
+  for (; op != module; op = op->getParentOp())
+    if (auto name = SymbolTable::getSymbolName(op))
+      path.push_back(name);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+static Operation *findByPath(ModuleOp module, ArrayRef<StringAttr> path) {
+  Operation *op = path.empty() ? nullptr : module.getOperation();
+  for (StringAttr name : path)
+    op = op ? SymbolTable::lookupSymbolIn(op, name) : nullptr;
+  return op;
 }
 
 /// Passes that a function goes through on its way to LLVM's dialect, about.
@@ -287,6 +343,7 @@ bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
 
 void Validation::Watch::start(ModuleOp module) {
   current = module;
+  steps.clear();
   functions.clear();
   waiting.clear();
   tolerance = findTolerance(module);
@@ -324,7 +381,8 @@ void Validation::Watch::start(ModuleOp module) {
 }
 
 /// Functions that could not be run before.
-void Validation::Watch::tryWaiting(Pass *pass, ModuleOp module) {
+void Validation::Watch::tryWaiting(ArrayRef<std::string> passes,
+                                   ModuleOp module) {
   if (waiting.empty())
     return;
   llvm::StringSet<> present;
@@ -340,7 +398,7 @@ void Validation::Watch::tryWaiting(Pass *pass, ModuleOp module) {
         dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
     std::string why;
     if (func && !func.isExternal() && left > 0 && watch(module, func, why))
-      say("@" + func.getName() + " is watched from " + nameOf(pass) + " on");
+      say("@" + func.getName() + " is watched from " + passes.back() + " on");
   }
 }
 
@@ -355,8 +413,22 @@ void Validation::Watch::runBeforePass(Pass *pass, Operation *op) {
 
 void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
   ModuleOp module = moduleOf(op);
-  if (isAdaptor(pass) || !module || module != current)
+  if (!module || module != current)
     return;
+  if (isAdaptor(pass)) {
+    if (op != module || steps.empty())
+      return;
+    std::vector<std::string> passes;
+    llvm::SmallVector<Operation *> changed;
+    for (const PassStep &step : steps) {
+      if (!llvm::is_contained(passes, step.pass))
+        passes.push_back(step.pass);
+      if (Operation *target = findByPath(module, step.path))
+        changed.push_back(target);
+    }
+    judgeAll(passes, module, changed);
+    return;
+  }
   // Most passes change most modules not at all.
   if (fingerprint && *fingerprint == OperationFingerPrint(op))
     return;
@@ -365,19 +437,33 @@ void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
   // stay the same.
   if (pass->getArgument() == "attune-quantize")
     return start(module);
+  if (op != module) {
+    steps.push_back({nameOf(pass), pathTo(op, module), op->clone()});
+    return;
+  }
+  // Passes that it ran on nested operations are a part of it.
+  steps.clear();
+  judgeAll(nameOf(pass), module, op);
+}
+
+void Validation::Watch::judgeAll(ArrayRef<std::string> passes, ModuleOp module,
+                                 ArrayRef<Operation *> changed) {
   for (auto &[name, watched] : functions) {
     auto func =
         dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
     if (watched.done || !func || func.isExternal())
       continue;
-    if (op != module && !reaches(module, func, op))
-      continue;
-    judge(pass, module, func, watched);
+    if (llvm::any_of(changed, [&](Operation *op) {
+          return op == module || reaches(module, func, op);
+        }))
+      judge(passes, module, func, watched);
   }
-  tryWaiting(pass, module);
+  tryWaiting(passes, module);
+  steps.clear();
+  state.reset();
 }
 
-void Validation::Watch::judge(Pass *pass, ModuleOp module,
+void Validation::Watch::judge(ArrayRef<std::string> passes, ModuleOp module,
                               FunctionOpInterface func, Watched &watched) {
   // Layouts that are gone are not needed again.
   if (weights.held > 2 * options.budget)
@@ -386,7 +472,7 @@ void Validation::Watch::judge(Pass *pass, ModuleOp module,
   bool judged = true;
   std::string why;
   for (Checked &checked : watched.cases) {
-    bool answered = judgeCase(pass, module, machine, func, watched, checked);
+    bool answered = judgeCase(passes, module, machine, func, watched, checked);
     if (watched.done)
       return;
     judged &= answered || checked.tooLong;
@@ -394,7 +480,8 @@ void Validation::Watch::judge(Pass *pass, ModuleOp module,
       why = machine.message;
   }
   thin(func.getName(), watched);
-  std::string from = " from '" + nameOf(pass) + "' on";
+  std::string names = llvm::join(passes, ", ");
+  std::string from = " from '" + names + "' on";
   if (watched.cases.empty())
     return leaveOut(func, &watched, from, why);
   if (left < 0)
@@ -402,21 +489,48 @@ void Validation::Watch::judge(Pass *pass, ModuleOp module,
   if (!judged) {
     if (watched.unjudged.empty() && options.warn)
       emitWarning(func.getLoc())
-          << "@" << func.getName() << " is not validated after '"
-          << nameOf(pass) << "': " << why;
-    watched.unjudged.push_back(nameOf(pass));
+          << "@" << func.getName() << " is not validated after '" << names
+          << "': " << why;
+    llvm::append_range(watched.unjudged, passes);
     return;
   }
   watched.unjudged.clear();
-  watched.module = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
-  say("after " + nameOf(pass) + ", @" + func.getName() + " is the same on " +
+  if (!state)
+    state = std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
+  watched.module = state;
+  say("after " + names + ", @" + func.getName() + " is the same on " +
       Twine(watched.cases.size()) + " inputs");
 }
 
 /// Whether there was an answer to compare.
-bool Validation::Watch::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
-                                  FunctionOpInterface func, Watched &watched,
-                                  Checked &checked) {
+bool Validation::Watch::judgeCase(ArrayRef<std::string> passes, ModuleOp module,
+                                  Machine &machine, FunctionOpInterface func,
+                                  Watched &watched, Checked &checked) {
+  Blame blame;
+  if (!runCase(module, machine, func, watched, checked, blame)) {
+    say("after " + llvm::join(passes, ", ") + ", @" + func.getName() +
+        " cannot be run: " + machine.message);
+    return false;
+  }
+  if (!blame.wrong)
+    return true;
+  if (steps.size() > 1)
+    if (auto narrowed = narrow(watched, checked, func.getName())) {
+      report(func, watched, checked, *narrowed);
+      return true;
+    }
+  blame.passes = watched.unjudged;
+  llvm::append_range(blame.passes, passes);
+  blame.before = watched.module->get();
+  blame.after = module;
+  report(func, watched, checked, blame);
+  return true;
+}
+
+bool Validation::Watch::runCase(ModuleOp module, Machine &machine,
+                                FunctionOpInterface func,
+                                const Watched &watched, Checked &checked,
+                                Blame &blame) {
   // What was defined, took some of the budget: a little more is no bug.
   machine.reset(4 * options.budget);
   auto outputs =
@@ -424,28 +538,59 @@ bool Validation::Watch::judgeCase(Pass *pass, ModuleOp module, Machine &machine,
   checked.cost = account(machine, 4 * options.budget);
   if (!outputs) {
     checked.tooLong = machine.failure == Failure::Budget;
-    if (machine.failure == Failure::Illegal ||
-        machine.failure == Failure::OutOfBounds) {
-      report(pass, module, func, watched, checked, machine.message,
-             machine.culprit, nullptr);
-      return true;
-    }
-    say("after " + nameOf(pass) + ", @" + func.getName() +
-        " cannot be run: " + machine.message);
-    return false;
+    blame.wrong = machine.failure == Failure::Illegal ||
+                  machine.failure == Failure::OutOfBounds;
+    blame.message = machine.message;
+    blame.culprit = machine.culprit;
+    return blame.wrong;
   }
-  auto mismatch =
+  blame.mismatch =
       compare(checked.before, *outputs, checked.check, tolerance, nullptr);
-  if (mismatch) {
+  if (blame.mismatch) {
     // A function may be worse conditioned than the bound expects.
     auto nearby = moved(watched, checked, func.getName());
-    mismatch = compare(checked.before, *outputs, checked.check, tolerance,
-                       nearby ? &*nearby : nullptr);
+    blame.mismatch = compare(checked.before, *outputs, checked.check, tolerance,
+                             nearby ? &*nearby : nullptr);
   }
-  if (mismatch)
-    report(pass, module, func, watched, checked, mismatch->text(), nullptr,
-           &*mismatch);
+  blame.wrong = blame.mismatch.has_value();
+  if (blame.wrong)
+    blame.message = blame.mismatch->text();
   return true;
+}
+
+std::optional<Blame> Validation::Watch::narrow(const Watched &watched,
+                                               Checked &checked,
+                                               StringRef name) {
+  auto copy = [](ModuleOp module) {
+    return std::make_shared<OwningOpRef<ModuleOp>>(module.clone());
+  };
+  ModuleState before = watched.module, now = copy(before->get());
+  std::vector<std::string> passes = watched.unjudged;
+  for (const PassStep &step : steps) {
+    Operation *old = findByPath(now->get(), step.path);
+    if (!old)
+      return std::nullopt;
+    Operation *changed = OpBuilder(old).clone(**step.after);
+    old->erase();
+    auto func = now->get().lookupSymbol<FunctionOpInterface>(name);
+    if (!func || !reaches(now->get(), func, changed))
+      continue;
+    passes.push_back(step.pass);
+    Machine machine(now->get(), &weights);
+    Blame blame;
+    if (!runCase(now->get(), machine, func, watched, checked, blame))
+      continue;
+    if (blame.wrong) {
+      blame.passes = std::move(passes);
+      blame.before = before->get();
+      blame.after = now->get();
+      blame.kept = {before, now};
+      return blame;
+    }
+    passes.clear();
+    before = copy(now->get());
+  }
+  return std::nullopt;
 }
 
 std::optional<Outputs> Validation::Watch::moved(const Watched &watched,
@@ -460,10 +605,9 @@ std::optional<Outputs> Validation::Watch::moved(const Watched &watched,
 }
 
 /// Where the value that is returned comes from, before the pass.
-static Location whereFrom(const Watched &watched, FunctionOpInterface func,
-                          const Mismatch *mismatch) {
-  auto before =
-      watched.module->get().lookupSymbol<FunctionOpInterface>(func.getName());
+static Location whereFrom(ModuleOp module, const Watched &watched,
+                          FunctionOpInterface func, const Mismatch *mismatch) {
+  auto before = module.lookupSymbol<FunctionOpInterface>(func.getName());
   for (size_t r = 0; mismatch && before && r < watched.signature.results.size();
        ++r) {
     Operation *end = before.getFunctionBody().back().getTerminator();
@@ -476,35 +620,34 @@ static Location whereFrom(const Watched &watched, FunctionOpInterface func,
   return func.getLoc();
 }
 
-void Validation::Watch::report(Pass *pass, ModuleOp module,
-                               FunctionOpInterface func, const Watched &watched,
-                               const Checked &checked, const std::string &what,
-                               Operation *culprit, const Mismatch *mismatch) {
-  const_cast<Watched &>(watched).done = true;
+void Validation::Watch::report(FunctionOpInterface func, Watched &watched,
+                               const Checked &checked, const Blame &blame) {
+  watched.done = true;
   ++result->mismatches;
-  std::string passes = "'" + nameOf(pass) + "'";
-  if (!watched.unjudged.empty())
-    passes =
-        "one of " + llvm::join(watched.unjudged, ", ") + ", " + nameOf(pass);
+  std::string passes = blame.passes.size() == 1
+                           ? "'" + blame.passes.front() + "'"
+                           : "one of " + llvm::join(blame.passes, ", ");
   std::optional<Place> place;
-  if (mismatch)
-    place = findPlace(watched.module->get(), module, func.getName(),
+  if (blame.mismatch)
+    place = findPlace(blame.before, blame.after, func.getName(),
                       watched.signature, checked.args, checked.before,
                       tolerance.atol + tolerance.rtol, 4 * options.budget);
-  Location where = culprit ? culprit->getLoc()
-                   : place ? place->location
-                           : whereFrom(watched, func, mismatch);
-  InFlightDiagnostic diagnostic = emitError(where)
-                                  << passes << " changed what @"
-                                  << func.getName() << " computes: " << what
-                                  << ", with " << checked.check.name;
+  Location where = blame.culprit ? blame.culprit->getLoc()
+                   : place
+                       ? place->location
+                       : whereFrom(blame.before, watched, func,
+                                   blame.mismatch ? &*blame.mismatch : nullptr);
+  InFlightDiagnostic diagnostic =
+      emitError(where) << passes << " changed what @" << func.getName()
+                       << " computes: " << blame.message << ", with "
+                       << checked.check.name;
   if (place)
     diagnostic.attachNote(place->location)
         << "the first value that differs is that of '" << place->op
         << "': " << place->text;
-  else if (culprit)
-    diagnostic.attachNote(culprit->getLoc())
-        << "by '" << culprit->getName().getStringRef() << "'";
+  else if (blame.culprit)
+    diagnostic.attachNote(blame.culprit->getLoc())
+        << "by '" << blame.culprit->getName().getStringRef() << "'";
 }
 
 namespace {

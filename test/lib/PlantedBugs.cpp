@@ -179,7 +179,8 @@ static int reuseEarly(func::FuncOp func) {
 }
 
 namespace {
-struct PlantBug final : PassWrapper<PlantBug, OperationPass<ModuleOp>> {
+/// On a module, or on its functions one by one.
+struct PlantBug final : PassWrapper<PlantBug, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlantBug)
 
   PlantBug() = default;
@@ -197,12 +198,13 @@ struct PlantBug final : PassWrapper<PlantBug, OperationPass<ModuleOp>> {
     if (bug != name)
       return false;
     llvm::SmallVector<Op> ops;
-    getOperation().walk([&](Op op) { ops.push_back(op); });
+    getOperation()->walk([&](Op op) { ops.push_back(op); });
     int planted = 0;
     for (Op op : ops)
       planted += one(op);
-    if (planted == 0) {
-      emitError(getOperation().getLoc(), "there is no place for " + bug);
+    // Of many functions, some have no place for it.
+    if (planted == 0 && isa<ModuleOp>(getOperation())) {
+      emitError(getOperation()->getLoc(), "there is no place for " + bug);
       signalPassFailure();
     }
     return true;
@@ -216,7 +218,7 @@ struct PlantBug final : PassWrapper<PlantBug, OperationPass<ModuleOp>> {
         plant("scale", forgetScale) || plant("bf16", narrowSums) ||
         plant("cache", readStale) || plant("buffer", reuseEarly))
       return;
-    emitError(getOperation().getLoc(), "'" + bug + "' is no bug");
+    emitError(getOperation()->getLoc(), "'" + bug + "' is no bug");
     signalPassFailure();
   }
 
