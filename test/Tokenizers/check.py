@@ -9,8 +9,6 @@ written instead; the command is the oracle's then:
 
     python3 kinds.py DIR 400 7
     python3 check.py --record Inputs/expected.json DIR node oracle.mjs DIR
-
-More texts, 100000 of each kind say, are compared by a record outside the tree.
 """
 import glob
 import hashlib
@@ -36,11 +34,23 @@ def summary(lines):
                                for i in range(0, len(lines), CHUNK))}
 
 
+def texts_hash(folder):
+    with open(os.path.join(folder, "texts.jsonl"), "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:16]
+
+
 def main():
     arguments = sys.argv[1:]
     record = arguments[0] == "--record"
     expected, folder, *command = arguments[record:]
     found, wrong = {}, 0
+    texts = texts_hash(folder)
+    if not record:
+        with open(expected) as file:
+            known = json.load(file)
+        if known.pop("texts") != texts:
+            sys.exit("texts.jsonl is not what was recorded: this Python may "
+                     "know another version of Unicode; record anew")
     for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
         name = os.path.basename(path)[:-len(".json")]
         words = [word.replace("KIND", path) for word in command]
@@ -50,12 +60,11 @@ def main():
                                text=True).stdout.split("\n")
         found[name] = summary(lines)
     if record:
+        found["texts"] = texts
         with open(expected, "w") as file:
             json.dump(found, file, indent=1, sort_keys=True)
             file.write("\n")
         return
-    with open(expected) as file:
-        known = json.load(file)
     for name in sorted(known.keys() | found.keys()):
         if known.get(name) != found.get(name):
             wrong += 1

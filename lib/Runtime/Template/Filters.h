@@ -28,10 +28,12 @@ struct FilterEntry {
   bool (*apply)(const FilterCall &call);
 };
 
-/// Filters of texts and numbers, and those of sequences; null if there is none
-/// of the name.
+/// Filters of texts and numbers, of sequences, of HTML, and those that break
+/// lines; null if there is none of the name.
 const FilterEntry *findTextFilter(std::string_view name);
 const FilterEntry *findSequenceFilter(std::string_view name);
+const FilterEntry *findHtmlFilter(std::string_view name);
+const FilterEntry *findLayoutFilter(std::string_view name);
 
 } // namespace attune::runtime::jinja
 

@@ -477,6 +477,9 @@ NodePtr Parser::parseFilters(NodePtr input, bool startInline) {
         return failNode(current(), "expected a filter's name");
       advance();
     }
+    if (node->text == "random")
+      return failNode(token, "the filter 'random' is not supported: a template "
+                             "gives the same text each time");
     if (!isFilter(node->text))
       return failNode(token, "there is no filter '" + node->text + "'");
     node->operands.push_back(std::move(input));

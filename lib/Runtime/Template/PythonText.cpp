@@ -174,6 +174,8 @@ bool Interpreter::appendRepr(Builder &out, const Value &value, unsigned level) {
   case Kind::String: {
     std::string quoted;
     appendQuoted(quoted, value.text());
+    if (value.isMarkup())
+      quoted = "Markup(" + quoted + ")";
     out.add(quoted);
     break;
   }

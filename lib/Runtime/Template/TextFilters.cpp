@@ -18,15 +18,19 @@
 
 namespace attune::runtime::jinja {
 
-bool isFilter(std::string_view name) {
-  return findTextFilter(name) || findSequenceFilter(name);
+static const FilterEntry *findFilter(std::string_view name) {
+  for (auto find :
+       {findTextFilter, findSequenceFilter, findHtmlFilter, findLayoutFilter})
+    if (const FilterEntry *filter = find(name))
+      return filter;
+  return nullptr;
 }
+
+bool isFilter(std::string_view name) { return findFilter(name); }
 
 bool Interpreter::applyFilter(std::string_view name, const Value &input,
                               const Arguments &args, Value &out) {
-  const FilterEntry *filter = findTextFilter(name);
-  if (!filter)
-    filter = findSequenceFilter(name);
+  const FilterEntry *filter = findFilter(name);
   if (!filter)
     return fail("there is no filter '" + std::string(name) + "'");
   // map may apply map, and so on.
@@ -468,6 +472,51 @@ static bool applyRound(const FilterCall &call) {
   return true;
 }
 
+/// 4100000 as "4.1 MB".
+static bool applyFileSize(const FilterCall &call) {
+  Value binary = Value::boolean(false);
+  bool given;
+  if (!call.in.bind(call.what(), call.args, {"binary"}, 0, &binary, &given) ||
+      !call.in.wantDefined(call.input))
+    return false;
+  double bytes;
+  if (call.input.isNumber())
+    bytes = call.input.real();
+  else if (!call.input.isString())
+    return call.in.fail(call.what() + " takes a number, not " +
+                        call.input.typeName());
+  else if (!readReal(call.input.text(), bytes))
+    return call.in.fail("could not convert string to float");
+  bool inTwos = truth(binary);
+  double base = inTwos ? 1024 : 1000;
+  char buffer[400];
+  if (bytes < base) {
+    if (std::isinf(bytes))
+      return call.in.fail("cannot convert float infinity to integer");
+    std::snprintf(buffer, sizeof(buffer), "%.0f %s", std::trunc(bytes) + 0.0,
+                  bytes == 1 ? "Byte" : "Bytes");
+    call.out = call.in.newString(buffer);
+    return true;
+  }
+  if (std::isnan(bytes))
+    bytes = std::fabs(bytes); // printed without a sign
+  static constexpr double powers[] = {1e6,  1e9,  1e12, 1e15,
+                                      1e18, 1e21, 1e24, 1e27};
+  for (unsigned i = 0; i < 8; ++i) {
+    double unit =
+        inTwos ? std::ldexp(1, 10 * (static_cast<int>(i) + 2)) : powers[i];
+    // 1e24 as a double is a little less than that.
+    bool less = bytes < unit || (!inTwos && i == 6 && bytes == unit);
+    if (!less && i < 7)
+      continue;
+    std::snprintf(buffer, sizeof(buffer), "%.1f %c%sB", base * bytes / unit,
+                  (inTwos ? "KMGTPEZY" : "kMGTPEZY")[i], inTwos ? "i" : "");
+    break;
+  }
+  call.out = call.in.newString(buffer);
+  return true;
+}
+
 static bool applyToJson(const FilterCall &call) {
   Value values[4];
   bool given[4];
@@ -520,6 +569,7 @@ const FilterEntry *findTextFilter(std::string_view name) {
       {"center", applyCenter},
       {"e", applySafe},
       {"escape", applySafe},
+      {"filesizeformat", applyFileSize},
       {"float", applyFloat},
       {"forceescape", applySafe},
       {"format", applyFormat},

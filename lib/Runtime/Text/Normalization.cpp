@@ -74,15 +74,15 @@ uint32_t Unicode::compose(uint32_t first, uint32_t second) const {
 
 /// Marks between two starters stand in the order of their classes; equal ones
 /// stay as they are.
-void Unicode::reorder(std::vector<uint32_t> &characters) const {
-  std::vector<std::pair<uint64_t, uint32_t>> marks;
+void Unicode::reorder(std::vector<FormCharacter> &characters) const {
+  std::vector<std::pair<uint64_t, FormCharacter>> marks;
   for (size_t i = 0; i < characters.size();) {
     size_t begin = i;
     bool sorted = true;
     unsigned last = 0;
     marks.clear();
     for (; i < characters.size(); ++i) {
-      unsigned value = combiningClass(characters[i]);
+      unsigned value = combiningClass(characters[i].character);
       if (!value)
         break;
       sorted = sorted && value >= last;
@@ -90,7 +90,8 @@ void Unicode::reorder(std::vector<uint32_t> &characters) const {
       marks.push_back({uint64_t(value) << 32 | (i - begin), characters[i]});
     }
     if (!sorted) {
-      std::sort(marks.begin(), marks.end());
+      std::sort(marks.begin(), marks.end(),
+                [](const auto &a, const auto &b) { return a.first < b.first; });
       for (size_t j = 0; j < marks.size(); ++j)
         characters[begin + j] = marks[j].second;
     }
@@ -100,14 +101,15 @@ void Unicode::reorder(std::vector<uint32_t> &characters) const {
 
 /// A mark joins the last starter unless one of its class or higher, or another
 /// starter, stands between.
-void Unicode::joinPairs(std::vector<uint32_t> &characters) const {
+void Unicode::joinPairs(std::vector<FormCharacter> &characters) const {
   size_t kept = 0, starter = SIZE_MAX;
   int last = -1;
-  for (uint32_t c : characters) {
-    int value = combiningClass(c);
+  for (FormCharacter c : characters) {
+    int value = combiningClass(c.character);
     if (starter != SIZE_MAX && last < value + (last == -1)) {
-      if (uint32_t joined = compose(characters[starter], c)) {
-        characters[starter] = joined;
+      FormCharacter &first = characters[starter];
+      if (uint32_t joined = compose(first.character, c.character)) {
+        first = {joined, first.taken + c.taken};
         continue;
       }
     }
@@ -119,12 +121,36 @@ void Unicode::joinPairs(std::vector<uint32_t> &characters) const {
   characters.resize(kept);
 }
 
+/// Bytes of the characters that come from the first `head` bytes of `text`.
+/// Characters take those of the text in turn, as many as `taken` says, so a
+/// mark that another one overtook stands for that one's place.
+size_t Unicode::headOf(const std::vector<FormCharacter> &characters,
+                       std::string_view text, size_t head) {
+  size_t at = 0, size = 0;
+  std::string bytes;
+  for (FormCharacter c : characters) {
+    // What takes nothing stands where the character before it stands.
+    if ((c.taken ? at : at - (at > 0)) >= head)
+      break;
+    for (uint32_t i = 0; i < c.taken; ++i) {
+      uint32_t ignored;
+      at += decodeCharacter(text, at, ignored);
+    }
+    bytes.clear();
+    appendCharacter(bytes, c.character);
+    size += bytes.size();
+  }
+  return size;
+}
+
 std::string Unicode::normalize(std::string_view text, bool compatible,
-                               bool composed) const {
+                               bool composed, size_t *head) const {
   auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   std::string out;
   out.reserve(text.size());
-  std::vector<uint32_t> characters;
+  std::vector<FormCharacter> characters;
+  std::vector<uint32_t> parts;
+  size_t newHead = 0;
   for (size_t at = 0; at < text.size();) {
     // ASCII changes only where something else follows it.
     size_t end = at;
@@ -132,6 +158,8 @@ std::string Unicode::normalize(std::string_view text, bool compatible,
       ++end;
     size_t sure = end < text.size() && end > at ? end - 1 : end;
     out.append(text.data() + at, sure - at);
+    if (head && at < *head)
+      newHead += std::min(sure, *head) - at;
     at = sure;
     characters.clear();
     while (at < text.size()) {
@@ -139,15 +167,22 @@ std::string Unicode::normalize(std::string_view text, bool compatible,
       unsigned length = decodeCharacter(text, at, c);
       if (c < 0x80 && !characters.empty())
         break;
-      decompose(c, compatible, characters);
+      parts.clear();
+      decompose(c, compatible, parts);
+      for (size_t i = 0; i < parts.size(); ++i)
+        characters.push_back({parts[i], i == 0 ? 1U : 0U});
       at += length;
     }
     reorder(characters);
     if (composed)
       joinPairs(characters);
-    for (uint32_t c : characters)
-      appendCharacter(out, c);
+    if (head && sure < *head)
+      newHead += headOf(characters, text.substr(sure), *head - sure);
+    for (FormCharacter c : characters)
+      appendCharacter(out, c.character);
   }
+  if (head)
+    *head = newHead;
   return out;
 }
 

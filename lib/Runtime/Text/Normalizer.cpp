@@ -275,7 +275,8 @@ static bool isChinese(uint32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-std::string Normalizer::bert(const Step &step, std::string_view given) const {
+std::string Normalizer::bertClean(const Step &step,
+                                  std::string_view given) const {
   constexpr uint32_t controls = categoryBit(Category::Cc) |
                                 categoryBit(Category::Cf) |
                                 categoryBit(Category::Co);
@@ -302,12 +303,16 @@ std::string Normalizer::bert(const Step &step, std::string_view given) const {
     }
     text = std::move(out);
   }
+  return text;
+}
+
+std::string Normalizer::bertLower(const Step &step,
+                                  std::string_view given) const {
+  std::string text(given);
   if (step.accents)
-    text = filter(
-        unicode.normalize(text, /*compatible=*/false, /*composed=*/false),
-        [&](uint32_t c) {
-          return unicode.category(c) == Category::Mn ? UINT32_MAX : c;
-        });
+    text = filter(text, [&](uint32_t c) {
+      return unicode.category(c) == Category::Mn ? UINT32_MAX : c;
+    });
   return step.lower ? lower(text) : text;
 }
 
@@ -381,7 +386,10 @@ bool Normalizer::applyStep(const Step &step, std::string_view text,
     out = filter(text, nmt);
     return true;
   case Step::Bert:
-    out = bert(step, text);
+    out = bertClean(step, text);
+    if (step.accents)
+      out = unicode.normalize(out, /*compatible=*/false, /*composed=*/false);
+    out = bertLower(step, out);
     return true;
   case Step::Precompiled:
     step.map.apply(unicode, text, out);
@@ -409,6 +417,45 @@ static bool replacesMore(const Regex &regex, std::string_view text,
          !matches.empty() && matches[0].begin == 0 && matches[0].end > head;
 }
 
+/// What `step` makes of the start of `text`, `head`. A normal form looks at
+/// what follows: marks change places.
+bool Normalizer::stepHead(const Step &step, std::string_view text,
+                          std::string &head, Error &error) const {
+  std::string out;
+  switch (step.kind) {
+  case Step::Strip:
+    head = strip(head, step.left, /*right=*/false);
+    return true;
+  case Step::Form: {
+    size_t size = head.size();
+    out = unicode.normalize(text, step.compatible, step.composed, &size);
+    head = out.substr(0, size);
+    return true;
+  }
+  case Step::Bert: {
+    size_t size = bertClean(step, head).size();
+    out = bertClean(step, text);
+    if (step.accents)
+      out = unicode.normalize(out, /*compatible=*/false, /*composed=*/false,
+                              &size);
+    head = bertLower(step, out.substr(0, size));
+    return true;
+  }
+  case Step::Replace:
+    if (replacesMore(step.regex, text, head.size())) {
+      head.clear();
+      return true;
+    }
+    break;
+  default:
+    break;
+  }
+  if (!applyStep(step, head, out, error))
+    return false;
+  std::swap(head, out);
+  return true;
+}
+
 bool Normalizer::apply(std::string &text, size_t &headSize,
                        Error &error) const {
   uint32_t c;
@@ -419,15 +466,8 @@ bool Normalizer::apply(std::string &text, size_t &headSize,
   std::string head = text.substr(0, headSize), out;
   size_t most = mostFor(text.size());
   for (const Step &step : steps) {
-    if (step.kind == Step::Strip)
-      head = strip(head, step.left, /*right=*/false);
-    else if (step.kind == Step::Replace &&
-             replacesMore(step.regex, text, head.size()))
-      head.clear();
-    else if (!head.empty() && !applyStep(step, head, out, error))
+    if (!head.empty() && !stepHead(step, text, head, error))
       return false;
-    else if (!head.empty())
-      std::swap(head, out);
     if (text.empty())
       break;
     if (!applyStep(step, text, out, error))

@@ -105,11 +105,15 @@ private:
   bool loadStep(const JsonValue &json, unsigned depth, Error &error);
   bool loadSimple(const std::string &type, const JsonValue &json, Step &step);
   std::string lower(std::string_view text) const;
-  std::string bert(const Step &step, std::string_view text) const;
+  /// The parts of BertNormalizer before and behind its normal form.
+  std::string bertClean(const Step &step, std::string_view text) const;
+  std::string bertLower(const Step &step, std::string_view text) const;
   bool replace(const Step &step, std::string_view text, std::string &out,
                Error &error) const;
   bool applyStep(const Step &step, std::string_view text, std::string &out,
                  Error &error) const;
+  bool stepHead(const Step &step, std::string_view text, std::string &head,
+                Error &error) const;
 };
 
 } // namespace attune::runtime

@@ -142,9 +142,11 @@ public:
   /// All characters that fold like one of `ranges`, with these themselves.
   CharacterRanges closeOverCase(const CharacterRanges &ranges) const;
 
-  /// Normal forms C, D, KC, KD.
-  std::string normalize(std::string_view text, bool compatible,
-                        bool composed) const;
+  /// Normal forms C, D, KC, KD. `head`, if given, is a number of bytes at the
+  /// start of `text`; it becomes the number of bytes that these are in the
+  /// result, as the reference aligns the two.
+  std::string normalize(std::string_view text, bool compatible, bool composed,
+                        size_t *head = nullptr) const;
 
   /// Where the extended grapheme cluster that starts at `at` ends.
   size_t graphemeEnd(std::string_view text, size_t at) const;
@@ -174,14 +176,21 @@ private:
   std::vector<Composition> compositions;
   CharacterRanges words, extends, spacingMarks, prepends, pictographs;
 
+  /// A character of a normal form, and how many characters of the text it
+  /// stands for: none if it is a further one of a decomposition.
+  struct FormCharacter {
+    uint32_t character, taken;
+  };
   void loadCategories();
   void loadDecompositions();
   uint8_t combiningClass(uint32_t c) const;
   const Decomposition *decompositionOf(uint32_t c) const;
   void decompose(uint32_t c, bool compatible, std::vector<uint32_t> &out) const;
   uint32_t compose(uint32_t first, uint32_t second) const;
-  void reorder(std::vector<uint32_t> &characters) const;
-  void joinPairs(std::vector<uint32_t> &characters) const;
+  void reorder(std::vector<FormCharacter> &characters) const;
+  void joinPairs(std::vector<FormCharacter> &characters) const;
+  static size_t headOf(const std::vector<FormCharacter> &characters,
+                       std::string_view text, size_t head);
   unsigned graphemeBreak(uint32_t c) const;
 };
 

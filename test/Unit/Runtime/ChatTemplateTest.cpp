@@ -117,6 +117,10 @@ TEST(ChatTemplate, ProblemsHaveAPlaceAndACaret) {
   EXPECT_NE(std::string::npos, render("{% if x %}")
                                    .find("the template ends within 'if'; "
                                          "expected '{% endif %}'"));
+  EXPECT_NE(std::string::npos,
+            render("{{ [1] | random }}")
+                .find("1:10: the filter 'random' is not supported: a template "
+                      "gives the same text each time"));
   EXPECT_EQ("refused: 2:7: 'q' is undefined\n  y {{ q.a.b }}\n        ^",
             render("x\ny {{ q.a.b }}"));
 }
@@ -163,6 +167,11 @@ TEST(ChatTemplate, HostileTemplatesEndWithinAGibibyte) {
       "{{ '{:99999999999}'.format(1) }}",
       "{{ 'a'.center(99999999999) }}",
       "{{ 'x' | indent(99999999999) }}",
+      "{{ ('ab ' * 9999999) | wordwrap(1, wrapstring='x' * 9999) }}",
+      "{{ ('www.a' * 2000000 ~ '(') | urlize }}",
+      "{{ ('a.' * 4000000 ~ '-@') | urlize }}",
+      "{% set ns = namespace(s=[1]) %}{% for i in range(9999) %}"
+      "{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s | pprint }}",
       "{% for x in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}",
       "{{ -9223372036854775807 - 5 }}",
       "{{ 9223372036854775808 }}",

@@ -358,4 +358,28 @@ TEST(Tokenizer, Composes) {
             (std::vector<std::string>{"\xC3", "\xA9"}));
 }
 
+/// Whether a text starts where the section starts decides on Metaspace's "▁".
+/// A normal form may move a mark in front of what the first character became.
+TEST(Tokenizer, StartsWhereTheFirstCharacterWent) {
+  auto tokenizer = load(bytesOnly(
+      R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},)"
+      R"({"type":"Strip","strip_left":true,"strip_right":true}]},)"
+      R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)"
+      R"({"type":"Metaspace","replacement":"_","prepend_scheme":"first"},)"
+      R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})"));
+  auto text = [&](const std::string &source) {
+    std::string joined;
+    for (const std::string &piece : pieces(*tokenizer, source))
+      joined += piece;
+    return joined;
+  };
+  EXPECT_EQ(text("a"), "_a");
+  EXPECT_EQ(text(" a"), "a");
+  // U+1FBF is a space and U+0313, of class 230; U+0323 is of class 220.
+  EXPECT_EQ(text("\u1FBFa"), "_\u0313a");
+  EXPECT_EQ(text("\u1FBF\u0323a"), "\u0323\u0313a");
+  EXPECT_EQ(text("\u037A\u0341"), "\u0301\u0345");
+  EXPECT_EQ(text("\u00E9\u0323"), "_\u1EB9\u0301");
+}
+
 } // namespace
