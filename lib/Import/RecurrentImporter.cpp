@@ -430,6 +430,109 @@ static LogicalResult toMemory(const NamedTensor &source, StateBuilder &tensors,
   return success();
 }
 
+namespace {
+/// What a scan gives, token by token: a tensor [batch, tokens, width] that its
+/// loop carries.
+struct ScanSequence {
+  std::string name;
+  std::vector<std::string> parts;
+  OpFoldResult width;
+  std::vector<spec::Dim> last;
+  Value image; ///< whose places the last dimension is
+};
+} // namespace
+
+/// The scan's own result and those of its further ones that `outputs` name.
+static std::vector<ScanSequence>
+sequencesOf(const spec::Layer &layer, const spec::Scan &op,
+            const std::vector<spec::Output> &outputs, ScanBuilder &scan,
+            std::map<std::string, Memory> &memories, StateBuilder &tensors) {
+  OpBuilder &builder = tensors.b;
+  std::vector<ScanSequence> sequences = {{"",
+                                          op.result,
+                                          builder.getIndexAttr(layer.width),
+                                          {{layer.width, ""}},
+                                          {}}};
+  for (const spec::FurtherResult &further : spec::furtherResults(layer)) {
+    bool wanted = llvm::any_of(outputs, [&](const spec::Output &output) {
+      return output.layer == layer.name + "." + further.name;
+    });
+    if (!wanted)
+      continue;
+    ScanSequence sequence = {further.name, {further.name}, {}, {}, {}};
+    if (further.width) {
+      sequence.width = builder.getIndexAttr(further.width);
+      sequence.last = {{further.width, ""}};
+    } else {
+      // Attention weights: one per token of what is attended to.
+      for (const spec::ScanStep &step : op.steps)
+        if (step.name + ".weights" == further.name) {
+          scan.weightsOf.insert(step.name);
+          const Memory &memory =
+              memories[std::get<spec::ScanAttend>(step.op).source];
+          sequence.width =
+              tensor::getMixedSize(builder, tensors.loc, memory.tokens, 1);
+          sequence.last = memory.places;
+          sequence.image = memory.image;
+        }
+    }
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+/// Fills the body of `loop`: one token. It carries the sequences, then the
+/// states.
+static void fillScan(scf::ForOp loop, const spec::Scan &op, Value input,
+                     Value batch, ArrayRef<ScanSequence> sequences,
+                     ArrayRef<std::string> states, ScanBuilder &scan,
+                     StateBuilder &tensors) {
+  OpBuilder &builder = tensors.b;
+  Location at = tensors.loc;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getBody());
+  OpFoldResult unit = builder.getIndexAttr(1), none = builder.getIndexAttr(0);
+  SmallVector<OpFoldResult> offsets = {none, loop.getInductionVar(), none};
+  SmallVector<OpFoldResult> strides(3, unit);
+  SmallVector<OpFoldResult> sizes = {batch, unit,
+                                     builder.getIndexAttr(widthOf(input))};
+  scan.values["input"] = tensor::ExtractSliceOp::create(
+      builder, at, tensors.stateType(widthOf(input)), input, offsets, sizes,
+      strides);
+  ValueRange arguments = loop.getRegionIterArgs();
+  ValueRange old = arguments.drop_front(sequences.size());
+  for (auto [name, value] : llvm::zip(states, old))
+    scan.values[name] = value;
+  for (const spec::ScanStep &step : op.steps)
+    scan.run(step);
+  SmallVector<Value> next;
+  for (auto [sequence, whole] : llvm::zip(sequences, arguments)) {
+    // Parts go to their columns one by one.
+    Value result = whole;
+    int64_t column = 0;
+    for (const std::string &part : sequence.parts) {
+      Value value = scan.values[part];
+      offsets[2] = builder.getIndexAttr(column);
+      sizes[2] = sequence.parts.size() == 1
+                     ? sequence.width
+                     : OpFoldResult(builder.getIndexAttr(widthOf(value)));
+      result = tensor::InsertSliceOp::create(builder, at, value, result,
+                                             offsets, sizes, strides);
+      column += std::max<int64_t>(widthOf(value), 0);
+    }
+    next.push_back(result);
+  }
+  for (auto [name, before] : llvm::zip(states, old)) {
+    // A cell updates its state in place. Other values get a place of their
+    // own and are written over the previous token's.
+    Value value = scan.values[name];
+    if (!value.getDefiningOp<RecurrentCellOp>())
+      value = linalg::CopyOp::create(builder, at, value, before).getResult(0);
+    next.push_back(value);
+  }
+  scf::YieldOp::create(builder, at, next);
+}
+
 LogicalResult EntryImporter::importScan(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Scan>(layer.op);
@@ -479,45 +582,11 @@ LogicalResult EntryImporter::importScan(size_t number) {
       return failure();
 
   // The loop carries what it gives, token by token, and the states.
-  struct Sequence {
-    std::string name;
-    std::vector<std::string> parts;
-    OpFoldResult width;
-    std::vector<spec::Dim> last;
-    Value image; ///< whose places the last dimension is
-  };
-  std::vector<Sequence> sequences = {{"",
-                                      op.result,
-                                      builder.getIndexAttr(layer.width),
-                                      {{layer.width, ""}},
-                                      {}}};
-  for (const spec::FurtherResult &further : spec::furtherResults(layer)) {
-    bool wanted = llvm::any_of(model.outputs, [&](const spec::Output &output) {
-      return output.layer == layer.name + "." + further.name;
-    });
-    if (!wanted)
-      continue;
-    Sequence sequence = {further.name, {further.name}, {}, {}, {}};
-    if (further.width) {
-      sequence.width = builder.getIndexAttr(further.width);
-      sequence.last = {{further.width, ""}};
-    } else {
-      // Attention weights: one per token of what is attended to.
-      for (const spec::ScanStep &step : op.steps)
-        if (step.name + ".weights" == further.name) {
-          scan.weightsOf.insert(step.name);
-          const Memory &memory =
-              memories[std::get<spec::ScanAttend>(step.op).source];
-          sequence.width = tensor::getMixedSize(builder, at, memory.tokens, 1);
-          sequence.last = memory.places;
-          sequence.image = memory.image;
-        }
-    }
-    sequences.push_back(std::move(sequence));
-  }
+  std::vector<ScanSequence> sequences =
+      sequencesOf(layer, op, model.outputs, scan, memories, tensors);
   std::vector<std::string> states = spec::statesOf(op);
   SmallVector<Value> carried;
-  for (const Sequence &sequence : sequences)
+  for (const ScanSequence &sequence : sequences)
     carried.push_back(tensors.empty({batch, tokens, sequence.width}));
   for (const std::string &name : states) {
     auto from = op.initial.find(name);
@@ -529,54 +598,9 @@ LogicalResult EntryImporter::importScan(size_t number) {
                                                : scan.values[from->second]);
   }
 
-  Value input = state.value;
   auto loop =
       scf::ForOp::create(builder, at, index(0), tokens, index(1), carried);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(loop.getBody());
-    OpFoldResult unit = builder.getIndexAttr(1), none = builder.getIndexAttr(0);
-    SmallVector<OpFoldResult> offsets = {none, loop.getInductionVar(), none};
-    SmallVector<OpFoldResult> strides(3, unit);
-    SmallVector<OpFoldResult> sizes = {batch, unit,
-                                       builder.getIndexAttr(widthOf(input))};
-    scan.values["input"] = tensor::ExtractSliceOp::create(
-        builder, at, tensors.stateType(widthOf(input)), input, offsets, sizes,
-        strides);
-    ValueRange arguments = loop.getRegionIterArgs();
-    for (auto [name, value] :
-         llvm::zip(states, arguments.drop_front(sequences.size())))
-      scan.values[name] = value;
-    for (const spec::ScanStep &step : op.steps)
-      scan.run(step);
-    SmallVector<Value> next;
-    for (auto [sequence, whole] : llvm::zip(sequences, arguments)) {
-      // Parts go to their columns one by one.
-      Value result = whole;
-      int64_t column = 0;
-      for (const std::string &part : sequence.parts) {
-        Value value = scan.values[part];
-        offsets[2] = builder.getIndexAttr(column);
-        sizes[2] = sequence.parts.size() == 1
-                       ? sequence.width
-                       : OpFoldResult(builder.getIndexAttr(widthOf(value)));
-        result = tensor::InsertSliceOp::create(builder, at, value, result,
-                                               offsets, sizes, strides);
-        column += std::max<int64_t>(widthOf(value), 0);
-      }
-      next.push_back(result);
-    }
-    for (auto [name, old] :
-         llvm::zip(states, arguments.drop_front(sequences.size()))) {
-      // A cell updates its state in place. Other values get a place of their
-      // own and are written over the previous token's.
-      Value value = scan.values[name];
-      if (!value.getDefiningOp<RecurrentCellOp>())
-        value = linalg::CopyOp::create(builder, at, value, old).getResult(0);
-      next.push_back(value);
-    }
-    scf::YieldOp::create(builder, at, next);
-  }
+  fillScan(loop, op, state.value, batch, sequences, states, scan, tensors);
 
   for (auto [n, sequence] : llvm::enumerate(sequences)) {
     Value value = loop.getResult(n);

@@ -216,90 +216,133 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
             });
 }
 
-void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
-                               Value shared, Value panel, const Group &group,
-                               int64_t rows) {
-  auto weightType = cast<MemRefType>(weight.getType());
-  int64_t lanes = weightType.getShape().back(), depth = this->depth();
-  int64_t panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
-  int64_t sums = parts() * rows;
-  Value firstRow = group.first, numRows = group.end;
+namespace {
+/// Some rows against one panel, by the threads of a block.
+class FewRowsOfPanel {
+public:
+  FewRowsOfPanel(BlockBuilder &b, LinearKernel &kernel, Value thread,
+                 int64_t threads, Value panel, const LinearKernel::Group &group,
+                 int64_t rows);
+  /// Each thread's part of the sums: for gate and up, and for each row, a
+  /// vector of the panel's lanes.
+  KernelBuilder::Values sumProducts(BlockBuilder &b);
+  /// The sums of a warp's threads, which all of them then have.
+  void addLanes(BlockBuilder &b, KernelBuilder::Values &total);
+  /// One thread for each result adds up the warps' sums and stores it.
+  void addWarps(BlockBuilder &b, ValueRange total, Value shared);
+
+private:
+  SmallVector<Value> loadWeights(BlockBuilder &b, ArrayRef<Value> at);
+  /// Adds the products at some places, all loaded first. Whether the last of
+  /// them is there, `isThere` says, if there is a doubt.
+  KernelBuilder::Values addProducts(BlockBuilder &b, ArrayRef<Value> at,
+                                    ArrayRef<Value> weights, ValueRange before,
+                                    Value isThere);
+  SmallVector<Value> placesFrom(BlockBuilder &b, Value base, int64_t count);
+  void awaitRows(BlockBuilder &b);
+
+  LinearKernel &kernel;
+  Value thread, panel;
+  int64_t threads;
+  const LinearKernel::Group &group;
+  int64_t rows, lanes, panelBytes;
   SmallVector<Value> rowAt;
+};
+} // namespace
+
+FewRowsOfPanel::FewRowsOfPanel(BlockBuilder &b, LinearKernel &kernel,
+                               Value thread, int64_t threads, Value panel,
+                               const LinearKernel::Group &group, int64_t rows)
+    : kernel(kernel), thread(thread), panel(panel), threads(threads),
+      group(group), rows(rows) {
+  auto weightType = cast<MemRefType>(kernel.weight.getType());
+  lanes = weightType.getShape().back();
+  panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
   for (int64_t r = 0; r < rows; ++r) {
     // Rows that are not there are the last one again, and not stored.
-    Value row = rows == 1 ? firstRow
-                          : b.min(b.add(firstRow, b.index(r)),
-                                  b.sub(numRows, b.index(1)));
-    rowAt.push_back(sourceOf(b, row));
+    Value row = rows == 1 ? group.first
+                          : b.min(b.add(group.first, b.index(r)),
+                                  b.sub(group.end, b.index(1)));
+    rowAt.push_back(kernel.sourceOf(b, row));
   }
+}
+
+SmallVector<Value> FewRowsOfPanel::loadWeights(BlockBuilder &b,
+                                               ArrayRef<Value> at) {
+  SmallVector<Value> weights;
+  for (Value k : at)
+    for (int64_t part = 0; part < kernel.parts(); ++part) {
+      Value number = b.add(b.mul(panel, kernel.parts()), b.index(part));
+      weights.push_back(b.loadAt(
+          kernel.weight, kernel.panelAt(group, number, {k, b.index(0)}), lanes,
+          std::min<int64_t>(panelBytes & -panelBytes, 16)));
+    }
+  return weights;
+}
+
+/// Not where they are loaded, or the thread would wait for them there.
+static Value widen(BlockBuilder &b, Value loaded) {
+  auto type = cast<VectorType>(loaded.getType());
+  return type.getElementType().isF32()
+             ? loaded
+             : arith::ExtFOp::create(b.b, b.loc,
+                                     b.vectorType(type.getDimSize(0)), loaded)
+                   .getResult();
+}
+
+KernelBuilder::Values FewRowsOfPanel::addProducts(BlockBuilder &b,
+                                                  ArrayRef<Value> at,
+                                                  ArrayRef<Value> weights,
+                                                  ValueRange before,
+                                                  Value isThere) {
+  KernelBuilder::Values inputs, next(before);
+  for (Value k : at)
+    for (Value row : rowAt) {
+      Value x = b.loadWide(kernel.input, {row, k}, 1, 0);
+      inputs.push_back(vector::BroadcastOp::create(
+          b.b, b.loc, b.vectorType(lanes),
+          vector::ExtractOp::create(b.b, b.loc, x, int64_t{0})));
+    }
+  for (size_t i = 0; i < at.size(); ++i)
+    for (int64_t part = 0; part < kernel.parts(); ++part)
+      for (int64_t r = 0; r < rows; ++r) {
+        Value &sum = next[part * rows + r];
+        Value wide = widen(b, weights[i * kernel.parts() + part]);
+        Value more = b.fma(inputs[i * rows + r], wide, sum);
+        sum =
+            isThere && i + 1 == at.size() ? b.select(isThere, more, sum) : more;
+      }
+  return next;
+}
+
+SmallVector<Value> FewRowsOfPanel::placesFrom(BlockBuilder &b, Value base,
+                                              int64_t count) {
+  SmallVector<Value> at;
+  for (int64_t i = 0; i < count; ++i)
+    at.push_back(b.add(b.add(base, thread), b.index(i * threads)));
+  return at;
+}
+
+void FewRowsOfPanel::awaitRows(BlockBuilder &b) {
+  if (kernel.dependent && !kernel.tasks)
+    NVVM::GriddepcontrolOp::create(b.b, b.loc, NVVM::GridDepActionKind::wait);
+}
+
+KernelBuilder::Values FewRowsOfPanel::sumProducts(BlockBuilder &b) {
   // A step's places of the depth: few enough that the blocks of all panels have
   // registers at once, and the same number in each step.
-  int64_t ofThread = ceilOf(depth, threads);
-  int64_t loadBytes = rows > 1 ? 64 : gated ? 48 : 128;
+  int64_t depth = kernel.depth(), ofThread = ceilOf(depth, threads);
+  int64_t loadBytes = rows > 1 ? 64 : kernel.gated ? 48 : 128;
   int64_t most = std::max<int64_t>(2, loadBytes / panelBytes);
   int64_t places = ceilOf(ofThread, ceilOf(ofThread, most));
   int64_t step = places * threads, whole = depth / step * step;
-  auto loadWeights = [&](BlockBuilder &b, ArrayRef<Value> at) {
-    SmallVector<Value> weights;
-    for (Value k : at)
-      for (int64_t part = 0; part < parts(); ++part)
-        weights.push_back(
-            b.loadAt(weight,
-                     panelAt(group, b.add(b.mul(panel, parts()), b.index(part)),
-                             {k, b.index(0)}),
-                     lanes, std::min<int64_t>(panelBytes & -panelBytes, 16)));
-    return weights;
-  };
-  // Not where they are loaded, or the thread would wait for them there.
-  auto widen = [](BlockBuilder &b, Value loaded) -> Value {
-    auto type = cast<VectorType>(loaded.getType());
-    return type.getElementType().isF32()
-               ? loaded
-               : arith::ExtFOp::create(b.b, b.loc,
-                                       b.vectorType(type.getDimSize(0)), loaded)
-                     .getResult();
-  };
-  // Adds the products at some places, all loaded first. Whether the last of
-  // them is there, `isThere` says, if there is a doubt.
-  auto addProducts = [&](BlockBuilder &b, ArrayRef<Value> at,
-                         ArrayRef<Value> weights, ValueRange before,
-                         Value isThere) {
-    SmallVector<Value> inputs, next(before);
-    for (Value k : at)
-      for (Value row : rowAt) {
-        Value x = b.loadWide(input, {row, k}, 1, 0);
-        inputs.push_back(vector::BroadcastOp::create(
-            b.b, b.loc, b.vectorType(lanes),
-            vector::ExtractOp::create(b.b, b.loc, x, int64_t{0})));
-      }
-    for (size_t i = 0; i < at.size(); ++i)
-      for (int64_t part = 0; part < parts(); ++part)
-        for (int64_t r = 0; r < rows; ++r) {
-          Value &sum = next[part * rows + r];
-          Value wide = widen(b, weights[i * parts() + part]);
-          Value more = b.fma(inputs[i * rows + r], wide, sum);
-          sum = isThere && i + 1 == at.size() ? b.select(isThere, more, sum)
-                                              : more;
-        }
-    return next;
-  };
-  auto placesFrom = [&](BlockBuilder &b, Value base, int64_t count) {
-    SmallVector<Value> at;
-    for (int64_t i = 0; i < count; ++i)
-      at.push_back(b.add(b.add(base, thread), b.index(i * threads)));
-    return at;
-  };
-  KernelBuilder::Values total(sums, b.splat(0.0, lanes));
+  KernelBuilder::Values total(kernel.parts() * rows, b.splat(0.0, lanes));
   int64_t first = 0;
-  auto awaitRows = [&] {
-    if (dependent && !tasks && first == 0)
-      NVVM::GriddepcontrolOp::create(b.b, b.loc, NVVM::GridDepActionKind::wait);
-  };
   if (whole > 0) {
     SmallVector<Value> at = placesFrom(b, b.index(0), places);
     SmallVector<Value> weights = loadWeights(b, at);
     // The first weights come while the kernel that makes the rows still runs.
-    awaitRows();
+    awaitRows(b);
     total = addProducts(b, at, weights, total, Value());
     first = step;
   }
@@ -320,10 +363,14 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
       at.back() = b.min(at.back(), b.index(depth - 1));
     }
     SmallVector<Value> weights = loadWeights(b, at);
-    awaitRows();
+    if (first == 0)
+      awaitRows(b);
     total = addProducts(b, at, weights, total, isThere);
   }
-  // Lanes of a warp: all end with the same sums.
+  return total;
+}
+
+void FewRowsOfPanel::addLanes(BlockBuilder &b, KernelBuilder::Values &total) {
   for (Value &sum : total) {
     SmallVector<Value> numbers;
     for (int64_t i = 0; i < lanes; ++i) {
@@ -339,6 +386,10 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
     sum = vector::FromElementsOp::create(b.b, b.loc, b.vectorType(lanes),
                                          numbers);
   }
+}
+
+void FewRowsOfPanel::addWarps(BlockBuilder &b, ValueRange total, Value shared) {
+  int64_t sums = total.size();
   Value warp = b.div(thread, 32), lane = b.rem(thread, 32);
   b.when(b.less(lane, b.index(1)), [&](BlockBuilder &b) {
     for (auto [i, sum] : llvm::enumerate(total))
@@ -346,14 +397,13 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
                 {b.mul(b.add(b.mul(warp, sums), b.index(i)), lanes)}, 16);
   });
   auto barrier = gpu::BarrierOp::create(b.b, b.loc);
-  if (!tasks)
-    barrier->setAttr(kBlocksAtOnce,
-                     b.b.getI64IntegerAttr(blocksAtOnce(panels(), threads, rows,
-                                                        multiprocessors)));
-  // One thread for each result.
+  if (!kernel.tasks)
+    barrier->setAttr(kBlocksAtOnce, b.b.getI64IntegerAttr(blocksAtOnce(
+                                        kernel.panels(), threads, rows,
+                                        kernel.multiprocessors)));
   b.when(b.less(thread, b.index(rows * lanes)), [&](BlockBuilder &b) {
     Value r = b.div(thread, lanes), n = b.rem(thread, lanes);
-    Value row = b.add(firstRow, r);
+    Value row = b.add(group.first, r);
     Value column = b.add(b.mul(panel, lanes), n);
     auto sumUp = [&](int64_t part) {
       SmallVector<Value> of;
@@ -372,11 +422,21 @@ void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
       return of[0];
     };
     Value inside =
-        b.both(b.less(row, numRows), b.less(column, b.index(width())));
+        b.both(b.less(row, group.end), b.less(column, b.index(kernel.width())));
     b.when(inside, [&](BlockBuilder &b) {
-      finish(b, sumUp(0), gated ? sumUp(1) : Value(), row, column);
+      kernel.finish(b, sumUp(0), kernel.gated ? sumUp(1) : Value(), row,
+                    column);
     });
   });
+}
+
+void LinearKernel::emitFewRows(BlockBuilder &b, Value thread, int64_t threads,
+                               Value shared, Value panel, const Group &group,
+                               int64_t rows) {
+  FewRowsOfPanel product(b, *this, thread, threads, panel, group, rows);
+  KernelBuilder::Values total = product.sumProducts(b);
+  product.addLanes(b, total);
+  product.addWarps(b, total, shared);
 }
 
 } // namespace attune
