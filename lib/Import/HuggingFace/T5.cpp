@@ -46,6 +46,33 @@ static FeedForward readFeedForward(Config &config, const char *fallback) {
   return result;
 }
 
+/// What the tensors of a block are called.
+static TensorNames namesOf(bool decoder, bool gated) {
+  TensorNames names = {{"norm1", "layer.0.layer_norm"},
+                       {"attention.q", "layer.0.SelfAttention.q"},
+                       {"attention.k", "layer.0.SelfAttention.k"},
+                       {"attention.v", "layer.0.SelfAttention.v"},
+                       {"attention.o", "layer.0.SelfAttention.o"}};
+  if (decoder)
+    names.insert(names.end(), {{"norm_cross", "layer.1.layer_norm"},
+                               {"cross.q", "layer.1.EncDecAttention.q"},
+                               {"cross.k", "layer.1.EncDecAttention.k"},
+                               {"cross.v", "layer.1.EncDecAttention.v"},
+                               {"cross.o", "layer.1.EncDecAttention.o"},
+                               {"norm2", "layer.2.layer_norm"},
+                               {"ffn.gate", "layer.2.DenseReluDense.wi_0"},
+                               {"ffn.up", gated ? "layer.2.DenseReluDense.wi_1"
+                                                : "layer.2.DenseReluDense.wi"},
+                               {"ffn.down", "layer.2.DenseReluDense.wo"}});
+  else
+    names.insert(names.end(), {{"norm2", "layer.1.layer_norm"},
+                               {"ffn.gate", "layer.1.DenseReluDense.wi_0"},
+                               {"ffn.up", gated ? "layer.1.DenseReluDense.wi_1"
+                                                : "layer.1.DenseReluDense.wi"},
+                               {"ffn.down", "layer.1.DenseReluDense.wo"}});
+  return names;
+}
+
 static std::optional<Model> import(ImportContext &context,
                                    const Defaults &defaults) {
   Config &config = context.config;
@@ -110,36 +137,14 @@ static std::optional<Model> import(ImportContext &context,
     block.attention = attention;
     block.attention->relativeBias = bias;
     block.attention->relativeBias->bidirectional = !decoder;
-    TensorNames names = {{"norm1", "layer.0.layer_norm"},
-                         {"attention.q", "layer.0.SelfAttention.q"},
-                         {"attention.k", "layer.0.SelfAttention.k"},
-                         {"attention.v", "layer.0.SelfAttention.v"},
-                         {"attention.o", "layer.0.SelfAttention.o"}};
     if (decoder) {
       block.attention->causal = Causal::BottomRight;
       block.cross = attention;
       block.cross->source = "encoder";
-      names.insert(names.end(), {{"norm_cross", "layer.1.layer_norm"},
-                                 {"cross.q", "layer.1.EncDecAttention.q"},
-                                 {"cross.k", "layer.1.EncDecAttention.k"},
-                                 {"cross.v", "layer.1.EncDecAttention.v"},
-                                 {"cross.o", "layer.1.EncDecAttention.o"},
-                                 {"norm2", "layer.2.layer_norm"},
-                                 {"ffn.gate", "layer.2.DenseReluDense.wi_0"},
-                                 {"ffn.down", "layer.2.DenseReluDense.wo"}});
-    } else {
-      names.insert(names.end(), {{"norm2", "layer.1.layer_norm"},
-                                 {"ffn.gate", "layer.1.DenseReluDense.wi_0"},
-                                 {"ffn.down", "layer.1.DenseReluDense.wo"}});
     }
-    const char *up = decoder ? feedForward.gated ? "layer.2.DenseReluDense.wi_1"
-                                                 : "layer.2.DenseReluDense.wi"
-                     : feedForward.gated ? "layer.1.DenseReluDense.wi_1"
-                                         : "layer.1.DenseReluDense.wi";
-    names.push_back({"ffn.up", up});
-    Layer &blocks = stream.blocks(name + ".block.{i}",
-                                  decoder ? "num_decoder_layers" : "num_layers",
-                                  count, block, names);
+    Layer &blocks = stream.blocks(
+        name + ".block.{i}", decoder ? "num_decoder_layers" : "num_layers",
+        count, block, namesOf(decoder, feedForward.gated));
     // The table of the first block serves all of them.
     blocks.weights["attention.relative_bias.weight"] = {
         {name + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
