@@ -547,9 +547,17 @@ struct ConvertAttuneAttentionToOnline final
          failed(checkAttentionTiles(getOperation(), warpgroups))))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    AttentionBudget budget = {queryBlock, queryBytes,  keyBlock,  keyBytes,
-                              rows,       threads,     partBytes, cacheBytes,
-                              lineCycles, multiplyAdds};
+    AttentionBudget budget;
+    budget.queryBlock = queryBlock;
+    budget.queryBytes = queryBytes;
+    budget.keyBlock = keyBlock;
+    budget.keyBytes = keyBytes;
+    budget.rows = rows;
+    budget.threads = threads;
+    budget.partBytes = partBytes;
+    budget.cacheBytes = cacheBytes;
+    budget.lineCycles = lineCycles;
+    budget.multiplyAdds = multiplyAdds;
     patterns.add<TileAttention>(&getContext(), budget, explainFusion,
                                 !cooperative);
     if (cooperative)

@@ -26,6 +26,24 @@ namespace attune {
 #define GEN_PASS_DEF_CONVERTATTUNETOVECTOR
 #include "attune/Conversion/Passes.h.inc"
 
+/// Kernels are made for the widths of a model; lengths may be open.
+static LogicalResult checkWidths(Operation *root) {
+  WalkResult result = root->walk([](Operation *op) {
+    if (!isa<LinearOp, LayerNormOp, RMSNormOp>(op))
+      return WalkResult::advance();
+    auto open = [](Value value) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      return type && ShapedType::isDynamic(type.getShape().back());
+    };
+    if (!llvm::any_of(op->getOperands(), open) &&
+        !llvm::any_of(op->getResults(), open))
+      return WalkResult::advance();
+    op->emitOpError("needs static widths to become loops");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 struct ConvertAttuneToVector final
     : impl::ConvertAttuneToVectorBase<ConvertAttuneToVector> {
@@ -61,21 +79,24 @@ struct ConvertAttuneToVector final
       getOperation().emitError("integer-lanes must be positive");
       return signalPassFailure();
     }
-    VectorLowering lowering{lanes,
-                            rows,
-                            panelBytes,
-                            tileBytes,
-                            wayBytes,
-                            wideTiles,
-                            fetchSteps,
-                            streamBytes,
-                            narrowStreamBytes,
-                            farLevel3,
-                            threads,
-                            cooperative,
-                            matrixRows,
-                            std::gcd<int64_t, int64_t>(lanes, integerLanes),
-                            byteProducts};
+    VectorLowering lowering;
+    lowering.lanes = lanes;
+    lowering.rows = rows;
+    lowering.panelBytes = panelBytes;
+    lowering.tileBytes = tileBytes;
+    lowering.wayBytes = wayBytes;
+    lowering.wideTiles = wideTiles;
+    lowering.fetchSteps = fetchSteps;
+    lowering.streamBytes = streamBytes;
+    lowering.narrowStreamBytes = narrowStreamBytes;
+    lowering.farLevel3 = farLevel3;
+    lowering.threads = threads;
+    lowering.cooperative = cooperative;
+    lowering.matrixRows = matrixRows;
+    lowering.integerLanes = std::gcd<int64_t, int64_t>(lanes, integerLanes);
+    lowering.byteProducts = byteProducts;
+    if (failed(checkWidths(getOperation())))
+      return signalPassFailure();
     // Layers first: they take along what becomes of the heads that they make.
     RewritePatternSet layers(&getContext());
     populateLinearPatterns(layers, lowering);
@@ -105,6 +126,22 @@ struct ConvertAttuneToVector final
     populateTopKPatterns(patterns, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
+    // What is left must be for a later stage: bufferization knows it, or it has
+    // no tensors.
+    if (!getOperation()
+             .walk([](Operation *op) {
+               if (!isa_and_present<AttuneDialect>(op->getDialect()) ||
+                   isa<WeightGetOp, bufferization::BufferizableOpInterface>(
+                       op) ||
+                   llvm::none_of(op->getResultTypes(),
+                                 llvm::IsaPred<RankedTensorType>))
+                 return WalkResult::advance();
+               op->emitOpError("has no form as loops");
+               return WalkResult::interrupt();
+             })
+             .wasInterrupted())
+      return;
+    signalPassFailure();
   }
 };
 } // namespace

@@ -20,11 +20,11 @@ namespace attune {
 
 /// The register tile and the cache budget; the pass's options.
 struct VectorLowering {
-  int64_t lanes;
-  int64_t rows;
-  int64_t panelBytes;
+  int64_t lanes = 16;
+  int64_t rows = 1;
+  int64_t panelBytes = 0;
   /// Of a tile's results, while they wait in the first-level cache.
-  int64_t tileBytes;
+  int64_t tileBytes = 0;
   /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
   int64_t wayBytes = 0;
   /// Whole tiles of products have half of the rows and two panels.
