@@ -57,7 +57,7 @@ def Attune_LinearOp : Attune_Op<"linear",
     (`gated` $gated^)? (`scale` $scale^)? (`rms_eps` $rms_eps^)? attr-dict
     `:` type($input) `,` type($weight) `->` type($result)
   }];
-  // Of rows as they are.
+  // Builders without a folded RMS norm.
   let builders = [
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
                    "::mlir::Value":$weight, "::mlir::Value":$bias,

@@ -17,8 +17,8 @@ using namespace attune;
 // Memory
 //===----------------------------------------------------------------------===//
 
-// What the definition of every op says of its memory (AttuneGroupOps.td). A
-// destination is the result of its number.
+// Memory effects and bufferization, the same for every op of AttuneGroupOps.td.
+// Destination i is tied to result i.
 
 template <typename Op>
 static void effectsOf(Op op,

@@ -16,10 +16,10 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // A tensor, or the buffer that it becomes.
 def Attune_Place : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
-// What a whole block of a GPU's threads computes together cannot be loops on
-// tensors: its threads share memory that no tensor is. Nor can what the matrix
-// unit of a CPU reads from memory by itself. Such an op stays one until there
-// are buffers, and says where its result goes.
+// An op in destination-passing style. The threads of a GPU's block share memory
+// that no tensor is, and the matrix unit of a CPU reads memory by itself. So
+// such an op cannot become loops on tensors: it stays one op until there are
+// buffers, and names its destination.
 class Attune_IntoOp<string mnemonic, list<Trait> traits = []>
     : Attune_Op<mnemonic, traits # [DestinationStyleOpInterface,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,

@@ -10,8 +10,8 @@
 
 include "AttuneTypes.td"
 
-// What `attune.weight` calls quantized: W + 128 as a byte or W + 8 in 4 bits, in
-// groups that share a scale.
+// The quantized part of an `attune.weight`: W + 128 as a byte or W + 8 in 4
+// bits, in groups that share a scale.
 def Attune_ByteMatrix : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[2, 3]>],
     "[out, in] matrix of bytes or 4 bits, or packed panels of them">;
 def Attune_ByteRows : RankedTensorOf<[I8], [HasRankGreaterOrEqualPred<1>],

@@ -66,7 +66,7 @@ def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
                                 "[batch, tokens] i64 tensor">;
 def Attune_Tokens : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[3]>],
                                    "[batch, tokens, width] tensor">;
-// What a recurrence over tokens reads and gives.
+// Operands and results of a recurrence over tokens.
 def Attune_Steps : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
                                   "[batch, tokens, width] f32 tensor">;
 // True where a token counts.

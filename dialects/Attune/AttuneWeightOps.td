@@ -113,7 +113,8 @@ def Attune_WeightOp : Attune_Op<"weight",
     /// Columns that share a scale: of quantized values, which are i8 or i4, or
     /// of their scales. Nothing of any other weight.
     ::std::optional<int64_t> getGroup();
-    /// Of quantized values, or of those that the scales belong to: 8 or 4.
+    /// Bits of a quantized value, or of those that the scales belong to: 8 or
+    /// 4.
     int64_t getBits();
     /// Whether it is the scales of a quantized weight.
     bool holdsScales();

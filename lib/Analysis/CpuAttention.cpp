@@ -25,7 +25,7 @@ constexpr int64_t kLeastRowBytes = 256;
 constexpr int64_t kTypicalQueries = 1024, kTypicalCache = 4096;
 /// Bytes between the first-level cache and the second in a cycle.
 constexpr double kCacheRate = 32;
-/// So much longer takes a tile whose states are in memory, to be merged.
+/// A tile whose states go to memory to be merged takes this much longer.
 constexpr double kSplitting = 1.125;
 
 int64_t largestDivisor(int64_t number, int64_t most) {
@@ -35,7 +35,7 @@ int64_t largestDivisor(int64_t number, int64_t most) {
   return divisor;
 }
 
-/// What the ways cost, for sizes that are known or typical.
+/// The cost of each strategy, for sizes that are known or typical.
 struct Estimate {
   Estimate(const CpuAttentionSizes &sizes, const AttentionBudget &budget,
            const AttentionPlan &plan)

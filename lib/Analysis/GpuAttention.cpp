@@ -13,7 +13,7 @@ namespace attune {
 
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
                                   int64_t valueWidth, bool fewRows) {
-  // Of few rows there are many small blocks.
+  // Few rows make many small blocks.
   int64_t limit = fewRows ? 16 * 1024 : kSharedBytesOfBlock;
   AttentionTile tile = {
       elementBytes,    width, std::min(valueWidth, kWidestValues),

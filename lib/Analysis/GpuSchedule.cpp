@@ -12,7 +12,7 @@
 
 namespace attune {
 
-/// What is wrong with a number that is none of those.
+/// The message for a number that is none of the known ones.
 static std::string noneOf(const char *name, const std::vector<int64_t> &known,
                           int64_t number) {
   std::string text = std::string("'") + name + "' may be ";
@@ -27,8 +27,9 @@ static bool contains(const std::vector<int64_t> &known, int64_t number) {
   return std::find(known.begin(), known.end(), number) != known.end();
 }
 
-/// What is wrong with so much shared memory, or nothing. `base` is there
-/// anyway, beside stages of the same size, of which there are `fewest` or more.
+/// The message for too much shared memory, or empty if it fits. `base` is
+/// needed in any case, beside stages of the same size, of which there are
+/// `fewest` or more.
 static std::string tooLarge(const std::string &tile, int64_t stages,
                             int64_t fewest, int64_t base, int64_t stageBytes,
                             int64_t limit) {

@@ -235,8 +235,9 @@ PartStatistics &Counter::part(const std::string &name) {
   return current.parts.back();
 }
 
-/// What is computed: queries go into the space of the cached rows and results
-/// come out of it, so scores cost the rank and not the heads' own width.
+/// Counts latent attention as it is computed: queries go into the space of the
+/// cached rows and results come out of it, so scores cost the rank and not the
+/// heads' own width.
 void Counter::countLatent(const std::string &prefix, const Attention &attention,
                           int64_t width) {
   const Latent &latent = *attention.latent;
@@ -689,7 +690,7 @@ Extent Counter::extentOf(const Stream &stream) const {
   return extent;
 }
 
-/// What the first convolution of a stream goes over.
+/// Sets the spatial sizes that the first convolution of a stream goes over.
 void Counter::startPlaces(const Stream &stream) {
   spatial[0] = here.tokens;
   const TensorSpec *input = findInput(stream.input);

@@ -60,7 +60,7 @@ std::string formatBytes(double bytes) {
 static std::string formatThousands(double count,
                                    llvm::ArrayRef<const char *> units) {
   size_t unit = 0;
-  // What would round to 1000 belongs to the next unit.
+  // A count that would round to 1000 belongs to the next unit.
   for (; unit + 1 < units.size() && count >= 999.5; ++unit)
     count /= 1000;
   return formatScaled(count, units[unit]);

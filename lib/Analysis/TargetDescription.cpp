@@ -32,8 +32,8 @@ int64_t TargetDescription::getKeyBlock() const {
 int64_t TargetDescription::getFetchSteps() const {
   // A row of the tile is two registers wide.
   int64_t cycles = std::max<int64_t>(getTileRows() * 2 / fmaPorts, 1);
-  // Of a loop of fewer steps LLVM makes one without a loop, whose registers do
-  // not suffice: half the speed.
+  // LLVM fully unrolls a loop of fewer steps, and then runs out of registers:
+  // half the speed.
   int64_t steps = std::max<int64_t>(lineCycles / cycles, 4);
   return llvm::bit_floor(uint64_t(steps));
 }
@@ -190,7 +190,8 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
     target.triple = triple.getTriple();
     info = subtarget(triple, target.cpu, target.features);
     if (triple.isX86()) {
-      // What the sizes below are chosen by, and what comes with it.
+      // The features that the sizes below are chosen by, and those that come
+      // with them.
       for (auto [feature, linuxName] :
            {std::pair("+avx2", "avx2"), std::pair("+fma", "fma"),
             std::pair("+avx512f", "avx512f"),

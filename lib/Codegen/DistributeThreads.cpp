@@ -82,7 +82,7 @@ struct DistributeThreads final
       if (!isa<SuccessorOp, NumThreadsOp>(op))
         return;
       OpBuilder b(op);
-      // Of threads, elsewhere, there is one.
+      // Functions without parallel loops run on one thread.
       Value value = arith::ConstantIndexOp::create(b, op->getLoc(), 1);
       if (auto next = dyn_cast<SuccessorOp>(op))
         value =

@@ -40,7 +40,7 @@ struct NarrowActivations final
   using Base::Base;
 
   //===--------------------------------------------------------------------===//
-  // What is multiplied
+  // Operands of products
   //===--------------------------------------------------------------------===//
 
   /// The 16 bits that products with this weight take their input in, or null.
@@ -144,7 +144,7 @@ struct NarrowActivations final
   }
 
   //===--------------------------------------------------------------------===//
-  // Who rounds
+  // Where values are rounded
   //===--------------------------------------------------------------------===//
 
   static bool hasResidual(Operation *linear) {
@@ -183,8 +183,7 @@ struct NarrowActivations final
                                    value);
   }
 
-  /// What only goes to a cache of 16 bits is rounded there, or where it is
-  /// made.
+  /// Rounds rows that only go to a 16-bit cache there, or where they are made.
   bool roundsForCache(CacheAppendOp append) {
     Value rows = append.getNewRows();
     FloatType type = storedAs(append.getCache());

@@ -24,9 +24,9 @@ namespace attune {
 
 namespace {
 
-/// What a loop needs of the function around it, in the order in which it asks:
-/// values that become arguments, and ops that move along, each behind those
-/// that it reads.
+/// The values that a loop captures from the function around it, in the order in
+/// which it asks: values that become arguments, and ops that move along, each
+/// behind those that it reads.
 class Captures {
 public:
   explicit Captures(Operation *loop)
@@ -92,7 +92,7 @@ bool computeTheSame(func::FuncOp a, func::FuncOp b) {
              &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
 }
 
-/// What the location of a loop is called.
+/// The name in the location of a loop.
 StringRef nameOf(Operation *loop) {
   auto named = dyn_cast<NameLoc>(loop->getLoc());
   StringRef name = named ? named.getName().getValue() : "";
@@ -186,7 +186,7 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
     func::ReturnOp::create(b, func.getLoc());
   }
 
-  /// What moved along with loops, unless something else reads it.
+  /// Erases ops that moved along with loops, unless something else reads them.
   static void eraseUnused(func::FuncOp func) {
     func.walk<WalkOrder::PostOrder, mlir::ReverseIterator>([](Operation *op) {
       if (isOpTriviallyDead(op))

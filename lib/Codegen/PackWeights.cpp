@@ -28,7 +28,7 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
       return signalPassFailure();
     }
     SymbolTable symbols(module);
-    // What each weight is used as; a gated and a plain use do not go together.
+    // The use of each weight; a gated and a plain use exclude each other.
     llvm::MapVector<WeightOp, bool> matrices;
     auto use = [&](Operation *op, Value matrix, bool gated) -> LogicalResult {
       auto get = matrix.getDefiningOp<WeightGetOp>();

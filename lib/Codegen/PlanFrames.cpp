@@ -105,8 +105,8 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     alloc.erase();
   }
 
-  /// What `dim` is when it asks a view of which several dimensions are one;
-  /// null for others, which MLIR folds.
+  /// The size of a collapsed dimension, as a product of the source's sizes;
+  /// null for other dimensions, which MLIR folds.
   Value sizeOfView(memref::DimOp dim) {
     auto view = dim.getSource().getDefiningOp<memref::CollapseShapeOp>();
     std::optional<int64_t> number = dim.getConstantIndex();
@@ -335,7 +335,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   Block *entry = nullptr;
   OpBuilder start{static_cast<MLIRContext *>(nullptr)};
   DenseMap<Value, Value> atEntry;
-  /// What stands at the start of the function for them, each once.
+  /// Ops at the start of the function that compute these values, each once.
   DenseSet<Operation *, SameOp> atStartOnce;
   /// The dynamic sizes in the order they came up.
   DenseMap<Value, unsigned> seen;

@@ -37,8 +37,8 @@ static bool writes(Operation *op) {
       .wasInterrupted();
 }
 
-/// What code behind the run reads of it must be there on every thread: sizes
-/// and the like move in front of it.
+/// Moves sizes and the like in front of the run if code behind it reads them:
+/// they must be there on every thread.
 static LogicalResult shareResults(SequentialRun &run) {
   SmallPtrSet<Operation *, 16> inside(run.ops.begin(), run.ops.end());
   SmallPtrSet<Operation *, 16> shared;

@@ -24,7 +24,7 @@ SizeText::SizeText(ModuleOp module) {
       [&](func::CallOp call) { calls[call.getCallee()].push_back(call); });
 }
 
-/// What callers pass for an argument of a function, if they say the same.
+/// The value that callers pass for an argument of a function, if they agree.
 std::string
 SizeText::fromCallers(BlockArgument argument,
                       llvm::function_ref<std::string(Value)> describe) const {

@@ -91,9 +91,9 @@ int64_t Bench::countTokens(const runtime::EntryInfo &entry) const {
   return 1;
 }
 
-/// What is multiplied: pairs of bf16 if weights or, where there are none,
-/// inputs are stored so and the CPU multiplies them; bytes if that was asked
-/// for.
+/// The type of the factors: pairs of bf16 if weights (or inputs, where there
+/// are no weights) are stored so and the CPU multiplies them; bytes if that was
+/// asked for.
 Factors Bench::factorsOf(const runtime::EntryInfo &entry) const {
   bool weights = statistics.weightBytes > 0;
   if (weights && options.quantize)
@@ -135,7 +135,7 @@ ExitCode Bench::timeForward() {
       return reportError(error, report);
   if (!call.resolve(/*past=*/0, "the sizes asked for", error))
     return reportError(error, report);
-  // What a run reads and writes at least once.
+  // The bytes that a run reads and writes at least once.
   double bytes = double(statistics.weightBytes);
   auto addBytes = [&](const std::vector<int64_t> &shape, runtime::DType type) {
     uint64_t size = 0;

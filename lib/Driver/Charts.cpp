@@ -169,7 +169,7 @@ std::string driver::drawMemory(mlir::ModuleOp module,
     int64_t last = 1;
     for (size_t i = 0; i + 2 < numbers.size(); i += 3)
       last = std::max(last, numbers[i + 2] + 1);
-    // What each buffer is, slot by slot, in the order of `lives`.
+    // The name of each buffer, slot by slot, in the order of `lives`.
     std::vector<std::string> names;
     for (auto name : lines.getAsRange<mlir::StringAttr>())
       if (name.getValue().starts_with("  "))

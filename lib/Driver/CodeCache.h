@@ -17,7 +17,7 @@
 
 namespace attune::driver {
 
-/// What a compilation makes before anything is linked or packed.
+/// The result of a compilation before anything is linked or packed.
 struct CachedCode {
   std::string metadata;             ///< as describeProduct writes it
   std::vector<std::string> entries; ///< by name

@@ -107,7 +107,7 @@ bool Compiler::writeProduct(const Checkpoint *checkpoint) {
   bool packs = product.weights != ProductKind::Weights::None &&
                (checkpoint || options.hasRandomWeights());
   lowering.code = ExitCode::BadInput;
-  // What cannot be written shows before anything is compiled.
+  // Reports an output that cannot be written before anything is compiled.
   std::string target, beside;
   if (!toStdout(options)) {
     std::string *path = files.reserve(options.output, product.executable);
@@ -220,7 +220,7 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
   return ExitCode::Success;
 }
 
-/// What may go to stdout, for a message.
+/// The products that may go to stdout, for a message.
 static std::string listTexts(const Backend &backend) {
   std::vector<llvm::StringRef> names = {"json",    "mlir",  "tensor",
                                         "kernels", "loops", "vector"};

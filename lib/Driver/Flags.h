@@ -22,7 +22,7 @@ llvm::ArrayRef<VerbInfo> getVerbs();
 
 struct Flag {
   llvm::StringRef name; ///< without dashes
-  /// What the value is called; empty: a switch. "[=N]": it may be left out.
+  /// The name of the value; empty: a switch. "[=N]": it may be left out.
   llvm::StringRef value;
   unsigned verbs; ///< a bit per verb that has the flag
   /// Stores the value. If it is no good `problem` is the whole message.

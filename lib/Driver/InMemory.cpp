@@ -13,7 +13,7 @@ using namespace attune;
 using namespace attune::driver;
 
 bool driver::hasWeights(const ModelSource &source) {
-  // What an .mlir file has shows when it is parsed.
+  // An .mlir file shows whether it has weights when it is parsed.
   return source.model && analyze(*source.model, {}).parameters > 0;
 }
 

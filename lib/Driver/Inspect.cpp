@@ -56,7 +56,7 @@ std::string driver::describeStatistics(const spec::Model &model) {
     llvm::consumeError(value.takeError());
     return numbers;
   }
-  // What a product prints; the numbers are for programs.
+  // The table that a product prints; the numbers are for programs.
   (*value->getAsObject())["table"] = table;
   std::string text;
   llvm::raw_string_ostream(text) << *value;
@@ -131,8 +131,8 @@ struct QuietReport final : Report {
 };
 } // namespace
 
-/// What becomes of the weights of a model that `--quantize` was given for.
-/// Refusals, as of a pattern that matches nothing, are reported.
+/// The compressed sizes of a model that `--quantize` was given for. Refusals,
+/// as of a pattern that matches nothing, are reported.
 static std::optional<CompressionStatistics>
 countQuantized(const Options &options, const ModelSource &source,
                Report &report) {

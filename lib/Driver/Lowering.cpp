@@ -283,7 +283,8 @@ bool Lowering::lowerToTensor() {
          dumpModule("3-tensor.mlir");
 }
 
-/// What the import left on the module, and the files that go into a product.
+/// Reads what the import left on the module, and the files that go into a
+/// product.
 static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
                                                   const ModelSource &source,
                                                   Report &report) {
@@ -328,7 +329,7 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   return info;
 }
 
-/// What the product says of itself, read once.
+/// Reads the description of the product once.
 bool Lowering::findInfo() {
   if (!info)
     info = makeProductInfo(*module, source, report);

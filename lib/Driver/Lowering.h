@@ -49,7 +49,7 @@ public:
   /// Begins with that. Also attaches what the product says of itself.
   bool lowerToVector();
   bool lowerToLLVM();
-  /// What the backend makes of that, by its name in --emit.
+  /// Makes the backend's product of that, by its name in --emit.
   std::optional<ProductBytes> emit(llvm::StringRef product);
   /// All of the above.
   std::optional<ProductBytes> compile(Entries entries, llvm::StringRef product);

@@ -286,7 +286,7 @@ std::optional<ModelSource> driver::openModel(const Options &options,
         : options.verb == Verb::Generate ? options.generate.messages.file
         : options.verb == Verb::Serve    ? options.serve.chat.chat.file
                                          : options.chatTemplate;
-    // What is no file may be the name of one of the model's templates.
+    // A name that is no file may be one of the model's templates.
     if (options.verb != Verb::Compile && !llvm::sys::fs::exists(file))
       file.clear();
     std::optional<std::string> chat =

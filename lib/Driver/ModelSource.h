@@ -18,7 +18,8 @@ namespace attune::driver {
 
 /// A model as the command line names it, read and checked but not imported.
 struct ModelSource {
-  /// Of a description or a Hugging Face folder; nothing for an .mlir file.
+  /// The model of a description or a Hugging Face folder; nothing for an .mlir
+  /// file.
   std::optional<spec::Model> model;
   /// The text that locations point into.
   std::shared_ptr<const SourceFile> file;

@@ -153,7 +153,7 @@ std::optional<std::string> driver::printKernel(mlir::ModuleOp module,
     return std::nullopt;
   mlir::OwningOpRef<mlir::ModuleOp> alone =
       mlir::ModuleOp::create(module.getLoc());
-  // What it calls is declared, or the text would not be read back.
+  // Callees are declared, or the text could not be read back.
   llvm::SetVector<mlir::Operation *> called;
   func.walk([&](mlir::CallOpInterface call) {
     if (mlir::Operation *callee = call.resolveCallable())

@@ -25,7 +25,7 @@ StringRef driver::findNearest(StringRef word, ArrayRef<StringRef> candidates) {
   unsigned best = unsigned(word.size()) / 3 + 2;
   for (StringRef candidate : candidates) {
     unsigned distance = word.edit_distance(candidate);
-    // What is only cut short or only too long is a likely slip.
+    // A word that is only cut short or only too long is a likely slip.
     if (!word.empty() && candidate.size() > 1 &&
         (candidate.starts_with(word) || word.starts_with(candidate)))
       distance = std::min(distance, 1u);

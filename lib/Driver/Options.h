@@ -60,7 +60,7 @@ struct Options {
 
   bool hasRandomWeights() const { return weights == "random"; }
 
-  // What is made.
+  // The product.
   std::string emit;   ///< empty: by the suffix of `output`
   std::string kernel; ///< the only one that is printed; empty: all
   std::string target; ///< empty: by what is made
@@ -77,12 +77,12 @@ struct Options {
   std::vector<std::string> ignoredConfigKeys;
   bool locations = false;
   std::vector<std::string> taps;
-  // What the first four come to; chooseTarget() fills it in.
+  // The choice made from the first four, which chooseTarget() fills in.
   const Backend *backend = nullptr;
   TargetDescription machine;
   const ProductKind *product = nullptr; ///< null: a stage, which `emit` names
 
-  // What others add to the compiler, and whether to trust it.
+  // Additions to the compiler by others, and whether to trust them.
   std::vector<std::string> plugins, insertions;
   std::string schedule;
   bool validate = false;

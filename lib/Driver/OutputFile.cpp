@@ -54,7 +54,7 @@ std::string *OutputFiles::reserve(const std::string &asked, bool executable) {
   file->path = place.path;
   file->executable = executable;
   file->inPlace = place.isStream;
-  // What is written to a device waits in the folder for temporary files.
+  // Output for a device waits in the folder for temporary files.
   SmallString<128> temporary;
   std::error_code problem =
       file->inPlace

@@ -29,7 +29,7 @@ class StageReport {
 public:
   /// A stage whose text was just written to the file `name`.
   void add(llvm::StringRef name, llvm::StringRef text, mlir::ModuleOp module);
-  /// What functions keep in their frames, as text and as pictures.
+  /// The frames of functions, as text and as pictures.
   void setFrames(llvm::StringRef text, llvm::StringRef pictures) {
     frames = text.str();
     memory = pictures.str();

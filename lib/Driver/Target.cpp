@@ -22,10 +22,10 @@ using namespace attune;
 using namespace attune::driver;
 
 namespace {
-/// Those that may be meant: all, or the one that --target names.
+/// The backends that may be meant: all, or the one that --target names.
 using Backends = std::vector<const Backend *>;
 
-/// What every backend has in common.
+/// A stage that every backend has.
 struct Stage {
   StringRef name, suffix;
 };
@@ -62,7 +62,7 @@ static bool take(Options &options, const Backends &backends,
   return false;
 }
 
-/// What --emit says.
+/// Picks the product that --emit names.
 static bool pickProduct(Options &options, const Backends &backends,
                         std::string &problem) {
   SmallVector<StringRef> words;
@@ -80,8 +80,8 @@ static bool pickProduct(Options &options, const Backends &backends,
   return pickWord("--emit", options.emit, words, problem).has_value();
 }
 
-/// What follows the last dot of a file's name where that looks like a type of
-/// file and not like a number, as in "qwen-2.5".
+/// The suffix of a file's name, where it looks like a type of file and not like
+/// a number, as in "qwen-2.5".
 static StringRef findSuffix(StringRef path) {
   StringRef name = sys::path::filename(path);
   size_t dot = name.rfind('.');
@@ -94,7 +94,7 @@ static StringRef findSuffix(StringRef path) {
   return suffix.size() > 1 && isAlpha(suffix[1]) ? suffix : StringRef();
 }
 
-/// What OUT's suffix says, else the default.
+/// Picks the product by OUT's suffix, else the default.
 static bool pickBySuffix(Options &options, const Backends &backends,
                          std::string &problem) {
   StringRef output = options.output;
@@ -174,7 +174,7 @@ static std::vector<StringRef> findCpus(StringRef name,
   return alike;
 }
 
-/// What runs or is linked here must be for this kind of machine.
+/// Code that runs or is linked here must be for this kind of machine.
 static bool checkArchitecture(const Options &options, std::string &problem) {
   Triple host(sys::getProcessTriple()), target(options.machine.triple);
   bool runs = options.verb != Verb::Compile && options.verb != Verb::Inspect &&

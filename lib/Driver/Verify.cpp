@@ -27,7 +27,7 @@ using namespace attune::driver;
 static constexpr double defaultAtol = 5e-5, defaultRtol = 1e-4;
 
 namespace {
-/// What one layer's comparison found, over all cases.
+/// The result of one layer's comparison, over all cases.
 struct Finding {
   double largest = 0; ///< of the reference
   double absolute = 0, relative = 0;
@@ -177,11 +177,11 @@ ExitCode Verifier::runCase(const VerifyCase &check) {
   return ExitCode::Success;
 }
 
-/// What storing keys and values in 16 bits may change, as a share of the
-/// largest logit. Each number of them is off by one rounding, which moves what
-/// attention gives by about as much, keys through the weights and values
-/// directly. Those of different layers are independent and add up like their
-/// squares. Four times that, since one token is not like another.
+/// The change that storing keys and values in 16 bits may make, as a share of
+/// the largest logit. Each number of them is off by one rounding, which moves
+/// the result of attention by about as much, keys through the probabilities and
+/// values directly. Those of different layers are independent and add up like
+/// their squares. Four times that, since one token is not like another.
 static double roundingOf(const runtime::EntryInfo &decode) {
   double squares = 0;
   for (const runtime::ArgInfo &arg : decode.args) {

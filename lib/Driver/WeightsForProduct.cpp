@@ -58,7 +58,7 @@ static WeightValues makeValues(const Checkpoint *checkpoint,
   return values;
 }
 
-/// What was gained and lost by rounding to few bits.
+/// Reports the gain and the loss of rounding to few bits.
 static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
   report.note({}, llvm::formatv("{0} {5} in int{4} take {1} instead of "
                                 "{2}; their weights are off by {3:f2}% (root "

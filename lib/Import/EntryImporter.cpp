@@ -500,8 +500,8 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
     name += std::to_string(variant);
   if (decode)
     name += "_decode";
-  // What encodes calls the functions of the whole model, but for those that
-  // give attention weights. Both kinds of steps share theirs.
+  // Encoding calls the functions of the whole model, except for those that give
+  // attention weights. Both kinds of steps share theirs.
   if (kind == EntryKind::Encode && hasMaps(number))
     name += "_encode";
   else if (kind == EntryKind::Encode || kind == EntryKind::DecodeAll)

@@ -16,18 +16,18 @@
 
 namespace attune {
 
-/// What the entries of one module share.
+/// State that the entries of one module share.
 struct ModuleImport {
   const spec::Model &model;
   const ImportOptions &options;
   mlir::ModuleOp module;
   WeightTable &weights;
-  /// What weights are stored as, and cached keys and values.
+  /// The storage type of weights, and of cached keys and values.
   mlir::Type storage;
   /// Symbol prefix of each layer of each stream, unique in the module.
   std::vector<std::vector<std::string>> symbols;
   DiagnosticEngine &diags;
-  /// What the dimensions of each stream's result are called, once an entry was
+  /// The names of the dimensions of each stream's result, once an entry was
   /// built.
   std::map<std::string, std::vector<spec::Dim>> shapes;
 };
@@ -65,8 +65,8 @@ struct StreamState {
 /// The entries of a module.
 enum class EntryKind {
   Forward, ///< every token of the input, no cache
-  /// What an encoder-decoder does once for all steps: every stream but the
-  /// last, then keys and values of the last one's attention to them.
+  /// The part of an encoder-decoder that runs once for all steps: every stream
+  /// but the last, then keys and values of the last one's attention to them.
   Encode,
   Decode,    ///< new tokens after cached ones, logits of the last
   DecodeAll, ///< the same with the logits of all new tokens

@@ -38,7 +38,7 @@ LogicalResult EntryImporter::importPositions(size_t number) {
   }
   if (op.dims == 2 || op.interpolate != spec::Interpolation::None)
     return importGrid(number);
-  // Of how many tokens there are is known, the table must have them all.
+  // If the token count is static, the learned table must cover it.
   if (op.count == spec::PositionCount::Tokens &&
       op.kind == spec::PositionKind::Learned) {
     const spec::Dim &tokens = state.shape[1];

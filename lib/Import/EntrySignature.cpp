@@ -41,7 +41,7 @@ static const spec::TensorSpec *findInput(const spec::Model &model,
 
 static bool needsPositions(const spec::Stream &stream) {
   for (const spec::Layer &layer : stream.layers) {
-    // What comes after these counts its tokens itself.
+    // Layers after these count their tokens themselves.
     if (std::holds_alternative<spec::Conv>(layer.op) ||
         std::holds_alternative<spec::ClassTokens>(layer.op) ||
         std::holds_alternative<spec::Slice>(layer.op) ||
@@ -282,7 +282,7 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
 }
 
 namespace {
-/// What decoding keeps of a layer from step to step.
+/// A tensor of a layer that decoding keeps from step to step.
 struct CacheRole {
   const char *name;
   int64_t count; ///< repeats, or layers of a recurrence
@@ -350,7 +350,7 @@ void EntryImporter::addCaches() {
   }
 }
 
-/// What a layer's keys and values of another stream are called, as outputs of
+/// The name of a layer's keys and values of another stream, as outputs of
 /// `@encode` and inputs of `@decode`.
 static std::string nameOfCross(const std::string &symbol, const char *role) {
   return symbol + ".cross." + role;

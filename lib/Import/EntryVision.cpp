@@ -49,7 +49,7 @@ Value EntryImporter::scaled(Value tensor, Value factor) {
   return arith::MulFOp::create(builder, at, tensor, all);
 }
 
-/// What numbers the tokens of the stream; null if nothing does.
+/// The position of each token of the stream; null if nothing numbers them.
 Value EntryImporter::countPositions(const spec::Positions &positions,
                                     Location at) {
   auto type = RankedTensorType::get(

@@ -14,7 +14,7 @@ namespace attune {
 using runtime::TensorInfo;
 
 namespace {
-/// What is not finite in one tensor.
+/// The non-finite numbers in one tensor.
 struct Findings {
   uint64_t count = 0, first = 0;
   bool firstIsNaN = false;

@@ -32,7 +32,7 @@ static bool survivesReading(llvm::StringRef bytecode,
   if (child == 0) {
     for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP})
       std::signal(signal, SIG_DFL);
-    // What is wrong with it is said once, by the reader after this.
+    // The reader after this one reports errors, once.
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nowhere, STDERR_FILENO);
     // A reader that loops ends, too.

@@ -32,8 +32,8 @@ bool attune::canDecode(const spec::Model &model) {
   if (!table || !head || head->out != table->vocab || last.repeat != 1)
     return false;
   for (const spec::Layer &layer : stream.layers) {
-    // What comes later changes the backward direction's states, and the steps
-    // of a scan may read anything.
+    // Later tokens change the backward direction's states, and the steps of a
+    // scan may read anything.
     if (const auto *recurrent = std::get_if<spec::Recurrent>(&layer.op))
       if (recurrent->bidirectional || !recurrent->initial.empty())
         return false;
@@ -138,7 +138,7 @@ static Type toStorage(MLIRContext *context, spec::DType dtype) {
   }
 }
 
-/// What the compiled model's description needs and no op says.
+/// Adds attributes for the compiled model's description that no op states.
 static void describe(ModuleOp module, const spec::Model &model) {
   OpBuilder b(module.getContext());
   if (!model.name.empty())

@@ -38,16 +38,16 @@ struct AttentionMap {
 mlir::Value joinChannels(mlir::OpBuilder &builder, mlir::Location loc,
                          llvm::ArrayRef<mlir::Value> values);
 
-/// What repeat `number` left in a cache [repeats, batch, ...], zeros if nothing
-/// is past; and the cache with what it leaves now.
+/// The state that repeat `number` left in a cache [repeats, batch, ...], zeros
+/// if nothing is past; and the cache with the state that it leaves now.
 mlir::Value readState(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value cache, mlir::Value number, mlir::Value past);
 mlir::Value writeState(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value cache, mlir::Value number,
                        mlir::Value state);
 
-/// What the ops of a layer read besides the activations, as values of the
-/// function they are made in. Null where the layer has no use for it.
+/// Values of the function that the ops of a layer read besides the activations.
+/// Null where the layer has no use for one.
 struct LayerScope {
   mlir::Value index; ///< number of the repeat
   mlir::Value cos;   ///< rotary tables
@@ -61,14 +61,13 @@ struct LayerScope {
   mlir::Value diagonals;     ///< biases by distance that all repeats share
   mlir::Value past;          ///< decoding: cached tokens before these
   mlir::Value length;        ///< decoding: past + these tokens
-  /// Decoding: replaced by their successors.
-  /// Latent attention has but one, and so have the sums of linear attention.
-  /// Of a state space they are the last inputs of its convolution and its
-  /// states.
+  /// Decoding: replaced by their successors. Latent attention has but one, and
+  /// so have the sums of linear attention. In a state space they are the last
+  /// inputs of its convolution and its states.
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
-  /// What modulates a block, [batch, width], activated.
+  /// The vector that modulates a block, [batch, width], activated.
   mlir::Value condition;
   /// Replaced by their successors.
   llvm::SmallVector<AttentionMap, 0> maps;
@@ -108,7 +107,7 @@ LinearAttentionOp buildLinearAttention(mlir::OpBuilder &builder,
                                        mlir::Type resultType,
                                        mlir::Value state = {});
 
-/// What an attention's mask, lengths and blocks hide together, as a mask.
+/// The keys that an attention's mask, lengths and blocks hide, as one mask.
 mlir::Value maskOfHidden(mlir::OpBuilder &builder, AttentionOp op);
 
 /// Visits the attention of every layer and of every block of a cycle.

@@ -133,7 +133,8 @@ struct Memory {
   Value image; ///< [batch, rows, columns, width] if there are two
 };
 
-/// What a step needs that is the same for every token, made before the loop.
+/// Values that a step needs and that are the same for every token, made before
+/// the loop.
 struct StepWeights {
   Value inputMatrix, inputBias, stateMatrix, stateBias; ///< cells
   Value matrix, bias;                                   ///< linear, queries
@@ -150,7 +151,7 @@ public:
   /// Gives `step` its value from those of the others.
   void run(const spec::ScanStep &step);
 
-  /// What the names stand for at this point.
+  /// The values that the names stand for at this point.
   std::map<std::string, Value> values;
   /// Steps whose attention weights are wanted; others may fuse them away.
   std::set<std::string> weightsOf;
@@ -431,8 +432,8 @@ static LogicalResult toMemory(const NamedTensor &source, StateBuilder &tensors,
 }
 
 namespace {
-/// What a scan gives, token by token: a tensor [batch, tokens, width] that its
-/// loop carries.
+/// The result of a scan, token by token: a tensor [batch, tokens, width] that
+/// its loop carries.
 struct ScanSequence {
   std::string name;
   std::vector<std::string> parts;

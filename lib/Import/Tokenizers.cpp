@@ -135,7 +135,7 @@ static bool convertVocabText(const std::shared_ptr<const SourceFile> &file,
     diags.error({file, 0, 0}, "more than 4194304 tokens");
     return false;
   }
-  // Of lines that come twice the last counts.
+  // If a line comes twice the last counts.
   std::vector<size_t> order(lines.size());
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;

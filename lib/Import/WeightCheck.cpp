@@ -62,8 +62,8 @@ static bool isIgnorable(std::string_view name) {
 }
 
 namespace {
-/// What one piece wants of its tensor: the shape in the file, where the first
-/// number of rows is exact, or at least so many, or (-1) anything.
+/// The shape that one piece requires of its tensor in the file. Its first size,
+/// the rows, is exact, or a minimum, or (-1) anything.
 struct Expectation {
   std::vector<int64_t> shape;
   bool exactRows = true;

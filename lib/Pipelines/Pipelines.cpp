@@ -28,7 +28,7 @@ using namespace mlir;
 
 namespace attune {
 
-/// Of plugins.
+/// Passes of plugins.
 static std::vector<Insertion> &registeredInsertions() {
   static std::vector<Insertion> insertions;
   return insertions;
@@ -145,7 +145,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     if (target.tilesInParallel())
       expandTiles(pm, target);
   }
-  // What is left of the ladder: all of it on the reference path.
+  // Lowers the rest of the ladder: all of it on the reference path.
   pm.addPass(createConvertAttuneLadderToLinalg());
   ConvertAttuneToVectorOptions vector;
   vector.lanes = target.getTileColumns();
@@ -208,7 +208,7 @@ void buildVectorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (!options.target.tilesInParallel())
     expandTiles(pm, options.target);
   options.backend->addThreadPasses(pm, options.target);
-  // Of a GPU, kernels are in modules of their own here.
+  // Kernels of a GPU are in modules of their own here.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());

@@ -395,7 +395,7 @@ static bool readGenerateOptions(const attune_instance &instance,
   }
   if (!given.use_model_settings)
     return true;
-  // What is not zero counts as given.
+  // A field that is not zero counts as given.
   generate.askedSampling = given.temperature != 0;
   const std::pair<const char *, bool> names[] = {
       {"temperature", given.temperature != 0},

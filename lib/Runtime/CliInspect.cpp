@@ -80,7 +80,7 @@ static void appendSection(std::string &out, const JsonValue &value,
   }
 }
 
-/// What the runtime gives by itself is not listed.
+/// Arguments that the runtime gives by itself are not listed.
 static bool isTheRuntimes(ArgKind kind) {
   return kind == ArgKind::Weights || kind == ArgKind::Past ||
          kind == ArgKind::Size;

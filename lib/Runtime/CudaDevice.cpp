@@ -49,12 +49,12 @@ bool runsOn(int capability, const char *chip) {
                       : capability >= numberOf(chip);
 }
 
-/// What --gpu of the compiler offers, the best first.
+/// The values of the compiler's --gpu, the best first.
 constexpr const char *chips[] = {"sm_120a", "sm_120", "sm_100a", "sm_100",
                                  "sm_90a",  "sm_90",  "sm_89",   "sm_87",
                                  "sm_86",   "sm_80"};
 
-/// What the user of such a GPU can do.
+/// Advice for the user of such a GPU.
 std::string advise(int capability) {
   for (const char *chip : chips)
     if (runsOn(capability, chip))
@@ -491,14 +491,14 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   stagedUse = 0;
   bool ready = !prepared.empty() && prepared == keyOf(function, entry, args);
   prepared.clear();
-  // What others hold after a call is none of it.
+  // Nobody holds these maps after a call.
   if (maps.size() > kMaps / 2) {
     maps.clear();
     ready = false;
   }
   bool done = false;
-  // What cannot go on jumps back here; compiled code owns nothing that would
-  // have to be destroyed on the way.
+  // A call that cannot go on jumps back here; compiled code owns nothing that
+  // would have to be destroyed on the way.
   bool started = false;
   if (setjmp(home) == 0) {
     if (copyArguments(entry, args, problem)) {
@@ -595,7 +595,7 @@ void *CudaDevice::tensorMap(const TensorMapKey &key) {
 
 uint64_t CudaDevice::read(const void *address, int64_t bytes) {
   uint64_t word = 0;
-  // What it will say nobody knows yet.
+  // While a call is only prepared, the value is not known.
   if (preparing)
     leave();
   if (!start(problem) ||
@@ -610,7 +610,7 @@ uint64_t CudaDevice::read(const void *address, int64_t bytes) {
 } // namespace attune::runtime
 
 //===----------------------------------------------------------------------===//
-// What compiled code calls
+// Functions that compiled code calls
 //===----------------------------------------------------------------------===//
 
 using namespace attune::runtime;

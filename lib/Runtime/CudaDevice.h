@@ -64,7 +64,7 @@ public:
   void *weights = nullptr;
   uint64_t frameHighWater() const { return highWater; }
 
-  // What compiled code calls.
+  // Functions that compiled code calls.
   void launch(int64_t kernel, const unsigned (&sizes)[6], uint64_t shared,
               const uint64_t *words, int64_t count);
   uint64_t read(const void *address, int64_t bytes);

@@ -123,7 +123,7 @@ CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
       again && (here.executable ? update(here, work) : build(here, work));
   if (!made) {
     destroy(here);
-    // What failed here would fail at every step.
+    // A graph that failed here would fail at every step.
     usable = !again;
   }
   here.last = work;

@@ -71,7 +71,7 @@ public:
   CudaResult startPrepared(CudaHandle stream);
 
 private:
-  /// What an entry launches between two waits for the device.
+  /// The launches of an entry between two waits for the device.
   struct Section {
     const void *entry;
     unsigned number;

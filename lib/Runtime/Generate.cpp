@@ -142,7 +142,7 @@ private:
   bool findGuesses(Sampler &sampler, int64_t count, Error &error);
   /// Passes a token on; whether it is the last one.
   bool isLast(const NewToken &token, int64_t count, std::string &stoppedBy);
-  /// What may not be the new token of this number, counted from 1.
+  /// Ids that may not be the new token of this number, counted from 1.
   const std::vector<int64_t> &bannedAt(int64_t count) const {
     return count == firstFree ? notFirst : info.suppress;
   }
@@ -163,7 +163,8 @@ private:
   int64_t firstFree = 1; ///< number of the first that is chosen
   std::vector<int64_t> notFirst;
   std::vector<int64_t> guesses;
-  /// What a draft drew the guesses from; empty: nobody drew them.
+  /// The distributions that a draft drew the guesses from; empty: nobody drew
+  /// them.
   std::vector<std::vector<Sampler::Choice>> guessedFrom;
 };
 } // namespace
@@ -312,7 +313,7 @@ bool Generation::findGuesses(Sampler &sampler, int64_t count, Error &error) {
   // The step gives one token more than it has guesses.
   int64_t most = options.draftModel ? options.draftTokens : options.lookup;
   auto wanted = static_cast<size_t>(std::min(most, limit.tokens - count));
-  // What is not first has its own rule; so few tokens are not worth another.
+  // The first tokens have a rule of their own; so few are not worth guessing.
   if (wanted == 0 || count <= firstFree)
     return true;
   if (!options.draftModel) {

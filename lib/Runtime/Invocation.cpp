@@ -383,7 +383,7 @@ bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
   }
   if (!checkContext(past, error))
     return false;
-  // Who does not say how much wants nothing of it.
+  // A size that nobody gives is 0.
   for (const ArgInfo &arg : info.args)
     if (arg.kind == ArgKind::Size && dim(arg.name) < 0)
       findDim(arg.name)->value = 0;

@@ -52,7 +52,7 @@ bool ScoreRules::needAll() const {
          options.minNewTokens > 0;
 }
 
-/// What follows an earlier occurrence of the last n - 1 tokens may not come.
+/// Bans tokens that follow an earlier occurrence of the last n - 1 tokens.
 void ScoreRules::banNgrams(double *scores, int64_t count,
                            const std::vector<int64_t> &history) const {
   auto n = static_cast<size_t>(options.noRepeatNgram);
@@ -187,7 +187,7 @@ int64_t Sampler::countCandidates(size_t numBanned) const {
 bool Sampler::sampleAmong(const int64_t *ids, const float *logits,
                           int64_t count, int64_t &id, Error &error,
                           const std::vector<int64_t> &banned) {
-  // What is wrong stands first.
+  // An invalid logit comes first.
   if (count > 0 && (std::isnan(logits[0]) || logits[0] == INFINITY))
     return refuse(std::isnan(logits[0]), ids[0], error);
   kept.clear();

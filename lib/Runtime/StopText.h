@@ -23,7 +23,7 @@ public:
   /// Takes the next piece; what can be shown now. After a stop text there is
   /// nothing more.
   std::string push(std::string_view piece);
-  /// What is held back when the text ends without a stop text.
+  /// The text that is held back when the end comes without a stop text.
   std::string finish();
   bool isStopped() const { return stopped; }
 

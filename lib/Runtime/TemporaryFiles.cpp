@@ -34,7 +34,7 @@ static void removeAndEnd(int signal) {
 void removeTemporariesOnSignals() {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action;
-    // What is ignored stays ignored, as nohup has it.
+    // An ignored signal stays ignored, as nohup has it.
     if (sigaction(signal, nullptr, &action) != 0 ||
         action.sa_handler != SIG_DFL)
       continue;

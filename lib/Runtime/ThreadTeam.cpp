@@ -363,7 +363,7 @@ uint64_t ThreadTeam::frameHighWater() const { return state->highWater; }
 } // namespace attune::runtime
 
 //===----------------------------------------------------------------------===//
-// What compiled code calls
+// Functions that compiled code calls
 //===----------------------------------------------------------------------===//
 
 using namespace attune::runtime;

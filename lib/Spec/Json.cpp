@@ -142,7 +142,7 @@ static size_t editDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// What other libraries call a thing, and what it is called here.
+/// Names that other libraries use, and the names here.
 static constexpr std::pair<std::string_view, std::string_view> synonyms[] = {
     {"dense", "linear"},
     {"fc", "linear"},

@@ -15,8 +15,8 @@ namespace attune::spec {
 
 using Json = nlohmann::ordered_json;
 
-/// What fits into a line is written as one line, the rest with two spaces of
-/// indentation. Broken UTF-8 is replaced. Ends with a newline.
+/// Writes a value on one line if it fits, else with two spaces of indentation.
+/// Broken UTF-8 is replaced. Ends with a newline.
 std::string writeJson(const Json &value);
 
 } // namespace attune::spec

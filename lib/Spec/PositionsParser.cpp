@@ -63,7 +63,7 @@ Positions LayerParser::parsePositions(const Object &object) {
   return positions;
 }
 
-/// What makes positions those of an image's places.
+/// Parses the keys that make positions those of an image's places.
 void LayerParser::parseGrid(const Object &object, Positions &positions) {
   positions.concat = object.integer("concat", 0).value_or(0);
   positions.dims = object.integer("dims", 1).value_or(1);

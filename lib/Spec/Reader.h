@@ -56,7 +56,7 @@ private:
   unsigned depth = 0;
 };
 
-/// What every part of the parser shares.
+/// State that every part of the parser shares.
 struct Context {
   Reporter &reporter;
   const BadValues &bad;

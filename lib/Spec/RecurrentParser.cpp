@@ -241,7 +241,7 @@ ScanStep LayerParser::parseStep(const Object &object, bool inLoop) {
 }
 
 namespace {
-/// Who is called what in a scan, and how wide it is (0: unknown).
+/// The names in a scan, and their widths (0: unknown).
 struct ScanNames {
   std::map<std::string, int64_t> widths;
 

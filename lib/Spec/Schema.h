@@ -57,9 +57,9 @@ struct ObjectType {
   std::string name; ///< its entry under "$defs" of the schema
   std::string doc;
   std::vector<Key> keys;
-  /// Of these keys exactly one must be given.
+  /// Exactly one of these keys must be given.
   std::vector<std::string> exactlyOne;
-  /// What `exactlyOne` chooses, for messages: "kind".
+  /// The name of the choice between them, for messages: "kind".
   std::string choice;
 
   const Key *find(std::string_view key) const;

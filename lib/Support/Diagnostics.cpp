@@ -207,7 +207,7 @@ static std::FILE *openForReading(const std::string &path) {
   int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
     return nullptr;
-  // What a shell makes of <(command) has its writer already, however slow.
+  // The pipe of a shell's <(command) has its writer already, however slow.
   bool named =
       path.compare(0, 5, "/dev/") != 0 && path.compare(0, 6, "/proc/") != 0;
   pollfd wanted = {fd, POLLIN, 0};

@@ -11,7 +11,7 @@ namespace attune {
 
 char Refusal::ID = 0;
 
-// What classes of plugins refer to must be here, once.
+// Plugins refer to these classes, so their vtables must be here, once.
 Backend::~Backend() = default;
 
 } // namespace attune

@@ -61,7 +61,7 @@ struct ScoreProduct {
   /// The ops that only repeated keys and values for groups of heads, and are
   /// not needed any more.
   llvm::SmallVector<mlir::Operation *> repeats;
-  /// Of key and value; those of a query are a multiple.
+  /// Heads of key and value; those of a query are a multiple.
   int64_t keyHeads = 1;
   int64_t queryHeads = 1;
 };

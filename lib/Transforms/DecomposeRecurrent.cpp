@@ -40,7 +40,7 @@ struct DecomposeOne final : OpRewritePattern<RecurrentOp> {
     OpFoldResult unit = rewriter.getIndexAttr(1),
                  none = rewriter.getIndexAttr(0);
 
-    // What the loop carries: the sequence, then the states.
+    // The loop carries the sequence, then the states.
     auto sequenceType = cast<RankedTensorType>(op.getSequence().getType());
     OpFoldResult width = rewriter.getIndexAttr(sequenceType.getDimSize(2));
     Value zero =

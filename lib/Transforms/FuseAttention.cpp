@@ -22,7 +22,7 @@ namespace attune {
 #include "attune/Transforms/Passes.h.inc"
 
 namespace {
-/// What the user asked for at one chain.
+/// The user's choice for one chain.
 enum class Wish { Auto, Off, Required };
 
 Wish wishOf(Operation *root) {

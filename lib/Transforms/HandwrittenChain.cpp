@@ -56,7 +56,7 @@ public:
 
   /// The weights as a formula.
   MatchFailure readWeights();
-  /// What the scores that are weighed by come from.
+  /// The product that the scores come from.
   MatchFailure readScores();
   MatchFailure collectLinks();
 
@@ -88,7 +88,8 @@ private:
   const ScoreExpr *scores = nullptr;
   double factor = 1;
   SmallVector<MaskTerm> masks;
-  /// What a causal mask or window puts in place of scores, if not -inf.
+  /// The value that a causal mask or window puts in place of scores, if not
+  /// -inf.
   std::optional<double> finiteFill;
 };
 
@@ -342,7 +343,7 @@ MatchFailure ChainReader::peelSelect() {
   return {};
 }
 
-/// What is added is a mask of zeros and low numbers, or a bias.
+/// An added term is a mask of zeros and low numbers, or a bias.
 MatchFailure ChainReader::peelSum(const ScoreExpr *rest,
                                   const ScoreExpr *added) {
   scores = rest;
@@ -560,7 +561,7 @@ MatchFailure ChainReader::collectLinks() {
   }
   chain.links = llvm::to_vector(llvm::reverse(links));
   noteRounding();
-  // What made masks and repeated keys may be left without a user.
+  // Ops that made masks and repeated keys may be left without a user.
   llvm::append_range(chain.links, chain.product.repeats);
   for (Operation *op : llvm::reverse(reader.ops()))
     if (!links.contains(op) && op != root)

@@ -36,7 +36,8 @@ struct HandwrittenChain {
   ScoreTensor bias, mask;
   CausalAlign causal = CausalAlign::None;
   std::optional<int64_t> window;
-  /// What the source rounds and attention does not: "its scores to f16".
+  /// The rounding of the source that attention does not do: "its scores to
+  /// f16".
   std::string rounded;
 };
 

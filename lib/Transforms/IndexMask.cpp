@@ -114,7 +114,7 @@ LinearSize ScoreSizes::equate(
     if (other.constant != 0 || other.terms.size() != 1 ||
         other.terms.begin()->second != 1)
       continue;
-    // What the size itself is made of keeps its name.
+    // Names within the size itself stay as they are.
     auto name = other.terms.begin()->first;
     if (!size.terms.count(name))
       names.emplace(name, size);

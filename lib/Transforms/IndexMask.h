@@ -45,7 +45,8 @@ private:
   std::map<std::pair<const void *, int64_t>, LinearSize> names;
 };
 
-/// What a condition on scores lets a query see, as attention spells it.
+/// The keys that a condition on scores lets a query see, as attention spells
+/// it.
 struct VisibleKeys {
   CausalAlign causal = CausalAlign::None;
   std::optional<int64_t> window;

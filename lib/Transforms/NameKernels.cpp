@@ -45,7 +45,8 @@ struct Name {
     if (!next.empty())
       text += "." + next;
   }
-  /// What a matrix product does with its sums, in the order in which it does.
+  /// Adds the epilogue of a matrix product, in the order in which it is
+  /// applied.
   template <typename Op> void addProduct(Op op) {
     text = "linear";
     add(Twine(lastSize(op.getInput())) + "x" + Twine(lastSize(op.getResult())));

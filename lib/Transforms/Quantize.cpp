@@ -69,8 +69,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     }
   }
 
-  /// What the rules say of a weight; nothing, after an error, if they tell
-  /// layers apart that are stored alike.
+  /// The form that the rules give a weight; nothing, after an error, if they
+  /// tell layers apart that are stored alike.
   static std::optional<QuantizedForm>
   chooseForm(WeightOp weight, bool ofVocabulary, QuantizationRules &rules) {
     std::optional<QuantizedForm> form;

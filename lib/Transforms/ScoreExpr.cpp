@@ -19,7 +19,7 @@ namespace attune {
 /// Formulas end here: whoever writes a deeper one gets no fusion, and the
 /// compiler no overflow of its stack.
 static constexpr unsigned kMaxDepth = 400;
-/// Of index formulas, so that no sum overflows, in i32 either.
+/// Largest constant in index formulas, so that no sum overflows, in i32 either.
 static constexpr int64_t kMaxInteger = int64_t(1) << 28;
 
 void ScoreExpr::Profile(llvm::FoldingSetNodeID &id) const {
@@ -178,7 +178,7 @@ ScoreReader::combineIntegers(Operation *op, ArrayRef<const ScoreExpr *> args) {
   return nullptr;
 }
 
-/// What an op means in a formula, on scalars or whole tensors.
+/// The formula of an op, on scalars or whole tensors.
 const ScoreExpr *ScoreReader::combine(Operation *op,
                                       ArrayRef<const ScoreExpr *> args) {
   const ScoreExpr *expr =

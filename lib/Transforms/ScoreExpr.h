@@ -19,10 +19,9 @@
 
 namespace attune {
 
-/// What one score is computed from. However the work is cut into linalg ops,
-/// named or generic, the formula is the same. Changes of float types are not
-/// part of it. One reader makes each formula once: equal formulas are equal
-/// pointers.
+/// The formula of one score. It does not depend on how the work is cut into
+/// linalg ops, named or generic. Changes of float types are not part of it. One
+/// reader makes each formula once: equal formulas are equal pointers.
 struct ScoreExpr : llvm::FoldingSetNode {
   enum Kind {
     Leaf,    // an element of a tensor, or a scalar from elsewhere

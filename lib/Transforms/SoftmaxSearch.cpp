@@ -17,7 +17,7 @@ using namespace mlir;
 namespace attune {
 namespace {
 
-/// What exponentials become before they are summed.
+/// Whether an op only changes the type of exponentials before they are summed.
 bool onlyRounds(Operation *op) {
   return isa<arith::ExtFOp, arith::TruncFOp>(op);
 }

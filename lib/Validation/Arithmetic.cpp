@@ -151,8 +151,7 @@ static bool runCmpI(Step &step) {
   });
 }
 
-/// What an integer op makes of its operands; `bad` is set where it is not
-/// defined.
+/// The result of an integer op; `bad` is set where it is not defined.
 using IntegerRule = int64_t (*)(Type, int64_t, int64_t, bool &bad);
 
 template <IntegerRule f> static bool integers(Step &step) {
@@ -251,7 +250,8 @@ bool validation::unsignedToFloat(Step &step) {
 }
 bool validation::floatToInteger(Step &step) {
   Type type = step.elementOf(step.op->getResult(0));
-  // What does not fit is poison, which a select may drop: any number will do.
+  // A number that does not fit is poison, which a select may drop: any number
+  // will do.
   return elementwise(step, [&](const Scalar *in) {
     bool fits = std::fabs(in[0].f) < 9.2e18;
     return whole(wrapTo(type, fits ? int64_t(in[0].f)

@@ -84,8 +84,8 @@ static bool broadcasts(Step &step, const Array *array, const Scores &scores) {
   return true;
 }
 
-/// What can happen to scores, in the order of `attune.mask_scores`. Takes
-/// whatever of it the op has.
+/// Edits scores in the order of `attune.mask_scores`, with whatever operands
+/// the op has.
 template <typename Op>
 static bool maskScores(Step &step, Op op, Scores &scores) {
   Array &e = scores.array();

@@ -202,7 +202,7 @@ static bool runGetGlobal(Step &step) {
   return true;
 }
 
-/// Of extract_strided_metadata and extract_aligned_pointer_as_index.
+/// Runs extract_strided_metadata and extract_aligned_pointer_as_index.
 static bool runMetadata(Step &step) {
   Datum base(copyOf(step));
   View &view = base.view();

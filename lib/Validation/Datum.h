@@ -46,7 +46,7 @@ int64_t bytesOf(mlir::Type type);
 
 Scalar loadScalar(mlir::Type type, const uint8_t *from);
 void storeScalar(mlir::Type type, uint8_t *to, Scalar value);
-/// What memory that nobody wrote holds: NaN, or a number that stands out.
+/// The contents of memory that nobody wrote: NaN, or a number that stands out.
 Scalar poison(mlir::Type type);
 
 int64_t volume(llvm::ArrayRef<int64_t> shape);
@@ -81,7 +81,7 @@ struct View final : Box {
   Shape shape, strides;
 };
 
-/// What `llvm.struct` and `llvm.array` hold.
+/// An element of `llvm.struct` and `llvm.array`.
 struct Datum;
 struct Aggregate final : Box {
   std::vector<Datum> items;

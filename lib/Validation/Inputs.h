@@ -23,7 +23,7 @@ enum class Sizes {
   Crossed, ///< as many queries as `length`, another number of keys
 };
 
-/// What the numbers are like.
+/// The kind of input numbers.
 enum class Numbers {
   Plain, ///< from -1 to 1
   Large, ///< so large that a softmax is all or nothing

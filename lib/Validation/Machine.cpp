@@ -101,7 +101,7 @@ Machine::Code &Machine::compile(Block &block) {
   for (BlockArgument argument : block.getArguments())
     code->arguments.push_back(slotOf(argument));
   for (Operation &op : block) {
-    // What nobody uses needs no value, and none that passes must keep.
+    // An unused op needs no value, and passes need not keep it.
     if (isOpTriviallyDead(&op))
       continue;
     Instruction instruction;

@@ -49,7 +49,8 @@ enum class Failure {
   Budget,      ///< it takes longer than was allowed
 };
 
-/// What weights are made of, for all machines of a module: passes change few.
+/// The numbers of weights, shared by all machines of a module: passes change
+/// few.
 struct WeightCache {
   /// By what the op says of the weight, and its layer.
   llvm::DenseMap<std::pair<mlir::Attribute, int64_t>, Datum> values;
@@ -76,7 +77,7 @@ public:
   /// Runs a region of blocks that branch to each other.
   bool runRegion(mlir::Region &region, llvm::MutableArrayRef<Datum> args,
                  llvm::SmallVectorImpl<Datum> &results);
-  /// What a value is now.
+  /// The current value.
   const Datum &valueOf(mlir::Value value) { return values[slotOf(value)]; }
 
   bool fail(mlir::Operation *op, Failure why, const llvm::Twine &message);

@@ -265,7 +265,7 @@ std::optional<Mismatch> validation::compare(const Outputs &before,
     auto shifted =
         moved ? elementsOf((*moved)[o].value) : std::vector<Scalar>();
     size_t row = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
-    // What else is in a batch must not notice the last sequence.
+    // Other sequences of the batch must not notice the last one.
     int batch = before[o].batch;
     int64_t below = 1;
     for (size_t d = batch + 1; d < shape.size(); ++d)

@@ -22,8 +22,9 @@ struct Output {
 };
 using Outputs = std::vector<Output>;
 
-/// What a function took and gave when it was first seen. Passes move results to
-/// arguments, drop them and put weights in front; this tells what is what.
+/// The arguments and results of a function when it was first seen. Passes move
+/// results to arguments, drop them and put weights in front; this tells what is
+/// what.
 struct Signature {
   explicit Signature(mlir::FunctionOpInterface func);
   void findRoles(mlir::FunctionOpInterface func) const;
@@ -33,8 +34,8 @@ struct Signature {
   std::vector<int> batches;
   /// Arguments that are buffers from the start: written to.
   std::vector<std::pair<unsigned, std::string>> written;
-  /// What the arguments were when they last had types that tell; LLVM's
-  /// functions take bare numbers.
+  /// The arguments when they last had types that tell; LLVM's functions take
+  /// bare numbers.
   struct Role {
     mlir::Type type;
     std::string name;

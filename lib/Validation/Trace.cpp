@@ -106,7 +106,7 @@ validation::findPlace(ModuleOp before, ModuleOp after, StringRef name,
   Trace old, now;
   if (!traceRun(before, name, signature, args, like, budget, old))
     return std::nullopt;
-  // What it did before it failed is worth as much.
+  // The trace up to a failure is worth as much.
   traceRun(after, name, signature, args, like, budget, now);
   for (const Trace::Entry &want : old.entries) {
     auto found = now.at.find(want.key);

@@ -71,7 +71,8 @@ attune::parseValidationOptions(llvm::StringRef text,
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// What the narrowest float of a module's functions and weights explains.
+/// The tolerance that the narrowest float of a module's functions and weights
+/// explains.
 static Tolerance findTolerance(ModuleOp module) {
   Tolerance tolerance{5e-5, 1e-4};
   auto consider = [&](Type type) {
@@ -134,7 +135,7 @@ struct Checked {
   bool tooLong = false;
 };
 
-/// What a pass on a nested operation left behind.
+/// The result of a pass on a nested operation.
 struct PassStep {
   std::string pass;
   /// Symbols from the module down to the operation.
@@ -148,7 +149,7 @@ using ModuleState = std::shared_ptr<OwningOpRef<ModuleOp>>;
 struct Blame {
   std::vector<std::string> passes;
   ModuleOp before, after;
-  /// Those of the states that nobody else keeps.
+  /// States that nobody else keeps.
   llvm::SmallVector<ModuleState> kept;
   bool wrong = false;
   std::string message;
@@ -188,7 +189,7 @@ private:
   void thin(StringRef name, Watched &watched);
   void leaveOut(FunctionOpInterface func, Watched *watched,
                 const llvm::Twine &from, StringRef why);
-  /// What was spent of a machine's budget since its reset to `allowed`.
+  /// The cost of a machine since its budget was reset to `allowed`.
   int64_t account(const Machine &machine, int64_t allowed) {
     int64_t cost = allowed - std::max<int64_t>(machine.budget, 0);
     left -= cost;
@@ -206,7 +207,8 @@ private:
   /// or is described in `blame`.
   bool runCase(ModuleOp module, Machine &machine, FunctionOpInterface func,
                const Watched &watched, Checked &checked, Blame &blame);
-  /// Of passes on nested operations, the first that `func` did not survive.
+  /// Finds the first of the passes on nested operations that `func` did not
+  /// survive.
   std::optional<Blame> narrow(const Watched &watched, Checked &checked,
                               StringRef name);
   void report(FunctionOpInterface func, Watched &watched,
@@ -229,9 +231,9 @@ private:
   /// Functions of ops that are not known, and which.
   llvm::MapVector<StringAttr, std::string> waiting;
   std::optional<OperationFingerPrint> fingerprint;
-  /// What passes on nested operations did, to be judged when the last of them
-  /// has seen the last operation: a module of many functions would be run for
-  /// each of them otherwise.
+  /// Results of passes on nested operations. They are judged when the last of
+  /// these passes has seen the last operation; otherwise a module of many
+  /// functions would be run for each of them.
   std::vector<PassStep> steps;
   /// The module as it is judged, if one of its functions has agreed.
   ModuleState state;
@@ -305,7 +307,7 @@ bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
   Watched watched(func);
   why = "takes what cannot be made up";
   std::string unknown;
-  // Of cases with one name, the first that the function is defined for.
+  // The first of cases with one name that the function is defined for.
   std::string last;
   for (Case &check : makeCases(func, options)) {
     if (!watched.cases.empty() && check.name == last)
@@ -355,7 +357,7 @@ void Validation::Watch::start(ModuleOp module) {
   left = options.total;
   share =
       options.total / usualPasses / std::max<int64_t>(int64_t(roots.size()), 1);
-  // Of a function that costs too much, those that it calls may still be run.
+  // If a function costs too much, those that it calls may still be run.
   llvm::SetVector<Operation *> queue;
   for (FunctionOpInterface func : roots)
     queue.insert(func);
@@ -433,7 +435,7 @@ void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
   if (fingerprint && *fingerprint == OperationFingerPrint(op))
     return;
   fingerprint.reset();
-  // What it makes is another function on purpose: from here on, that one must
+  // This pass makes another function on purpose: from here on, that one must
   // stay the same.
   if (pass->getArgument() == "attune-quantize")
     return start(module);
@@ -531,7 +533,7 @@ bool Validation::Watch::runCase(ModuleOp module, Machine &machine,
                                 FunctionOpInterface func,
                                 const Watched &watched, Checked &checked,
                                 Blame &blame) {
-  // What was defined, took some of the budget: a little more is no bug.
+  // The function was defined within the budget; a little more is no bug.
   machine.reset(4 * options.budget);
   auto outputs =
       run(machine, func, watched.signature, checked.args, &checked.before);

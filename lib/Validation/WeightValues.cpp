@@ -62,7 +62,7 @@ static void fillPart(WeightOp weight, uint64_t seed,
     double value = centre + spread * noise.real();
     return gains.empty() ? value : roundTo(element, value) * gains[column];
   };
-  // Of the group that a quantized column, or a scale, belongs to.
+  // Scales of quantized groups, by row and group.
   std::map<std::pair<int64_t, int64_t>, double> known;
   bool nibbles = group && weight.getBits() == 4;
   auto scaleOf = [&](int64_t row, int64_t number) {

@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Attune optimizer driver\n", registry);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
-  // What needs no input, or somebody who types it, is upstream's.
+  // Upstream handles whatever needs no input, and input typed by hand.
   if (config.shouldShowDialects() || config.shouldListPasses() ||
       (input == "-" && llvm::sys::Process::StandardInIsUserInput()))
     return mlir::asMainReturnCode(

@@ -123,7 +123,7 @@ static size_t countOps(ModuleOp module) {
   return count - 1; // the module itself
 }
 
-/// What nobody needs goes.
+/// Removes what nothing uses.
 static void clean(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.addPass(createSymbolDCEPass());

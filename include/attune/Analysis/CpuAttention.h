@@ -27,8 +27,7 @@
 
 namespace attune {
 
-/// So many rows of queries at most meet keys where they lie; more pay for
-/// packing these.
+/// Up to this many query rows read keys in place; more amortise packing.
 constexpr int64_t kFewRows = 16;
 /// Fewer keys at a time are not worth the rescaling of sums, which costs as
 /// much as half a key.
@@ -51,7 +50,7 @@ struct CpuAttentionSizes {
   std::optional<std::pair<int64_t, int64_t>> maskBlock;
 };
 
-/// What tiles may take, and what the machine takes for it; the options of
+/// Limits of a tile and costs of the machine; the options of
 /// convert-attune-attention-to-online, which describes them.
 struct AttentionBudget {
   int64_t queryBlock, queryBytes, keyBlock, keyBytes;
@@ -70,8 +69,8 @@ struct AttentionPlan {
   AttentionWay way;
   /// Queries of a tile: at most, and where there are not many tiles.
   int64_t tileQueries, fewQueries;
-  /// Of which the queries of all tiles but the last are a multiple, and all
-  /// tiles have about as many; 0: each but the last has all that it may.
+  /// Tiles but the last have a multiple of this many queries, and all tiles
+  /// have about as many; 0: each but the last is as large as allowed.
   int64_t even;
   int64_t keys; ///< at a time
   /// Parts of the keys times queries at most, and keys of a part at least.

@@ -22,9 +22,9 @@ namespace attune {
 /// Rows of one warp: those of a fragment.
 constexpr int64_t kWarpRows = 16;
 
-/// What one block computes of attention: 16 rows in each warp against some keys
-/// at a time. Keys and values lie in shared memory as columns of SwizzledRows,
-/// 64 bytes wide, one such column behind the other.
+/// The attention tile of one block: 16 rows in each warp against some keys at a
+/// time. Keys and values lie in shared memory as columns of SwizzledRows, 64
+/// bytes wide, one such column behind the other.
 struct AttentionTile {
   int64_t elementBytes; ///< of queries, keys and values
   int64_t width;        ///< of a head's queries and keys
@@ -71,7 +71,7 @@ constexpr int64_t fewestKeys(int64_t elementBytes) {
 /// The widest queries and keys that shared memory has room for.
 constexpr int64_t kWidestHead = 640;
 
-/// So many channels of the values does one block take at most.
+/// Most value channels of one thread block.
 constexpr int64_t kWidestValues = 128;
 
 /// A block of four warps for many rows, of one for few.
@@ -88,7 +88,7 @@ std::optional<AttentionTile>
 chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
                    int64_t group, int64_t queries, int64_t keys);
 
-/// What a block of warpgroups computes: one copies, each other has 64 rows. All
+/// The tile of a block of warpgroups: one copies, each other has 64 rows. All
 /// matrices lie in shared memory as boxes of 64 channels, 128 bytes wide, one
 /// behind the other: queries once, keys and values in stages.
 struct WarpgroupAttentionTile {
@@ -97,8 +97,8 @@ struct WarpgroupAttentionTile {
   int64_t stages = 2, consumers = 2;
 
   static constexpr int64_t kBoxChannels = 64, kBoxRowBytes = 128;
-  /// So many registers has a thread that copies, one that multiplies: those of
-  /// three warpgroups of 168 in all.
+  /// Registers of a thread that copies and of one that multiplies; in all they
+  /// are those of three warpgroups of 168.
   static constexpr uint32_t kFewRegisters = 24, kManyRegisters = 240;
 
   int64_t rows() const { return 64 * consumers; }
@@ -109,17 +109,17 @@ struct WarpgroupAttentionTile {
   int64_t queryBytes() const { return boxes(width) * rows() * kBoxRowBytes; }
   int64_t keyBytes() const { return boxes(width) * keys * kBoxRowBytes; }
   int64_t valueBytes() const { return boxes(valueWidth) * keys * kBoxRowBytes; }
-  /// Of both rings, with their barriers.
+  /// Bytes of a stage of both rings, with their barriers.
   int64_t stageBytes() const { return keyBytes() + valueBytes() + 2 * 16; }
   /// Everything, wherever it starts.
   int64_t sharedBytes() const {
     return queryBytes() + stages * stageBytes() + kTileAlignment;
   }
-  /// What a thread that multiplies holds in a step: sums of values, scores that
-  /// come and weights of the step before.
+  /// Registers that a thread that multiplies needs in a step: sums of values,
+  /// the next scores, and the probabilities of the step before.
   int64_t heldRegisters() const { return valueWidth / 2 + keys / 2 + keys / 4; }
-  /// So many there are for that: the rest is for addresses, maxima and what is
-  /// computed.
+  /// Registers there are for these; addresses, maxima and temporaries take the
+  /// rest.
   static constexpr int64_t registersToHold(bool readsScores) {
     return readsScores ? 120 : 176;
   }
@@ -145,12 +145,12 @@ struct WarpgroupAttentionTile {
 std::optional<WarpgroupAttentionTile>
 chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores);
 
-/// So many rows and keys are worth a block of warpgroups: fewer leave half of
-/// it idle.
+/// From this many rows and keys on a block of warpgroups pays; fewer leave half
+/// of it idle.
 constexpr int64_t kFewestWarpgroupRows = 65;
 
-/// So many parts are the keys of a few queries split into, at least; each has
-/// so many keys if there are enough of them.
+/// The keys of a few queries are split into at most kMostParts parts
+/// (split-KV), with at least kLeastKeysOfPart keys each if there are enough.
 constexpr int64_t kLeastKeysOfPart = 128, kMostParts = 64;
 
 } // namespace attune

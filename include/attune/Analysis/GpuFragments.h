@@ -53,8 +53,10 @@ constexpr SumOfA sumOfA(int64_t pair) { return {pair / 2, pair % 2}; }
 template <typename N> constexpr PlaceIn<N> namedDown(N lane) {
   return {lane / 8 % 2 * 8 + lane % 8, lane / 16};
 }
-/// The matrices are the two registers of B of the eight columns that the first
-/// rows are, then those of the others. Rows run along the depth.
+/// One ldmatrix loads these four matrices, each as (rows of the columns of B,
+/// chunk of the depth): (0-7, 0), (0-7, 1), (8-15, 0), (8-15, 1). They are both
+/// registers of B for the first eight columns, then both for the next eight.
+/// Rows run along the depth.
 template <typename N> constexpr PlaceIn<N> namedAcross(N lane) {
   return {lane / 16 * 8 + lane % 8, lane / 8 % 2};
 }
@@ -82,8 +84,8 @@ template <typename N> constexpr N placeInWidePanel(N lane, int64_t row) {
 // gives the same sums, so that a lane takes there what it has side by side:
 // member stands for the first of two numbers, member + 4 for the second.
 
-/// Of which half of the rows, and which of two numbers along the depth, is
-/// register `number` of A. Those of B are numbers along the depth.
+/// Register `number` of A holds this half of the rows, and this of two numbers
+/// along the depth. Registers of B are numbers along the depth.
 struct WordOfA {
   int64_t half, number;
 };
@@ -99,14 +101,15 @@ template <typename N> constexpr N keyOfColumn(N column) {
   return ((column / 2) ^ (column % 2)) + column % 2 * 4;
 }
 
-// Of f32 a lane reads four numbers in a row of queries and keys: the first two
-// are its part of one product, the others of the next.
+// With f32 a lane reads four numbers in a row of queries and keys: the first
+// two are its part of one product, the others of the next.
 
 /// The first of four channels of its rows.
 template <typename N> constexpr N wideQueryChannel(N lane) {
   return lane % 4 * 4;
 }
-/// Of eight keys that whose numbers it has of B, and of which chunk.
+/// The key, of eight, and the 16-byte chunk that this lane reads as its
+/// fragment of B.
 template <typename N> constexpr PlaceIn<N> wideKeysOf(N lane) {
   return {keyOfColumn(lane / 4), lane % 4};
 }

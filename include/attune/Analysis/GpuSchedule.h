@@ -44,7 +44,7 @@ struct AttentionNumbers {
   bool any() const { return rows || keys || stages; }
 };
 
-/// What an attention is, as far as tiles depend on it.
+/// The properties of an attention that tiles depend on.
 struct AttentionShape {
   int64_t elementBytes, width, valueWidth;
   int64_t group;                        ///< query heads that share keys

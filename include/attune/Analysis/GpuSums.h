@@ -13,10 +13,10 @@
 
 namespace attune {
 
-/// What a block of threads computes of attention by sums over keys: so many
-/// tokens at a time against so many columns of the values. Features of keys and
-/// queries, scores, values and sums lie in shared memory as f32; the depth and
-/// both sides are multiples of 4, which threads read at once.
+/// The tile of a block that computes attention by sums over keys: `tokens` at a
+/// time against some columns of the values. Features of keys and queries,
+/// scores, values and sums lie in shared memory as f32; the depth and both
+/// sides are multiples of 4, which threads read at once.
 struct SumsTile {
   int64_t width;   ///< of a head's features
   int64_t tokens;  ///< of a chunk

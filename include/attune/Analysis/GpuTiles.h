@@ -27,7 +27,7 @@ namespace attune {
 constexpr int64_t kSharedBytesOfBlock = 48 * 1024,
                   kSharedBytesOfWarpgroups = 227 * 1024;
 
-/// What one block computes of a product, and how its warps share it.
+/// The product tile of one block, and how its warps share it.
 struct ProductTile {
   int64_t rows, columns;
   int64_t warpRows, warpColumns; ///< warps along each
@@ -37,8 +37,8 @@ struct ProductTile {
   /// Rows and columns of one warp.
   int64_t rowsOfWarp() const { return rows / warpRows; }
   int64_t columnsOfWarp() const { return columns / warpColumns; }
-  /// Of elements of so many bytes: rows of 64 bytes of the depth, and what they
-  /// meet.
+  /// Bytes of a stage, for elements of these sizes: 64 bytes of each row along
+  /// the depth, and the panels for the same stretch of the depth.
   int64_t stageBytes(int64_t inputBytes, int64_t weightBytes) const {
     return 64 * rows + 64 / inputBytes * columns * weightBytes;
   }
@@ -90,8 +90,8 @@ constexpr int64_t usualStages(int64_t inputBytes, int64_t weightBytes) {
 constexpr ProductTile kLargeTile = {128, 128, 2, 4};
 constexpr ProductTile kSmallTile = {64, 64, 2, 2};
 
-/// So many rows of a product are worth reading each weight again and again:
-/// more make a tile.
+/// Most rows of the GEMV path, which reads each weight again for every group of
+/// rows; more rows make a tile.
 constexpr int64_t kFewRows = 8;
 
 /// Threads that share the products of few rows with one panel of so many rows:
@@ -107,7 +107,7 @@ int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
 /// An attribute of a barrier in a kernel that says so of the kernel.
 constexpr char kBlocksAtOnce[] = "attune.blocks_at_once";
 
-/// What an entry in the list of experts' work has at most: the rows of a large
+/// Most rows of an entry in the list of experts' work: the rows of a large
 /// tile. Lower tiles share it.
 constexpr int64_t kTaskRows = 128;
 

@@ -42,18 +42,18 @@ struct LayerStatistics {
   std::string stream, name, kind;
   int64_t repeat = 1;
   SourceLocation location;
-  // Of all repeats together:
+  // All repeats together:
   uint64_t parameters = 0;
   /// Without those of experts that a token does not go through.
   uint64_t activeParameters = 0;
   double weightBytes = 0, flops = 0, cacheBytes = 0;
-  // Of one, since repeats follow each other:
+  // One repeat, since they follow each other:
   double activationBytes = 0, scoreBytes = 0;
   /// Parts of all repeats together; parts that cost nothing are left out.
   std::vector<PartStatistics> parts;
 };
 
-/// What one call over `dims` takes, once compiled.
+/// The memory of one call over `dims`, once compiled.
 struct MemoryStatistics {
   double weights = 0;      ///< in panels, with their padding
   double intermediate = 0; ///< temporary buffers
@@ -70,7 +70,7 @@ struct DecodeStatistics {
   std::optional<MemoryStatistics> memory; ///< as ModelStatistics::memory
 };
 
-/// What quantized weights take, in panels and with their scales.
+/// The sizes of quantized weights, in panels and with their scales.
 struct CompressionStatistics {
   struct Form {
     std::string name; ///< "int4:g32"
@@ -81,7 +81,7 @@ struct CompressionStatistics {
   /// Matrices that stay in full width, and their bytes.
   std::vector<std::pair<std::string, double>> left;
   double bytes = 0; ///< of all weights
-  /// Of a generated token, where one is: in full width and now.
+  /// Weight bytes read for a generated token: in full width and now.
   double tokenBytesBefore = 0, tokenBytes = 0;
 };
 
@@ -95,7 +95,7 @@ struct ModelStatistics {
   /// The most of any layer.
   double activationBytes = 0, scoreBytes = 0;
   std::optional<DecodeStatistics> decode; ///< causal models of one stream
-  /// Of `--quantize`; analyze() leaves it out.
+  /// Set for `--quantize`; analyze() leaves it out.
   std::optional<CompressionStatistics> compression;
   /// The exact plan; analyze() leaves it out, as it takes lowering the model.
   std::optional<MemoryStatistics> memory;

@@ -15,8 +15,8 @@
 
 namespace attune {
 
-/// What caches fetch at a time, on all CPUs that code is made for: rows that
-/// are padded, slots of frames and what is fetched ahead are counted in it.
+/// The size of a cache line on all CPUs that code is made for. Padded rows,
+/// slots of frames and prefetches are counted in it.
 inline constexpr int64_t kLineBytes = 64;
 
 /// How a CPU multiplies bytes and adds up what comes of it in i32.
@@ -54,8 +54,8 @@ struct TargetDescription {
   /// The same for numbers of 16 bits, if that is more: what widens them leaves
   /// a core less room to run ahead.
   int64_t narrowStreamBytes = 0;
-  /// What is fetched to the first-level cache comes sooner than what is fetched
-  /// to the second: see getNearBytes.
+  /// Prefetches to the first-level cache arrive sooner than those to the
+  /// second: see getNearBytes.
   bool fetchesNear = false;
   /// The third level of cache takes as long as memory, nearly: what is read
   /// again and again should lie in the second.
@@ -67,8 +67,8 @@ struct TargetDescription {
   std::string gpu;
   /// Tensor cores may round numbers of f32 to tf32.
   bool tf32 = false;
-  /// What the CPU must know for any code made for it, as Linux calls it
-  /// (/proc/cpuinfo). Tiles are not among it: few models take them.
+  /// Features that the CPU must have for any code made for it, as Linux calls
+  /// them (/proc/cpuinfo). Tiles are not among them: few models take them.
   std::vector<std::string> needs;
 
   /// f32 lanes of a register.
@@ -109,7 +109,7 @@ struct TargetDescription {
   /// one line that is fetched for later to the next: about as long as memory
   /// takes for it. A power of two, which divides most depths.
   int64_t getFetchSteps() const;
-  /// What is asked for before the first of it comes from memory.
+  /// Bytes that are requested before the first of them arrives from memory.
   int64_t getFetchBytes() const {
     return memoryCycles / lineCycles * kLineBytes;
   }

@@ -135,10 +135,10 @@ KernelBuilder::Values splitLanes(KernelBuilder &k, mlir::ValueRange vectors,
 KernelBuilder::Values joinLanes(KernelBuilder &k, mlir::ValueRange split,
                                 int64_t parts);
 
-/// The same where neighbours along the depth are added up by one instruction:
-/// accumulators of more than `each` lanes are split, `loadA` gives what lanes
-/// of `each` have in common, `loadB` what belongs to those from `lane` on, and
-/// `add` a sum plus the products of both.
+/// The same for instructions that add up products of neighbours along the
+/// depth. Accumulators of more than `each` lanes are split, `loadA` returns the
+/// broadcast A operand of `each` lanes, `loadB` the B vector starting at
+/// `lane`, and `add` a sum plus the products of both.
 KernelBuilder::Values emitSplitMicrokernel(
     KernelBuilder &k, int64_t rows, int64_t each, mlir::Value steps,
     mlir::ValueRange inits,

@@ -16,8 +16,8 @@ namespace attune {
 /// Features of a vector of f32.
 mlir::Value emitFeature(KernelBuilder &k, FeatureMap map, mlir::Value x);
 
-/// What a row is multiplied with whose weights add up to `total`, a number of
-/// f32: nothing, if that and eps are nothing.
+/// The factor 1 / (total + eps) for a row whose weights add up to `total`, an
+/// f32 number; 0 if that sum is 0.
 mlir::Value emitNormaliser(KernelBuilder &k, mlir::Value total, double eps);
 
 } // namespace attune

@@ -32,16 +32,16 @@ inline int64_t scheduled(mlir::Operation *op, llvm::StringRef name,
   return number ? number.getInt() : fallback;
 }
 
-/// What it says of the tile of a GPU's blocks.
+/// The numbers that a schedule sets for the tile of a GPU's block.
 struct ProductNumbers productNumbers(mlir::Operation *op);
 struct AttentionNumbers attentionNumbers(mlir::Operation *op);
 
 /// Hands on what the schedule says of `layer` to an op that it becomes.
 void keepSchedule(mlir::Operation *layer, mlir::Operation *op);
 
-/// Reports numbers that no loop can have, names that there are not, and numbers
-/// of ops that do not read them: `cooperative` ones are kernels of a GPU, which
-/// read others than loops of a CPU.
+/// Diagnoses invalid values, unknown attribute names, and attributes on ops
+/// that ignore them. With `cooperative` ops become kernels of a GPU, which read
+/// other attributes than loops of a CPU.
 mlir::LogicalResult checkSchedule(mlir::Operation *root, bool cooperative);
 
 /// How a remark about sizes is called.

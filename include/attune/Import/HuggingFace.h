@@ -26,8 +26,8 @@ struct ImportedModel {
   std::string folder;
   /// The tokenizer file of the folder, or empty.
   std::string tokenizerPath;
-  /// What `Checkpoint::open` opens: the caller's weights if it named some,
-  /// else the folder if there is a checkpoint in it, else empty.
+  /// The argument for `Checkpoint::open`: the caller's weights if it named
+  /// some, else the folder if there is a checkpoint in it, else empty.
   std::string checkpointPath;
   /// Tensors of the checkpoint whose names start with one of these belong to
   /// parts that the model leaves out; the user was told.
@@ -45,7 +45,7 @@ bool isHuggingFacePath(const std::string &path);
 /// description names tensors as current Hugging Face versions write them.
 /// `ignoredKeys` count as absent (`--ignore-config-key`).
 ///
-/// Of a multimodal folder the text model in `text_config` is imported, if its
+/// A multimodal folder gives the text model in its `text_config`, if its
 /// architecture is known.
 std::optional<ImportedModel>
 importHuggingFace(const std::string &path, DiagnosticEngine &diags,

@@ -16,7 +16,7 @@
 
 namespace attune {
 
-/// What the ops of one layer are made with.
+/// Everything that making the ops of one layer needs.
 struct LayerBuilder {
   mlir::OpBuilder &builder;
   mlir::Location loc; ///< in the description

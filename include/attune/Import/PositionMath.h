@@ -16,7 +16,7 @@
 
 namespace attune {
 
-/// What `attune.rotary_table` needs to know about a rotary embedding.
+/// The parameters of a rotary embedding that `attune.rotary_table` needs.
 struct RotaryPlan {
   std::vector<double> frequencies; ///< one per turned pair of channels
   double factor = 1;               ///< of both cosine and sine

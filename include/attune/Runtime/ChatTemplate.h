@@ -32,8 +32,8 @@ namespace jinja {
 struct Node;
 } // namespace jinja
 
-/// What is wrong with a template, and where. Lines and columns count from 1,
-/// columns in bytes; a line of 0 means the whole template.
+/// An error in a template, and its place. Lines and columns count from 1,
+/// columns in bytes; line 0 means the whole template.
 struct TemplateProblem {
   std::string message;
   unsigned line = 0, column = 0;

@@ -67,7 +67,7 @@ struct TemplateOptions {
   bool set(const ParsedOption &option, bool &mine, Error &error);
 };
 
-/// What to continue: a text, or ids.
+/// The start of a text to continue: a text, or ids.
 struct Prompt {
   bool isText = false;
   std::string text;
@@ -137,7 +137,7 @@ bool readPrompts(const GenerateOptions &options, std::vector<Prompt> &prompts,
 /// `embed`: one vector for each text.
 struct EmbedOptions {
   std::vector<std::string> texts;
-  /// What the texts are compared with: one for each, or several for one text.
+  /// The texts to compare with: one for each text, or several for one.
   std::vector<std::string> pairs;
   std::string file;    ///< or texts in a file, as readPrompts() reads them
   std::string outputs; ///< a safetensors file; empty: JSON lines
@@ -168,8 +168,8 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
 /// A token as it is generated.
 struct NewToken {
   int64_t id = -1;
-  /// Of all tokens, before any setting changed them; null unless
-  /// GenerateOptions::logprobs asks for them or if nothing was to choose.
+  /// Logits of all tokens, before any setting changed them; null unless
+  /// GenerateOptions::logprobs asks for them, or if there was no choice.
   const float *logits = nullptr;
   int64_t vocabulary = 0;
 };
@@ -201,7 +201,7 @@ struct TokenizeOptions {
 bool executeTokenize(const Tokenizer &tokenizer, const TokenizeOptions &options,
                      FILE *out, Error &error);
 
-/// What `inspect` prints.
+/// The output of `inspect`.
 std::string formatInspection(const ModelInfo &info, bool json);
 
 } // namespace attune::runtime

@@ -20,8 +20,8 @@ namespace attune::runtime {
 
 struct OptionSpec {
   std::string_view name; ///< without the dashes
-  /// What stands after '='; empty for a switch. "[=N]": the value may be left
-  /// out, and is empty then.
+  /// The name of the value behind '='; empty for a switch. "[=N]": the value
+  /// may be left out, and is empty then.
   std::string_view value;
   std::string_view help;
 

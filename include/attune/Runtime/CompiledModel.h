@@ -261,8 +261,8 @@ private:
   bool run(const int64_t *ids, int64_t count, Error &error);
   bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
 
-  /// What decoding reads of the other streams: outputs of the encoder and the
-  /// masks it was given.
+  /// The results of other streams that decoding reads: outputs of the encoder
+  /// and the masks it was given.
   struct Memory {
     std::string name;
     DType dtype = DType::F32;
@@ -290,11 +290,11 @@ private:
   Buffer candidateIdsBuffer, candidateLogitsBuffer;
   ModelMemory spare; ///< as large as the largest cache's layer
   std::string idsName;
-  /// What each row has appended, while the model may want it again
+  /// Ids that each row has appended, kept while the model may want them again
   /// (EntryInfo::recomputeBeyond).
   std::vector<std::vector<int64_t>> history;
   unsigned logitsOutput = 0;
-  /// Of the candidates; -1: there are none.
+  /// Outputs with the candidates; -1: there are none.
   int idsOutput = -1, valuesOutput = -1;
   int64_t candidates = 0;
   int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;

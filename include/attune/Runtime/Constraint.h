@@ -28,7 +28,7 @@ class GrammarAutomaton;
 class Tokenizer;
 class TokenTexts;
 
-/// What texts are to be like.
+/// The form that texts must have.
 struct TextForm {
   enum class Kind : uint8_t { Any, JsonObject, JsonSchema, Pattern, Grammar };
   Kind kind = Kind::Any;

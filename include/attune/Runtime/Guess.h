@@ -27,8 +27,8 @@
 
 namespace attune::runtime {
 
-/// What followed the latest earlier occurrence of the last tokens of `history`:
-/// of the last 4, else 3, else 2. `count` tokens at most.
+/// The tokens that followed the latest earlier occurrence of the last tokens of
+/// `history`: of the last 4, else 3, else 2. At most `count` tokens.
 std::vector<int64_t> lookUp(const std::vector<int64_t> &history, size_t count);
 
 /// A smaller model that guesses: one that is already open, or one in a shared

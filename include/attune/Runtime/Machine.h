@@ -16,7 +16,7 @@
 
 namespace attune::runtime {
 
-/// What one leaf of CPUID answers.
+/// The registers that one leaf of CPUID returns.
 struct CpuRegisters {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };

@@ -36,9 +36,9 @@ struct DimInfo {
 /// it off a tensor.
 enum class ArgKind : uint8_t { Weights, Input, Past, Size, Cache, Output };
 
-/// What an input that is not given is filled with: zeros, ones, the token's
-/// number, its number among those that the mask shows, or, for an input
-/// "decoder_X", the ids of X one place later behind the decoder's start.
+/// The default of an input that is not given: zeros, ones, the token's number,
+/// its number among those that the mask shows, or, for an input "decoder_X",
+/// the ids of X one place later behind the decoder's start.
 enum class DefaultValue : uint8_t {
   None,
   Zeros,
@@ -67,8 +67,8 @@ struct EntryInfo {
   std::string name;
   unsigned index = 0; ///< into the descriptor's entries
   std::vector<ArgInfo> args;
-  /// What a cache keeps of a sequence that was no longer than this is of no use
-  /// to a longer one; 0: it always is.
+  /// A sequence longer than this cannot use what a cache keeps of one that was
+  /// no longer; 0: it always can.
   int64_t recomputeBeyond = 0;
 
   /// The only input that nothing can stand in for and that holds ids [batch,

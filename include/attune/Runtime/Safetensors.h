@@ -53,7 +53,7 @@ private:
   uint64_t numBytes = 0;
 };
 
-/// What a file says about one tensor.
+/// The header entry of one tensor.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::F32;

@@ -112,7 +112,7 @@ public:
               const std::vector<int64_t> &history, int64_t &id, Error &error,
               const std::vector<int64_t> &banned = {});
 
-  /// What may follow, and how likely it is.
+  /// A token that may follow, and its probability.
   struct Choice {
     int64_t id;
     double score;
@@ -139,7 +139,7 @@ public:
   /// The next random number, from 0 to below 1.
   double uniform();
 
-  /// So many candidates decide, if `numBanned` ids may not follow; 0: all
+  /// Number of candidates that decide if `numBanned` ids may not follow; 0: all
   /// logits do. A model with fewer logits has them all among its candidates.
   int64_t countCandidates(size_t numBanned) const;
   /// The same choice among so many candidates, in the order of attune.top_k.

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a tokenizer.json describes, with the meaning that Hugging Face's library
-// `tokenizers` gives it. Text becomes ids in these steps:
+// A tokenizer.json, with the meaning that Hugging Face's library `tokenizers`
+// gives it. Text becomes ids in these steps:
 //
 //   1. added tokens such as <|im_end|> are cut out,
 //   2. the normalizers change what is left, and more added tokens are cut out,
@@ -14,7 +14,7 @@
 //   4. the model (BPE, WordPiece, Unigram, WordLevel) cuts words into tokens,
 //   5. the post-processor puts tokens around it.
 //
-// What a file asks for beyond that is an error that names it.
+// A file that asks for anything else is an error that names it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +73,8 @@ public:
   int64_t tokenToId(std::string_view token) const;
   /// A token as the file spells it; empty for an id it does not know.
   std::string_view tokenOf(int64_t id) const;
-  /// What one id adds to a text, empty for an id it does not know. A token may
-  /// end in the middle of a character.
+  /// The bytes that one id adds to a text, empty for an id it does not know. A
+  /// token may end in the middle of a character.
   std::string bytesOf(int64_t id) const;
   bool isSpecial(int64_t id) const;
   /// One more than the largest id.
@@ -84,7 +84,7 @@ public:
   /// is not UTF-8 where the ids are bytes that are not.
   std::string decode(const std::vector<int64_t> &ids, bool skipSpecial) const;
 
-  /// What kind it is, for people: "byte-level BPE, 1,024 tokens".
+  /// A description for people: "byte-level BPE, 1,024 tokens".
   std::string describe() const;
 
   struct Data;
@@ -103,15 +103,15 @@ public:
   /// The text that `id` completes; always whole characters, with U+FFFD for
   /// bytes that can no longer become one.
   std::string push(int64_t id);
-  /// What is left at the end.
+  /// The text that is still held at the end.
   std::string finish();
 
 private:
   const Tokenizer &tokenizer;
   bool skipSpecial;
   std::string held; ///< of a byte-level tokenizer: bytes of no character yet
-  /// Of others: the last ids, of which the first `numSaid` make `said`, which
-  /// was given out.
+  /// Other tokenizers: the last ids, of which the first `numSaid` make `said`,
+  /// which was given out.
   std::vector<int64_t> window;
   size_t numSaid = 0;
   std::string said;

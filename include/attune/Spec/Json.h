@@ -84,7 +84,7 @@ inline constexpr size_t maxJsonDepth = 64;
 /// More values than this are refused, which bounds the memory of a parse.
 inline constexpr size_t maxJsonValues = 2000000;
 
-/// What Python writes may hold NaN, Infinity and -Infinity.
+/// JSON as written by Python may hold NaN, Infinity and -Infinity.
 enum class JsonDialect { Strict, Python };
 
 /// Parses a whole text. Syntax errors and duplicate keys are reported; nothing

@@ -35,7 +35,7 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::F32;
   std::vector<Dim> shape;
-  /// What it holds if the caller leaves it out: "zeros", "ones", "iota" (0, 1,
+  /// The contents if the caller leaves it out: "zeros", "ones", "iota" (0, 1,
   /// ... along the last dimension), or "" if it must be given.
   std::string fallback;
   SourceLocation location;
@@ -145,8 +145,8 @@ struct LinearForm {
   SourceLocation location;
 };
 
-/// What shares the projections of a sequence: nothing, all heads, or all heads
-/// and both keys and values.
+/// The parts that share the projections of a sequence: none, all heads, or all
+/// heads and both keys and values.
 enum class SequenceSharing { None, Heads, KeysValues };
 /// Low-rank attention (Linformer, Wang et al. 2020): `rank` sums of keys and of
 /// values, weighted by their positions, take the place of all. Roles
@@ -162,8 +162,8 @@ struct SequenceRank {
 
 enum class Causal { None, BottomRight, TopLeft };
 enum class Fusion { Auto, Required, Off };
-/// What a norm of queries and keys goes over, and what has a gamma: each head
-/// and one for all heads, each head and one for each, or all heads together.
+/// The scope of a norm of queries and keys, and of its gamma: each head and one
+/// for all heads, each head and one for each, or all heads together.
 enum class NormScope { Head, Heads, Projection };
 
 /// Self- or cross-attention with its projections, or (`projections` false) the
@@ -268,7 +268,7 @@ struct MoE {
   SourceLocation location;
 };
 
-/// What scales and shifts the channels of every token of a sequence: columns of
+/// Scale and shift of the channels of every token of a sequence: columns of
 /// act(c) W + b, where c is the pooled result of `source`.
 struct Modulation {
   std::string source;
@@ -330,8 +330,9 @@ struct Embedding {
 };
 enum class PositionKind { Learned, Sinusoidal };
 enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
-/// What numbers the tokens: an input (position_ids), their place in the stream,
-/// or how many ids up to them are not `pad`, which itself is at 0 (RoBERTa).
+/// The source of token positions: an input (position_ids), the place in the
+/// stream, or how many ids up to the token are not `pad`, which itself is at 0
+/// (RoBERTa).
 enum class PositionCount { Input, Tokens, Unpadded };
 /// How a table of an image's places serves an image of another size.
 enum class Interpolation { None, Bilinear, Bicubic };
@@ -552,8 +553,8 @@ struct WeightRole {
 /// A layer of a kind that a plugin brought (attune/Spec/LayerKind.h).
 struct Extension {
   std::string kind; ///< its key
-  /// What the description says of it, integers evaluated. Options that it
-  /// leaves out are absent.
+  /// The options that the description gives, integers evaluated. Options that
+  /// it leaves out are absent.
   std::map<std::string, std::variant<int64_t, double, bool, std::string>>
       options;
   std::vector<WeightRole> weights;
@@ -615,7 +616,7 @@ struct SamplingSetting {
 };
 const std::vector<SamplingSetting> &samplingSettings();
 
-/// What `generate` needs beyond the network itself.
+/// Settings of `generate` beyond the network itself.
 struct Generation {
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;

@@ -35,7 +35,7 @@ const Attention *getTapped(const Layer &layer, bool cross);
 /// those of the tokens themselves.
 std::optional<int64_t> columnsOf(const Attention &attention);
 
-/// What `target` asks for, one of
+/// The attention that `target` names, one of
 ///   LAYER.attention, LAYER.cross   of a layer ("h.3") or of all its repeats
 ///                                  ("h.{i}")
 ///   attentions, cross_attentions   of all blocks of the last stream with

@@ -19,8 +19,8 @@
 
 namespace attune {
 
-/// What a program says and does when memory cannot be had: no bug, but a limit
-/// (exit code 4). Temporary files go; nothing here may ask for memory.
+/// Message and exit of a program that gets no more memory: no bug, but a limit
+/// (exit code 4). Temporary files are removed; nothing here may ask for memory.
 [[noreturn]] inline void exitOutOfMemory() {
   static constexpr char message[] =
       "error: out of memory: the input needs more than this process may have\n";

@@ -48,7 +48,7 @@ struct ProductKind {
 
 using ProductBytes = llvm::SmallVector<char, 0>;
 
-/// What there is to make a product from, and whom to tell about it.
+/// The inputs of a product, and the receiver of messages about it.
 class Emission {
 public:
   Emission(mlir::ModuleOp module, const TargetDescription &target)
@@ -95,12 +95,13 @@ public:
   virtual llvm::StringRef getName() const = 0;
   /// Names for messages; describe() may know more.
   virtual std::vector<std::string> listCpus() const = 0;
-  /// What --cpu is where nobody says.
+  /// The default of --cpu.
   virtual std::string getDefaultCpu() const { return "native"; }
   /// Every value of --gpu, the default first. None: the machine has no GPU.
   virtual std::vector<std::string> listGpus() const { return {}; }
-  /// What code generation needs to know of a machine with this CPU ("native":
-  /// whatever suits) and one of the GPUs. Nothing if there is no such CPU.
+  /// The properties of a machine with this CPU ("native": whatever suits) and
+  /// one of the GPUs that code generation needs. Nothing if there is no such
+  /// CPU.
   virtual std::optional<TargetDescription>
   describe(const std::string &cpu, const std::string &gpu) const = 0;
 
@@ -121,9 +122,9 @@ public:
 
   //===--- Products -------------------------------------------------------===//
 
-  /// What --emit offers behind the stages that all backends have in common; the
-  /// last is the default. "obj" is what `run` and the like load, where the
-  /// description's triple is this process's.
+  /// The products that --emit offers besides the stages that all backends have
+  /// in common; the last is the default. "obj" is what `run` and the like load,
+  /// where the description's triple is this process's.
   virtual llvm::ArrayRef<ProductKind> getProducts() const = 0;
   /// Whether emit() uses `Emission::object` for products that are no text.
   virtual bool reusesObjects() const { return false; }

@@ -28,12 +28,12 @@ struct QuantizedForm {
   }
 };
 
-/// What `--quantize` says: words separated by commas, each a form
-/// (`int8`, `int4`, `int4:g64`, `none`) or a form for names that match a
-/// pattern (`*.ffn.*=int4:g32`). The first pattern that matches decides; a form
-/// without a pattern is for what no pattern matches. Of vocabularies, `int4`
-/// without a pattern means int8: rounded to 4 bits they cost as much as all
-/// other layers together.
+/// The words of `--quantize`, separated by commas. Each is a form (`int8`,
+/// `int4`, `int4:g64`, `none`) or a form for names that match a pattern
+/// (`*.ffn.*=int4:g32`). The first pattern that matches decides; a form without
+/// a pattern is for what no pattern matches. For vocabularies, `int4` without a
+/// pattern means int8: rounded to 4 bits they cost as much as all other layers
+/// together.
 class QuantizationRules {
 public:
   /// Nothing, with a `problem`, if a word is none of these.

@@ -43,7 +43,7 @@ struct ValidationOptions {
 std::optional<std::string> parseValidationOptions(llvm::StringRef text,
                                                   ValidationOptions &options);
 
-/// What was found, for as long as anybody wants to know.
+/// Findings, shared with whoever reads them after the validation.
 struct ValidationResult {
   unsigned mismatches = 0; ///< functions that a pass changed
 };

@@ -45,7 +45,7 @@ mlir::Value weightOf(BlockBuilder &b, AttentionIntoOp op, mlir::Value score,
 mlir::Value weightOfMaximum(BlockBuilder &b, mlir::Value maximum,
                             mlir::Value most);
 
-/// What is left to do to a row: its sums times `factor` are the result.
+/// The last step of a row: its sums times `factor` are the result.
 struct FinishedRow {
   mlir::Value factor, logSumExp;
 };
@@ -82,8 +82,8 @@ struct AttentionRow {
 /// Which rows a block has, and which keys they see.
 struct AttentionPlace {
   AttentionPlace() = default;
-  /// Of block `number` of those whose `tiles` tiles of `tileRows` rows each
-  /// head of each batch has; each takes `tileKeys` keys at a time.
+  /// The place of block `number`; each head of each batch has `tiles` tiles of
+  /// `tileRows` rows, and each tile takes `tileKeys` keys at a time.
   AttentionPlace(BlockBuilder &b, AttentionIntoOp op,
                  const AttentionSizes &sizes, mlir::Value number,
                  mlir::Value tiles, int64_t tileRows, int64_t tileKeys);
@@ -115,7 +115,7 @@ private:
   mlir::Value allKeys, earliestEnd, latestBegin;
 };
 
-/// What a lane knows of a softmax: the maxima of two rows, and its part of the
+/// The softmax state of a lane: the maxima of two rows, and its part of the
 /// sums of their weights.
 struct AttentionSums {
   std::array<mlir::Value, 2> most, sum;
@@ -140,7 +140,7 @@ void storeResult(
 /// Scores of a lane: of eight keys, of two rows, of two columns.
 using Scores = llvm::SmallVector<std::array<std::array<mlir::Value, 2>, 2>>;
 
-/// What happens to scores between the two products.
+/// Edits scores between the two products.
 class AttentionScores {
 public:
   AttentionScores(AttentionIntoOp op, const AttentionSizes &sizes,
@@ -148,7 +148,7 @@ public:
                   std::array<mlir::Value, 2> columns)
       : op(op), sizes(sizes), batch(batch), rows(rows), columns(columns) {}
 
-  /// Of keys from `first` on: scale, cap, biases and mask.
+  /// Applies scale, cap, biases and mask to keys from `first` on.
   void adjust(BlockBuilder &b, mlir::Value first, Scores &scores);
   /// Hides keys outside of the rows' ranges. `edge` says whether there are any.
   void hide(BlockBuilder &b, mlir::Value edge, mlir::Value first,

@@ -23,8 +23,8 @@
 // Heads wider than 128 take several blocks, each for some channels of the
 // values.
 //
-// Of few queries the keys are split: a block of one warp leaves the state of
-// its part in memory.
+// With few queries the keys are split (split-KV): a block of one warp leaves
+// the state of its part in memory.
 
 #include "Attention.h"
 
@@ -282,9 +282,9 @@ private:
     return vector::FromElementsOp::create(b.b, b.loc, vector, numbers);
   }
 
-  /// What the lane has of 16 channels of its rows: fragments of A as they are,
-  /// or of f32 four numbers in a row of each, whose first two and last two make
-  /// a fragment: keys are taken in the same order.
+  /// The lane's fragments of A of 16 channels of its rows. With f32 they are
+  /// four numbers in a row of each, whose first two and last two make a
+  /// fragment; keys are taken in the same order.
   SmallVector<Value> loadQuery(BlockBuilder &b, int64_t step) {
     bool whole = 16 * (step + 1) <= tile.width;
     SmallVector<Value> read;
@@ -544,7 +544,7 @@ private:
     return states;
   }
 
-  /// Of eight keys, those whose scores the lane has.
+  /// The columns, of eight keys, whose scores the lane has.
   std::array<Value, 2> columnsOfLane(BlockBuilder &b) {
     Computed first = placeInSum(Computed(b, lane), 0).column;
     if (wide)

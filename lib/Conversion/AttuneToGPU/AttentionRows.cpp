@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What kernels of attention share before and after their products: a block has
-// some rows of the queries of all heads that share keys, a warp 16 of them.
+// Shared by the kernels of attention, before and after their products: a block
+// has some rows of the queries of all heads that share keys, a warp 16 of them.
 
 #include "Attention.h"
 
@@ -76,7 +76,7 @@ void AttentionPlace::enterWarp(BlockBuilder &b, Value warp, Value lane) {
     row.begin = seenFrom(b, row.query);
     row.end = b.min(seenTo(b, row.query), end);
   }
-  // Of all rows of the warp: where the ranges are not the whole of a tile.
+  // Every row of the warp sees the keys from latestBegin to earliestEnd.
   Value first = queryOf(b, b.min(warpRow, lastRow));
   Value late =
       queryOf(b, b.min(b.add(warpRow, b.index(kWarpRows - 1)), lastRow));
@@ -175,7 +175,7 @@ void storeResult(BlockBuilder &b, AttentionIntoOp op,
                            [](BlockBuilder &b, Value lhs, Value rhs) -> Value {
                              return arith::AddFOp::create(b.b, b.loc, lhs, rhs);
                            });
-    // What is the same for all channels is written once.
+    // One lane writes each value that is the same for all channels.
     Value first =
         b.less(b.add(b.rem(result.lane, 4), result.firstChannel), b.index(1));
     b.when(row.there, [&](BlockBuilder &b) {

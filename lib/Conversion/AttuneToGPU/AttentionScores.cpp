@@ -49,7 +49,8 @@ static Value minus(BlockBuilder &b, Value lhs, Value rhs) {
   return arith::SubFOp::create(b.b, b.loc, lhs, rhs);
 }
 
-/// What one of the units is that scores and maxima are kept in.
+/// The unit in which scores and maxima are kept: the scale, if nothing is added
+/// to scores.
 static double unitOf(AttentionIntoOp op) {
   double scale = op.getScale().convertToDouble();
   bool plain = !op.getSoftcap() && !op.getBias() && !op.getDiagonals() &&
@@ -98,7 +99,7 @@ Value AttentionScores::keyOf(BlockBuilder &b, Value first, int64_t tile,
   return b.add(b.add(first, b.index(8 * tile)), columns[i]);
 }
 
-/// What a mask or bias has for a key, which is there or hidden anyway.
+/// Loads a mask or bias for a key; keys past the end are hidden anyway.
 Value AttentionScores::loadScore(BlockBuilder &b, Value buffer,
                                  const AttentionRow &row, Value key) {
   auto type = cast<MemRefType>(buffer.getType());

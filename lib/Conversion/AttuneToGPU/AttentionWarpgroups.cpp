@@ -18,9 +18,9 @@
 // and each is waited for when it is needed. The warpgroups take turns at
 // starting them, so that one multiplies while the other computes weights.
 //
-// What lies outside a head's keys is filled with zeros by the copy. Channels
-// past the width are zeros too, and the products leave out what lies past the
-// next multiple of 16.
+// The copy fills with zeros whatever lies outside a head's keys. Channels past
+// the width are zeros too, and the products skip those past the next multiple
+// of 16.
 
 #include "Attention.h"
 #include "Warpgroups.h"
@@ -300,7 +300,7 @@ private:
     return pairs;
   }
 
-  /// Whose turn it is: with one warpgroup always its own.
+  /// Waits for this warpgroup's turn; a single one need not wait.
   void awaitTurn(BlockBuilder &b) {
     if (tile.consumers == 2)
       NVVM::BarrierOp::create(b.b, b.loc, TypeRange(),
@@ -342,7 +342,7 @@ private:
                           BlockBuilder b(k);
                           return step(b, i, carried);
                         });
-    // What the second one ends its last turn with, nobody waits for.
+    // The first one consumes the second one's last arrival; nobody else does.
     b.when(b.less(consumer, b.index(1)),
            [&](BlockBuilder &b) { awaitTurn(b); });
 

@@ -82,7 +82,7 @@ struct ConvertAttuneToGPU final
     SmallVector<WarpgroupTile, 2> groups; ///< in place of large ones
   };
 
-  /// Those that the chip suggests, or the one that the schedule does.
+  /// The tiles that the chip suggests, or the one that the schedule names.
   FailureOr<Tiles> tilesFor(Operation *op, LinearKernel &kernel) {
     bool asGroups = warpgroups && kernel.fitsWarpgroups();
     ProductNumbers numbers = productNumbers(op);
@@ -193,8 +193,8 @@ struct ConvertAttuneToGPU final
     lowerTiles(b, kernel, tiles, b.select(large, rows, b.index(0)));
   }
 
-  /// So many rows in all that each matrix has few, whatever the router says, or
-  /// probably.
+  /// With this few rows in total, each expert gets few rows for any likely
+  /// routing.
   void lowerTasks(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles,
                   Value rows) {
     chooseBelow(

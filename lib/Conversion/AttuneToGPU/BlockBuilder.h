@@ -137,7 +137,7 @@ public:
   void emitForFewRows(KernelBuilder &k, int64_t rows);
   /// Whether tensor cores can take it.
   bool fitsTensorCores();
-  /// Of the ring of such a tile.
+  /// Stages of the ring of such a tile.
   int64_t stagesOf(const struct ProductTile &tile);
   void emitTiles(KernelBuilder &k, const struct ProductTile &tile);
   /// Whether warpgroups can.

@@ -42,7 +42,7 @@ int64_t sizeOf(Value heads, int64_t dim) {
   return cast<MemRefType>(heads.getType()).getDimSize(dim);
 }
 
-/// What all kernels of an op need to know, on the host.
+/// Sizes that all kernels of an op need, on the host.
 struct SumsSizes {
   SumsSizes(BlockBuilder &b, LinearAttentionIntoOp op)
       : heads(sizeOf(op.getQuery(), 1)), kvHeads(sizeOf(op.getKey(), 1)),
@@ -97,7 +97,7 @@ struct Lines {
   }
 };
 
-/// What a thread has of a product: rows and columns, at most four of each.
+/// The register block of a thread in a product: at most four rows and columns.
 struct ThreadTile {
   /// As large as leaves something to every thread.
   ThreadTile(int64_t ofRows, int64_t ofColumns) {
@@ -554,7 +554,7 @@ private:
     });
   }
 
-  /// Those of the columns that there are.
+  /// Stores the columns that exist.
   void storeRow(BlockBuilder &b, Value y, Value token, Value column) {
     Value dest = op.getDest();
     int64_t lanes = cast<VectorType>(y.getType()).getDimSize(0);

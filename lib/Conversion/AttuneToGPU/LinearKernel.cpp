@@ -190,7 +190,7 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   OpBuilder::InsertionGuard guard(outer.b);
   BlockBuilder b(outer);
   int64_t lanes = panelsOf(weight)[2], sums = parts() * rows;
-  // So few rows that most tasks have none: each has blocks of its own.
+  // With one row at a time most tasks have none: each has blocks of its own.
   bool alone = tasks && rows == 1;
   int64_t height = tasks ? kTaskRows : rows;
   Value groups = alone ? numRows : countGroups(b, height);

@@ -30,8 +30,8 @@
 //
 // The smallest parts are added first. An infinite activation gives NaN.
 //
-// Who asks for tf32 gets one product of f32 with f32 instead, both rounded to
-// 11 bits: in the order of the depth that weights of f16 have.
+// With tf32 one product of f32 with f32 takes their place, both rounded to 11
+// bits, in the order of the depth that weights of f16 have.
 
 #include "TensorCores.h"
 

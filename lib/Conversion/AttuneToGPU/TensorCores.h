@@ -38,7 +38,7 @@ mlir::Value validOf(BlockBuilder &b, mlir::Value at, int64_t count,
 // Fragments
 //===----------------------------------------------------------------------===//
 
-/// What one lane has of a fragment: words, or pairs of f16.
+/// A lane's registers of a fragment: words, or pairs of f16.
 using Registers = mlir::SmallVector<mlir::Value, 4>;
 
 mlir::Value toRegister(BlockBuilder &b, mlir::Value value);

@@ -46,8 +46,8 @@ bool LinearKernel::fitsWarpgroups() {
 
 namespace {
 
-/// So many registers has a thread that copies, one that multiplies: those of
-/// three warpgroups of 168 in all.
+/// Registers of a thread that copies and of one that multiplies; in all they
+/// are those of three warpgroups of 168.
 constexpr uint32_t kFewRegisters = 40, kManyRegisters = 232;
 /// Threads of a warpgroup, and the rows that one multiplies.
 constexpr int64_t kGroup = 128, kRowsOfGroup = 64;
@@ -113,7 +113,7 @@ private:
             b.mul(data.getStrides()[0], 2)};
   }
 
-  /// What the warpgroups of a block do.
+  /// Divides the work among the warpgroups of a block.
   void share(Value rowMap, Value panelMap) {
     shared = dynamicShared(b);
     ring = StageRing(b.add(shared, b.index(tile.stages * tile.stageBytes())),
@@ -181,8 +181,8 @@ private:
   /// every sixteenth row.
   void gather(BlockBuilder &b, Value panelMap) {
     constexpr int64_t chunks = 8, lines = kGroup / chunks;
-    // So many stages are under way: one more is being waited for, and one given
-    // back a turn late.
+    // Stages under way: one more is being waited for, and one is given back an
+    // iteration late.
     const int64_t ahead = tile.stages - 2;
     Value chunk = b.rem(thread, chunks), line = b.div(thread, chunks);
     Value start = b.add(rowStart, b.mul(chunk, 16));
@@ -198,7 +198,7 @@ private:
     Value isFirst = b.less(thread, b.index(1));
     Value panels = pointerTo(b, panelMap, NVVM::NVVMMemorySpace(0));
     b.when(isFirst, [&](BlockBuilder &b) { acquireMap(b, panelMap); });
-    // What this thread has copied, to be read by wgmma.
+    // Waits for this thread's own copies, which wgmma reads.
     auto awaitOwn = [&](BlockBuilder &b, int64_t groups) {
       NVVM::CpAsyncWaitGroupOp::create(b.b, b.loc, groups);
       NVVM::FenceProxyOp::create(

@@ -28,7 +28,7 @@ mlir::Value pointerTo(BlockBuilder &b, mlir::Value address,
 // Tensor maps
 //===----------------------------------------------------------------------===//
 
-/// What is copied by boxes: a matrix, or one for each head of each batch.
+/// A matrix that is copied by boxes, or one for each head of each batch.
 /// Distances are in bytes.
 struct MappedMatrix {
   mlir::Value address;
@@ -112,8 +112,8 @@ mlir::Value multiplyShared(BlockBuilder &b, mlir::Value sums, mlir::Value a,
 mlir::Value multiplyHeld(BlockBuilder &b, mlir::Value sums,
                          mlir::ArrayRef<mlir::Value> a, mlir::Value panel,
                          mlir::Type type, bool transpose);
-/// What was written to these sums before, products that come after may use: to
-/// move them to other registers in between would break the order.
+/// Orders writes to these sums before the products that use them: moving them
+/// to other registers in between would break the order.
 mlir::Value fenceSums(BlockBuilder &b, mlir::Value sums);
 /// Waits until all but the last `groups` products are done, of which one are
 /// these sums: nothing may read them before.

@@ -131,7 +131,7 @@ public:
     sizes.cached = readsCache(op);
     if (auto block = op.getBlockSizes())
       sizes.maskBlock = {(*block)[0], (*block)[1]};
-    // What a schedule says is all that there is to it.
+    // A schedule's number is final: the budget in bytes does not apply.
     if (op->hasAttr(kQueryBlock))
       budget.queryBytes = 0;
     if (op->hasAttr(kKeyBlock))
@@ -269,7 +269,7 @@ private:
       };
       KernelBuilder::Values states =
           foldTile(ivs[0], kvHead, start(k, home(0), home(1), home(2)), ivs[3]);
-      // Of several parts no row is finished yet.
+      // With several parts no row is finished yet.
       SmallVector<OpFoldResult> stateSizes(rowSizes);
       rowSizes[2] = getAsOpFoldResult(ifAlone(queries, k.index(0)));
       SmallVector<OpFoldResult> front(3, zero);
@@ -492,7 +492,7 @@ private:
   // Parts of the keys and the size of one; their states, if there are any.
   Value parts, partKeys;
   SmallVector<Value> partStates;
-  // Of the current tile: where its rows start in [B, Hq, M], and how many.
+  // The current tile: where its rows start in [B, Hq, M], and how many.
   Value firstQuery, queries;
   SmallVector<OpFoldResult> rowAt, rowSizes;
 };

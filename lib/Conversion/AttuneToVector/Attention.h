@@ -20,13 +20,14 @@ struct VectorAttentionTile {
   int64_t lanes;
   int64_t rows;
   bool pairs = false; ///< bf16 is multiplied in pairs
-  /// Of values that stay in the first-level cache while few rows meet them.
+  /// Bytes of values that stay in the first-level cache while few rows read
+  /// them.
   int64_t valueBytes = 8 << 10;
   /// Asked for before the first of it comes from memory.
   int64_t fetchBytes = 1 << 10;
-  /// Of keys and values that few rows fetch to the first-level cache, which
-  /// stay there until they are met; 0: they are fetched to the second-level
-  /// one.
+  /// Bytes of keys and values that few rows fetch to the first-level cache,
+  /// where they stay until they are read; 0: they are fetched to the
+  /// second-level one.
   int64_t nearBytes = 0;
   /// Multiply-adds that are written out rather than put in a loop.
   int64_t unrolled = 64;
@@ -35,7 +36,7 @@ struct VectorAttentionTile {
 /// exp(x) = exp2(x * kLog2E).
 constexpr double kLog2E = 1.4426950408889634;
 
-/// Of a tensor or the buffer that it became.
+/// The type of a tensor or of the buffer that it became.
 inline mlir::ShapedType tensorType(mlir::Value value) {
   return mlir::cast<mlir::ShapedType>(value.getType());
 }

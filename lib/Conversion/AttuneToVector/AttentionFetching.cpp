@@ -50,14 +50,14 @@ void StepKernel::chooseFetching() {
                    valueWidth * elementBits(op.getValue())) /
                   8;
   int64_t near = nearBytes / bytes / lanes * lanes;
-  // Of one row there is little to rescale; pairs make the rest twice as fast.
+  // One row has little to rescale; bf16 pairs make the rest twice as fast.
   int64_t least = group == 1 ? 0 : fewPairs ? 2 * kFewKeys : kFewKeys;
   crossing = nearBytes > 0 && near >= least;
   if (!crossing)
     return;
   near = std::max<int64_t>(near, llvm::alignTo(kFewKeys, lanes));
   keysFolded = std::min(near, most);
-  // Of several rows in f32, weighing takes an eighth of the time.
+  // With several rows in f32, the exponentials take an eighth of the time.
   if (group > 1)
     keysBesideWeights = keysFolded / 4;
 }
@@ -126,7 +126,8 @@ StepKernel::Fetching StepKernel::besideValues(KernelBuilder &k, Value start,
       ceilDiv(others * width * values, keysFolded * turns), k.mul(done, turns)};
 }
 
-/// What turn `turn` fetches, counted through all rows: these lie side by side.
+/// Prefetches for iteration `turn`, counted through all rows, which are
+/// contiguous.
 void StepKernel::fetch(KernelBuilder &k, const Fetching &what, Value turn) {
   if (!what.from)
     return;

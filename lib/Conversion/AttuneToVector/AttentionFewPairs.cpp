@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What AttentionFewRows.cpp does with values, where the CPU multiplies pairs of
-// bf16: those of two keys become pairs by two shuffles.
+// The product of probabilities and values of AttentionFewRows.cpp, where the
+// CPU multiplies pairs of bf16: the values of two keys become pairs by two
+// shuffles.
 
 #include "StepKernel.h"
 
@@ -81,7 +82,7 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
       // of every other line.
       Value firstPair =
           k.mul(passOfValues(k, number, column, chunk), k.ceilDiv(depth, 2));
-      // Of two keys; a second one that there is not has no weight.
+      // Adds two keys; a missing second one has zero probability.
       auto addPairs = [&](KernelBuilder &k, Value i, ValueRange c) {
         Value pair = arith::DivUIOp::create(k.b, k.loc, i, k.index(2));
         fetch(k, fetching, k.add(firstPair, pair));
@@ -109,7 +110,7 @@ Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
         return next;
       };
       apart = k.forLoop(k.index(0), depth, 2, apart, addPairs);
-      // What the last row gets itself last, as in sumFew.
+      // The last row's own sums are stored last, as in sumFew.
       for (int64_t row = productRows - 1; row >= 0; --row)
         for (int64_t p = 0; p < count; ++p) {
           int64_t sum = 2 * (row * count + p);

@@ -5,18 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What AttentionFewRows.cpp does with keys, where more rows share them than an
-// instruction has fours of lanes: four of 16 lanes, two of eight.
+// The product of queries and keys of AttentionFewRows.cpp, where more rows
+// share keys than a vector has groups of four lanes: four in 16 lanes, two in
+// eight.
 //
-// The lanes are those of as many rows, and of each row four channels (or pairs
-// of them) that follow each other, its phases. Queries are packed that way
-// once. As many channels of a key, where it lies, are repeated for every row,
-// which a load does, and serve two vectors of rows: Zen 4's multipliers would
-// wait for one such load per product. What is left are the phases of a sum;
-// those of four keys are added up, for a fifth of the instructions that whole
-// rows in 16 lanes take, or a half of those in eight, to quads: four rows by
-// four keys, which become rows when they are weighed, or two rows by four keys,
-// whose halves are stored as rows.
+// The lanes belong to as many rows, with four consecutive channels (or pairs of
+// them) of each: lane-interleaved partial sums. Queries are packed that way
+// once. The same channels of a key, read in place, are broadcast to every row
+// by the load itself and serve two vectors of rows: Zen 4's multipliers would
+// wait for one such load per product. The four partial sums of a row remain.
+// The sums of four keys are added up, for a fifth of the instructions that
+// whole rows in 16 lanes take, or a half of those in eight, to 4x4 register
+// blocks of rows by keys, which become rows when they are exponentiated, or to
+// 2x4 blocks, whose halves are stored as rows.
 
 #include "StepKernel.h"
 
@@ -125,7 +126,7 @@ Values StepKernel::quadsOf(KernelBuilder &k, Value number, Value key,
     }
     return sums;
   };
-  // What is written out needs no more queries than fit in half the registers.
+  // The unrolled code needs no more queries than fit in half the registers.
   int64_t steps = width / chunk;
   int64_t together = std::min<int64_t>(steps, 2 * quadRows());
   int64_t whole = steps / together * together;

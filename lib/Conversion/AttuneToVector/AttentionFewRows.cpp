@@ -83,9 +83,9 @@ void StepKernel::chooseFewRows() {
     rowsAtOnce = quadRows();
   fewRows = llvm::alignTo(most, productRows);
   chooseFetching();
-  // Of pairs, all rows of a token meet a value at once, which need not stay
-  // near, and to begin costs shuffles: half a block, which the other half is
-  // fetched during.
+  // With bf16 pairs, all rows of a token read a value at once, so it need not
+  // stay near, and each start costs shuffles: half a block, while the other
+  // half is fetched.
   valuesAtOnce = valueBytes / (valueWidth * 4) / lanes * lanes;
   valuesAtOnce = fewPairs ? keysFolded / (crossing ? 1 : 2)
                           : std::max(valuesAtOnce, lanes);
@@ -391,8 +391,8 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
       if (valuesTogether > 1)
         sums =
             k.forLoop(k.mul(steps, valuesTogether), depth, 1, sums, addValue);
-      // Rows that there are not are the last one, and may have no
-      // probabilities: what that row gets itself is stored last.
+      // Missing rows repeat the last one, and may have no probabilities: that
+      // row's own sums are stored last.
       for (int64_t row = valueRows() - 1; row >= 0; --row)
         for (int64_t p = 0; p < count; ++p)
           acc = k.store(sums[row * count + p], acc,

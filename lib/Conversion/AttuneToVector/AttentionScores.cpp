@@ -138,7 +138,8 @@ void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
     }
     if (Value diagonals = op.getDiagonals()) {
       Value head = k.add(k.mul(kvHead, group), row.head);
-      // Of the first lane's key: counted from the last query's first key.
+      // The diagonal of the first lane's key, counted from the last query's
+      // first key.
       Value key = k.add(op.getKeyOffset(), start);
       Value query = k.add(op.getQueryOffset(), row.query);
       Value last = k.sub(op.getNumQueries(), k.index(1));

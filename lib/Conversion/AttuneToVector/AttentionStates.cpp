@@ -114,7 +114,7 @@ SmallVector<Value> leadingSizes(KernelBuilder &k, Value tensor, int64_t count) {
   return sizes;
 }
 
-/// Of buffers the op has no results to replace.
+/// An op on buffers has no results to replace.
 void replace(PatternRewriter &rewriter, Operation *op,
              KernelBuilder::Values written) {
   if (op->getNumResults() == 0)

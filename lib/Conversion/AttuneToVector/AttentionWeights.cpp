@@ -98,7 +98,7 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
                     {one, one, keys, k.b.getIndexAttr(query.getDimSize(3))});
             SmallVector<OpFoldResult> at = {ivs[0], head, first, from};
             SmallVector<OpFoldResult> sizes = {one, one, rows, keys};
-            // What the scores are, in the words of the op that folds them.
+            // The scores, stated by the op that folds them.
             int64_t width = query.getDimSize(3);
             Value acc = state({1, 1, 1, width}), row = state({1, 1, 1});
             auto step = OnlineAttentionOp::create(

@@ -126,7 +126,7 @@ struct ConvertAttuneToVector final
     populateTopKPatterns(patterns, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
-    // What is left must be for a later stage: bufferization knows it, or it has
+    // Any other op must be for a later stage: bufferization knows it, or it has
     // no tensors.
     if (!getOperation()
              .walk([](Operation *op) {

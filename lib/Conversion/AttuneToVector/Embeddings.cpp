@@ -78,7 +78,7 @@ Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
       return arith::ConstantOp::create(k.b, k.loc,
                                        k.b.getI8IntegerAttr(int8_t(value)));
     };
-    // Of eight columns, the last four are in the upper halves.
+    // The last four of eight columns are in the upper halves.
     Value upper = arith::CmpIOp::create(
         k.b, k.loc, arith::CmpIPredicate::uge,
         arith::RemUIOp::create(k.b, k.loc, column, k.index(8)), k.index(4));
@@ -104,7 +104,7 @@ int64_t panelWidth(QuantizedEmbeddingOp op) {
   return op.getTable().getType().getDimSize(2) / 4;
 }
 
-/// Of EmbeddingOp and QuantizedEmbeddingOp.
+/// Lowers EmbeddingOp and QuantizedEmbeddingOp.
 template <typename Op> struct LowerEmbedding final : OpRewritePattern<Op> {
   LowerEmbedding(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern<Op>(context), lanes(lowering.lanes),

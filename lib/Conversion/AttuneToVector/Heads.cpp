@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What lies between projections and attention: all of it moves whole head rows,
+// The ops between projections and attention. All of them move whole head rows,
 // parallel over batch and heads; on a GPU, whose threads are many, over tokens
 // and vectors as well: neighbours in memory are neighbours in a warp.
 //
-// Of what a projection does not hand over by itself (see HeadRows.h) a row
-// passes once: what turns it, or writes it to a cache, takes it from the
-// columns that split_heads would copy it from, and a key is turned on its way
-// to the cache.
+// Rows pass once, even if the projection does not hand them over by itself (see
+// HeadRows.h). RoPE and cache appends take a row from the columns that
+// split_heads would copy, and RoPE is applied to a key on its way to the cache.
 
 #include "HeadRows.h"
 

@@ -68,7 +68,7 @@ Values emptyResults(KernelBuilder &k, LinearAttentionOp op) {
   return outs;
 }
 
-/// What was made in these places, as the op's results.
+/// Casts these values to the types of the op's results.
 Values asResults(KernelBuilder &k, LinearAttentionOp op, ValueRange made) {
   Values results;
   for (auto [value, result] : llvm::zip(made, op->getResults()))

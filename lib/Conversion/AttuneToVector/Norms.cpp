@@ -161,7 +161,7 @@ Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
 Value normaliseHeld(KernelBuilder &k, const Norm &norm, Value source, Value row,
                     Value first, int64_t count, Value tile, int64_t width,
                     int64_t lanes) {
-  // So many vectors of gammas and betas are loaded at once.
+  // Vectors of gammas and betas that are loaded at once.
   constexpr int64_t group = 4;
   int64_t vectors = count / lanes;
   auto columnOf = [&](int64_t i) { return k.add(first, k.index(i * lanes)); };

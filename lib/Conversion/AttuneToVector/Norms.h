@@ -18,7 +18,7 @@ struct Norm {
   bool centred;            ///< subtracts the mean
   double eps, offset;
 
-  /// Of an op that is a norm.
+  /// The norm that an op is, if it is one.
   static std::optional<Norm> of(mlir::Operation *op);
 };
 

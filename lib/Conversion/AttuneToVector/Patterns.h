@@ -23,7 +23,7 @@ struct VectorLowering {
   int64_t lanes = 16;
   int64_t rows = 1;
   int64_t panelBytes = 0;
-  /// Of a tile's results, while they wait in the first-level cache.
+  /// Bytes of a tile's results that wait in the first-level cache.
   int64_t tileBytes = 0;
   /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
   int64_t wayBytes = 0;
@@ -39,7 +39,7 @@ struct VectorLowering {
   bool farLevel3 = false;
   /// Threads that work is cut for.
   int64_t threads = 1;
-  /// What a block of threads computes better together stays one op.
+  /// Work that a block of threads does better together stays one op.
   bool cooperative = false;
   /// Fewest rows for a matrix unit; 0: there is none.
   int64_t matrixRows = 0;
@@ -47,7 +47,7 @@ struct VectorLowering {
   int64_t integerLanes = 8;
   ByteProducts byteProducts = ByteProducts::Any;
 
-  /// What a schedule says of a product, in place of what the target does.
+  /// The lowering of one product: its schedule's numbers replace the target's.
   VectorLowering scheduledFor(mlir::Operation *op) const {
     VectorLowering own = *this;
     own.rows = scheduled(op, kTileRows, rows);

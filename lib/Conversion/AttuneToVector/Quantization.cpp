@@ -111,8 +111,7 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
               k.b, k.loc,
               arith::MulFOp::create(k.b, k.loc, load(k, column, valid), by)
                   .getResult());
-          // What is infinite or no number has a scale that says so; here it
-          // must become some byte.
+          // Infinity or NaN shows in the scale; here it must become some byte.
           x = clamped(k, x, arith::CmpFPredicate::OGT, -127.0);
           x = clamped(k, x, arith::CmpFPredicate::OLT, 127.0);
           Value q = arith::FPToSIOp::create(k.b, k.loc, integers, x);

@@ -75,8 +75,8 @@ private:
     }
   };
 
-  /// What turns a vector of logits into scores, given the row that a softmax
-  /// runs over. Lanes of minus infinity give zero.
+  /// Returns the function from a vector of logits to scores, given the row that
+  /// a softmax runs over. Lanes of minus infinity give zero.
   std::function<Value(KernelBuilder &, Value)>
   scoring(KernelBuilder &k, RouterScoring kind, const Row &row) const {
     if (kind == RouterScoring::Sigmoid)
@@ -115,7 +115,7 @@ private:
     };
   }
 
-  /// What a token's experts are chosen by, as a scratch tensor.
+  /// The scores that choose a token's experts, as a scratch tensor.
   Value choiceScores(KernelBuilder &k, RouterOp op, Value logits,
                      Value token) const {
     int64_t width = widthOf(logits);

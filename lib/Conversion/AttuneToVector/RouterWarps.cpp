@@ -122,7 +122,7 @@ struct LowerRouterByWarps final : OpRewritePattern<RouterOp> {
   }
 
 private:
-  /// What one lane does for a token.
+  /// The work of one lane for a token.
   class Lane {
   public:
     Lane(KernelBuilder &k, RouterOp op, Value logits, Value token, Value lane)
@@ -193,7 +193,7 @@ private:
       Value logit =
           toVector(k, select(k, isRank, k.loadScalar(logits, {token, place}),
                              k.f32(kLowest)));
-      // Of top_softmax the sum is over the ranks.
+      // With top_softmax the sum is over the ranks.
       if (!score)
         score = scoring(k, logit);
       Value weight =
@@ -225,8 +225,8 @@ private:
       return toVector(k, elements);
     }
 
-    /// What turns a vector of logits into scores, where the lanes' `own` are
-    /// those that a softmax runs over.
+    /// Returns the function from a vector of logits to scores, where the lanes'
+    /// `own` are those that a softmax runs over.
     Score scoring(KernelBuilder &k, Value own) {
       if (op.getScoring() == RouterScoring::Sigmoid)
         return [](KernelBuilder &k, Value x) {

@@ -131,8 +131,8 @@ struct LowerCausalConv final : OpRewritePattern<CausalConvOp> {
   int64_t lanes;
 };
 
-/// So many states of a channel, with as many decays, are in the registers of a
-/// GPU's thread; more of them on its stack.
+/// A GPU's thread holds up to this many states of a channel, with as many
+/// decays, in registers; more of them lie on its stack.
 constexpr int64_t kHeldStates = 64;
 
 struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
@@ -201,7 +201,7 @@ private:
       }
       return arith::NegFOp::create(k.b, k.loc, exponential(k, all));
     }
-    /// What a state starts from.
+    /// The initial value of a state.
     Value first(KernelBuilder &k, Value state) {
       return op.getState()
                  ? k.load(op.getState(), {batch, state, column}, lanes, valid)

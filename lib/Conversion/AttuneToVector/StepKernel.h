@@ -81,7 +81,7 @@ private:
   struct Row {
     mlir::Value head, query;
   };
-  /// What the rows of one block see of the block of keys: row i the keys
+  /// The keys of the block that the rows of one block see: row i the keys
   /// [begin[i], end[i]), all rows together nothing outside [first, last).
   struct Range {
     Values begin, end;
@@ -97,7 +97,7 @@ private:
       KernelBuilder &, mlir::ValueRange factors, mlir::Value probabilities,
       mlir::Value first, mlir::Value depth, mlir::Value acc)>;
 
-  /// What else is done while probabilities of a panel are made.
+  /// Work that is interleaved with the exponentials of a panel.
   using Weighing = llvm::function_ref<void(KernelBuilder &, mlir::Value panel)>;
 
   /// Rows of keys or values where they lie, or widened copies of them: row i at
@@ -114,8 +114,9 @@ private:
     }
   };
 
-  /// What turns fetch, if it lies in memory: so many elements each, from row
-  /// `row` on; so many turns were before, if that is set.
+  /// The prefetches of a loop, if `from` lies in memory: `elements` per
+  /// iteration, from row `row` on, after `firstTurn` earlier iterations, if
+  /// that is set.
   struct Fetching {
     std::optional<Lying> from;
     mlir::Value row;
@@ -124,7 +125,8 @@ private:
     bool toLevel2 = false; ///< however soon the first-level cache gets lines
   };
 
-  /// What many rows fetch before each product: so many turns of a line each.
+  /// The prefetches of many rows before each product: so many iterations of a
+  /// line each.
   struct Next {
     Fetching line;
     mlir::Value lines;

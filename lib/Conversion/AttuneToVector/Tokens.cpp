@@ -250,7 +250,7 @@ struct LowerFindToken final : OpRewritePattern<FindTokenOp> {
           return KernelBuilder::Tile{{ivs[0]}, {k.b.getIndexAttr(1)}};
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-          // What is best so far, and where: 1 for a match, or the id itself.
+          // The best so far, and where: 1 for a match, or the id itself.
           Value least =
               integer(k, op.getId() ? 0 : std::numeric_limits<int64_t>::min());
           Value where =

@@ -33,7 +33,7 @@ using Values = KernelBuilder::Values;
 using arith::CmpIPredicate;
 
 constexpr int32_t kInfinity = 0x7f800000;
-/// Below the rank of every number: there is none, or none any more.
+/// An integer that orders like the number; NaN ranks as infinity.
 constexpr int32_t kNone = std::numeric_limits<int32_t>::min();
 constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 
@@ -106,7 +106,7 @@ Value put(KernelBuilder &k, Value value, Value list, Value rank, Value length) {
       })[0];
 }
 
-/// What comes out at the end: the column as an id, and the number itself.
+/// Writes the result of a rank: the column as an id, and the number itself.
 Values putResult(KernelBuilder &k, Value logits, Value row, Value column,
                  ValueRange lists, Value rank, Value length) {
   Value id = arith::ExtSIOp::create(k.b, k.loc, k.b.getI64Type(), column);

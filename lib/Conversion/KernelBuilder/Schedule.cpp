@@ -113,7 +113,7 @@ void keepSchedule(Operation *layer, Operation *op) {
 
 LogicalResult checkSchedule(Operation *root, bool cooperative) {
   auto result = root->walk([=](Operation *op) {
-    // What is annotated outside of functions, or for other passes, is theirs.
+    // Annotations outside of functions, or for other passes, are not checked.
     if (isa<FunctionOpInterface, ModuleOp>(op) ||
         !isa<AttuneDialect>(op->getDialect()))
       return WalkResult::advance();

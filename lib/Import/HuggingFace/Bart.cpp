@@ -52,8 +52,8 @@ private:
 
 } // namespace
 
-/// Flags of the first versions, before each variant was a class of its own.
-/// What contradicts the class would be another network.
+/// Checks flags of the first versions, before each variant was a class of its
+/// own. One that contradicts the class would mean another network.
 void BartImporter::checkOldFlags() {
   struct Flag {
     const char *key;

@@ -23,7 +23,7 @@ static const TensorNames blockTensors = {
 };
 
 namespace {
-/// What the family has in common.
+/// Shared by the whole family.
 struct Bert {
   Bert(ImportContext &context, const char *name, const char *ownPrefix,
        const EncoderSizes &defaults)

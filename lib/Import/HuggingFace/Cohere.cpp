@@ -11,7 +11,7 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// What both have: norms of the layer kind without beta, attention and FFN side
+/// Shared by both: norms of the layer kind without beta, attention and FFN side
 /// by side after one norm, logits scaled.
 static std::optional<LlamaConfig> readCohere(ImportContext &context,
                                              const char *name) {

@@ -21,8 +21,8 @@ struct GPT2Defaults {
   const char *activation = "gelu_new";
 };
 
-/// What the keys of a GPT-2-like configuration say. An importer adds what its
-/// own keys say to `block`, `tensors` and so on before it builds the model.
+/// The keys of a GPT-2-like configuration. An importer adds what its own keys
+/// say to `block`, `tensors` and so on before it builds the model.
 struct GPT2Config {
   std::string name;
   GPT2Defaults keys;

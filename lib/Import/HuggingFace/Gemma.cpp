@@ -13,7 +13,7 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// What all three have: (1 + gamma) norms, embeddings times sqrt(width), a
+/// Shared by all three: (1 + gamma) norms, embeddings times sqrt(width), a
 /// gated GELU. The factor is rounded to the type that the model runs in.
 static std::optional<LlamaConfig>
 readGemma(ImportContext &context, const char *name, LlamaDefaults defaults) {

@@ -35,10 +35,9 @@ static std::vector<int64_t> readIds(Config &config, std::string_view key,
 // Settings
 //===----------------------------------------------------------------------===//
 
-/// Of this many of the likeliest tokens transformers samples unless told
-/// otherwise.
+/// Default of transformers: it samples among this many of the likeliest tokens.
 static constexpr int64_t defaultTopK = 50;
-/// What old configurations have for "nobody said anything".
+/// The value that old configurations have if nobody set one.
 static constexpr int64_t defaultMaxLength = 20;
 
 namespace {

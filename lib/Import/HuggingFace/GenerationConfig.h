@@ -12,7 +12,7 @@
 
 namespace attune::hf {
 
-/// What is known of the model whose settings are read.
+/// Facts about the model whose settings are read.
 struct GenerationSource {
   int64_t vocabulary = maxSize;
   bool encoderDecoder = false;

@@ -193,7 +193,7 @@ static const Architecture *chooseArchitecture(Config &config,
   }
   if (classes.empty())
     chosenClass = &chosen->classes.front();
-  // Of several names one with a head counts.
+  // If there are several names, one with a head counts.
   for (const std::string &name : classes)
     if (const ModelClass *found = findClass(*chosen, name))
       if (!chosenClass || chosenClass->head == Head::None)
@@ -277,8 +277,8 @@ static bool checkDescription(const spec::Model &model, Config &config) {
   return valid;
 }
 
-/// What a decoder ends with to score labels: the last token that is no padding,
-/// and a linear layer.
+/// Adds the end of a decoder that scores labels: the last token that is no
+/// padding, and a linear layer.
 static void addScore(Config &config, spec::Stream &stream) {
   StreamBuilder head(config, "", stream.layers.back().width);
   spec::Pool pool;

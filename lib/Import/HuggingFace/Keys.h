@@ -38,12 +38,12 @@ struct KeyMeaning {
 /// The keys of one published configuration class.
 struct ClassKeys {
   const char *modelType;
-  /// Those that change numbers, separated by spaces, each with "=" and its
+  /// Keys that change numbers, separated by spaces, each with "=" and its
   /// default unless that is derived from other keys or there is none. The
   /// importer holds the same default; a test compares the two.
   const char *read;
-  /// Those of no consequence here: dropout, initialisation, bookkeeping, and
-  /// what published files say though the class does not read it.
+  /// Keys of no consequence here: dropout, initialisation, bookkeeping, and
+  /// keys in published files that the class does not read.
   const char *ofNoConsequence;
 };
 

@@ -28,8 +28,8 @@ struct LlamaDefaults {
   RopeDefaults rope;
 };
 
-/// What the keys of a LLaMA-like configuration say. An importer adds what its
-/// own keys say to `block`, `tensors` and so on before it builds the model.
+/// The keys of a LLaMA-like configuration. An importer adds what its own keys
+/// say to `block`, `tensors` and so on before it builds the model.
 struct LlamaConfig {
   std::string name;
   int64_t width = 0, layers = 0, vocab = 0, context = 0;

@@ -31,7 +31,7 @@ std::optional<Model> importOlmo(ImportContext &context) {
   return buildLlama(context, *olmo);
 }
 
-/// What versions 2 and 3 have: norms of the sublayers' results, within the
+/// Shared by versions 2 and 3: norms of the sublayers' results, within the
 /// residual connection; queries and keys are normalised before they are cut
 /// into heads.
 static std::optional<LlamaConfig> readBranches(ImportContext &context,

@@ -29,7 +29,7 @@ static std::set<int64_t> readDenseLayers(Config &config) {
   return layers;
 }
 
-/// What both have: which layers have experts, and how these are chosen.
+/// Shared by both: which layers have experts, and how these are chosen.
 static std::optional<Model> importQwenMoE(ImportContext &context,
                                           std::optional<LlamaConfig> llama,
                                           MoE moe, int64_t experts,
@@ -47,7 +47,7 @@ static std::optional<Model> importQwenMoE(ImportContext &context,
   ignoreRouterKeys(config);
   config.mustBeFalse("use_sliding_window",
                      "mixtures whose layers have windows are not supported");
-  // Of no effect without use_sliding_window.
+  // These have no effect without use_sliding_window.
   config.ignore({"sliding_window", "max_window_layers"});
   if (llama)
     readLayerTypes(config, llama->layers, {"full_attention"}, "Qwen-MoE");

@@ -17,7 +17,7 @@ struct RopeSettings {
   int64_t context = 0; ///< longest sequence the scaling is made for
 };
 
-/// What a configuration class takes where the keys are absent.
+/// The values that a configuration class takes for absent keys.
 struct RopeDefaults {
   double theta = 10000;
   const char *thetaKey = "rope_theta";

@@ -17,7 +17,7 @@ using namespace spec;
 
 namespace {
 
-/// What the classes of T5 and mT5 take for absent keys.
+/// The values that the classes of T5 and mT5 take for absent keys.
 struct Defaults {
   int64_t vocab, width, inner, layers, heads;
   const char *feedForward;
@@ -46,7 +46,7 @@ static FeedForward readFeedForward(Config &config, const char *fallback) {
   return result;
 }
 
-/// What the tensors of a block are called.
+/// The names of the tensors of a block.
 static TensorNames namesOf(bool decoder, bool gated) {
   TensorNames names = {{"norm1", "layer.0.layer_norm"},
                        {"attention.q", "layer.0.SelfAttention.q"},

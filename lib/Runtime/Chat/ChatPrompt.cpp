@@ -220,7 +220,8 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer, const JsonValue &messages,
 std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {
   std::vector<int64_t> ends, ids;
   Error ignored;
-  // What the template puts behind an answer begins with the end of a turn.
+  // The text that the template puts behind an answer begins with the end of a
+  // turn.
   std::string text, mark = "qzx-answer-qzx";
   if (renderText({{"user", "a"}, {"assistant", mark}}, /*addPrompt=*/false,
                  text, ignored)) {

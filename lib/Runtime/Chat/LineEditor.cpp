@@ -166,7 +166,7 @@ static void advance(std::string_view text, size_t columns, size_t &row,
   }
 }
 
-/// What stands on the screen for a text: no control character.
+/// The form of a text on the screen: no control character.
 static std::string shown(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -215,7 +215,7 @@ void LineEditor::refresh() {
   write(draw);
 }
 
-/// What is between the brackets of a paste.
+/// Reads the text between the brackets of a paste.
 void LineEditor::readPaste() {
   static constexpr std::string_view end = "\x1b[201~";
   std::string pasted;
@@ -358,7 +358,7 @@ LineEditor::Result LineEditor::read(std::string_view shownPrompt,
       }
       insert(sanitizeUtf8(character));
     }
-    // What is typed ahead, or pasted without brackets, is drawn at once.
+    // Text typed ahead, or pasted without brackets, is drawn at once.
     pollfd more = {in, POLLIN, 0};
     if (poll(&more, 1, 0) == 0)
       refresh();

@@ -41,7 +41,7 @@ public:
   };
   using Sequence = std::vector<Element>;
 
-  /// What may be too much for a grammar: elements of all rules.
+  /// Limit of a grammar: elements of all rules.
   static constexpr size_t mostElements = 500000;
 
   /// A rule without alternatives.

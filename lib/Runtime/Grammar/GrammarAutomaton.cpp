@@ -12,7 +12,7 @@
 namespace attune::runtime {
 
 static constexpr uint32_t unknown = ~0u;
-/// So many stacks of rules within rules are more than any text needs.
+/// No text needs this many stacks of rules within rules.
 static constexpr size_t mostFrames = size_t(1) << 20, mostThreads = 4096,
                         mostStates = size_t(1) << 18;
 /// A mask of a large vocabulary has 16 kB.

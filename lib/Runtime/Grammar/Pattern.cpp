@@ -90,7 +90,7 @@ static bool readHex(std::string_view text, size_t &at, size_t digits,
   return true;
 }
 
-/// What stands behind a backslash: ranges, of which one character is one.
+/// Reads the character after a backslash as ranges; one character is one range.
 static bool readEscape(std::string_view text, size_t &at,
                        std::vector<CodeRange> &ranges, std::string &problem) {
   if (at >= text.size()) {

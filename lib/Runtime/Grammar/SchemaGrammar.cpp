@@ -55,7 +55,7 @@ private:
     }
     return static_cast<Grammar::Rule>(rule);
   }
-  /// What a pattern matches, of this reader's own making.
+  /// The language of a pattern that this reader wrote itself.
   Grammar::Rule pattern(int64_t &rule, std::string_view text) {
     return once(rule, [&](Grammar::Rule to) {
       Sequence sequence;
@@ -184,7 +184,7 @@ bool SchemaReader::checkKeywords(const JsonValue &schema,
       "items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength",
       "pattern", "format", "anyOf", "oneOf", "allOf", "$ref", "$defs",
       "definitions",
-      // What says something and restricts nothing.
+      // Keys that restrict nothing.
       "title", "description", "default", "examples", "deprecated", "readOnly",
       "writeOnly", "$schema", "$id", "$comment", "$anchor", "contentEncoding",
       "contentMediaType", "nullable"};

@@ -241,7 +241,7 @@ bool CompletionRequest::readSampling(RequestFields &fields,
   if (const JsonValue *bias = fields.find("logit_bias"))
     if (!readBias(*bias, fields, model, sampling))
       return false;
-  // What is said here comes before the model's own settings.
+  // Fields of the request override the model's own settings.
   static const std::pair<const char *, const char *> names[] = {
       {"temperature", "temperature"},
       {"top_p", "top-p"},
@@ -318,7 +318,7 @@ bool CompletionRequest::readOutput(RequestFields &fields,
   return readForm(fields, model, error);
 }
 
-/// What the text is to be like.
+/// Reads the form that the text must have.
 bool CompletionRequest::readForm(RequestFields &fields,
                                  const ServedModel &model,
                                  RequestError &error) {

@@ -19,7 +19,7 @@
 
 namespace attune::runtime {
 
-/// What requests are read against.
+/// The model that requests are read against.
 struct ServedModel {
   const ModelInfo *info = nullptr;
   const Tokenizer *tokenizer = nullptr;     ///< null: the model carries none

@@ -317,7 +317,7 @@ void Connection::endReply() {
     return;
   if (keepsAlive && !server.isDraining()) {
     arm(server.idleTimeout());
-    // What the client sent ahead has waited.
+    // Bytes that the client sent ahead have waited.
     if (evbuffer_get_length(bufferevent_get_input(events)) > 0)
       bufferevent_trigger(events, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
     return;

@@ -16,8 +16,9 @@ bool DecodeSlots::hasFree() const {
                      [](const Slot &slot) { return !slot.isTaken; });
 }
 
-/// Of a prompt whose first `common` tokens a slot holds, those that need no
-/// computing. What is left is a piece of its own, and the last token is in it.
+/// The number of tokens that need no computing if a slot holds the first
+/// `common` tokens of a prompt. The rest is a piece of its own, and the last
+/// token is in it.
 static size_t countKept(size_t common, size_t prompt) {
   return prompt > fewRows ? std::min(common, prompt - fewRows) : 0;
 }

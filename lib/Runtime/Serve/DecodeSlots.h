@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the scheduler knows of decoding: slots that keep what a sequence has
+// The scheduler's view of decoding: slots that keep what a sequence has
 // computed. Each slot is a session, made when it is first used, and a round of
 // tokens is a step of each.
 //
@@ -48,7 +48,7 @@ public:
   bool append(unsigned slot, const int64_t *ids, size_t count, Error &error);
   /// Appends a token that was chosen.
   bool step(unsigned slot, int64_t id, Error &error);
-  /// Of a slot that is taken.
+  /// The session of a slot that is taken.
   Session &session(unsigned slot) { return *slots[slot].session; }
   /// Positions that slots hold.
   int64_t countPositions() const;

@@ -70,7 +70,7 @@ bool EmbeddingTask::runPiece() {
   Error error;
   if (!embedder.embed(inputs[numDone], settings.pooling, settings.normalizes,
                       vector, error)) {
-    // What the model says of an input is the client's to mend.
+    // Errors that the model finds in an input are the client's to mend.
     bool isTheirs = error.code == ExitBadInput;
     postError(outbox, exchange, isTheirs ? 400 : 500,
               "input " + std::to_string(numDone) + ": " + error.message,

@@ -52,7 +52,7 @@ void Outbox::take(std::vector<ReplyPart> &parts) {
   parts.swap(waiting);
 }
 
-/// What OpenAI calls an error with this status.
+/// The type of an error with this status in OpenAI's API.
 static const char *typeOf(int status) {
   switch (status) {
   case 401:

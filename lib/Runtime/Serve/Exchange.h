@@ -88,7 +88,7 @@ private:
   int wake = -1;
 };
 
-/// What an error says in OpenAI's form.
+/// The body of an error in OpenAI's form.
 std::string formatError(int status, std::string_view message,
                         std::string_view parameter = "",
                         std::string_view code = "");

@@ -20,7 +20,7 @@ static bool equalsIgnoringCase(std::string_view text, std::string_view word) {
                     [](char a, char b) { return lower(a) == b; });
 }
 
-/// What names of methods and headers are made of.
+/// Whether names of methods and headers may contain it.
 static bool isTokenChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') ||

@@ -65,7 +65,7 @@ public:
   }
   /// Valid when isDone().
   HttpRequest &request() { return result; }
-  /// What to answer when isFailed(), and why.
+  /// The status to answer when isFailed(), and why.
   int status() const { return failure; }
   const std::string &problem() const { return why; }
   /// Begins with the next request.

@@ -35,7 +35,7 @@ std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
                              info.beginSuppress.end());
   if (numSlots > 0) {
     scheduler->slots.reset(new DecodeSlots(model, numSlots, capacity));
-    // What cannot be done at all is said before anybody asks.
+    // Fails here, before the first request, if nothing can be decoded at all.
     unsigned slot;
     size_t kept;
     if (!scheduler->slots->take({}, slot, kept, error))

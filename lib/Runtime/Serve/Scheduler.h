@@ -34,7 +34,7 @@
 
 namespace attune::runtime {
 
-/// Who asked for a text. Its functions are called on the scheduler's thread.
+/// The receiver of a text. Its functions are called on the scheduler's thread.
 class TokenSink {
 public:
   virtual ~TokenSink() = default;

@@ -73,7 +73,7 @@ static llvm::Function *emitEntry(llvm::Module &module, llvm::StringRef name) {
   auto *entry = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                                        "attune_entry_" + name, module);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", entry));
-  // What is inlined here keeps its lines only in a function that has one.
+  // Inlined code keeps its lines only in a function that has some.
   if (llvm::DISubprogram *known = target->getSubprogram()) {
     llvm::DIBuilder debug(module, /*AllowUnresolved=*/false, known->getUnit());
     auto flags = llvm::DISubprogram::SPFlagDefinition |
@@ -274,7 +274,7 @@ static void finishFunctions(llvm::Module &module,
 
 llvm::Error CPUModule::Impl::forEachPart(
     llvm::function_ref<llvm::Error(size_t)> work) const {
-  // What takes longest begins first. The order changes nothing else.
+  // The longest work begins first. The order changes nothing else.
   std::vector<std::pair<size_t, size_t>> order; // size and number
   for (auto [i, part] : llvm::enumerate(parts))
     order.emplace_back(part.module ? part.module->getInstructionCount() : 0, i);

@@ -183,7 +183,7 @@ struct MachineProbe::Impl {
            seconds / 1e9;
   }
 
-  /// Of a short and a long run.
+  /// The best of a short and a long run.
   double best(const Timed &timed) {
     return std::max(compute(timed, 12'000'000), compute(timed, 120'000'000));
   }

@@ -85,7 +85,7 @@ private:
     return locals.size() - 1;
   }
 
-  /// What sections have in common that become one.
+  /// Sections with the same kind become one.
   using Kind = std::tuple<std::string, uint32_t, uint64_t, uint64_t>;
   std::map<Kind, size_t> kinds;
   std::vector<Section> sections; ///< their headers come behind the null one
@@ -258,7 +258,7 @@ static llvm::ArrayRef<char> bytesOf(const std::vector<T> &values) {
 }
 
 ProductBytes Merger::write() {
-  // What nobody outside is to see becomes local.
+  // A symbol that nobody outside may see becomes local.
   std::vector<size_t> numbers(globals.size());
   std::vector<Symbol> visible;
   for (auto [i, symbol] : llvm::enumerate(globals)) {

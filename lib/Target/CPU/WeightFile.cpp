@@ -27,7 +27,7 @@ using namespace mlir;
 namespace attune {
 
 //===----------------------------------------------------------------------===//
-// What the module needs
+// The weights of the module
 //===----------------------------------------------------------------------===//
 
 /// The number of rows before packing, if that was noted.
@@ -168,7 +168,7 @@ public:
 private:
   bool addPart(WeightOp weight, int64_t layer, int64_t part,
                const WeightValues &values);
-  /// What is to be packed; null after an error.
+  /// Describes the matrix to be packed; null after an error.
   std::unique_ptr<PackedMatrix> describePart(WeightOp weight, int64_t layer,
                                              int64_t part,
                                              const WeightValues &values);
@@ -221,7 +221,7 @@ static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
 std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
                                                  int64_t part,
                                                  const WeightValues &values) {
-  // What becomes bytes is read as f32.
+  // Weights that become bytes are read as f32.
   std::optional<runtime::DType> storage =
       weight.getGroup() ? runtime::DType::F32
                         : storageOf(weight.getLayerType().getElementType());
@@ -268,7 +268,7 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     piece.dtype = info->dtype;
     piece.transposed =
         source.transposed && info->shape.size() > 1 && shape.size() > 1;
-    // What is in front of the rows is 1, what is behind them are columns.
+    // Dimensions before the rows are 1, those behind them are columns.
     int64_t elements = 1;
     for (int64_t size : info->shape)
       elements *= size;
@@ -446,8 +446,8 @@ std::optional<WeightReport> packWeights(ModuleOp module,
   Plan plan;
   if (!plan.build(module, values, diags))
     return std::nullopt;
-  // What lies between the weights is zero, so that equal models give equal
-  // bytes. Clearing all is cheap beside packing.
+  // Gaps between the weights are zero, so that equal models give equal bytes.
+  // Clearing all is cheap beside packing.
   std::memset(blob, 0, plan.getTotalBytes());
   plan.run(values, blob, nullptr);
   plan.warnOverflow(diags);

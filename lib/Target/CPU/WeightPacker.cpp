@@ -219,7 +219,7 @@ static float checkFinite(const float *in, int64_t count) {
   return check;
 }
 
-/// Of a group of bytes.
+/// The scale of a group of bytes.
 static float findScale(const float *in, int64_t count) {
   float largest = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -229,8 +229,8 @@ static float findScale(const float *in, int64_t count) {
   return largest / 127 + checkFinite(in, count);
 }
 
-/// Of a group of 4 bits, as f16: what is largest becomes the -8 that no other
-/// sign has.
+/// The scale of a group of 4 bits, as f16: the number of largest magnitude
+/// becomes -8, which no number of the other sign has.
 static uint16_t findScaleOfNibbles(const float *in, int64_t count) {
   float largest = 0;
   for (int64_t i = 0; i < count; ++i)

@@ -35,7 +35,7 @@ struct PackNoise {
   float center = 0, spread = 0;
 };
 
-/// What rounding to bytes changed: sums of squares.
+/// The error of rounding to bytes: sums of squares.
 struct QuantizationError {
   double lost = 0, total = 0;
 
@@ -63,7 +63,7 @@ struct PackedMatrix {
   bool scales = false;
   int64_t numBands = 0;
   PackNoise noise;
-  /// What each column is multiplied by, if anything; `dtype` is F32 then.
+  /// The factor of each column, if there are any; `dtype` is F32 then.
   std::vector<float> gains;
 
   int64_t bandBytes() const {

@@ -53,7 +53,8 @@ std::vector<KernelUse> readKernelUse(StringRef report) {
 }
 
 namespace {
-/// What a multiprocessor has (CUDA programming guide, compute capabilities).
+/// The resources of a multiprocessor (CUDA programming guide, compute
+/// capabilities).
 struct Multiprocessor {
   int64_t warps, blocks, sharedBytes;
 };

@@ -55,7 +55,7 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     for (Operation *loop : loops)
       if (failed(launchLoop(loop)))
         return failure();
-    // Those of cooperating threads were there before.
+    // Launches of cooperating threads existed before.
     SmallVector<gpu::LaunchOp> launches;
     func.walk([&](gpu::LaunchOp launch) { launches.push_back(launch); });
     for (gpu::LaunchOp launch : launches)
@@ -180,7 +180,7 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
   }
 
   //===--------------------------------------------------------------------===//
-  // What a kernel uses from above
+  // Values from outside that a kernel uses
   //===--------------------------------------------------------------------===//
 
   /// Ops that a kernel makes again for itself: constants, views and scratch.
@@ -309,7 +309,7 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
   // Host code
   //===--------------------------------------------------------------------===//
 
-  /// What the host reads of device memory is fetched; it must not do more.
+  /// Fetches device memory that the host reads; the host must not do more.
   LogicalResult readBack(func::FuncOp func) {
     SmallVector<memref::LoadOp> loads;
     WalkResult result = func.walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -88,7 +88,7 @@ void PTXBackend::addCodePasses(OpPassManager &pm,
   nvvm.hasRedux = true; // sm_80 and up
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvm));
   kernels.addPass(createReconcileUnrealizedCastsPass());
-  // What has no intrinsic, such as wgmma, is a line of assembly.
+  // Instructions without an intrinsic, such as wgmma, are lines of assembly.
   kernels.addPass(createConvertNVVMToLLVMPass());
   kernels.addPass(createCanonicalizerPass());
   GpuNVVMAttachTargetOptions attach;

@@ -12,7 +12,7 @@
 
 namespace attune::hf {
 
-/// What follows the network in a class of "architectures".
+/// The head that a class of "architectures" puts on the network.
 enum class Head {
   None,          ///< the bare network
   LanguageModel, ///< scores over the vocabulary

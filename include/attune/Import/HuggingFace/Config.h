@@ -28,7 +28,7 @@ constexpr int64_t maxLayers = 100000;
 /// The largest config.json; published ones have some kilobytes.
 constexpr uint64_t maxConfigBytes = 64u << 20;
 
-/// What is said of the keys of one file, all objects within it included.
+/// Findings about the keys of one file, including all objects within it.
 struct KeyReport {
   /// `--ignore-config-key`: names, or paths as "rope_scaling/factor". Such a
   /// key counts as absent.

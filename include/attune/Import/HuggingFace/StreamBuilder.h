@@ -10,7 +10,7 @@
 
 #include "attune/Import/HuggingFace/Config.h"
 
-/// What the importers of all architectures share: layers one after the other,
+/// Shared by the importers of all architectures: layers one after the other,
 /// and tables that say under which names a checkpoint keeps their weights.
 namespace attune::hf {
 

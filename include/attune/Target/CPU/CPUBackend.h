@@ -15,7 +15,8 @@
 
 namespace attune {
 
-/// What a product says of itself besides its code; becomes the metadata JSON.
+/// The description that a product carries besides its code; becomes the
+/// metadata JSON.
 struct ProductInfo {
   std::string name;
   int64_t context = 0;
@@ -97,7 +98,7 @@ public:
   void addThreadPasses(mlir::OpPassManager &pm,
                        const TargetDescription &target) const override;
   llvm::ArrayRef<ProductKind> getProducts() const override;
-  /// Those that derive from this may make more of a module than its object.
+  /// Derived backends may make more of a module than its object.
   bool reusesObjects() const override { return getName() == "cpu"; }
   llvm::Expected<ProductBytes> emit(llvm::StringRef product,
                                     Emission &emission) const override;

@@ -28,7 +28,7 @@ struct MachinePeak {
   void raise(const MachinePeak &other);
 };
 
-/// What is multiplied; sums are f32, or i32 of bytes.
+/// The type of the factors; sums are f32, or i32 of bytes.
 enum class Factors { F32, Bf16, Int8 };
 
 /// Loops that do nothing but one kind of work, compiled for this machine. The

@@ -46,9 +46,9 @@ struct WeightValues {
 struct WeightReport {
   uint64_t bytes = 0; ///< of the blob
   double seconds = 0;
-  /// Of matrices that are kept in so many bits: how many there are (one for
-  /// each layer of a stacked weight), what they took and take, scales included,
-  /// and the root of the mean square that they lost by that of what they were.
+  /// Matrices quantized to `bits`: how many there are (one for each layer of a
+  /// stacked weight), their bytes before and after, scales included, and the
+  /// relative error: root mean square lost by root mean square before.
   struct Quantized {
     int64_t bits = 8;
     uint64_t matrices = 0, bytesBefore = 0, bytes = 0;

@@ -27,7 +27,7 @@ DeviceCode getDeviceCode(mlir::ModuleOp module);
 /// else /usr/local/cuda.
 std::optional<std::string> findPtxas();
 
-/// What a kernel takes of a GPU, as ptxas counts it.
+/// The GPU resources of a kernel, as ptxas counts them.
 struct KernelUse {
   std::string name;
   int64_t registers = 0; ///< of a thread

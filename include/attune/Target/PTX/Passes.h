@@ -20,7 +20,8 @@ namespace attune {
 #define GEN_PASS_REGISTRATION
 #include "attune/Target/PTX/Passes.h.inc"
 
-/// What gpu-module-to-binary needs to turn kernels into PTX.
+/// Registers the translations that gpu-module-to-binary needs to turn kernels
+/// into PTX.
 void registerPTXTranslations(mlir::DialectRegistry &registry);
 
 } // namespace attune
