@@ -28,6 +28,27 @@ def NarrowActivations
     inputs are rounded by an arith.truncf that all readers share.
     Keeps: values up to one rounding of each such input. Sums, statistics and the
     residual stream stay f32.
+
+    Before:
+
+    ```mlir
+    %n = attune.rms_norm %x gamma %g : tensor<64xbf16> eps 1.0e-5 : tensor<?x?x64xf32>
+    %h = attune.linear %n, %up activation <silu> gated
+      : tensor<?x?x64xf32>, tensor<256x64xbf16> -> tensor<?x?x128xf32>
+    %y = attune.linear %h, %down residual %x : tensor<?x?x64xf32>
+      : tensor<?x?x128xf32>, tensor<64x128xbf16> -> tensor<?x?x64xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %n = attune.rms_norm %x gamma %g : tensor<64xbf16> eps 1.0e-5
+      : tensor<?x?x64xf32> -> tensor<?x?x64xbf16>
+    %h = attune.linear %n, %up activation <silu> gated
+      : tensor<?x?x64xbf16>, tensor<256x64xbf16> -> tensor<?x?x128xbf16>
+    %y = attune.linear %h, %down residual %x : tensor<?x?x64xf32>
+      : tensor<?x?x128xbf16>, tensor<64x128xbf16> -> tensor<?x?x64xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::attune::AttuneDialect"];
@@ -84,6 +105,23 @@ def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
     all have a bf16 input has the weights of two neighbouring inputs side by
     side: panels of [K/2, 2R]. Of bytes four stand side by side: [K/4, 4R].
     Keeps: values; the file is written in this layout once, at compile time.
+
+    Before:
+
+    ```mlir
+    attune.weight @fc stacked : tensor<2x20x12xf32> from [#attune.source<"h.{i}.fc">]
+    %w = attune.weight_get @fc[%layer] : tensor<20x12xf32>
+    %y = attune.linear %x, %w : tensor<?x?x12xf32>, tensor<20x12xf32> -> tensor<?x?x20xf32>
+    ```
+
+    After, with panel-width=8:
+
+    ```mlir
+    attune.weight @fc stacked panels 8 : tensor<2x3x12x8xf32> from [#attune.source<"h.{i}.fc">]
+      {attune.rows = 20 : i64}
+    %w = attune.weight_get @fc[%layer] : tensor<3x12x8xf32>
+    %y = attune.linear %x, %w : tensor<?x?x12xf32>, tensor<3x12x8xf32> -> tensor<?x?x20xf32>
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect"];
   let options = [
@@ -109,6 +147,28 @@ def DestinationPassing
     private function in the argument it replaces. Bufferization then drops the
     results: nothing is allocated for them and nothing copied.
     Keeps: values. Where a result cannot be computed in place it is copied.
+
+    Before:
+
+    ```mlir
+    func.func @entry(%x: tensor<?x4xf32> {attune.kind = "input"}, %n: index)
+        -> (tensor<?x4xf32> {attune.kind = "output", attune.name = "y"}) attributes {attune.entry} {
+      %init = tensor.empty(%n) : tensor<?x4xf32>
+      %y = scf.forall (%i) in (%n) shared_outs(%o = %init) { ... }
+      return %y
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @entry(%x: tensor<?x4xf32> {attune.kind = "input", bufferization.writable = false},
+        %n: index, %out: tensor<?x4xf32> {attune.kind = "output", attune.name = "y",
+        bufferization.writable = true}) -> tensor<?x4xf32> attributes {attune.entry} {
+      %y = scf.forall (%i) in (%n) shared_outs(%o = %out) { ... }
+      return %y
+    }
+    ```
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::linalg::LinalgDialect",
@@ -126,6 +186,18 @@ def CopiesToLoops : Pass<"attune-copies-to-loops", "::mlir::ModuleOp"> {
     left; outside parallel loops all threads share it. A memref.copy would call
     a library function that products do not have.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    memref.copy %x, %y : memref<?xf32> to memref<?xf32>
+    ```
+
+    After:
+
+    ```mlir
+    linalg.copy ins(%x : memref<?xf32>) outs(%y : memref<?xf32>)
+    ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
   let statistics = [
@@ -143,6 +215,20 @@ def FoldViews : Pass<"attune-fold-views", "::mlir::ModuleOp"> {
     A dimension of such a view is the size it was made with. Entries no longer
     return the arguments that they computed their outputs in.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    %rows = memref.collapse_shape %x [[0, 1], [2]] : memref<?x?x4xf32> into memref<?x4xf32>
+    %y = memref.reinterpret_cast %rows to offset: [0], sizes: [%b, %t, 4], strides: [%s, 4, 1]
+    return %y : memref<?x?x4xf32>
+    ```
+
+    After, where %s is 4 %t:
+
+    ```mlir
+    return %x : memref<?x?x4xf32>
+    ```
   }];
 }
 
@@ -157,6 +243,22 @@ def PadRows : Pass<"attune-pad-rows", "::mlir::ModuleOp"> {
     Elements of one column of such rows belong to one set of a set-associative
     cache: a register tile of six rows takes six of its eight ways.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    %a = memref.alloc(%n) {alignment = 64 : i64} : memref<?x1024xf32>
+    %v = memref.load %a[%i, %c0] : memref<?x1024xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %a = memref.alloc(%n) {alignment = 64 : i64} : memref<?x1040xf32>
+    %rows = memref.subview %a[0, 0] [%n, 1024] [1, 1]
+      : memref<?x1040xf32> to memref<?x1024xf32, strided<[1040, 1]>>
+    %v = memref.load %rows[%i, %c0] : memref<?x1024xf32, strided<[1040, 1]>>
+    ```
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect"];
   let options = [
@@ -178,6 +280,26 @@ def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
     and all threads see the same one. A buffer that a turn hands to the next one
     stays where it is, since two of it are alive at once.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c1 {
+      %size = arith.muli %n, %n : index
+      %a = memref.alloc(%size) : memref<?xf32>
+      linalg.copy ins(%x : memref<?xf32>) outs(%a : memref<?xf32>)
+    }
+    ```
+
+    After:
+
+    ```mlir
+    %size = arith.muli %n, %n : index
+    %a = memref.alloc(%size) : memref<?xf32>
+    scf.for %i = %c0 to %n step %c1 {
+      linalg.copy ins(%x : memref<?xf32>) outs(%a : memref<?xf32>)
+    }
+    ```
   }];
   let statistics = [
     Statistic<"numHoisted", "num-hoisted", "Buffers moved out of loops">,
@@ -242,6 +364,32 @@ def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
     attune_rt_frame_push, where buffers that do not live at the same time share
     space; buffers inside loops are of static size and go to the thread's stack.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    %a = memref.alloc(%n) : memref<?xf32>
+    linalg.copy ins(%x : memref<?xf32>) outs(%a : memref<?xf32>)
+    %b = memref.alloc(%n) : memref<?xf32>
+    linalg.copy ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)
+    %c = memref.alloc(%n) : memref<?xf32>
+    linalg.copy ins(%b : memref<?xf32>) outs(%c : memref<?xf32>)
+    ```
+
+    After, in outline (%c has the slot of %a):
+
+    ```mlir
+    %slot = (4 * %n + 63) and -64
+    %bytes = arith.index_cast (%slot + %slot) : index to i64
+    %p = llvm.call @attune_rt_frame_push(%bytes) : (i64) -> !llvm.ptr
+    %frame = ... %p ... : memref<?xi8>
+    %a = memref.view %frame[%c0][%n] : memref<?xi8> to memref<?xf32>
+    linalg.copy ins(%x : memref<?xf32>) outs(%a : memref<?xf32>)
+    %b = memref.view %frame[%slot][%n] : memref<?xi8> to memref<?xf32>
+    linalg.copy ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)
+    linalg.copy ins(%b : memref<?xf32>) outs(%a : memref<?xf32>)
+    llvm.call @attune_rt_frame_pop(%bytes) : (i64) -> ()
+    ```
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect",
                            "::mlir::LLVM::LLVMDialect",
@@ -270,6 +418,27 @@ def DistributeThreads : Pass<"attune-distribute-threads",
     Writes outside parallel loops, as folding a loop of one iteration leaves
     them, are the first thread's, and a barrier follows them, too.
     Keeps: the work of each iteration, hence every bit of the result.
+
+    Before:
+
+    ```mlir
+    scf.forall (%i) in (%n) {
+      memref.store %v, %x[%i] : memref<?xf32>
+    }
+    ```
+
+    After, in outline:
+
+    ```mlir
+    %thread = func.call @attune_rt_thread()
+    %threads = func.call @attune_rt_num_threads()
+    %begin = %n * %thread / %threads
+    %end = %n * (%thread + 1) / %threads
+    scf.for %i = %begin to %end step %c1 {
+      memref.store %v, %x[%i] : memref<?xf32>
+    }
+    func.call @attune_rt_barrier()
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
@@ -286,6 +455,23 @@ def ApproximateMath : Pass<"attune-approximate-math"> {
     2^-125.5), below 1.1e-4 for an exp2 with `fastmath<afn>`, absolute error
     below 5e-7 for tanh and erf, relative error below 2^-23 for rsqrt of every
     f32. Bits do not depend on `scales`.
+
+    Before:
+
+    ```mlir
+    %y = math.exp2 %x : vector<16xf32>
+    ```
+
+    After, in outline:
+
+    ```mlir
+    %t = %x, but at least -126 and at most 128
+    %n = arith.addf %t, %magic           // 1.5 * 2^23 + 126: rounds to an integer
+    %r = %t - (%n - %magic)              // from -1/2 to 1/2
+    %p = math.fma ... : vector<16xf32>   // five of them: a polynomial of %r
+    %bits = arith.shli (arith.bitcast %n), %c23 : vector<16xi32>
+    %y = arith.mulf %p, (arith.bitcast %bits) : vector<16xf32>
+    ```
   }];
   let options = [
     Option<"scales", "scales", "bool", "false",

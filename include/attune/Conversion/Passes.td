@@ -22,12 +22,12 @@ def ConvertAttuneToVector
     A product reads the same place of several rows at once. Rows from outside of
     the function that are a multiple of `way-bytes` apart are copied before, to
     memory that attune-pad-rows can lay out another way.
-    With `wide-tiles`, where there are more rows than two tiles have, tiles have
-    half of the rows and two panels side by side, if steps have room for these:
-    fewer places of the cache and fewer loads, but panels pass twice as often.
-    The last rows have tiles as without, and only they are copied.
-    With `matrix-rows`, products of bf16 in pairs with that many rows are blocks
-    of attune.linear_into with a scratch each; fewer rows take vectors.
+    With `wide-tiles` a tile has half of the rows and two panels side by side. It
+    needs fewer places of the cache and fewer loads, but reads panels twice as
+    often. Steps need room for it, and products more rows than two tiles have. The
+    last rows have tiles as without, and only they are copied.
+    With `matrix-rows` bf16 products in the VNNI-2 layout with that many rows are
+    blocks of attune.linear_into with a scratch each; fewer rows take vectors.
     A projection of which nothing is left but heads hands these over: a step takes
     whole heads, and the rows of a tile go to tensors of heads or caches, turned
     if they are, before the next tile comes.
@@ -98,14 +98,42 @@ def ConvertAttuneToAMX
     Needs: attune.linear_into on buffers: 16 or 32 rows of bf16 against one panel
     of 16 or 32 outputs in pairs, into f32, and nothing else, as
     convert-attune-to-vector makes it with `matrix-rows`.
-    Gives: a loop that carries up to 2 x 2 tiles of sums. Each turn takes 32
+    Gives: a loop that carries up to 2 x 2 tiles of sums. Each iteration takes 32
     inputs: it loads each tile of rows and each of the panel once and multiplies
-    it with all of the other side. Inputs that are left over pass through scratch
-    filled up with zeros, for every tile must have one shape: LLVM 22 gives a
-    register one shape per function.
-    Keeps: a row's sum depends on the number of inputs alone. Each 32 of them are
-    two sums, of even and of odd ones, which are added to each other and then to
-    what there was; subnormal numbers count as zero.
+    it with all of the other side. Remaining inputs pass through scratch filled up
+    with zeros, since LLVM 22 gives a tile register one shape per function.
+    Keeps: a row's sum depends on the number of inputs alone. Each 32 of them make
+    two sums, of even and of odd inputs. These are added to each other and then to
+    the sum so far; subnormal numbers count as zero.
+
+    Before:
+
+    ```mlir
+    attune.linear_into %x, %w into %d
+      : memref<32x64xbf16, strided<[64, 1], offset: ?>>, memref<1x32x64xbf16>, memref<32x32xf32>
+    ```
+
+    After (types left out):
+
+    ```mlir
+    %z00 = amx.tile_zero : !amx.tile<16x16xf32>
+    ... // %z01, %z10 and %z11 too
+    %s:4 = scf.for %k = %c0 to %c32 step %c16
+        iter_args(%s00 = %z00, %s01 = %z01, %s10 = %z10, %s11 = %z11) {
+      %b0 = amx.tile_load %w[%c0, %k, %c0]
+      %b1 = amx.tile_load %w[%c0, %k, %c32]
+      %column = arith.muli %k, %c2
+      %a0 = amx.tile_load %x[%c0, %column]
+      %n00 = amx.tile_mulf %a0, %b0, %s00
+      %n01 = amx.tile_mulf %a0, %b1, %s01
+      %a1 = amx.tile_load %x[%c16, %column]
+      %n10 = amx.tile_mulf %a1, %b0, %s10
+      %n11 = amx.tile_mulf %a1, %b1, %s11
+      scf.yield %n00, %n01, %n10, %n11
+    }
+    amx.tile_store %d[%c0, %c0], %s#0
+    ...
+    ```
   }];
   let dependentDialects = [
     "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
@@ -124,30 +152,61 @@ def ConvertAttuneToGPU
     Needs: attune.linear_into, attune.grouped_linear_into,
     attune.expert_tasks_into, attune.attention_into and
     attune.linear_attention_into on buffers.
-    Gives: gpu.launch. Products of few rows: a block of 128 threads takes one panel, its
-    threads split the sum and merge it through shuffles and shared memory. Many
-    rows: tiles on the tensor cores, staged through shared memory by asynchronous
-    copies; which tile the host decides by the number of rows
-    (lib/Analysis/GpuTiles), unless a schedule names one. Matrices of a stack take their batches or tasks.
+    Gives: gpu.launch.
+    Keeps: f32 sums, in an order that depends on the sizes alone.
+
+    Products: with few rows (the GEMV path) a block of 128 threads takes one
+    panel. Its threads split the sum and merge it through shuffles and shared
+    memory. Many rows take tiles on the tensor cores, staged through shared
+    memory by asynchronous copies. The host chooses the tile by the number of
+    rows (lib/Analysis/GpuTiles), unless a schedule names one. Matrices of a
+    stack take their batches or tasks.
     With `dependent` a block of few rows loads its first weights before it waits
     for the kernel that makes the rows.
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply.
-    Keeps: f32 sums. Numbers of f32 are cut into parts whose products the tensor
-    cores take without rounding, so they are as precise as multiply-adds in f32;
-    with `tf32` they are rounded to its 11 bits instead, which is one product in
-    place of six, or of three in attention. Few rows, which no tensor core
-    multiplies, are f32 all the same.
-    The order of a sum depends on the sizes alone.
-    Attention: a block takes some queries of all heads of a group. Keys and
-    values pass through a ring in shared memory; scores, their maximum and sum,
-    and what they weigh stay in registers. Numbers of f32 are cut in two parts
-    of tf32. With `warpgroups` many rows of 16 bits take a kernel in which one
-    warpgroup copies and two multiply. With few queries of many keys, blocks split the keys and a second
-    kernel merges their states in order.
+    f32 numbers are split into terms that tensor cores multiply exactly, so results
+    are as precise as f32 multiply-adds. With `tf32` they are rounded to its 11
+    bits instead: one product in place of six, or of three in attention. Few rows
+    stay f32, since no tensor core multiplies them.
+
+    Attention: a block takes some queries of all heads of a GQA group. Keys and
+    values pass through a ring in shared memory. Scores, their maximum and sum,
+    and the result stay in registers. f32 numbers are split into two tf32 terms.
+    With `warpgroups` many rows of 16 bits take a kernel in which one warpgroup
+    copies and two multiply. With few queries of many keys, blocks split the keys
+    (split-KV), and a second kernel merges their states in order.
+
     Linear attention: a block has some columns of a head's values and walks the
-    tokens in chunks, its sums in shared memory, in f32 whatever `tf32` says. Many
-    tokens of few heads are split into parts, whose sums two kernels make before.
+    tokens in chunks. Its sums are in shared memory, in f32 whatever `tf32` says.
+    If heads are few and tokens many, tokens are split into parts, whose sums two
+    kernels make first.
+
+    Before, a product of one row:
+
+    ```mlir
+    attune.linear_into %x, %w into %d : memref<1x64xf32>, memref<12x64x8xbf16>, memref<1x96xf32>
+    ```
+
+    After, in outline:
+
+    ```mlir
+    gpu.launch blocks(%panel, ...) in (12, 1, 1) threads(%k, ...) in (128, 1, 1)
+        workgroup(%sums : memref<32xf32, 3>) {
+      %inside = arith.cmpi slt, %k, %c64
+      %row = arith.minsi %k, %c63
+      %b = vector.load %w[%panel, %row, %c0] {alignment = 16} : vector<8xbf16>
+      %a = vector.load %x[%c0, %row] : vector<1xf32>
+      ...
+      %fma = vector.fma %as, %bs, %zeros : vector<8xf32>
+      %part = arith.select %inside, %fma, %zeros
+      ... gpu.shuffle xor ... // adds up the 32 lanes of a warp
+      scf.if (first lane of a warp) { vector.store %ofWarp, %sums[8 * warp] }
+      gpu.barrier
+      scf.if (first 8 threads) { ... vector.store (sum of the four warps), %d[%c0, %column] }
+      gpu.terminator
+    }
+    ```
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
@@ -200,12 +259,12 @@ def ConvertAttuneAttentionToOnline
     attune.online_attention, then attune.online_finish. All heads of a group
     are one tile. Blocks of keys that causal masking or a window hides from the
     whole tile are never visited. Scratch is of static size.
-    lib/Analysis/CpuAttention estimates what the ways take: scores of all keys at
-    once, blocks of keys, or, of few queries, parts of the keys in a parallel
-    loop of their own, whose states are merged in order. With `explain-fusion`
-    a remark has the figures.
+    lib/Analysis/CpuAttention estimates the cost of three strategies: scores of
+    all keys at once, blocks of keys, or, for few queries, split-KV: parts of the
+    keys in a parallel loop of their own, whose states are merged in order. With
+    `explain-fusion` a remark has the figures.
     With `cooperative`, attention that tensor cores can take stays one op,
-    attune.attention_into; a remark says which, and why another cannot.
+    attune.attention_into; a remark says so, and why other attention does not.
     Keeps: the order of every sum, whatever the number of threads; memory is
     linear in the lengths.
 
@@ -285,19 +344,19 @@ def ConvertAttuneOnlineToVector
     static or bounded by `tile`, as convert-attune-attention-to-online makes them.
     Tensors, or buffers before parallel loops are dealt out to threads.
     Gives: vector code with scratch of static size, on tensors, or on buffers with
-    the scratch on the stack. Keys and values
-    are packed into panels of `lanes`, but for values of f32 in whole panels;
-    scores, probabilities and the weighted sum are computed `rows` at a time in
-    registers, and the operands `prefetch` are fetched meanwhile; masks are
-    computed only for panels on an edge. Up to 16 rows that share keys (a decode
-    step) meet keys and values where they lie instead, each read from memory
-    once for all rows.
+    the scratch on the stack. Keys and values are packed into micro-panels of
+    `lanes`, except f32 values in whole panels. Scores, probabilities and the
+    weighted sum are computed `rows` at a time in registers. The operands
+    `prefetch` are fetched meanwhile, and masks are computed only for panels on an
+    edge. Up to 16 rows that share keys (a decode step) read keys and values in
+    place, once for all rows.
     attune.online_start, attune.online_merge and attune.online_finish too.
     With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are
     multiplied as they are and added in f32.
     Keeps: a row that sees no key gives zeros; the order of every sum. With
     `pairs` the probabilities of several queries are rounded to bf16 before they
-    meet the values, though not in their own sum, and are up to 1.1e-4 off.
+    are multiplied by the values, though not in their own sum, and are up to
+    1.1e-4 off.
 
     Before:
 
@@ -356,6 +415,28 @@ def ConvertAttuneLadderToLinalg : Pass<"convert-attune-ladder-to-linalg"> {
     Keeps: the formulas as the ops state them, rounding included. A row that sees
     no key gives zeros. It is the reference for the fused path, so it is plain
     rather than fast.
+
+    Before:
+
+    ```mlir
+    %s = attune.similarity %q, %k scale 0.125
+      : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32> -> tensor<1x2x4x4xf32>
+    %p = attune.softmax %s : tensor<1x2x4x4xf32>
+    ```
+
+    After, in outline:
+
+    ```mlir
+    %products = linalg.generic { // (b, h, m, n, d), the last one is summed up
+      %product = arith.mulf %in, %in_0
+      %sum = arith.addf %out, %product
+    } ins(%q, %k) outs(%zeros)
+    %s = linalg.generic { arith.mulf %out, %scale } outs(%products)
+    %max = linalg.generic { arith.maximumf %in, %out } ins(%s) outs(%minusInfinity)
+    %e = linalg.generic { math.exp (%out - (%in == -inf ? 0 : %in)) } ins(%max) outs(%s)
+    %sum = linalg.generic { arith.addf %out, %in } ins(%e) outs(%zeros_0)
+    %p = linalg.generic { %in == 0 ? 0 : %out / %in } ins(%sum) outs(%e)
+    ```
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",

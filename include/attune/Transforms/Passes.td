@@ -61,6 +61,23 @@ def FuseAttention : Pass<"attune-fuse-attention"> {
     category `attune-fusion` (`--remarks-filter=attune-fusion`), fused ones as
     passed, the rest as missed with the reason; `explain-fusion` makes them
     diagnostics.
+
+    A chain before:
+
+    ```mlir
+    %s = attune.similarity %q, %k scale 0.125
+      : tensor<1x8x4x64xf32>, tensor<1x2x?x64xf32> -> tensor<1x8x4x?xf32>
+    %p = attune.softmax %s : tensor<1x8x4x?xf32>
+    %y = attune.weighted_sum %p, %v
+      : tensor<1x8x4x?xf32>, tensor<1x2x?x48xf32> -> tensor<1x8x4x48xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %y = attune.attention %q, %k, %v scale 0.125
+      : tensor<1x8x4x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x48xf32> -> tensor<1x8x4x48xf32>
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect",
                            "::mlir::arith::ArithDialect",
@@ -87,6 +104,23 @@ def UnfuseAttention : Pass<"attune-unfuse-attention"> {
     Keeps: numerics up to rounding, and the attributes that are not the op's own.
     This is the reference that the fused path is compared with; it needs memory
     for every score.
+
+    Before:
+
+    ```mlir
+    %y = attune.attention %q, %k, %v scale 0.125
+      : tensor<1x8x4x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x48xf32> -> tensor<1x8x4x48xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %s = attune.similarity %q, %k scale 0.125
+      : tensor<1x8x4x64xf32>, tensor<1x2x?x64xf32> -> tensor<1x8x4x?xf32>
+    %p = attune.softmax %s : tensor<1x8x4x?xf32>
+    %y = attune.weighted_sum %p, %v
+      : tensor<1x8x4x?xf32>, tensor<1x2x?x48xf32> -> tensor<1x8x4x48xf32>
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect",
                            "::mlir::arith::ArithDialect",
@@ -108,6 +142,22 @@ def DecomposeFFN : Pass<"attune-decompose-ffn"> {
     Gives: for each `ffn` or `gated_ffn` one `linear` with the activation (gated)
     and one with the residual; the hidden layer between them is f32.
     Keeps: the numbers exactly, it is the definition of the ops.
+
+    Before:
+
+    ```mlir
+    %y = attune.gated_ffn %x, %up, %down activation <silu>
+      : tensor<?x?x128xbf16>, tensor<576x128xbf16>, tensor<128x288xbf16> -> tensor<?x?x128xbf16>
+    ```
+
+    After:
+
+    ```mlir
+    %h = attune.linear %x, %up activation <silu> gated
+      : tensor<?x?x128xbf16>, tensor<576x128xbf16> -> tensor<?x?x288xf32>
+    %y = attune.linear %h, %down
+      : tensor<?x?x288xf32>, tensor<128x288xbf16> -> tensor<?x?x128xbf16>
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect",
                            "::mlir::arith::ArithDialect",
@@ -125,6 +175,25 @@ def DecomposeRecurrent : Pass<"attune-decompose-recurrent"> {
     `linear` (the product with the state) and one `recurrent_cell`, which carries
     the sequence and the states; tokens that do not count are zeroed after it.
     Keeps: the numbers exactly, it is the definition of the op.
+
+    Before:
+
+    ```mlir
+    %s, %last = attune.recurrent <gru> %x, %w bias %b : tensor<24xf32>
+      : tensor<?x?x24xf32>, tensor<24x8xf32> -> tensor<?x?x8xf32>, tensor<?x8xf32>
+    ```
+
+    After (types left out):
+
+    ```mlir
+    %r:2 = scf.for %t = %c0 to %tokens step %c1 iter_args(%s = %empty, %h = %zeros) {
+      %z = attune.linear %h, %w bias %b
+      %xt = tensor.extract_slice %x[0, %t, 0] [%batch, 1, 24] [1, 1, 1]
+      %next = attune.recurrent_cell <gru> %xt, %z state %h
+      %done = tensor.insert_slice %next into %s[0, %t, 0] [%batch, 1, 8] [1, 1, 1]
+      scf.yield %done, %next
+    }
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect",
                            "::mlir::arith::ArithDialect",
@@ -158,6 +227,25 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
     Keeps: neither numbers nor sizes; that is what it is for. A weight moves by
     at most half of its group's scale, an activation too. Sums of a group are
     exact, so results do not depend on the CPU's instructions.
+
+    Before:
+
+    ```mlir
+    attune.weight @fc : tensor<20x256xf32> from [#attune.source<"fc">]
+    %w = attune.weight_get @fc : tensor<20x256xf32>
+    %y = attune.linear %x, %w : tensor<?x256xf32>, tensor<20x256xf32> -> tensor<?x20xf32>
+    ```
+
+    After (types left out):
+
+    ```mlir
+    attune.weight @fc : tensor<20x256xi8> from [#attune.source<"fc">] {attune.group = 128 : i64}
+    attune.weight @fc.scales : tensor<20x2xf32> from [#attune.source<"fc">] {attune.group = 128 : i64}
+    %w = attune.weight_get @fc : tensor<20x256xi8>
+    %ws = attune.weight_get @fc.scales : tensor<20x2xf32>
+    %values, %scales, %sums = attune.quantize_rows %x group 128
+    %y = attune.quantized_linear %values scales %scales sums %sums, %w scales %ws
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect"];
   let options = [
@@ -185,6 +273,24 @@ def FuseNorms : Pass<"attune-fuse-norms", "::mlir::ModuleOp"> {
     Keeps: numerics up to rounding: gains are rounded into f32 weights, and rows
     are divided after they are summed up. Layer norms and weights of 16 bits
     would lose more.
+
+    Before, where %g is attune.weight_get @g:
+
+    ```mlir
+    attune.weight @q : tensor<7x64xf32> from [#attune.source<"q">]
+    %n = attune.rms_norm %x gamma %g : tensor<64xf32> eps 1.0e-5 offset 1.0 : tensor<?x?x64xf32>
+    %w = attune.weight_get @q : tensor<7x64xf32>
+    %y = attune.linear %n, %w : tensor<?x?x64xf32>, tensor<7x64xf32> -> tensor<?x?x7xf32>
+    ```
+
+    After:
+
+    ```mlir
+    attune.weight @q : tensor<7x64xf32> from [#attune.source<"q">] gain @g gain_offset 1.0
+    %w = attune.weight_get @q : tensor<7x64xf32>
+    %y = attune.linear %x, %w rms_eps 1.0e-5
+      : tensor<?x?x64xf32>, tensor<7x64xf32> -> tensor<?x?x7xf32>
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect"];
   let options = [
@@ -212,6 +318,29 @@ def ChooseCandidates : Pass<"attune-choose-candidates", "::mlir::ModuleOp"> {
     `candidate_logits` [batch, candidates], which are `attune.top_k` of the
     logits.
     Keeps: everything else; with no candidates nothing more is computed.
+
+    Before:
+
+    ```mlir
+    func.func @decode(...) -> (tensor<?x256xf32> {attune.kind = "output", attune.name = "logits"},
+        ...) attributes {attune.entry} {
+      ...
+      return %logits, ...
+    }
+    ```
+
+    After (attributes of new results left out):
+
+    ```mlir
+    func.func @decode(..., %n: index {attune.kind = "size", attune.name = "candidates"})
+        -> (tensor<?x256xf32> {attune.kind = "output", attune.name = "logits"}, ...,
+        tensor<?x?xi64>, tensor<?x?xf32>) attributes {attune.entry} {
+      ...
+      %ids, %values = attune.top_k %logits count %n
+        : tensor<?x256xf32> -> tensor<?x?xi64>, tensor<?x?xf32>
+      return %logits, ..., %ids, %values
+    }
+    ```
   }];
   let dependentDialects = ["::attune::AttuneDialect"];
   let statistics = [

@@ -24,6 +24,29 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
     count that bounds a loop) it calls attune_rt_device_read. Frames come from
     attune_rt_device_push.
     Keeps: the work of each iteration, and the order of launches.
+
+    Before:
+
+    ```mlir
+    scf.forall (%i) in (%n) {
+      memref.store %v, %y[%i] : memref<?xf32>
+    }
+    ```
+
+    After, in outline:
+
+    ```mlir
+    %blocks = arith.ceildivsi %n, %c128
+    %p = ... : !llvm.ptr<1> // the address of %y
+    gpu.launch blocks(%b, ...) in (%blocks, 1, 1) threads(%t, ...) in (128, 1, 1)
+        module(@attune_kernels) function(@loop_0) {
+      %here = ... %p ... : memref<?xf32>
+      %i = 128 * %b + %t
+      %inside = arith.cmpi slt, %i, %n
+      scf.if %inside { memref.store %v, %here[%i] : memref<?xf32> }
+      gpu.terminator
+    }
+    ```
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
@@ -54,6 +77,22 @@ def DependentLaunch
     (griddepcontrol.launch_dependents).
     Keeps: what kernels compute, however they are launched: without a dependent
     launch nothing waits.
+
+    Before:
+
+    ```mlir
+    gpu.func @plain(%x: memref<4xf32>) kernel {
+      %a = memref.load %x[%c0] : memref<4xf32>
+    ```
+
+    After:
+
+    ```mlir
+    gpu.func @plain(%x: memref<4xf32>) kernel {
+      nvvm.griddepcontrol wait
+      nvvm.griddepcontrol launch_dependents
+      %a = memref.load %x[%c0] : memref<4xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
@@ -68,6 +107,20 @@ def KernelMath : Pass<"attune-kernel-math", "::mlir::gpu::GPUModuleOp"> {
     device.
     Keeps: relative error of log below 2e-7, absolute error of sin and cos below
     2.5e-7 up to 1e5.
+
+    Before:
+
+    ```mlir
+    %y = math.exp %x : f32
+    ```
+
+    After:
+
+    ```mlir
+    %v = vector.broadcast %x : f32 to vector<1xf32>
+    %e = math.exp %v : vector<1xf32>
+    %y = vector.extract %e[0] : f32 from vector<1xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
@@ -83,6 +136,19 @@ def AlignAccesses : Pass<"attune-align-accesses", "::mlir::gpu::GPUModuleOp"> {
     indices and strides, for transfers of whole vectors; PTX then moves up to 16
     bytes at once. Others stay.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    %v = vector.transfer_read %w[%p, %k, %c0], %zero {in_bounds = [true]}
+      : memref<96x768x8xf32>, vector<8xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %v = vector.load %w[%p, %k, %c0] {alignment = 32 : i64} : memref<96x768x8xf32>, vector<8xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::vector::VectorDialect"];
   let statistics = [
@@ -99,6 +165,18 @@ def KernelIntrinsics
     refuses because it would call CUDA's libdevice for them, but that PTX has an
     instruction for: sqrt, fabs, ceil, floor, trunc, roundeven, fma, copysign.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    %y = llvm.intr.sqrt(%x) : (f32) -> f32
+    ```
+
+    After:
+
+    ```mlir
+    %y = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
@@ -115,6 +193,19 @@ def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
     memory whose size the launch says is an array at a multiple of 1024 bytes
     that is defined elsewhere.
     Keeps: code.
+
+    Before:
+
+    ```mlir
+    gpu.func @shares(%x: f32) workgroup(%s : memref<64xf32, 3>) kernel { ... }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.func @shares(%x: f32) workgroup(%s : memref<64xf32, 3> {llvm.align = 16 : i64})
+      kernel attributes {nvvm.minctasm = 1 : i32} { ... }
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::NVVM::NVVMDialect"];
@@ -130,6 +221,24 @@ def LaunchesToRuntime : Pass<"attune-launches-to-runtime", "::mlir::ModuleOp"> {
     dynamic shared memory that their launches reserve move to the module's
     attribute `attune.device`; the gpu.binary is gone.
     Keeps: the order of launches.
+
+    Before:
+
+    ```mlir
+    gpu.launch_func @kernels::@second blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%p : !llvm.ptr<1>, %x : f32, %n : index)
+    ```
+
+    After (types left out):
+
+    ```mlir
+    %words = llvm.alloca %c3 x i64 : (i64) -> !llvm.ptr
+    %word = llvm.ptrtoint %p : !llvm.ptr<1> to i64
+    %at = llvm.getelementptr %words[0] : (!llvm.ptr) -> !llvm.ptr, i64
+    llvm.store %word, %at : i64, !llvm.ptr
+    ... // and %x and %n
+    llvm.call @attune_rt_launch(%kernel, %n, %c1, %c1, %c1, %c1, %c1, %shared, %words, %c3)
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::arith::ArithDialect"];
