@@ -56,8 +56,8 @@ static double visiblePairs(const Attention &attention, double rows,
   return seen;
 }
 
-/// How many (query, key) pairs are seen. Of a mask of blocks that is an input
-/// nothing is known.
+/// How many (query, key) pairs are seen. A mask of blocks that is an input is
+/// unknown.
 static double visiblePairs(const Attention &attention, double queries,
                            double keys) {
   if (attention.sequenceRank)
@@ -575,9 +575,9 @@ void Counter::countDecode(const Layer &layer) {
   double repeat = static_cast<double>(layer.repeat);
   bool isTable = std::holds_alternative<Embedding>(layer.op) ||
                  std::holds_alternative<Positions>(layer.op);
-  // Every weight meets every sequence of the batch once. Of a table, one row a
-  // sequence is read.
-  // Experts that the token does not go through stay where they are.
+  // Every weight is multiplied by every sequence of the batch once. A table is
+  // read one row a sequence. Experts that the token does not go through stay
+  // where they are.
   double weights = 0, matrices = 0;
   for (const WeightRole &role : weightRoles(layer)) {
     double columns = static_cast<double>(std::max<int64_t>(role.columns, 1));

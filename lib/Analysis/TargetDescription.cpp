@@ -99,8 +99,8 @@ struct Core {
 };
 } // namespace
 
-/// From the makers' manuals; of a core that comes with several sizes, the
-/// smallest. What is not here has what a TargetDescription begins with.
+/// From the makers' manuals; the smallest size of a core that comes with
+/// several. Other CPUs have the defaults of TargetDescription.
 static constexpr Core kCores[] = {
     {"haswell", 32, 256, 2},
     {"broadwell", 32, 256, 2},

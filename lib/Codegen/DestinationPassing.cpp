@@ -84,9 +84,9 @@ struct DestinationPassing final
     return linalg::CopyOp::create(b, value.getLoc(), value, dest).getResult(0);
   }
 
-  /// Redirects the uninitialised destination that `value` is written to. What
-  /// reads the old contents of `dest` must be done by then: a layer that is
-  /// repeated on its own reads the very argument that its result replaces.
+  /// Redirects the uninitialised destination that `value` is written to.
+  /// Readers of the old contents of `dest` must be done by then: a layer that
+  /// is repeated on its own reads the very argument that its result replaces.
   Value place(OpBuilder &b, Value value, Value dest) {
     if (auto view = value.getDefiningOp<UnflattenTokensOp>()) {
       OpBuilder::InsertionGuard guard(b);

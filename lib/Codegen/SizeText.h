@@ -23,7 +23,7 @@ public:
   explicit SizeText(mlir::ModuleOp module);
 
   /// An index in terms of the sizes that the inputs of the model have names
-  /// for: "seq", "batch * seq". What no input names is "?".
+  /// for: "seq", "batch * seq". A size that no input names is "?".
   std::string describeSize(mlir::Value value) const;
 
   /// The shape of a buffer in the same terms: "[batch, seq, 768] f32".

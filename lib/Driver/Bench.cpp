@@ -172,7 +172,7 @@ ExitCode Bench::timeForward() {
                         : probe->measureProducts(factors);
   };
   // Starting threads that sleep takes as long as a small product: several calls
-  // count as one. What is read from memory must not stay in a cache.
+  // count as one. Data that is to come from memory must not stay in a cache.
   constexpr double kShortest = 0.01;
   int64_t calls = boundByReads ? 1 : 1 + int64_t(kShortest / *first);
   std::vector<double> seconds, shares;

@@ -38,9 +38,8 @@ private:
 };
 
 /// The folder of `--cache`: a file for each key. Other processes may use it at
-/// the same time: a file appears whole under its name. Those that nobody has
-/// asked for the longest leave when all together are too large. A file that is
-/// not as it was written counts as missing.
+/// the same time: a file appears whole under its name. The least recently used
+/// files go when all together are too large. A damaged file counts as missing.
 class CodeCache {
 public:
   /// Nothing if no folder was asked for.

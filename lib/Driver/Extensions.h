@@ -15,9 +15,9 @@
 
 namespace attune::driver {
 
-/// Loads the plugins that were asked for. What they register as they are loaded
-/// is there from then on: passes, kinds of layers, architectures of Hugging
-/// Face, backends. False, once reported, if one cannot be had.
+/// Loads the plugins that were asked for. From then on their registrations are
+/// available: passes, kinds of layers, architectures of Hugging Face, backends.
+/// False, once reported, if one cannot be had.
 bool loadPlugins(const Options &options, Report &report);
 
 /// Adds the dialects that loaded plugins bring.

@@ -87,8 +87,8 @@ static std::string inFolder(StringRef folder, StringRef name) {
 
 /// Why a file that exists cannot be MODEL, by its first bytes; or nothing.
 static std::string problemOfFile(StringRef path) {
-  // A few bytes, since the file may be one of weights. What a pipe gives can be
-  // read once, which is for the model's reader.
+  // A few bytes, since the file may be one of weights. A pipe can be read only
+  // once, by the model's reader.
   if (!sys::fs::is_regular_file(path))
     return {};
   char bytes[64] = {};

@@ -14,8 +14,8 @@
 namespace attune::driver {
 
 /// Reads modules.json and 1_Pooling/config.json of a folder made by
-/// sentence-transformers, if they are there. What `embed` does not have is a
-/// warning; a file that cannot be read is an error.
+/// sentence-transformers, if they are there. A setting that `embed` does not
+/// have is a warning; a file that cannot be read is an error.
 bool readPooling(const std::string &folder, ProductInfo &info,
                  DiagnosticEngine &diags);
 

@@ -180,7 +180,7 @@ ExitCode Verifier::runCase(const VerifyCase &check) {
 /// The change that storing keys and values in 16 bits may make, as a share of
 /// the largest logit. Each number of them is off by one rounding, which moves
 /// the result of attention by about as much, keys through the probabilities and
-/// values directly. Those of different layers are independent and add up like
+/// values directly. Errors of different layers are independent and add up like
 /// their squares. Four times that, since one token is not like another.
 static double roundingOf(const runtime::EntryInfo &decode) {
   double squares = 0;

@@ -454,8 +454,8 @@ LogicalResult EntryImporter::createFunction() {
   return success();
 }
 
-/// Layers compute in f32: an input of 16 bits is widened, which is exact. What
-/// reads 16 bits itself drops that again. Caches stay as they are.
+/// Layers compute in f32: an input of 16 bits is widened, which is exact.
+/// Readers of 16 bits drop that again. Caches stay as they are.
 Value EntryImporter::widened(Value value, const Argument &argument) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || !isa<BFloat16Type, Float16Type>(type.getElementType()) ||

@@ -30,7 +30,7 @@ public:
       : module(module), storage(storage), diags(diags) {}
 
   /// The value of weight `symbol`: the pieces one below the other, with
-  /// `columns` columns (0: a vector). Of a repeated layer it is the part of
+  /// `columns` columns (0: a vector). For a repeated layer it is the part of
   /// repeat `index`, unless all repeats name the same tensors. With `parts` it
   /// is a stack of so many such matrices, whose numbers are `{e}` in the names.
   /// Null after an error was reported.

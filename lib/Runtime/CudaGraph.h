@@ -5,13 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A decoded token is some hundred short kernels, and what starts them one by
-// one is slower than they are. So launches are collected first. What an entry
-// launches for the second time in a row, the same kernels in the same order,
-// becomes a graph of the driver; from then on the nodes whose sizes or
-// arguments are others than in the call before are told so, and one call starts
-// them all. Nothing is assumed about which arguments change: positions, sizes
-// of the caches and addresses are compared as what they are, words.
+// A decoded token is some hundred short kernels, and starting them one by one
+// takes longer than they do. So launches are collected first. If an entry
+// launches the same kernels in the same order for the second time, they become
+// a graph of the driver. From then on only nodes with new sizes or arguments
+// are updated, and one call starts all. Any argument may change: positions,
+// sizes of the caches and addresses are compared as words.
 //
 // A kernel may start while the one before still runs, and waits inside: what a
 // launch costs on the device is hidden then, and weights are fetched early.

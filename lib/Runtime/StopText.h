@@ -14,8 +14,8 @@
 
 namespace attune::runtime {
 
-/// Passes a text on piece by piece up to the first of the stop texts. What may
-/// be the beginning of one is held back until it is clear.
+/// Passes a text on piece by piece up to the first of the stop texts. A
+/// possible beginning of one is held back until it is clear.
 class StopText {
 public:
   explicit StopText(std::vector<std::string> stops) : stops(std::move(stops)) {}

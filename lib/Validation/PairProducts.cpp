@@ -64,8 +64,8 @@ static bool runSaturatedPairs(Step &step) {
   return true;
 }
 
-/// VSCALEFPS: a 2^floor(b), or what the third operand has where the mask has
-/// no bit. Of a NaN and an infinite power, the power.
+/// VSCALEFPS: a 2^floor(b), or the third operand where the mask has no bit. A
+/// NaN with an infinite power gives the power.
 static bool runScaling(Step &step) {
   Datum result = step.in[2];
   const Array &a = step.in[0].array(), &b = step.in[1].array();

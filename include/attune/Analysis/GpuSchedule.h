@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Numbers of a schedule in place of those that GpuTiles.h and GpuAttention.h
-// suggest. What it leaves out stays; what kernels cannot be written for is
-// refused with a text that says what they can.
+// suggest. Numbers that it leaves out stay. Numbers that no kernel can take are
+// refused with a text that lists the possible ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,9 @@ struct ProductNumbers {
   bool any() const { return rows || columns || stages; }
 };
 
-/// The one tile of a product of more than kFewRows rows. What is not given is
-/// the large tile's; with `warpgroups` theirs if rows are not given or theirs.
+/// The one tile of a product of more than kFewRows rows. Missing numbers are
+/// the large tile's; with `warpgroups` they are theirs, unless other rows are
+/// given.
 std::variant<TileRefusal, ProductTile, WarpgroupTile>
 scheduleProduct(const ProductNumbers &numbers, int64_t inputBytes,
                 int64_t weightBytes, bool warpgroups);

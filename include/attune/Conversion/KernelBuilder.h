@@ -22,8 +22,8 @@ namespace attune {
 /// it makes bufferizes without copies (see lib/Conversion/README.md).
 ///
 /// Tile ops that become vectors after bufferization hand buffers to the same
-/// methods: wherever one takes a tensor it takes a buffer. What is written is
-/// then the buffer itself, and loops do not carry it.
+/// methods: wherever one takes a tensor it takes a buffer. The result of a
+/// write is then the buffer itself, and loops do not carry it.
 class KernelBuilder {
 public:
   using Values = llvm::SmallVector<mlir::Value>;

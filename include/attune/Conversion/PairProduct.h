@@ -11,8 +11,8 @@
 #include "attune/Conversion/KernelBuilder.h"
 
 /// CPUs with bf16 arithmetic have one instruction for it: each f32 lane adds
-/// the products of two pairs of neighbours, `acc + a1 b1 + a0 b0`. What runs
-/// along the depth of a product therefore lies in pairs.
+/// the products of two pairs of neighbours, `acc + a1 b1 + a0 b0`. So operands
+/// lie in pairs along the depth of a product (VNNI-2 layout).
 namespace attune {
 
 /// Lanes of a product that one instruction computes, of `lanes` in a panel.

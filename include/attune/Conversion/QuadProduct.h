@@ -13,8 +13,8 @@
 
 /// VNNI has one instruction for bytes: each i32 lane adds the products of four
 /// unsigned bytes of one register and the four signed bytes at the same place
-/// of another. What runs along the depth of a product therefore lies in quads.
-/// Other CPUs compute the same sums from the same layout, bit by bit.
+/// of another. So operands lie in quads along the depth of a product (VNNI-4
+/// layout). Other CPUs compute the same sums from the same layout, bit by bit.
 namespace attune {
 
 /// `4 * lanes` bytes of a tensor.

@@ -38,8 +38,8 @@ bool canDecode(const spec::Model &model);
 
 /// The module that a description stands for. It holds the weights' names, one
 /// function per distinct block and the entries `@forward`, `@encode` and
-/// `@decode`; its size does not depend on how often a block repeats. What
-/// cannot be expressed is reported where it stands in the JSON, and null is
+/// `@decode`; its size does not depend on how often a block repeats. Parts that
+/// cannot be expressed are reported at their place in the JSON, and null is
 /// returned.
 mlir::OwningOpRef<mlir::ModuleOp> importSpec(mlir::MLIRContext &context,
                                              const spec::Model &model,

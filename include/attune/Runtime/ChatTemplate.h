@@ -9,8 +9,8 @@
 // and its publisher says how with a template in the language of Jinja2. This is
 // an interpreter of that language as the transformers library configures it:
 // sandboxed, immutable, without escaping, with trim_blocks and lstrip_blocks,
-// loop controls and the filter tojson. What a template may not do there
-// (reading files, changing lists in place) is an error here as well.
+// loop controls and the filter tojson. Forbidden operations there (reading
+// files, changing lists in place) are errors here as well.
 //
 // Templates are not trusted: steps, nesting, memory and output are bounded.
 //

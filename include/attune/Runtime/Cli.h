@@ -127,10 +127,10 @@ private:
   bool setSampling(const ParsedOption &option, Error &error);
 };
 
-/// The prompts that the options name, from their files. Of a file of prompts
-/// each line that is not blank is one: a JSON string, a JSON object
-/// {"prompt": TEXT} or {"prompt_ids": [1, 2]} if it begins with '"' or '{',
-/// else the text of the line itself.
+/// The prompts that the options name, from their files. In a file of prompts
+/// each line that is not blank is one: a JSON string, a JSON object {"prompt":
+/// TEXT} or {"prompt_ids": [1, 2]} if it begins with '"' or '{', else the text
+/// of the line itself.
 bool readPrompts(const GenerateOptions &options, std::vector<Prompt> &prompts,
                  Error &error);
 
@@ -149,8 +149,8 @@ struct EmbedOptions {
   bool finish(Error &error) const;
 };
 
-/// Pools the outputs `last_hidden_state` of a model, in double precision. Of a
-/// model that scores texts or pairs, the scores are given.
+/// Pools the outputs `last_hidden_state` of a model, in double precision. A
+/// model that scores texts or pairs gives the scores.
 bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
                   Error &error);
 

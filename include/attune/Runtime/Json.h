@@ -64,7 +64,7 @@ bool parseJson(std::string_view text, JsonValue &result, std::string &error,
 
 /// Reads a text value by value, so that large arrays and objects need no memory
 /// of their own. After a failure every function returns false and `error` and
-/// `position` say what is wrong where. What is skipped is checked for its
+/// `position` say what is wrong where. Skipped values are checked for their
 /// brackets and quotes alone.
 ///
 ///     if (reader.enterObject())

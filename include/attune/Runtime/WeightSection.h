@@ -26,7 +26,7 @@ struct WeightSection {
 bool findWeightSection(int file, uint64_t bytes, WeightSection &section);
 
 /// Makes the section of `file` cover what begins at `offset`; false, with
-/// errno, if that cannot be written. What has no section stays as it is.
+/// errno, if that cannot be written. A file without a section stays as it is.
 bool coverWithWeightSection(int file, uint64_t bytes, uint64_t offset,
                             uint64_t size);
 

@@ -124,8 +124,8 @@ struct RelativeBias {
 };
 
 /// Block-sparse attention: which blocks of `block` queries by `block` keys are
-/// computed at all. Those near the diagonal and those of the first tokens
-/// (Longformer, BigBird), or those that an input says.
+/// computed at all: blocks near the diagonal and of the first tokens
+/// (Longformer, BigBird), or blocks that an input names.
 struct BlockSparse {
   int64_t block = 64;
   int64_t local = 1;  ///< blocks on either side of a query's own

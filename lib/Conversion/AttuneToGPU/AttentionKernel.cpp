@@ -12,13 +12,13 @@
 // copies of the next are under way. Tiles that causality, a window, a length or
 // a mask of blocks hides from all rows are not visited or not read.
 //
-// The two products have the same form: sums of scores are, pair by pair, what a
-// lane needs of weights. Of f32 every number is cut in two of tf32 with 22 bits
-// between them, and three of the four products are added, the smallest first:
-// what is left out is as small as the rounding of f32. Who asks for tf32 gets
-// one product of rounded numbers instead. Numbers of 16 bits take
-// one product, if the result has the same 16 bits; for others the weights are
-// cut into parts of 16 bits.
+// The two products have the same form: a lane's sums of scores are, pair by
+// pair, the probabilities that it needs. Every f32 number is split into two
+// tf32 terms of 22 bits between them. Three of the four products are added, the
+// smallest first; the fourth is as small as the rounding of f32. With the
+// option tf32 one product of rounded numbers takes their place. Numbers of 16
+// bits take one product, if the result has the same 16 bits; for other results
+// the probabilities are split into terms of 16 bits.
 //
 // Heads wider than 128 take several blocks, each for some channels of the
 // values.

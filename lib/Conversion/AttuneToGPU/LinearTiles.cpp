@@ -7,14 +7,14 @@
 
 // A block computes a tile of the result. Slices of the rows and panels along
 // the depth pass through a ring of stages in shared memory: while the tensor
-// cores work on one, copies of the next ones are under way. What lies outside
-// the matrices is not read: its place is filled with zeros.
+// cores work on one, copies of the next ones are under way. Elements outside
+// the matrices are not read: their places are filled with zeros.
 //
 // Panels are [depth][8 channels] of 16 bits, so one row of one is what one lane
 // names to ldmatrix, and eight of them, one behind the other, touch every bank
 // once. Rows of activations are swizzled (see SwizzledRows).
 //
-// Activations of f32 are cut into parts that the tensor cores take and whose
+// Activations of f32 are split into terms that the tensor cores take and whose
 // products with the weights are exact in f32:
 //
 //   weights bf16   three parts of 8 bits each, by cutting off: all 24 bits

@@ -13,8 +13,8 @@
 //
 // A stage holds 64 of the depth. Rows of activations have 128 bytes, swizzled
 // as the tensor map says. Panels are [depth][8] of 16 bits, which is a column
-// of the matrices of eight times eight that wgmma is made of: nothing has to be
-// exchanged. What lies outside a matrix is filled with zeros by the copy.
+// of the 8 x 8 matrices that wgmma is made of: no shuffle is needed. The copy
+// fills elements outside a matrix with zeros.
 //
 // A product is under way while the next one is started: the stage before is
 // given back one turn late.

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 // A block of a GPU's threads computes attention together, in memory that no
-// tensor is: until there are buffers it stays one op. What its kernel does not
-// know becomes loops of single threads like on a CPU.
+// tensor is: until there are buffers it stays one op. Attention that no kernel
+// takes becomes loops of single threads as on a CPU.
 
 #include "AttentionInto.h"
 

@@ -94,8 +94,8 @@ KernelBuilder::Values start(KernelBuilder &k, Value acc, Value max, Value sum) {
           .getResults());
 }
 
-/// A size of queries or keys, if it is known and not 0. Those of an entry's
-/// argument may be pinned by the description; the runtime checks it.
+/// A size of queries or keys, if it is known and not 0. The description may pin
+/// the sizes of an entry's argument; the runtime checks them.
 std::optional<int64_t> knownSize(Value heads, int64_t dim) {
   int64_t size = tensorType(heads).getDimSize(dim);
   auto argument = dyn_cast<BlockArgument>(heads);

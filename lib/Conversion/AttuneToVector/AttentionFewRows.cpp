@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Few rows (a decode step: one query of each head of a group, or some queries)
-// do not pay for panels of keys and values. They are folded at the speed of
-// memory instead, each key and value read from it once for all rows:
+// Few rows (a decode step: one query of each head of a GQA group, or some
+// queries) do not amortise packing keys and values. They read them in place at
+// the speed of memory instead, each key and value once for all rows:
 //
 //   for each panel of keys, which then is in the first-level cache:
 //     for some rows at a time: products of some keys with all of them, channels
@@ -16,11 +16,10 @@
 //   for some values at a time, which then are in the first-level cache:
 //     for some rows at a time: sums += probabilities * values
 //
-// As many sums as a register has lanes are what adds up their lanes for the
-// least instructions, and what hides the latency of an addition: two rows by
-// four keys, or four by four with registers of 512 bits. What memory has to
-// bring is asked for evenly while others are multiplied: see
-// AttentionFetching.cpp.
+// There are as many sums as a register has lanes: two rows by four keys, or
+// four by four with registers of 512 bits. This takes the fewest instructions
+// to add up their lanes, and hides the latency of an addition. Prefetches are
+// spread evenly among the products: see AttentionFetching.cpp.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
 // unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. More

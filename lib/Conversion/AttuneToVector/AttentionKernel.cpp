@@ -110,8 +110,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
   Value firstKey = k.mul(firstPanel, lanes);
   Value depth = k.sub(range.last, firstKey);
 
-  // Scores, and in each lane the largest seen so far. Of half as many lanes:
-  // a product needs all registers, so these are put away for each panel.
+  // Scores, and in each lane the largest so far. They have half as many lanes:
+  // a product needs all registers, so these are spilled for each panel.
   Values state = {carried[0]};
   state.append(rows, k.splat(-INFINITY, lanes / 2));
   state = k.forLoop(

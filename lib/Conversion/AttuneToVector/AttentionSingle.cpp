@@ -6,15 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 // A single row (one query of a head that shares its keys with none) needs no
-// panels and no tiles of rows: it takes the products of the keys where they
-// lie, and adds up the values where they lie, at the speed of memory. Where
-// pairs are multiplied it is one of few rows: see AttentionFewRows.cpp. What
-// it fetches: AttentionFetching.cpp.
+// panels and no tiles of rows: it multiplies keys and adds up values in place,
+// at the speed of memory. If the CPU multiplies bf16 pairs it is one of few
+// rows: see AttentionFewRows.cpp. Its prefetches: AttentionFetching.cpp.
 //
 // Keys and values in bf16 are widened two at a time: 32 bits hold two of them,
-// the upper half is one as it is and the lower one a shift away. What stands at
-// even and at odd places is thereby apart, which a sum over channels does not
-// mind, and sums of channels are put together once they are complete.
+// the upper half is one as it is and the lower one a shift away. This separates
+// even and odd channels, which does not matter to a sum over channels; sums of
+// channels are interleaved once they are complete.
 
 #include "StepKernel.h"
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Which bucket a distance falls into is known when the model is compiled: a
-// constant holds it for every distance up to the largest that matters. What is
-// left is two look-ups for each head and diagonal, once per stream and call.
+// The bucket of a distance is known when the model is compiled: a constant
+// holds it for every distance up to the largest that matters. This leaves two
+// look-ups for each head and diagonal, once per stream and call.
 
 #include "Patterns.h"
 

@@ -20,8 +20,8 @@ using namespace mlir;
 namespace attune {
 
 namespace {
-/// Ops that read a number, of CPUs and of GPUs, and the largest it may be. What
-/// a GPU can take depends on more, and is checked where kernels are chosen.
+/// Ops that read a number, of CPUs and of GPUs, and the largest it may be. The
+/// limits of a GPU depend on more, and are checked where kernels are chosen.
 struct Number {
   StringLiteral name;
   SmallVector<StringRef> ops, cooperativeOps;

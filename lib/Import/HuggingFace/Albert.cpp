@@ -54,8 +54,8 @@ std::optional<Model> importAlbert(ImportContext &context) {
   stream.norm("embeddings.LayerNorm", norm);
   EncoderBuilder::dense(stream, "encoder.embedding_hidden_mapping_in",
                         sizes.width);
-  // Layer n is of group n / (layers / groups), rounded down; a group is
-  // several blocks. What follows on itself repeats, with one set of weights.
+  // Layer n is of group n / (layers / groups), rounded down; a group is several
+  // blocks. Equal layers in a row repeat, with one set of weights.
   std::string last;
   for (int64_t n = 0; n < sizes.layers;) {
     auto groupOf = [&](int64_t layer) {

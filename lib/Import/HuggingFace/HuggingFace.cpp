@@ -118,10 +118,10 @@ static std::string canonicalType(const std::string &type) {
   return type;
 }
 
-/// The class that `name` stands for where the table does not have it: names
-/// are spelled otherwise ("LLaMAForCausalLM"), or are those of code beside the
-/// checkpoint. What stands behind "For" names the head; a name without it is
-/// the class that AutoModelForCausalLM takes. Null: another head.
+/// The class that `name` stands for where the table does not have it: names are
+/// spelled otherwise ("LLaMAForCausalLM"), or are those of code beside the
+/// checkpoint. The part behind "For" names the head; a name without it is the
+/// class that AutoModelForCausalLM takes. Null: another head.
 static const ModelClass *guessClass(const Architecture &architecture,
                                     const std::string &name) {
   size_t at = name.rfind("For");

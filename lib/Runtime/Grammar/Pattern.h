@@ -17,11 +17,11 @@ namespace attune::runtime {
 
 /// Appends what a regular expression matches: alternatives, groups, classes,
 /// the repetitions * + ? {m,n}, and the escapes \d \w \s and their opposites
-/// (of ASCII), \n \r \t \f \v \xHH \uHHHH. What looks around, refers back or
-/// is an anchor other than ^ at the beginning and $ at the end is refused.
-/// The whole text has to match, unless `isSearch` is set: then, where an anchor
-/// is missing, anything may stand. `inString`: characters are those of a string
-/// of JSON, which are written with escapes where they must be.
+/// (of ASCII), \n \r \t \f \v \xHH \uHHHH. Look-around, back references and
+/// anchors other than ^ at the beginning and $ at the end are refused. The
+/// whole text has to match, unless `isSearch` is set: then, where an anchor is
+/// missing, anything may stand. `inString`: characters are those of a string of
+/// JSON, which are written with escapes where they must be.
 bool appendPattern(Grammar &grammar, Grammar::Sequence &to,
                    std::string_view pattern, bool isSearch, bool inString,
                    std::string &problem);

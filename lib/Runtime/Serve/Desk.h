@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parsing JSON, laying out messages and cutting texts into tokens take time in
-// which neither connections nor sequences should wait, so that a thread of its
-// own does it. What needs the model goes on to the scheduler.
+// Parsing JSON, laying out messages and cutting texts into tokens take time.
+// Neither connections nor sequences should wait for it, so a thread of its own
+// does it. Requests that need the model go on to the scheduler.
 //
 //===----------------------------------------------------------------------===//
 
