@@ -51,9 +51,9 @@ inline bool isGroupOfNibbles(int64_t size) {
   return isGroup(size) && size % 32 == 0;
 }
 
-/// Bits of the quantized numbers in `matrix`, which meets rows of `inputs`
-/// numbers: panels of 4 bits say so by being an eighth as deep, since each of
-/// their bytes holds two.
+/// Bits of the quantized numbers in `matrix`, which multiplies rows of `inputs`
+/// numbers: panels of 4 bits are an eighth as deep, since each of their bytes
+/// holds two.
 inline int64_t quantizedBits(mlir::ShapedType matrix, int64_t inputs) {
   if (matrix.getElementType().isInteger(4))
     return 4;

@@ -22,8 +22,8 @@ void AttuneDialect::registerQuantizationOps() {
       >();
 }
 
-/// Columns of a quantized matrix that meets rows of `inputs` numbers: in panels
-/// four bytes stand side by side, each of which holds one number or two.
+/// Columns of a quantized matrix that multiplies rows of `inputs` numbers: in
+/// panels four bytes stand side by side, each of which holds one number or two.
 static int64_t columnsOf(Value matrix, int64_t inputs) {
   auto type = cast<RankedTensorType>(matrix.getType());
   int64_t depth = type.getDimSize(1);

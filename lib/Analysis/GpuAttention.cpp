@@ -20,7 +20,7 @@ AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
       fewRows ? 1 : 4, 64,    true};
   while (tile.keys > fewestKeys(elementBytes) && tile.sharedBytes() > limit)
     tile.keys /= 2;
-  // Registers of a lane: 16 rows of queries, 16 of what they weigh.
+  // Registers of a lane: 16 rows of queries, 16 of results.
   constexpr int64_t most = 96;
   int64_t query = width * elementBytes / 8, sums = tile.valueWidth / 2;
   tile.holdsQuery = query + sums <= most;

@@ -363,7 +363,7 @@ void Counter::countFFN(const std::string &prefix, const FFN &ffn,
   alive(tokens() * (2 * channels + hidden));
 }
 
-/// Tokens meet their own experts only.
+/// Tokens are multiplied by their own experts only.
 void Counter::countMoE(const std::string &prefix, const MoE &moe,
                        int64_t width) {
   double channels = static_cast<double>(width);

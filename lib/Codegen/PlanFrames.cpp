@@ -35,7 +35,7 @@ struct Buffer {
   unsigned slot = 0;
 };
 
-/// Space that buffers of the same dynamic sizes take turns in.
+/// Space that buffers of the same dynamic sizes share, one after the other.
 struct Slot {
   SmallVector<Value> dims;
   int64_t factor;

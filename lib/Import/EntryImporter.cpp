@@ -539,7 +539,7 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
   return callee;
 }
 
-/// The blocks of a layer, one for each turn of its cycle. Equal ones share a
+/// The blocks of a layer, one for each repeat of its cycle. Equal ones share a
 /// function.
 LogicalResult EntryImporter::createTurns(size_t number,
                                          SmallVectorImpl<Turn> &turns) {
@@ -582,7 +582,7 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   if (auto cross = crossCaches.find(number); cross != crossCaches.end())
     for (Turn &turn : turns)
       std::tie(turn.scope.crossKeys, turn.scope.crossValues) = cross->second;
-  // Equal for all turns.
+  // Equal for all repeats.
   LayerScope &first = turns.front().scope;
   for (Turn &turn : turns) {
     fillMaps(number, turn.scope);

@@ -397,8 +397,8 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
     if (!plan.longFrequencies.empty()) {
       longFrequencies = builder.getDenseF64ArrayAttr(plan.longFrequencies);
       longFrom = builder.getI64IntegerAttr(plan.longFrom);
-      // Keys that were turned by the short frequencies do not meet queries
-      // turned by the long ones: beyond this length a cache starts anew.
+      // Keys rotated by the short frequencies do not fit queries rotated by the
+      // long ones: beyond this length a cache starts anew.
       if (decode)
         function->setAttr("attune.recompute_beyond", longFrom);
     }

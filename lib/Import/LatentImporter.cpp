@@ -102,7 +102,7 @@ Value LayerImporter::perHead(const spec::Attention &attention,
                        WeightPiece{sources, attention.valueDim}, latent.rank,
                        layer, scope.index, attention.heads);
   }
-  // Queries meet the transpose of what makes keys.
+  // Queries are multiplied by the transpose of the matrix that makes keys.
   source.transposed = true;
   return weights.get(builder, at, name + "k_b.weight",
                      WeightPiece{sources, latent.rank}, latent.nopeDim, layer,

@@ -49,11 +49,11 @@ static inline void relax() {
 #endif
 }
 
-/// Turns of spinning before a thread leaves its core to others. Where waiting
-/// threads have the cores to themselves, spinning is the fastest; where the
-/// core is wanted, by whoever is waited for perhaps, it only loses time. Each
-/// thread finds out for itself: spinning in vain halves the turns, success
-/// doubles them.
+/// Iterations of spinning before a thread leaves its core to others. Where
+/// waiting threads have the cores to themselves, spinning is the fastest; where
+/// the core is wanted, by whoever is waited for perhaps, it only loses time.
+/// Each thread finds out for itself: spinning in vain halves their number,
+/// success doubles them.
 static constexpr unsigned mostSpins = 1024, leastSpins = 32;
 /// More are a mistake, and each takes megabytes of address space.
 static constexpr unsigned maxThreads = 1024;
@@ -384,9 +384,9 @@ void attune_rt_barrier(void) {
 }
 
 // Every thread has iterations of its own, each size-th of them, and the word
-// that counts them stays in its cache; who has none left takes others'. That
-// way threads meet at a word at the end of a loop only, and long iterations at
-// the beginning of one are spread evenly.
+// that counts them stays in its cache; a thread that has none left steals
+// others' (work stealing). That way threads share a word only at the end of a
+// loop, and long iterations at the beginning of one are spread evenly.
 int64_t attune_rt_claim(int64_t total) {
   ThreadTeam::State *team = current.team;
   if (!team)

@@ -124,8 +124,8 @@ private:
     });
   }
 
-  /// Whether a matrix that the norm meets has another use than by such norms
-  /// with the same gain.
+  /// Whether a matrix that multiplies the norm has another use than by such
+  /// norms with the same gain.
   bool sharesMatrix(RMSNormOp norm,
                     const llvm::MapVector<RMSNormOp, Obstacle> &norms) const {
     return llvm::any_of(norm->getUsers(), [&](Operation *user) {

@@ -41,7 +41,8 @@ struct HandwrittenChain {
   std::string rounded;
 };
 
-/// The product that `op` is, or divides, if it may weigh values.
+/// The product that `op` is, or divides, if it may be the product of
+/// probabilities and values.
 mlir::Operation *findWeighing(mlir::Operation *op);
 
 /// Reads the chain whose product with values is `weighing`.

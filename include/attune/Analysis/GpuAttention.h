@@ -140,8 +140,9 @@ struct WarpgroupAttentionTile {
 };
 
 /// None for widths whose rows a tensor map cannot take, or that need more
-/// registers or shared memory than there are. `readsScores`: each score meets
-/// something from memory, whose addresses take registers too.
+/// registers or shared memory than there are. `readsScores`: each score is
+/// combined with a mask or bias from memory, whose addresses take registers
+/// too.
 std::optional<WarpgroupAttentionTile>
 chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores);
 

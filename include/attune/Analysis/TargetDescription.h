@@ -91,8 +91,8 @@ struct TargetDescription {
   bool hasTensorCores() const;
   /// Whether they multiply bf16 as it is one way or the other.
   bool multipliesBf16() const { return multipliesPairs() || hasTensorCores(); }
-  /// Fewest rows that meet bf16 weights in the registers of a matrix unit; 0:
-  /// there is none. Fewer rows would leave part of each register empty, and
+  /// Fewest rows that multiply bf16 weights in the registers of a matrix unit;
+  /// 0: there is none. Fewer rows would leave part of each register empty, and
   /// weights come from memory no faster than vectors multiply them by so few.
   int64_t getMatrixRows() const {
     return bf16Tiles && multipliesPairs() ? 16 : 0;
@@ -102,8 +102,8 @@ struct TargetDescription {
   /// Results of a tile that wait in the first-level cache, beside what comes
   /// in, for what takes whole heads of them.
   int64_t getTileBytes() const { return level1Bytes / 2; }
-  /// Values of attention that stay in the first-level cache while few rows meet
-  /// them in turn, beside as many that are fetched for the next.
+  /// Values of attention that stay in the first-level cache while few rows read
+  /// them in turn, beside as many prefetched ones.
   int64_t getValueBytes() const { return level1Bytes / 4; }
   /// Steps of a sum, each of one element of all rows of a register tile, from
   /// one line that is fetched for later to the next: about as long as memory
@@ -114,8 +114,8 @@ struct TargetDescription {
     return memoryCycles / lineCycles * kLineBytes;
   }
   /// Keys and values of attention that are fetched from memory to the
-  /// first-level cache and stay there, beside scores and what else comes in,
-  /// until few rows meet them; 0: they are fetched to the second-level cache.
+  /// first-level cache and stay there, beside scores and other data, until few
+  /// rows read them; 0: they are fetched to the second-level cache.
   int64_t getNearBytes() const { return fetchesNear ? level1Bytes * 2 / 3 : 0; }
   /// Multiply-adds that are written out rather than put in a loop, whose last
   /// branch is mispredicted: twice of what pass in the 16 cycles of that.

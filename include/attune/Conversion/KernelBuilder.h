@@ -80,7 +80,7 @@ public:
   mlir::Value fma(mlir::Value lhs, mlir::Value rhs, mlir::Value acc);
 
   // Loops. Bodies get a builder positioned inside, the induction variable and
-  // the carried values, and return the values for the next turn.
+  // the carried values, and return the values for the next iteration.
   using Body = llvm::function_ref<Values(KernelBuilder &, mlir::Value iv,
                                          mlir::ValueRange carried)>;
   Values forLoop(mlir::Value begin, mlir::Value end, int64_t step,
@@ -119,8 +119,8 @@ public:
 /// The inner kernel of every matrix product: `rows` accumulators of R lanes,
 /// `acc[i] += a(i, k) * b(k)` for k in [0, depth), kept in registers as carried
 /// values of the loop over k. `loadA` gives a scalar, which is broadcast;
-/// `loadB` a vector. `inits` are the starting accumulators. The loop has
-/// `written` steps in a turn, which divides a known depth.
+/// `loadB` a vector. `inits` are the starting accumulators. The loop is
+/// unrolled `written` times, which divides a known depth.
 KernelBuilder::Values emitMicrokernel(
     KernelBuilder &k, int64_t rows, mlir::Value depth, mlir::ValueRange inits,
     llvm::function_ref<mlir::Value(KernelBuilder &, int64_t row, mlir::Value k)>

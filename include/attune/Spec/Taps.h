@@ -31,8 +31,8 @@ struct AttentionTap {
 /// The attention of a layer that a tap means; null if it has none.
 const Attention *getTapped(const Layer &layer, bool cross);
 
-/// How many sums of tokens low-rank attention weighs; otherwise the weights are
-/// those of the tokens themselves.
+/// Columns of the probabilities of low-rank attention, one for each sum of
+/// tokens; nothing for other attention, whose columns are the tokens.
 std::optional<int64_t> columnsOf(const Attention &attention);
 
 /// The attention that `target` names, one of

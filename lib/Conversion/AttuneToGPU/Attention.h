@@ -154,8 +154,8 @@ public:
   void hide(BlockBuilder &b, mlir::Value edge, mlir::Value first,
             Scores &scores);
 
-  /// Turns scores into weights, of a maximum that may have grown by that; gives
-  /// what sums so far are worth now.
+  /// Turns scores into probabilities, of a maximum that may have grown by that;
+  /// returns the factor by which sums so far shrink.
   std::array<mlir::Value, 2> weigh(BlockBuilder &b, Scores &scores,
                                    AttentionSums &state);
 

@@ -13,10 +13,10 @@
 // those of mma.sync side by side, so what happens to scores is the same, and
 // weights are A of the second product where they are.
 //
-// While the tensor cores weigh the values of one step, scores of the next are
-// made to weights: both products are started together, that of scores first,
-// and each is waited for when it is needed. The warpgroups take turns at
-// starting them, so that one multiplies while the other computes weights.
+// While the tensor cores multiply the values of one step, scores of the next
+// become probabilities: both products are started together, that of scores
+// first, and each is waited for when it is needed. The warpgroups take turns at
+// starting them, so that one multiplies while the other computes probabilities.
 //
 // The copy fills with zeros whatever lies outside a head's keys. Channels past
 // the width are zeros too, and the products skip those past the next multiple

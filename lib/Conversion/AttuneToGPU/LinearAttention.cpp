@@ -69,8 +69,9 @@ struct Matrix {
   int64_t stride;
 };
 
-/// Some lines of a matrix that meet each of another one's: rows, `step` apart,
-/// along which the sum runs, or neighbouring columns, along which it runs down.
+/// Some lines of a matrix, each multiplied by each of another one's: rows,
+/// `step` apart, along which the sum runs, or neighbouring columns, along which
+/// it runs down.
 struct Lines {
   Matrix matrix;
   Value first;
@@ -288,8 +289,8 @@ private:
               });
   }
 
-  /// `count` items in turn among the threads. A few are read before they are
-  /// written, so that a thread waits for memory once.
+  /// `count` items, dealt out to the threads in order. A few are read before
+  /// they are written, so that a thread waits for memory once.
   void forItems(
       BlockBuilder &b, int64_t count,
       llvm::function_ref<Values(BlockBuilder &, Value item)> read,
@@ -312,7 +313,7 @@ private:
               });
   }
 
-  /// Tiles of a product in turn among the threads.
+  /// Tiles of a product, dealt out to the threads in order.
   void forTiles(
       BlockBuilder &b, const ThreadTile &split,
       llvm::function_ref<void(BlockBuilder &, Value row, Value column)> body) {

@@ -17,7 +17,7 @@
 // fills elements outside a matrix with zeros.
 //
 // A product is under way while the next one is started: the stage before is
-// given back one turn late.
+// given back one iteration late.
 //
 // Stacks of matrices lie one behind the other in the same map: what a tile has
 // beyond its own matrix or rows is computed and not stored. Rows that are named

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Few rows meet some keys, weigh them and meet their values, in turns, and each
-// turn asks for some lines from memory. They are spread evenly: a core waits
-// for so many lines at a time, and drops what more it is asked for.
+// Few rows multiply some keys, exponentiate the scores and multiply the values,
+// and each iteration prefetches some lines. Prefetches are spread evenly: a
+// core has a limited number of lines under way, and drops any more.
 //
 // Either keys are fetched a little ahead of those that are met, and values of
 // values, to the second-level cache. Or, where the first-level one gets lines
@@ -85,8 +85,8 @@ std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
                k.sub(k.sub(k.dim(whole, 2), k.index(1)), offsets[2])};
 }
 
-/// While a panel of keys from `start` on is met, in so many turns: values of
-/// theirs, or keys from `ahead` keys later on.
+/// Prefetches while a panel of keys from `start` on is multiplied, in `turns`
+/// iterations: their values, or keys from `ahead` keys later on.
 StepKernel::Fetching StepKernel::besideKeys(KernelBuilder &k, Value start,
                                             int64_t ahead, int64_t turns) {
   Value heads = crossing ? op.getValue() : op.getKey();
@@ -100,8 +100,8 @@ Value StepKernel::nextKeys(KernelBuilder &k) {
   return scoredFrom ? k.add(scoredFrom, size) : size;
 }
 
-/// While the keys of a part are weighed, each panel in so many turns: the first
-/// of the next keys.
+/// Prefetches while the scores of a part are exponentiated, each panel in
+/// `turns` iterations: the first of the next keys.
 StepKernel::Fetching StepKernel::besideWeights(KernelBuilder &k,
                                                int64_t turns) {
   if (keysBesideWeights == 0)
@@ -110,8 +110,8 @@ StepKernel::Fetching StepKernel::besideWeights(KernelBuilder &k,
           ceilDiv(keysBesideWeights * width * lanes, keysFolded * turns)};
 }
 
-/// While `depth` values from `start` on are met, `values` of them in so many
-/// turns: the other keys that are next, or the values that are.
+/// Prefetches while `depth` values from `start` on are multiplied, `values` of
+/// them in `turns` iterations: the rest of the next keys, or the next values.
 StepKernel::Fetching StepKernel::besideValues(KernelBuilder &k, Value start,
                                               Value depth, int64_t values,
                                               int64_t turns) {

@@ -54,7 +54,8 @@ Value joinBlocks(KernelBuilder &k, Value low, Value high) {
 
 } // namespace
 
-/// Adds values of keys [first, last), weighed, to the sums of all rows.
+/// Adds probabilities times values of keys [first, last) to the sums of all
+/// rows.
 Value StepKernel::sumFewPairs(KernelBuilder &k, Value first, Value last,
                               Value probabilities, Value acc) {
   // As many panels of channels as make 16 sums of an instruction each.

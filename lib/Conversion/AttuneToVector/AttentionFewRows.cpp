@@ -328,7 +328,8 @@ Value StepKernel::passOfValues(KernelBuilder &k, Value number, Value column,
   return k.add(k.mul(quotient(column, chunk), turns), turn);
 }
 
-/// Adds values of keys [first, last), weighed, to the sums of all rows.
+/// Adds probabilities times values of keys [first, last) to the sums of all
+/// rows.
 Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          Value probabilities, Value acc) {
   // As many panels of channels as make `sumsAtOnce` sums of a register each, if

@@ -59,8 +59,8 @@ Value addUp(KernelBuilder &k, Value lhs, Value rhs) {
 }
 
 Value combineSquare(KernelBuilder &k, Values rows, Combine combine) {
-  // Each round meets what two vectors have in different lanes, and each lane of
-  // the result is of as many more rows: of pairs, of fours (both within 128
+  // Each round combines different lanes of two vectors, and each vector of the
+  // result has lanes of as many more rows: of pairs, of fours (both within 128
   // bits), then of whole blocks of 128 bits.
   int64_t lanes = rows.size();
   auto meet = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> low,
@@ -82,7 +82,7 @@ Value combineSquare(KernelBuilder &k, Values rows, Combine combine) {
   round([&](int64_t i) { return i / 4 * 4 + i % 4 / 2 + i % 2 * lanes; }, 2);
   // a0 a1 b0 b1, a2 a3 b2 b3
   round([&](int64_t i) { return i / 4 * 4 + i % 2 + i % 4 / 2 * lanes; }, 2);
-  // Halves of vectors: the blocks that stay apart meet next.
+  // Halves of vectors: the blocks that stay apart are combined next.
   if (lanes == 16)
     round([&](int64_t i) { return i % 8 + i / 8 * lanes; }, 8);
   round(

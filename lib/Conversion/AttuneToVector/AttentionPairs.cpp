@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-// On CPUs that multiply pairs of bf16, what runs along the depth of a product
-// lies in pairs: channels of queries and keys, keys of probabilities and
-// values. Scores come out in f32 and are scaled then, since a scaled query
-// would be rounded; probabilities are rounded when they meet the values, and
-// their sum is that of the unrounded ones.
+// On CPUs that multiply pairs of bf16, operands lie in pairs along the depth of
+// a product (VNNI-2 layout): channels of queries and keys, keys of
+// probabilities and values. Scores come out in f32 and are scaled then, since a
+// scaled query would be rounded; probabilities are rounded for the product with
+// values, and their sum is that of the unrounded ones.
 
 #include "StepKernel.h"
 #include "attune/Conversion/PairProduct.h"

@@ -55,7 +55,7 @@ std::pair<Value, Value> takeApart(KernelBuilder &k, Value vector) {
 
 } // namespace
 
-/// The products of one query with a panel of keys, each where it lies: sums of
+/// The products of one query with a panel of keys, each read in place: sums of
 /// eight keys at a time, whose lanes are then added up.
 Value StepKernel::products(KernelBuilder &k, Value panel) {
   Value last = k.sub(keys, k.index(1));

@@ -162,7 +162,7 @@ struct LowerAdditive final : OpRewritePattern<AdditiveSimilarityOp> {
                                       lanes, valid),
                                k.load(key, {ivs[0], ivs[1], ivs[3], column},
                                       lanes, valid));
-                           // Lanes beyond the width weigh zero.
+                           // Lanes beyond the width have weight zero.
                            Value weight = k.load(vector, {k.index(0), column},
                                                  lanes, valid);
                            return KernelBuilder::Values{

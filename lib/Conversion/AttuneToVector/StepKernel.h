@@ -16,8 +16,8 @@ namespace attune {
 
 // Keys are transposed in squares of this many.
 constexpr int64_t kSquare = 8;
-// Keys of a vector of products, and phases of a product, where some rows meet
-// keys: see AttentionFewQuads.cpp.
+// Keys of a vector of products, and lane-interleaved partial sums (phases) of a
+// product: see AttentionFewQuads.cpp.
 constexpr int64_t kQuad = 4;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
@@ -100,8 +100,9 @@ private:
   /// Work that is interleaved with the exponentials of a panel.
   using Weighing = llvm::function_ref<void(KernelBuilder &, mlir::Value panel)>;
 
-  /// Rows of keys or values where they lie, or widened copies of them: row i at
-  /// `first + i`, the last one at `first + last`, if some may be beyond it.
+  /// A strided view of rows of keys or values, or of widened copies of them:
+  /// row i at `first + i`, the last one at `first + last`, if some may be
+  /// beyond it.
   struct Lying {
     mlir::Value tensor;
     Values leading; ///< indices before that of the row
@@ -144,7 +145,7 @@ private:
   mlir::Value countRowBlocks(KernelBuilder &k);
   mlir::Value packQueries(KernelBuilder &k, mlir::Value to);
   mlir::Value packKeys(KernelBuilder &k, mlir::Value to);
-  /// Whole registers of f32 are read where they lie.
+  /// Whole registers of f32 are read in place.
   bool packsValues() {
     return valueWidth % lanes != 0 ||
            !tensorType(op.getValue()).getElementType().isF32();
@@ -195,19 +196,20 @@ private:
   bool makesQuads() const {
     return lanes > kSquare && productRows == 2 * quadRows();
   }
-  /// Whether they stay quads until they are weighed; of two rows, they are
-  /// stored as these.
+  /// Whether scores stay 4 x 4 register blocks until they are exponentiated;
+  /// blocks of two rows are stored as rows.
   bool keepsQuads() const { return makesQuads() && quadRows() == kQuad; }
   /// Rows of a quad: four, or two where an instruction has eight lanes.
   int64_t quadRows() const { return lanes / 2 / kQuad; }
-  /// Rows that meet values at a time. Two by four registers of channels pass
-  /// two lines of a value together, which memory likes better than one.
+  /// Rows that are multiplied by values at a time. Two by four registers of
+  /// channels read two lines of a value together, which memory serves faster
+  /// than one.
   int64_t valueRows() const {
     return makesQuads() && !keepsQuads() ? rowsAtOnce : productRows;
   }
   /// Channels of a row in a vector of them.
   int64_t quadChunk() const { return fewPairs ? 2 * kQuad : kQuad; }
-  /// Keys that few rows meet at a time.
+  /// Keys that few rows read at a time.
   int64_t keysAtOnce() const {
     return makesQuads() ? kQuad : sumsAtOnce / productRows;
   }

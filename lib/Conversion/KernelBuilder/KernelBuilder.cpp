@@ -212,7 +212,7 @@ Value KernelBuilder::fma(Value lhs, Value rhs, Value acc) {
 KernelBuilder::Values KernelBuilder::forLoop(Value begin, Value end,
                                              int64_t step, ValueRange inits,
                                              Body body) {
-  // Buffers are the same ones in every turn.
+  // Buffers are the same ones in every iteration.
   auto numbersOf = [](ValueRange values) {
     return Values(llvm::make_filter_range(
         values, [](Value value) { return !isBuffer(value); }));

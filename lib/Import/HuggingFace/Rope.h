@@ -21,7 +21,7 @@ struct RopeSettings {
 struct RopeDefaults {
   double theta = 10000;
   const char *thetaKey = "rope_theta";
-  /// Part of each head that turns; none where only whole heads do.
+  /// Part of each head that is rotated; none where only whole heads are.
   std::optional<double> partial;
   const char *partialKey = "partial_rotary_factor";
   /// Which entry counts where `rope_parameters` has one per kind of layer.

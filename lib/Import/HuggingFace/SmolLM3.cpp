@@ -11,9 +11,8 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// Which layers turn their queries and keys: what "no_rope_layers" lists (1:
-/// it does, whatever the name says), or all but every
-/// "no_rope_layer_interval"-th.
+/// Which layers have RoPE: those that "no_rope_layers" lists (1: it has,
+/// whatever the name says), or all but every "no_rope_layer_interval"-th.
 static std::vector<bool> readTurning(Config &config, int64_t layers) {
   int64_t interval = config.integer("no_rope_layer_interval", 4);
   std::vector<bool> turning;

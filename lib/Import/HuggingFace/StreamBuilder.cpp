@@ -125,7 +125,7 @@ Layer &StreamBuilder::blocks(const std::string &name, const char *key,
   return layer;
 }
 
-/// The shortest turn that the kinds repeat at least twice, or 0.
+/// The shortest cycle that the kinds repeat at least twice, or 0.
 static size_t findCycle(const std::vector<size_t> &kindOf) {
   for (size_t length = 1; 2 * length <= kindOf.size(); ++length) {
     bool repeats = true;

@@ -34,7 +34,7 @@ constexpr size_t kMemory = size_t(256) << 20;
 /// more, and CPUs that have them have 32.
 constexpr int countChains(unsigned lanes) { return lanes < 16 ? 12 : 24; }
 
-/// A loop of `n` turns; `(n, operands)` gives a value that keeps the work
+/// A loop of `n` iterations; `(n, operands)` gives a value that keeps the work
 /// alive.
 using ComputeLoop = float (*)(int64_t, const void *);
 /// Reads `bytes` (a multiple of 4096) from an aligned address.
@@ -107,8 +107,8 @@ loop:
   return text;
 }
 
-/// Eight vectors of 64 bytes in flight, a page's worth a turn, so that neither
-/// the xors nor the loop hold the loads up.
+/// Eight vectors of 64 bytes in flight, a page's worth an iteration, so that
+/// neither the xors nor the loop hold the loads up.
 static std::string emitRead() {
   std::string text = R"(
 define i64 @attune_probe_read(ptr %p, i64 %bytes) {

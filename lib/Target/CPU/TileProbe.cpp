@@ -13,7 +13,7 @@ namespace attune {
 
 // Six tiles of sums beside the two that are multiplied are all registers. Every
 // row of those two is the same 64 bytes. A product takes as long as some 32
-// instructions on vectors, so there are as many turns fewer.
+// instructions on vectors, so there are as many iterations fewer.
 std::string emitTileProbe(const char *name, int products) {
   constexpr int kSums = 6;
   std::string text = llvm::formatv(R"(

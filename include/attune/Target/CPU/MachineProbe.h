@@ -57,7 +57,7 @@ private:
 };
 
 /// LLVM IR of `float name(i64 n, ptr operands)`, which multiplies the same AMX
-/// tiles `products` times in each of n >> kTileProbeShift turns.
+/// tiles `products` times in each of n >> kTileProbeShift iterations.
 inline constexpr int kTileProbeShift = 5;
 std::string emitTileProbe(const char *name, int products);
 
