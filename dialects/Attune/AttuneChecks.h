@@ -62,7 +62,7 @@ mlir::LogicalResult hasRows(mlir::Operation *op, mlir::Value matrix,
                             llvm::StringRef owner, int64_t rows, bool gated,
                             const llvm::Twine &why, int64_t side = 1);
 
-/// Fails unless `bias`, if there, has so many entries.
+/// Fails unless `bias`, if there, has `entries` entries.
 mlir::LogicalResult hasEntries(mlir::Operation *op, mlir::Value bias,
                                llvm::StringRef owner, int64_t entries);
 

@@ -39,8 +39,8 @@ inline int64_t columnsSideBySide(mlir::RankedTensorType type,
   return last == *panelWidth ? 1 : 0;
 }
 
-/// Whether so many bytes may share a scale: quads, and few enough that sums of
-/// their products fit 32 bits.
+/// Whether this many bytes may share a scale: quads, and few enough that sums
+/// of their products fit 32 bits.
 inline bool isGroup(int64_t size) {
   return size >= 4 && size <= 65536 && size % 4 == 0;
 }

@@ -19,7 +19,7 @@
 namespace attune {
 namespace {
 
-/// A row of queries and one of sums take at least so much scratch.
+/// Least scratch of a row of queries and a row of sums.
 constexpr int64_t kLeastRowBytes = 256;
 /// Sizes in place of those that only a run knows: a prompt, and a cache.
 constexpr int64_t kTypicalQueries = 1024, kTypicalCache = 4096;
@@ -53,7 +53,7 @@ struct Estimate {
     tiles *= sequences;
   }
 
-  /// Cycles of each thread: for blocks of `step` keys, in so many parts.
+  /// Cycles of each thread: for blocks of `step` keys, in `parts` parts.
   /// Unfused, scores are written, softmax reads and writes them, and the
   /// product with values reads them again.
   double cycles(double step, double parts = 1, bool unfused = false) const {

@@ -38,7 +38,7 @@ bool hasDependentLaunch(const std::string &chip) {
 }
 
 int64_t threadsOfPanel(int64_t panels, int64_t depth, int64_t multiprocessors) {
-  // Registers are enough for about so many threads of a multiprocessor.
+  // Registers of a multiprocessor are enough for about this many threads.
   constexpr int64_t residents = 640, loadsAtOnce = 4;
   int64_t threads = 128;
   while (threads < 512 && 2 * threads * panels <= residents * multiprocessors &&
@@ -59,7 +59,8 @@ int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
 
 int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
                     int64_t multiprocessors) {
-  // A row or column of a tile is as much to move as so many products of it.
+  // Moving a row or column of a tile costs as much as this many of its
+  // products.
   constexpr int64_t traffic = 32;
   auto parts = [](int64_t size, int64_t of) { return (size + of - 1) / of; };
   int64_t blocks = parts(rows, tile.rows) * parts(columns, tile.columns);
@@ -67,7 +68,7 @@ int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
          (tile.rows * tile.columns + traffic * (tile.rows + tile.columns));
 }
 
-/// With so many rows that the waves are many it is the larger one.
+/// With enough rows for many waves the larger tile wins.
 static int64_t rowsFor(const ProductTile &larger, const ProductTile &smaller,
                        int64_t columns, int64_t multiprocessors) {
   auto better = [&](int64_t rows) {

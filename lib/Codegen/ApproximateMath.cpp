@@ -33,8 +33,8 @@ Value splat(PatternRewriter &b, Location loc, Type type, double value) {
 
 /// 2^x = 2^n p(f) with n = round(x), f in [-1/2, 1/2]; p is of degree 5 and
 /// closest to 2^f relative to it (error 7.5e-8, in f32 2.2e-7; p(0) = 1), or of
-/// degree 3 (error 1.02e-4) where `afn` says that so much does. From 2^-125.5
-/// down, where n is -126, the result is 0; from 2^128 up it is +inf.
+/// degree 3 (error 1.02e-4) where `afn` allows that. From 2^-125.5 down, where
+/// n is -126, the result is 0; from 2^128 up it is +inf.
 struct ExpandExp2 final : OpRewritePattern<math::Exp2Op> {
   ExpandExp2(MLIRContext *context, bool scales)
       : OpRewritePattern(context), scales(scales) {}

@@ -123,8 +123,8 @@ struct Elements {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// How many blocks so many tokens make: "ceil(seq/64)", which the runtime
-/// understands, or a number.
+/// The number of blocks for a number of tokens: "ceil(seq/64)", which the
+/// runtime understands, or a number.
 static spec::Dim countBlocks(const spec::Dim &tokens, int64_t block) {
   if (tokens.size >= 0)
     return {int64_t(llvm::divideCeil(tokens.size, block)), ""};

@@ -172,9 +172,9 @@ LogicalResult EntryImporter::importTimestep(size_t number) {
 //===----------------------------------------------------------------------===//
 
 // Token t of a sequence stands in chunk t/P at t%P + P and in the next one at
-// t%P, where P is half a chunk: P zeros come before the first token. There are
-// so many chunks as two rows of whole ones hold, which is how dual-path models
-// are trained (Luo, Chen and Yoshioka 2020).
+// t%P, where P is half a chunk: P zeros come before the first token. Two rows
+// of whole chunks hold all tokens, as dual-path models are trained (Luo, Chen
+// and Yoshioka 2020).
 LogicalResult EntryImporter::importChunk(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);

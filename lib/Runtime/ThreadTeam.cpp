@@ -51,9 +51,9 @@ static inline void relax() {
 
 /// Iterations of spinning before a thread leaves its core to others. Where
 /// waiting threads have the cores to themselves, spinning is the fastest; where
-/// the core is wanted, by whoever is waited for perhaps, it only loses time.
-/// Each thread finds out for itself: spinning in vain halves their number,
-/// success doubles them.
+/// another thread wants the core, perhaps the one that is waited for, it only
+/// loses time. Each thread finds out for itself: spinning in vain halves their
+/// number, success doubles them.
 static constexpr unsigned mostSpins = 1024, leastSpins = 32;
 /// More are a mistake, and each takes megabytes of address space.
 static constexpr unsigned maxThreads = 1024;

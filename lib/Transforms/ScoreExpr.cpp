@@ -16,8 +16,8 @@ using namespace mlir;
 
 namespace attune {
 
-/// Formulas end here: whoever writes a deeper one gets no fusion, and the
-/// compiler no overflow of its stack.
+/// Limit of a formula's depth: a deeper one is not fused, and the compiler's
+/// stack does not overflow.
 static constexpr unsigned kMaxDepth = 400;
 /// Largest constant in index formulas, so that no sum overflows, in i32 either.
 static constexpr int64_t kMaxInteger = int64_t(1) << 28;

@@ -67,7 +67,7 @@ enum class AttentionWay { Unfused, OnePass, Flash, SplitKeys };
 /// Tiles of one attention, and the way that it takes.
 struct AttentionPlan {
   AttentionWay way;
-  /// Queries of a tile: at most, and where there are not many tiles.
+  /// Queries of a tile: at most, and where tiles are few.
   int64_t tileQueries, fewQueries;
   /// Tiles but the last have a multiple of this many queries, and all tiles
   /// have about as many; 0: each but the last is as large as allowed.

@@ -78,8 +78,8 @@ constexpr int64_t kWidestValues = 128;
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
                                   int64_t valueWidth, bool fewRows);
 
-/// Whether each block of so many queries and keys is some whole tiles of the
-/// `group` heads that share keys.
+/// Whether each block of the mask, of these queries and keys, consists of whole
+/// tiles of the `group` heads that share keys.
 bool liesInBlock(const AttentionTile &tile, int64_t group, int64_t queries,
                  int64_t keys);
 

@@ -42,8 +42,8 @@ std::optional<SumsTile> chooseSumsTile(int64_t width, int64_t valueWidth,
                                        bool fewTokens);
 constexpr int64_t kFewTokens = 4;
 
-/// Where tokens are split into parts that are summed apart, each has so many of
-/// them or more, and there are at most so many.
+/// Least tokens of a part, and most parts, where tokens are split into parts
+/// that are summed on their own.
 constexpr int64_t kLeastTokensOfPart = 256, kMostPartsOfTokens = 64;
 
 } // namespace attune

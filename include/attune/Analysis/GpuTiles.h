@@ -82,7 +82,7 @@ constexpr uint64_t describeMatrix(uint64_t leading, uint64_t stride,
   return leading >> 4 << 16 | stride >> 4 << 32 | swizzle << 62;
 }
 
-/// Stages for elements of so many bytes. Slices are the smaller, the more.
+/// Stages for elements of these sizes. More stages have smaller slices.
 constexpr int64_t usualStages(int64_t inputBytes, int64_t weightBytes) {
   return inputBytes == 4 && weightBytes != 4 ? 4 : 3;
 }
@@ -94,7 +94,7 @@ constexpr ProductTile kSmallTile = {64, 64, 2, 2};
 /// rows; more rows make a tile.
 constexpr int64_t kFewRows = 8;
 
-/// Threads that share the products of few rows with one panel of so many rows:
+/// Threads that share the products of few rows with one panel of `depth` rows:
 /// 128 to 512, such that all panels together fill the chip, and each thread has
 /// several rows to load at once.
 int64_t threadsOfPanel(int64_t panels, int64_t depth, int64_t multiprocessors);

@@ -131,11 +131,11 @@ struct TargetDescription {
   /// 5 to 7%.
   int64_t getCrowdedWayBytes() const;
   /// Whether a product's tiles of many rows have half of the rows and twice the
-  /// columns: so many rows have room in a set where all do not, and a step of
-  /// the sum takes fewer loads, but two registers more. Weights come from the
-  /// second-level cache twice as often, which one multiply-add in a cycle
-  /// leaves time for (Zen 4: 0 to 6% less time, 13% where the copies would be
-  /// slow).
+  /// columns: half of the rows fit into a cache set where all do not, and a
+  /// step of the sum takes fewer loads, but two registers more. Weights come
+  /// from the second-level cache twice as often, which one multiply-add in a
+  /// cycle leaves time for (Zen 4: 0 to 6% less time, 13% where the copies
+  /// would be slow).
   bool hasWideTiles() const {
     return getCrowdedWayBytes() != 0 && fmaPorts == 1 &&
            vectorRegisters >= 32 && getMatrixRows() == 0;

@@ -96,7 +96,7 @@ struct GenerateOptions {
   bool stats = false;
   bool echo = false;              ///< print the prompt, too
   std::vector<std::string> stops; ///< texts that end the new text
-  /// Report the log-probability of each new token and those of so many of the
+  /// Report the log-probability of each new token and those of this many of the
   /// likeliest; -1: do not.
   int64_t logprobs = -1;
   std::string draft;       ///< a model that guesses, a shared library

@@ -64,7 +64,7 @@ struct SamplingOptions {
   /// Ids and what is added to their logits. Ids that the model does not have
   /// are an error.
   std::vector<std::pair<int64_t, double>> logitBias;
-  /// Tokens of `ends` are banned before the text has so many tokens, with the
+  /// Tokens of `ends` are banned before the text has this many tokens, with the
   /// prompt or without it.
   int64_t minLength = 0, minNewTokens = 0;
   std::vector<int64_t> ends;
@@ -142,7 +142,7 @@ public:
   /// Number of candidates that decide if `numBanned` ids may not follow; 0: all
   /// logits do. A model with fewer logits has them all among its candidates.
   int64_t countCandidates(size_t numBanned) const;
-  /// The same choice among so many candidates, in the order of attune.top_k.
+  /// The same choice among `count` candidates, in the order of attune.top_k.
   bool sampleAmong(const int64_t *ids, const float *logits, int64_t count,
                    int64_t &id, Error &error,
                    const std::vector<int64_t> &banned = {});

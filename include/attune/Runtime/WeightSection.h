@@ -21,8 +21,8 @@ struct WeightSection {
   uint64_t offset = 0, size = 0;
 };
 
-/// Finds it; false if `file`, of so many bytes, is no ELF file of 64 bits in
-/// little-endian order, is damaged, or has no such section.
+/// Finds it; false if `file` is no ELF file of 64 bits in little-endian order,
+/// is damaged, or has no such section.
 bool findWeightSection(int file, uint64_t bytes, WeightSection &section);
 
 /// Makes the section of `file` cover what begins at `offset`; false, with

@@ -52,8 +52,8 @@ struct WeightSource {
   /// `count` such ranges, each `stride` rows after the one before: the queries
   /// of a tensor that holds queries, keys and values head by head.
   int64_t stride = 0, count = 1;
-  /// Part p of a weight in parts begins so many rows (of a transposed tensor:
-  /// columns) times p further. Not part of a description.
+  /// Part p of a weight in parts begins p times this many rows (of a transposed
+  /// tensor: columns) further. Not part of a description.
   int64_t step = 0;
 };
 /// The same as sources of one range each.

@@ -54,7 +54,7 @@ public:
     thread = launch.thread;
     place = AttentionPlace(b, op, sizes, launch.block, tiles, tile.rows(),
                            tile.keys);
-    // A tile of hidden keys gives what there is without any.
+    // At least one step: a tile of hidden keys changes nothing.
     count = b.max(place.countSteps(b), b.index(1));
     Value shared = dynamicShared(b);
     auto take = [&](int64_t bytes) {
@@ -221,7 +221,7 @@ private:
                        Value shared, int64_t bytes) {
     return b.add(shared, b.mul(ring.stageOf(b, step), bytes));
   }
-  /// A descriptor so many bytes further.
+  /// A descriptor that begins `bytes` further on.
   static Value further(BlockBuilder &b, Value descriptor, int64_t bytes) {
     Value more = arith::ConstantOp::create(b.b, b.loc,
                                            b.b.getI64IntegerAttr(bytes >> 4));

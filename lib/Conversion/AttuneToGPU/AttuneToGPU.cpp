@@ -158,7 +158,7 @@ struct ConvertAttuneToGPU final
     chooseBelow(b, rows, kFewRows + 1, few, many);
   }
 
-  /// Tiles for so many rows in all.
+  /// Tiles for `rows` rows in all.
   void lowerTiles(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles,
                   Value rows) {
     if (!kernel.fitsTensorCores())

@@ -331,8 +331,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Rows of `to`, each `width` columns, made of tokens from `first` on; zeros
-  /// for what there is not or what a mask hides. Four columns at a time, where
-  /// they end together.
+  /// for missing and masked tokens. Four columns at a time, where they end
+  /// together.
   void loadRows(BlockBuilder &b, Value heads, Value ofHead, Value first,
                 Value all, Value firstColumn, int64_t width, const Matrix &to,
                 Value mask,

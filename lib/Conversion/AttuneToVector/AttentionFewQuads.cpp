@@ -60,7 +60,7 @@ void StepKernel::makeQuadScratch(KernelBuilder &k) {
               /*pairs=*/fewPairs);
 }
 
-/// Queries as quadsOf wants them; of rows that there are not, the last one.
+/// Queries in the layout that quadsOf reads; missing rows repeat the last one.
 Value StepKernel::packFewQueries(KernelBuilder &k, Value to) {
   int64_t chunk = quadChunk();
   Value rows = k.min(k.index(fewRows), countRows(k));

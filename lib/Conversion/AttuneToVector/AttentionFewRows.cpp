@@ -128,7 +128,7 @@ StepKernel::Lying StepKernel::inF32(KernelBuilder &k, Value heads, Value first,
   return {copies, {}, k.index(0), k.sub(count, k.index(1))};
 }
 
-/// Rows that are folded at a time; those that there are not are the last one.
+/// Rows that are multiplied at a time; missing ones repeat the last one.
 SmallVector<StepKernel::Row> StepKernel::fewAt(KernelBuilder &k, Value number,
                                                int64_t count) {
   SmallVector<Row> at;
@@ -333,7 +333,7 @@ Value StepKernel::passOfValues(KernelBuilder &k, Value number, Value column,
 Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
                          Value probabilities, Value acc) {
   // As many panels of channels as make `sumsAtOnce` sums of a register each, if
-  // there are so many.
+  // there are enough.
   int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * valueRows()), 1,
                                        llvm::divideCeil(valueWidth, lanes));
   int64_t chunk = panels * lanes;

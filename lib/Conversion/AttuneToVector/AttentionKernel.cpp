@@ -54,8 +54,8 @@ Value halve(KernelBuilder &k, Value vector, Combine combine) {
                  shuffle(k, vector, vector, high));
 }
 
-/// Whether numbers of so many rows, each in a vector of `lanes`, are combined
-/// in a square.
+/// Whether the lanes of this many rows, each in a vector of `lanes`, are
+/// reduced in a square.
 bool fillSquare(int64_t rows, int64_t lanes) {
   return (lanes == 8 || lanes == 16) && rows <= lanes && rows > lanes / 4;
 }

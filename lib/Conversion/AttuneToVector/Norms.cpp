@@ -217,7 +217,7 @@ Value normaliseHeld(KernelBuilder &k, const Norm &norm, Value source, Value row,
 /// Rows, each shared by a warp in stretches of whole vectors.
 Value normaliseByWarps(KernelBuilder &k, Value source, Value dest,
                        const Norm &norm, int64_t width, int64_t lanes) {
-  // A lane has registers for so much of a row.
+  // The largest row that a lane's registers hold.
   constexpr int64_t mostHeld = 128;
   int64_t each = (width / lanes + kWarp - 1) / kWarp * lanes;
   bool even = each * kWarp == width;

@@ -25,7 +25,8 @@ struct VectorLowering {
   int64_t panelBytes = 0;
   /// Bytes of a tile's results that wait in the first-level cache.
   int64_t tileBytes = 0;
-  /// Rows so many bytes apart share a set of the cache; 0: it does not matter.
+  /// Rows this many bytes apart share a set of the cache; 0: it does not
+  /// matter.
   int64_t wayBytes = 0;
   /// Whole tiles of products have half of the rows and two panels.
   bool wideTiles = false;

@@ -213,7 +213,7 @@ private:
   private:
     using Score = std::function<Value(KernelBuilder &, Value)>;
 
-    /// Minus infinity for experts that there are not.
+    /// Minus infinity for missing experts.
     Value onlyThere(KernelBuilder &k, Value scores) {
       if (!isThere.back())
         return scores;

@@ -23,7 +23,7 @@
 
 namespace attune::runtime {
 
-/// From so many rows on, kernels give the same bits for each.
+/// From this many rows on, kernels give the same bits for each.
 constexpr size_t fewRows = 16;
 
 class DecodeSlots {

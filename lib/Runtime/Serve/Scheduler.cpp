@@ -14,8 +14,8 @@
 
 namespace attune::runtime {
 
-/// A piece of a prompt while nobody waits for tokens: it can be given up after
-/// so many.
+/// Tokens of a piece of a prompt while nobody waits for tokens: it can be given
+/// up after each piece.
 static constexpr size_t longPiece = 512;
 
 Scheduler::Active::Active(SequenceRequest wanted)

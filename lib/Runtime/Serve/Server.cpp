@@ -142,8 +142,8 @@ void Server::accept(int socket) {
   connections.push_back(std::move(next));
   if (connections.size() < static_cast<size_t>(options.connections))
     return;
-  // The one that was idle for longest makes room; if all are busy, whoever
-  // comes waits in the kernel's queue.
+  // The one that was idle for longest makes room; if all are busy, a new one
+  // waits in the kernel's queue.
   Connection *oldest = nullptr;
   for (auto &each : connections)
     if (each->isIdle() && (!oldest || each->idleSince() < oldest->idleSince()))

@@ -37,7 +37,7 @@ struct KernelUse {
 };
 /// Reads what `ptxas -v` prints; sorted by name.
 std::vector<KernelUse> readKernelUse(llvm::StringRef report);
-/// The share of a multiprocessor's warps that blocks of so many threads fill.
+/// The share of a multiprocessor's warps that blocks of `threads` threads fill.
 int64_t occupancyPercent(const KernelUse &kernel, int64_t threads,
                          llvm::StringRef chip);
 
