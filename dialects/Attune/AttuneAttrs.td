@@ -139,10 +139,10 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
     next one `stride` rows further: heads of one kind out of a tensor that holds
     several kinds side by side.
 
-    Of a weight in parts, `{e}` in the name stands for the number of the part:
+    In a weight with parts, `{e}` in the name stands for the number of the part:
     each has a tensor of its own. Or all share one tensor, and part `p` begins
-    `p * step` further along the first dimension that the file has (rows, or
-    the columns of a transposed one).
+    `p * step` further along the first dimension that the file has (rows, or the
+    columns of a transposed one).
 
     ```mlir
     #attune.source<"h.{i}.attn.c_attn.weight", transposed, rows = 0 to 768>

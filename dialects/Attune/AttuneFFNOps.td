@@ -23,8 +23,8 @@ def Attune_LinearOp : Attune_Op<"linear",
     sums are just as well: `Z = r * sum_k X[..., k] W[n, k] + bias[n]` with
     `r = 1 / sqrt(mean_k X[..., k]^2 + rms_eps)`.
 
-    W may be in packed panels (see `attune.weight`): rank 3 with `panels`. Of a
-    bf16 W they may hold pairs, [panels, K/2, 2R]; X is bf16 then, too.
+    W may be in packed panels (see `attune.weight`): rank 3 with `panels`. For a
+    bf16 W they may hold pairs (VNNI-2), [panels, K/2, 2R]; X is bf16 then, too.
 
     Source: Vaswani et al. (2017), section 3.3; gated: Dauphin et al. (2017);
     rms_eps: Zhang and Sennrich (2019).

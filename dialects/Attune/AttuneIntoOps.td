@@ -141,7 +141,7 @@ def Attune_NumThreadsOp : Attune_Op<"num_threads", [Pure]> {
   let summary = "How many threads run the function";
   let description = [{
     `result >= 1`, and the same throughout a run: parallel loops are cut by it,
-    so that there is work for all. What is computed must not depend on it.
+    so that there is work for all. Results must not depend on it.
     Nothing is computed.
 
     Source: `omp_get_num_threads` of OpenMP.
@@ -161,8 +161,7 @@ def Attune_SuccessorOp : Attune_Op<"successor",
     `iteration` counts a dimension of a parallel loop around the op, and
     `result = iteration + 1`, which may be behind the last one. Threads take
     contiguous parts of such a loop, so that this is the same thread's, too, and
-    can be fetched in time. What is computed must not depend on it.
-    Nothing is computed.
+    can be fetched in time. Results must not depend on it. Nothing is computed.
 
     Source: software prefetching as in Mowry, Lam and Gupta (1992).
 

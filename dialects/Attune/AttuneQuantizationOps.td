@@ -24,12 +24,12 @@ def Attune_GroupSums : RankedTensorOf<[I32], [HasRankGreaterOrEqualPred<1>],
 def Attune_QuantizeRowsOp : Attune_Op<"quantize_rows", [Pure, Attune_Reify]> {
   let summary = "Rows as bytes, each group of neighbours with a scale";
   let description = [{
-    Of each group g of `group` neighbours in a row, with m the largest magnitude
-    among them: `scales[g] = m / 127`, `values = round(X * (127 / m))` as signed
-    bytes, to nearest and ties to even, all 0 where m is 0; and `sums[g]`, the sum
-    of these values, which a product needs whose weights are bytes without a
-    sign. A group with an infinity or NaN has a scale that is none, so what is
-    made from it is NaN.
+    For each quantization group g of `group` neighbours in a row, with m the
+    largest magnitude among them: `scales[g] = m / 127`;
+    `values = round(X * (127 / m))` as signed bytes, to nearest and ties to even,
+    all 0 where m is 0; and `sums[g]`, the sum of these values, for products with
+    unsigned bytes as weights. A group with an infinity or NaN has a scale that is
+    none, so results that use it are NaN.
 
     Scales and quotients in f32. Rounds once, to bytes.
     Source: dynamic quantization by group, Yao et al. (2022), "ZeroQuant".
@@ -60,10 +60,10 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
   let description = [{
     `Z[..., n] = sum_g s[..., g] t[n, g] sum_{k in g} X[..., k] (W[n, k] - c)
     + bias[n]`, X and s as `attune.quantize_rows` gives them, W a weight of
-    unsigned numbers in groups and t its scales: bytes, where c is 128, or 4 bits,
-    where it is 8. The inner sums are exact; the outer one is in f32, in the order
-    of groups. What becomes of Z is what `attune.linear` says of activation,
-    `gated`, scale and residual.
+    unsigned numbers in groups and t its scales: bytes, where c is 128, or 4
+    bits, where it is 8. The inner sums are exact; the outer one is in f32, in
+    the order of groups. Then Z goes through the epilogue of `attune.linear`:
+    activation, `gated`, scale and residual.
 
     W may be in packed panels (see `attune.weight`): [panels, K/4, 4R] of bytes,
     [panels, K/8, 4R] of bytes that hold two numbers each; and t in panels

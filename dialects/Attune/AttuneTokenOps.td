@@ -21,7 +21,7 @@ def Attune_PatchesOp : Attune_Op<"patches", [Pure, Attune_Reify]> {
     `channels_last` [B, L..., C]: the result's row p is the place that is p-th
     in row-major order of `(L + 2 padding - kernel) / stride + 1` places per
     dimension, its columns are `C x kernel...`, the order of PyTorch's
-    convolution weights. What lies outside of the input is zero. With
+    convolution weights. Elements outside of the input are zero. With
     `attune.linear` after it this is a convolution whose places are tokens.
 
     Nothing is computed, so nothing rounds.
@@ -153,10 +153,10 @@ def Attune_PoolOp : Attune_Op<"pool",
     [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "One vector for each sequence";
   let description = [{
-    Of the tokens that `mask` [B, 1, 1, T] shows, all without one: `<mean>`,
-    summed in f32 and divided by their number; `<max>`; `<last>`. `<token>` is
-    token number `index`, or that of `at[b]`. A sequence that shows no token
-    gives zeros.
+    Over the tokens that `mask` [B, 1, 1, T] shows, or all without one:
+    `<mean>`, summed in f32 and divided by their number; `<max>`; `<last>`.
+    `<token>` is token number `index`, or that of `at[b]`. A sequence that shows
+    no token gives zeros.
 
     Rounds once, at the end.
     Source: Devlin et al. (2019) for the first token, Reimers and Gurevych

@@ -20,12 +20,12 @@ def NarrowActivations
     Needs: ffn ops decomposed, so that every matrix product is attune.linear.
     Gives: a bf16 input to every attune.linear whose weight is a bf16
     attune.weight of even depth; with `tensor-cores` also to attune.moe and
-    attune.head_linear. Of f16 weights, f16 inputs where a norm or attention
-    gives them, which bound what they give: f16 ends at 65504. Queries, keys and
-    values are rounded where all of them are of such products or of caches of the
-    type. Who gives such an input to nobody else writes it in 16 bits: norms,
-    attention, rotary embeddings, heads, linear layers without a residual. Other
-    inputs are rounded by an arith.truncf that all readers share.
+    attune.head_linear. f16 weights get f16 inputs only from norms and
+    attention, whose results are bounded: f16 ends at 65504. Queries, keys and
+    values are rounded where all of them come from such products or from caches
+    of the type. Norms, attention, rotary embeddings, heads and linear layers
+    without a residual write 16 bits themselves if nothing else reads their
+    result. Other inputs are rounded by an arith.truncf that all readers share.
     Keeps: values up to one rounding of each such input. Sums, statistics and the
     residual stream stay f32.
 
@@ -101,9 +101,10 @@ def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
     Needs: ffn ops decomposed, so that every matrix product is attune.linear.
     Gives: every `attune.weight` that a linear layer multiplies by has
     `panels R` and the matching type, and so have its `weight_get`s; a gated one
-    has its halves interleaved. With `pairs` a bf16 matrix whose linear layers
-    all have a bf16 input has the weights of two neighbouring inputs side by
-    side: panels of [K/2, 2R]. Of bytes four stand side by side: [K/4, 4R].
+    has its halves interleaved. With `pairs` (VNNI-2) a bf16 matrix whose linear
+    layers all have a bf16 input has the weights of two neighbouring inputs side
+    by side: panels of [K/2, 2R]. Four bytes stand side by side (VNNI-4): panels
+    of [K/4, 4R].
     Keeps: values; the file is written in this layout once, at compile time.
 
     Before:
@@ -276,9 +277,9 @@ def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
     Needs: bufferized code.
     Gives: every memref.alloc inside scf.for, but in no parallel loop, moved in
     front of the outermost such loop, together with what computes its size, if
-    that does not change from turn to turn. One buffer then serves all turns,
-    and all threads see the same one. A buffer that a turn hands to the next one
-    stays where it is, since two of it are alive at once.
+    that does not change from iteration to iteration. One buffer then serves all
+    iterations, and all threads see the same one. A buffer that an iteration
+    hands to the next one stays where it is, since two of it are alive at once.
     Keeps: values.
 
     Before:
@@ -317,10 +318,10 @@ def OutlineKernels : Pass<"attune-outline-kernels", "::mlir::ModuleOp"> {
     location of its loop is called, or `loop`, with a number behind (`loop.2`) if
     the name is taken.
 
-    Buffers, views and sizes are arguments. What is computed from sizes, such as
-    the number of iterations, moves into the function, so that callers stay
-    short; but in a loop around the call only what changes with it does, for the
-    rest would be computed in every turn.
+    Buffers, views and sizes are arguments. Arithmetic on sizes, such as the
+    number of iterations, moves into the function, so that callers stay short;
+    but in a loop around the call only what changes with it does, for the rest
+    would be computed in every iteration.
 
     ```mlir
     func.func private @block(%x: memref<?x768xf32>, %y: memref<?x768xf32>) {

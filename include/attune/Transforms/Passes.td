@@ -23,7 +23,7 @@ def FuseAttention : Pass<"attune-fuse-attention"> {
     without a visible key may differ in a chain written by hand: `linalg.softmax`
     makes NaN of it, attention zeros.
 
-    What is written by hand is read as a formula. These spellings are known, with
+    A handwritten chain is read as a formula. These spellings are known, with
     s = q k, m the query and n the key:
 
     | part | spellings |
@@ -354,8 +354,8 @@ def NameKernels : Pass<"attune-name-kernels", "::mlir::ModuleOp"> {
     Needs: nothing.
     Gives: every op of the dialect that computes a tensor a location with a name
     around the one that it had: the op, the sizes of it that are known, and what
-    is fused into it. What the op is converted to keeps the location, and
-    attune-outline-kernels calls functions by it.
+    is fused into it. Conversions keep the location, and attune-outline-kernels
+    names functions by it.
 
     ```mlir
     %1 = attune.linear %x, %w bias %b : tensor<3072xf32> activation <gelu>

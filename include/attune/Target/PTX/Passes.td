@@ -17,12 +17,11 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
     parallel loops is the device's.
     Gives: a gpu.launch for every outermost scf.forall and scf.parallel, one
     thread for each iteration; blocks of a loop of two dimensions are tiles of
-    both. Writes between them are launches of one thread.
-    A launch uses nothing from above but numbers and pointers to device memory
-    (`!llvm.ptr<1>`): views are made inside, scratch is the thread's own. What
-    is left outside computes sizes and decides; where it reads device memory (a
-    count that bounds a loop) it calls attune_rt_device_read. Frames come from
-    attune_rt_device_push.
+    both. Writes between them are launches of one thread. A launch uses nothing
+    from above but numbers and pointers to device memory (`!llvm.ptr<1>`): views
+    are made inside, scratch is the thread's own. Host code outside computes
+    sizes and decides; where it reads device memory (a count that bounds a loop)
+    it calls attune_rt_device_read. Frames come from attune_rt_device_push.
     Keeps: the work of each iteration, and the order of launches.
 
     Before:
