@@ -1,4 +1,4 @@
-//===- AttuneAttentionChecks.h - What verifiers of attention share --------===//
+//===- AttuneAttentionChecks.h - Shared by verifiers of attention ---------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttuneChecks.cpp - What verifiers ask again and again ----*- C++ -*-===//
+//===- AttuneChecks.cpp - Checks shared by verifiers ------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttunePanels.h - What lies in panels of a matrix ---------*- C++ -*-===//
+//===- AttunePanels.h - Layout of the panels of a matrix --------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

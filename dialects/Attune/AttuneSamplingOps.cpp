@@ -1,4 +1,4 @@
-//===- AttuneSamplingOps.cpp - What may be chosen next ----------*- C++ -*-===//
+//===- AttuneSamplingOps.cpp - The choice of the next token -----*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttuneSamplingOps.td - What may be chosen next --------*- tablegen -*-===//
+//===- AttuneSamplingOps.td - The choice of the next token -*- tablegen -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttuneSyntax.h - What assembly formats share -------------*- C++ -*-===//
+//===- AttuneSyntax.h - Shared by assembly formats --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttuneTypes.td - What tensors the ops take ------------*- tablegen -*-===//
+//===- AttuneTypes.td - Tensors that the ops take ----------*- tablegen -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ModelStatistics.cpp - What a model costs -----------------*- C++ -*-===//
+//===- ModelStatistics.cpp - Cost of a model --------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

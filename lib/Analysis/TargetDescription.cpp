@@ -1,4 +1,4 @@
-//===- TargetDescription.cpp - What code generation knows of a CPU --------===//
+//===- TargetDescription.cpp - Properties of CPUs for code generation -----===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Extensions.h - What others add to the compiler -----------*- C++ -*-===//
+//===- Extensions.h - Plugins of the compiler -------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ModelSource.h - What MODEL names -------------------------*- C++ -*-===//
+//===- ModelSource.h - The model that MODEL names ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

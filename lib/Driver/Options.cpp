@@ -1,4 +1,4 @@
-//===- Options.cpp - What the command line asks for -------------*- C++ -*-===//
+//===- Options.cpp - Options of the command line ----------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Remarks.cpp - What passes did and why --------------------*- C++ -*-===//
+//===- Remarks.cpp - Remarks of passes --------------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

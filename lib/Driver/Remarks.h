@@ -1,4 +1,4 @@
-//===- Remarks.h - What passes did and why ----------------------*- C++ -*-===//
+//===- Remarks.h - Remarks of passes ----------------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

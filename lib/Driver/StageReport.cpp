@@ -1,4 +1,4 @@
-//===- StageReport.cpp - What every stage made, as a page -------*- C++ -*-===//
+//===- StageReport.cpp - A page about every stage ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StageReport.h - What every stage made, as a page ---------*- C++ -*-===//
+//===- StageReport.h - A page about every stage -----------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- EntryMemory.cpp - What one stream gives another ----------*- C++ -*-===//
+//===- EntryMemory.cpp - Tensors passed between streams ---------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TokenizerConfig.cpp - What changes a tokenizer.json ----------------===//
+//===- TokenizerConfig.cpp - Settings beside a tokenizer.json -------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

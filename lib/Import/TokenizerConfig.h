@@ -1,4 +1,4 @@
-//===- TokenizerConfig.h - What changes a tokenizer.json --------*- C++ -*-===//
+//===- TokenizerConfig.h - Settings beside a tokenizer.json -----*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CliInspect.cpp - What a compiled model is --------------------------===//
+//===- CliInspect.cpp - Inspection of a compiled model --------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Generation.h - What all ways to generate share -----------*- C++ -*-===//
+//===- Generation.h - Shared by all ways to generate ------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Machine.cpp - What a model needs of the machine --------------------===//
+//===- Machine.cpp - CPU features that a model needs ----------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

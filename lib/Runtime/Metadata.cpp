@@ -1,4 +1,4 @@
-//===- Metadata.cpp - What a compiled model says about itself -------------===//
+//===- Metadata.cpp - Self-description of a compiled model ----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

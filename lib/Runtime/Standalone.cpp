@@ -1,4 +1,4 @@
-//===- Standalone.cpp - What libstdc++ would provide ----------------------===//
+//===- Standalone.cpp - Stand-ins for libstdc++ ---------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

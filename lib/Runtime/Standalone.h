@@ -1,4 +1,4 @@
-//===- Standalone.h - What libstdc++ would provide --------------*- C++ -*-===//
+//===- Standalone.h - Stand-ins for libstdc++ -------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TemporaryFiles.cpp - What a signal must not leave behind -----------===//
+//===- TemporaryFiles.cpp - Files removed on a signal ---------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Defaults.h - What a description may leave out ------------*- C++ -*-===//
+//===- Defaults.h - Defaults of a description -------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RecurrentLayers.cpp - What recurrent layers give ---------*- C++ -*-===//
+//===- RecurrentLayers.cpp - Shapes of recurrent layers' results ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

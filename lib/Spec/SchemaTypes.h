@@ -1,4 +1,4 @@
-//===- SchemaTypes.h - What the tables of the schema are made of *- C++ -*-===//
+//===- SchemaTypes.h - Types of the tables of the schema --------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

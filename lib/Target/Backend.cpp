@@ -1,4 +1,4 @@
-//===- Backend.cpp - What makes products for a kind of machine --*- C++ -*-===//
+//===- Backend.cpp - Products for a kind of machine -------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionChain.h - What makes up one attention -----------*- C++ -*-===//
+//===- AttentionChain.h - The ops of one attention --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

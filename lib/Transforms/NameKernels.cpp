@@ -1,4 +1,4 @@
-//===- NameKernels.cpp - What each op's kernel is called --------*- C++ -*-===//
+//===- NameKernels.cpp - Names of the kernels of ops ------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Layers.h - What the definitions of attune ops share ------*- C++ -*-===//
+//===- Layers.h - Shared by definitions of attune ops -----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PairProducts.h - What products of bf16 share -------------*- C++ -*-===//
+//===- PairProducts.h - Shared by products of bf16 --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- GpuFragments.h - What a lane has of a matrix -------------*- C++ -*-===//
+//===- GpuFragments.h - A lane's elements of a matrix -----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MemoryPlan.h - What a call of a compiled model takes -----*- C++ -*-===//
+//===- MemoryPlan.h - Memory of a call of a model ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

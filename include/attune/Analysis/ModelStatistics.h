@@ -1,4 +1,4 @@
-//===- ModelStatistics.h - What a model costs, before it exists -----------===//
+//===- ModelStatistics.h - Cost of a model, before it exists --------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TargetDescription.h - What code generation knows of a machine ------===//
+//===- TargetDescription.h - Properties of target machines ----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Error.h - What went wrong, for people and for scripts ----*- C++ -*-===//
+//===- Error.h - Errors, for people and for scripts -------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

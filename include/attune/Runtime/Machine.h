@@ -1,4 +1,4 @@
-//===- Machine.h - What a model needs of the machine ------------*- C++ -*-===//
+//===- Machine.h - CPU features that a model needs --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

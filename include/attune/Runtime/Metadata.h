@@ -1,4 +1,4 @@
-//===- Metadata.h - What a compiled model says about itself -----*- C++ -*-===//
+//===- Metadata.h - Self-description of a compiled model --------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TemporaryFiles.h - What a signal must not leave behind ---*- C++ -*-===//
+//===- TemporaryFiles.h - Files removed on a signal -------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- BugReport.h - What a crash asks its reader to send -------*- C++ -*-===//
+//===- BugReport.h - Bug report after a crash -------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Backend.h - What makes products for a kind of machine ----*- C++ -*-===//
+//===- Backend.h - Products for a kind of machine ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

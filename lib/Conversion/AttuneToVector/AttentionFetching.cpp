@@ -1,4 +1,4 @@
-//===- AttentionFetching.cpp - What steps fetch, and when -----------------===//
+//===- AttentionFetching.cpp - Prefetch schedule of a step ----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionScores.cpp - What hides or changes scores -------*- C++ -*-===//
+//===- AttentionScores.cpp - Masks and edits of scores ----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- EncoderDecoder.cpp - What encoder-decoders share ---------*- C++ -*-===//
+//===- EncoderDecoder.cpp - Shared by encoder-decoders ----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

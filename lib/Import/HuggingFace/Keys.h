@@ -1,4 +1,4 @@
-//===- Keys.h - What keys of config.json mean -------------------*- C++ -*-===//
+//===- Keys.h - Meanings of keys of config.json -----------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

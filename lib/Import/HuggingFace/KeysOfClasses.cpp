@@ -1,4 +1,4 @@
-//===- KeysOfClasses.cpp - What each configuration class reads --*- C++ -*-===//
+//===- KeysOfClasses.cpp - Keys of each configuration class -----*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

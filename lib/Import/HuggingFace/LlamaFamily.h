@@ -1,4 +1,4 @@
-//===- LlamaFamily.h - What LLaMA's relatives have in common ----*- C++ -*-===//
+//===- LlamaFamily.h - Shared by LLaMA's relatives --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

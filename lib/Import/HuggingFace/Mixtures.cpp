@@ -1,4 +1,4 @@
-//===- Mixtures.cpp - What mixture-of-experts models share ------*- C++ -*-===//
+//===- Mixtures.cpp - Shared by mixtures of experts -------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

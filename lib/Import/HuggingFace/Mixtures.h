@@ -1,4 +1,4 @@
-//===- Mixtures.h - What mixture-of-experts models share --------*- C++ -*-===//
+//===- Mixtures.h - Shared by mixtures of experts ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CompletionRequest.cpp - What a client wants written ----------------===//
+//===- CompletionRequest.cpp - A request for a text -----------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

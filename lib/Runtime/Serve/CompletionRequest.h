@@ -1,4 +1,4 @@
-//===- CompletionRequest.h - What a client wants written --------*- C++ -*-===//
+//===- CompletionRequest.h - A request for a text ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

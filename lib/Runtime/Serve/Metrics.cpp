@@ -1,4 +1,4 @@
-//===- Metrics.cpp - What a server counts ---------------------------------===//
+//===- Metrics.cpp - Counters of a server ---------------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Metrics.h - What a server counts -------------------------*- C++ -*-===//
+//===- Metrics.h - Counters of a server -------------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

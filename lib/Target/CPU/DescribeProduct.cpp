@@ -1,4 +1,4 @@
-//===- DescribeProduct.cpp - What a product says of itself ------*- C++ -*-===//
+//===- DescribeProduct.cpp - Self-description of a product ------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

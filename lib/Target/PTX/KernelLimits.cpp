@@ -1,4 +1,4 @@
-//===- KernelLimits.cpp - What a kernel may use -----------------*- C++ -*-===//
+//===- KernelLimits.cpp - Resource limits of a kernel -----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

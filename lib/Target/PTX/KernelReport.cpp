@@ -1,4 +1,4 @@
-//===- KernelReport.cpp - What kernels take of a GPU ------------*- C++ -*-===//
+//===- KernelReport.cpp - GPU resources of kernels --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

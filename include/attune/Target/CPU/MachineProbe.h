@@ -1,4 +1,4 @@
-//===- MachineProbe.h - What this machine can do at most --------*- C++ -*-===//
+//===- MachineProbe.h - Peak rates of this machine --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
