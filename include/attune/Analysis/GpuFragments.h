@@ -81,8 +81,8 @@ template <typename N> constexpr N placeInWidePanel(N lane, int64_t row) {
 //===----------------------------------------------------------------------===//
 
 // Its lanes have columns member and member + 4 of A. Any order of the depth
-// gives the same sums, so that a lane takes there what it has side by side:
-// member stands for the first of two numbers, member + 4 for the second.
+// gives the same sums, so a lane uses two numbers that are contiguous: member
+// stands for the first, member + 4 for the second.
 
 /// Register `number` of A holds this half of the rows, and this of two numbers
 /// along the depth. Registers of B are numbers along the depth.
@@ -91,12 +91,12 @@ struct WordOfA {
 };
 constexpr WordOfA wordOfA(int64_t number) { return {number % 2, number / 2}; }
 
-/// Weights of attention go from sums, of which a lane has columns 2 * member
-/// and 2 * member + 1, to A. Column c of eight scores is that of key
-/// `keyOfColumn(c)`, and the two rows of B that a lane has are those of keys
-/// `keyOfColumn(2 * member)` and `keyOfColumn(2 * member + 1)`. Any order would
-/// do; in this one neither the lanes that read keys nor those that read values
-/// meet in a bank: half the column, and of odd ones 4 + (half ^ 1).
+/// Probabilities go from sums, of which a lane has columns 2 * member and 2 *
+/// member + 1, to A. Column c of eight scores is that of key `keyOfColumn(c)`,
+/// and the two rows of B that a lane has are those of keys `keyOfColumn(2 *
+/// member)` and `keyOfColumn(2 * member + 1)`. Any order would do; in this one
+/// neither the lanes that read keys nor those that read values meet in a bank:
+/// half the column, and of odd ones 4 + (half ^ 1).
 template <typename N> constexpr N keyOfColumn(N column) {
   return ((column / 2) ^ (column % 2)) + column % 2 * 4;
 }

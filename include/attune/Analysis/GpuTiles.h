@@ -22,8 +22,8 @@
 
 namespace attune {
 
-/// Shared memory that a block has if it declares it, and that one of warpgroups
-/// has, which a launch asks for.
+/// Shared memory of a block that declares it, and of one of warpgroups, whose
+/// launch asks for it.
 constexpr int64_t kSharedBytesOfBlock = 48 * 1024,
                   kSharedBytesOfWarpgroups = 227 * 1024;
 
@@ -104,7 +104,7 @@ int64_t threadsOfPanel(int64_t panels, int64_t depth, int64_t multiprocessors);
 /// them, and `rows` take some.
 int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
                      int64_t multiprocessors);
-/// An attribute of a barrier in a kernel that says so of the kernel.
+/// An attribute of a barrier that carries this number for its kernel.
 constexpr char kBlocksAtOnce[] = "attune.blocks_at_once";
 
 /// Most rows of an entry in the list of experts' work: the rows of a large
@@ -171,9 +171,9 @@ constexpr int64_t placeOfWideRow(int64_t row) {
   return (row & ~int64_t(7)) | ((row & 1) << 2) | ((row & 6) >> 1);
 }
 
-/// How warps look for the largest numbers of a row: in a first kernel each has
-/// a part of it, some numbers in every lane, and lists the part's largest; in a
-/// second one a warp merges the lists, some of which each lane has.
+/// The largest numbers of a row by warps: in a first kernel each has a part of
+/// it, some numbers in every lane, and lists the part's largest; in a second
+/// one a warp merges the lists, some in each lane.
 struct RowParts {
   int64_t each; ///< numbers of a lane: 4 to 32
   int64_t parts;

@@ -19,7 +19,7 @@ namespace attune {
 /// slots of frames and prefetches are counted in it.
 inline constexpr int64_t kLineBytes = 64;
 
-/// How a CPU multiplies bytes and adds up what comes of it in i32.
+/// How a CPU multiplies bytes and sums the products in i32.
 enum class ByteProducts {
   Any,   ///< number by number, as any CPU can
   Words, ///< two products of 16 bits at once (pmaddwd)
@@ -99,8 +99,8 @@ struct TargetDescription {
   }
   /// Whether each tile has a thread of its own: those of a GPU are many.
   bool tilesInParallel() const { return !gpu.empty(); }
-  /// Results of a tile that wait in the first-level cache, beside what comes
-  /// in, for what takes whole heads of them.
+  /// Results of a tile that wait in the first-level cache, beside incoming
+  /// data, for ops that take whole heads of them.
   int64_t getTileBytes() const { return level1Bytes / 2; }
   /// Values of attention that stay in the first-level cache while few rows read
   /// them in turn, beside as many prefetched ones.

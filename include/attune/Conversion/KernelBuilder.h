@@ -66,9 +66,9 @@ public:
   /// go on beyond its row, to what lies behind it in memory: elements of the
   /// next rows, wherever these begin.
   void prefetch(mlir::Value tensor, mlir::ValueRange indices);
-  /// The same to the second-level cache, for what comes from memory: most often
-  /// that one waits for more lines at a time (on Zen 4 about 41 instead of 27),
-  /// and a core gets as much more of memory's speed. Zen 5 gets less: see
+  /// The same to the second-level cache, for data from memory: most often that
+  /// one waits for more lines at a time (on Zen 4 about 41 instead of 27), and
+  /// a core gets as much more of memory's speed. Zen 5 gets less: see
   /// TargetDescription::getNearBytes.
   void prefetchFromMemory(mlir::Value tensor, mlir::ValueRange indices);
   /// Brings it to the second-level cache, since the next iteration of the

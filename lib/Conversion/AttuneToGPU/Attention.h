@@ -35,10 +35,10 @@ struct AttentionParts {
   mlir::Value states; ///< the maximum of the scores, and the weights' sum
 };
 
-// Weights of softmax are powers of two. So is what a row's maximum is kept as:
-// the weight of the largest score, whose logarithm the maximum is.
+// Probabilities are powers of two. A row's maximum is kept as one too: as the
+// probability of the largest score, whose logarithm is the maximum.
 
-/// The weight of a score, and of a maximum, among those with the maximum
+/// The probability of a score, and of a maximum, relative to the maximum
 /// `most`, which is finite.
 mlir::Value weightOf(BlockBuilder &b, AttentionIntoOp op, mlir::Value score,
                      mlir::Value most);
@@ -52,8 +52,8 @@ struct FinishedRow {
 FinishedRow finishRow(BlockBuilder &b, AttentionIntoOp op, mlir::Value maximum,
                       mlir::Value sum, mlir::Value head);
 
-/// The kernel on tensor cores; with `parts` it leaves states there, with `tf32`
-/// numbers of f32 are rounded to that.
+/// The kernel on tensor cores. With `parts` it leaves its states there; with
+/// `tf32` f32 numbers are rounded to tf32.
 void emitAttention(KernelBuilder &k, AttentionIntoOp op,
                    const AttentionSizes &sizes, const AttentionTile &tile,
                    const AttentionParts *parts, bool tf32);
@@ -94,8 +94,8 @@ struct AttentionPlace {
 
   /// How many tiles of keys there are.
   mlir::Value countSteps(BlockBuilder &b) const;
-  /// Whether some of the tile's keys from `first` on are hidden from a row of
-  /// the warp.
+  /// Whether a row of the warp does not see some of the tile's keys from
+  /// `first` on.
   mlir::Value onEdge(BlockBuilder &b, mlir::Value first) const;
   /// Row `number` of a head of keys: which head, and which query.
   mlir::Value headOf(BlockBuilder &b, mlir::Value number) const;
@@ -116,14 +116,14 @@ private:
 };
 
 /// The softmax state of a lane: the maxima of two rows, and its part of the
-/// sums of their weights.
+/// sums of their probabilities.
 struct AttentionSums {
   std::array<mlir::Value, 2> most, sum;
 };
 
-/// Writes what the lanes of a warp have of their rows' results; or their states
-/// as part `part`. Pairs of channels 8 n + 2 member, counted from
-/// `firstChannel`, are given by n and row; `before` is the largest such start.
+/// Writes a warp's part of its rows' results, or of their states as part
+/// `part`. Pairs of channels 8 n + 2 member, counted from `firstChannel`, are
+/// given by n and row; `before` is the largest such start.
 struct AttentionResult {
   mlir::Value lane, firstChannel;
   int64_t before, tiles;
@@ -183,9 +183,9 @@ mlir::Value maximum(BlockBuilder &b, mlir::Value lhs, mlir::Value rhs);
 /// `x`, or 0 where it is -inf.
 mlir::Value orZero(BlockBuilder &b, mlir::Value x);
 
-/// Launches what an op takes: one kernel, or where it may split the keys the
-/// host's choice between that and two for few queries. Fails with an error if
-/// the kernel does not know it.
+/// Launches the kernels of an op: one kernel, or, where it may split the keys,
+/// the host's choice between that and two for few queries. Fails with an error
+/// if no kernel takes it.
 mlir::LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
                                    bool warpgroups, bool tf32);
 

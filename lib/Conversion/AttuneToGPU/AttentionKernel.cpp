@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 // A block computes some queries of all heads that share keys. Each warp has 16
-// of its rows, and all of what belongs to them stays in the registers of its
-// lanes: queries, scores, maxima and sums, what the weights add up to. Keys and
-// values pass through a ring in shared memory; while one step works on a tile,
-// copies of the next are under way. Tiles that causality, a window, a length or
-// a mask of blocks hides from all rows are not visited or not read.
+// of its rows, and the state of these rows stays in the registers of its lanes:
+// queries, scores, maxima, sums and results. Keys and values pass through a
+// ring in shared memory; while one step works on a tile, copies of the next are
+// under way. Tiles that causality, a window, a length or a mask of blocks hides
+// from all rows are not visited or not read.
 //
 // The two products have the same form: a lane's sums of scores are, pair by
 // pair, the probabilities that it needs. Every f32 number is split into two
@@ -84,8 +84,8 @@ public:
         b.forLoop(b.index(0), count, 1, states,
                   [&](KernelBuilder &k, Value i, ValueRange carried) {
                     BlockBuilder b(k);
-                    // The stage that is next has come, and everybody is done
-                    // with the one before, which is filled anew.
+                    // Waits for the next stage, and until all threads are done
+                    // with the one before, which is refilled.
                     awaitCopies(b, tile.stages - 2);
                     Value ahead = b.add(i, b.index(tile.stages - 1));
                     b.when(b.less(ahead, count), [&](BlockBuilder &b) {
@@ -302,8 +302,8 @@ private:
     return read;
   }
 
-  /// Rounded to tf32, and what is missing unless that does not matter; the
-  /// hardware reads no more bits.
+  /// The number rounded to tf32, and the remainder unless it does not matter;
+  /// the hardware reads no more bits.
   Cut cut(BlockBuilder &b, Value x) {
     auto f32 = cast<VectorType>(x.getType());
     auto i32 = VectorType::get(f32.getShape(), b.b.getI32Type());
@@ -384,8 +384,7 @@ private:
     return toRegisters(b, {pairs[matrixOfB(n, 0)], pairs[matrixOfB(n, 1)]});
   }
 
-  /// A of tf32 from two rows of numbers, of which it takes those from `first`
-  /// on.
+  /// A of tf32 from two rows of numbers, from number `first` on.
   static CutRegisters wideA(BlockBuilder &b, const std::array<Cut, 2> &halves,
                             int64_t first) {
     CutRegisters parts;
@@ -421,8 +420,8 @@ private:
   // Weights and values
   //===--------------------------------------------------------------------===//
 
-  /// A pair of weights in parts of 16 bits, the smallest first. One is enough
-  /// for a result that is rounded to them anyway.
+  /// A pair of probabilities in terms of 16 bits, the smallest first. One term
+  /// is enough for a result that is rounded to 16 bits anyway.
   SmallVector<Value> cutWeights(BlockBuilder &b, Value pair) {
     bool same = elementOf(op.getDest()) == type;
     int64_t count = same ? 1 : type.isBF16() ? 3 : 2;

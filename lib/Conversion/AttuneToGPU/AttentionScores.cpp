@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-// The instruction computes powers of two: a weight is 2^(c x - M), where M is
-// c times the maximum, rounded, and c is log2 e, or where nothing but a
-// positive scale happens to scores, that times the scale. One multiply-add
-// gives the difference, which is exact where large scores lie close together.
-// That M is rounded makes all weights of a row larger or smaller alike.
+// The instruction computes powers of two: a probability is 2^(c x - M), where M
+// is c times the maximum, rounded. c is log2 e, times the scale if scores are
+// only scaled, by a positive number. One multiply-add gives the difference,
+// which is exact where large scores lie close together. Rounding M makes all
+// probabilities of a row larger or smaller alike.
 
 #include "Attention.h"
 

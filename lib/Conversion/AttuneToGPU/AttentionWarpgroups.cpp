@@ -10,8 +10,8 @@
 // gives its registers away; each of the others multiplies 64 rows by wgmma.
 // Queries lie in shared memory, keys and values come through a ring of stages
 // each. Scores, maxima, sums and results stay in registers: the fragments are
-// those of mma.sync side by side, so what happens to scores is the same, and
-// weights are A of the second product where they are.
+// those of mma.sync side by side, so scores take the same code, and
+// probabilities are A of the second product in place.
 //
 // While the tensor cores multiply the values of one step, scores of the next
 // become probabilities: both products are started together, that of scores
@@ -138,8 +138,8 @@ private:
               barrier);
   }
 
-  /// All threads of the warpgroup are here, and what they wrote to shared
-  /// memory is there for wgmma.
+  /// All threads of the warpgroup have arrived, and their writes to shared
+  /// memory are visible to wgmma.
   void publish(BlockBuilder &b) {
     NVVM::FenceProxyOp::create(
         b.b, b.loc, NVVM::ProxyKind::async_shared,
@@ -160,7 +160,7 @@ private:
                           /*alignment=*/16);
   }
 
-  /// The warpgroup's queries. Rows that are not there are the last one.
+  /// The warpgroup's queries. Missing rows repeat the last one.
   void loadQuery() {
     constexpr int64_t lanes = 8, chunks = 8, rows = kGroup / chunks;
     auto vector = VectorType::get({lanes}, type);
@@ -186,8 +186,8 @@ private:
     publish(b);
   }
 
-  /// Values past a batch's length are there in memory, whatever they are: a
-  /// weight of zero takes no NaN. Each warpgroup does so for itself.
+  /// Memory past a batch's length may hold anything: a probability of zero does
+  /// not hide a NaN. Each warpgroup clears values for itself.
   void clearHidden(BlockBuilder &b, Value step) {
     Value first = b.add(place.begin, b.mul(step, tile.keys));
     Value valid = b.max(b.sub(place.end, first), b.index(0));
@@ -251,7 +251,8 @@ private:
     Value values = descriptor(
         b, stageAt(b, valueRing, step, sharedValues, tile.valueBytes()),
         tile.valueDescriptor());
-    // For the weights' registers, and for zeros that sums may begin with.
+    // Used for the probabilities' registers, and for zeros that sums may begin
+    // with.
     sums = fenceSums(b, sums);
     for (int64_t i = 0; i < tile.keys / 16; ++i)
       sums = multiplyHeld(b, sums, weights.slice(4 * i, 4),
@@ -266,8 +267,8 @@ private:
     return LLVM::ExtractValueOp::create(b.b, b.loc, sums, n * 4 + half * 2 + i);
   }
 
-  /// Weights of the scores that have come of step `step`, and what sums so far
-  /// are worth.
+  /// Probabilities of the scores of step `step`, and the factors that rescale
+  /// the sums so far.
   Scores weigh(BlockBuilder &b, Value step, Value sums, AttentionSums &state,
                std::array<Value, 2> &ratios) {
     Scores scores(tile.keys / 8);
@@ -369,8 +370,8 @@ private:
         });
   }
 
-  /// Scores of step `i`, values of the one before. Carried are weights as
-  /// pairs, sums of values, maxima and sums of weights.
+  /// Scores of step `i`, values of the one before. Carried are probabilities as
+  /// pairs, sums of values, maxima and sums of probabilities.
   KernelBuilder::Values step(BlockBuilder &b, Value i, ValueRange carried) {
     int64_t held = tile.keys / 4;
     Value before = b.sub(i, b.index(1));

@@ -85,7 +85,7 @@ void chooseBelow(BlockBuilder &b, mlir::Value number, int64_t bound,
                  llvm::function_ref<void(BlockBuilder &)> yes,
                  llvm::function_ref<void(BlockBuilder &)> no);
 
-/// A launch that is being written: what follows is built inside.
+/// A launch under construction: later ops are built inside.
 struct BlockLaunch {
   /// `dynamicBytes` of shared memory come beside what shared() makes.
   BlockLaunch(KernelBuilder &k, mlir::Value blocks, int64_t threads,

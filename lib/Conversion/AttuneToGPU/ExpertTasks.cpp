@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 // A block for each expert, and none waits for another: each reads every slot's
-// expert, counts the smaller ones, which lie before its own, and gives its own
-// the places behind. Its threads share the slots in runs, so that the order of
+// expert, counts the smaller ones, which come before its own, and places its
+// own behind them. Its threads share the slots in runs, so that the order of
 // equal ones is kept: one pass counts, the second one writes.
 
 #include "BlockBuilder.h"

@@ -16,9 +16,10 @@
 // every thread that has a part of it. F, G, the scores, W, S and z lie in
 // shared memory; each thread multiplies a small tile in registers.
 //
-// Chunks of a head wait for each other. Where heads are few and tokens many, a
-// first kernel makes the sums of parts of the tokens apart, a second one adds
-// them up in order, so that a third one knows what each part starts from.
+// Chunks of a head wait for each other. Where heads are few and tokens many,
+// tokens are split into parts. A first kernel sums each part, a second one adds
+// the sums up in order, and a third one starts each part from the sums before
+// it.
 
 #include "LinearAttention.h"
 
@@ -100,7 +101,7 @@ struct Lines {
 
 /// The register block of a thread in a product: at most four rows and columns.
 struct ThreadTile {
-  /// As large as leaves something to every thread.
+  /// As large as possible while every thread has some.
   ThreadTile(int64_t ofRows, int64_t ofColumns) {
     constexpr std::pair<int64_t, int64_t> sizes[] = {
         {4, 4}, {2, 4}, {1, 4}, {1, 2}, {1, 1}};
@@ -189,9 +190,9 @@ public:
               [&](Value d, Value c) { return Values{row, d, c}; });
   }
 
-  /// The kernel that makes rows of the result; from the sums of what is before
-  /// each part, or of all if not causal, or, without parts, from the state,
-  /// whose successor it stores too.
+  /// The kernel that makes rows of the result. It starts from the sums before
+  /// each part, or from all sums if not causal. Without parts it starts from
+  /// the state, and stores its successor too.
   void launchRows(KernelBuilder &k, Value countParts, Value tokens,
                   const Parts *parts) {
     OpBuilder::InsertionGuard guard(k.b);
@@ -606,8 +607,8 @@ Parts split(BlockBuilder &b, Value tokens, Value blocks,
 }
 
 /// The kernel that adds the sums of parts up in order, a thread for each number
-/// of a head's: causal, each part gets what is before it; else the first one
-/// gets all.
+/// of a head's sums. Causal, each part gets the sums before it; else the first
+/// one gets all.
 void launchTotals(KernelBuilder &k, LinearAttentionIntoOp op,
                   const SumsSizes &sizes, const Parts &parts) {
   OpBuilder::InsertionGuard guard(k.b);

@@ -204,7 +204,7 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
       alone ? rowOfTasks(b, launch, number) : groupAt(b, number, height);
   if (!tasks || alone)
     return emitFewRows(b, launch.thread, threads, shared, panel, group, rows);
-  // A task may have more rows; what they read of the weights is near by then.
+  // A task may have more rows; by then the weights are in a cache.
   b.forLoop(group.first, group.end, rows, {},
             [&](KernelBuilder &k, Value first, ValueRange) {
               BlockBuilder b(k);
@@ -233,8 +233,8 @@ public:
 
 private:
   SmallVector<Value> loadWeights(BlockBuilder &b, ArrayRef<Value> at);
-  /// Adds the products at some places, all loaded first. Whether the last of
-  /// them is there, `isThere` says, if there is a doubt.
+  /// Adds the products at some places, all loaded first. `isThere` says whether
+  /// the last of them exists, if that is not known.
   KernelBuilder::Values addProducts(BlockBuilder &b, ArrayRef<Value> at,
                                     ArrayRef<Value> weights, ValueRange before,
                                     Value isThere);
@@ -259,7 +259,7 @@ FewRowsOfPanel::FewRowsOfPanel(BlockBuilder &b, LinearKernel &kernel,
   lanes = weightType.getShape().back();
   panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
   for (int64_t r = 0; r < rows; ++r) {
-    // Rows that are not there are the last one again, and not stored.
+    // Missing rows repeat the last one, and are not stored.
     Value row = rows == 1 ? group.first
                           : b.min(b.add(group.first, b.index(r)),
                                   b.sub(group.end, b.index(1)));
@@ -280,7 +280,7 @@ SmallVector<Value> FewRowsOfPanel::loadWeights(BlockBuilder &b,
   return weights;
 }
 
-/// Not where they are loaded, or the thread would wait for them there.
+/// Separate from the load, or the thread would wait for the data there.
 static Value widen(BlockBuilder &b, Value loaded) {
   auto type = cast<VectorType>(loaded.getType());
   return type.getElementType().isF32()
@@ -341,7 +341,8 @@ KernelBuilder::Values FewRowsOfPanel::sumProducts(BlockBuilder &b) {
   if (whole > 0) {
     SmallVector<Value> at = placesFrom(b, b.index(0), places);
     SmallVector<Value> weights = loadWeights(b, at);
-    // The first weights come while the kernel that makes the rows still runs.
+    // The first weights are loaded while the kernel that makes the rows still
+    // runs.
     awaitRows(b);
     total = addProducts(b, at, weights, total, Value());
     first = step;

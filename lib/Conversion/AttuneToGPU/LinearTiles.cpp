@@ -111,8 +111,8 @@ private:
         b.forLoop(b.index(0), b.index(steps), 1, sums,
                   [&](KernelBuilder &k, Value i, ValueRange carried) {
                     BlockBuilder b(k);
-                    // The stage that is next has come, and everybody is done
-                    // with the one before, which is filled anew.
+                    // Waits for the next stage, and until all threads are done
+                    // with the one before, which is refilled.
                     awaitCopies(b, stages - 2);
                     Value ahead = b.add(i, b.index(stages - 1));
                     b.when(b.less(ahead, b.index(steps)), [&](BlockBuilder &b) {
@@ -368,8 +368,8 @@ private:
     return cutOff(b, bitCast(b, bits, value.getType()), mask);
   }
 
-  /// Three fragments, the smallest first. Rounded parts have other signs than
-  /// what they are cut from, so what is left out has no direction.
+  /// Three fragments, the smallest first. Rounded terms may have either sign,
+  /// so the error has no direction.
   static SmallVector<SmallVector<Registers>>
   cutForBF16(BlockBuilder &b, ArrayRef<Value> pairs, bool round = false) {
     constexpr uint32_t high = 0xffff0000;

@@ -19,10 +19,10 @@
 // A product is under way while the next one is started: the stage before is
 // given back one iteration late.
 //
-// Stacks of matrices lie one behind the other in the same map: what a tile has
-// beyond its own matrix or rows is computed and not stored. Rows that are named
-// one by one no map can fetch: all threads of the first warpgroup copy them,
-// and tell the others a few stages later, when they have come.
+// Stacks of matrices lie one behind the other in the same map: a tile's
+// elements beyond its own matrix or rows are computed and not stored. No map
+// can fetch rows that are named one by one: all threads of the first warpgroup
+// copy them, and signal the others a few stages later, when they have arrived.
 
 #include "Warpgroups.h"
 

@@ -64,8 +64,8 @@ public:
       : barriers(barriers), stages(stages) {}
   static constexpr int64_t kBytesOfStage = 16;
 
-  /// Before a stage is full, `writers` arrive, that which expects bytes is one;
-  /// before it is empty, `warps`. Both are i32.
+  /// `writers` arrive before a stage is full (the one that expects bytes
+  /// counts), and `warps` before it is empty. Both are i32.
   void init(BlockBuilder &b, mlir::Value writers, mlir::Value warps);
   mlir::Value stageOf(BlockBuilder &b, mlir::Value step);
   /// Waits until the stage can be filled; its number.

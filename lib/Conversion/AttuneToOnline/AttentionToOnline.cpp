@@ -14,8 +14,8 @@
 // Attention that reads a cache has few queries most of the time, and then fewer
 // tiles than threads. It is split along the keys as well: one parallel loop
 // leaves a state for each part of the cache, a second one merges them in order.
-// How many parts there are follows from the sizes alone; of many queries there
-// is one.
+// The number of parts follows from the sizes alone; with many queries it is
+// one.
 
 #include "AttentionInto.h"
 
@@ -147,7 +147,7 @@ public:
         << remark::metric("Keys", plan.keys);
   }
 
-  /// Says how the attention is computed and, of a CPU, why so.
+  /// Says how the attention is computed and, on a CPU, why so.
   void explain(bool why) {
     InFlightDiagnostic text = emitRemark(op.getLoc());
     text << plan.explain(sizes);
@@ -222,8 +222,8 @@ private:
       insert(finish.getResult(1), dests[1], rowAt, rowSizes);
   }
 
-  /// Leaves the states of all parts of the keys in `partStates`. One part is
-  /// all that there is: its tiles are finished at once, and none is left.
+  /// Leaves the states of all parts of the keys in `partStates`. If there is
+  /// one part, its tiles are finished at once, and none is left.
   SmallVector<Value> splitKeys(ArrayRef<Value> outs) {
     Value many = arith::DivUIOp::create(k.b, k.loc, k.index(plan.mostParts),
                                         maximum(k, numQueries, k.index(1)));
@@ -324,8 +324,8 @@ private:
     return k.b.getIndexAttr(tensorType(heads).getDimSize(3));
   }
 
-  /// Each tile packs all keys for itself: the fewer tiles the better, if only
-  /// there are many. All get about as many queries, as the plan has it.
+  /// Each tile packs all keys for itself, so fewer tiles are better, unless
+  /// threads lack work. All get about as many queries, as the plan has it.
   void chooseTiles() {
     tiles = k.ceilDiv(numQueries, plan.tileQueries);
     tileSize = k.index(plan.tileQueries);

@@ -9,15 +9,16 @@
 // and each iteration prefetches some lines. Prefetches are spread evenly: a
 // core has a limited number of lines under way, and drops any more.
 //
-// Either keys are fetched a little ahead of those that are met, and values of
-// values, to the second-level cache. Or, where the first-level one gets lines
-// sooner (`nearBytes`), values are fetched while their keys are met, and the
-// next keys while values are: phases of about the same length. As many keys are
-// folded at a time as stay in that cache until they are met. Weighing fetches
-// some of the keys, too, so that memory has no pause.
+// By default keys are prefetched a little ahead of those in use, and so are
+// values, to the second-level cache. If lines reach the first-level cache
+// sooner (`nearBytes`), keys and values are pipelined in software: values are
+// fetched while their keys are multiplied, and the next keys while the values
+// are, in phases of about the same length. As many keys are taken at a time as
+// stay in that cache until they are used. The exponentials fetch some of the
+// keys, too, so that memory has no pause.
 //
 // Many rows compute for so long that memory keeps up: before each of their
-// products they ask for some lines of the keys and values that come next.
+// products they prefetch some lines of the next keys and values.
 
 #include "StepKernel.h"
 
@@ -62,7 +63,7 @@ void StepKernel::chooseFetching() {
     keysBesideWeights = keysFolded / 4;
 }
 
-/// The keys or values that those of this block are cut out of, from this
+/// The tensor that the keys or values of this block are a slice of, from this
 /// block's on: others follow them.
 std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
                                                      Value heads) {
@@ -148,8 +149,9 @@ void StepKernel::fetch(KernelBuilder &k, const Fetching &what, Value turn) {
   }
 }
 
-/// Deals as many of the next keys and values as this block has out to the
-/// products of its rows, each with a panel of keys or of values.
+/// Distributes the prefetches of the next keys and values, as many as this
+/// block has, over the products of its rows, each with a panel of keys or of
+/// values.
 void StepKernel::chooseNext(KernelBuilder &k) {
   productsOfBlock = k.add(k.ceilDiv(keys, lanes), k.index(valuePanels));
   Value turns = k.mul(countRowBlocks(k), productsOfBlock);
@@ -179,7 +181,8 @@ void StepKernel::fetchNext(KernelBuilder &k, Value block, Value product) {
   }
 }
 
-/// Folds the keys that are seen, as many at a time as stay near.
+/// Accumulates the keys that are seen, as many at a time as stay in the
+/// first-level cache.
 Values StepKernel::foldInParts(
     KernelBuilder &k, const Range &seen, ValueRange carried,
     llvm::function_ref<Values(KernelBuilder &, const Range &part, ValueRange)>

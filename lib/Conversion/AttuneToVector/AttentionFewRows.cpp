@@ -22,8 +22,8 @@
 // spread evenly among the products: see AttentionFetching.cpp.
 //
 // Keys and values of 16 bits are widened to scratch first, once for all rows,
-// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. More
-// rows than an instruction has fours of lanes: see AttentionFewQuads.cpp.
+// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. More rows
+// than a vector has groups of four lanes: see AttentionFewQuads.cpp.
 
 #include "StepKernel.h"
 
@@ -68,13 +68,13 @@ void StepKernel::chooseFewRows() {
   int64_t most = std::min(kFewRows, group * maxQueries);
   bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
-  // Two quads of rows if a token has more than one of them. (Of f32 on CPUs
-  // that fetch near, Zen 5, nobody has measured whether it pays.)
+  // Two quads of rows if a token has more than one of them. (For f32 on CPUs
+  // that prefetch to L1, Zen 5, this was not measured.)
   int64_t twoQuads = 2 * quadRows();
   bool quads =
       fewPairs || (lanes > kSquare && width % kQuad == 0 && !nearBytes);
   quads &= group > quadRows();
-  // Where quads have two rows, six rows take longer as eight.
+  // With quads of two rows, six rows take longer than eight.
   if (quadRows() < kQuad)
     quads &= llvm::alignTo(group, twoQuads) == llvm::alignTo(group, rowsAtOnce);
   productRows = quads ? twoQuads : rowsAtOnce;
@@ -109,7 +109,8 @@ void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
   wideValues = widened(op.getValue(), valuesAtOnce);
 }
 
-/// `count` keys or values from `first` on, copied to `wide` if there is any.
+/// A view of `count` keys or values from `first` on, copied to `wide` if that
+/// is given.
 StepKernel::Lying StepKernel::inF32(KernelBuilder &k, Value heads, Value first,
                                     Value count, Value wide) {
   if (!wide)
@@ -202,8 +203,8 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
                            Value scores) {
   int64_t keysAtOnce = this->keysAtOnce();
   int64_t turns = lanes / keysAtOnce; // of some rows
-  // One panel, since its lines are asked for during all of a panel, and what
-  // comes no sooner.
+  // One panel, since prefetches are spread over a whole panel, and as many more
+  // as cover the latency.
   int64_t panelBytes = lanes * width * elementBits(op.getKey()) / 8;
   int64_t panelsAhead = 1 + llvm::divideCeil(fetchBytes, panelBytes);
   auto panelOfKeys = [&](KernelBuilder &k, Value panel, bool whole,
@@ -252,9 +253,9 @@ Value StepKernel::scoreFew(KernelBuilder &k, Value begin, Value end,
   return panels(last, end, /*whole=*/false);
 }
 
-/// Products become scores and these probabilities, as far as any row sees keys;
-/// old sums shrink. Carried and given: scores, acc, max, sum; probabilities as
-/// bf16 if pairs are multiplied.
+/// Products become scores and these become probabilities, as far as any row
+/// sees keys; old sums are rescaled. Carried and returned: scores, acc, max,
+/// sum; probabilities as bf16 if pairs are multiplied.
 Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
                             ValueRange carried) {
   auto someRows = [&](KernelBuilder &k, Value number, ValueRange c) {
@@ -337,7 +338,7 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
   int64_t panels = std::clamp<int64_t>(sumsAtOnce / (2 * valueRows()), 1,
                                        llvm::divideCeil(valueWidth, lanes));
   int64_t chunk = panels * lanes;
-  // Eight sums take so few cycles that what counts the values is felt.
+  // Eight sums take so few cycles that the loop counter costs time.
   int64_t valuesTogether = lanes < 32 ? 4 : 1;
   auto someValues = [&](KernelBuilder &k, Value start, ValueRange c) {
     Value depth = k.min(k.index(valuesAtOnce), k.sub(last, start));
@@ -418,8 +419,8 @@ Value StepKernel::sumFew(KernelBuilder &k, Value first, Value last,
   return k.forLoop(first, last, valuesAtOnce, acc, someValues)[0];
 }
 
-/// Folds the keys into all rows that share them. Carried: scores, acc, max,
-/// sum; gives the last three.
+/// Accumulates the keys into all rows that share them. Carried: scores, acc,
+/// max, sum; returns the last three.
 Values StepKernel::foldFewRows(KernelBuilder &k, ValueRange carried) {
   Row bounds[] = {rowAt(k, k.index(0)),
                   rowAt(k, k.sub(countRows(k), k.index(1)))};

@@ -95,7 +95,7 @@ Value StepKernel::firstPanel(KernelBuilder &k, const Range &range) {
   return k.b.createOrFold<arith::DivUIOp>(k.loc, range.first, k.index(lanes));
 }
 
-/// Folds the keys that `range` has into some rows, whose scores are from row
+/// Accumulates the keys of `range` into some rows, whose scores are from row
 /// `firstRow` on. Carried: scores, acc, max, sum.
 Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
                             const Range &range, Value firstRow,
@@ -129,7 +129,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
         return next;
       });
 
-  // The new maxima, and by what the old states shrink, of all rows at once.
+  // The new maxima, and the factors that rescale the old states, of all rows at
+  // once.
   auto loadRows = [&](KernelBuilder &k, Value from) {
     Values numbers;
     for (const Row &row : at)
@@ -163,8 +164,8 @@ Values StepKernel::foldRows(KernelBuilder &k, ArrayRef<Row> at,
                        Value x = k.load(narrow ? state[0] : next[0],
                                         scoresAt(k, i, start), lanes);
                        x = arith::SubFOp::create(k.b, k.loc, x, highest[i]);
-                       // 1.02e-4 off is a twentieth of what rounding to bf16
-                       // may be off.
+                       // An error of 1.02e-4 is a twentieth of the rounding to
+                       // bf16.
                        Value p = emitExp(k, x, /*rough=*/bool(narrow));
                        next[0] = k.store(p, next[0], scoresAt(k, i, start));
                        next.push_back(addUp(k, c[1 + i], halve(k, p, addUp)));
@@ -201,7 +202,7 @@ Values StepKernel::packedProducts(KernelBuilder &k, Value block, Value panel) {
       });
 }
 
-/// Folds the keys into one block of rows, by the matrix microkernel.
+/// Accumulates the keys into one block of rows, by the matrix microkernel.
 Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                              ValueRange carried) {
   SmallVector<Row> at = rowsOf(k, block);
@@ -257,7 +258,7 @@ Values StepKernel::foldBlock(KernelBuilder &k, Value block,
                   narrowScratch);
 }
 
-/// Folds the keys into all rows that share them. States: acc, max, sum.
+/// Accumulates the keys into all rows that share them. States: acc, max, sum.
 Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
   Values carried = {scoreScratch};
   llvm::append_range(carried, states);
@@ -285,7 +286,7 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
     return foldFewRows(k, fewCarried);
   };
   auto few = [&](KernelBuilder &k) { return foldFewRows(k, fewCarried); };
-  // Up to `most` rows the one way, more the other.
+  // Takes `one` up to `most` rows, else `other`.
   auto choose = [&](KernelBuilder &k, int64_t most, auto &&one, auto &&other) {
     if (group * maxQueries <= most)
       return one(k);

@@ -115,7 +115,7 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
   return pairs ? scaled(k, all) : all;
 }
 
-/// Folds the keys into the only row. Carried: scores, acc, max, sum.
+/// Accumulates the keys into the only row. Carried: scores, acc, max, sum.
 Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
   Row at{k.index(0), k.index(0)};
   auto scores = [&](KernelBuilder &k, Value panel, Value) {

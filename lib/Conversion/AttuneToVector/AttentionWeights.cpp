@@ -34,7 +34,7 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
       return rewriter.notifyMatchFailure(op, "heads and widths are dynamic");
     KernelBuilder k(rewriter, op.getLoc());
     int64_t group = query.getDimSize(1) / key.getDimSize(1);
-    // Packing a block of keys is paid for by eight register tiles of queries.
+    // Packing a block of keys pays from eight register tiles of queries on.
     int64_t queryBlock = 8 * tile.rows, keyBlock = 8 * tile.lanes;
     Value dest = op.getDest();
     Value numQueries = k.dim(op.getQuery(), 2), numKeys = k.dim(op.getKey(), 2);

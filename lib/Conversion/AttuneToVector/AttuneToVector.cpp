@@ -97,7 +97,7 @@ struct ConvertAttuneToVector final
     lowering.byteProducts = byteProducts;
     if (failed(checkWidths(getOperation())))
       return signalPassFailure();
-    // Layers first: they take along what becomes of the heads that they make.
+    // Layers first: they take along the ops on heads behind them.
     RewritePatternSet layers(&getContext());
     populateLinearPatterns(layers, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(layers))))

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 // Mixtures of experts and layers with a matrix for each head are products that
-// a block of threads computes together: what remains here is which rows take
+// a block of threads computes together: this file only says which rows take
 // which matrix. As in Experts.cpp rows come through the sorted order, and each
-// token sums what its slots gave in the order the router named them; but nobody
-// reads how many tasks there are: a block whose task has no rows is done.
+// token sums what its slots gave in the order the router named them; but the
+// host does not read the number of tasks: a block whose task has no rows
+// returns.
 
 #include "PanelProduct.h"
 

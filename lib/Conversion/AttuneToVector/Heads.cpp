@@ -19,8 +19,8 @@ using namespace mlir;
 
 namespace attune {
 
-/// How many columns of rows that are copied a thread takes: all, or of many
-/// threads one vector.
+/// Columns of a copied row that a thread takes: all, or one vector if threads
+/// are many.
 static int64_t columnsOfThread(const VectorLowering &lowering, int64_t width) {
   return lowering.cooperative && width % lowering.lanes == 0 ? lowering.lanes
                                                              : width;

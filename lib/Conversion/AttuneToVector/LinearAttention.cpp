@@ -36,10 +36,10 @@ namespace {
 
 using Values = KernelBuilder::Values;
 
-/// Tokens that are taken together: the scores within a chunk cost C per token,
-/// its sums are read and written once per chunk. As many as have their C x C
-/// scores in the first-level cache; fewer where what a chunk needs is a
-/// thread's own of many: heads too wide for what a block shares.
+/// Tokens of a chunk: scores within it cost C per token, its sums are read and
+/// written once. The C x C scores fit the first-level cache. Chunks are smaller
+/// where each of many threads has scratch of its own: heads too wide for a
+/// block's shared memory.
 int64_t tokensOfChunk(const VectorLowering &lowering) {
   if (lowering.cooperative)
     return 16;
@@ -370,7 +370,7 @@ private:
   }
 
   /// The rows of a chunk for every query head that shares the keys. Causal if
-  /// `columns`, the chunk's features turned, is given.
+  /// `columns`, the chunk's features transposed, is given.
   Value queryChunk(KernelBuilder &k, Value first, Value count, Value sums,
                    Value columns, Value values, Value tile) {
     return k.forLoop(
@@ -500,7 +500,7 @@ Value emitFeature(KernelBuilder &k, FeatureMap map, Value x) {
     Value positive =
         arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, x, zero);
     Value above = arith::AddFOp::create(k.b, k.loc, x, k.splat(1.0, lanes));
-    // The exponential of what is not chosen must not overflow.
+    // The exponential of the other branch must not overflow.
     Value below = arith::SelectOp::create(k.b, k.loc, positive, zero, x);
     return arith::SelectOp::create(k.b, k.loc, positive, above,
                                    emitExp(k, below));

@@ -156,8 +156,8 @@ Value normaliseHeads(KernelBuilder &k, Value input, RankedTensorType type,
       });
 }
 
-/// A part of a row that is held in registers, in vectors: nothing is waited for
-/// twice, and all of it is on its way at once. Writes its norm into `tile`.
+/// A part of a row that is held in registers, in vectors: all loads are under
+/// way at once, and none is waited for twice. Writes its norm into `tile`.
 Value normaliseHeld(KernelBuilder &k, const Norm &norm, Value source, Value row,
                     Value first, int64_t count, Value tile, int64_t width,
                     int64_t lanes) {
@@ -174,7 +174,7 @@ Value normaliseHeld(KernelBuilder &k, const Norm &norm, Value source, Value row,
       loaded.push_back(k.load(from, {columnOf(i)}, lanes, Value()));
     return loaded;
   };
-  // The first of them come while the sums are made.
+  // The first of them are loaded while the sums are made.
   SmallVector<Value> gammas = channels(norm.gamma, 0),
                      betas = channels(norm.beta, 0);
   auto averageOf = [&](ArrayRef<Value> terms) -> Value {

@@ -122,8 +122,8 @@ mlir::Value forallVectors(
 
 /// Threads of a warp.
 constexpr int64_t kWarp = 32;
-/// Folds what the lanes of a warp have, of one or more numbers, such that all
-/// end with the same: by halves, always in the same order.
+/// Reduces what the lanes of a warp hold, one or more numbers, such that all
+/// end with the same result: by halves, always in the same order.
 KernelBuilder::Values acrossWarp(
     KernelBuilder &k, mlir::ValueRange mine,
     llvm::function_ref<KernelBuilder::Values(KernelBuilder &, mlir::ValueRange,

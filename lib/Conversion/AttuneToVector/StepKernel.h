@@ -89,7 +89,7 @@ private:
     mlir::Value latestBegin, earliestEnd;
   };
 
-  /// The scores of some rows for one panel of keys; given where scores go.
+  /// The scores of some rows for one panel of keys; takes and returns `scores`.
   using Scores = llvm::function_ref<Values(KernelBuilder &, mlir::Value panel,
                                            mlir::Value scores)>;
   /// acc * factors + probabilities * values, for keys [first, first + depth).
@@ -126,7 +126,7 @@ private:
     bool toLevel2 = false; ///< however soon the first-level cache gets lines
   };
 
-  /// The prefetches of many rows before each product: so many iterations of a
+  /// The prefetches of many rows before each product: `lines` iterations of a
   /// line each.
   struct Next {
     Fetching line;
@@ -186,7 +186,8 @@ private:
                                         mlir::ValueRange)>
                   fold);
   /// Passes over some values: some rows of a token, some of their channels.
-  /// Which of them `number` and `column` begin; other tokens' fetch the same.
+  /// `number` and `column` begin one of them; other tokens' passes fetch the
+  /// same.
   int64_t passesOfValues(int64_t chunk) const;
   mlir::Value passOfValues(KernelBuilder &k, mlir::Value number,
                            mlir::Value column, int64_t chunk);

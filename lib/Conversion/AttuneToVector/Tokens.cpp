@@ -133,7 +133,7 @@ struct LowerPatches final : OpRewritePattern<PatchesOp> {
         [&](KernelBuilder &k, Value step, ValueRange carried) {
           Value place = k.add(start[dim], step), within = inside;
           if (op.getPadding()[dim] != 0) {
-            // Outside of it something else is read, and not used.
+            // Outside of it some other element is read and not used.
             Value last = k.sub(sizes[dim], k.index(1));
             Value clamped = k.min(max(k, place, k.index(0)), last);
             Value here = arith::CmpIOp::create(

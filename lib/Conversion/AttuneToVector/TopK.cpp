@@ -33,18 +33,18 @@ using Values = KernelBuilder::Values;
 using arith::CmpIPredicate;
 
 constexpr int32_t kInfinity = 0x7f800000;
-/// An integer that orders like the number; NaN ranks as infinity.
+/// Below the rank of every number: there is no number, or none left.
 constexpr int32_t kNone = std::numeric_limits<int32_t>::min();
 constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 
-/// Grows with the number; of NaN that of infinity.
+/// An integer that orders like the number; NaN ranks as infinity.
 Value rankOf(KernelBuilder &k, Value x) {
   Type i32 = k.b.getI32Type();
   Value isNaN = compare(k, arith::CmpFPredicate::UNO, x, x);
   // The sum of -0 and 0 is 0.
   x = arith::AddFOp::create(k.b, k.loc, x, k.f32(0));
   Value bits = arith::BitcastOp::create(k.b, k.loc, i32, x);
-  // The more is in the other bits of a negative number, the smaller it is.
+  // The larger the other bits of a negative number, the smaller it is.
   Value sign = arith::ShRSIOp::create(k.b, k.loc, bits, number(k, 31));
   Value flip = both(k, sign, number(k, 0x7fffffff));
   bits = arith::XOrIOp::create(k.b, k.loc, bits, flip);
@@ -117,7 +117,7 @@ Values putResult(KernelBuilder &k, Value logits, Value row, Value column,
           put(k, value, lists[1], rank, length)};
 }
 
-/// One after the other, each of the whole row: the largest behind the last one.
+/// Sequential, each over the whole row: the largest behind the last one.
 struct LowerTopK final : OpRewritePattern<TopKOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -208,7 +208,7 @@ private:
     return gpu::SubgroupReduceOp::create(k.b, k.loc, x, kind, /*uniform=*/true);
   }
 
-  /// By halves: nobody waits for all that stand in front.
+  /// A pairwise tree: no step waits for all values before it.
   template <typename Fold>
   static Value ofLane(KernelBuilder &k, Values values) {
     for (size_t left = values.size(); left > 1; left = (left + 1) / 2)

@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace attune {
 
-/// Kernels of ops that are still there when tensors are memory write to it.
+/// Ops that stay until tensors are memory have kernels that write to it.
 static bool isBuffer(Value value) { return isa<MemRefType>(value.getType()); }
 
 Value KernelBuilder::index(int64_t value) {
