@@ -7,6 +7,7 @@
 
 #include "ChatTemplates.h"
 
+#include "attune/Import/Gguf.h"
 #include "attune/Runtime/ChatTemplate.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -27,6 +28,8 @@ public:
       : folder(folder), diags(diags) {}
 
   bool read(const std::string &file);
+  /// The same of a GGUF file's keys.
+  bool readGguf(const std::string &path, const std::string &file);
   bool hasTemplate() const { return found || !named.empty(); }
   std::string toJson() const;
 
@@ -191,6 +194,17 @@ bool Reader::read(const std::string &file) {
          readFolder("chat_templates");
 }
 
+bool Reader::readGguf(const std::string &path, const std::string &file) {
+  std::optional<GgufChat> chat = readGgufChat(path, diags);
+  if (!chat)
+    return false;
+  tokens = std::move(chat->tokens);
+  if (!file.empty())
+    return readFile(file, "default");
+  return chat->text.empty() ||
+         take(chat->text, path + " (tokenizer.chat_template)", "default");
+}
+
 std::string Reader::toJson() const {
   llvm::json::Object words;
   for (const auto &[name, text] : tokens)
@@ -210,7 +224,9 @@ std::optional<std::string>
 driver::readChatTemplate(const std::string &tokenizerPath,
                          const std::string &file, DiagnosticEngine &diags) {
   Reader reader(llvm::sys::path::parent_path(tokenizerPath), diags);
-  if (!reader.read(file))
+  bool good = isGgufFile(tokenizerPath) ? reader.readGguf(tokenizerPath, file)
+                                        : reader.read(file);
+  if (!good)
     return std::nullopt;
   return reader.hasTemplate() ? reader.toJson() : std::string();
 }

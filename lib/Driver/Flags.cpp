@@ -412,8 +412,9 @@ static ArrayRef<Flag> ownFlags() {
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours; int4: in 4 bits, with a scale for each 32, or as "
        "in int4:g64, but those of the vocabulary in bytes. By name: "
-       "'*.ffn.*=int4,lm_head=none,*=int8'. Bytes are what is multiplied. For "
-       "CPUs"},
+       "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
+       "checkpoint has them that is quantized already. Bytes are what is "
+       "multiplied. For CPUs"},
       {"fusion", "MODE",
        compile | run | generate | chat | serve | bench | perplexity,
        applyFusion,

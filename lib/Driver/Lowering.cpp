@@ -17,6 +17,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Import/Tokenizers.h"
+#include "attune/Support/TensorNames.h"
 #include "attune/Support/Version.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,6 +50,8 @@ Lowering::Lowering(const Options &options, Report &report,
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
   if (options.quantize)
     pipeline.quantize = options.quantize->words();
+  else if (!source.stored.empty() && !options.machine.tilesInParallel())
+    pipeline.quantize = {"stored"};
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;
@@ -102,6 +105,32 @@ static mlir::OwningOpRef<mlir::ModuleOp> copyWeights(mlir::ModuleOp module) {
   for (WeightOp weight : module.getOps<WeightOp>())
     weights->push_back(weight->clone());
   return weights;
+}
+
+/// The form that all tensors of a weight have, if they have one and the same.
+static StoredForm findStored(WeightOp weight, const ModelSource &source) {
+  std::optional<StoredForm> form;
+  for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
+    for (int64_t part = 0; part < weight.getNumParts(); ++part)
+      for (auto piece : weight.getSources().getAsRange<WeightSourceAttr>()) {
+        auto found = source.stored.find(substitutePart(
+            substituteLayer(piece.getTensor().str(), layer), part));
+        if (piece.getTransposed() || found == source.stored.end() ||
+            (form && !(*form == found->second)))
+          return {};
+        form = found->second;
+      }
+  return form.value_or(StoredForm{});
+}
+
+/// Notes on weights how the checkpoint has them, for attune-quantize.
+static void markStored(mlir::ModuleOp module, const ModelSource &source) {
+  mlir::Builder b(module);
+  for (auto weight : module.getOps<WeightOp>())
+    if (StoredForm form = findStored(weight, source); form.bits)
+      weight->setAttr("attune.stored",
+                      b.getStringAttr("int" + std::to_string(form.bits) + ":g" +
+                                      std::to_string(form.group)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,6 +266,8 @@ bool Lowering::import(Entries entries) {
     code = ExitCode::BadInput;
     return false;
   }
+  if (!source.stored.empty())
+    markStored(*module, source);
   generates = module->lookupSymbol("decode") != nullptr;
   if (entries == Entries::Decode && !generates)
     return fail("'" + options.model +

@@ -9,7 +9,7 @@
 
 #include "ChatTemplates.h"
 
-#include "attune/Import/HuggingFace.h"
+#include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
 #include "attune/Spec/Taps.h"
 
@@ -98,9 +98,6 @@ static std::string problemOfFile(StringRef path) {
   size_t size = std::fread(bytes, 1, sizeof bytes, file);
   std::fclose(file);
   StringRef start(bytes, size);
-  if (start.starts_with("GGUF"))
-    return "is a GGUF file, which is not read; give the folder of the model "
-           "that it was made from, with its config.json and safetensors";
   if (path.ends_with(".safetensors"))
     return "holds weights, not a model; give the folder with its config.json, "
            "or a description, and name the weights with --weights=FILE";
@@ -136,8 +133,9 @@ static std::string problemOfFolder(StringRef path) {
   for (sys::fs::directory_iterator it(path, error), end; !error && it != end;
        it.increment(error))
     if (StringRef(it->path()).ends_with(".gguf"))
-      return "holds a GGUF file, which is not read, and no config.json; give "
-             "the folder of the model that it was made from";
+      return "holds no config.json, but a GGUF file, which is a model of its "
+             "own: give " +
+             it->path();
     else if (StringRef(it->path()).ends_with(".safetensors"))
       return "holds weights, but no config.json, which says what they are the "
              "weights of; add the model's, or write a description";
@@ -204,23 +202,33 @@ static std::optional<ModelSource> readModel(const Options &options,
     return source;
   }
   if (!sys::fs::exists(path)) {
-    diags.error(atFile(path),
-                looksLikeHubId(path)
-                    ? "no such file or folder; it looks like the name of a "
-                      "model on the Hugging Face Hub, from which nothing is "
-                      "downloaded here: run 'hf download " +
-                          path + " --local-dir DIR', then give DIR"
-                    : "no such file or folder; expected a model description "
-                      "(.json), a Hugging Face folder or an .mlir file");
+    diags.error(
+        atFile(path),
+        looksLikeHubId(path)
+            ? "no such file or folder; it looks like the name of a "
+              "model on the Hugging Face Hub, from which nothing is "
+              "downloaded here: run 'hf download " +
+                  path + " --local-dir DIR', then give DIR"
+            : "no such file or folder; expected a model description "
+              "(.json), a Hugging Face folder, a GGUF or an .mlir file");
     return std::nullopt;
   }
   if (std::string problem = problemOf(path); !problem.empty()) {
     diags.error(atFile(path), problem);
     return std::nullopt;
   }
-  if (isHuggingFacePath(path)) {
-    std::optional<ImportedModel> imported = importHuggingFace(
-        path, diags, source.checkpointPath, options.ignoredConfigKeys);
+  bool gguf = sys::fs::is_regular_file(path) && isGgufFile(path);
+  if (gguf && !source.checkpointPath.empty()) {
+    diags.error(atFile(path),
+                "holds its own weights; --weights=" + source.checkpointPath +
+                    " is for folders and descriptions");
+    return std::nullopt;
+  }
+  if (gguf || isHuggingFacePath(path)) {
+    std::optional<ImportedModel> imported =
+        gguf ? importGguf(path, diags)
+             : importHuggingFace(path, diags, source.checkpointPath,
+                                 options.ignoredConfigKeys);
     if (!imported)
       return std::nullopt;
     source.model = std::move(imported->model);
@@ -229,6 +237,8 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.tokenizerPath = imported->tokenizerPath;
     source.folder = imported->folder;
     source.leftOut = imported->leftOut;
+    if (!random)
+      source.stored = std::move(imported->stored);
     if (!random && source.checkpointPath.empty() &&
         !checkOtherWeights(options, diags))
       return std::nullopt;
@@ -247,9 +257,11 @@ static std::optional<ModelSource> readModel(const Options &options,
     if (!source.model)
       return std::nullopt;
   }
-  if (!isHuggingFacePath(path) && !options.ignoredConfigKeys.empty()) {
-    diags.error(atFile(path), "--ignore-config-key is for Hugging Face "
-                              "folders; this is a description");
+  if ((gguf || !isHuggingFacePath(path)) &&
+      !options.ignoredConfigKeys.empty()) {
+    diags.error(atFile(path), std::string("--ignore-config-key is for Hugging "
+                                          "Face folders; this is a ") +
+                                  (gguf ? "GGUF file" : "description"));
     return std::nullopt;
   }
   source.file = source.model->file;

@@ -10,6 +10,9 @@
 
 #include "Options.h"
 
+#include "attune/Import/TensorEncoding.h"
+
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +34,7 @@ struct ModelSource {
   std::string chatJson;
   /// As in ImportedModel.
   std::vector<std::string> leftOut;
+  std::map<std::string, StoredForm, std::less<>> stored;
 
   bool isMlir() const { return !model; }
 };

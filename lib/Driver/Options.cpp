@@ -96,8 +96,8 @@ static void printUsage(const VerbInfo &verb, raw_ostream &os) {
     os << '\n';
   }
   os << "\nValues are given as --flag=value or --flag value. MODEL is a model "
-        "description\n(JSON), a Hugging Face folder or its config.json, or an "
-        ".mlir file.\n";
+        "description\n(JSON), a Hugging Face folder or its config.json, a GGUF "
+        "or an .mlir file.\n";
 }
 
 static void printHelp(raw_ostream &os) {

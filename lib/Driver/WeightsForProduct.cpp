@@ -70,6 +70,17 @@ static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
                       .str());
 }
 
+/// What became of tensors that the checkpoint keeps in few bits.
+static void noteEncoded(const WeightReport &done, Report &report) {
+  std::string text;
+  for (const WeightReport::Encoded &some : done.encoded)
+    text += (text.empty() ? "" : ", ") + std::to_string(some.tensors) + " of " +
+            some.name + " as " + some.became +
+            (some.kept ? "" : " (rounded, as was asked for)");
+  if (!text.empty())
+    report.note({}, "quantized tensors of the checkpoint are kept: " + text);
+}
+
 static void note(const WeightReport &done, Report &report) {
   report.noteStage(llvm::formatv("{0:f1} MB, {1:f0} MB/s",
                                  double(done.bytes) / 1e6,
@@ -100,9 +111,10 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
+  noteEncoded(*done, report);
   for (const WeightReport::Quantized &some : done->quantized)
     noteQuantized(some, report);
-  if (done->quantized.empty() && options.quantize)
+  if (done->quantized.empty() && done->encoded.empty() && options.quantize)
     report.warning({}, "no matrix of the model is kept in " +
                            options.quantize->describe() +
                            "; --remarks=FILE says why");
@@ -145,5 +157,6 @@ ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
+  noteEncoded(*done, report);
   return ExitCode::Success;
 }

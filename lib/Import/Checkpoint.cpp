@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - The tensors of a safetensors checkpoint -----------===//
+//===- Checkpoint.cpp - The tensors of a checkpoint -------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,6 +7,8 @@
 
 #include "attune/Import/Checkpoint.h"
 
+#include "GGUF/GgufModel.h"
+#include "attune/Import/Gguf.h"
 #include "attune/Spec/Json.h"
 
 #include <algorithm>
@@ -85,7 +87,7 @@ std::string Checkpoint::findIn(const std::string &folder) {
   return lone ? others.front() : "";
 }
 
-const TensorInfo *Checkpoint::find(std::string_view name) const {
+const CheckpointTensor *Checkpoint::find(std::string_view name) const {
   auto it = byName.find(name);
   return it == byName.end() ? nullptr : it->second;
 }
@@ -121,6 +123,7 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
   Checkpoint checkpoint;
   checkpoint.filePath = target;
   bool ok = endsWith(target, ".json") ? checkpoint.openIndex(target, diags)
+            : isGgufFile(target)      ? checkpoint.openGguf(target, diags)
                                       : checkpoint.openShards(target, diags);
   if (!ok)
     return std::nullopt;
@@ -156,9 +159,24 @@ bool Checkpoint::openFile(const std::string &path, DiagnosticEngine &diags) {
     return false;
   }
   for (const TensorInfo &info : file->tensors())
-    byName.emplace(info.name, &info);
+    add({info});
   files.push_back(std::move(file));
   return true;
+}
+
+bool Checkpoint::openGguf(const std::string &path, DiagnosticEngine &diags) {
+  std::optional<gguf::File> file = gguf::openFile(path, diags);
+  if (!file)
+    return false;
+  for (CheckpointTensor &tensor : gguf::renameTensors(*file))
+    add(std::move(tensor));
+  gguf = std::make_shared<const gguf::File>(std::move(*file));
+  return true;
+}
+
+void Checkpoint::add(CheckpointTensor tensor) {
+  const CheckpointTensor &kept = all.emplace_back(std::move(tensor));
+  byName.emplace(kept.name, &kept);
 }
 
 /// A shard lies beside its index: a name that leads elsewhere is refused, since
@@ -231,7 +249,7 @@ bool Checkpoint::openIndex(const std::string &path, DiagnosticEngine &diags) {
                          " does not hold this tensor");
       continue;
     }
-    byName.emplace(member.key, info);
+    add({*info});
   }
   return reporter.getNumErrors() == 0;
 }

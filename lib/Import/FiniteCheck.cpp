@@ -7,11 +7,10 @@
 
 #include "attune/Import/Checkpoint.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace attune {
-
-using runtime::TensorInfo;
 
 namespace {
 /// The non-finite numbers in one tensor.
@@ -24,32 +23,48 @@ struct Findings {
 /// A number whose exponent bits are all ones is infinite or, with a fraction,
 /// NaN. Works on the bits, as the compiler may assume there is no NaN.
 template <typename Bits>
-static Findings scan(const TensorInfo &info, Bits exponent, Bits fraction) {
-  Findings found;
-  uint64_t count = info.bytes / sizeof(Bits);
+static void scan(const uint8_t *data, uint64_t count, uint64_t start,
+                 Bits exponent, Bits fraction, Findings &found) {
   for (uint64_t i = 0; i < count; ++i) {
     Bits bits;
-    std::memcpy(&bits, info.data + i * sizeof(Bits), sizeof(Bits));
+    std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
     if ((bits & exponent) != exponent)
       continue;
     if (found.count++ == 0) {
-      found.first = i;
+      found.first = start + i;
       found.firstIsNaN = (bits & fraction) != 0;
     }
   }
-  return found;
+}
+
+static void scanDecoded(const CheckpointTensor &info, Findings &found) {
+  constexpr int64_t step = 4096;
+  float values[step];
+  int64_t total = 1;
+  for (int64_t size : info.shape)
+    total *= size;
+  for (int64_t first = 0; first < total; first += step) {
+    int64_t count = std::min(step, total - first);
+    info.encoding->decode(info, first, count, values);
+    scan<uint32_t>(reinterpret_cast<const uint8_t *>(values),
+                   static_cast<uint64_t>(count), static_cast<uint64_t>(first),
+                   0x7f800000u, 0x007fffffu, found);
+  }
 }
 
 bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags) {
   bool finite = true;
   for (const auto &[name, info] : checkpoint.tensors()) {
     Findings found;
-    if (info->dtype == runtime::DType::F32)
-      found = scan<uint32_t>(*info, 0x7f800000u, 0x007fffffu);
+    if (info->encoding)
+      scanDecoded(*info, found);
+    else if (info->dtype == runtime::DType::F32)
+      scan<uint32_t>(info->data, info->bytes / 4, 0, 0x7f800000u, 0x007fffffu,
+                     found);
     else if (info->dtype == runtime::DType::F16)
-      found = scan<uint16_t>(*info, 0x7c00u, 0x03ffu);
+      scan<uint16_t>(info->data, info->bytes / 2, 0, 0x7c00u, 0x03ffu, found);
     else if (info->dtype == runtime::DType::BF16)
-      found = scan<uint16_t>(*info, 0x7f80u, 0x007fu);
+      scan<uint16_t>(info->data, info->bytes / 2, 0, 0x7f80u, 0x007fu, found);
     if (found.count == 0)
       continue;
     finite = false;

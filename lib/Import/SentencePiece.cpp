@@ -105,26 +105,9 @@ private:
   }
 };
 
-enum PieceType { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
-
-struct Piece {
-  std::string text;
-  float score = 0;
-  uint64_t type = Normal;
-};
-
-struct Model {
-  std::vector<Piece> pieces;
-  uint64_t type = 1; ///< 1: Unigram, 2: BPE
-  bool byteFallback = false;
-  uint64_t unknown = 0;
-  std::string charsmap;
-  bool dummyPrefix = true, removesSpace = true;
-};
-
 } // namespace
 
-static bool readModel(std::string_view bytes, Model &model,
+static bool readModel(std::string_view bytes, PieceModel &model,
                       runtime::Error &error) {
   auto broken = [&](const Message &message) {
     return error.badInput(
@@ -203,7 +186,7 @@ static std::string encodeBase64(std::string_view bytes) {
 
 /// The merges that make the pieces: each way to cut a piece into two pieces,
 /// in the order of the pieces' scores.
-static bool appendMerges(const Model &model, std::string &json,
+static bool appendMerges(const PieceModel &model, std::string &json,
                          runtime::Error &error) {
   std::unordered_map<std::string_view, uint32_t> ids;
   for (uint32_t i = 0; i < model.pieces.size(); ++i)
@@ -251,7 +234,7 @@ static bool appendMerges(const Model &model, std::string &json,
   return true;
 }
 
-static void appendAdded(const Model &model, std::string &json) {
+static void appendAdded(const PieceModel &model, std::string &json) {
   json += "\"added_tokens\":[";
   bool first = true;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
@@ -271,7 +254,7 @@ static void appendAdded(const Model &model, std::string &json) {
 }
 
 /// Spaces become U+2581, and one stands in front.
-static void appendParts(const Model &model, std::string &json) {
+static void appendParts(const PieceModel &model, std::string &json) {
   json += "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[";
   bool bpe = model.type == 2;
   if (!model.charsmap.empty())
@@ -301,9 +284,12 @@ static void appendParts(const Model &model, std::string &json) {
 
 bool convertSentencePiece(const std::string &bytes, std::string &json,
                           runtime::Error &error) {
-  Model model;
-  if (!readModel(bytes, model, error))
-    return false;
+  PieceModel model;
+  return readModel(bytes, model, error) && convertPieces(model, json, error);
+}
+
+bool convertPieces(const PieceModel &model, std::string &json,
+                   runtime::Error &error) {
   json = "{\"version\":\"1.0\",";
   appendAdded(model, json);
   appendParts(model, json);

@@ -10,9 +10,33 @@
 
 #include "attune/Runtime/Error.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace attune {
+
+enum PieceType { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
+
+struct Piece {
+  std::string text; ///< sound UTF-8
+  float score = 0;  ///< finite
+  uint64_t type = Normal;
+};
+
+/// What a model says that is read from any kind of file.
+struct PieceModel {
+  std::vector<Piece> pieces;
+  uint64_t type = 1; ///< 1: Unigram, 2: BPE
+  bool byteFallback = false;
+  uint64_t unknown = 0;
+  std::string charsmap;
+  bool dummyPrefix = true, removesSpace = true;
+};
+
+/// The tokenizer.json of a model.
+bool convertPieces(const PieceModel &model, std::string &json,
+                   runtime::Error &error);
 
 /// Turns a serialized ModelProto into the text of a tokenizer.json. The error
 /// says what is wrong at which byte.

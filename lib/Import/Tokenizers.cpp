@@ -8,6 +8,7 @@
 #include "attune/Import/Tokenizers.h"
 #include "SentencePiece.h"
 #include "TokenizerConfig.h"
+#include "attune/Import/Gguf.h"
 
 #include "attune/Runtime/Json.h"
 #include "attune/Runtime/Tokenizer.h"
@@ -33,6 +34,8 @@ std::string findTokenizerFile(const std::string &path) {
   if (path.empty())
     return "";
   fs::path folder = path;
+  if (fs::is_regular_file(folder, ignored) && isGgufFile(path))
+    return path;
   if (!fs::is_directory(folder, ignored))
     folder = folder.parent_path();
   for (const char *name :
@@ -259,6 +262,17 @@ static bool applyConfigBeside(const std::string &path, std::string &json,
 
 std::optional<std::string> readTokenizer(const std::string &path,
                                          DiagnosticEngine &diags) {
+  if (isGgufFile(path)) {
+    std::optional<std::string> json = readGgufTokenizer(path, diags);
+    runtime::Error error;
+    if (!json || json->empty() || runtime::Tokenizer::create(*json, error))
+      return json;
+    auto whole = std::make_shared<SourceFile>();
+    whole->path = path;
+    error.message = "the tokenizer: " + error.message;
+    return report(error, {whole, 0, 0}, diags) ? std::optional<std::string>("")
+                                               : std::nullopt;
+  }
   auto file = readSourceFile(path, diags, maxFileBytes);
   if (!file)
     return std::nullopt;

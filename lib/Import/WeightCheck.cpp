@@ -12,8 +12,6 @@
 
 namespace attune {
 
-using runtime::TensorInfo;
-
 static bool isReadable(runtime::DType dtype) {
   return dtype == runtime::DType::F32 || dtype == runtime::DType::F16 ||
          dtype == runtime::DType::BF16;
@@ -179,7 +177,7 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
                             const spec::WeightSource &source,
                             const Expectation &expected) {
   used.insert(source.tensor);
-  const TensorInfo *info = checkpoint.find(source.tensor);
+  const CheckpointTensor *info = checkpoint.find(source.tensor);
   std::string wanted = expected.text(source.transposed);
   if (!info) {
     if (reported.insert(source.tensor).second) {
@@ -265,11 +263,11 @@ void Checker::check(const NeededWeight &weight) {
 }
 
 void Checker::checkExtra() {
-  std::vector<const TensorInfo *> extra;
+  std::vector<const CheckpointTensor *> extra;
   for (const auto &[name, info] : checkpoint.tensors())
     if (!used.count(name) && !isIgnorable(name))
       extra.push_back(info);
-  for (const TensorInfo *info : extra)
+  for (const CheckpointTensor *info : extra)
     error({}, "tensor '" + info->name + "' of shape " +
                   runtime::formatShape(info->shape) + " in " +
                   checkpoint.path() +

@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace attune {
 
-static std::optional<QuantizedForm> parseForm(StringRef text) {
+std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
   auto [type, rest] = text.split(':');
   bool grouped = text.contains(':');
   int64_t group = 0;
@@ -29,6 +29,8 @@ static std::optional<QuantizedForm> parseForm(StringRef text) {
     return QuantizedForm{4, grouped ? group : 32};
   if (type == "none" && !grouped)
     return QuantizedForm{};
+  if (type == "stored" && !grouped)
+    return QuantizedForm{0, 0, /*stored=*/true};
   return std::nullopt;
 }
 
@@ -46,7 +48,8 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
     if (!parsed) {
       problem = "'" + form.str() +
                 "' is no form of --quantize; it takes int8, int4 or none, the "
-                "first two also with groups, as in int4:g64 (g32, g64 or g128)";
+                "first two also with groups, as in int4:g64 (g32, g64 or "
+                "g128), or stored: as the checkpoint has it";
       return std::nullopt;
     }
     result.text.push_back(word);

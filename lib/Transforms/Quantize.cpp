@@ -80,6 +80,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
         names.push_back(substituteLayer(source.getTensor().str(), layer));
       QuantizedForm here = rules.lookup(names, ofVocabulary);
+      if (here.stored)
+        here = storedForm(weight);
       if (form && !(here == *form)) {
         weight.emitError("'")
             << weight.getSymName() << "' is of " << weight.getNumLayers()
@@ -91,6 +93,15 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       form = here;
     }
     return form;
+  }
+
+  /// What the attribute says that the checkpoint has; else none.
+  static QuantizedForm storedForm(WeightOp weight) {
+    auto form = weight->getAttrOfType<StringAttr>("attune.stored");
+    if (!form)
+      return {};
+    return QuantizationRules::parseForm(form.getValue())
+        .value_or(QuantizedForm{});
   }
 
   void quantizeAll(WeightOp weight, ArrayRef<WeightGetOp> gets,

@@ -1,4 +1,4 @@
-//===- Checkpoint.h - The tensors of a safetensors checkpoint ---*- C++ -*-===//
+//===- Checkpoint.h - The tensors of a checkpoint ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,11 +8,12 @@
 #ifndef ATTUNE_IMPORT_CHECKPOINT_H
 #define ATTUNE_IMPORT_CHECKPOINT_H
 
-#include "attune/Runtime/Safetensors.h"
+#include "attune/Import/TensorEncoding.h"
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
 #include "attune/Support/TensorNames.h"
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,9 @@
 #include <vector>
 
 namespace attune {
+namespace gguf {
+class File;
+}
 
 /// A checkpoint in one file or in shards. The files are mapped, not read: a
 /// tensor's bytes are valid for as long as this object lives.
@@ -30,15 +34,16 @@ public:
   /// `path` is a .safetensors file, an index ("*.safetensors.index.json") or a
   /// folder with `model.safetensors` or `model.safetensors.index.json` or other
   /// safetensors files of one checkpoint. One shard of a numbered set stands
-  /// for all. Every error found is reported.
+  /// for all. Of a GGUF file the tensors have Hugging Face's names. Every error
+  /// found is reported.
   static std::optional<Checkpoint> open(const std::string &path,
                                         DiagnosticEngine &diags);
   /// The checkpoint file or index in `folder`, or an empty string.
   static std::string findIn(const std::string &folder);
 
-  const runtime::TensorInfo *find(std::string_view name) const;
+  const CheckpointTensor *find(std::string_view name) const;
   /// By name.
-  const std::map<std::string, const runtime::TensorInfo *, std::less<>> &
+  const std::map<std::string, const CheckpointTensor *, std::less<>> &
   tensors() const {
     return byName;
   }
@@ -49,12 +54,17 @@ public:
 
 private:
   bool openFile(const std::string &path, DiagnosticEngine &diags);
+  bool openGguf(const std::string &path, DiagnosticEngine &diags);
   bool openShards(const std::string &path, DiagnosticEngine &diags);
   bool openIndex(const std::string &path, DiagnosticEngine &diags);
 
   std::string filePath;
+  void add(CheckpointTensor tensor);
+
   std::vector<std::unique_ptr<runtime::SafetensorsFile>> files;
-  std::map<std::string, const runtime::TensorInfo *, std::less<>> byName;
+  std::shared_ptr<const gguf::File> gguf;
+  std::deque<CheckpointTensor> all;
+  std::map<std::string, const CheckpointTensor *, std::less<>> byName;
 };
 
 /// A matrix that a model needs, and the tensors that it is made of.

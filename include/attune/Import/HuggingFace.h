@@ -8,8 +8,10 @@
 #ifndef ATTUNE_IMPORT_HUGGINGFACE_H
 #define ATTUNE_IMPORT_HUGGINGFACE_H
 
+#include "attune/Import/TensorEncoding.h"
 #include "attune/Spec/Spec.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +34,8 @@ struct ImportedModel {
   /// Tensors of the checkpoint whose names start with one of these belong to
   /// parts that the model leaves out; the user was told.
   std::vector<std::string> leftOut;
+  /// Tensors that the checkpoint keeps as numbers with scales.
+  std::map<std::string, StoredForm, std::less<>> stored;
 };
 
 /// Whether `path` is a folder, or a `config.json` as Hugging Face writes it (it

@@ -11,6 +11,7 @@
 //   vocab.json and merges.txt            byte-level BPE, as GPT-2 has it
 //   vocab.txt                            WordPiece, as BERT has it
 //   *.tiktoken                           byte-level BPE of ranks
+//   *.gguf                               what its keys say
 //
 // A tokenizer_config.json beside them changes what the tokenizer does, as it
 // does for Hugging Face's fast tokenizers: `add_bos_token` and `add_eos_token`

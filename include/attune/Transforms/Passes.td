@@ -217,7 +217,8 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
     scale, and so on down to 32. What has no such groups, or another user, stays
     as it is: a remark of category `attune-quantize` says why.
 
-    A rule is a form (`int8`, `int4`, `none`, with groups as in `int4:g64`), or
+    A rule is a form (`int8`, `int4`, `none`, with groups as in `int4:g64`, or
+    `stored`: what the attribute `attune.stored` of the weight says, else none), or
     `PATTERN=FORM` for weights of such a name: that of the symbol or of a tensor
     that it comes from, in which a number stands for the layer, with or without
     the end `.weight`. The first pattern that matches decides; a form without a

@@ -20,11 +20,12 @@ namespace attune {
 
 /// How the numbers of a matrix are kept.
 struct QuantizedForm {
-  int64_t bits = 0;  ///< 8 or 4; 0: as they are
-  int64_t group = 0; ///< neighbours that share a scale
+  int64_t bits = 0;    ///< 8 or 4; 0: as they are
+  int64_t group = 0;   ///< neighbours that share a scale
+  bool stored = false; ///< whatever form the checkpoint has
 
   bool operator==(const QuantizedForm &other) const {
-    return bits == other.bits && group == other.group;
+    return bits == other.bits && group == other.group && stored == other.stored;
   }
 };
 
@@ -46,6 +47,8 @@ public:
   /// The form of a weight that goes by `names`, which may be one of a whole
   /// vocabulary. A pattern may leave out the end `.weight` of a name.
   QuantizedForm lookup(llvm::ArrayRef<std::string> names, bool ofVocabulary);
+  /// A form by its name, as in "int4:g64"; nothing if it is none.
+  static std::optional<QuantizedForm> parseForm(llvm::StringRef text);
   /// The patterns that matched nothing so far.
   std::vector<std::string> unused() const;
   /// Their words, in order.

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Import/HuggingFace.h"
+#include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
 
+#include "../GGUF/GgufModel.h"
 #include "Architectures.h"
 #include "GenerationConfig.h"
 #include "Keys.h"
@@ -326,20 +328,19 @@ static void checkIgnored(const KeyReport &report, Config &config) {
                            ": no object that is read here has this key");
 }
 
-std::optional<ImportedModel>
-importHuggingFace(const std::string &path, DiagnosticEngine &diags,
-                  const std::string &weights,
-                  const std::vector<std::string> &ignoredKeys) {
-  fs::path configPath = path;
-  if (isFolder(configPath))
-    configPath /= "config.json";
-  ImportedModel result;
-  fs::path folder = configPath.parent_path();
-  result.folder = folder.empty() ? "." : folder.string();
-  auto file = readSourceFile(configPath.string(), diags, maxConfigBytes);
-  if (!file)
-    return std::nullopt;
+/// Numbers with scales, which kernels can take as they are.
+static void findStored(const Checkpoint &checkpoint, ImportedModel &result) {
+  for (const auto &[name, tensor] : checkpoint.tensors())
+    if (tensor->encoding && tensor->encoding->form().bits)
+      result.stored.emplace(name, tensor->encoding->form());
+}
 
+/// Imports the text of a config.json. `folder` and `checkpointPath` of the
+/// result are set.
+static std::optional<ImportedModel>
+importConfig(const std::shared_ptr<const SourceFile> &file,
+             ImportedModel result, const std::vector<std::string> &ignoredKeys,
+             DiagnosticEngine &diags) {
   spec::LineTable lines(file);
   spec::Reporter reporter(lines, diags);
   std::optional<Value> root =
@@ -362,8 +363,6 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
   if (!architecture)
     return std::nullopt;
   context.languageModel = context.modelClass->head == Head::LanguageModel;
-  result.checkpointPath =
-      weights.empty() ? Checkpoint::findIn(result.folder) : weights;
   std::optional<Checkpoint> checkpoint;
   if (!result.checkpointPath.empty()) {
     checkpoint = Checkpoint::open(result.checkpointPath, diags);
@@ -445,12 +444,82 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
     return std::nullopt;
   if (!checkDescription(*model, config))
     return std::nullopt;
-  if (checkpoint)
+  if (checkpoint) {
     result.leftOut = findLeftOut(config, *context.modelClass,
                                  text ? &*text : nullptr, *checkpoint, diags);
+    findStored(*checkpoint, result);
+  }
   result.tokenizerPath = findTokenizerFile(result.folder);
   result.model = std::move(*model);
   return result;
+}
+
+std::optional<ImportedModel>
+importHuggingFace(const std::string &path, DiagnosticEngine &diags,
+                  const std::string &weights,
+                  const std::vector<std::string> &ignoredKeys) {
+  fs::path configPath = path;
+  if (isFolder(configPath))
+    configPath /= "config.json";
+  ImportedModel result;
+  fs::path folder = configPath.parent_path();
+  result.folder = folder.empty() ? "." : folder.string();
+  auto file = readSourceFile(configPath.string(), diags, maxConfigBytes);
+  if (!file)
+    return std::nullopt;
+  result.checkpointPath =
+      weights.empty() ? Checkpoint::findIn(result.folder) : weights;
+  return importConfig(file, std::move(result), ignoredKeys, diags);
+}
+
+/// What the file has otherwise than Hugging Face.
+static void adaptToGguf(spec::Model &model, const gguf::Family &family) {
+  auto adapt = [&](spec::Block &block) {
+    if (block.attention && block.attention->rope)
+      block.attention->rope->interleaved = family.interleaved;
+    if (!family.wholeNorms)
+      return;
+    block.norm.offset = 0;
+    if (block.attention && block.attention->qkNorm)
+      block.attention->qkNorm->offset = 0;
+  };
+  for (spec::Stream &stream : model.streams)
+    for (spec::Layer &layer : stream.layers) {
+      if (auto *block = std::get_if<spec::Block>(&layer.op))
+        adapt(*block);
+      if (auto *norm = std::get_if<spec::Norm>(&layer.op);
+          norm && family.wholeNorms)
+        norm->offset = 0;
+      for (spec::Block &block : layer.cycle)
+        adapt(block);
+    }
+}
+
+std::optional<ImportedModel> importGguf(const std::string &path,
+                                        DiagnosticEngine &diags) {
+  std::optional<gguf::File> opened = gguf::openFile(path, diags);
+  const gguf::Family *family =
+      opened ? gguf::findFamily(*opened, diags) : nullptr;
+  if (!family)
+    return std::nullopt;
+  auto file = std::make_shared<SourceFile>();
+  file->path = path + " (its keys as config.json)";
+  std::optional<std::string> text = gguf::makeConfig(*opened, *family, diags);
+  if (!text)
+    return std::nullopt;
+  file->text = std::move(*text);
+  ImportedModel result;
+  // Files beside it are no part of it: nothing is in a folder of this name.
+  result.folder = result.checkpointPath = path;
+  std::optional<ImportedModel> imported =
+      importConfig(file, std::move(result), {}, diags);
+  if (!imported)
+    return std::nullopt;
+  adaptToGguf(imported->model, *family);
+  imported->model.name = fs::path(path).stem().string();
+  imported->folder.clear();
+  imported->tokenizerPath = opened->find("tokenizer.ggml.model") ? path : "";
+  return imported;
 }
 
 } // namespace attune

@@ -263,8 +263,9 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
       piece.rows = source.end - source.begin;
       continue;
     }
-    const runtime::TensorInfo *info = values.checkpoint->find(source.tensor);
+    const CheckpointTensor *info = values.checkpoint->find(source.tensor);
     piece.data = info->data;
+    piece.tensor = info;
     piece.dtype = info->dtype;
     piece.transposed =
         source.transposed && info->shape.size() > 1 && shape.size() > 1;
@@ -278,7 +279,7 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     piece.rows =
         (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
     if (piece.transposed)
-      piece.data += shift * piece.tensorRows * runtime::dtypeBytes(info->dtype);
+      piece.firstValue = shift * piece.tensorRows;
     else
       piece.begin += shift;
   }
@@ -394,13 +395,39 @@ void Plan::warnOverflow(DiagnosticEngine &diags) const {
                         "infinite; keep it in bf16 or f32 (--dtype)");
 }
 
+/// Adds a piece of an encoded tensor.
+static void count(const PackedMatrix &matrix, const PackPiece &piece,
+                  std::vector<WeightReport::Encoded> &encoded) {
+  WeightReport::Encoded entry{
+      piece.tensor->encoding->name(), runtime::dtypeLowerName(matrix.dtype),
+      piece.dtype == matrix.dtype || matrix.dtype == runtime::DType::F32, 0};
+  if (matrix.group) {
+    entry.became = "int" + std::to_string(matrix.bits) + ":g" +
+                   std::to_string(matrix.group);
+    entry.kept = matrix.keeps(piece);
+  }
+  auto same = llvm::find_if(encoded, [&](const WeightReport::Encoded &other) {
+    return other.name == entry.name && other.became == entry.became;
+  });
+  if (same == encoded.end())
+    same = encoded.insert(same, entry);
+  ++same->tensors;
+}
+
 WeightReport Plan::report(double seconds) const {
-  WeightReport result{uint64_t(totalBytes), seconds, {}};
+  WeightReport result{uint64_t(totalBytes), seconds, {}, {}};
+  for (const auto &matrix : matrices)
+    for (const PackPiece &piece : matrix->pieces)
+      if (!matrix->scales && piece.tensor && piece.tensor->encoding)
+        count(*matrix, piece, result.encoded);
   for (int64_t bits : {8, 4}) {
     WeightReport::Quantized sum;
     sum.bits = bits;
     for (const auto &matrix : matrices) {
-      if (!matrix->group || matrix->bits != bits)
+      if (!matrix->group || matrix->bits != bits ||
+          llvm::all_of(matrix->pieces, [&](const PackPiece &piece) {
+            return matrix->keeps(piece);
+          }))
         continue;
       sum.bytes += matrix->numBands * matrix->bandBytes();
       if (matrix->scales)

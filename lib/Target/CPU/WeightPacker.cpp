@@ -119,12 +119,16 @@ void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
   float buffer[chunk];
   int64_t size = runtime::dtypeBytes(piece.dtype);
   const uint8_t *in = nullptr;
+  const TensorEncoding *encoding =
+      piece.tensor ? piece.tensor->encoding : nullptr;
+  int64_t start = 0;
   if (piece.data) {
     int64_t tensorRow = piece.begin + pieceRow;
     int64_t at = piece.transposed ? column * piece.tensorRows + tensorRow
                                   : tensorRow * columns + column;
-    in = piece.data + at * size;
-    if (piece.dtype == dtype) {
+    start = piece.firstValue + at;
+    in = piece.data + start * size;
+    if (piece.dtype == dtype && !encoding) {
       std::memcpy(out, in, count * size);
       return;
     }
@@ -132,7 +136,9 @@ void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
   bool overflow = false;
   for (int64_t done = 0; done < count; done += chunk) {
     int64_t n = std::min(chunk, count - done);
-    if (in)
+    if (encoding)
+      encoding->decode(*piece.tensor, start + done, n, buffer);
+    else if (in)
       widen(piece.dtype, in + done * size, buffer, n);
     else
       makeNoise(noise, uint64_t(row) * columns + column + done, buffer, n);
@@ -159,9 +165,10 @@ static void transpose(const uint8_t *in, int64_t inStride, uint8_t *out,
 void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
                             int64_t rowStride, int64_t columnStride) const {
   int64_t size = runtime::dtypeBytes(dtype);
-  // A tile and its transpose stay in the first-level cache.
-  constexpr int64_t tileRows = 64, tileColumns = 64;
-  alignas(64) uint8_t tile[tileRows * tileColumns * sizeof(float)];
+  // A tile and its transpose stay in the first-level cache. Blocks of few bits
+  // are decoded whole: tiles of these are as wide as the widest.
+  constexpr int64_t tileSize = 64 * 64, wide = 256;
+  alignas(64) uint8_t tile[tileSize * sizeof(float)];
 
   int64_t start = 0; // the piece's first row in the weight
   for (const PackPiece &piece : pieces) {
@@ -171,6 +178,8 @@ void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
     start += piece.rows;
     if (begin >= end)
       continue;
+    bool blocks = piece.tensor && piece.tensor->encoding && !piece.transposed;
+    int64_t tileColumns = blocks ? wide : 64, tileRows = tileSize / tileColumns;
     uint8_t *base = out + (begin - first) * rowStride * size;
     int64_t rowsHere = end - begin, pieceRow = begin - pieceStart;
 
@@ -243,19 +252,14 @@ QuantizationError PackedMatrix::quantizeGroup(const float *in, int64_t row,
                                               uint8_t *out) const {
   // To nearest, ties to even, for what is smaller than 2^22.
   constexpr float round = 0x1.8p23f;
-  int64_t lanes = std::max<int64_t>(panelWidth, 1);
   bool nibbles = bits == 4;
-  uint16_t half = nibbles ? findScaleOfNibbles(in, group) : 0;
-  float scale = nibbles ? halfToFloat(half) : findScale(in, group);
+  float scale = nibbles ? halfToFloat(findScaleOfNibbles(in, group))
+                        : findScale(in, group);
   if (scales) {
     for (const PackPiece &piece : pieces)
       if (std::isinf(scale) && piece.overflow)
         piece.overflow->store(true, std::memory_order_relaxed);
-    int64_t place = begin / group * lanes + row;
-    if (nibbles)
-      storeAt(out, place, half);
-    else
-      storeAt(out, place, scale);
+    storeScale(scale, row, begin, out);
     return {};
   }
   // A scale that is none, or too small to divide by, makes zeros.
@@ -278,34 +282,82 @@ QuantizationError PackedMatrix::quantizeGroup(const float *in, int64_t row,
   }
   if (inverse != 0)
     error.add({lost, total});
-  if (nibbles) {
+  storeNumbers(rounded, row, begin, out);
+  return error;
+}
+
+void PackedMatrix::storeScale(float scale, int64_t row, int64_t begin,
+                              uint8_t *out) const {
+  int64_t place = begin / group * std::max<int64_t>(panelWidth, 1) + row;
+  if (bits == 4)
+    storeAt(out, place, runtime::floatToHalf(scale));
+  else
+    storeAt(out, place, scale);
+}
+
+void PackedMatrix::storeNumbers(const float *numbers, int64_t row,
+                                int64_t begin, uint8_t *out) const {
+  int64_t lanes = std::max<int64_t>(panelWidth, 1);
+  if (bits == 4) {
     for (int64_t i = 0; i < group; i += 8)
       for (int64_t side = 0; side < 4; ++side) {
-        int low = int(rounded[i + side]) + 8;
-        int high = int(rounded[i + side + 4]) + 8;
+        int low = int(numbers[i + side]) + 8;
+        int high = int(numbers[i + side + 4]) + 8;
         int64_t place = ((begin + i) / 8 * lanes + row) * 4 + side;
         out[place] = static_cast<uint8_t>(low | high << 4);
       }
-    return error;
+    return;
   }
   for (int64_t i = 0; i < group; ++i) {
     int64_t column = begin + i;
     int64_t place =
         panelWidth ? (column / 4 * lanes + row) * 4 + column % 4 : column;
-    out[place] = static_cast<uint8_t>(int(rounded[i]) + 128);
+    out[place] = static_cast<uint8_t>(int(numbers[i]) + 128);
   }
-  return error;
+}
+
+bool PackedMatrix::keeps(const PackPiece &piece) const {
+  return group && piece.tensor && piece.tensor->encoding && !piece.transposed &&
+         piece.tensor->encoding->form() == StoredForm{bits, group};
+}
+
+void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
+                             int64_t row, int64_t begin, float *rounded,
+                             uint8_t *out) const {
+  std::vector<int8_t> numbers(group);
+  int64_t first = (piece.begin + pieceRow) * columns + begin;
+  float scale =
+      piece.tensor->encoding->readGroup(*piece.tensor, first, numbers.data());
+  if (scales)
+    return storeScale(scale, row, begin, out);
+  std::copy(numbers.begin(), numbers.end(), rounded);
+  storeNumbers(rounded, row, begin, out);
 }
 
 QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
                                              uint8_t *out) const {
   QuantizationError error;
-  std::vector<float> block((last - first) * columns), rounded(group);
-  packRows(first, last, reinterpret_cast<uint8_t *>(block.data()), columns, 1);
-  for (int64_t row = 0; row < last - first; ++row)
-    for (int64_t begin = 0; begin < columns; begin += group)
-      error.add(quantizeGroup(&block[row * columns + begin], row, begin,
-                              rounded.data(), out));
+  std::vector<float> values, rounded(group);
+  int64_t start = 0; // the piece's first row in the weight
+  for (const PackPiece &piece : pieces) {
+    int64_t from = std::max(first, start);
+    int64_t to = std::min(last, start + piece.rows);
+    bool kept = keeps(piece);
+    if (from < to && !kept) {
+      values.resize((to - from) * columns);
+      packRows(from, to, reinterpret_cast<uint8_t *>(values.data()), columns,
+               1);
+    }
+    for (int64_t row = from; row < to; ++row)
+      for (int64_t begin = 0; begin < columns; begin += group)
+        if (kept)
+          copyGroup(piece, row - start, row - first, begin, rounded.data(),
+                    out);
+        else
+          error.add(quantizeGroup(&values[(row - from) * columns + begin],
+                                  row - first, begin, rounded.data(), out));
+    start += piece.rows;
+  }
   return error;
 }
 

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_TARGET_CPU_WEIGHTPACKER_H
 #define ATTUNE_LIB_TARGET_CPU_WEIGHTPACKER_H
 
-#include "attune/Runtime/DType.h"
+#include "attune/Import/TensorEncoding.h"
 
 #include <atomic>
 #include <cstdint>
@@ -20,7 +20,10 @@ namespace attune {
 struct PackPiece {
   /// First value of the tensor; null for random ones.
   const uint8_t *data = nullptr;
+  /// The tensor, which may have an encoding; null with random values.
+  const CheckpointTensor *tensor = nullptr;
   runtime::DType dtype = runtime::DType::F32;
+  int64_t firstValue = 0;  ///< of the tensor that the weight is made of
   bool transposed = false; ///< the tensor is [columns, tensorRows]
   int64_t tensorRows = 0;
   int64_t begin = 0; ///< first row taken
@@ -73,6 +76,8 @@ struct PackedMatrix {
           scales ? columns / group * (bits == 4 ? 2 : 4) : columns * bits / 8;
     return rowBytes * (panelWidth ? panelWidth : 1);
   }
+  /// Whether a piece has the numbers and scales that are to be packed.
+  bool keeps(const PackPiece &piece) const;
   /// Writes bands [first, last) to `out`, `bandBytes` each.
   QuantizationError pack(int64_t first, int64_t last, uint8_t *out) const;
   /// The values of a vector, which is kept row by row.
@@ -90,6 +95,13 @@ private:
   /// One group of row `row` of a band, from column `begin` on.
   QuantizationError quantizeGroup(const float *in, int64_t row, int64_t begin,
                                   float *rounded, uint8_t *out) const;
+  /// The same of a group that `piece` keeps as such, in its row `pieceRow`.
+  void copyGroup(const PackPiece &piece, int64_t pieceRow, int64_t row,
+                 int64_t begin, float *rounded, uint8_t *out) const;
+  void storeScale(float scale, int64_t row, int64_t begin, uint8_t *out) const;
+  /// Signed numbers of a group into their places.
+  void storeNumbers(const float *numbers, int64_t row, int64_t begin,
+                    uint8_t *out) const;
   /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
   /// panelWidth] become one row of [columns / 2, 2 panelWidth].
   void pairColumns(uint8_t *panel) const;

@@ -56,6 +56,14 @@ struct WeightReport {
   };
   std::vector<Quantized>
       quantized; ///< 8 bits, then 4, as far as there are some
+  /// Of tensors that a checkpoint keeps in few bits: their encoding, what they
+  /// became, and how many there are.
+  struct Encoded {
+    std::string name, became; ///< "Q4_0", "int4:g32"
+    bool kept = false;        ///< every value is what it was
+    uint64_t tensors = 0;
+  };
+  std::vector<Encoded> encoded;
 
   double megabytesPerSecond() const {
     return seconds > 0 ? double(bytes) / 1e6 / seconds : 0;

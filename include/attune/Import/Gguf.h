@@ -1,0 +1,47 @@
+//===- Gguf.h - Models in one file of llama.cpp -----------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_IMPORT_GGUF_H
+#define ATTUNE_IMPORT_GGUF_H
+
+#include "attune/Import/HuggingFace.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// A GGUF file holds configuration, tokenizer and weights. Its keys become the
+/// config.json and the tokenizer.json that they stand for, and its tensors have
+/// the names that go with these: see lib/Import/GGUF/README.md.
+namespace attune {
+
+/// Whether a file starts as GGUF does.
+bool isGgufFile(const std::string &path);
+
+/// The model that the file stands for. Its locations point into the config.json
+/// made of its keys.
+std::optional<ImportedModel> importGguf(const std::string &path,
+                                        DiagnosticEngine &diags);
+
+/// The text of the tokenizer.json that the file's keys stand for; empty, after
+/// a warning, if it has none or one that is not supported.
+std::optional<std::string> readGgufTokenizer(const std::string &path,
+                                             DiagnosticEngine &diags);
+
+/// What the file says about chats.
+struct GgufChat {
+  std::string text; ///< of the template; empty: there is none
+  /// "bos_token" and the like to their texts.
+  std::vector<std::pair<std::string, std::string>> tokens;
+};
+std::optional<GgufChat> readGgufChat(const std::string &path,
+                                     DiagnosticEngine &diags);
+
+} // namespace attune
+
+#endif // ATTUNE_IMPORT_GGUF_H

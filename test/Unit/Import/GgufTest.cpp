@@ -1,0 +1,113 @@
+//===- GgufTest.cpp - Blocks of GGUF --------------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Inputs/blocks.gguf has blocks of every type and Inputs/blocks.safetensors
+// what they stand for by the types' definitions, in double precision. Both are
+// made by "test/lib/gguf.py blocks".
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Import/Checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace attune;
+
+namespace {
+class GgufBlocks : public testing::Test {
+protected:
+  void SetUp() override {
+    const std::string inputs = ATTUNE_TEST_DIR "/Unit/Import/Inputs/";
+    checkpoint = Checkpoint::open(inputs + "blocks.gguf", diags);
+    ASSERT_TRUE(checkpoint);
+    std::string error;
+    ASSERT_TRUE(known.open(inputs + "blocks.safetensors", error)) << error;
+  }
+
+  DiagnosticEngine diags;
+  std::optional<Checkpoint> checkpoint;
+  runtime::SafetensorsFile known;
+};
+} // namespace
+
+static double knownAt(const runtime::TensorInfo &info, int64_t i) {
+  double value;
+  std::memcpy(&value, info.data + 8 * i, 8);
+  return value;
+}
+
+static bool isSmall(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  return (bits & 0xffff) == 0;
+}
+
+// Sums are rounded once to f32; everything else is exact.
+TEST_F(GgufBlocks, StandForTheValuesOfTheirDefinition) {
+  int encoded = 0;
+  for (const runtime::TensorInfo &info : known.tensors()) {
+    const CheckpointTensor *tensor = checkpoint->find(info.name);
+    ASSERT_TRUE(tensor) << info.name;
+    EXPECT_EQ(tensor->shape, info.shape);
+    if (!tensor->encoding)
+      continue;
+    ++encoded;
+    auto count = static_cast<int64_t>(info.bytes / 8);
+    std::vector<float> values(count);
+    tensor->encoding->decode(*tensor, 0, count, values.data());
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(values[i], static_cast<float>(knownAt(info, i)))
+          << info.name << " value " << i;
+      if (tensor->dtype == runtime::DType::BF16) {
+        EXPECT_TRUE(isSmall(values[i]));
+      }
+    }
+  }
+  EXPECT_EQ(encoded, 12);
+}
+
+TEST_F(GgufBlocks, DecodeFromAnyValueOn) {
+  for (const auto &[name, tensor] : checkpoint->tensors()) {
+    if (!tensor->encoding)
+      continue;
+    int64_t count = tensor->shape[0] * tensor->shape[1];
+    std::vector<float> whole(count), part(count);
+    tensor->encoding->decode(*tensor, 0, count, whole.data());
+    for (int64_t first : {int64_t(1), int64_t(31), count / 2, count - 1}) {
+      tensor->encoding->decode(*tensor, first, count - first, part.data());
+      for (int64_t i = first; i < count; ++i)
+        ASSERT_EQ(part[i - first], whole[i]) << name << " from " << first;
+    }
+  }
+}
+
+// What kernels take as it is: numbers times the scale of their group.
+TEST_F(GgufBlocks, GiveNumbersAndScales) {
+  int forms = 0;
+  for (const auto &[name, tensor] : checkpoint->tensors()) {
+    if (!tensor->encoding || !tensor->encoding->form().bits)
+      continue;
+    ++forms;
+    StoredForm form = tensor->encoding->form();
+    EXPECT_EQ(form.group, 32);
+    int64_t count = tensor->shape[0] * tensor->shape[1];
+    std::vector<float> values(count);
+    tensor->encoding->decode(*tensor, 0, count, values.data());
+    for (int64_t first = 0; first < count; first += form.group) {
+      int8_t numbers[32];
+      float scale = tensor->encoding->readGroup(*tensor, first, numbers);
+      for (int64_t i = 0; i < form.group; ++i) {
+        EXPECT_EQ(scale * float(numbers[i]), values[first + i]) << name;
+        EXPECT_GE(numbers[i], form.bits == 4 ? -8 : -128);
+        EXPECT_LE(numbers[i], form.bits == 4 ? 7 : 127);
+      }
+    }
+  }
+  EXPECT_EQ(forms, 2);
+}
