@@ -70,7 +70,7 @@ static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
                       .str());
 }
 
-/// What became of tensors that the checkpoint keeps in few bits.
+/// Reports the tensors that the checkpoint keeps in few bits.
 static void noteEncoded(const WeightReport &done, Report &report) {
   std::string text;
   for (const WeightReport::Encoded &some : done.encoded)

@@ -24,7 +24,7 @@ struct Piece {
   uint64_t type = Normal;
 };
 
-/// What a model says that is read from any kind of file.
+/// The contents of a tokenizer model, whichever kind of file it is read from.
 struct PieceModel {
   std::vector<Piece> pieces;
   uint64_t type = 1; ///< 1: Unigram, 2: BPE

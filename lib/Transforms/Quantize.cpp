@@ -95,7 +95,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     return form;
   }
 
-  /// What the attribute says that the checkpoint has; else none.
+  /// The form in which the checkpoint has the weight, as its attribute says;
+  /// else none.
   static QuantizedForm storedForm(WeightOp weight) {
     auto form = weight->getAttrOfType<StringAttr>("attune.stored");
     if (!form)

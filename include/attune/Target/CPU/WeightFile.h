@@ -56,8 +56,8 @@ struct WeightReport {
   };
   std::vector<Quantized>
       quantized; ///< 8 bits, then 4, as far as there are some
-  /// Of tensors that a checkpoint keeps in few bits: their encoding, what they
-  /// became, and how many there are.
+  /// Tensors that a checkpoint keeps in few bits: their encoding, the form in
+  /// the product, and how many there are.
   struct Encoded {
     std::string name, became; ///< "Q4_0", "int4:g32"
     bool kept = false;        ///< every value is what it was
