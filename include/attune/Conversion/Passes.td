@@ -22,6 +22,35 @@ def ConvertAttuneToVector
     A product reads the same place of several rows at once. Rows from outside of
     the function that are a multiple of `way-bytes` apart are copied before, to
     memory that attune-pad-rows can lay out another way.
+
+    A norm, with lanes=16, before:
+
+    ```mlir
+    %y = attune.rms_norm %x gamma %g : tensor<64xf32> eps 1.0e-5 : tensor<2x48x64xf32>
+    ```
+
+    After (types left out):
+
+    ```mlir
+    %rows = attune.flatten_tokens %x : tensor<2x48x64xf32> -> tensor<96x64xf32>
+    %n = scf.forall (%i) in (96) shared_outs(%o = %empty) {
+      %row = tensor.extract_slice %o[%i, 0] [1, 64] [1, 1]
+      %squares = scf.for %j = %c0 to %c64 step %c16 iter_args(%sum = %zeros) {
+        %v = vector.transfer_read %rows[%i, %j] : vector<16xf32>
+        ... // %sum + %v * %v
+      }
+      %r = ... math.rsqrt ... // of their mean plus eps
+      %done = scf.for %j = %c0 to %c64 step %c16 iter_args(%out = %row) {
+        %v = vector.transfer_read %rows[%i, %j] : vector<16xf32>
+        %gamma = vector.transfer_read %g[%j] : vector<16xf32>
+        ... // %v * %r * %gamma
+        vector.transfer_write %scaled, %out[%c0, %j]
+      }
+      scf.forall.in_parallel { tensor.parallel_insert_slice %done into %o[%i, 0] [1, 64] [1, 1] }
+    }
+    %y = attune.unflatten_tokens %n[%c2, %c48] : tensor<96x64xf32> -> tensor<2x48x64xf32>
+    ```
+
     With `wide-tiles` a tile has half of the rows and two panels side by side. It
     needs fewer places of the cache and fewer loads, but reads panels twice as
     often. Steps need room for it, and products more rows than two tiles have. The
@@ -232,6 +261,28 @@ def ConvertAttuneWeightsToMemRef
     : Pass<"convert-attune-weights-to-memref", "::mlir::ModuleOp"> {
   let summary = "Weights become places in one block of memory";
   let description = [{
+    Functions before:
+
+    ```mlir
+    func.func private @block(%layer: index) -> tensor<2x5xf32> {
+      %w = attune.weight_get @a[%layer] : tensor<2x5xf32>
+    ...
+    func.func @entry(%layer: index) -> tensor<2x5xf32> attributes {attune.entry} {
+      %0 = call @block(%layer) : (index) -> tensor<2x5xf32>
+    ```
+
+    After:
+
+    ```mlir
+    func.func private @block(%weights: memref<?xi8> {attune.kind = "weights"}, %layer: index)
+        -> tensor<2x5xf32> {
+      %w = bufferization.to_tensor ... restrict // the place of @a[%layer] in %weights
+    ...
+    func.func @entry(%weights: memref<?xi8> {attune.kind = "weights"}, %layer: index)
+        -> tensor<2x5xf32> attributes {attune.entry} {
+      %0 = call @block(%weights, %layer) : (memref<?xi8>, index) -> tensor<2x5xf32>
+    ```
+
     Needs: nothing; runs before bufferization.
     Gives: every function takes the weights, memref<?xi8>, as its first argument
     and hands them to the functions it calls; attune.weight_get is a view of it
