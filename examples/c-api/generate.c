@@ -5,10 +5,11 @@
 |*
 \*===----------------------------------------------------------------------===*/
 
-/* generate LIBRARY PROMPT [NEW_TOKENS]: continues a text with a language model
- * compiled to a shared library, then shows the likeliest next tokens of the
- * prompt by hand. The library is loaded at run time; linking with it works the
- * same way. */
+/* generate LIBRARY PROMPT [NEW_TOKENS [DRAFT]]: continues a text with a
+ * language model compiled to a shared library, then shows the likeliest next
+ * tokens of the prompt by hand. DRAFT is the library of a smaller model that
+ * guesses tokens, which takes fewer steps for the same text. The library is
+ * loaded at run time; linking with it works the same way. */
 
 #include "attune/Runtime/attune.h"
 
@@ -23,6 +24,7 @@ static __typeof__(attune_close) *close_model;
 static __typeof__(attune_last_error) *last_error;
 static __typeof__(attune_encode) *encode;
 static __typeof__(attune_decode) *decode;
+static __typeof__(attune_load_draft) *load_draft;
 static __typeof__(attune_generate) *generate;
 static __typeof__(attune_session_open) *session_open;
 static __typeof__(attune_session_step) *session_step;
@@ -45,6 +47,7 @@ static void load(void *library) {
   last_error = symbol(library, "attune_last_error");
   encode = symbol(library, "attune_encode");
   decode = symbol(library, "attune_decode");
+  load_draft = symbol(library, "attune_load_draft");
   generate = symbol(library, "attune_generate");
   session_open = symbol(library, "attune_session_open");
   session_step = symbol(library, "attune_session_step");
@@ -98,7 +101,7 @@ static int show_likeliest(attune_instance *model, const int64_t *ids,
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: generate LIBRARY PROMPT [NEW_TOKENS]\n");
+    fprintf(stderr, "usage: generate LIBRARY PROMPT [NEW_TOKENS [DRAFT]]\n");
     return 2;
   }
   void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
@@ -123,10 +126,21 @@ int main(int argc, char **argv) {
   attune_generate_options options = {0};
   options.struct_size = sizeof(options);
   options.max_new_tokens = argc > 3 ? atoi(argv[3]) : 100;
+  attune_guess_counts counts;
+  options.guess_counts = &counts;
+  if (argc > 4) {
+    if (load_draft(model, argv[4]) != ATTUNE_OK)
+      return fail();
+    options.draft_tokens = 4;
+  }
   printf("%s", argv[2]);
   if (generate(model, ids, count, &options, print_token, model) != ATTUNE_OK)
     return fail();
   printf("\n");
+  if (argc > 4)
+    printf("%lld of %lld guesses were right: %lld tokens in %lld steps\n",
+           (long long)counts.accepted, (long long)counts.guesses,
+           (long long)counts.tokens, (long long)counts.steps);
   int status = show_likeliest(model, ids, count);
   close_model(model);
   dlclose(library);

@@ -70,8 +70,7 @@ std::string formatShort(double count) {
   return formatThousands(count, {"", "K", "M", "B", "T", "P", "E"});
 }
 
-/// FLOPs with the prefixes of the SI.
-static std::string formatFlops(double flops) {
+std::string formatFlops(double flops) {
   return formatThousands(flops, {"", "K", "M", "G", "T", "P", "E"});
 }
 

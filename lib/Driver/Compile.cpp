@@ -234,12 +234,15 @@ static std::string listTexts(const Backend &backend) {
 
 ExitCode driver::runCompile(const Options &options, Report &report) {
   const ProductKind *product = options.product;
-  if (product && !product->text && toStdout(options))
+  if (product && !product->text && toStdout(options)) {
+    if (!checkIsModel(options.model, report))
+      return ExitCode::BadInput;
     return report.fail(
         "'compile' needs -o OUT for the file to write; only text goes to "
         "stdout (--emit=" +
             listTexts(*options.backend) + ")",
         ExitCode::BadCommandLine);
+  }
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;

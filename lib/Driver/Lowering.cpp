@@ -34,6 +34,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <atomic>
+#include <mutex>
 
 using namespace attune;
 using namespace attune::driver;
@@ -86,6 +87,8 @@ bool Lowering::dumpModule(llvm::StringRef name) {
 bool Lowering::dumpReport() {
   if (options.stagesDir.empty())
     return true;
+  report.endStage();
+  stages.setTimes(report.getTimes());
   std::optional<ModelStatistics> statistics;
   std::optional<MachinePeak> peak;
   if (source.model) {
@@ -172,6 +175,21 @@ public:
 private:
   std::atomic<uint64_t> &operations;
 };
+
+/// Shows on a terminal which pass runs.
+class PassProgress : public mlir::PassInstrumentation {
+public:
+  explicit PassProgress(Report &report) : report(report) {}
+  void runBeforePass(mlir::Pass *pass, mlir::Operation *) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!pass->getArgument().empty())
+      report.showProgress(pass->getArgument().str());
+  }
+
+private:
+  Report &report;
+  std::mutex mutex; ///< passes on functions run on several threads
+};
 } // namespace
 
 bool Lowering::runStage(
@@ -192,6 +210,7 @@ bool Lowering::runStage(
 #endif
   if (validation && mayValidate)
     validation->attach(passes);
+  passes.addInstrumentation(std::make_unique<PassProgress>(report));
   std::atomic<uint64_t> operations = 0;
   if (options.timing)
     passes.addInstrumentation(std::make_unique<WorkCounter>(operations));
@@ -255,6 +274,11 @@ bool Lowering::import(Entries entries) {
     allowed.atol = options.atol;
     allowed.rtol = options.rtol;
     allowed.warn = true;
+    // Less than two minutes; what is left out is said.
+    allowed.total = 800000000;
+    allowed.progress = [this](const std::string &what) {
+      report.showProgress("validating " + what);
+    };
     validated = std::make_shared<ValidationResult>();
     validation.emplace(allowed, validated);
   }

@@ -147,6 +147,13 @@ static std::string problemOf(StringRef path) {
                                      : problemOfFile(path);
 }
 
+bool driver::checkIsModel(const std::string &path, DiagnosticEngine &diags) {
+  std::string problem = problemOf(path);
+  if (!problem.empty())
+    diags.error(atFile(path), problem);
+  return problem.empty();
+}
+
 /// Says which weights a folder has instead of those that are read. Compiling
 /// or running it would go without them.
 static bool checkOtherWeights(const Options &options, DiagnosticEngine &diags) {
@@ -213,10 +220,8 @@ static std::optional<ModelSource> readModel(const Options &options,
               "(.json), a Hugging Face folder, a GGUF or an .mlir file");
     return std::nullopt;
   }
-  if (std::string problem = problemOf(path); !problem.empty()) {
-    diags.error(atFile(path), problem);
+  if (!checkIsModel(path, diags))
     return std::nullopt;
-  }
   bool gguf = sys::fs::is_regular_file(path) && isGgufFile(path);
   if (gguf && !source.checkpointPath.empty()) {
     diags.error(atFile(path),

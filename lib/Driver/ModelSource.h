@@ -39,6 +39,10 @@ struct ModelSource {
   bool isMlir() const { return !model; }
 };
 
+/// Says what a file or folder is that cannot be MODEL; false then. What is not
+/// there is not looked at.
+bool checkIsModel(const std::string &path, DiagnosticEngine &diags);
+
 /// Reads MODEL. `--tap` and `--dtype` are already applied to the result.
 /// Everything found wrong is reported.
 std::optional<ModelSource> openModel(const Options &options,

@@ -93,6 +93,14 @@ void Report::reportWritten(const std::string &path, uint64_t bytes,
   errs() << '\n';
 }
 
+std::vector<std::pair<std::string, double>> Report::getTimes() const {
+  std::vector<std::pair<std::string, double>> times;
+  for (const Stage &stage : stages)
+    if (!running || &stage != &stages.back())
+      times.emplace_back(stage.name, stage.seconds);
+  return times;
+}
+
 void Report::printTiming() {
   endStage();
   double total = std::chrono::duration<double>(Clock::now() - start).count();

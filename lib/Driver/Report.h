@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attune::driver {
@@ -45,6 +46,8 @@ public:
                      const std::string &next);
   /// Prints the table of stages.
   void printTiming();
+  /// The stages that have ended, with their seconds.
+  std::vector<std::pair<std::string, double>> getTimes() const;
 
 private:
   void clearLine();

@@ -10,6 +10,7 @@
 #include "Charts.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -61,12 +62,14 @@ pre { font: 12px/1.4 monospace; margin: 0; }
                border: 1px solid #ccc; padding: .5rem; }
 .graph { overflow: auto; max-height: 80vh; }
 .gone { background: #fdd; } .new { background: #dfd; }
+details { margin-bottom: 1rem; } summary { cursor: pointer; }
 .bar { display: inline-block; height: .7rem; background: #4a7fb5; }
 </style>
 )";
 
 /// Lines that only one side has are coloured; sides too different to compare
-/// are shown as they are.
+/// are shown as they are. Values, blocks and aliases are numbered anew by each
+/// pass, so lines are compared without their names.
 static const char script[] = R"(<script>
 const stages = JSON.parse(document.getElementById("stages").textContent);
 const pick = ["left", "right"].map(id => document.getElementById(id));
@@ -98,7 +101,9 @@ function common(a, b) {
 }
 function show() {
   const lines = pick.map(p => stages[p.value].text.split("\n"));
-  const keep = common(lines[0], lines[1]);
+  const plain = line => line.replace(/%[\w$.-]+(#\d+)?/g, "%")
+      .replace(/\^bb\d+/g, "^bb").replace(/#(map|loc|set)\d*\b/g, "#$1");
+  const keep = common(...lines.map(side => side.map(plain)));
   ["leftText", "rightText"].forEach((id, side) => {
     const pre = document.getElementById(id);
     pre.textContent = "";
@@ -129,6 +134,128 @@ static std::string assumed(const std::optional<ModelStatistics> &statistics) {
   return text;
 }
 
+static std::string bar(double share) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "<td style=\"text-align: left\"><span class=\"bar\" style=\"width: "
+      << llvm::format("%.1f", 12 * share) << "rem\"></span></td>";
+  return text;
+}
+
+void StageReport::printStages(llvm::raw_ostream &out) const {
+  double longest = 1e-9;
+  for (const Stage &stage : stages)
+    longest = std::max(longest, stage.seconds);
+  out << "<h2 id=\"stages-of-ir\">Stages</h2>\n<table id=\"time\">\n"
+         "<tr><th>stage</th><th>seconds</th><th>peak MiB</th>"
+         "<th>operations</th><th></th></tr>\n";
+  for (const Stage &stage : stages)
+    out << "<tr><td><a href=\"" << escape(stage.name) << "\">"
+        << escape(stage.name) << "</a></td><td>"
+        << llvm::format("%.3f", stage.seconds) << "</td><td>"
+        << (stage.peakBytes >> 20) << "</td><td>" << stage.operations << "</td>"
+        << bar(stage.seconds / longest) << "</tr>\n";
+  out << "</table>\n";
+  if (times.empty())
+    return;
+  longest = 1e-9;
+  for (const auto &[name, seconds] : times)
+    longest = std::max(longest, seconds);
+  out << "<h2 id=\"steps-of-compilation\">Where the time went</h2>\n"
+         "<table id=\"steps\">\n"
+         "<tr><th>step</th><th>seconds</th><th></th></tr>\n";
+  for (const auto &[name, seconds] : times)
+    out << "<tr><td>" << escape(name) << "</td><td>"
+        << llvm::format("%.3f", seconds) << "</td>" << bar(seconds / longest)
+        << "</tr>\n";
+  out << "</table>\n";
+}
+
+void StageReport::printLayers(llvm::raw_ostream &out,
+                              const std::optional<ModelStatistics> &statistics,
+                              const std::optional<MachinePeak> &peak) const {
+  if (!statistics)
+    return;
+  out << "<h2 id=\"all-layers\">Layers</h2>\n<table "
+         "id=\"layers\">\n<tr><th>layer</th>"
+         "<th>kind</th><th>line</th><th>repeat</th><th>parameters</th>"
+         "<th>weight bytes</th><th>FLOPs</th><th>FLOPs per weight "
+         "byte</th></tr>\n";
+  for (const LayerStatistics &layer : statistics->layers) {
+    out << "<tr><td>" << escape(layer.name) << "</td><td>" << layer.kind
+        << "</td><td>" << layer.location.line << "</td><td>" << layer.repeat
+        << "</td><td>" << formatCount(layer.parameters) << "</td><td>"
+        << formatBytes(double(layer.weightBytes)) << "</td><td>"
+        << formatFlops(double(layer.flops)) << "</td><td>";
+    if (layer.weightBytes > 0)
+      out << llvm::format("%.2f",
+                          double(layer.flops) / double(layer.weightBytes));
+    out << "</td></tr>\n";
+  }
+  out << "</table>\n";
+  if (peak)
+    out << "<h2 id=\"roof\">Roofline</h2>\n<p>Layers below the slope wait for "
+           "memory, "
+           "those below the flat part for arithmetic"
+        << assumed(statistics) << ".</p>\n"
+        << drawRoofline(*statistics, *peak);
+}
+
+static llvm::StringRef dialectOf(llvm::StringRef operation) {
+  return operation.split('.').first;
+}
+
+/// One line a dialect, below which its operations are folded.
+void StageReport::printOperations(llvm::raw_ostream &out) const {
+  llvm::MapVector<llvm::StringRef, std::vector<llvm::StringRef>> dialects;
+  llvm::StringSet<> known;
+  for (const Stage &stage : stages)
+    for (auto [name, count] : stage.counts)
+      if (known.insert(name).second)
+        dialects[dialectOf(name)].push_back(name);
+  auto printHead = [&](llvm::StringRef id) {
+    out << "<table id=\"" << id << "\">\n<tr><th></th>";
+    for (const Stage &stage : stages)
+      out << "<th>" << escape(stage.name) << "</th>";
+    out << "</tr>\n";
+  };
+  auto printRow = [&](llvm::StringRef name, auto counts) {
+    out << "<tr><td>" << escape(name) << "</td>";
+    for (const Stage &stage : stages) {
+      int64_t count = 0;
+      for (auto [operation, number] : stage.counts)
+        count += counts(operation) ? number : 0;
+      out << "<td>";
+      if (count)
+        out << count;
+      out << "</td>";
+    }
+    out << "</tr>\n";
+  };
+  std::vector<llvm::StringRef> names;
+  for (auto &[dialect, operations] : dialects) {
+    names.push_back(dialect);
+    llvm::sort(operations);
+  }
+  llvm::sort(names);
+  out << "<h2 id=\"all-operations\">Operations</h2>\n";
+  printHead("dialects");
+  for (llvm::StringRef dialect : names)
+    printRow(dialect, [&](llvm::StringRef operation) {
+      return dialectOf(operation) == dialect;
+    });
+  out << "</table>\n";
+  for (llvm::StringRef dialect : names) {
+    out << "<details><summary>" << escape(dialect) << ": "
+        << dialects[dialect].size() << " operations</summary>\n";
+    printHead("operations");
+    for (llvm::StringRef name : dialects[dialect])
+      printRow(name,
+               [&](llvm::StringRef operation) { return operation == name; });
+    out << "</table></details>\n";
+  }
+}
+
 std::string StageReport::html(llvm::StringRef title,
                               const std::optional<ModelStatistics> &statistics,
                               const std::optional<MachinePeak> &peak) const {
@@ -139,84 +266,42 @@ std::string StageReport::html(llvm::StringRef title,
       << escape(title) << "</title>\n"
       << head << "</head>\n<body>\n<h1>" << escape(title) << "</h1>\n";
 
-  double longest = 1e-9;
-  for (const Stage &stage : stages)
-    longest = std::max(longest, stage.seconds);
-  out << "<h2>Stages</h2>\n<table id=\"time\">\n<tr><th>stage</th>"
-         "<th>seconds</th><th>peak MiB</th><th>operations</th><th></th></tr>\n";
-  for (const Stage &stage : stages)
-    out << "<tr><td><a href=\"" << escape(stage.name) << "\">"
-        << escape(stage.name) << "</a></td><td>"
-        << llvm::format("%.3f", stage.seconds) << "</td><td>"
-        << (stage.peakBytes >> 20) << "</td><td>" << stage.operations
-        << "</td><td style=\"text-align: left\"><span class=\"bar\" "
-           "style=\"width: "
-        << llvm::format("%.1f", 12 * stage.seconds / longest)
-        << "rem\"></span></td></tr>\n";
-  out << "</table>\n";
-
-  if (statistics) {
-    out << "<h2>Layers</h2>\n<table id=\"layers\">\n<tr><th>layer</th>"
-           "<th>kind</th><th>line</th><th>repeat</th><th>parameters</th>"
-           "<th>weight bytes</th><th>FLOPs</th><th>FLOPs per weight "
-           "byte</th></tr>\n";
-    for (const LayerStatistics &layer : statistics->layers) {
-      out << "<tr><td>" << escape(layer.name) << "</td><td>" << layer.kind
-          << "</td><td>" << layer.location.line << "</td><td>" << layer.repeat
-          << "</td><td>" << layer.parameters << "</td><td>"
-          << llvm::format("%.0f", double(layer.weightBytes)) << "</td><td>"
-          << llvm::format("%.3g", double(layer.flops)) << "</td><td>";
-      if (layer.weightBytes > 0)
-        out << llvm::format("%.2f",
-                            double(layer.flops) / double(layer.weightBytes));
-      out << "</td></tr>\n";
-    }
-    out << "</table>\n";
-    if (peak)
-      out << "<h2>Roofline</h2>\n<p>Layers below the slope wait for memory, "
-             "those below the flat part for arithmetic"
-          << assumed(statistics) << ".</p>\n"
-          << drawRoofline(*statistics, *peak);
-  }
-  if (!frames.empty())
-    out << "<h2>Memory of each function</h2>\n<p>Buffers that share a slot "
-           "are never needed at once; they stand in the order of their "
-           "lives.</p>\n<pre id=\"frames\">"
-        << escape(frames) << "</pre>\n";
+  // What follows, in its order.
+  std::pair<const char *, const char *> parts[] = {
+      {"stages-of-ir", "Stages"},
+      {times.empty() ? nullptr : "steps-of-compilation", "Where the time went"},
+      {statistics ? "all-layers" : nullptr, "Layers"},
+      {statistics && peak ? "roof" : nullptr, "Roofline"},
+      {frames.empty() && memory.empty() ? nullptr : "memory", "Memory"},
+      {"all-operations", "Operations"},
+      {graph.empty() ? nullptr : "model-graph", "Graph"},
+      {"side-by-side", "Side by side"}};
+  out << "<p>";
+  for (auto [id, name] : parts)
+    if (id)
+      out << "<a href=\"#" << id << "\">" << name << "</a> ";
+  out << "</p>\n";
+  printStages(out);
+  printLayers(out, statistics, peak);
+  if (!frames.empty() || !memory.empty())
+    out << "<h2 id=\"memory\">Memory of each function</h2>\n";
   if (!memory.empty())
     out << "<p>Over the operations of a function" << assumed(statistics)
         << ":</p>\n"
         << memory;
-
-  out << "<h2>Operations</h2>\n<table id=\"operations\">\n<tr><th></th>";
-  llvm::MapVector<llvm::StringRef, int64_t> all;
-  for (const Stage &stage : stages) {
-    out << "<th>" << escape(stage.name) << "</th>";
-    for (auto [name, count] : stage.counts)
-      all[name] += count;
-  }
-  out << "</tr>\n";
-  std::vector<llvm::StringRef> names;
-  for (auto [name, count] : all)
-    names.push_back(name);
-  llvm::sort(names);
-  for (llvm::StringRef name : names) {
-    out << "<tr><td>" << escape(name) << "</td>";
-    for (const Stage &stage : stages) {
-      auto found = stage.counts.find(name);
-      out << "<td>";
-      if (found != stage.counts.end())
-        out << found->second;
-      out << "</td>";
-    }
-    out << "</tr>\n";
-  }
-  out << "</table>\n";
+  if (!frames.empty())
+    out << "<details><summary>All buffers as text</summary>\n<p>Buffers that "
+           "share a slot are never needed at once; they stand in the order of "
+           "their lives.</p>\n<pre id=\"frames\">"
+        << escape(frames) << "</pre></details>\n";
+  printOperations(out);
 
   if (!graph.empty())
-    out << "<h2>Graph</h2>\n<div class=\"graph\">" << graph << "</div>\n";
+    out << "<h2 id=\"model-graph\">Graph</h2>\n<div class=\"graph\">" << graph
+        << "</div>\n";
 
-  out << "<h2>Side by side</h2>\n<div class=\"sides\"><div><select "
+  out << "<h2 id=\"side-by-side\">Side by side</h2>\n<div "
+         "class=\"sides\"><div><select "
          "id=\"left\"></select><pre id=\"leftText\"></pre></div><div><select "
          "id=\"right\"></select><pre id=\"rightText\"></pre></div></div>\n"
          "<script type=\"application/json\" id=\"stages\">";

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attune::driver {
@@ -35,6 +36,10 @@ public:
     memory = pictures.str();
   }
   void setGraph(llvm::StringRef picture) { graph = picture.str(); }
+  /// How long each step of the compilation took, LLVM's among them.
+  void setTimes(std::vector<std::pair<std::string, double>> steps) {
+    times = std::move(steps);
+  }
 
   std::string html(llvm::StringRef title,
                    const std::optional<ModelStatistics> &statistics,
@@ -50,7 +55,13 @@ private:
     int64_t operations = 0;
   };
   std::vector<Stage> stages;
+  void printStages(llvm::raw_ostream &out) const;
+  void printLayers(llvm::raw_ostream &out,
+                   const std::optional<ModelStatistics> &statistics,
+                   const std::optional<MachinePeak> &peak) const;
+  void printOperations(llvm::raw_ostream &out) const;
   std::string frames, memory, graph;
+  std::vector<std::pair<std::string, double>> times;
   Clock::time_point last = Clock::now();
 };
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Guess.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/attune.h"
 
@@ -26,6 +27,7 @@ struct attune_instance {
   std::unique_ptr<CompiledModel> model;
   std::unique_ptr<Invocation> invocation;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<DraftModel> draft; ///< null: none was loaded
   std::vector<std::pair<std::string, int64_t>> dims;
   std::vector<Buffer> outputs;
   std::vector<const ArgInfo *> inputInfos, outputInfos;
@@ -360,6 +362,44 @@ struct Callback {
 };
 } // namespace
 
+attune_status attune_load_draft(attune_instance *instance, const char *path) {
+  if (!instance)
+    return badCall("attune_load_draft: the instance is null");
+  std::unique_ptr<DraftModel> draft;
+  Error error;
+  if (path && !(draft = DraftModel::load(path, error)))
+    return fail(error);
+  instance->draft = std::move(draft);
+  return ATTUNE_OK;
+}
+
+/// False: lastError says what is wrong.
+static bool readGuessOptions(const attune_instance &instance,
+                             const attune_generate_options &given,
+                             GenerateOptions &generate) {
+  for (int64_t tokens : {given.draft_tokens, given.lookup_tokens})
+    if (tokens < 0 || tokens > GenerateOptions::mostGuesses) {
+      badCall("attune_generate: draft_tokens and lookup_tokens are 0 to 64");
+      return false;
+    }
+  if (given.draft_tokens && given.lookup_tokens) {
+    badCall("attune_generate: draft_tokens and lookup_tokens exclude each "
+            "other");
+    return false;
+  }
+  if (given.draft_tokens && !instance.draft) {
+    badCall("attune_generate: draft_tokens needs a draft, see "
+            "attune_load_draft");
+    return false;
+  }
+  generate.lookup = given.lookup_tokens;
+  if (given.draft_tokens) {
+    generate.draftModel = instance.draft.get();
+    generate.draftTokens = given.draft_tokens;
+  }
+  return true;
+}
+
 /// False: lastError says what is wrong.
 static bool readGenerateOptions(const attune_instance &instance,
                                 const attune_generate_options &given,
@@ -424,8 +464,11 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
     return badCall("attune_generate: needs a prompt and a callback");
   attune_generate_options given = readOptions(options);
   GenerateOptions generate;
-  if (!readGenerateOptions(*instance, given, generate))
+  if (!readGenerateOptions(*instance, given, generate) ||
+      !readGuessOptions(*instance, given, generate))
     return ATTUNE_BAD_CALL;
+  GuessCounts counts;
+  generate.guessCounts = &counts;
   Callback callback = {on_token, context};
   std::string stoppedBy;
   Error error;
@@ -436,6 +479,9 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
         return callback->function(callback->context, token.id) != 0;
       },
       &callback, stoppedBy, error);
+  if (given.guess_counts)
+    *given.guess_counts = {counts.steps, counts.guesses, counts.accepted,
+                           counts.tokens};
   return good ? ATTUNE_OK : fail(error);
 }
 

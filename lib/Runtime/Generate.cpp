@@ -402,8 +402,8 @@ bool Generation::run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
   if (!session->canGuess())
     return error.badInput(
         "model '" + info.name +
-        "' cannot check guessed tokens (--draft, --lookup): that takes a model "
-        "for the CPU that keeps keys and values of its tokens and no state");
+        "' cannot check guessed tokens: that takes a model for the CPU that "
+        "keeps keys and values of its tokens and no state");
   return decodeGuessing(stoppedBy, error);
 }
 

@@ -180,10 +180,11 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
   } else if (name == "draft") {
     draft = option.value;
   } else if (name == "draft-tokens") {
-    return parseInteger(option, 1, 64, draftTokens, error);
+    return parseInteger(option, 1, mostGuesses, draftTokens, error);
   } else if (name == "lookup") {
     lookup = 8;
-    return option.value.empty() || parseInteger(option, 1, 64, lookup, error);
+    return option.value.empty() ||
+           parseInteger(option, 1, mostGuesses, lookup, error);
   } else if (name == "logprobs") {
     logprobs = 0;
     return option.value.empty() ||

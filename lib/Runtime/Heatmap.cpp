@@ -11,7 +11,9 @@
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/WholeFile.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace attune::runtime {
 
@@ -22,7 +24,7 @@ constexpr int64_t kMostCells = 4096;
 constexpr uint64_t kMostNumbers = uint64_t(1) << 26;
 
 // The page draws what stands in `maps`: numbers are 16 bits between low and
-// high, in base64. The browser needs nothing else.
+// high, in base64. `words` becomes tables. The browser needs nothing else.
 constexpr char kHead[] = R"html(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>)html";
 constexpr char kStyle[] = R"html(</title>
@@ -34,6 +36,9 @@ figcaption { margin-bottom: 4px }
 .scale { display: inline-block; width: 80px; height: 10px; margin: 0 6px;
   background: linear-gradient(to right, #f7fbff, #98afc9 28%, #083070) }
 .note { color: #666 }
+table { border-collapse: collapse }
+th, td { text-align: left; padding: 1px 12px 1px 0; white-space: pre }
+td.sure { background: #dce9f5 }
 #say { position: sticky; top: 0; background: #fff; padding: 4px 0; height: 1.3em }
 </style></head><body>
 <div id="say">Point at a cell to read its number.</div>
@@ -41,6 +46,33 @@ figcaption { margin-bottom: 4px }
 <script>
 )html";
 constexpr char kDraw[] = R"html(
+for (const list of words) {
+  const figure = document.createElement("figure");
+  const caption = document.createElement("figcaption");
+  const table = document.createElement("table");
+  const row = (cells, kind) => {
+    const line = table.insertRow();
+    for (const text of cells) {
+      const cell = document.createElement(kind);
+      cell.textContent = text;
+      line.append(cell);
+    }
+    return line;
+  };
+  caption.textContent = list.title +
+      ": the likeliest words behind each token, and how likely they are";
+  row(["", "token", "1st", "2nd", "3rd", "4th", "5th"], "th");
+  list.rows.forEach((choices, r) => {
+    const token = list.labels < 0 ? "" : labels[list.labels][r];
+    const line = row([r, token, ...choices.map(
+        ([word, share]) => word + "  " + Math.round(100 * share) + "%")], "td");
+    choices.forEach(([, share], i) => {
+      if (share >= .5) line.cells[i + 2].className = "sure";
+    });
+  });
+  figure.append(caption, table);
+  document.getElementById("maps").append(figure);
+}
 const say = document.getElementById("say");
 for (const map of maps) {
   const bytes = Uint8Array.from(atob(map.data), c => c.charCodeAt(0));
@@ -166,6 +198,34 @@ public:
     }
   }
 
+  /// Whether an output is a number for each token of the vocabulary, which
+  /// words say better than a picture.
+  bool isVocabulary(const TensorDecl &decl) const {
+    return tokenizer && decl.name == "logits" && decl.shape.size() == 3 &&
+           decl.shape[2] >= tokenizer->size();
+  }
+
+  /// Adds the likeliest tokens of each row, [batch, sequence, vocabulary].
+  void addWords(const ArgInfo &arg, const TensorDecl &decl, const void *data) {
+    auto rows = static_cast<uint64_t>(decl.shape[1]);
+    auto width = static_cast<uint64_t>(decl.shape[2]);
+    std::vector<float> numbers(width);
+    const uint8_t *from = static_cast<const uint8_t *>(data);
+    for (std::vector<int64_t> at(1, 0); at[0] < decl.shape[0]; ++at[0]) {
+      words += words.empty() ? "\n{\"title\":" : ",\n{\"title\":";
+      appendScriptString(words, decl.name + describePlace(arg, at, false));
+      words +=
+          ",\"labels\":" + std::to_string(labelsOf(arg, at, 1)) + ",\"rows\":[";
+      for (uint64_t row = 0; row < rows; ++row) {
+        convertElements(decl.dtype, from, DType::F32, numbers.data(), width);
+        from += width * dtypeBytes(decl.dtype);
+        words += row ? ",\n" : "\n";
+        appendLikeliest(numbers);
+      }
+      words += "]}";
+    }
+  }
+
   std::string text(const std::string &title) const {
     std::string page = kHead;
     for (char c : title)
@@ -175,9 +235,10 @@ public:
     page += kStyle;
     page +=
         "const labels = [" + labels + "];\nconst maps = [" + pictures + "];";
+    page += "\nconst words = [" + words + "];";
     return page + kDraw;
   }
-  bool empty() const { return pictures.empty(); }
+  bool empty() const { return pictures.empty() && words.empty(); }
 
 private:
   /// "batch 0, head 1": what the numbers before the last two dimensions count.
@@ -199,6 +260,40 @@ private:
       out += ", " + word + " " + std::to_string(at[i]);
     }
     return out;
+  }
+
+  /// [["word",0.25],...]: five tokens and their probabilities.
+  void appendLikeliest(const std::vector<float> &logits) {
+    constexpr size_t kept = 5;
+    std::vector<size_t> order(logits.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    size_t count = std::min(kept, order.size());
+    // NaN is behind everything.
+    auto value = [&](size_t i) {
+      return std::isnan(logits[i]) ? -INFINITY : logits[i];
+    };
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<ptrdiff_t>(count),
+        order.end(), [&](size_t a, size_t b) {
+          return value(a) != value(b) ? value(a) > value(b) : a < b;
+        });
+    double most = static_cast<double>(value(order[0])), sum = 0;
+    for (size_t i = 0; i < logits.size(); ++i)
+      sum += std::exp(static_cast<double>(value(i)) - most);
+    words += "[";
+    for (size_t i = 0; i < count; ++i) {
+      auto id = static_cast<int64_t>(order[i]);
+      std::string bytes = tokenizer->bytesOf(id);
+      double share =
+          std::exp(static_cast<double>(value(order[i])) - most) / sum;
+      char number[40];
+      std::snprintf(number, sizeof number, ",%.4f]",
+                    std::isfinite(share) ? share : 0);
+      words += i ? ",[" : "[";
+      appendScriptString(words, bytes.empty() ? std::to_string(id) : bytes);
+      words += number;
+    }
+    words += "]";
   }
 
   void addPicture(const std::string &name, const ArgInfo &arg,
@@ -295,7 +390,7 @@ private:
   const EntryInfo &entry;
   const SafetensorsFile &inputs;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::string labels, pictures;
+  std::string labels, pictures, words;
   std::vector<std::pair<const ArgInfo *, int64_t>> known;
 };
 
@@ -316,6 +411,10 @@ bool writeHeatmaps(const std::string &path, const ModelInfo &info,
     const TensorDecl &decl = invocation.outputs()[i];
     size_t rank = decl.shape.size();
     uint64_t count = 0;
+    if (page.isVocabulary(decl)) {
+      page.addWords(*args[i], decl, outputs[i]);
+      continue;
+    }
     bool drawn = rank >= 2 && decl.shape[rank - 1] <= kMostCells &&
                  decl.shape[rank - 2] <= kMostCells &&
                  byteSize(decl.shape, 1, count) && count > 0;

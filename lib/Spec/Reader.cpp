@@ -190,7 +190,7 @@ Known Dims::get(const std::string &name, size_t offset,
     std::string near = nearest(name, names);
     reporter.error(offset, pointer,
                    "unknown dimension " + quote(name) +
-                       (near.empty() ? "; name it in 'dims'"
+                       (near.empty() ? "; write a number, or name it in 'dims'"
                                      : "; did you mean '" + near + "'?"));
     return std::nullopt;
   }

@@ -8,6 +8,7 @@
 #include "Datum.h"
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
@@ -167,29 +168,68 @@ uint8_t *validation::addressOf(const View &view, Type element,
   return place;
 }
 
-Datum validation::readView(const View &view, Type element) {
-  Datum result = makeArray(view.shape, poison(element));
-  Array &array = result.array();
-  if (array.data.empty())
-    return result;
+/// Calls `singles` for each row of f32 that lies in memory: its place, the
+/// number of its first element, its length and the bytes between two. Of other
+/// rows `other` is called for each element in memory.
+static void forEachElement(
+    const View &view, Type element,
+    llvm::function_ref<void(uint8_t *, size_t, int64_t, int64_t)> singles,
+    llvm::function_ref<void(uint8_t *, size_t)> other) {
+  if (volume(view.shape) == 0)
+    return;
   Shape index(view.shape.size(), 0);
+  int64_t length = index.empty() ? 1 : view.shape.back();
+  int64_t stride = index.empty() ? 1 : view.strides.back();
+  Shape rows(view.shape);
+  if (!rows.empty())
+    rows.back() = 1;
   size_t i = 0;
   do {
-    if (uint8_t *place = addressOf(view, element, index))
-      array.data[i] = loadScalar(element, place);
-    ++i;
-  } while (advance(index, view.shape));
+    uint8_t *first = addressOf(view, element, index), *last = first;
+    if (!index.empty()) {
+      index.back() = length - 1;
+      last = addressOf(view, element, index);
+      index.back() = 0;
+    }
+    if (first && last && element.isF32()) {
+      singles(first, i, length, stride * 4);
+    } else {
+      for (int64_t j = 0; j < length; ++j) {
+        if (!index.empty())
+          index.back() = j;
+        if (uint8_t *place = addressOf(view, element, index))
+          other(place, i + j);
+      }
+      if (!index.empty())
+        index.back() = 0;
+    }
+    i += length;
+  } while (advance(index, rows));
+}
+
+Datum validation::readView(const View &view, Type element) {
+  Datum result = makeArray(view.shape, poison(element));
+  std::vector<Scalar> &data = result.array().data;
+  forEachElement(
+      view, element,
+      [&](uint8_t *from, size_t at, int64_t count, int64_t step) {
+        for (int64_t j = 0; j < count; ++j)
+          data[at + j] = real(get<float>(from + j * step));
+      },
+      [&](uint8_t *from, size_t at) { data[at] = loadScalar(element, from); });
   return result;
 }
 
 void validation::writeView(const View &view, Type element, const Array &array) {
-  if (array.data.empty())
-    return;
-  Shape index(view.shape.size(), 0);
-  size_t i = 0;
-  do {
-    if (uint8_t *place = addressOf(view, element, index))
-      storeScalar(element, place, array.data[i]);
-    ++i;
-  } while (advance(index, view.shape));
+  forEachElement(
+      view, element,
+      [&](uint8_t *to, size_t at, int64_t count, int64_t step) {
+        for (int64_t j = 0; j < count; ++j) {
+          auto narrow = float(array.data[at + j].f);
+          std::memcpy(to + j * step, &narrow, sizeof(narrow));
+        }
+      },
+      [&](uint8_t *to, size_t at) {
+        storeScalar(element, to, array.data[at]);
+      });
 }

@@ -254,15 +254,15 @@ static bool runMaterialize(Step &step) {
     step.give(step.in[0]);
     return true;
   }
-  writeView(step.in[1].view(), step.elementOf(op.getDest()),
-            step.in[0].array());
-  return true;
+  const Array &array = step.in[0].array();
+  writeView(step.in[1].view(), step.elementOf(op.getDest()), array);
+  return step.machine.spend(step, int64_t(array.data.size()) / 8);
 }
 
 static bool runToTensor(Step &step) {
-  step.give(
-      readView(step.in[0].view(), step.elementOf(step.op->getOperand(0))));
-  return true;
+  const View &view = step.in[0].view();
+  step.give(readView(view, step.elementOf(step.op->getOperand(0))));
+  return step.machine.spend(step, volume(view.shape) / 8);
 }
 
 static bool runToBuffer(Step &step) {
@@ -270,7 +270,7 @@ static bool runToBuffer(Step &step) {
   Datum result = allocate(element, step.in[0].array().shape);
   writeView(result.view(), element, step.in[0].array());
   step.give(result);
-  return true;
+  return step.machine.spend(step, volume(step.in[0].array().shape) / 8);
 }
 
 static bool runNothing(Step &step) { return true; }

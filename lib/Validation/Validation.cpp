@@ -316,6 +316,8 @@ bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
     if (!args)
       break;
     machine.reset(options.budget);
+    if (options.progress)
+      options.progress(("@" + func.getName() + " as it is").str());
     auto outputs =
         run(machine, func, watched.signature, *args, /*like=*/nullptr);
     int64_t cost = account(machine, options.budget);
@@ -509,6 +511,9 @@ bool Validation::Watch::judgeCase(ArrayRef<std::string> passes, ModuleOp module,
                                   Machine &machine, FunctionOpInterface func,
                                   Watched &watched, Checked &checked) {
   Blame blame;
+  if (options.progress)
+    options.progress(
+        ("@" + func.getName() + " after '" + passes.back() + "'").str());
   if (!runCase(module, machine, func, watched, checked, blame)) {
     say("after " + llvm::join(passes, ", ") + ", @" + func.getName() +
         " cannot be run: " + machine.message);

@@ -6,15 +6,35 @@
   heatmap.py PAGE.html OUTPUTS.safetensors
 
 Prints each picture's title, sizes and labels. Its numbers have 16 bits between
-the least and the greatest; further off than that is an error.
+the least and the greatest; further off than that is an error. Of a table of
+likeliest tokens it compares the probabilities and prints the first row.
 """
 import array
 import base64
 import json
+import math
 import re
 import sys
 
 import tensors
+
+
+def check_words(table, labels, wanted):
+    _, shape, raw = wanted["logits"]
+    row = int(table["title"].split()[-1]) * shape[1]
+    tokens = labels[table["labels"]]
+    if not len(table["rows"]) == len(tokens) == shape[1]:
+        sys.exit(f"{table['title']} has {len(table['rows'])} rows")
+    for choices in table["rows"]:
+        logits = array.array("f", raw)[row * shape[2]:][:shape[2]]
+        row += 1
+        most = max(logits)
+        total = sum(math.exp(x - most) for x in logits)
+        best = sorted((math.exp(x - most) / total for x in logits), reverse=True)
+        if any(abs(p - q) > 1e-3 for (_, p), q in zip(choices, best[:5])):
+            sys.exit(f"{table['title']}: {choices} are not {best[:5]}")
+    print(table["title"], "behind", "|".join(tokens[:3]), "words:",
+          "|".join(word for word, _ in table["rows"][0]))
 
 
 def main():
@@ -26,7 +46,10 @@ def main():
         sys.exit("the page needs something else")
     labels = json.loads(re.search(r"const labels = (\[.*?\n?\]);\n", text, re.S)[1])
     maps = json.loads(re.search(r"const maps = (\[.*?\]);\n", text, re.S)[1])
+    tables = json.loads(re.search(r"const words = (\[.*?\]);\n", text, re.S)[1])
     wanted = tensors.load(outputs)
+    for table in tables:
+        check_words(table, labels, wanted)
     for map_ in maps:
         name, at = map_["name"], map_["at"]
         _, shape, raw = wanted[name]

@@ -20,10 +20,11 @@ class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.open, self.tables, self.links = [], {}, []
-        self.data, self.inside = "", None
+        self.data, self.inside, self.ids = "", None, set()
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
+        self.ids.add(attributes.get("id"))
         if tag not in VOID:
             self.open.append(tag)
         if tag == "table":
@@ -56,6 +57,9 @@ with open(path, encoding="utf-8") as file:
 page.close()
 assert not page.open, f"open at the end: {page.open}"
 for link in page.links:
+    if link.startswith("#"):
+        assert link[1:] in page.ids, link
+        continue
     assert os.path.exists(os.path.join(os.path.dirname(path), link)), link
 for name, rows in page.tables.items():
     for row in rows:

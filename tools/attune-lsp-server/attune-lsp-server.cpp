@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HoverDocs.h"
+
 #include "attune/InitAll.h"
 #include "attune/Support/BugReport.h"
 
@@ -13,6 +15,7 @@
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "llvm/Support/thread.h"
 
+#include <cstdlib>
 #include <optional>
 
 /// The parser calls itself for each level of a text, which an editor sends as
@@ -20,12 +23,17 @@
 /// Pages that nothing touches cost nothing.
 static constexpr std::optional<unsigned> kStackBytes = 1u << 30;
 
+static attune::HoverDocs hoverDocs;
+
 int main(int argc, char **argv) {
   attune::installBugReport();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   attune::registerAllDialects(registry);
+  // `--help` and wrong options exit within the server.
+  if (hoverDocs.start())
+    std::atexit([] { hoverDocs.finish(); });
   bool failed = true;
   llvm::thread server(kStackBytes, [&] {
     failed = mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -121,6 +121,8 @@ void printHtml(const ModelStatistics &statistics, llvm::raw_ostream &out);
 std::string formatCount(uint64_t count);
 /// "1,192 GiB", "3.15 MiB": at least two digits, in units of 1024.
 std::string formatBytes(double bytes);
+/// "1.15 G"
+std::string formatFlops(double flops);
 /// "8.31 B", "3.15 M": in units of 1000.
 std::string formatShort(double count);
 

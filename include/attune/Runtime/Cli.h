@@ -99,11 +99,12 @@ struct GenerateOptions {
   /// Report the log-probability of each new token and those of this many of the
   /// likeliest; -1: do not.
   int64_t logprobs = -1;
-  std::string draft;       ///< a model that guesses, a shared library
-  int64_t draftTokens = 4; ///< guesses of it a step
-  int64_t lookup = 0;      ///< guesses a step from the text so far; 0: none
-  TextForm form;           ///< of the new text
-  std::string formFile;    ///< where the form's source is; empty: it is known
+  std::string draft; ///< a model that guesses, a shared library
+  static constexpr int64_t mostGuesses = 64; ///< a step
+  int64_t draftTokens = 4;                   ///< guesses of it a step
+  int64_t lookup = 0;   ///< guesses a step from the text so far; 0: none
+  TextForm form;        ///< of the new text
+  std::string formFile; ///< where the form's source is; empty: it is known
   std::shared_ptr<GrammarAutomaton> automaton; ///< made from it; null: none
   DraftModel *draftModel = nullptr;   ///< that guesses, if it is open already
   GuessCounts *guessCounts = nullptr; ///< where to count, or null

@@ -164,6 +164,22 @@ typedef struct attune_logit_bias {
   double bias; /* -1000 to 1000 */
 } attune_logit_bias;
 
+/* How speculative decoding went, see attune_generate_options. */
+typedef struct attune_guess_counts {
+  int64_t steps;    /* of the model, after the one that reads the prompt */
+  int64_t guesses;  /* that these steps checked */
+  int64_t accepted; /* of them */
+  int64_t tokens;   /* that these steps gave */
+} attune_guess_counts;
+
+/* Loads a draft: a smaller model in a shared library that Attune compiled, with
+ * the same tokenizer. It guesses tokens for attune_generate where
+ * `draft_tokens` asks for it. Kept until another one is loaded, or with null
+ * none, or until the instance is closed. ATTUNE_BAD_INPUT: the file is no such
+ * library. */
+ATTUNE_API attune_status attune_load_draft(attune_instance *instance,
+                                           const char *path);
+
 /* Zeroed means: greedy, up to the end of the context, stop at an end token.
  * Numbers out of range are ATTUNE_BAD_CALL. */
 typedef struct attune_generate_options {
@@ -184,6 +200,17 @@ typedef struct attune_generate_options {
   int64_t min_new_tokens;   /* no end token before so many */
   const attune_logit_bias *logit_biases;
   int64_t num_logit_biases;
+  /* Speculative decoding: one step checks several guesses of the next tokens,
+   * which costs little more than a step of one token. Greedy texts stay the
+   * same, and texts drawn by `temperature` follow the same distribution. How
+   * many guesses a step checks, 1 to 64 (0: none), of either kind: of the draft
+   * that was loaded (4 is a good number), or of what followed the last tokens
+   * where they stood before in the text (8). For a model on the CPU whose
+   * caches are keys and values of its tokens; others refuse: ATTUNE_BAD_INPUT.
+   */
+  int64_t draft_tokens;
+  int64_t lookup_tokens;
+  attune_guess_counts *guess_counts; /* gets how it went; or null */
 } attune_generate_options;
 
 /* Called with each new token; return 0 to stop. */

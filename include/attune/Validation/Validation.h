@@ -10,6 +10,7 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ struct ValidationOptions {
   bool warn = false;
   /// Says on stderr what was run and what could not be.
   bool verbose = false;
+  /// Told before each run: "@forward after 'cse'".
+  std::function<void(const std::string &)> progress;
 };
 
 /// Reads `key=value,...`; an error message, or nothing.

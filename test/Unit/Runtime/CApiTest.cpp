@@ -240,6 +240,38 @@ TEST_F(CApi, SamplingSettingsChangeTheText) {
   EXPECT_EQ(generate(), (std::vector<int64_t>{9, 13, 10, 0}));
 }
 
+// The model has no entry that checks guesses; storyteller-draft.test runs one
+// that does.
+TEST_F(CApi, GuessesAreAskedForRightly) {
+  int64_t prompt[] = {1};
+  std::vector<int64_t> ids;
+  auto status = [&](int64_t draft, int64_t lookup) {
+    attune_generate_options options = {};
+    options.struct_size = sizeof(options);
+    options.max_new_tokens = 2;
+    options.draft_tokens = draft;
+    options.lookup_tokens = lookup;
+    return attune_generate(instance, prompt, 1, &options, collect, &ids);
+  };
+  for (int64_t wrong : {int64_t(-1), int64_t(65), INT64_MAX}) {
+    EXPECT_EQ(status(wrong, 0), ATTUNE_BAD_CALL);
+    EXPECT_EQ(status(0, wrong), ATTUNE_BAD_CALL);
+  }
+  EXPECT_EQ(status(4, 4), ATTUNE_BAD_CALL);
+  EXPECT_NE(std::strstr(attune_last_error(), "exclude"), nullptr);
+  EXPECT_EQ(status(4, 0), ATTUNE_BAD_CALL);
+  EXPECT_NE(std::strstr(attune_last_error(), "attune_load_draft"), nullptr);
+  EXPECT_EQ(status(0, 4), ATTUNE_BAD_INPUT);
+  EXPECT_NE(std::strstr(attune_last_error(), "cannot check guessed tokens"),
+            nullptr);
+  EXPECT_TRUE(ids.empty());
+
+  EXPECT_EQ(attune_load_draft(nullptr, "x.so"), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_load_draft(instance, "/nonexistent/x.so"), ATTUNE_BAD_INPUT);
+  EXPECT_NE(std::strstr(attune_last_error(), "/nonexistent/x.so"), nullptr);
+  EXPECT_EQ(attune_load_draft(instance, nullptr), ATTUNE_OK);
+}
+
 TEST_F(CApi, SettingsOutOfRangeAreBadCalls) {
   int64_t prompt[] = {1};
   std::vector<int64_t> ids;

@@ -216,7 +216,8 @@ static std::string dimError(const std::string &dims) {
 
 TEST(DimErrors, PointIntoTheExpression) {
   EXPECT_EQ(dimError("\"A\": \"1 + B\""),
-            "1:34 error: /dims/A: unknown dimension 'B'; name it in 'dims'\n");
+            "1:34 error: /dims/A: unknown dimension 'B'; write a number, or "
+            "name it in 'dims'\n");
   EXPECT_EQ(dimError("\"DIM\": 1, \"A\": \"1 + DIN\""),
             "1:44 error: /dims/A: unknown dimension 'DIN'; did you mean "
             "'DIM'?\n");
