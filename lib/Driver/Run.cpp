@@ -46,6 +46,11 @@ ExitCode driver::prepareModel(const Options &options, Report &report,
                      options.fusion);
 }
 
+/// Notes and warnings of the runtime, in the form of the driver's.
+static runtime::Messages messagesTo(std::FILE *file, const Report &report) {
+  return {file, report.getFormat() == DiagnosticEngine::Format::Json};
+}
+
 ExitCode driver::runRun(const Options &options, Report &report) {
   InMemoryModel model;
   ExitCode code = prepareModel(options, report, Entries::Forward, model);
@@ -53,7 +58,8 @@ ExitCode driver::runRun(const Options &options, Report &report) {
     return code;
   report.beginStage("running");
   runtime::Error error;
-  if (!runtime::executeRun(model.getModel(), options.run, stderr, error))
+  if (!runtime::executeRun(model.getModel(), options.run,
+                           messagesTo(stderr, report), error))
     return reportError(error, report);
   report.endStage();
   return ExitCode::Success;
@@ -82,8 +88,8 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
     generate.draftModel = &*guesser;
   }
   runtime::Error error;
-  if (!runtime::executeGenerate(model.getModel(), generate, stdout, stderr,
-                                error))
+  if (!runtime::executeGenerate(model.getModel(), generate, stdout,
+                                messagesTo(stderr, report), error))
     return reportError(error, report);
   return ExitCode::Success;
 }

@@ -31,7 +31,8 @@ enum class Verb { Run, Generate, Embed, Chat, Serve, Tokenize, Inspect };
 const OptionSpecs &commonSpecs() {
   static const OptionSpecs specs = {
       {"weights", "FILE", "the model's packed weights, if not beside or in it"},
-      {"message-format", "text|json", "how to print errors"},
+      {"message-format", "text|json",
+       "how to print errors, warnings and notes"},
       {"help", "", "print this and exit"},
   };
   return specs;
@@ -230,14 +231,15 @@ bool Program::execute(Verb verb, Error &error) {
   if (!model)
     return false;
   if (verb == Verb::Run)
-    return executeRun(*model, run, stderr, error);
+    return executeRun(*model, run, {stderr, jsonMessages}, error);
   if (verb == Verb::Embed)
     return executeEmbed(*model, embed, stdout, error);
   if (verb == Verb::Chat)
     return executeChat(*model, chat, stdout, stderr, error);
   if (verb == Verb::Serve)
     return executeServe(*model, serve, stdout, stderr, error);
-  return executeGenerate(*model, generate, stdout, stderr, error);
+  return executeGenerate(*model, generate, stdout, {stderr, jsonMessages},
+                         error);
 }
 
 int Program::main() {

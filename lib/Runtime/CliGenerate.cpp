@@ -197,31 +197,35 @@ struct Statistics {
 } // namespace
 
 static void printStatistics(const Statistics &sum, uint64_t bytes,
-                            FILE *messages) {
+                            const Messages &messages) {
   // A GPU is done with a prompt in milliseconds.
   auto digits = [](double seconds) { return seconds < 0.1 ? 6 : 3; };
-  std::fprintf(messages,
-               "prompt: %zu tokens in %.*f s; then %zu tokens in %.*f s "
-               "(%.1f tokens/s); intermediate results: %llu bytes\n",
-               sum.promptTokens, digits(sum.first), sum.first, sum.newTokens,
-               digits(sum.later), sum.later,
-               sum.later > 0 ? static_cast<double>(sum.newTokens) / sum.later
-                             : 0.0,
-               static_cast<unsigned long long>(bytes));
+  char text[300];
+  std::snprintf(text, sizeof(text),
+                "prompt: %zu tokens in %.*f s; then %zu tokens in %.*f s "
+                "(%.1f tokens/s); intermediate results: %llu bytes",
+                sum.promptTokens, digits(sum.first), sum.first, sum.newTokens,
+                digits(sum.later), sum.later,
+                sum.later > 0 ? static_cast<double>(sum.newTokens) / sum.later
+                              : 0.0,
+                static_cast<unsigned long long>(bytes));
+  messages.note(text);
 }
 
 static void printGuesses(const GuessCounts &counts, const Statistics &sum,
-                         FILE *messages) {
+                         const Messages &messages) {
   auto ratio = [](int64_t a, double b) {
     return b > 0 ? static_cast<double>(a) / b : 0.0;
   };
-  std::fprintf(messages,
-               "guesses: %lld of %lld were right; %.2f tokens a step, %.1f "
-               "tokens/s\n",
-               static_cast<long long>(counts.accepted),
-               static_cast<long long>(counts.guesses),
-               ratio(counts.tokens, static_cast<double>(counts.steps)),
-               ratio(static_cast<int64_t>(sum.newTokens), sum.later));
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "guesses: %lld of %lld were right; %.2f tokens a step, %.1f "
+                "tokens/s",
+                static_cast<long long>(counts.accepted),
+                static_cast<long long>(counts.guesses),
+                ratio(counts.tokens, static_cast<double>(counts.steps)),
+                ratio(static_cast<int64_t>(sum.newTokens), sum.later));
+  messages.note(text);
 }
 
 /// The tokenizer, if a prompt or the format asks for it.
@@ -278,7 +282,7 @@ static bool findIds(const ModelInfo &info, const GenerateOptions &options,
 }
 
 bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
-                     FILE *out, FILE *messages, Error &error) {
+                     FILE *out, const Messages &messages, Error &error) {
   const ModelInfo &info = model.info();
   GenerateOptions options = given;
   std::string settings;
@@ -315,9 +319,8 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
     options.moreEnds = chat->findEnds(*tokenizer);
   }
   if (!settings.empty())
-    std::fprintf(messages,
-                 "settings of the model (generation_config.json): %s\n",
-                 settings.c_str());
+    messages.note("settings of the model (generation_config.json): " +
+                  settings);
   std::vector<int64_t> ends = info.eos;
   ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
   std::unique_ptr<DraftModel> draft;

@@ -21,7 +21,8 @@ static const ArgInfo *findInput(const EntryInfo &entry, std::string_view name) {
 /// A file often holds more than the model's inputs (expected outputs, say). But
 /// one that is nearly called like an optional input is probably meant for it.
 static void warnOfMisspelled(const EntryInfo &entry,
-                             const SafetensorsFile &file, FILE *messages) {
+                             const SafetensorsFile &file,
+                             const Messages &messages) {
   std::vector<std::string_view> absent;
   for (const ArgInfo &arg : entry.args)
     if (arg.kind == ArgKind::Input && !file.find(arg.name))
@@ -31,10 +32,12 @@ static void warnOfMisspelled(const EntryInfo &entry,
       continue;
     std::string nearest = nearestName(tensor.name, absent);
     if (!nearest.empty())
-      std::fprintf(messages,
-                   "%s: warning: tensor '%s' is not an input of the model and "
-                   "was ignored; did you mean '%s'?\n",
-                   file.path().c_str(), tensor.name.c_str(), nearest.c_str());
+      messages.warning(
+          "tensor '" + tensor.name +
+              "' is not an input of the model and was ignored; did "
+              "you mean '" +
+              nearest + "'?",
+          file.path());
   }
 }
 
@@ -68,7 +71,7 @@ static bool bindOutputs(Invocation &invocation, std::vector<Buffer> &buffers,
 
 static bool runToPictures(CompiledModel &model, Invocation &invocation,
                           const RunOptions &options,
-                          const SafetensorsFile &file, FILE *messages,
+                          const SafetensorsFile &file, const Messages &messages,
                           Error &error) {
   std::vector<Buffer> buffers;
   if (!bindOutputs(invocation, buffers, error) || !invocation.run(error))
@@ -97,8 +100,8 @@ static bool runToNpy(Invocation &invocation, const RunOptions &options,
          writeNpy(options.outputs, outputs[0], buffers[0].data(), error);
 }
 
-bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
-                Error &error) {
+bool executeRun(CompiledModel &model, const RunOptions &options,
+                const Messages &messages, Error &error) {
   const EntryInfo *entry = model.entry("forward");
   if (!entry)
     return error.badInput(

@@ -399,7 +399,7 @@ private:
 bool writeHeatmaps(const std::string &path, const ModelInfo &info,
                    const Invocation &invocation,
                    const std::vector<const void *> &outputs,
-                   const SafetensorsFile &inputs, FILE *messages,
+                   const SafetensorsFile &inputs, const Messages &messages,
                    Error &error) {
   Page page(info, invocation.entry(), inputs);
   std::vector<const ArgInfo *> args;
@@ -419,11 +419,10 @@ bool writeHeatmaps(const std::string &path, const ModelInfo &info,
                  decl.shape[rank - 2] <= kMostCells &&
                  byteSize(decl.shape, 1, count) && count > 0;
     if (!drawn) {
-      std::fprintf(messages,
-                   "warning: output '%s' of shape %s makes no picture of at "
-                   "most %lld rows and columns\n",
-                   decl.name.c_str(), formatShape(decl.shape).c_str(),
-                   static_cast<long long>(kMostCells));
+      messages.warning("output '" + decl.name + "' of shape " +
+                       formatShape(decl.shape) +
+                       " makes no picture of at most " +
+                       std::to_string(kMostCells) + " rows and columns");
       continue;
     }
     numbers += count;

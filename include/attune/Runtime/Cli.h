@@ -14,14 +14,14 @@
 #ifndef ATTUNE_RUNTIME_CLI_H
 #define ATTUNE_RUNTIME_CLI_H
 
-#include "attune/Runtime/attune.h"
-
 #include "attune/Runtime/CommandLine.h"
 #include "attune/Runtime/CompiledModel.h"
 #include "attune/Runtime/Constraint.h"
 #include "attune/Runtime/Json.h"
+#include "attune/Runtime/Messages.h"
 #include "attune/Runtime/Sampler.h"
 #include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/attune.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -159,12 +159,12 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
 std::string_view fileSuffix(std::string_view path);
 
 /// One forward pass from a file to a file. Warnings go to `messages`.
-bool executeRun(CompiledModel &model, const RunOptions &options, FILE *messages,
-                Error &error);
+bool executeRun(CompiledModel &model, const RunOptions &options,
+                const Messages &messages, Error &error);
 
 /// Generates to `out`, token by token. The tokenizer is the model's own.
 bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
-                     FILE *out, FILE *messages, Error &error);
+                     FILE *out, const Messages &messages, Error &error);
 
 /// A token as it is generated.
 struct NewToken {

@@ -9,8 +9,8 @@
 #define ATTUNE_RUNTIME_HEATMAP_H
 
 #include "attune/Runtime/CompiledModel.h"
+#include "attune/Runtime/Messages.h"
 
-#include <cstdio>
 #include <string>
 
 namespace attune::runtime {
@@ -22,7 +22,8 @@ namespace attune::runtime {
 bool writeHeatmaps(const std::string &path, const ModelInfo &info,
                    const Invocation &invocation,
                    const std::vector<const void *> &outputs,
-                   const SafetensorsFile &inputs, FILE *messages, Error &error);
+                   const SafetensorsFile &inputs, const Messages &messages,
+                   Error &error);
 
 } // namespace attune::runtime
 

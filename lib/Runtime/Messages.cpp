@@ -1,0 +1,35 @@
+//===- Messages.cpp - What is said beside the results ---------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Messages.h"
+
+#include "attune/Runtime/Json.h"
+
+namespace attune::runtime {
+
+void Messages::print(const char *severity, const std::string &text) const {
+  std::string line =
+      std::string("{\"severity\":\"") + severity + "\",\"message\":";
+  appendJsonString(line, text);
+  std::fprintf(file, "%s}\n", line.c_str());
+}
+
+void Messages::note(const std::string &text) const {
+  if (json)
+    return print("note", text);
+  std::fprintf(file, "%s\n", text.c_str());
+}
+
+void Messages::warning(const std::string &text,
+                       const std::string &place) const {
+  std::string start = place.empty() ? "" : place + ": ";
+  if (json)
+    return print("warning", start + text);
+  std::fprintf(file, "%swarning: %s\n", start.c_str(), text.c_str());
+}
+
+} // namespace attune::runtime
