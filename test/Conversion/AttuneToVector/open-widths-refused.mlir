@@ -15,12 +15,3 @@ func.func @norm(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %y = attune.rms_norm %x eps 1.0e-05 : tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
-
-// -----
-
-// Attention has a pass of its own, which comes first.
-func.func @attention(%q: tensor<1x2x?x8xf32>) -> tensor<1x2x?x8xf32> {
-  // expected-error@+1 {{'attune.attention' op has no form as loops}}
-  %y = attune.attention %q, %q, %q scale 1.0 : tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32> -> tensor<1x2x?x8xf32>
-  return %y : tensor<1x2x?x8xf32>
-}
