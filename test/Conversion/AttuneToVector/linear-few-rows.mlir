@@ -1,10 +1,10 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles,convert-attune-product-to-vector),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --implicit-check-not="attune.linear"
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256},attune-prefetch-tiles{panel-bytes=256},convert-attune-product-to-vector),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=PASSES
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles,convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256},attune-prefetch-tiles{panel-bytes=256},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, @one_row is the same
 // SAME: after convert-attune-to-vector, @three_rows is the same

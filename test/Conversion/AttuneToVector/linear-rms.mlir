@@ -1,7 +1,7 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8}),canonicalize,cse)" --split-input-file | FileCheck %s
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/4/5/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector),canonicalize,cse)" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/4/5/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, @some is the same
 // SAME: after convert-attune-to-vector, @one is the same
