@@ -309,8 +309,8 @@ def Attune_TileOutput : Attune_TilePlace<[F32, F16, BF16], 2,
 def Attune_TileChannels : Attune_TilePlace<[F32, F16, BF16], 1, "[channels]">;
 def Attune_TileGroupScales : Attune_TilePlace<[F32], 2, "[rows, groups] f32">;
 def Attune_TileGroupSums : Attune_TilePlace<[I32], 2, "[rows, groups] i32">;
-def Attune_TilePanelScales : Attune_TilePlace<[F32], 3,
-    "[panels, groups, R] f32">;
+def Attune_TilePanelScales : Attune_TilePlace<[F32, F16, BF16], 3,
+    "[panels, groups, R]">;
 def Attune_TileRowScales : Attune_TilePlace<[F32], 1, "[rows] f32">;
 
 def Attune_PackedProductOp : Attune_TileOp<"packed_product",
@@ -331,8 +331,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     `Y[m, c] = act(gate) * partner`, as in `attune.linear`. Then `Y *= scale`,
     and with `residual` the destination's own values are added.
     r is 1, or `1 / sqrt(mean_k X[i + m, k]^2 + rms_eps)`: `row_scales` holds it
-    for each row of X. Without these, and wherever all rows of X are no more than
-    one tile, the op computes it.
+    for each row of X. Where all rows of X are no more than one tile, the op
+    computes it, with or without `row_scales`.
 
     Panels are [P, K, R]; [P, K / 2, 2 R] of bf16 in pairs, which multiply rows of
     bf16. Bytes come with `scales`: those of groups of neighbours of X, the sums
@@ -366,7 +366,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     - M4: bytes have scales, in whole groups; other rows have none.
     - M5: `tile` is two positive numbers, the second at most 2.
     - M6: what is computed in parts is neither gated nor of bytes, and f32.
-    - M7: `row_scales` come with `rms_eps`, which is not negative.
+    - M7: `row_scales` come with `rms_eps`, which is not negative, and may be
+      missing only where X is known to be no more than one tile.
     - M8: `rest` has rows of K elements of the same type.
 
     ```mlir

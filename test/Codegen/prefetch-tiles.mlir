@@ -47,8 +47,8 @@ func.func @alone(%k: tensor<1x1x8x32xf32>, %acc: tensor<1x1x8x32xf32>, %max: ten
 // PRODUCT-LABEL: func.func @products(
 // PRODUCT-SAME:    %[[X:[^:]+]]: tensor<?x32xf32>
 // PRODUCT:         scf.forall
-// PRODUCT:           %[[M:.+]] = tensor.dim %[[X]], %c0
-// PRODUCT:           %[[FEW:.+]] = arith.cmpi ule, %[[M]], %c6
+// PRODUCT:           %[[M:.+]] = tensor.dim %[[X]], %{{.+}} : tensor<?x32xf32>
+// PRODUCT:           %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c6
 // PRODUCT:           %[[PASSED:.+]] = arith.select %[[FEW]], %c1{{.*}}, %[[COUNT:.+]] : index
 // PRODUCT:           %[[NEXT:.+]] = arith.addi %[[PANEL:.+]], %[[PASSED]]
 // PRODUCT:           attune.packed_product %[[X]][%{{.+}}], %{{.+}}[%[[PANEL]], %[[COUNT]]] of 64 tile [3, 2] prefetch %[[NEXT]]

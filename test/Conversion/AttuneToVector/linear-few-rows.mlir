@@ -77,11 +77,12 @@ func.func @one_row(%x: tensor<1x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<1x32
 // Panel after panel, too, what the last part of one fetches is the next one's.
 // PASSES-LABEL: @three_rows(
 // PASSES:         tensor.extract_slice
-// PASSES:         %[[NEXT:.+]] = arith.addi %[[FIRST:.+]], %c1
 // PASSES:         scf.for %[[I:.+]] = %c0 to %{{.+}} step %c1
-// PASSES-DAG:       %[[PANEL:.+]] = arith.addi %[[FIRST]], %[[I]]
-// PASSES-DAG:       %[[AHEAD:.+]] = arith.addi %[[NEXT]], %[[I]]
-// PASSES:           %[[OTHER:.+]] = arith.select %{{.+}}, %[[AHEAD]], %[[PANEL]]
+// PASSES:           %[[PANEL:.+]] = arith.addi %{{.+}}, %[[I]]
+// PASSES:           tensor.extract_slice
+// PASSES:           scf.for
+// PASSES:             %[[AHEAD:.+]] = arith.addi %[[PANEL]], %c1
+// PASSES:             %[[OTHER:.+]] = arith.select %{{.+}}, %[[AHEAD]], %[[PANEL]]
 // PASSES:           %[[THERE:.+]] = arith.minsi %[[OTHER]], %c39
 // PASSES:           memref.prefetch %{{.+}}[%[[THERE]], %{{.+}}], read, locality<2>
 func.func @three_rows(%x: tensor<3x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<3x320xf32> {

@@ -26,11 +26,12 @@
 // CHECK:             tensor.insert %[[FACTOR]]
 // CHECK:         scf.forall
 // CHECK:           %[[SCRATCH:.+]] = bufferization.alloc_tensor() : tensor<4xf32>
-// CHECK:           %[[ROWS:.+]] = arith.select %[[FEW]], %[[M]], %c0
+// CHECK:           %[[HERE:.+]] = arith.cmpi ule, %{{.+}}, %c4
+// CHECK:           %[[ROWS:.+]] = arith.select %[[HERE]], %{{.+}}, %c0
 // CHECK:           %[[OWN:.+]] = scf.for %[[R:.+]] = %c0 to %[[ROWS]] step %c1
 // CHECK:             math.rsqrt
 // CHECK:             tensor.insert %{{.+}} into %{{.+}}[%[[R]]] : tensor<4xf32>
-// CHECK:           %[[F:.+]] = scf.if %[[FEW]] -> (f32) {
+// CHECK:           %[[F:.+]] = scf.if %[[HERE]] -> (f32) {
 // CHECK:             tensor.extract %[[OWN]]
 // CHECK:           } else {
 // CHECK:             tensor.extract %[[TABLE]]
