@@ -7,7 +7,7 @@
 
 #include "attune/Analysis/MemoryPlan.h"
 
-#include "attune/Analysis/TargetDescription.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"

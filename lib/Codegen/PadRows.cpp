@@ -11,8 +11,8 @@
 // line of each row besides the weights that stream through it.
 
 #include "Attune/AttuneDialect.h"
-#include "attune/Analysis/TargetDescription.h"
 #include "attune/Codegen/Passes.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Analysis/TargetDescription.h"
 #include "attune/Codegen/Passes.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "SizeText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -9,6 +9,7 @@
 
 #include "attune/Import/Gguf.h"
 #include "attune/Runtime/ChatTemplate.h"
+#include "attune/Weights/GgufFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"

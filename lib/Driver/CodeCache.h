@@ -8,8 +8,8 @@
 #ifndef ATTUNE_LIB_DRIVER_CODECACHE_H
 #define ATTUNE_LIB_DRIVER_CODECACHE_H
 
-#include "Options.h"
-#include "Report.h"
+#include "Options/Options.h"
+#include "Report/Report.h"
 
 #include "attune/Target/Backend.h"
 

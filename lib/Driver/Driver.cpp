@@ -7,10 +7,10 @@
 
 #include "attune/Driver/Driver.h"
 
-#include "Extensions.h"
+#include "Options/Extensions.h"
+#include "Options/Target.h"
 #include "OutputFile.h"
-#include "Target.h"
-#include "Verbs.h"
+#include "Verbs/Verbs.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -9,11 +9,11 @@
 
 #include "PoolingFiles.h"
 
-#include "Charts.h"
-#include "Extensions.h"
-#include "Inspect.h"
+#include "Options/Extensions.h"
 #include "OutputFile.h"
-#include "Remarks.h"
+#include "Report/Charts.h"
+#include "Report/Remarks.h"
+#include "Verbs/Inspect.h"
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Import/Tokenizers.h"

@@ -10,8 +10,8 @@
 
 #include "CodeCache.h"
 #include "Modules.h"
-#include "Report.h"
-#include "StageReport.h"
+#include "Report/Report.h"
+#include "Report/StageReport.h"
 
 #include "attune/Pipelines/Pipelines.h"
 #include "attune/Target/CPU/CPUBackend.h"

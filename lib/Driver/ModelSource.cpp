@@ -12,6 +12,7 @@
 #include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
 #include "attune/Spec/Taps.h"
+#include "attune/Weights/GgufFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"

@@ -8,9 +8,9 @@
 #ifndef ATTUNE_LIB_DRIVER_MODELSOURCE_H
 #define ATTUNE_LIB_DRIVER_MODELSOURCE_H
 
-#include "Options.h"
+#include "Options/Options.h"
 
-#include "attune/Import/TensorEncoding.h"
+#include "attune/Weights/TensorEncoding.h"
 
 #include <map>
 #include <memory>

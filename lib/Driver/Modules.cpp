@@ -7,7 +7,7 @@
 
 #include "Modules.h"
 
-#include "Extensions.h"
+#include "Options/Extensions.h"
 
 #include "attune/Import/IRGuard.h"
 #include "attune/Import/ImportSpec.h"

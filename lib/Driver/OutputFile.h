@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_OUTPUTFILE_H
 #define ATTUNE_LIB_DRIVER_OUTPUTFILE_H
 
-#include "Options.h"
+#include "Options/Options.h"
 
 #include "llvm/ADT/StringRef.h"
 

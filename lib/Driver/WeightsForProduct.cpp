@@ -9,7 +9,7 @@
 
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/ThreadTeam.h"
-#include "attune/Target/CPU/WeightFile.h"
+#include "attune/Weights/WeightFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -9,9 +9,9 @@
 #define ATTUNE_LIB_DRIVER_WEIGHTSFORPRODUCT_H
 
 #include "ModelSource.h"
-#include "Report.h"
+#include "Report/Report.h"
 
-#include "attune/Import/Checkpoint.h"
+#include "attune/Weights/Checkpoint.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

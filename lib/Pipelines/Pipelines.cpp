@@ -7,9 +7,9 @@
 
 #include "attune/Pipelines/Pipelines.h"
 
-#include "attune/Analysis/GpuTiles.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/TargetInfo/GpuTiles.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"

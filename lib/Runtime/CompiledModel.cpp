@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/CompiledModel.h"
-#include "CudaDevice.h"
+#include "Cuda/CudaDevice.h"
 #include "Weights.h"
 #include "attune/Runtime/Machine.h"
 

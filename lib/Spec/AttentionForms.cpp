@@ -8,7 +8,7 @@
 // The options of an attention that make it cost less than every query times
 // every key: lengths, blocks, sums of features, projected sequences.
 
-#include "LayerParser.h"
+#include "Parser/LayerParser.h"
 
 namespace attune::spec {
 

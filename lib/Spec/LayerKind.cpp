@@ -7,8 +7,8 @@
 
 #include "attune/Spec/LayerKind.h"
 
-#include "LayerParser.h"
-#include "SchemaTypes.h"
+#include "Parser/LayerParser.h"
+#include "Schema/SchemaTypes.h"
 
 #include <deque>
 

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_VALIDATION_INPUTS_H
 #define ATTUNE_LIB_VALIDATION_INPUTS_H
 
-#include "Datum.h"
+#include "Interpreter/Datum.h"
 
 #include "attune/Validation/Validation.h"
 

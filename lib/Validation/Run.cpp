@@ -7,7 +7,7 @@
 
 #include "Run.h"
 
-#include "Pointers.h"
+#include "Interpreter/Pointers.h"
 
 #include "Attune/AttuneDialect.h"
 

@@ -9,7 +9,7 @@
 #define ATTUNE_LIB_VALIDATION_RUN_H
 
 #include "Inputs.h"
-#include "Machine.h"
+#include "Interpreter/Machine.h"
 
 namespace attune::validation {
 

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_CONVERSION_PASSES_H
 #define ATTUNE_CONVERSION_PASSES_H
 
-#include "attune/Analysis/TargetDescription.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

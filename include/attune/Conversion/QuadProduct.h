@@ -8,8 +8,8 @@
 #ifndef ATTUNE_CONVERSION_QUADPRODUCT_H
 #define ATTUNE_CONVERSION_QUADPRODUCT_H
 
-#include "attune/Analysis/TargetDescription.h"
 #include "attune/Conversion/KernelBuilder.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 /// VNNI has one instruction for bytes: each i32 lane adds the products of four
 /// unsigned bytes of one register and the four signed bytes at the same place

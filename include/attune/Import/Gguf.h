@@ -20,9 +20,6 @@
 /// the names that go with these: see lib/Import/GGUF/README.md.
 namespace attune {
 
-/// Whether a file starts as GGUF does.
-bool isGgufFile(const std::string &path);
-
 /// The model that the file stands for. Its locations point into the config.json
 /// made of its keys.
 std::optional<ImportedModel> importGguf(const std::string &path,

@@ -8,8 +8,8 @@
 #ifndef ATTUNE_IMPORT_HUGGINGFACE_H
 #define ATTUNE_IMPORT_HUGGINGFACE_H
 
-#include "attune/Import/TensorEncoding.h"
 #include "attune/Spec/Spec.h"
+#include "attune/Weights/TensorEncoding.h"
 
 #include <map>
 #include <optional>

@@ -15,7 +15,7 @@
 #ifndef ATTUNE_TARGET_BACKEND_H
 #define ATTUNE_TARGET_BACKEND_H
 
-#include "attune/Analysis/TargetDescription.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"

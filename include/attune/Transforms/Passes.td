@@ -373,4 +373,98 @@ def NameKernels : Pass<"attune-name-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def NarrowActivations
+    : Pass<"attune-narrow-activations", "::mlir::ModuleOp"> {
+  let summary = "Inputs of layers with 16-bit weights become 16-bit";
+  let description = [{
+    For CPUs that multiply bf16 and add in f32 and, with `tensor-cores`, for
+    GPUs, which do the same with f16.
+
+    Needs: ffn ops decomposed, so that every matrix product is attune.linear.
+    Gives: a bf16 input to every attune.linear whose weight is a bf16
+    attune.weight of even depth; with `tensor-cores` also to attune.moe and
+    attune.head_linear. f16 weights get f16 inputs only from norms and
+    attention, whose results are bounded: f16 ends at 65504. Queries, keys and
+    values are rounded where all of them come from such products or from caches
+    of the type. Norms, attention, rotary embeddings, heads and linear layers
+    without a residual write 16 bits themselves if nothing else reads their
+    result. Other inputs are rounded by an arith.truncf that all readers share.
+    Keeps: values up to one rounding of each such input. Sums, statistics and the
+    residual stream stay f32.
+
+    Before:
+
+    ```mlir
+    %n = attune.rms_norm %x gamma %g : tensor<64xbf16> eps 1.0e-5 : tensor<?x?x64xf32>
+    %h = attune.linear %n, %up activation <silu> gated
+      : tensor<?x?x64xf32>, tensor<256x64xbf16> -> tensor<?x?x128xf32>
+    %y = attune.linear %h, %down residual %x : tensor<?x?x64xf32>
+      : tensor<?x?x128xf32>, tensor<64x128xbf16> -> tensor<?x?x64xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %n = attune.rms_norm %x gamma %g : tensor<64xbf16> eps 1.0e-5
+      : tensor<?x?x64xf32> -> tensor<?x?x64xbf16>
+    %h = attune.linear %n, %up activation <silu> gated
+      : tensor<?x?x64xbf16>, tensor<256x64xbf16> -> tensor<?x?x128xbf16>
+    %y = attune.linear %h, %down residual %x : tensor<?x?x64xf32>
+      : tensor<?x?x128xbf16>, tensor<64x128xbf16> -> tensor<?x?x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::attune::AttuneDialect"];
+  let options = [
+    Option<"tensorCores", "tensor-cores", "bool", /*default=*/"false",
+      "Products are those of a GPU's tensor cores: f16 and stacks of matrices "
+      "too, heads of every width">,
+  ];
+  let statistics = [
+    Statistic<"numNarrowed", "num-narrowed", "Values that became bf16">,
+  ];
+}
+
+def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "Give the matrices of linear layers the layout kernels stream";
+  let description = [{
+    Needs: ffn ops decomposed, so that every matrix product is attune.linear.
+    Gives: every `attune.weight` that a linear layer multiplies by has
+    `panels R` and the matching type, and so have its `weight_get`s; a gated one
+    has its halves interleaved. With `pairs` (VNNI-2) a bf16 matrix whose linear
+    layers all have a bf16 input has the weights of two neighbouring inputs side
+    by side: panels of [K/2, 2R]. Four bytes stand side by side (VNNI-4): panels
+    of [K/4, 4R].
+    Keeps: values; the file is written in this layout once, at compile time.
+
+    Before:
+
+    ```mlir
+    attune.weight @fc stacked : tensor<2x20x12xf32> from [#attune.source<"h.{i}.fc">]
+    %w = attune.weight_get @fc[%layer] : tensor<20x12xf32>
+    %y = attune.linear %x, %w : tensor<?x?x12xf32>, tensor<20x12xf32> -> tensor<?x?x20xf32>
+    ```
+
+    After, with panel-width=8:
+
+    ```mlir
+    attune.weight @fc stacked panels 8 : tensor<2x3x12x8xf32> from [#attune.source<"h.{i}.fc">]
+      {attune.rows = 20 : i64}
+    %w = attune.weight_get @fc[%layer] : tensor<3x12x8xf32>
+    %y = attune.linear %x, %w : tensor<?x?x12xf32>, tensor<3x12x8xf32> -> tensor<?x?x20xf32>
+    ```
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let options = [
+    Option<"panelWidth", "panel-width", "int64_t", /*default=*/"16",
+      "Output channels per panel (R)">,
+    Option<"pairs", "pairs", "bool", /*default=*/"false",
+      "Put bf16 weights in pairs, for instructions that add up two products">,
+  ];
+  let statistics = [
+    Statistic<"numPacked", "num-packed", "Weights put in panels">,
+    Statistic<"numPaired", "num-paired", "Weights put in panels of pairs">,
+  ];
+}
+
 #endif // ATTUNE_TRANSFORMS_PASSES

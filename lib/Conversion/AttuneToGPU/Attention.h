@@ -10,7 +10,7 @@
 
 #include "TensorCores.h"
 
-#include "attune/Analysis/GpuAttention.h"
+#include "attune/TargetInfo/GpuAttention.h"
 
 #include <array>
 

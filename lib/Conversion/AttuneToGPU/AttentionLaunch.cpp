@@ -7,8 +7,8 @@
 
 #include "Attention.h"
 
-#include "attune/Analysis/GpuSchedule.h"
 #include "attune/Conversion/Schedule.h"
+#include "attune/TargetInfo/GpuSchedule.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

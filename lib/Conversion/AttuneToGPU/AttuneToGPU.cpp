@@ -8,9 +8,9 @@
 #include "Attention.h"
 #include "LinearAttention.h"
 
-#include "attune/Analysis/GpuSchedule.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
+#include "attune/TargetInfo/GpuSchedule.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

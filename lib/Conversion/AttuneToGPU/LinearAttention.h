@@ -10,7 +10,7 @@
 
 #include "BlockBuilder.h"
 
-#include "attune/Analysis/GpuSums.h"
+#include "attune/TargetInfo/GpuSums.h"
 
 namespace attune {
 

@@ -15,8 +15,8 @@
 
 #include "BlockBuilder.h"
 
-#include "attune/Analysis/GpuTiles.h"
 #include "attune/Conversion/Activations.h"
+#include "attune/TargetInfo/GpuTiles.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

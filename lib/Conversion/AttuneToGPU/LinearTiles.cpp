@@ -35,7 +35,7 @@
 
 #include "TensorCores.h"
 
-#include "attune/Analysis/GpuFragments.h"
+#include "attune/TargetInfo/GpuFragments.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

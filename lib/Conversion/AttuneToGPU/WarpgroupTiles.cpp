@@ -26,7 +26,7 @@
 
 #include "Warpgroups.h"
 
-#include "attune/Analysis/GpuTiles.h"
+#include "attune/TargetInfo/GpuTiles.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

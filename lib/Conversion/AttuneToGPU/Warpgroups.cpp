@@ -7,7 +7,7 @@
 
 #include "Warpgroups.h"
 
-#include "attune/Analysis/GpuTiles.h"
+#include "attune/TargetInfo/GpuTiles.h"
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

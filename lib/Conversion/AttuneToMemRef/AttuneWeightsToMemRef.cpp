@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
-#include "attune/Analysis/WeightLayout.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Weights/WeightLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

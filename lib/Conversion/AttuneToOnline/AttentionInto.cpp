@@ -11,8 +11,8 @@
 
 #include "AttentionInto.h"
 
-#include "attune/Analysis/GpuSchedule.h"
 #include "attune/Conversion/Schedule.h"
+#include "attune/TargetInfo/GpuSchedule.h"
 
 using namespace mlir;
 

@@ -19,9 +19,9 @@
 
 #include "AttentionInto.h"
 
-#include "attune/Analysis/CpuAttention.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
+#include "attune/TargetInfo/CpuAttention.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

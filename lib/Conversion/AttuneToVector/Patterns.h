@@ -9,10 +9,10 @@
 #define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_PATTERNS_H
 
 #include "Attune/AttuneDialect.h"
-#include "attune/Analysis/TargetDescription.h"
 #include "attune/Conversion/Activations.h"
 #include "attune/Conversion/KernelBuilder.h"
 #include "attune/Conversion/Schedule.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/IR/PatternMatch.h"
 

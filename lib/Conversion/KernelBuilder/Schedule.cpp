@@ -9,7 +9,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneGroupOps.h"
-#include "attune/Analysis/GpuSchedule.h"
+#include "attune/TargetInfo/GpuSchedule.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GgufModel.h"
+#include "GgufConfig.h"
 
 #include "attune/Runtime/Json.h"
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GgufModel.h"
+#include "GgufConfig.h"
 
-#include "../SentencePiece.h"
-#include "../TokenizerConfig.h"
+#include "../Tokenizers/SentencePiece.h"
+#include "../Tokenizers/TokenizerConfig.h"
 #include "../WordPatterns.h"
 
 #include "attune/Import/Gguf.h"

@@ -9,7 +9,7 @@
 #include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
 
-#include "../GGUF/GgufModel.h"
+#include "../GGUF/GgufConfig.h"
 #include "Architectures.h"
 #include "GenerationConfig.h"
 #include "Keys.h"

@@ -7,7 +7,7 @@
 
 #include "Completion.h"
 
-#include "../Generation.h"
+#include "../Generation/Generation.h"
 
 #include <algorithm>
 #include <cinttypes>

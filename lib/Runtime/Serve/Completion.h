@@ -14,8 +14,8 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H
 #define ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H
 
-#include "../StopText.h"
-#include "../TokenLogprobs.h"
+#include "../Generation/StopText.h"
+#include "../Generation/TokenLogprobs.h"
 #include "CompletionRequest.h"
 #include "Exchange.h"
 #include "Scheduler.h"

@@ -14,7 +14,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_DECODESLOTS_H
 #define ATTUNE_LIB_RUNTIME_SERVE_DECODESLOTS_H
 
-#include "../Generation.h"
+#include "../Generation/Generation.h"
 
 #include "attune/Runtime/CompiledModel.h"
 

@@ -14,7 +14,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_DESK_H
 #define ATTUNE_LIB_RUNTIME_SERVE_DESK_H
 
-#include "../Embedder.h"
+#include "../Generation/Embedder.h"
 #include "CompletionRequest.h"
 #include "Exchange.h"
 #include "Scheduler.h"

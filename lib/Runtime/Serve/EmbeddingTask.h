@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_EMBEDDINGTASK_H
 #define ATTUNE_LIB_RUNTIME_SERVE_EMBEDDINGTASK_H
 
-#include "../Embedder.h"
+#include "../Generation/Embedder.h"
 #include "Exchange.h"
 #include "Scheduler.h"
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Analysis/WeightLayout.h"
 #include "attune/Target/CPU/CPUBackend.h"
+#include "attune/Weights/WeightLayout.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

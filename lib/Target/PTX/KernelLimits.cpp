@@ -7,7 +7,7 @@
 
 #include "attune/Target/PTX/Passes.h"
 
-#include "attune/Analysis/GpuTiles.h"
+#include "attune/TargetInfo/GpuTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

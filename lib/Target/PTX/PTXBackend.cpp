@@ -7,10 +7,10 @@
 
 #include "attune/Target/PTX/PTXBackend.h"
 
-#include "attune/Analysis/GpuTiles.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Target/PTX/Passes.h"
+#include "attune/TargetInfo/GpuTiles.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

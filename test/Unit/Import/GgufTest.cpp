@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Import/Checkpoint.h"
+#include "attune/Weights/Checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "attune/Import/HuggingFace.h"
 
 #include "Files.h"
-#include "attune/Import/Checkpoint.h"
+#include "attune/Weights/Checkpoint.h"
 
 #include <cmath>
 

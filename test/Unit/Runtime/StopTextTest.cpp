@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StopText.h"
+#include "Generation/StopText.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "Attune/AttuneDialect.h"
 #include "attune/Import/HuggingFace.h"
 #include "attune/Import/ImportSpec.h"
-#include "attune/Target/CPU/WeightFile.h"
+#include "attune/Weights/WeightFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Analysis/TargetDescription.h"
 #include "attune/Target/CPU/MachineProbe.h"
+#include "attune/TargetInfo/TargetDescription.h"
 
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LegacyPassManager.h"

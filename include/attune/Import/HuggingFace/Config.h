@@ -8,9 +8,9 @@
 #ifndef ATTUNE_IMPORT_HUGGINGFACE_CONFIG_H
 #define ATTUNE_IMPORT_HUGGINGFACE_CONFIG_H
 
-#include "attune/Import/Checkpoint.h"
 #include "attune/Spec/Json.h"
 #include "attune/Spec/Spec.h"
+#include "attune/Weights/Checkpoint.h"
 
 #include <cstdint>
 #include <initializer_list>

@@ -1,0 +1,105 @@
+//===- Checkpoint.h - The tensors of a checkpoint ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_WEIGHTS_CHECKPOINT_H
+#define ATTUNE_WEIGHTS_CHECKPOINT_H
+
+#include "attune/Spec/Spec.h"
+#include "attune/Support/Diagnostics.h"
+#include "attune/Support/TensorNames.h"
+#include "attune/Weights/TensorEncoding.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune {
+namespace gguf {
+class File;
+}
+
+/// A checkpoint in one file or in shards. The files are mapped, not read: a
+/// tensor's bytes are valid for as long as this object lives.
+class Checkpoint {
+public:
+  /// `path` is a .safetensors file, an index ("*.safetensors.index.json") or a
+  /// folder with `model.safetensors` or `model.safetensors.index.json` or other
+  /// safetensors files of one checkpoint. One shard of a numbered set stands
+  /// for all. Of a GGUF file the tensors have Hugging Face's names. Every error
+  /// found is reported.
+  static std::optional<Checkpoint> open(const std::string &path,
+                                        DiagnosticEngine &diags);
+  /// The checkpoint file or index in `folder`, or an empty string.
+  static std::string findIn(const std::string &folder);
+
+  const CheckpointTensor *find(std::string_view name) const;
+  /// By name.
+  const std::map<std::string, const CheckpointTensor *, std::less<>> &
+  tensors() const {
+    return byName;
+  }
+  /// Forgets the tensors whose names start with one of `prefixes`.
+  void leaveOut(const std::vector<std::string> &prefixes);
+  /// The file or index that was opened.
+  const std::string &path() const { return filePath; }
+
+private:
+  bool openFile(const std::string &path, DiagnosticEngine &diags);
+  bool openGguf(const std::string &path, DiagnosticEngine &diags);
+  bool openShards(const std::string &path, DiagnosticEngine &diags);
+  bool openIndex(const std::string &path, DiagnosticEngine &diags);
+
+  std::string filePath;
+  void add(CheckpointTensor tensor);
+
+  std::vector<std::unique_ptr<runtime::SafetensorsFile>> files;
+  std::shared_ptr<const gguf::File> gguf;
+  std::deque<CheckpointTensor> all;
+  std::map<std::string, const CheckpointTensor *, std::less<>> byName;
+};
+
+/// A matrix that a model needs, and the tensors that it is made of.
+struct NeededWeight {
+  std::string name; ///< for messages
+  /// Shape as the op wants it: [rows, ...]. Without `sources` transposed or
+  /// cut this is the shape in the file.
+  std::vector<int64_t> shape;
+  /// How many of the rows may be padding that the file does not have.
+  int64_t padding = 0;
+  /// `{i}` already replaced.
+  std::vector<spec::WeightSource> sources;
+  SourceLocation location;
+};
+
+/// Checks that every needed tensor is there with the shape that is expected
+/// and with floating-point values that can be read. With `complete` also that
+/// the checkpoint holds nothing else, which would be a part of the model that
+/// its description lacks; buffers that are known to carry no information (mask
+/// buffers of GPT-2, rotary frequencies, a second copy of a tied head) are
+/// passed over. Reports the first three findings, each with expected and found
+/// shape, and counts the rest; returns whether all is well.
+bool checkWeights(const std::vector<NeededWeight> &needed,
+                  const Checkpoint &checkpoint, DiagnosticEngine &diags,
+                  bool complete = true);
+
+/// The same for every weight of a description.
+bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
+                  DiagnosticEngine &diags);
+
+/// Whether every value of every floating-point tensor is finite. Reports each
+/// tensor that holds NaN or an infinity, with the place of the first. Reads the
+/// whole checkpoint.
+bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags);
+
+} // namespace attune
+
+#endif // ATTUNE_WEIGHTS_CHECKPOINT_H

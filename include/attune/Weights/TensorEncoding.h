@@ -1,0 +1,60 @@
+//===- TensorEncoding.h - Values that a file keeps in few bits --*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_WEIGHTS_TENSORENCODING_H
+#define ATTUNE_WEIGHTS_TENSORENCODING_H
+
+#include "attune/Runtime/Safetensors.h"
+
+#include <cstdint>
+
+namespace attune {
+
+class TensorEncoding;
+
+/// A tensor of a checkpoint. `data` is what the file holds; with an `encoding`
+/// only that knows what it means, `dtype` is the narrowest of F32 and BF16 that
+/// holds every value, and `bytes` is the size in the file.
+struct CheckpointTensor : runtime::TensorInfo {
+  const TensorEncoding *encoding = nullptr;
+};
+
+/// Signed numbers of a row that share a scale: value = scale * number.
+struct StoredForm {
+  int64_t bits = 0;  ///< 8 or 4; 0: the values are of no such form
+  int64_t group = 0; ///< neighbours that share a scale
+
+  bool operator==(const StoredForm &other) const {
+    return bits == other.bits && group == other.group;
+  }
+};
+
+/// How values are kept: blocks of GGUF, packed integers with scales beside
+/// them, ... Decoding is a function of the tensor alone, so that several
+/// threads may decode parts of one tensor, each a little at a time.
+class TensorEncoding {
+public:
+  virtual ~TensorEncoding() = default;
+
+  /// As the format calls it: "Q4_0".
+  virtual const char *name() const = 0;
+  /// Values [first, first + count) in row-major order.
+  virtual void decode(const CheckpointTensor &tensor, int64_t first,
+                      int64_t count, float *out) const = 0;
+  /// Whether all values are numbers times the scale of their group, from
+  /// column 0 on; 4-bit numbers are -8 to 7 and their scales f16.
+  virtual StoredForm form() const { return {}; }
+  /// The numbers of the group that starts at value `first`. Returns its scale.
+  virtual float readGroup(const CheckpointTensor &tensor, int64_t first,
+                          int8_t *numbers) const {
+    return 0;
+  }
+};
+
+} // namespace attune
+
+#endif // ATTUNE_WEIGHTS_TENSORENCODING_H

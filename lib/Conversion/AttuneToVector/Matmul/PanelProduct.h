@@ -1,0 +1,256 @@
+//===- PanelProduct.h - Rows against packed weight panels -------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_PANELPRODUCT_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_PANELPRODUCT_H
+
+#include "../Patterns.h"
+
+#include "attune/TargetInfo/TargetDescription.h"
+
+#include <functional>
+
+namespace attune {
+
+/// The inner part of every matrix product with weights: some rows of
+/// activations against some panels [K, R] of one matrix. Linear layers, experts
+/// and heads differ in which rows they read, which matrix, and what becomes of
+/// a sum, and share this.
+struct PanelProduct {
+  /// So many tiles' rows are few: no tile is a whole one, which fetches little.
+  static constexpr int64_t kFewTiles = 2;
+
+  explicit PanelProduct(const VectorLowering &lowering)
+      : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
+        narrowStreamBytes(lowering.narrowStreamBytes),
+        threads(lowering.threads) {}
+
+  /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
+  /// [panels, K / 4, 4 R] of bytes, [panels, K / 8, 4 R] of 4 bits.
+  mlir::Value weight;
+  bool pairs = false;
+  /// Rows are bytes and weights numbers of 8 or 4 `bits`, of which `group`
+  /// share a scale.
+  struct Bytes {
+    mlir::Value inputScales, inputSums; ///< [rows, groups]
+    mlir::Value weightScales;           ///< [panels, groups, R]
+    int64_t group;
+    ByteProducts how;
+    int64_t lanes; ///< of a register
+    int64_t bits;
+  };
+  std::optional<Bytes> bytes;
+  mlir::Value part;   ///< which of the parts; null if there are none
+  int64_t width = 0;  ///< output channels, without padding
+  bool gated = false; ///< panels of gate and up alternate
+  Activation activation = Activation::Identity;
+  mlir::Value bias; ///< may be null
+  std::optional<double> scale;
+  /// A step's panels come from memory. While rows pass panel i of a step, they
+  /// fetch panel firstPanel + i (of `part`, if there are parts), which comes
+  /// next. Where rows are `few`, any number of them fetches all of it.
+  struct Ahead {
+    mlir::Value part, firstPanel;
+    bool few = false;
+  };
+  std::optional<Ahead> ahead;
+  /// The input [rows, K], or null: where it is one piece of memory, a matrix
+  /// unit may load from it, and the rows of the next tile are fetched while
+  /// panels pass this one's.
+  mlir::Value rowsInMemory;
+  bool residual = false; ///< the tile holds what the result is added to
+  /// Tiles of many rows have half of them and two panels. Steps are of an even
+  /// number of panels then, but for the last.
+  bool wide = false;
+  /// Steps of the sum over K between two fetches.
+  int64_t fetchSteps;
+  /// How far ahead of themselves few rows fetch; 0: the CPU does it for them.
+  int64_t streamBytes;
+  int64_t narrowStreamBytes; ///< if that is more, and weights have 16 bits
+  /// Threads that the panels are cut for.
+  int64_t threads;
+  /// Passes over the rows, each of which takes so large a part of the sum over
+  /// K. Between them sums lie in the tile, whose type must be f32. More than
+  /// one are for products that countPasses() allows it.
+  int64_t passes = 1;
+  /// How many of them there are, if that is chosen at run time: fewer of larger
+  /// parts. Null: all.
+  mlir::Value passesHere;
+  /// Prepares to read row `row`; what it returns gives the row's element
+  /// `step`, or its pair or quad `step` in every lane.
+  using Element = std::function<mlir::Value(KernelBuilder &, mlir::Value step)>;
+  std::function<Element(KernelBuilder &, mlir::Value row)> input;
+  /// The rows that whole tiles leave, where these are read elsewhere: the same
+  /// of the last `most` of each sequence, or of all if there are fewer. `first`
+  /// is where the input's first row would be.
+  struct LastRows {
+    std::function<Element(KernelBuilder &, mlir::Value row)> input;
+    int64_t most;
+    mlir::Value first;
+  };
+  std::optional<LastRows> lastRows;
+  /// Rows of the input are divided by the root of their mean square plus
+  /// `rmsEps`: sums are multiplied by `inputScale` of the input's row, which is
+  /// set then.
+  std::optional<double> rmsEps;
+  std::function<mlir::Value(KernelBuilder &, mlir::Value row)> inputScale;
+  /// A factor of row `row`, if set.
+  std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
+  /// Which row of the input comes first; null: 0.
+  mlir::Value firstRow;
+  /// Leading indices of the tile, before row and column.
+  llvm::SmallVector<mlir::Value> prefix;
+  /// What takes the results of some rows and all panels of a step, if they do
+  /// not stay where they are: they come to a scratch [rows, columns], and the
+  /// tiles are the consumer's business.
+  struct Consumer {
+    int64_t columns;
+    mlir::Type element;
+    std::function<KernelBuilder::Values(KernelBuilder &, mlir::Value firstRow,
+                                        mlir::Value rows, mlir::Value scratch,
+                                        mlir::ValueRange tiles)>
+        take;
+  };
+  std::optional<Consumer> consumer;
+
+  int64_t depth() const; ///< in elements, pairs, quads or pairs of quads
+  int64_t panelLanes() const;
+  /// Outputs of a tile: of a panel, or of all that are `joined`.
+  int64_t lanes() const { return joined * panelLanes(); }
+  /// What a step's panels are a multiple of.
+  int64_t unit() const { return wide ? 2 : 1; }
+  int64_t panels() const { return (width + panelLanes() - 1) / panelLanes(); }
+  /// Of a panel, or of a gate's and its partner, in f32, pairs or quads.
+  int64_t panelBytes() const;
+  /// Passes that make a panel's parts fit `limit` bytes, as far as the depth
+  /// divides.
+  int64_t countPasses(int64_t limit) const;
+  /// Panels that one parallel step takes: as many as stay in the cache while
+  /// rows pass by, but few enough to share among threads.
+  int64_t panelsPerStep(const VectorLowering &lowering) const;
+  /// Tells --remarks what tile the op `what` got.
+  void remarkTiles(mlir::Operation *op, llvm::StringRef what,
+                   const VectorLowering &lowering) const;
+
+  /// Rows [0, numRows) from the first on against panels [firstPanel,
+  /// firstPanel + count); writes columns [column, column + count * R) of the
+  /// tile.
+  mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
+                      mlir::Value firstPanel, mlir::Value count,
+                      mlir::Value column, mlir::Value tile) const;
+  /// The same, handed over to the consumer.
+  KernelBuilder::Values handOver(KernelBuilder &k, int64_t tileRows,
+                                 mlir::Value numRows, mlir::Value firstPanel,
+                                 mlir::Value count,
+                                 mlir::ValueRange tiles) const;
+
+  /// The same where a matrix unit may take part: see TileProduct.cpp.
+  mlir::Value allRows(KernelBuilder &k, const VectorLowering &lowering,
+                      mlir::Value numRows, mlir::Value firstPanel,
+                      mlir::Value count, mlir::Value column,
+                      mlir::Value tile) const;
+
+  /// The panels and columns of parallel step `step` of `group` panels.
+  struct Step {
+    mlir::Value firstPanel, count, firstColumn;
+    mlir::OpFoldResult columns;
+  };
+  Step step(KernelBuilder &k, mlir::Value step, int64_t group) const;
+
+  /// The step of `count` panels from `firstPanel` on, or as many as there are;
+  /// maybe none.
+  Step stepAt(KernelBuilder &k, mlir::Value firstPanel, mlir::Value count,
+              int64_t unit) const;
+
+private:
+  int64_t joined = 1; ///< panels of a tile
+  /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
+  /// `firstPanel`; what comes of it starts at `column` of the tile. Pass
+  /// `pass`, null if there is one.
+  struct Place {
+    int64_t rows;
+    bool whole; ///< as many rows as a tile has: long enough to fetch the next
+    int64_t tileRows; ///< of a tile of one panel
+    mlir::Value row, numRows, firstPanel, i, count, column, pass;
+    mlir::Value origin; ///< the row that the tile begins with, if not the first
+  };
+  mlir::Value numPasses(KernelBuilder &k) const;
+  /// All rows once.
+  KernelBuilder::Values onePass(KernelBuilder &k, int64_t tileRows,
+                                mlir::Value numRows, mlir::Value firstPanel,
+                                mlir::Value count, mlir::Value column,
+                                mlir::Value pass, mlir::ValueRange tiles) const;
+  mlir::Value onePanel(KernelBuilder &k, const Place &at,
+                       mlir::Value tile) const;
+  /// Rows [begin, end) in tiles, `rows` at a time.
+  mlir::Value inTiles(KernelBuilder &k, int64_t rows, mlir::Value begin,
+                      mlir::Value end, mlir::Value firstPanel,
+                      mlir::Value count, mlir::Value column,
+                      mlir::Value tile) const;
+
+  /// The R outputs of a panel.
+  struct Outputs {
+    mlir::Value first;          ///< its number among all
+    mlir::Value column;         ///< where they go in the tile
+    mlir::Value valid;          ///< how many there are, if fewer
+    mlir::Value bias, gateBias; ///< may be null
+    mlir::Value origin;         ///< the tile's first row; null: 0
+  };
+  Outputs outputsOf(KernelBuilder &k, mlir::Value panel,
+                    mlir::Value column) const;
+  void loadBias(KernelBuilder &k, Outputs &outputs) const;
+  /// The input's row for row `row` of the tile.
+  mlir::Value inputRow(KernelBuilder &k, mlir::Value row) const {
+    return firstRow ? k.add(firstRow, row) : row;
+  }
+  /// Where a row's outputs go.
+  llvm::SmallVector<mlir::Value>
+  placeOf(KernelBuilder &k, const Outputs &outputs, mlir::Value row) const;
+  /// What a row's sums become.
+  mlir::Value result(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
+                     mlir::Value sum, mlir::Value row, mlir::Value tile) const;
+  /// Writes the rows' sums of product `number` of a panel to their place in
+  /// `scratch`, and returns it.
+  using Product = llvm::function_ref<mlir::Value(
+      KernelBuilder &, int64_t number, mlir::Value scratch)>;
+  /// The products of a panel, one after the other, and their results.
+  mlir::Value finishFromMemory(KernelBuilder &k, const Place &at,
+                               Outputs outputs, Product product,
+                               mlir::Value tile) const;
+  /// Sums of quantized panel `panel`, group by group, into columns `column` and
+  /// on of `scratch`. `fetch` is called in each step.
+  mlir::Value
+  sumGroups(KernelBuilder &k, const Place &at, mlir::Value panel,
+            llvm::ArrayRef<Element> elements,
+            llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+            mlir::Value column, mlir::Value scratch) const;
+  /// `sums` of i32, one vector for each row, plus the products of the group
+  /// that begins at step `first`: of bytes, or of 4 bits.
+  KernelBuilder::Values
+  addBytes(KernelBuilder &k, int64_t rows, mlir::Value panel, mlir::Value first,
+           llvm::ArrayRef<Element> elements,
+           llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+           mlir::ValueRange sums) const;
+  KernelBuilder::Values
+  addNibbles(KernelBuilder &k, int64_t rows, mlir::Value panel,
+             mlir::Value first, llvm::ArrayRef<Element> elements,
+             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+             mlir::ValueRange sums) const;
+  /// Makes results of a row's sums and writes them.
+  mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
+                     mlir::Value sum, mlir::Value row, mlir::Value tile) const;
+};
+
+/// A matrix [N, K] in panels of `lanes` rows, or a stack [P, N, K] of them,
+/// made at run time: for matrices that are no attune.weight (those are packed
+/// in the file).
+mlir::Value packMatrix(KernelBuilder &k, mlir::Value matrix, int64_t lanes,
+                       bool gated);
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_PANELPRODUCT_H

@@ -1,0 +1,348 @@
+//===- StateSpace.cpp - Causal convolutions, selective scans ----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Patterns.h"
+
+using namespace mlir;
+
+namespace attune {
+namespace {
+
+Value times(KernelBuilder &k, Value x, Value y) {
+  return arith::MulFOp::create(k.b, k.loc, x, y);
+}
+Value exponential(KernelBuilder &k, Value x) {
+  return math::ExpOp::create(k.b, k.loc, x);
+}
+
+/// An empty tensor of the type of `result`.
+Value emptyLike(OpBuilder &b, Location loc, Value result,
+                ArrayRef<OpFoldResult> sizes) {
+  auto type = cast<RankedTensorType>(result.getType());
+  Value empty = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  return empty.getType() == type
+             ? empty
+             : tensor::CastOp::create(b, loc, type, empty).getResult();
+}
+
+/// A vector of channels at a time.
+struct Channels {
+  int64_t count, lanes;
+
+  OpFoldResult tiles(OpBuilder &b) const {
+    return b.getIndexAttr(llvm::divideCeil(count, lanes));
+  }
+  /// How many of the vector at `column` exist; null if all.
+  Value valid(KernelBuilder &k, Value column) const {
+    return count % lanes == 0
+               ? Value()
+               : k.min(k.index(lanes), k.sub(k.index(count), column));
+  }
+};
+
+struct LowerCausalConv final : OpRewritePattern<CausalConvOp> {
+  LowerCausalConv(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes) {}
+
+  LogicalResult matchAndRewrite(CausalConvOp op,
+                                PatternRewriter &rewriter) const override {
+    auto taps = cast<RankedTensorType>(op.getWeight().getType());
+    if (!taps.hasStaticShape())
+      return rewriter.notifyMatchFailure(op, "needs static channels and taps");
+    Channels channels{taps.getDimSize(0), lanes};
+    int64_t numTaps = taps.getDimSize(1);
+    KernelBuilder k(rewriter, op.getLoc());
+    Value input = op.getInput();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, op.getLoc(), input);
+    Value dest = emptyLike(rewriter, op.getLoc(), op.getResult(), sizes);
+    OpFoldResult unit = rewriter.getIndexAttr(1);
+    // A thread walks the tokens of its channels with their taps in registers.
+    Value result = k.forallTiles(
+        {sizes[0], channels.tiles(rewriter)}, dest,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          Value column = k.mul(ivs[1], lanes),
+                valid = channels.valid(k, column);
+          return KernelBuilder::Tile{
+              {ivs[0], k.index(0), column},
+              {unit, sizes[1],
+               valid ? OpFoldResult(valid) : k.b.getIndexAttr(lanes)}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          Value batch = ivs[0], column = k.mul(ivs[1], lanes);
+          Value valid = channels.valid(k, column), zero = k.index(0);
+          auto weights = [&](int64_t tap) -> Value {
+            Value all = k.splat(0.0, lanes);
+            for (int64_t lane = 0; lane < lanes; ++lane) {
+              // Lanes that do not exist repeat the last channel.
+              Value at = k.min(k.add(column, k.index(lane)),
+                               k.index(channels.count - 1));
+              all = vector::InsertOp::create(
+                  k.b, k.loc, k.loadScalar(op.getWeight(), {at, k.index(tap)}),
+                  all, lane);
+            }
+            return all;
+          };
+          KernelBuilder::Values filter;
+          for (int64_t tap = 0; tap < numTaps; ++tap)
+            filter.push_back(weights(tap));
+          Value bias = op.getBias()
+                           ? k.load(op.getBias(), {column}, lanes, valid)
+                           : k.splat(0.0, lanes);
+          // The last inputs, oldest first, move up by one each token.
+          KernelBuilder::Values carried(numTaps - 1, k.splat(0.0, lanes));
+          carried.push_back(tile);
+          return k
+              .forLoop(
+                  zero, k.dim(input, 1), 1, carried,
+                  [&](KernelBuilder &k, Value token, ValueRange carried) {
+                    KernelBuilder::Values inputs(carried.drop_back());
+                    Value keep, none = k.splat(0.0, lanes);
+                    Value x =
+                        k.load(input, {batch, token, column}, lanes, valid);
+                    if (op.getKeep()) {
+                      keep = tensor::ExtractOp::create(
+                          k.b, k.loc, op.getKeep(), ValueRange{batch, token});
+                      x = arith::SelectOp::create(k.b, k.loc, keep, x, none);
+                    }
+                    inputs.push_back(x);
+                    Value sum = bias;
+                    for (auto [weight, x] : llvm::zip(filter, inputs))
+                      sum = k.fma(weight, x, sum);
+                    sum = emitActivation(k, op.getActivation(), sum);
+                    if (keep)
+                      sum =
+                          arith::SelectOp::create(k.b, k.loc, keep, sum, none);
+                    KernelBuilder::Values next(llvm::drop_begin(inputs));
+                    next.push_back(k.store(sum, carried.back(),
+                                           {zero, token, zero}, valid));
+                    return next;
+                  })
+              .back();
+        });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+  int64_t lanes;
+};
+
+/// A GPU's thread holds up to this many states of a channel, with as many
+/// decays, in registers; more of them lie on its stack.
+constexpr int64_t kHeldStates = 64;
+
+struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
+  LowerSelectiveScan(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lanes(lowering.lanes),
+        cooperative(lowering.cooperative) {}
+
+  LogicalResult matchAndRewrite(SelectiveScanOp op,
+                                PatternRewriter &rewriter) const override {
+    auto decays = cast<RankedTensorType>(op.getALog().getType());
+    if (!decays.hasStaticShape())
+      return rewriter.notifyMatchFailure(op, "needs static channels, states");
+    int64_t states = decays.getDimSize(1);
+    // Registers cannot be indexed, and neighbours of a warp read what is next
+    // to each other: where threads are many, each has one channel.
+    bool held = cooperative && states <= kHeldStates;
+    Channels channels{decays.getDimSize(0), held ? 1 : lanes};
+    Location loc = op.getLoc();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, loc, op.getInput());
+    Value dests[] = {
+        emptyLike(rewriter, loc, op.getResult(), sizes),
+        emptyLike(rewriter, loc, op.getLast(),
+                  {sizes[0], rewriter.getIndexAttr(states), sizes[2]})};
+    KernelBuilder outer(rewriter, loc);
+    OpFoldResult unit = rewriter.getIndexAttr(1);
+    KernelBuilder::Values results = outer.forallTiles(
+        {sizes[0], channels.tiles(rewriter)}, dests,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          Value column = k.mul(ivs[1], channels.lanes),
+                valid = channels.valid(k, column);
+          OpFoldResult width =
+              valid ? OpFoldResult(valid) : k.b.getIndexAttr(channels.lanes);
+          KernelBuilder::Values at = {ivs[0], k.index(0), column};
+          return SmallVector<KernelBuilder::Tile>{
+              {at, {unit, sizes[1], width}},
+              {at, {unit, k.b.getIndexAttr(states), width}}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
+          Value column = k.mul(ivs[1], channels.lanes);
+          Tile tile{op,     ivs[0],        column, channels.valid(k, column),
+                    states, channels.lanes};
+          return held ? runHeld(k, tile, tiles[0], tiles[1])
+                      : run(k, tile, tiles[0], tiles[1]);
+        });
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+
+private:
+  /// Channels of one sequence.
+  struct Tile {
+    SelectiveScanOp op;
+    Value batch, column, valid;
+    int64_t states, lanes;
+
+    /// Minus the exponential of A_log.
+    Value decay(KernelBuilder &k, Value state) {
+      Value lastChannel = k.sub(k.dim(op.getInput(), 2), k.index(1));
+      Value all = k.splat(0.0, lanes);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        // Lanes that do not exist repeat the last channel.
+        Value at = k.min(k.add(column, k.index(lane)), lastChannel);
+        all = vector::InsertOp::create(
+            k.b, k.loc, k.loadScalar(op.getALog(), {at, state}), all, lane);
+      }
+      return arith::NegFOp::create(k.b, k.loc, exponential(k, all));
+    }
+    /// The initial value of a state.
+    Value first(KernelBuilder &k, Value state) {
+      return op.getState()
+                 ? k.load(op.getState(), {batch, state, column}, lanes, valid)
+                 : k.splat(0.0, lanes);
+    }
+    Value skip(KernelBuilder &k) {
+      return k.load(op.getSkip(), {column}, lanes, valid);
+    }
+  };
+
+  /// A token of the tile.
+  struct Token {
+    Token(KernelBuilder &k, Tile &tile, Value number, Value skip)
+        : tile(tile), number(number) {
+      Value x = load(k, tile.op.getInput());
+      step =
+          emitActivation(k, Activation::Softplus, load(k, tile.op.getStep()));
+      scaled = times(k, step, x);
+      skipped = times(k, skip, x);
+    }
+    Value load(KernelBuilder &k, Value from) {
+      return k.load(from, {tile.batch, number, tile.column}, tile.lanes,
+                    tile.valid);
+    }
+    Value ofState(KernelBuilder &k, Value from, Value state) {
+      return k.splat(k.loadScalar(from, {tile.batch, number, state}),
+                     tile.lanes);
+    }
+    /// The state behind the token.
+    Value next(KernelBuilder &k, Value state, Value decay, Value old) {
+      Value kept = exponential(k, times(k, step, decay));
+      Value fresh = times(k, scaled, ofState(k, tile.op.getB(), state));
+      return k.fma(kept, old, fresh);
+    }
+    /// The sum with what the state gives.
+    Value read(KernelBuilder &k, Value state, Value next, Value sum) {
+      return k.fma(ofState(k, tile.op.getC(), state), next, sum);
+    }
+    /// The result, written.
+    Value finish(KernelBuilder &k, Value sum, Value sequence) {
+      if (Value gate = tile.op.getGate())
+        sum = times(k, sum, emitActivation(k, Activation::Silu, load(k, gate)));
+      return k.store(sum, sequence, {k.index(0), number, k.index(0)},
+                     tile.valid);
+    }
+
+    Tile &tile;
+    Value number, step, scaled, skipped;
+  };
+
+  /// One vector for each state, made by `make`, in scratch memory.
+  static Value
+  forStates(KernelBuilder &k, Tile &tile,
+            function_ref<Value(KernelBuilder &, Value state)> make) {
+    Value scratch = tensor::EmptyOp::create(
+        k.b, k.loc, ArrayRef<int64_t>{tile.states, tile.lanes},
+        k.b.getF32Type());
+    return k.forLoop(k.index(0), k.index(tile.states), 1, scratch,
+                     [&](KernelBuilder &k, Value state, ValueRange carried) {
+                       return KernelBuilder::Values{k.store(
+                           make(k, state), carried[0], {state, k.index(0)})};
+                     })[0];
+  }
+
+  /// All tokens of the tile: Y and the last states, written.
+  static KernelBuilder::Values run(KernelBuilder &k, Tile &tile, Value sequence,
+                                   Value last) {
+    Value zero = k.index(0), numStates = k.index(tile.states);
+    Value decay = forStates(k, tile, [&](KernelBuilder &k, Value state) {
+      return tile.decay(k, state);
+    });
+    Value states = forStates(k, tile, [&](KernelBuilder &k, Value state) {
+      return tile.first(k, state);
+    });
+    Value skip = tile.skip(k);
+    KernelBuilder::Values ends = k.forLoop(
+        zero, k.dim(tile.op.getInput(), 1), 1, {sequence, states},
+        [&](KernelBuilder &k, Value number, ValueRange carried) {
+          Token token(k, tile, number, skip);
+          KernelBuilder::Values sums = k.forLoop(
+              zero, numStates, 1, {token.skipped, carried[1]},
+              [&](KernelBuilder &k, Value state, ValueRange carried) {
+                Value rate = k.load(decay, {state, zero}, tile.lanes);
+                Value old = k.load(carried[1], {state, zero}, tile.lanes);
+                Value next = token.next(k, state, rate, old);
+                return KernelBuilder::Values{
+                    token.read(k, state, next, carried[0]),
+                    k.store(next, carried[1], {state, zero})};
+              });
+          return KernelBuilder::Values{token.finish(k, sums[0], carried[0]),
+                                       sums[1]};
+        });
+    Value copied =
+        k.forLoop(zero, numStates, 1, last,
+                  [&](KernelBuilder &k, Value state, ValueRange carried) {
+                    return KernelBuilder::Values{
+                        k.store(k.load(ends[1], {state, zero}, tile.lanes),
+                                carried[0], {zero, state, zero}, tile.valid)};
+                  })[0];
+    return {ends[0], copied};
+  }
+
+  /// The same with a register for each state.
+  static KernelBuilder::Values runHeld(KernelBuilder &k, Tile &tile,
+                                       Value sequence, Value last) {
+    KernelBuilder::Values decays, carried = {sequence};
+    for (int64_t state = 0; state < tile.states; ++state) {
+      decays.push_back(tile.decay(k, k.index(state)));
+      carried.push_back(tile.first(k, k.index(state)));
+    }
+    Value skip = tile.skip(k), zero = k.index(0);
+    KernelBuilder::Values ends = k.forLoop(
+        zero, k.dim(tile.op.getInput(), 1), 1, carried,
+        [&](KernelBuilder &k, Value number, ValueRange carried) {
+          Token token(k, tile, number, skip);
+          Value sum = token.skipped;
+          KernelBuilder::Values next = {carried[0]};
+          for (int64_t state = 0; state < tile.states; ++state) {
+            next.push_back(token.next(k, k.index(state), decays[state],
+                                      carried[1 + state]));
+            sum = token.read(k, k.index(state), next.back(), sum);
+          }
+          next[0] = token.finish(k, sum, carried[0]);
+          return next;
+        });
+    for (int64_t state = 0; state < tile.states; ++state)
+      last = k.store(ends[1 + state], last, {zero, k.index(state), zero},
+                     tile.valid);
+    return {ends[0], last};
+  }
+
+  int64_t lanes;
+  bool cooperative;
+};
+
+} // namespace
+
+void populateStateSpacePatterns(RewritePatternSet &patterns,
+                                const VectorLowering &lowering) {
+  patterns.add<LowerCausalConv, LowerSelectiveScan>(patterns.getContext(),
+                                                    lowering);
+}
+
+} // namespace attune

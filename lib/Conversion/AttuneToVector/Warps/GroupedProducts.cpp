@@ -1,0 +1,164 @@
+//===- GroupedProducts.cpp - Stacks of matrices for blocks of threads -----===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// Mixtures of experts and layers with a matrix for each head are products that
+// a block of threads computes together: this file only says which rows take
+// which matrix. As in Experts.cpp rows come through the sorted order, and each
+// token sums what its slots gave in the order the router named them; but the
+// host does not read the number of tasks: a block whose task has no rows
+// returns.
+
+#include "../Matmul/PanelProduct.h"
+
+#include "Attune/AttuneGroupOps.h"
+#include "attune/TargetInfo/GpuTiles.h"
+
+using namespace mlir;
+
+namespace attune {
+namespace {
+
+RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value emptyLike(KernelBuilder &k, ArrayRef<OpFoldResult> sizes, Type type) {
+  return tensor::EmptyOp::create(k.b, k.loc, sizes, type);
+}
+
+/// A product of `layer`, which may have a schedule.
+Value intoStack(KernelBuilder &k, Operation *layer, Value input, Value stack,
+                Value tasks, Value from, Value dest, Activation activation,
+                bool gated) {
+  auto into =
+      GroupedLinearIntoOp::create(k.b, k.loc, dest.getType(), input, stack,
+                                  tasks, from, dest, activation, gated);
+  keepSchedule(layer, into);
+  return into.getResult();
+}
+
+struct LowerMoE final : OpRewritePattern<MoEOp> {
+  LowerMoE(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(MoEOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    int64_t active = typeOf(op.getExperts()).getShape().back();
+    if (type.getRank() > 3 || type.getRank() < 2)
+      return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
+    if (typeOf(op.getUp()).isDynamicDim(0) || active < 1)
+      return rewriter.notifyMatchFailure(op, "needs numbers of experts");
+    KernelBuilder k(rewriter, op.getLoc());
+    Value up = op.getUp(), down = op.getDown();
+    if (typeOf(up).getRank() == 3)
+      up = packMatrix(k, up, lowering.lanes, op.getGated());
+    if (typeOf(down).getRank() == 3)
+      down = packMatrix(k, down, lowering.lanes, /*gated=*/false);
+    int64_t experts = typeOf(up).getDimSize(0);
+    int64_t width = typeOf(down).getDimSize(2), out = type.getShape().back();
+
+    Type i64 = rewriter.getI64Type(), f32 = rewriter.getF32Type();
+    Value slots = k.mul(countRows(k, op.getInput()), active);
+    OpFoldResult numSlots = getAsOpFoldResult(slots);
+    Value numTasks =
+        k.add(arith::DivUIOp::create(k.b, k.loc, slots, k.index(kTaskRows)),
+              k.index(experts));
+    Value tasks =
+        emptyLike(k, {getAsOpFoldResult(numTasks), k.b.getIndexAttr(3)}, i64);
+    Value from = emptyLike(k, {numSlots}, i64);
+    Value places = emptyLike(k, {numSlots}, i64);
+    auto order = ExpertTasksIntoOp::create(
+        k.b, k.loc,
+        TypeRange{tasks.getType(), from.getType(), places.getType()},
+        asRows(k, op.getExperts()), tasks, from, places, experts, kTaskRows);
+    tasks = order->getResult(0);
+
+    // Tensor cores multiply bf16 by bf16; f16 might have no room for it.
+    bool narrow =
+        llvm::all_of(ValueRange{op.getInput(), up, down}, [](Value v) {
+          return typeOf(v).getElementType().isBF16();
+        });
+    Type hiddenType =
+        narrow && width % 2 == 0 ? Type(rewriter.getBF16Type()) : f32;
+    // Slot by slot in sorted order: the hidden layer, then the result.
+    Value hidden = intoStack(
+        k, op, asRows(k, op.getInput()), up, tasks, order->getResult(1),
+        emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, hiddenType),
+        op.getActivation(), op.getGated());
+    Value results =
+        intoStack(k, op, hidden, down, tasks, /*from=*/Value(),
+                  emptyLike(k, {numSlots, k.b.getIndexAttr(out)}, f32),
+                  Activation::Identity, /*gated=*/false);
+
+    Value weights = asRows(k, op.getWeights());
+    Value dest = op.getResidual()
+                     ? asRows(k, op.getResidual())
+                     : emptyRows(k, op.getInput(), out, type.getElementType());
+    auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
+                    Value valid) -> Value {
+      Value place =
+          tensor::ExtractOp::create(k.b, k.loc, order->getResult(2),
+                                    ValueRange{k.add(k.mul(token, active), a)});
+      place = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), place);
+      Value weight = k.splat(k.loadScalar(weights, {token, a}), lowering.lanes);
+      return arith::MulFOp::create(
+          k.b, k.loc, k.load(results, {place, column}, lowering.lanes, valid),
+          weight);
+    };
+    Value rows =
+        sumSlots(k, dest, lowering, active, bool(op.getResidual()), part);
+    rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
+    return success();
+  }
+
+  VectorLowering lowering;
+};
+
+struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
+  LowerHeadLinear(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(HeadLinearOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    auto type = cast<RankedTensorType>(op.getType());
+    Value weight = op.getWeight();
+    if (typeOf(weight).getRank() == 3)
+      weight = packMatrix(k, weight, lowering.lanes, /*gated=*/false);
+    SmallVector<OpFoldResult> sizes;
+    for (int64_t dim = 0; dim < 3; ++dim)
+      sizes.push_back(getAsOpFoldResult(k.dim(op.getInput(), dim)));
+    sizes.push_back(k.b.getIndexAttr(type.getDimSize(3)));
+    Value dest = emptyLike(k, sizes, type.getElementType());
+    // Samples and heads are the batches: the head is the batch's remainder.
+    SmallVector<ReassociationIndices> groups = {{0, 1}, {2}, {3}};
+    auto batches = [&](Value heads) -> Value {
+      return tensor::CollapseShapeOp::create(k.b, k.loc, heads, groups);
+    };
+    Value made = intoStack(k, op, batches(op.getInput()), weight,
+                           /*tasks=*/Value(), /*from=*/Value(), batches(dest),
+                           Activation::Identity, /*gated=*/false);
+    Value result = tensor::ExpandShapeOp::create(k.b, k.loc, dest.getType(),
+                                                 made, groups, sizes);
+    if (result.getType() != type)
+      result = tensor::CastOp::create(k.b, k.loc, type, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+  VectorLowering lowering;
+};
+
+} // namespace
+
+void populateGroupedProductPatterns(RewritePatternSet &patterns,
+                                    const VectorLowering &lowering) {
+  patterns.add<LowerMoE, LowerHeadLinear>(patterns.getContext(), lowering);
+}
+
+} // namespace attune

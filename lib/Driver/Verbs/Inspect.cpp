@@ -1,0 +1,238 @@
+//===- Inspect.cpp - attune inspect -----------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inspect.h"
+#include "../Lowering.h"
+#include "../ModelSource.h"
+#include "../OutputFile.h"
+#include "Verbs.h"
+
+#include "Attune/AttuneDialect.h"
+#include "attune/Analysis/MemoryPlan.h"
+#include "attune/Analysis/ModelStatistics.h"
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Safetensors.h"
+#include "attune/Weights/WeightLayout.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/BinaryFormat/Magic.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+std::optional<std::map<std::string, int64_t>>
+driver::chooseDims(const Options &options, const spec::Model &model,
+                   Report &report) {
+  std::map<std::string, int64_t> dims(options.dims.begin(), options.dims.end());
+  for (const std::string &unknown : unknownDims(model, dims)) {
+    std::vector<llvm::StringRef> known;
+    for (const spec::TensorSpec &input : model.inputs)
+      for (const spec::Dim &dim : input.shape)
+        if (dim.size < 0 && !llvm::is_contained(known, dim.symbol))
+          known.push_back(dim.symbol);
+    report.error({}, "the model has no open size '" + unknown + "'; it has " +
+                         (known.empty() ? "none" : llvm::join(known, ", ")));
+  }
+  if (report.getNumErrors())
+    return std::nullopt;
+  return dims;
+}
+
+std::string driver::describeStatistics(const spec::Model &model) {
+  ModelStatistics statistics = analyze(model, {});
+  std::string numbers, table;
+  llvm::raw_string_ostream numbersOut(numbers), tableOut(table);
+  printJson(statistics, numbersOut);
+  printTable(statistics, tableOut);
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(numbers);
+  if (!value) {
+    llvm::consumeError(value.takeError());
+    return numbers;
+  }
+  // The table that a product prints; the numbers are for programs.
+  (*value->getAsObject())["table"] = table;
+  std::string text;
+  llvm::raw_string_ostream(text) << *value;
+  return text;
+}
+
+/// The metadata of a product, which stands in it as one text that ends in zero.
+/// It is read and not run: a binary may come from anywhere.
+static std::optional<runtime::ModelInfo> readProduct(const std::string &path,
+                                                     Report &report) {
+  runtime::MappedFile file;
+  std::string problem;
+  if (!file.open(path, problem)) {
+    report.error({}, problem);
+    return std::nullopt;
+  }
+  llvm::StringRef bytes(reinterpret_cast<const char *>(file.data()),
+                        file.size());
+  static constexpr llvm::StringLiteral start("{\"abi\":");
+  for (size_t at = bytes.find(start); at != llvm::StringRef::npos;
+       at = bytes.find(start, at + 1)) {
+    llvm::StringRef text = bytes.substr(at);
+    text = text.take_front(text.find('\0'));
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+    if (!value) {
+      llvm::consumeError(value.takeError());
+      continue;
+    }
+    const llvm::json::Object *object = value->getAsObject();
+    const llvm::json::Array *entries =
+        object ? object->getArray("entries") : nullptr;
+    runtime::ModelInfo info;
+    runtime::Error error;
+    if (entries && runtime::parseModelInfo({text.data(), text.size()},
+                                           entries->size(), info, error))
+      return info;
+  }
+  report.error({}, "'" + path + "' is a binary, but not one of Attune's");
+  return std::nullopt;
+}
+
+static bool isBinary(const std::string &path) {
+  llvm::file_magic magic;
+  return !llvm::sys::fs::is_directory(path) &&
+         !llvm::identify_magic(path, magic) &&
+         (magic == llvm::file_magic::elf ||
+          magic == llvm::file_magic::elf_relocatable ||
+          magic == llvm::file_magic::elf_executable ||
+          magic == llvm::file_magic::elf_shared_object);
+}
+
+static ExitCode inspectProduct(const Options &options, Report &report) {
+  if (!options.dims.empty())
+    return report.fail("--dim needs the model: a binary carries the figures "
+                       "that were counted when it was compiled");
+  if (options.format == "html")
+    return report.fail("--format=html needs the model; a binary has a table "
+                       "and JSON");
+  std::optional<runtime::ModelInfo> info = readProduct(options.model, report);
+  if (!info)
+    return ExitCode::BadInput;
+  llvm::outs() << runtime::formatInspection(*info, options.format == "json");
+  return ExitCode::Success;
+}
+
+namespace {
+/// Counting needs no model that compiles; why one does not is for compile to
+/// say.
+struct QuietReport final : Report {
+  using Report::Report;
+  void report(const Diagnostic &) override {}
+};
+} // namespace
+
+/// The compressed sizes of a model that `--quantize` was given for. Refusals,
+/// as of a pattern that matches nothing, are reported.
+static std::optional<CompressionStatistics>
+countQuantized(const Options &options, const ModelSource &source,
+               Report &report) {
+  Lowering lowering(options, report, source, options.fusion);
+  if (!lowering.import(Entries::Forward) || !lowering.optimize())
+    return std::nullopt;
+  mlir::ModuleOp weights = lowering.getWeights();
+  mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
+  if (mlir::failed(layout))
+    return std::nullopt;
+  CompressionStatistics result;
+  result.bytes = double(layout->totalBytes);
+  for (auto weight : weights.getOps<WeightOp>()) {
+    const WeightPlace *place = layout->lookup(weight.getSymName());
+    if (std::optional<int64_t> group = weight.getGroup()) {
+      std::string name = "int" + std::to_string(weight.getBits()) + ":g" +
+                         std::to_string(*group);
+      auto form = llvm::find_if(
+          result.forms, [&](const auto &known) { return known.name == name; });
+      if (form == result.forms.end())
+        form = result.forms.insert(form, {name});
+      form->bytes += double(place->totalBytes);
+      if (!weight.holdsScales())
+        form->matrices += uint64_t(weight.getNumLayers());
+      continue;
+    }
+    int64_t rank = weight.getPartType().getRank();
+    if (rank > 1)
+      result.left.emplace_back(weight.getSymName().str(),
+                               double(place->totalBytes));
+  }
+  return result;
+}
+
+/// Lowers an entry of the model as far as its buffers have places, and adds
+/// those up.
+static std::optional<MemoryStatistics>
+planEntry(const Options &options, const ModelSource &source, Entries entries,
+          llvm::StringRef name, const std::map<std::string, int64_t> &dims) {
+  QuietReport report(DiagnosticEngine::Format::Json);
+  Lowering lowering(options, report, source, options.fusion);
+  if (!lowering.import(entries) || !lowering.optimize() ||
+      !lowering.lowerToTensor() || !lowering.planLoops())
+    return std::nullopt;
+  auto weights = layoutWeights(lowering.getWeights());
+  auto plan = attune::planMemory(lowering.getModule(), name, dims);
+  if (mlir::failed(weights) || !plan)
+    return std::nullopt;
+  return MemoryStatistics{double(weights->totalBytes),
+                          double(plan->intermediate), double(plan->tensors)};
+}
+
+ExitCode driver::runInspect(const Options &options, Report &report) {
+  if (isBinary(options.model))
+    return inspectProduct(options, report);
+  std::optional<ModelSource> source = openModel(options, report);
+  if (!source)
+    return ExitCode::BadInput;
+  if (source->isMlir())
+    return report.fail("'" + options.model +
+                       "' is an .mlir file; inspect counts from a description "
+                       "or a Hugging Face folder");
+  auto dims = chooseDims(options, *source->model, report);
+  if (!dims)
+    return ExitCode::BadInput;
+  ModelStatistics statistics = analyze(*source->model, *dims);
+  if (options.quantize) {
+    statistics.compression = countQuantized(options, *source, report);
+    if (!statistics.compression)
+      return ExitCode::BadInput;
+    // Tables that tokens pick rows of are not read whole, and stay as they are.
+    CompressionStatistics &compression = *statistics.compression;
+    if (statistics.decode) {
+      compression.tokenBytesBefore = statistics.decode->bytes;
+      compression.tokenBytes =
+          statistics.decode->bytes - statistics.weightBytes + compression.bytes;
+    }
+  }
+  statistics.memory =
+      planEntry(options, *source, Entries::Forward, "forward", statistics.dims);
+  if (statistics.decode) {
+    // A prompt that fills the cache, before which there is nothing.
+    std::map<std::string, int64_t> full = statistics.dims;
+    full["past"] = 0;
+    if (auto length = full.find("seq"); length != full.end())
+      full["capacity"] = length->second;
+    statistics.decode->memory =
+        planEntry(options, *source, Entries::Decode, "decode", full);
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (options.format == "json")
+    printJson(statistics, stream);
+  else if (options.format == "html")
+    printHtml(statistics, stream);
+  else
+    printTable(statistics, stream);
+  OutputFiles files(report);
+  bool written =
+      files.write(options.output.empty() ? "-" : options.output, text) &&
+      files.commit();
+  return written ? ExitCode::Success : ExitCode::BadInput;
+}

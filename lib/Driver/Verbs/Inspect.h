@@ -1,0 +1,31 @@
+//===- Inspect.h - Statistics for products ----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_DRIVER_VERBS_INSPECT_H
+#define ATTUNE_LIB_DRIVER_VERBS_INSPECT_H
+
+#include "../Options/Options.h"
+#include "../Report/Report.h"
+
+#include "attune/Spec/Spec.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace attune::driver {
+
+/// The sizes asked for; nothing, and an error, if the model lacks one of them.
+std::optional<std::map<std::string, int64_t>>
+chooseDims(const Options &options, const spec::Model &model, Report &report);
+
+/// The JSON object that a compiled product answers `inspect` with.
+std::string describeStatistics(const spec::Model &model);
+
+} // namespace attune::driver
+
+#endif // ATTUNE_LIB_DRIVER_VERBS_INSPECT_H

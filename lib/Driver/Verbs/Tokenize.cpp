@@ -1,0 +1,52 @@
+//===- Tokenize.cpp - attune tokenize ---------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../InMemory.h"
+#include "Verbs.h"
+
+#include "attune/Import/Tokenizers.h"
+#include "attune/Runtime/Cli.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace attune;
+using namespace attune::driver;
+
+/// MODEL itself, if it is no model's file but a tokenizer's.
+static bool isTokenizerFile(llvm::StringRef path) {
+  llvm::StringRef name = llvm::sys::path::filename(path);
+  return name.starts_with("tokenizer") || name.ends_with(".model") ||
+         name.ends_with(".tiktoken") || name == "vocab.txt" ||
+         name == "vocab.json";
+}
+
+ExitCode driver::runTokenize(const Options &options, Report &report) {
+  if (!llvm::sys::fs::exists(options.model))
+    return report.fail("'" + options.model + "': no such file or folder");
+  std::string path = options.tokenizer;
+  if (path.empty() && !llvm::sys::fs::is_directory(options.model) &&
+      isTokenizerFile(options.model))
+    path = options.model;
+  if (path.empty())
+    path = findTokenizerFile(options.model);
+  if (path.empty())
+    return report.fail("'" + options.model +
+                       "' has no tokenizer beside it; name one with "
+                       "--tokenizer=FILE");
+  std::optional<std::string> json = readTokenizer(path, report);
+  if (!json || json->empty())
+    return ExitCode::BadInput;
+  runtime::Error error;
+  std::unique_ptr<runtime::Tokenizer> tokenizer =
+      runtime::Tokenizer::create(*json, error);
+  if (!tokenizer ||
+      !runtime::executeTokenize(*tokenizer, options.tokenize, stdout, error))
+    return reportError(error, report);
+  return ExitCode::Success;
+}

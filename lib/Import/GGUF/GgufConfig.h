@@ -1,0 +1,36 @@
+//===- GgufConfig.h - A GGUF file in the terms of Hugging Face ---*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_GGUF_GGUFCONFIG_H
+#define ATTUNE_LIB_IMPORT_GGUF_GGUFCONFIG_H
+
+#include "attune/Support/Diagnostics.h"
+#include "attune/Weights/GgufFile.h"
+
+namespace attune::gguf {
+
+/// A "general.architecture" that is read.
+struct Family {
+  const char *name;      ///< also what its keys start with
+  const char *modelType; ///< of Hugging Face
+  const char *className;
+  /// Queries and keys are stored so that neighbouring channels turn together.
+  bool interleaved;
+  /// What norms multiply by is stored whole, not without its 1.
+  bool wholeNorms;
+};
+/// That of the file; null, after an error, if it is none that is read.
+const Family *findFamily(const File &file, DiagnosticEngine &diags);
+
+/// The config.json that the keys stand for. An error names the key and its
+/// place.
+std::optional<std::string> makeConfig(const File &file, const Family &family,
+                                      DiagnosticEngine &diags);
+
+} // namespace attune::gguf
+
+#endif // ATTUNE_LIB_IMPORT_GGUF_GGUFCONFIG_H

@@ -1,0 +1,184 @@
+//===- T5.cpp - config.json of T5 and mT5 -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Architectures.h"
+#include "EncoderDecoder.h"
+#include "attune/Import/HuggingFace/StreamBuilder.h"
+
+#include <cmath>
+
+namespace attune::hf {
+
+using namespace spec;
+
+namespace {
+
+/// The values that the classes of T5 and mT5 take for absent keys.
+struct Defaults {
+  int64_t vocab, width, inner, layers, heads;
+  const char *feedForward;
+  bool tied;
+};
+
+/// The feed-forward layer: "relu", "gated-gelu" or the like, which newer files
+/// take apart into two more keys.
+struct FeedForward {
+  std::string activation;
+  bool gated = false;
+};
+
+} // namespace
+
+static FeedForward readFeedForward(Config &config, const char *fallback) {
+  FeedForward result;
+  std::string name = config.text("feed_forward_proj", fallback);
+  result.gated = name.rfind("gated-", 0) == 0;
+  result.activation = result.gated ? name.substr(6) : name;
+  // "gelu" of a gated layer has always meant the tanh form.
+  if (name == "gated-gelu")
+    result.activation = "gelu_new";
+  result.activation = config.text("dense_act_fn", result.activation);
+  result.gated = config.flag("is_gated_act", result.gated);
+  return result;
+}
+
+/// The names of the tensors of a block.
+static TensorNames namesOf(bool decoder, bool gated) {
+  TensorNames names = {{"norm1", "layer.0.layer_norm"},
+                       {"attention.q", "layer.0.SelfAttention.q"},
+                       {"attention.k", "layer.0.SelfAttention.k"},
+                       {"attention.v", "layer.0.SelfAttention.v"},
+                       {"attention.o", "layer.0.SelfAttention.o"}};
+  if (decoder)
+    names.insert(names.end(), {{"norm_cross", "layer.1.layer_norm"},
+                               {"cross.q", "layer.1.EncDecAttention.q"},
+                               {"cross.k", "layer.1.EncDecAttention.k"},
+                               {"cross.v", "layer.1.EncDecAttention.v"},
+                               {"cross.o", "layer.1.EncDecAttention.o"},
+                               {"norm2", "layer.2.layer_norm"},
+                               {"ffn.gate", "layer.2.DenseReluDense.wi_0"},
+                               {"ffn.up", gated ? "layer.2.DenseReluDense.wi_1"
+                                                : "layer.2.DenseReluDense.wi"},
+                               {"ffn.down", "layer.2.DenseReluDense.wo"}});
+  else
+    names.insert(names.end(), {{"norm2", "layer.1.layer_norm"},
+                               {"ffn.gate", "layer.1.DenseReluDense.wi_0"},
+                               {"ffn.up", gated ? "layer.1.DenseReluDense.wi_1"
+                                                : "layer.1.DenseReluDense.wi"},
+                               {"ffn.down", "layer.1.DenseReluDense.wo"}});
+  return names;
+}
+
+static std::optional<Model> import(ImportContext &context,
+                                   const Defaults &defaults) {
+  Config &config = context.config;
+  int64_t width =
+      config.integer(config.oneOf({"d_model", "hidden_size"}), defaults.width);
+  int64_t headDim = config.integer("d_kv", 64);
+  int64_t inner = config.integer("d_ff", defaults.inner);
+  std::string_view layersKey =
+      config.oneOf({"num_layers", "num_hidden_layers"});
+  int64_t layers = config.layers(layersKey, defaults.layers);
+  int64_t decoderLayers = config.layers("num_decoder_layers", layers);
+  std::string_view headsKey =
+      config.oneOf({"num_heads", "num_attention_heads"});
+  int64_t heads = config.integer(headsKey, defaults.heads);
+  int64_t vocab = config.integer("vocab_size", defaults.vocab);
+  double eps = config.real("layer_norm_epsilon", 1e-6);
+  RelativeBias bias;
+  bias.buckets = config.integer("relative_attention_num_buckets", 32);
+  bias.maxDistance = config.integer("relative_attention_max_distance", 128);
+  bias.location = config.locate("relative_attention_num_buckets");
+  FeedForward feedForward = readFeedForward(config, defaults.feedForward);
+  bool tied = config.flag("tie_word_embeddings", defaults.tied);
+  bool scaled = config.flag("scale_decoder_outputs", tied);
+  // Dropout acts in training only; n_positions limits nothing, as positions are
+  // distances; output_past is older bookkeeping.
+  config.ignore({"dropout_rate", "classifier_dropout", "initializer_factor",
+                 "n_positions", "output_past", "gradient_checkpointing"});
+  if (config.hasErrors())
+    return std::nullopt;
+  // The name was read already; its place is where it stands in the file.
+  const char *activationKey =
+      config.peek("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj";
+  std::optional<Activation> activation =
+      config.activationNamed(feedForward.activation, activationKey);
+  if (!activation)
+    return std::nullopt;
+
+  Block body;
+  body.norm.kind = NormKind::RMSNorm;
+  body.norm.eps = eps;
+  body.norm.bias = false;
+  body.norm.location = config.locate("layer_norm_epsilon");
+  Attention attention;
+  attention.heads = attention.kvHeads = heads;
+  attention.headDim = attention.valueDim = headDim;
+  attention.scale = 1;
+  attention.sourceWidth = width;
+  attention.location = config.locate(headsKey);
+  FFN &ffn = body.ffn.emplace();
+  ffn.width = inner;
+  ffn.activation = *activation;
+  ffn.gated = feedForward.gated;
+  ffn.bias = false;
+  ffn.location = config.locate("d_ff");
+
+  bool decodes = std::string(context.modelClass->name).find("EncoderModel") ==
+                 std::string::npos;
+  auto stack = [&](const std::string &name, int64_t count, bool decoder) {
+    StreamBuilder stream(config, "");
+    stream.embedding(name + ".embed_tokens", vocab, width);
+    Block block = body;
+    block.attention = attention;
+    block.attention->relativeBias = bias;
+    block.attention->relativeBias->bidirectional = !decoder;
+    if (decoder) {
+      block.attention->causal = Causal::BottomRight;
+      block.cross = attention;
+      block.cross->source = "encoder";
+    }
+    Layer &blocks = stream.blocks(
+        name + ".block.{i}", decoder ? "num_decoder_layers" : "num_layers",
+        count, block, namesOf(decoder, feedForward.gated));
+    // The table of the first block serves all of them.
+    blocks.weights["attention.relative_bias.weight"] = {
+        {name + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+         false, 0, -1}};
+    stream.norm(name + ".final_layer_norm", body.norm);
+    if (decoder && context.languageModel) {
+      Linear &head =
+          stream.head("lm_head", vocab, tied ? name + ".embed_tokens" : "");
+      head.scale = scaled ? 1 / std::sqrt(double(width)) : 1;
+    }
+    Stream result = stream.take();
+    result.name = name;
+    result.layers.front().weights["weight"] = {{"shared.weight", false, 0, -1}};
+    return result;
+  };
+
+  Model model;
+  model.name = config.text("model_type", "t5");
+  model.generation.eos = {1};
+  model.generation.pad = 0;
+  model.generation.decoderStart = 0;
+  model.streams.push_back(stack("encoder", layers, /*decoder=*/false));
+  if (decodes)
+    model.streams.push_back(stack("decoder", decoderLayers, /*decoder=*/true));
+  declareTextInputs(context, model);
+  return model;
+}
+
+std::optional<Model> importT5(ImportContext &context) {
+  return import(context, {32128, 512, 2048, 6, 8, "relu", true});
+}
+
+std::optional<Model> importMT5(ImportContext &context) {
+  return import(context, {250112, 512, 1024, 8, 6, "gated-gelu", false});
+}
+
+} // namespace attune::hf

@@ -1,0 +1,301 @@
+//===- Tokenizers.cpp - Tokenizer files of every kind ---------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Import/Tokenizers.h"
+#include "SentencePiece.h"
+#include "TokenizerConfig.h"
+#include "attune/Import/Gguf.h"
+#include "attune/Weights/GgufFile.h"
+
+#include "attune/Runtime/Json.h"
+#include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/Utf8.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace attune {
+
+static constexpr uint64_t maxFileBytes = uint64_t(128) << 20;
+
+static bool endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
+std::string findTokenizerFile(const std::string &path) {
+  std::error_code ignored;
+  if (path.empty())
+    return "";
+  fs::path folder = path;
+  if (fs::is_regular_file(folder, ignored) && isGgufFile(path))
+    return path;
+  if (!fs::is_directory(folder, ignored))
+    folder = folder.parent_path();
+  for (const char *name :
+       {"tokenizer.json", "tokenizer.model", "spiece.model",
+        "sentencepiece.bpe.model", "spm.model", "vocab.json", "vocab.txt"}) {
+    fs::path file = folder / name;
+    if (!fs::exists(file, ignored))
+      continue;
+    if (std::string_view(name) == "vocab.json" &&
+        !fs::exists(folder / "merges.txt", ignored))
+      continue;
+    return file.string();
+  }
+  std::vector<std::string> ranks;
+  for (const auto &entry :
+       fs::directory_iterator(folder.empty() ? fs::path(".") : folder, ignored))
+    if (endsWith(entry.path().filename().string(), ".tiktoken"))
+      ranks.push_back(entry.path().string());
+  std::sort(ranks.begin(), ranks.end());
+  return ranks.empty() ? "" : ranks.front();
+}
+
+static SourceLocation locate(const std::shared_ptr<const SourceFile> &file,
+                             size_t byte) {
+  SourceLocation where = {file, 1, 1};
+  for (size_t i = 0; i < byte && i < file->text.size(); ++i) {
+    ++where.column;
+    if (file->text[i] == '\n') {
+      ++where.line;
+      where.column = 1;
+    }
+  }
+  return where;
+}
+
+/// Calls `use` for each line without its end.
+template <typename Use>
+static bool eachLine(std::string_view text, const Use &use) {
+  for (size_t at = 0, line = 1; at < text.size(); ++line) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view content = text.substr(at, end - at);
+    if (!content.empty() && content.back() == '\r')
+      content.remove_suffix(1);
+    if (!use(content, line))
+      return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+static constexpr char byteLevelParts[] =
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+    "\"trim_offsets\":true,\"use_regex\":true},\"decoder\":{\"type\":"
+    "\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
+    "\"use_regex\":true},";
+
+/// vocab.json and the merges.txt beside it.
+static bool convertVocabAndMerges(const std::string &path,
+                                  const std::string &vocab, std::string &json,
+                                  DiagnosticEngine &diags) {
+  fs::path merges = fs::path(path).parent_path() / "merges.txt";
+  auto file = readSourceFile(merges.string(), diags, maxFileBytes);
+  if (!file)
+    return false;
+  json = std::string("{\"version\":\"1.0\",\"added_tokens\":[],") +
+         byteLevelParts + "\"model\":{\"type\":\"BPE\",\"merges\":[";
+  bool first = true;
+  bool good = eachLine(file->text, [&](std::string_view line, size_t number) {
+    if (line.empty() || line.substr(0, 8) == "#version")
+      return true;
+    if (std::count(line.begin(), line.end(), ' ') != 1) {
+      diags.error({file, static_cast<uint32_t>(number), 1},
+                  "expected two tokens with a space between");
+      return false;
+    }
+    json += first ? "" : ",";
+    first = false;
+    runtime::appendJsonString(json, line);
+    return true;
+  });
+  json += "],\"vocab\":" + vocab + "}}";
+  return good;
+}
+
+/// vocab.txt: a token a line.
+static bool convertVocabText(const std::shared_ptr<const SourceFile> &file,
+                             std::string &json, DiagnosticEngine &diags) {
+  std::string vocab;
+  std::vector<std::string> lines;
+  constexpr size_t maxTokens = size_t(1) << 22; // of a tokenizer.json, too
+  bool few = eachLine(file->text, [&](std::string_view line, size_t number) {
+    if (number > maxTokens)
+      return false;
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t'))
+      line.remove_suffix(1);
+    lines.emplace_back(line);
+    return true;
+  });
+  if (!few) {
+    diags.error({file, 0, 0}, "more than 4194304 tokens");
+    return false;
+  }
+  // If a line comes twice the last counts.
+  std::vector<size_t> order(lines.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return lines[a] != lines[b] ? lines[a] < lines[b] : a < b;
+  });
+  auto idOf = [&](const std::string &token) -> int64_t {
+    auto found = std::find(lines.begin(), lines.end(), token);
+    return found == lines.end() ? -1 : found - lines.begin();
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i + 1 < order.size() && lines[order[i]] == lines[order[i + 1]])
+      continue;
+    vocab += vocab.empty() ? "" : ",";
+    runtime::appendJsonString(vocab, lines[order[i]]);
+    vocab += ":" + std::to_string(order[i]);
+  }
+  int64_t cls = idOf("[CLS]"), sep = idOf("[SEP]");
+  if (cls < 0 || sep < 0 || idOf("[UNK]") < 0) {
+    diags.error({file, 0, 0}, "expected the vocabulary of a BERT, a token a "
+                              "line, with [UNK], [CLS] and [SEP]");
+    return false;
+  }
+  json = "{\"version\":\"1.0\",\"added_tokens\":[";
+  bool first = true;
+  for (const char *name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+    if (int64_t id = idOf(name); id >= 0) {
+      json += std::string(first ? "" : ",") + "{\"id\":" + std::to_string(id) +
+              ",\"content\":\"" + name +
+              "\",\"special\":true,"
+              "\"normalized\":false}";
+      first = false;
+    }
+  json += "],\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
+          "\"handle_chinese_chars\":true,\"strip_accents\":null,"
+          "\"lowercase\":true},\"pre_tokenizer\":{\"type\":"
+          "\"BertPreTokenizer\"},\"post_processor\":{\"type\":"
+          "\"BertProcessing\",\"cls\":[\"[CLS]\"," +
+          std::to_string(cls) + "],\"sep\":[\"[SEP]\"," + std::to_string(sep) +
+          "]},\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\","
+          "\"cleanup\":true},\"model\":{\"type\":\"WordPiece\",\"unk_token\":"
+          "\"[UNK]\",\"continuing_subword_prefix\":\"##\","
+          "\"max_input_chars_per_word\":100,\"vocab\":{" +
+          vocab + "}}}";
+  return true;
+}
+
+/// An error, or a warning where a sound file asks for what is not there: a
+/// model without its tokenizer still takes ids. True if it was a warning.
+static bool report(const runtime::Error &error, const SourceLocation &place,
+                   DiagnosticEngine &diags) {
+  if (error.unsupported)
+    diags.warning(place, "text prompts will not work, and the product carries "
+                         "no tokenizer: " +
+                             error.message);
+  else
+    diags.error(place, error.message);
+  return error.unsupported;
+}
+
+/// The text that stands for `file`, or nothing if it is damaged. The text is
+/// empty if the file asks for what is not supported.
+static std::optional<std::string>
+convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
+        DiagnosticEngine &diags) {
+  std::string name = fs::path(path).filename().string(), json;
+  size_t first = file->text.find_first_not_of(" \t\r\n");
+  bool isJson = first != std::string::npos && file->text[first] == '{';
+  runtime::Error error;
+  bool good = true;
+  if (file->text.substr(0, 40).find("version https://git-lfs") == 0)
+    good = error.badInput("a Git LFS pointer and not the file itself; 'git lfs "
+                          "pull' fetches it");
+  else if (name == "vocab.json")
+    return convertVocabAndMerges(path, file->text, json, diags)
+               ? std::optional<std::string>(json)
+               : std::nullopt;
+  else if (name == "vocab.txt")
+    return convertVocabText(file, json, diags)
+               ? std::optional<std::string>(json)
+               : std::nullopt;
+  else if (isJson)
+    return file->text;
+  else if (looksLikeRanks(file->text))
+    good = convertRanks(file->text, json, error);
+  else if (endsWith(name, ".model"))
+    good = convertSentencePiece(file->text, json, error);
+  else
+    return file->text; // the reader says what is wrong
+  if (good)
+    return json;
+  return report(error, {file, 0, 0}, diags) ? std::optional<std::string>("")
+                                            : std::nullopt;
+}
+
+/// Lets the tokenizer_config.json beside `path` change `json`.
+static bool applyConfigBeside(const std::string &path, std::string &json,
+                              DiagnosticEngine &diags) {
+  fs::path config = fs::path(path).parent_path() / "tokenizer_config.json";
+  std::error_code ignored;
+  if (!fs::exists(config, ignored))
+    return true;
+  auto settings = readSourceFile(config.string(), diags, maxFileBytes);
+  if (!settings)
+    return false;
+  runtime::JsonLimits limits;
+  limits.maxValues = size_t(1) << 20;
+  runtime::JsonReader reader(settings->text, limits);
+  runtime::JsonValue root;
+  if (reader.read(root) && !root.isObject())
+    reader.fail("expected an object");
+  else if (!reader.failed() && reader.peek() != -1)
+    reader.fail("expected the end of the text");
+  if (reader.failed()) {
+    diags.error(locate(settings, reader.position), reader.error);
+    return false;
+  }
+  applyTokenizerConfig(root, json);
+  return true;
+}
+
+std::optional<std::string> readTokenizer(const std::string &path,
+                                         DiagnosticEngine &diags) {
+  if (isGgufFile(path)) {
+    std::optional<std::string> json = readGgufTokenizer(path, diags);
+    runtime::Error error;
+    if (!json || json->empty() || runtime::Tokenizer::create(*json, error))
+      return json;
+    auto whole = std::make_shared<SourceFile>();
+    whole->path = path;
+    error.message = "the tokenizer: " + error.message;
+    return report(error, {whole, 0, 0}, diags) ? std::optional<std::string>("")
+                                               : std::nullopt;
+  }
+  auto file = readSourceFile(path, diags, maxFileBytes);
+  if (!file)
+    return std::nullopt;
+  std::optional<std::string> json = convert(path, file, diags);
+  if (!json || json->empty())
+    return json;
+  // Only a file that was not converted has the place of what is wrong.
+  bool converted = *json != file->text;
+  for (bool configured : {false, true}) {
+    if (configured && !applyConfigBeside(path, *json, diags))
+      return std::nullopt;
+    runtime::Error error;
+    size_t where = 0;
+    if (runtime::Tokenizer::create(*json, error, &where))
+      continue;
+    SourceLocation place = {file, 0, 0};
+    if (!converted && !configured)
+      place = locate(file, where);
+    return report(error, place, diags) ? std::optional<std::string>("")
+                                       : std::nullopt;
+  }
+  return json;
+}
+
+} // namespace attune

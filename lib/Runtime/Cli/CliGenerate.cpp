@@ -1,0 +1,379 @@
+//===- CliGenerate.cpp - generate on a command line -----------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Generation/StopText.h"
+#include "../Generation/TokenLogprobs.h"
+
+#include "attune/Runtime/Chat.h"
+#include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Guess.h"
+#include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/WholeFile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace attune::runtime {
+
+static double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+static void appendIds(std::string &out, const std::vector<int64_t> &ids) {
+  out += '[';
+  for (size_t i = 0; i < ids.size(); ++i)
+    out += (i ? "," : "") + std::to_string(ids[i]);
+  out += ']';
+}
+
+namespace {
+/// Prints the tokens of one prompt as they come.
+class Printer {
+public:
+  Printer(FILE *out, const GenerateOptions &options,
+          GenerateOptions::Format format, const Tokenizer *tokenizer,
+          const std::vector<int64_t> *endTokens)
+      : out(out), options(options), format(format), tokenizer(tokenizer),
+        endTokens(endTokens), stop(options.stops) {
+    if (tokenizer)
+      decoder.reset(new StreamDecoder(*tokenizer, /*skipSpecial=*/true));
+  }
+
+  /// Before the first token: the prompt, as text if that is known.
+  void echo(const Prompt &prompt, const std::vector<int64_t> &ids);
+  /// False: no more tokens are wanted.
+  bool push(const NewToken &token);
+  /// After the last token. `good`: nothing went wrong.
+  void finish(bool good, const std::vector<int64_t> &promptIds,
+              std::string stoppedBy);
+
+  const std::vector<int64_t> &newIds() const { return ids; }
+  double timeOfFirst() const { return firstTime; }
+  bool isBroken() const { return broken; }
+
+private:
+  void print(const std::string &piece) {
+    if (piece.empty())
+      return;
+    if (std::fwrite(piece.data(), 1, piece.size(), out) != piece.size() ||
+        std::fflush(out) != 0)
+      broken = true;
+  }
+  void noteLogprobs(const NewToken &token);
+  void appendToken(std::string &json, const TokenLogprob &token) const;
+
+  FILE *out;
+  const GenerateOptions &options;
+  GenerateOptions::Format format;
+  const Tokenizer *tokenizer;
+  const std::vector<int64_t> *endTokens; ///< null: they are text like others
+  std::unique_ptr<StreamDecoder> decoder;
+  StopText stop;
+  std::vector<int64_t> ids;
+  std::string echoed, text, logprobs; ///< only for JSON
+  bool broken = false;
+  double firstTime = 0;
+};
+} // namespace
+
+void Printer::echo(const Prompt &prompt,
+                   const std::vector<int64_t> &promptIds) {
+  if (format == GenerateOptions::Format::Ids) {
+    std::string list;
+    for (int64_t id : promptIds)
+      list += std::to_string(id) + ",";
+    print(list);
+    return;
+  }
+  echoed = prompt.isText ? prompt.text
+           : tokenizer   ? tokenizer->decode(promptIds, /*skipSpecial=*/true)
+                         : "";
+  if (format == GenerateOptions::Format::Text)
+    print(echoed);
+}
+
+void Printer::appendToken(std::string &json, const TokenLogprob &token) const {
+  char number[40];
+  std::snprintf(number, sizeof(number), "%.9g", token.logprob);
+  json += "{\"id\":" + std::to_string(token.id);
+  if (tokenizer) {
+    json += ",\"token\":";
+    appendJsonString(json, tokenizer->bytesOf(token.id));
+  }
+  json += std::string(",\"logprob\":") + number;
+}
+
+void Printer::noteLogprobs(const NewToken &token) {
+  std::vector<TokenLogprob> likeliest;
+  TokenLogprob own = computeLogprobs(token, options.logprobs, likeliest);
+  logprobs += logprobs.empty() ? "" : ",";
+  appendToken(logprobs, own);
+  for (size_t i = 0; i < likeliest.size(); ++i) {
+    logprobs += i ? "," : ",\"top\":[";
+    appendToken(logprobs, likeliest[i]);
+    logprobs += "}";
+  }
+  logprobs += likeliest.empty() ? "}" : "]}";
+}
+
+bool Printer::push(const NewToken &token) {
+  if (ids.empty())
+    firstTime = now();
+  ids.push_back(token.id);
+  bool end = endTokens && std::find(endTokens->begin(), endTokens->end(),
+                                    token.id) != endTokens->end();
+  if (options.logprobs >= 0)
+    noteLogprobs(token);
+  std::string piece;
+  if (decoder && !end)
+    piece = stop.push(decoder->push(token.id));
+  switch (format) {
+  case GenerateOptions::Format::Ids:
+    print((ids.size() > 1 ? "," : "") + std::to_string(token.id));
+    break;
+  case GenerateOptions::Format::Json:
+    text += piece;
+    break;
+  default:
+    print(piece);
+  }
+  return !broken && !stop.isStopped();
+}
+
+void Printer::finish(bool good, const std::vector<int64_t> &promptIds,
+                     std::string stoppedBy) {
+  std::string rest;
+  if (decoder && !stop.isStopped()) {
+    rest = stop.push(decoder->finish());
+    rest += stop.finish();
+  }
+  if (stop.isStopped())
+    stoppedBy = "stop";
+  if (format == GenerateOptions::Format::Text) {
+    // A command that failed before its first token prints nothing at all.
+    print(rest + (good || !ids.empty() ? "\n" : ""));
+    return;
+  }
+  if (format == GenerateOptions::Format::Ids) {
+    print(good || !ids.empty() ? "\n" : "");
+    return;
+  }
+  if (!good)
+    return;
+  std::string json = "{";
+  if (options.echo) {
+    json += "\"prompt\":";
+    appendJsonString(json, echoed);
+    json += ",";
+  }
+  json += "\"prompt_ids\":";
+  appendIds(json, promptIds);
+  json += ",\"ids\":";
+  appendIds(json, ids);
+  if (decoder) {
+    json += ",\"text\":";
+    appendJsonString(json, text + rest);
+  }
+  if (options.logprobs >= 0)
+    json += ",\"logprobs\":[" + logprobs + "]";
+  print(json + ",\"stopped_by\":\"" + stoppedBy + "\"}\n");
+}
+
+namespace {
+/// Sums over all prompts, for --stats.
+struct Statistics {
+  size_t promptTokens = 0, newTokens = 0;
+  double first = 0, later = 0;
+};
+} // namespace
+
+static void printStatistics(const Statistics &sum, uint64_t bytes,
+                            const Messages &messages) {
+  // A GPU is done with a prompt in milliseconds.
+  auto digits = [](double seconds) { return seconds < 0.1 ? 6 : 3; };
+  char text[300];
+  std::snprintf(text, sizeof(text),
+                "prompt: %zu tokens in %.*f s; then %zu tokens in %.*f s "
+                "(%.1f tokens/s); intermediate results: %llu bytes",
+                sum.promptTokens, digits(sum.first), sum.first, sum.newTokens,
+                digits(sum.later), sum.later,
+                sum.later > 0 ? static_cast<double>(sum.newTokens) / sum.later
+                              : 0.0,
+                static_cast<unsigned long long>(bytes));
+  messages.note(text);
+}
+
+static void printGuesses(const GuessCounts &counts, const Statistics &sum,
+                         const Messages &messages) {
+  auto ratio = [](int64_t a, double b) {
+    return b > 0 ? static_cast<double>(a) / b : 0.0;
+  };
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "guesses: %lld of %lld were right; %.2f tokens a step, %.1f "
+                "tokens/s",
+                static_cast<long long>(counts.accepted),
+                static_cast<long long>(counts.guesses),
+                ratio(counts.tokens, static_cast<double>(counts.steps)),
+                ratio(static_cast<int64_t>(sum.newTokens), sum.later));
+  messages.note(text);
+}
+
+/// The tokenizer, if a prompt or the format asks for it.
+static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
+                          const std::vector<Prompt> &prompts,
+                          GenerateOptions::Format format,
+                          std::unique_ptr<Tokenizer> &tokenizer, Error &error) {
+  bool hasTokenizer = !info.tokenizerJson.empty();
+  bool hasText =
+      std::any_of(prompts.begin(), prompts.end(),
+                  [](const Prompt &prompt) { return prompt.isText; });
+  if (!hasTokenizer && hasText)
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer; give --prompt-ids");
+  if (!hasTokenizer && format == GenerateOptions::Format::Text)
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer; use --format=ids");
+  if (!hasTokenizer && !options.stops.empty())
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer, so that --stop has no text "
+                          "to look at");
+  bool hasForm = options.form.kind != TextForm::Kind::Any;
+  if (!hasTokenizer && hasForm)
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer, so that its text can have "
+                          "no form");
+  if (hasText || hasForm || !options.stops.empty() ||
+      (hasTokenizer && format != GenerateOptions::Format::Ids)) {
+    tokenizer = Tokenizer::create(info.tokenizerJson, error);
+    return tokenizer != nullptr;
+  }
+  return true;
+}
+
+/// The ids of a prompt; begins with the model's first token if it is empty.
+static bool findIds(const ModelInfo &info, const GenerateOptions &options,
+                    const Tokenizer *tokenizer, const ChatPrompt *chat,
+                    const Prompt &prompt, std::vector<int64_t> &ids,
+                    Error &error) {
+  ids = prompt.ids;
+  if (prompt.isText) {
+    if (!(chat ? chat->encode(*tokenizer,
+                              startChat(options.messages, prompt.text), ids,
+                              error)
+               : tokenizer->encode(prompt.text, ids, error)))
+      return false;
+    if (ids.empty() && info.bos >= 0)
+      ids.push_back(info.bos);
+  }
+  if (ids.empty() && options.inputs.empty())
+    return error.badInput("the prompt is empty, and the model names no token "
+                          "to begin with");
+  return true;
+}
+
+bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
+                     FILE *out, const Messages &messages, Error &error) {
+  const ModelInfo &info = model.info();
+  GenerateOptions options = given;
+  std::string settings;
+  std::vector<Prompt> prompts;
+  if (!options.takeSettings(info, settings, error) ||
+      !readPrompts(options, prompts, error))
+    return false;
+  GenerateOptions::Format format = options.format;
+  if (format == GenerateOptions::Format::Auto)
+    format = info.tokenizerJson.empty() ? GenerateOptions::Format::Ids
+                                        : GenerateOptions::Format::Text;
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (!openTokenizer(info, options, prompts, format, tokenizer, error))
+    return false;
+  std::unique_ptr<ConstraintFactory> constraints;
+  if (options.form.kind != TextForm::Kind::Any) {
+    if (!options.formFile.empty() &&
+        !readWholeFile(options.formFile, size_t(1) << 20, options.form.source,
+                       error))
+      return false;
+    constraints.reset(new ConstraintFactory(*tokenizer));
+    options.automaton = constraints->make(options.form, error);
+    if (!options.automaton) {
+      if (!options.formFile.empty())
+        error.message = options.formFile + ": " + error.message;
+      return false;
+    }
+  }
+  std::unique_ptr<ChatPrompt> chat;
+  if (options.chat && tokenizer) {
+    chat = ChatPrompt::create(info, options.messages, error);
+    if (!chat)
+      return false;
+    options.moreEnds = chat->findEnds(*tokenizer);
+  }
+  if (!settings.empty())
+    messages.note("settings of the model (generation_config.json): " +
+                  settings);
+  std::vector<int64_t> ends = info.eos;
+  ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
+  std::unique_ptr<DraftModel> draft;
+  if (!options.draft.empty() && !options.draftModel) {
+    draft = DraftModel::load(options.draft, error);
+    if (!draft)
+      return false;
+    options.draftModel = draft.get();
+  }
+  Statistics sum;
+  GuessCounts guesses;
+  options.guessCounts = &guesses;
+  for (const Prompt &prompt : prompts) {
+    std::vector<int64_t> ids;
+    if (!findIds(info, options, tokenizer.get(), chat.get(), prompt, ids,
+                 error))
+      return false;
+    Printer printer(out, options, format, tokenizer.get(),
+                    options.ignoreEos ? nullptr : &ends);
+    struct Sink {
+      Printer &printer;
+      const Prompt &prompt;
+      const std::vector<int64_t> &ids;
+      bool echo;
+    } sink = {printer, prompt, ids, options.echo};
+    double start = now();
+    std::string stoppedBy;
+    bool good = generateTokens(
+        model, ids, options,
+        [](void *context, const NewToken &token) {
+          auto *sink = static_cast<Sink *>(context);
+          if (sink->echo && sink->printer.newIds().empty())
+            sink->printer.echo(sink->prompt, sink->ids);
+          return sink->printer.push(token);
+        },
+        &sink, stoppedBy, error);
+    double end = now();
+    printer.finish(good, ids, stoppedBy);
+    if (!good)
+      return false;
+    if (printer.isBroken())
+      return error.badInput(std::string("cannot write the output: ") +
+                            std::strerror(errno));
+    sum.promptTokens += ids.size();
+    sum.newTokens += printer.newIds().size() - 1;
+    sum.first += printer.timeOfFirst() - start;
+    sum.later += end - printer.timeOfFirst();
+  }
+  if (options.guesses())
+    printGuesses(guesses, sum, messages);
+  if (options.stats)
+    printStatistics(sum, model.frameHighWater(), messages);
+  return true;
+}
+
+} // namespace attune::runtime

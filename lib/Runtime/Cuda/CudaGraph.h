@@ -1,0 +1,101 @@
+//===- CudaGraph.h - Many launches handed over at once ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A decoded token is some hundred short kernels, and starting them one by one
+// takes longer than they do. So launches are collected first. If an entry
+// launches the same kernels in the same order for the second time, they become
+// a graph of the driver. From then on only nodes with new sizes or arguments
+// are updated, and one call starts all. Any argument may change: positions,
+// sizes of the caches and addresses are compared as words.
+//
+// A kernel may start while the one before still runs, and waits inside: what a
+// launch costs on the device is hidden then, and weights are fetched early.
+//
+// A driver without graphs, or one that fails to make one, gets the launches one
+// by one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_CUDA_CUDAGRAPH_H
+#define ATTUNE_LIB_RUNTIME_CUDA_CUDAGRAPH_H
+
+#include "CudaDriver.h"
+
+#include <vector>
+
+namespace attune::runtime {
+
+/// Launches in their order, each with the words of its arguments.
+struct CudaLaunches {
+  struct Launch {
+    int64_t kernel; ///< its number in the model's code
+    unsigned sizes[6];
+    unsigned shared;
+    size_t firstWord, numWords;
+  };
+  std::vector<Launch> launches;
+  std::vector<uint64_t> words;
+
+  void add(int64_t kernel, const unsigned (&sizes)[6], unsigned shared,
+           const uint64_t *arguments, int64_t count);
+  void clear();
+};
+
+class CudaGraphs {
+public:
+  CudaGraphs(const CudaDriver &driver, const std::vector<CudaHandle> &kernels)
+      : driver(driver), kernels(kernels) {}
+  /// Kernels wait themselves for the one before (griddepcontrol), and may start
+  /// early where the driver knows that.
+  void letOverlap() { overlap = true; }
+  /// While the driver still has its context.
+  void clear();
+
+  /// Another call of an entry, or of nothing.
+  void begin(const void *entry);
+  /// Starts `work`, what the entry has launched since the last time. On failure
+  /// `failed` is the number of the launch.
+  CudaResult start(const CudaLaunches &work, CudaHandle stream, size_t &failed);
+  /// Whether a call of the entry has a graph to prepare.
+  bool hasGraph(const void *entry) const;
+  /// The entry's next call will probably start `work`: its graph is told so
+  /// while the device is busy with this call, of which that changes nothing.
+  /// False if it cannot be told.
+  bool prepare(const CudaLaunches &work);
+  /// Starts what the entry's graph was prepared for.
+  CudaResult startPrepared(CudaHandle stream);
+
+private:
+  /// The launches of an entry between two waits for the device.
+  struct Section {
+    const void *entry;
+    unsigned number;
+    CudaLaunches last;
+    CudaHandle graph = nullptr, executable = nullptr;
+    std::vector<CudaHandle> nodes;
+  };
+  Section &section();
+  bool build(Section &section, const CudaLaunches &work);
+  bool update(Section &section, const CudaLaunches &work);
+  void destroy(Section &section);
+  CudaKernelNode describe(const CudaLaunches &work, size_t i);
+  CudaResult launch(const CudaKernelNode &node, CudaHandle stream);
+  CudaResult startEach(const CudaLaunches &work, CudaHandle stream,
+                       size_t &failed);
+
+  const CudaDriver &driver;
+  const std::vector<CudaHandle> &kernels;
+  std::vector<Section> sections;
+  const void *entry = nullptr;
+  unsigned number = 0; ///< of the next section
+  bool usable = true, overlap = false;
+  std::vector<void *> params; ///< of the launch that is being described
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_CUDA_CUDAGRAPH_H

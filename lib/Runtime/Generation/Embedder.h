@@ -1,0 +1,53 @@
+//===- Embedder.h - One vector for a text -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_GENERATION_EMBEDDER_H
+#define ATTUNE_LIB_RUNTIME_GENERATION_EMBEDDER_H
+
+#include "attune/Runtime/Cli.h"
+
+#include <memory>
+#include <vector>
+
+namespace attune::runtime {
+
+/// Runs the forward entry on one text after the other. A model that scores
+/// texts, with an output logits [texts, labels], gives its scores.
+class Embedder {
+public:
+  explicit Embedder(CompiledModel &model) : model(model) {}
+
+  /// `wantsScores`: of a model that gives both, the scores.
+  bool open(Error &error, bool wantsScores = false);
+  int64_t width() const { return hiddenWidth; }
+  bool isScoring() const { return scores; }
+  /// The pooled vector, [width], or the scores. `typeIds`, of the same length
+  /// or null, tells the second of two texts from the first.
+  bool embed(const std::vector<int64_t> &ids,
+             const std::vector<int64_t> *typeIds, Pooling pooling,
+             bool normalize, std::vector<double> &vector, Error &error);
+  bool embed(const std::vector<int64_t> &ids, Pooling pooling, bool normalize,
+             std::vector<double> &vector, Error &error) {
+    return embed(ids, nullptr, pooling, normalize, vector, error);
+  }
+
+private:
+  CompiledModel &model;
+  std::unique_ptr<Invocation> invocation;
+  bool bind(const ArgInfo &arg, const std::vector<int64_t> &values,
+            Error &error);
+
+  const ArgInfo *ids = nullptr, *types = nullptr;
+  bool scores = false;
+  unsigned hidden = 0; ///< number of the output that is pooled, or the scores
+  int64_t hiddenWidth = 0;
+  std::vector<Buffer> buffers;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_GENERATION_EMBEDDER_H

@@ -1,0 +1,74 @@
+//===- GpuAttention.cpp - Tiles of attention on tensor cores --------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/TargetInfo/GpuAttention.h"
+
+#include <algorithm>
+
+namespace attune {
+
+AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
+                                  int64_t valueWidth, bool fewRows) {
+  // Few rows make many small blocks.
+  int64_t limit = fewRows ? 16 * 1024 : kSharedBytesOfBlock;
+  AttentionTile tile = {
+      elementBytes,    width, std::min(valueWidth, kWidestValues),
+      fewRows ? 1 : 4, 64,    true};
+  while (tile.keys > fewestKeys(elementBytes) && tile.sharedBytes() > limit)
+    tile.keys /= 2;
+  // Registers of a lane: 16 rows of queries, 16 of results.
+  constexpr int64_t most = 96;
+  int64_t query = width * elementBytes / 8, sums = tile.valueWidth / 2;
+  tile.holdsQuery = query + sums <= most;
+  return tile;
+}
+
+std::optional<AttentionTile>
+chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
+                   int64_t group, int64_t queries, int64_t keys) {
+  AttentionTile tile =
+      chooseAttentionTile(elementBytes, width, valueWidth, /*fewRows=*/false);
+  while (tile.keys > fewestKeys(elementBytes) && keys % tile.keys != 0)
+    tile.keys /= 2;
+  for (; tile.warps > 0; tile.warps /= 2)
+    if (liesInBlock(tile, group, queries, keys))
+      return tile;
+  return std::nullopt;
+}
+
+bool liesInBlock(const AttentionTile &tile, int64_t group, int64_t queries,
+                 int64_t keys) {
+  return keys % tile.keys == 0 && tile.rows() % group == 0 &&
+         queries % (tile.rows() / group) == 0;
+}
+
+uint64_t WarpgroupAttentionTile::rowDescriptor() const {
+  // Atoms of eight rows one below the other. Along the depth there is one.
+  return describeMatrix(16, 8 * kBoxRowBytes, /*swizzle=*/1);
+}
+
+uint64_t WarpgroupAttentionTile::valueDescriptor() const {
+  // Atoms of eight of the depth one below the other; boxes of 64 columns.
+  return describeMatrix(uint64_t(keys) * kBoxRowBytes, 8 * kBoxRowBytes,
+                        /*swizzle=*/1);
+}
+
+std::optional<WarpgroupAttentionTile>
+chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores) {
+  int64_t held = WarpgroupAttentionTile::registersToHold(readsScores);
+  if (width % 8 != 0 || valueWidth % 8 != 0 || valueWidth > 256)
+    return std::nullopt;
+  for (int64_t keys : {128, 64}) {
+    WarpgroupAttentionTile tile = {width, valueWidth, keys};
+    if (tile.heldRegisters() <= held &&
+        tile.sharedBytes() <= kSharedBytesOfWarpgroups)
+      return tile;
+  }
+  return std::nullopt;
+}
+
+} // namespace attune

@@ -1,0 +1,187 @@
+//===- WeightValues.cpp - Weights that no file holds ------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Noise.h"
+#include "Layers.h"
+
+#include "Attune/AttunePanels.h"
+#include "attune/Weights/WeightLayout.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+#include <map>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+/// A name for what a weight is made of, which no pass changes: not its symbol
+/// and not its layout.
+static uint64_t identify(WeightOp weight) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  std::string text;
+  llvm::raw_string_ostream(text) << weight.getSources();
+  for (char c : text)
+    hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
+  return hash;
+}
+
+/// One part of one layer, in the layout of its type. An entry is decided by its
+/// row and column, wherever the layout puts it. `gains` of columns, if there
+/// are any, come on top.
+static void fillPart(WeightOp weight, uint64_t seed,
+                     llvm::ArrayRef<double> gains, Scalar *out) {
+  RankedTensorType type = weight.getPartType();
+  llvm::ArrayRef<int64_t> shape = type.getShape();
+  Type element = type.getElementType();
+  int64_t panel = weight.getPanelWidth().value_or(0);
+  bool matrix = shape.size() >= (panel ? 3u : 2u);
+  int64_t side = weight.getColumnsSideBySide();
+  int64_t columns = matrix ? shape[1] * side : 1;
+  int64_t count = volume(shape);
+  int64_t rows = count / columns;
+  int64_t group = weight.getGroup().value_or(0);
+  bool scales = weight.holdsScales();
+  if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
+    rows = known.getInt();
+  // Products keep the size of what they are of; gains and biases are near one.
+  double spread =
+      matrix ? 1.7 / std::sqrt(double(scales ? columns * group : columns))
+             : 0.5;
+  double centre = matrix ? 0 : 0.75;
+  bool gated = weight.getGated() && panel;
+  int64_t half = gated ? rows / 2 : rows;
+  auto entry = [&](int64_t row, int64_t column) {
+    Noise noise(seed + uint64_t(row) * 0x9e3779b97f4a7c15u + uint64_t(column));
+    double value = centre + spread * noise.real();
+    return gains.empty() ? value : roundTo(element, value) * gains[column];
+  };
+  // Scales of quantized groups, by row and group.
+  std::map<std::pair<int64_t, int64_t>, double> known;
+  bool nibbles = group && weight.getBits() == 4;
+  auto scaleOf = [&](int64_t row, int64_t number) {
+    auto [it, fresh] = known.insert({{row, number}, 0});
+    double &scale = it->second;
+    if (!fresh)
+      return scale;
+    for (int64_t i = 0; i < group; ++i) {
+      double value = entry(row, number * group + i);
+      if (std::fabs(value) > std::fabs(scale))
+        scale = value;
+    }
+    scale = nibbles ? roundTo(Float16Type::get(type.getContext()), scale / -8)
+                    : std::fabs(scale) / 127;
+    return scale;
+  };
+  auto quantized = [&](int64_t row, int64_t column) -> int64_t {
+    double scale = scaleOf(row, column / group);
+    int64_t steps = scale == 0 ? 0 : std::lrint(entry(row, column) / scale);
+    return nibbles ? 8 + std::clamp<int64_t>(steps, -8, 7) : 128 + steps;
+  };
+  // In panels a byte holds two columns.
+  bool halves = nibbles && panel && !scales;
+  int64_t bytesSide = halves ? 4 : side;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t row, column;
+    if (panel) {
+      int64_t size = panel * columns / (halves ? 2 : 1);
+      int64_t block = i / size, inBlock = i % size, lane = inBlock % panel;
+      column = inBlock / panel;
+      if (side > 1) {
+        lane = inBlock / bytesSide % panel;
+        column = inBlock / (bytesSide * panel) * side + inBlock % bytesSide;
+      }
+      int64_t inHalf = (gated ? block / 2 : block) * panel + lane;
+      row = inHalf + (gated && block % 2 ? half : 0);
+      if (inHalf >= half) {
+        int64_t none = halves ? 0x88 : 128;
+        out[i] = group && !scales ? whole(wrapTo(element, none)) : real(0);
+        continue;
+      }
+    } else {
+      row = i / columns;
+      column = i % columns;
+    }
+    if (!group)
+      out[i] = real(roundTo(element, entry(row, column)));
+    else if (scales)
+      out[i] = real(scaleOf(row, column));
+    else
+      out[i] = whole(
+          wrapTo(element, quantized(row, column) |
+                              (halves ? quantized(row, column + 4) : 0) << 4));
+  }
+}
+
+Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
+  std::string key = (name + "#" + llvm::Twine(layer)).str();
+  if (auto it = weights.find(key); it != weights.end() && it->second.box)
+    return it->second;
+  auto weight = module.lookupSymbol<WeightOp>(name);
+  if (!weight || layer < 0 || layer >= weight.getNumLayers())
+    return {};
+  std::vector<double> gains;
+  if (auto gain = weight.getGain()) {
+    Datum entries = getWeight(*gain, layer);
+    if (!entries.box)
+      return {};
+    for (Scalar entry : entries.array().data)
+      gains.push_back(weight.getGainOffset().convertToDouble() + entry.f);
+  }
+  llvm::ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  Datum &known = weights[key];
+  Datum *shared = nullptr;
+  if (cache) {
+    shared = &cache->values[{weight->getAttrDictionary(), layer}];
+    if (shared->box)
+      return known = *shared;
+  }
+  if (!spend(weight, volume(shape)))
+    return {};
+  known = makeReals(shape);
+  int64_t parts = weight.getNumParts();
+  int64_t each = int64_t(known.array().data.size()) / parts;
+  for (int64_t part = 0; part < parts; ++part)
+    fillPart(
+        weight,
+        Noise::mix(identify(weight) + uint64_t(layer) * 8191 + uint64_t(part)),
+        gains, &known.array().data[part * each]);
+  if (shared) {
+    *shared = known;
+    cache->held += volume(shape);
+  }
+  return known;
+}
+
+Datum Machine::getWeightBytes() {
+  if (weightBytes.box)
+    return weightBytes;
+  FailureOr<WeightLayout> layout = layoutWeights(module);
+  if (failed(layout))
+    return {};
+  Type byte = IntegerType::get(module.getContext(), 8);
+  if (!spend(module, layout->totalBytes / 4))
+    return {};
+  Datum bytes = allocate(byte, {layout->totalBytes});
+  for (auto weight : module.getOps<WeightOp>()) {
+    const WeightPlace *place = layout->lookup(weight.getSymName());
+    Type element = weight.getTensorType().getElementType();
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+      Datum values = getWeight(weight.getSymName(), layer);
+      if (!values.box)
+        return {};
+      uint8_t *to = bytes.view().base + place->getLayerOffset(layer);
+      for (Scalar value : values.array().data) {
+        storeScalar(element, to, value);
+        to += bytesOf(element);
+      }
+    }
+  }
+  return weightBytes = bytes;
+}

@@ -1,0 +1,256 @@
+//===- Checkpoint.cpp - The tensors of a checkpoint -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Weights/Checkpoint.h"
+
+#include "attune/Spec/Json.h"
+#include "attune/Weights/GgufFile.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace attune {
+
+using runtime::SafetensorsFile;
+using runtime::TensorInfo;
+using spec::Value;
+
+/// Also a link to nothing is there: the file that it should lead to is missing,
+/// which opening it says, while a folder without weights is compiled as such.
+static bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+static bool isFolder(const fs::path &path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+static bool endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
+/// All files of the set that `path`, "...-00001-of-00003.safetensors", is one
+/// of; none for another name.
+static std::vector<std::string> shardsBeside(const std::string &path) {
+  constexpr size_t digits = 5;
+  const std::string end = ".safetensors", of = "-of-";
+  size_t tail = 1 + digits + of.size() + digits + end.size();
+  if (!endsWith(path, end) || path.size() < tail)
+    return {};
+  size_t at = path.size() - tail;
+  std::string number = path.substr(at + 1, digits),
+              total = path.substr(at + 1 + digits + of.size(), digits);
+  if (path[at] != '-' || path.compare(at + 1 + digits, of.size(), of) != 0 ||
+      (number + total).find_first_not_of("0123456789") != std::string::npos)
+    return {};
+  std::vector<std::string> shards;
+  for (int i = 1; i <= std::stoi(total); ++i) {
+    std::string name = std::to_string(i);
+    name.insert(0, digits - name.size(), '0');
+    shards.push_back(path.substr(0, at + 1) + name + of + total + end);
+  }
+  return shards;
+}
+
+std::string Checkpoint::findIn(const std::string &folder) {
+  for (const char *name : {"model.safetensors", "model.safetensors.index.json"})
+    if (fs::path path = fs::path(folder) / name; isThere(path))
+      return path.string();
+  // Another index, or shards without one: the first stands for all.
+  std::vector<std::string> others;
+  std::error_code error;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if ((endsWith(name, ".safetensors") ||
+         endsWith(name, ".safetensors.index.json")) &&
+        name.rfind("adapter_", 0) != 0 && name.rfind("consolidated", 0) != 0)
+      others.push_back(entry.path().string());
+  }
+  std::sort(others.begin(), others.end());
+  for (const std::string &other : others)
+    if (endsWith(other, ".json"))
+      return other;
+  bool lone =
+      others.size() == 1 ||
+      (!others.empty() && shardsBeside(others.front()).size() == others.size());
+  return lone ? others.front() : "";
+}
+
+const CheckpointTensor *Checkpoint::find(std::string_view name) const {
+  auto it = byName.find(name);
+  return it == byName.end() ? nullptr : it->second;
+}
+
+void Checkpoint::leaveOut(const std::vector<std::string> &prefixes) {
+  for (const std::string &prefix : prefixes) {
+    auto it = byName.lower_bound(prefix);
+    while (it != byName.end() && it->first.rfind(prefix, 0) == 0)
+      it = byName.erase(it);
+  }
+}
+
+std::optional<Checkpoint> Checkpoint::open(const std::string &path,
+                                           DiagnosticEngine &diags) {
+  std::string target = path;
+  if (isFolder(path)) {
+    target = findIn(path);
+    if (target.empty()) {
+      std::string hint;
+      for (const char *other :
+           {"pytorch_model.bin", "tf_model.h5", "pytorch_model.bin.index.json"})
+        if (isThere(fs::path(path) / other))
+          hint = std::string("; ") + other +
+                 " must be saved as safetensors "
+                 "first";
+      diags.error({}, path +
+                          ": holds neither model.safetensors nor "
+                          "model.safetensors.index.json" +
+                          hint);
+      return std::nullopt;
+    }
+  }
+  Checkpoint checkpoint;
+  checkpoint.filePath = target;
+  bool ok = endsWith(target, ".json") ? checkpoint.openIndex(target, diags)
+            : isGgufFile(target)      ? checkpoint.openGguf(target, diags)
+                                      : checkpoint.openShards(target, diags);
+  if (!ok)
+    return std::nullopt;
+  return checkpoint;
+}
+
+bool Checkpoint::openShards(const std::string &path, DiagnosticEngine &diags) {
+  std::vector<std::string> shards = shardsBeside(path);
+  if (shards.empty())
+    shards.push_back(path);
+  size_t missing = 0;
+  std::string first;
+  for (const std::string &shard : shards)
+    if (shard != path && !isThere(shard) && missing++ == 0)
+      first = shard;
+  if (missing) {
+    diags.error({}, path + ": is one of " + std::to_string(shards.size()) +
+                        " shards, of which " + std::to_string(missing) +
+                        " are missing, " + first + " first");
+    return false;
+  }
+  for (const std::string &shard : shards)
+    if (!openFile(shard, diags))
+      return false;
+  return true;
+}
+
+bool Checkpoint::openFile(const std::string &path, DiagnosticEngine &diags) {
+  auto file = std::make_unique<SafetensorsFile>();
+  std::string error;
+  if (!file->open(path, error)) {
+    diags.error({}, error);
+    return false;
+  }
+  for (const TensorInfo &info : file->tensors())
+    add({info});
+  files.push_back(std::move(file));
+  return true;
+}
+
+bool Checkpoint::openGguf(const std::string &path, DiagnosticEngine &diags) {
+  std::optional<gguf::File> file = gguf::openFile(path, diags);
+  if (!file)
+    return false;
+  for (CheckpointTensor &tensor : gguf::renameTensors(*file))
+    add(std::move(tensor));
+  gguf = std::make_shared<const gguf::File>(std::move(*file));
+  return true;
+}
+
+void Checkpoint::add(CheckpointTensor tensor) {
+  const CheckpointTensor &kept = all.emplace_back(std::move(tensor));
+  byName.emplace(kept.name, &kept);
+}
+
+/// A shard lies beside its index: a name that leads elsewhere is refused, since
+/// the index may come from anywhere.
+static bool isPlainName(const std::string &name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
+bool Checkpoint::openIndex(const std::string &path, DiagnosticEngine &diags) {
+  auto file = readSourceFile(path, diags);
+  if (!file)
+    return false;
+  spec::LineTable lines(file);
+  spec::Reporter reporter(lines, diags);
+  std::optional<Value> root = spec::parseJson(*file, reporter);
+  if (!root || reporter.getNumErrors())
+    return false;
+  const Value *map = root->find("weight_map");
+  if (!map || !map->isObject()) {
+    const Value &where = map ? *map : *root;
+    reporter.error(where.offset, map ? "/weight_map" : "",
+                   std::string(map ? "expected an object, found "
+                                   : "expected an object with \"weight_map\", "
+                                     "found ") +
+                       spec::describe(where.kind) +
+                       (map || !root->isObject() ? "" : " without it"));
+    return false;
+  }
+
+  // Null: a shard that was tried and could not be opened.
+  std::map<std::string, const SafetensorsFile *> shards;
+  fs::path folder = fs::path(path).parent_path();
+  auto open = [&](const Value &name, const std::string &pointer) {
+    auto [it, isNew] = shards.emplace(name.text, nullptr);
+    if (!isNew)
+      return it->second;
+    if (!isPlainName(name.text)) {
+      reporter.error(name.offset, pointer,
+                     "expected the name of a file beside the index, found " +
+                         spec::quote(name.text));
+      return it->second;
+    }
+    auto shard = std::make_unique<SafetensorsFile>();
+    std::string error;
+    if (!shard->open((folder / name.text).string(), error)) {
+      reporter.error(name.offset, pointer, "cannot open this shard: " + error);
+      return it->second;
+    }
+    it->second = shard.get();
+    files.push_back(std::move(shard));
+    return it->second;
+  };
+
+  for (const Value::Member &member : map->members) {
+    std::string pointer = spec::child("/weight_map", member.key);
+    if (!member.value.isString()) {
+      reporter.error(member.value.offset, pointer,
+                     std::string("expected the name of a shard, found ") +
+                         spec::describe(member.value.kind));
+      continue;
+    }
+    const SafetensorsFile *shard = open(member.value, pointer);
+    if (!shard)
+      continue;
+    const TensorInfo *info = shard->find(member.key);
+    if (!info) {
+      reporter.error(member.value.offset, pointer,
+                     "the shard " + spec::quote(member.value.text) +
+                         " does not hold this tensor");
+      continue;
+    }
+    add({*info});
+  }
+  return reporter.getNumErrors() == 0;
+}
+
+} // namespace attune

@@ -1,0 +1,184 @@
+//===- GgufTensors.cpp - Names of tensors -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Weights/GgufFile.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace attune::gguf {
+
+namespace {
+struct Name {
+  const char *ours, *theirs;
+};
+} // namespace
+
+/// Behind "blk.N." and behind "model.layers.N."; of an expert, {e}.
+static constexpr Name kBlockNames[] = {
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_qkv", "self_attn.qkv_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+};
+static constexpr Name kGemmaNames[] = {
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+};
+static constexpr Name kPhiNames[] = {{"ffn_up", "mlp.gate_up_proj"}};
+static constexpr Name kMixtralNames[] = {
+    {"ffn_gate_inp", "block_sparse_moe.gate"},
+    {"ffn_gate_exps", "block_sparse_moe.experts.{e}.w1"},
+    {"ffn_up_exps", "block_sparse_moe.experts.{e}.w3"},
+    {"ffn_down_exps", "block_sparse_moe.experts.{e}.w2"},
+    // Files of the first months have a tensor for each expert.
+    {"ffn_gate.{e}", "block_sparse_moe.experts.{e}.w1"},
+    {"ffn_up.{e}", "block_sparse_moe.experts.{e}.w3"},
+    {"ffn_down.{e}", "block_sparse_moe.experts.{e}.w2"},
+};
+static constexpr Name kQwenMoENames[] = {
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.experts.{e}.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.{e}.up_proj"},
+    {"ffn_down_exps", "mlp.experts.{e}.down_proj"},
+};
+
+template <size_t N>
+static const char *lookUp(const Name (&names)[N], std::string_view ours) {
+  for (const Name &name : names)
+    if (ours == name.ours)
+      return name.theirs;
+  return nullptr;
+}
+
+static const char *blockName(std::string_view family, std::string_view ours) {
+  const char *found = nullptr;
+  if (family == "gemma2" || family == "gemma3")
+    found = lookUp(kGemmaNames, ours);
+  else if (family == "phi3")
+    found = lookUp(kPhiNames, ours);
+  else if (family == "llama")
+    found = lookUp(kMixtralNames, ours);
+  else if (family == "qwen3moe")
+    found = lookUp(kQwenMoENames, ours);
+  return found ? found : lookUp(kBlockNames, ours);
+}
+
+static bool takeNumber(std::string_view &text, std::string &digits) {
+  size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  digits = text.substr(0, end);
+  text.remove_prefix(end);
+  return end > 0 && end < 7;
+}
+
+/// "blk.7.ffn_down.2.weight" by the table's entry for "ffn_down.{e}"; `expert`
+/// stays "{e}" where the tensor has those of all. Empty: no name of a block.
+static std::string renameBlock(std::string_view family, std::string_view name) {
+  std::string layer, expert = "{e}";
+  if (name.substr(0, 4) != "blk.")
+    return "";
+  name.remove_prefix(4);
+  if (!takeNumber(name, layer) || name.substr(0, 1) != ".")
+    return "";
+  name.remove_prefix(1);
+  size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos)
+    return "";
+  std::string ours(name.substr(0, dot)), ending(name.substr(dot));
+  if (size_t inner = ours.rfind('.'); inner != std::string::npos) {
+    std::string_view rest = std::string_view(ours).substr(inner + 1);
+    if (!takeNumber(rest, expert) || !rest.empty())
+      return "";
+    ours = ours.substr(0, inner) + ".{e}";
+  }
+  const char *theirs = blockName(family, ours);
+  if (!theirs)
+    return "";
+  std::string result = "model.layers." + layer + "." + theirs + ending;
+  if (size_t place = result.find("{e}"); place != std::string::npos)
+    result.replace(place, 3, expert);
+  return result;
+}
+
+static std::string rename(std::string_view family, const std::string &name) {
+  if (name == "token_embd.weight")
+    return "model.embed_tokens.weight";
+  if (name == "output_norm.weight")
+    return "model.norm.weight";
+  if (name == "output.weight")
+    return "lm_head.weight";
+  std::string block = renameBlock(family, name);
+  return block.empty() ? name : block;
+}
+
+std::deque<CheckpointTensor> renameTensors(const File &file) {
+  std::deque<CheckpointTensor> result;
+  std::string_view family = file.text("general.architecture").value_or("");
+  for (const CheckpointTensor &info : file.tensors()) {
+    if (info.name.rfind("rope_f", 0) == 0) // rope_freqs, rope_factors_long
+      continue;
+    CheckpointTensor tensor = info;
+    tensor.name = rename(family, info.name);
+    size_t place = tensor.name.find("{e}");
+    if (place == std::string::npos || tensor.shape.size() != 3) {
+      result.push_back(std::move(tensor));
+      continue;
+    }
+    int64_t experts = info.shape[0];
+    tensor.shape.erase(tensor.shape.begin());
+    tensor.bytes /= static_cast<uint64_t>(experts);
+    for (int64_t e = 0; e < experts; ++e) {
+      CheckpointTensor part = tensor;
+      part.name.replace(place, 3, std::to_string(e));
+      part.offset += static_cast<uint64_t>(e) * tensor.bytes;
+      part.data += static_cast<uint64_t>(e) * tensor.bytes;
+      result.push_back(std::move(part));
+    }
+  }
+  return result;
+}
+
+SourceLocation atPath(const std::string &path) {
+  auto file = std::make_shared<SourceFile>();
+  file->path = path;
+  return {file, 0, 0};
+}
+
+std::optional<File> openFile(const std::string &path, DiagnosticEngine &diags) {
+  File file;
+  std::string error;
+  if (file.open(path, error))
+    return file;
+  diags.error({}, error);
+  return std::nullopt;
+}
+
+} // namespace attune::gguf
+
+namespace attune {
+
+bool isGgufFile(const std::string &path) {
+  std::FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return false;
+  char start[4] = {};
+  bool is =
+      std::fread(start, 1, 4, file) == 4 && std::memcmp(start, "GGUF", 4) == 0;
+  std::fclose(file);
+  return is;
+}
+
+} // namespace attune

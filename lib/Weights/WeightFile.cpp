@@ -1,0 +1,565 @@
+//===- WeightFile.cpp - Packed weights of a compiled model ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Weights/WeightFile.h"
+
+#include "Attune/AttuneDialect.h"
+#include "Attune/AttunePanels.h"
+#include "WeightPacker.h"
+#include "attune/Runtime/WeightSection.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <functional>
+#include <mutex>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace attune {
+
+//===----------------------------------------------------------------------===//
+// The weights of the module
+//===----------------------------------------------------------------------===//
+
+/// The number of rows before packing, if that was noted.
+static std::optional<int64_t> notedRows(WeightOp weight) {
+  auto rows = weight->getAttrOfType<IntegerAttr>("attune.rows");
+  return rows ? std::optional<int64_t>(rows.getInt()) : std::nullopt;
+}
+
+/// Rows that a packed weight may have fewer than its panels hold.
+static int64_t maxPadding(WeightOp weight) {
+  std::optional<int64_t> width = weight.getPanelWidth();
+  if (!width || notedRows(weight))
+    return 0;
+  return (*width - 1) * (weight.getGated() ? 2 : 1);
+}
+
+/// The matrix of one part of one layer before it was packed; unless its rows
+/// are noted it has those of the padding, too.
+static std::vector<int64_t> unpackedShape(WeightOp weight) {
+  ArrayRef<int64_t> shape = weight.getPartType().getShape();
+  std::optional<int64_t> width = weight.getPanelWidth();
+  std::vector<int64_t> result(shape.begin(), shape.end());
+  if (width && !shape.empty()) {
+    result = {notedRows(weight).value_or(shape[0] * *width)};
+    if (shape.size() > 2)
+      result.push_back(shape[1] * weight.getColumnsSideBySide());
+  }
+  if (weight.holdsScales())
+    result.back() *= *weight.getGroup();
+  return result;
+}
+
+static SourceLocation toSource(Location loc,
+                               const std::shared_ptr<const SourceFile> &file) {
+  SourceLocation where;
+  auto place = loc->findInstanceOf<FileLineColLoc>();
+  if (!place)
+    return where;
+  if (file && file->path == place.getFilename().getValue()) {
+    where.file = file;
+  } else {
+    auto other = std::make_shared<SourceFile>();
+    other->path = place.getFilename().str();
+    where.file = other;
+  }
+  where.line = place.getLine();
+  where.column = place.getColumn();
+  return where;
+}
+
+/// Where one part of one layer comes from; its step is not applied.
+static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
+                                                 int64_t part) {
+  std::vector<spec::WeightSource> result;
+  for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
+    result.push_back(
+        {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
+         source.getTransposed(), source.getBegin(), source.getEnd(),
+         source.getStride(), source.getCount(), source.getStep()});
+  return spec::expandRanges(result);
+}
+
+static bool partsShareTensors(WeightOp weight) {
+  auto sources = weight.getSources().getAsRange<WeightSourceAttr>();
+  return llvm::any_of(
+      sources, [](WeightSourceAttr source) { return source.getStep() != 0; });
+}
+
+static std::vector<NeededWeight>
+neededWeights(ModuleOp module, const std::shared_ptr<const SourceFile> &file) {
+  std::vector<NeededWeight> needed;
+  for (auto weight : module.getOps<WeightOp>())
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+      // Parts of one tensor are wanted as that tensor, whole.
+      if (partsShareTensors(weight)) {
+        for (auto [i, source] : llvm::enumerate(
+                 weight.getSources().getAsRange<WeightSourceAttr>())) {
+          NeededWeight &entry = needed.emplace_back();
+          entry.name = substituteLayer(weight.getSymName().str(), layer);
+          entry.shape = unpackedShape(weight);
+          bool columns = source.getTransposed() && entry.shape.size() > 1;
+          entry.shape[columns ? 1 : 0] =
+              source.getStep() * weight.getNumParts();
+          entry.sources = {sourcesOf(weight, layer, 0)[i]};
+          entry.sources[0].begin = 0;
+          entry.sources[0].end = -1;
+          entry.location = toSource(weight.getLoc(), file);
+        }
+        continue;
+      }
+      for (int64_t part = 0; part < weight.getNumParts(); ++part) {
+        NeededWeight &entry = needed.emplace_back();
+        entry.name = substituteLayer(weight.getSymName().str(), layer);
+        if (weight.getNumParts() > 1)
+          entry.name += "." + std::to_string(part);
+        entry.shape = unpackedShape(weight);
+        entry.padding = maxPadding(weight);
+        entry.sources = sourcesOf(weight, layer, part);
+        entry.location = toSource(weight.getLoc(), file);
+      }
+    }
+  return needed;
+}
+
+bool checkWeights(ModuleOp module, const Checkpoint &checkpoint,
+                  DiagnosticEngine &diags,
+                  std::shared_ptr<const SourceFile> file) {
+  return checkWeights(neededWeights(module, file), checkpoint, diags);
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Bands of one part of one layer of one weight.
+struct Task {
+  const PackedMatrix *matrix;
+  int64_t first, last; ///< bands
+  int64_t offset;      ///< of the first band in the blob
+};
+
+/// Everything to be packed, cut into tasks of about a megabyte.
+class Plan {
+public:
+  bool build(ModuleOp module, const WeightValues &values,
+             DiagnosticEngine &diags);
+  /// Calls `sink(offset, bytes, size)` for every task's packed bytes, from
+  /// several threads; it says whether to go on. With `blob` the bytes are
+  /// packed in place and the sink is not called.
+  bool run(const WeightValues &values, uint8_t *blob,
+           const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink);
+  void warnOverflow(DiagnosticEngine &diags) const;
+  int64_t getTotalBytes() const { return totalBytes; }
+  uint64_t getFingerprint() const { return layout.fingerprint; }
+  WeightReport report(double seconds) const;
+
+private:
+  bool addPart(WeightOp weight, int64_t layer, int64_t part,
+               const WeightValues &values);
+  /// Describes the matrix to be packed; null after an error.
+  std::unique_ptr<PackedMatrix> describePart(WeightOp weight, int64_t layer,
+                                             int64_t part,
+                                             const WeightValues &values);
+
+  std::vector<std::unique_ptr<PackedMatrix>> matrices;
+  /// One flag for each weight.
+  std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
+      overflows;
+  std::vector<Task> tasks;
+  WeightLayout layout;
+  int64_t totalBytes = 0, maxTaskBytes = 0;
+  QuantizationError errorOf8, errorOf4;
+};
+} // namespace
+
+static std::optional<runtime::DType> storageOf(Type type) {
+  if (type.isF32())
+    return runtime::DType::F32;
+  if (type.isF16())
+    return runtime::DType::F16;
+  if (type.isBF16())
+    return runtime::DType::BF16;
+  return std::nullopt;
+}
+
+static uint64_t hashName(StringRef name) {
+  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  for (unsigned char c : name)
+    hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+/// Random values that a deep network neither drowns in nor lets die out.
+static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
+                          int64_t columns, uint64_t seed) {
+  PackNoise noise;
+  noise.seed = hashName(name) * 0x9e3779b97f4a7c15u +
+               uint64_t(layer) * 0xd1342543de82ef95u + seed;
+  if (!isVector) {
+    noise.spread = 0.5f / std::sqrt(float(columns));
+  } else if (name.ends_with("weight") || name.ends_with("variance")) {
+    noise.center = 1;
+    noise.spread = 0.125f;
+  } else {
+    noise.spread = 0.02f;
+  }
+  return noise;
+}
+
+std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
+                                                 int64_t part,
+                                                 const WeightValues &values) {
+  // Weights that become bytes are read as f32.
+  std::optional<runtime::DType> storage =
+      weight.getGroup() ? runtime::DType::F32
+                        : storageOf(weight.getLayerType().getElementType());
+  if (!storage) {
+    weight.emitOpError("is kept as ") << weight.getLayerType().getElementType()
+                                      << ", which weights cannot be packed in";
+    return nullptr;
+  }
+  if (weight.getLayerType().getElementType().isInteger(4)) {
+    weight.emitOpError("of 4 bits has a place in a file only in panels");
+    return nullptr;
+  }
+  std::vector<int64_t> shape = unpackedShape(weight);
+  auto matrix = std::make_unique<PackedMatrix>();
+  matrix->dtype = *storage;
+  matrix->panelWidth = weight.getPanelWidth().value_or(0);
+  matrix->gated = weight.getGated() && matrix->panelWidth;
+  matrix->group = weight.getGroup().value_or(0);
+  matrix->bits = weight.getBits();
+  matrix->scales = weight.holdsScales();
+  matrix->pairs = !matrix->group && weight.getColumnsSideBySide() == 2;
+  for (size_t i = 1; i < shape.size(); ++i)
+    matrix->columns *= shape[i];
+  int64_t rows = shape.empty() ? 1 : shape[0];
+  matrix->numBands =
+      matrix->panelWidth ? weight.getPartType().getDimSize(0) : rows;
+  matrix->noise =
+      noiseFor(weight.getSymName(), layer * weight.getNumParts() + part,
+               shape.size() < 2, matrix->columns, values.seed);
+
+  bool open = false;
+  for (const spec::WeightSource &source : sourcesOf(weight, layer, part)) {
+    int64_t shift = part * source.step;
+    PackPiece &piece = matrix->pieces.emplace_back();
+    piece.overflow = overflows.back().second.get();
+    piece.begin = source.begin;
+    open |= source.end < 0;
+    if (!values.checkpoint) {
+      piece.rows = source.end - source.begin;
+      continue;
+    }
+    const CheckpointTensor *info = values.checkpoint->find(source.tensor);
+    piece.data = info->data;
+    piece.tensor = info;
+    piece.dtype = info->dtype;
+    piece.transposed =
+        source.transposed && info->shape.size() > 1 && shape.size() > 1;
+    // Dimensions before the rows are 1, those behind them are columns.
+    int64_t elements = 1;
+    for (int64_t size : info->shape)
+      elements *= size;
+    piece.tensorRows = piece.transposed
+                           ? info->shape.back()
+                           : elements / std::max<int64_t>(matrix->columns, 1);
+    piece.rows =
+        (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
+    if (piece.transposed)
+      piece.firstValue = shift * piece.tensorRows;
+    else
+      piece.begin += shift;
+  }
+  // Without a file the number of rows may be known only up to the padding.
+  if (!values.checkpoint && open) {
+    matrix->pieces.resize(1);
+    matrix->pieces[0].rows = rows;
+  }
+  for (const PackPiece &piece : matrix->pieces)
+    matrix->rows += piece.rows;
+  if (matrix->gated && matrix->rows % 2) {
+    weight.emitOpError("interleaves two halves, but has ")
+        << matrix->rows << " rows";
+    return nullptr;
+  }
+
+  return matrix;
+}
+
+bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
+                   const WeightValues &values) {
+  std::unique_ptr<PackedMatrix> matrix =
+      describePart(weight, layer, part, values);
+  if (!matrix)
+    return false;
+  if (weight.getGainAttr()) {
+    auto gain = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+        weight, weight.getGainAttr());
+    std::unique_ptr<PackedMatrix> vector = describePart(gain, layer, 0, values);
+    if (!vector)
+      return false;
+    matrix->gains = vector->values();
+    for (float &entry : matrix->gains)
+      entry += weight.getGainOffset().convertToFloat();
+  }
+  const WeightPlace &place = *layout.lookup(weight.getSymName());
+  int64_t bandBytes = std::max<int64_t>(matrix->bandBytes(), 1);
+  int64_t start = place.getLayerOffset(layer) +
+                  part * (place.layerBytes / weight.getNumParts());
+  int64_t step = std::max<int64_t>((1 << 20) / bandBytes, 1);
+  for (int64_t band = 0; band < matrix->numBands; band += step) {
+    int64_t last = std::min(band + step, matrix->numBands);
+    tasks.push_back({matrix.get(), band, last, start + band * bandBytes});
+    maxTaskBytes = std::max(maxTaskBytes, (last - band) * bandBytes);
+  }
+  matrices.push_back(std::move(matrix));
+  return true;
+}
+
+bool Plan::build(ModuleOp module, const WeightValues &values,
+                 DiagnosticEngine &diags) {
+  FailureOr<WeightLayout> places = layoutWeights(module);
+  if (failed(places))
+    return false;
+  layout = std::move(*places);
+  totalBytes = layout.totalBytes;
+  if (values.checkpoint &&
+      !checkWeights(neededWeights(module, nullptr), *values.checkpoint, diags,
+                    /*complete=*/false))
+    return false;
+  for (auto weight : module.getOps<WeightOp>()) {
+    overflows.emplace_back(weight.getSymName().str(),
+                           std::make_unique<std::atomic<bool>>(false));
+    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
+      for (int64_t part = 0; part < weight.getNumParts(); ++part)
+        if (!addPart(weight, layer, part, values))
+          return false;
+  }
+  return true;
+}
+
+bool Plan::run(
+    const WeightValues &values, uint8_t *blob,
+    const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink) {
+  std::atomic<size_t> next{0};
+  std::atomic<bool> ok{true};
+  std::atomic<uint64_t> done{0};
+  std::mutex mutex;
+  auto work = [&](bool tells) {
+    std::vector<uint8_t> buffer(blob ? 0 : maxTaskBytes);
+    QuantizationError lostOf8, lostOf4;
+    for (size_t i; ok && (i = next++) < tasks.size();) {
+      const Task &task = tasks[i];
+      uint8_t *out = blob ? blob + task.offset : buffer.data();
+      (task.matrix->bits == 4 ? lostOf4 : lostOf8)
+          .add(task.matrix->pack(task.first, task.last, out));
+      int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
+      if (!blob && !sink(task.offset, out, bytes))
+        ok = false;
+      done += uint64_t(bytes);
+      if (tells && values.progress)
+        values.progress(done, uint64_t(totalBytes));
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    errorOf8.add(lostOf8);
+    errorOf4.add(lostOf4);
+  };
+  std::vector<std::thread> team;
+  for (unsigned i = 1; i < values.threads && i < tasks.size(); ++i)
+    team.emplace_back(work, /*tells=*/false);
+  work(/*tells=*/true);
+  for (std::thread &thread : team)
+    thread.join();
+  return ok;
+}
+
+void Plan::warnOverflow(DiagnosticEngine &diags) const {
+  for (const auto &[name, flag] : overflows)
+    if (*flag)
+      diags.warning({},
+                    "weight '" + name +
+                        "' has values beyond the range of f16, which became "
+                        "infinite; keep it in bf16 or f32 (--dtype)");
+}
+
+/// Adds a piece of an encoded tensor.
+static void count(const PackedMatrix &matrix, const PackPiece &piece,
+                  std::vector<WeightReport::Encoded> &encoded) {
+  WeightReport::Encoded entry{
+      piece.tensor->encoding->name(), runtime::dtypeLowerName(matrix.dtype),
+      piece.dtype == matrix.dtype || matrix.dtype == runtime::DType::F32, 0};
+  if (matrix.group) {
+    entry.became = "int" + std::to_string(matrix.bits) + ":g" +
+                   std::to_string(matrix.group);
+    entry.kept = matrix.keeps(piece);
+  }
+  auto same = llvm::find_if(encoded, [&](const WeightReport::Encoded &other) {
+    return other.name == entry.name && other.became == entry.became;
+  });
+  if (same == encoded.end())
+    same = encoded.insert(same, entry);
+  ++same->tensors;
+}
+
+WeightReport Plan::report(double seconds) const {
+  WeightReport result{uint64_t(totalBytes), seconds, {}, {}};
+  for (const auto &matrix : matrices)
+    for (const PackPiece &piece : matrix->pieces)
+      if (!matrix->scales && piece.tensor && piece.tensor->encoding)
+        count(*matrix, piece, result.encoded);
+  for (int64_t bits : {8, 4}) {
+    WeightReport::Quantized sum;
+    sum.bits = bits;
+    for (const auto &matrix : matrices) {
+      if (!matrix->group || matrix->bits != bits ||
+          llvm::all_of(matrix->pieces, [&](const PackPiece &piece) {
+            return matrix->keeps(piece);
+          }))
+        continue;
+      sum.bytes += matrix->numBands * matrix->bandBytes();
+      if (matrix->scales)
+        continue;
+      ++sum.matrices;
+      for (const PackPiece &piece : matrix->pieces)
+        sum.bytesBefore +=
+            piece.rows * matrix->columns * runtime::dtypeBytes(piece.dtype);
+    }
+    const QuantizationError &error = bits == 4 ? errorOf4 : errorOf8;
+    if (error.total > 0)
+      sum.error = std::sqrt(error.lost / error.total);
+    if (sum.matrices)
+      result.quantized.push_back(sum);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Stopwatch {
+public:
+  double seconds() const {
+    std::chrono::duration<double> passed =
+        std::chrono::steady_clock::now() - start;
+    return passed.count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
+};
+} // namespace
+
+std::optional<WeightReport> packWeights(ModuleOp module,
+                                        const WeightValues &values,
+                                        uint8_t *blob,
+                                        DiagnosticEngine &diags) {
+  Stopwatch watch;
+  Plan plan;
+  if (!plan.build(module, values, diags))
+    return std::nullopt;
+  // Gaps between the weights are zero, so that equal models give equal bytes.
+  // Clearing all is cheap beside packing.
+  std::memset(blob, 0, plan.getTotalBytes());
+  plan.run(values, blob, nullptr);
+  plan.warnOverflow(diags);
+  return plan.report(watch.seconds());
+}
+
+static bool writeAt(int file, int64_t offset, const uint8_t *data,
+                    int64_t size) {
+  while (size > 0) {
+    ssize_t written = pwrite(file, data, size, offset);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return false;
+    data += written;
+    size -= written;
+    offset += written;
+  }
+  return true;
+}
+
+static void putWord(uint8_t *out, uint64_t value) {
+  for (int i = 0; i < 8; ++i)
+    out[i] = uint8_t(value >> (8 * i));
+}
+
+std::optional<WeightReport> appendWeights(ModuleOp module,
+                                          const WeightValues &values,
+                                          const std::string &path,
+                                          DiagnosticEngine &diags) {
+  Stopwatch watch;
+  Plan plan;
+  if (!plan.build(module, values, diags))
+    return std::nullopt;
+  auto fail = [&](const char *what, int code) {
+    diags.error({}, path + ": cannot " + what +
+                        " the weights: " + std::strerror(code));
+    return std::nullopt;
+  };
+  int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0)
+    return fail("open a file for", errno);
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(file);
+    return fail("append", EINVAL);
+  }
+  int64_t before = status.st_size;
+  int64_t offset = (before + kWeightPage - 1) / kWeightPage * kWeightPage;
+  int64_t end = offset + plan.getTotalBytes();
+  // Growing the file first leaves zeros between the weights.
+  std::atomic<int> code{0};
+  bool ok = ftruncate(file, end + kWeightTrailerBytes) == 0;
+  if (!ok)
+    code = errno;
+  ok = ok && plan.run(values, nullptr,
+                      [&](int64_t at, const uint8_t *data, int64_t size) {
+                        if (writeAt(file, offset + at, data, size))
+                          return true;
+                        code = errno;
+                        return false;
+                      });
+  uint8_t trailer[kWeightTrailerBytes] = {};
+  putWord(trailer, uint64_t(offset));
+  putWord(trailer + 8, uint64_t(plan.getTotalBytes()));
+  putWord(trailer + 16, plan.getFingerprint());
+  std::memcpy(trailer + 24, "ATTUNEW1", 8);
+  if (ok && (!writeAt(file, end, trailer, sizeof(trailer)) ||
+             !runtime::coverWithWeightSection(
+                 file, end + kWeightTrailerBytes, offset,
+                 plan.getTotalBytes() + kWeightTrailerBytes))) {
+    ok = false;
+    code = errno;
+  }
+  if (!ok) {
+    // Best effort: the error is reported either way.
+    if (ftruncate(file, before) != 0)
+      code = code ? code.load() : errno;
+    ::close(file);
+    return fail("write", code);
+  }
+  if (::close(file) != 0)
+    return fail("write", errno);
+  plan.warnOverflow(diags);
+  return plan.report(watch.seconds());
+}
+
+} // namespace attune

@@ -1,0 +1,118 @@
+//===- WeightPacker.h - Values into the layout of one weight ----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_WEIGHTS_WEIGHTPACKER_H
+#define ATTUNE_LIB_WEIGHTS_WEIGHTPACKER_H
+
+#include "attune/Weights/TensorEncoding.h"
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace attune {
+
+/// Rows that one tensor gives to a weight.
+struct PackPiece {
+  /// First value of the tensor; null for random ones.
+  const uint8_t *data = nullptr;
+  /// The tensor, which may have an encoding; null with random values.
+  const CheckpointTensor *tensor = nullptr;
+  runtime::DType dtype = runtime::DType::F32;
+  int64_t firstValue = 0;  ///< of the tensor that the weight is made of
+  bool transposed = false; ///< the tensor is [columns, tensorRows]
+  int64_t tensorRows = 0;
+  int64_t begin = 0; ///< first row taken
+  int64_t rows = 0;  ///< rows taken
+  /// Set if a finite value did not fit the storage type.
+  std::atomic<bool> *overflow = nullptr;
+};
+
+/// Random values: around `center`, at most `spread` away.
+struct PackNoise {
+  uint64_t seed = 0;
+  float center = 0, spread = 0;
+};
+
+/// The error of rounding to bytes: sums of squares.
+struct QuantizationError {
+  double lost = 0, total = 0;
+
+  void add(const QuantizationError &other) {
+    lost += other.lost;
+    total += other.total;
+  }
+};
+
+/// One layer of one weight: a [rows, columns] matrix, row by row or in panels.
+/// The packed form is a sequence of `numBands` bands of equal size (rows, or
+/// panels), each of which can be written on its own.
+struct PackedMatrix {
+  std::vector<PackPiece> pieces; ///< one below the other
+  runtime::DType dtype = runtime::DType::F32;
+  int64_t rows = 0, columns = 1;
+  int64_t panelWidth = 0; ///< 0: row by row
+  bool gated = false;     ///< panels of the two halves of the rows alternate
+  bool pairs = false;     ///< two columns of a panel side by side, in 16 bits
+  /// Columns that share a scale, if the matrix is quantized; it is read as f32,
+  /// which `dtype` then is, and what is packed is numbers of 8 or 4 `bits`, as
+  /// `attune.weight` says, or the `scales` of these.
+  int64_t group = 0;
+  int64_t bits = 8;
+  bool scales = false;
+  int64_t numBands = 0;
+  PackNoise noise;
+  /// The factor of each column, if there are any; `dtype` is F32 then.
+  std::vector<float> gains;
+
+  int64_t bandBytes() const {
+    int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
+    if (group)
+      rowBytes =
+          scales ? columns / group * (bits == 4 ? 2 : 4) : columns * bits / 8;
+    return rowBytes * (panelWidth ? panelWidth : 1);
+  }
+  /// Whether a piece has the numbers and scales that are to be packed.
+  bool keeps(const PackPiece &piece) const;
+  /// Writes bands [first, last) to `out`, `bandBytes` each.
+  QuantizationError pack(int64_t first, int64_t last, uint8_t *out) const;
+  /// The values of a vector, which is kept row by row.
+  std::vector<float> values() const;
+
+private:
+  /// Rows [first, last) as a block whose element (r, k) lies at
+  /// `out[(r - first) * rowStride + k * columnStride]`, in elements; one of the
+  /// strides is 1.
+  void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
+                int64_t columnStride) const;
+  /// Rows [first, last) as quantized numbers or scales, as one band.
+  QuantizationError quantizeRows(int64_t first, int64_t last,
+                                 uint8_t *out) const;
+  /// One group of row `row` of a band, from column `begin` on.
+  QuantizationError quantizeGroup(const float *in, int64_t row, int64_t begin,
+                                  float *rounded, uint8_t *out) const;
+  /// The same of a group that `piece` keeps as such, in its row `pieceRow`.
+  void copyGroup(const PackPiece &piece, int64_t pieceRow, int64_t row,
+                 int64_t begin, float *rounded, uint8_t *out) const;
+  void storeScale(float scale, int64_t row, int64_t begin, uint8_t *out) const;
+  /// Signed numbers of a group into their places.
+  void storeNumbers(const float *numbers, int64_t row, int64_t begin,
+                    uint8_t *out) const;
+  /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
+  /// panelWidth] become one row of [columns / 2, 2 panelWidth].
+  void pairColumns(uint8_t *panel) const;
+  /// Multiplies the columns of a band by their gains.
+  void scaleColumns(uint8_t *band) const;
+  /// `count` values of `piece` that lie side by side in its tensor. The first
+  /// is (row, column) of the weight, in row `pieceRow` of the piece.
+  void load(const PackPiece &piece, int64_t row, int64_t pieceRow,
+            int64_t column, int64_t count, uint8_t *out) const;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_WEIGHTS_WEIGHTPACKER_H
