@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace attune::runtime {
@@ -20,8 +21,15 @@ namespace attune::runtime {
 // no place is not removed by signals, which is all that it loses.
 static constexpr int numSlots = 64;
 static std::atomic<char *> slots[numSlots];
+static std::atomic<pid_t> tools[numSlots];
 
 static void removeAndEnd(int signal) {
+  // Tools first: they may be writing what is removed here.
+  for (std::atomic<pid_t> &tool : tools)
+    if (pid_t group = tool.load()) {
+      kill(-group, signal);
+      waitpid(group, nullptr, 0);
+    }
   // Backwards: a folder is named before what is in it.
   for (int i = numSlots - 1; i >= 0; --i)
     if (const char *path = slots[i].load())
@@ -68,6 +76,20 @@ void TemporaryFile::forget() {
   if (slot >= 0)
     std::free(slots[slot].exchange(nullptr));
   slot = -1;
+}
+
+TemporaryTool::TemporaryTool(pid_t group) {
+  pid_t none = 0;
+  for (int i = 0; group > 0 && i < numSlots; ++i, none = 0)
+    if (tools[i].compare_exchange_strong(none, group)) {
+      slot = i;
+      return;
+    }
+}
+
+TemporaryTool::~TemporaryTool() {
+  if (slot >= 0)
+    tools[slot].store(0);
 }
 
 } // namespace attune::runtime

@@ -9,12 +9,13 @@
 #define ATTUNE_RUNTIME_TEMPORARYFILES_H
 
 #include <string>
+#include <sys/types.h>
 
 namespace attune::runtime {
 
-/// Makes SIGINT, SIGTERM and SIGHUP remove all files and folders that a
-/// TemporaryFile names, and then end the program as they would have done (a
-/// shell sees 128 + the signal's number). Only programs of our own call it, at
+/// Makes SIGINT, SIGTERM and SIGHUP end all tools that a TemporaryTool names,
+/// remove all files and folders that a TemporaryFile names, and then end the
+/// program as they would have done (a shell sees 128 + the signal's number). Only programs of our own call it, at
 /// their start; a program that embeds a model keeps its signals.
 void removeTemporariesOnSignals();
 
@@ -31,6 +32,22 @@ public:
 
   void watch(const std::string &path);
   void forget();
+
+private:
+  int slot = -1;
+};
+
+/// A program that runs for this one in a process group of its own, and is to
+/// end with it. It gets the signal too and is waited for, since it has temporary
+/// files that nobody else knows.
+class TemporaryTool {
+public:
+  /// \p group: the process group, which is the process that leads it. None is
+  /// named by 0.
+  explicit TemporaryTool(pid_t group);
+  TemporaryTool(const TemporaryTool &) = delete;
+  TemporaryTool &operator=(const TemporaryTool &) = delete;
+  ~TemporaryTool();
 
 private:
   int slot = -1;

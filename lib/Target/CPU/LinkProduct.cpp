@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/TemporaryFiles.h"
+#include "attune/Target/RunTool.h"
 #include "attune/Target/CPU/CPUBackend.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -110,10 +111,7 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
                                      "-pthread", "-lm", "-Wl,--gc-sections",
                                      "-Wl,--build-id=none", "-Wl,--as-needed"});
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
-  std::optional<llvm::StringRef> redirects[] = {
-      llvm::StringRef(), llvm::StringRef(messages), llvm::StringRef(messages)};
-  int code = llvm::sys::ExecuteAndWait(*linker, views, std::nullopt, redirects);
-  if (code != 0) {
+  if (runTool(*linker, views, messages) != 0) {
     std::string text;
     if (auto buffer = llvm::MemoryBuffer::getFile(messages))
       text = (*buffer)->getBuffer().trim().str();

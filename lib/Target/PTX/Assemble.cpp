@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/TemporaryFiles.h"
+#include "attune/Target/RunTool.h"
 #include "attune/Target/PTX/PTXBackend.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -79,11 +80,7 @@ llvm::Expected<Assembled> assemble(const DeviceCode &code,
     return llvm::createStringError(error, "cannot write %s", input.c_str());
   std::string arch = "-arch=" + code.chip;
   StringRef arguments[] = {ptxas, "-v", arch, "-o", output, input};
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages),
-                                          StringRef(messages)};
-  int status =
-      llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects);
-  if (status != 0)
+  if (runTool(ptxas, arguments, messages) != 0)
     return llvm::createStringError("%s failed:\n%s", ptxas.c_str(),
                                    readAll(messages).c_str());
   return Assembled{readAll(output), readKernelUse(readAll(messages))};

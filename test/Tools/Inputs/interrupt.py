@@ -25,7 +25,6 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         time.sleep(0.002)
     process.send_signal(number)
     code = process.wait()
-    # The linker may still be writing for a moment.
     left = os.listdir(folder)
     print(f"{number.name}:",
           "ended by it," if code == -number else f"exit code {code},",
