@@ -1,4 +1,4 @@
-//===- DestinationPassing.cpp - Results go where the caller says -----------===//
+//===- DestinationPassing.cpp - Results go where the caller says ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

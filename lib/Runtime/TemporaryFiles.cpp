@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,9 +24,14 @@ namespace attune::runtime {
 static constexpr int numSlots = 64;
 static std::atomic<char *> slots[numSlots];
 static std::atomic<pid_t> tools[numSlots];
+static std::atomic<int> numStarting;
+static constexpr int endingSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void removeAndEnd(int signal) {
-  // Tools first: they may be writing what is removed here.
+  // Tools first: they may be writing what is removed here. A thread that is
+  // starting one does not run this handler.
+  while (numStarting.load())
+    sched_yield();
   for (std::atomic<pid_t> &tool : tools)
     if (pid_t group = tool.load()) {
       kill(-group, signal);
@@ -40,7 +47,7 @@ static void removeAndEnd(int signal) {
 }
 
 void removeTemporariesOnSignals() {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : endingSignals) {
     struct sigaction action;
     // An ignored signal stays ignored, as nohup has it.
     if (sigaction(signal, nullptr, &action) != 0 ||
@@ -78,13 +85,22 @@ void TemporaryFile::forget() {
   slot = -1;
 }
 
-TemporaryTool::TemporaryTool(pid_t group) {
+TemporaryTool::TemporaryTool() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (int signal : endingSignals)
+    sigaddset(&ending, signal);
+  pthread_sigmask(SIG_BLOCK, &ending, &before);
+  ++numStarting;
+}
+
+void TemporaryTool::start(pid_t group) {
   pid_t none = 0;
-  for (int i = 0; group > 0 && i < numSlots; ++i, none = 0)
-    if (tools[i].compare_exchange_strong(none, group)) {
+  for (int i = 0; group > 0 && slot < 0 && i < numSlots; ++i, none = 0)
+    if (tools[i].compare_exchange_strong(none, group))
       slot = i;
-      return;
-    }
+  --numStarting;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TemporaryTool::~TemporaryTool() {

@@ -9,27 +9,55 @@
 
 #include "attune/Runtime/TemporaryFiles.h"
 
-#include "llvm/Support/Program.h"
-
-#include <optional>
+#include <cerrno>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
 
 namespace attune {
 
 int runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
             llvm::StringRef messages) {
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), messages,
-                                                messages};
-  bool failed = false;
-  // Detached, it leads a process group with all that it starts: a C compiler's
-  // driver starts the linker.
-  llvm::sys::ProcessInfo process = llvm::sys::ExecuteNoWait(
-      program, arguments, /*Env=*/std::nullopt, redirects, /*MemoryLimit=*/0,
-      /*ErrMsg=*/nullptr, &failed, /*AffinityMask=*/nullptr,
-      /*DetachProcess=*/true);
-  if (failed)
+  std::vector<std::string> texts(arguments.begin(), arguments.end());
+  std::vector<char *> argv;
+  for (std::string &text : texts)
+    argv.push_back(text.data());
+  argv.push_back(nullptr);
+  std::string name = program.str(), output = messages.str();
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY,
+                                   0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  // A group with all that it starts: a C compiler's driver starts the linker.
+  // LLVM's functions make no group that a signal could be sent to.
+  posix_spawnattr_setpgroup(&attributes, 0);
+
+  runtime::TemporaryTool tool;
+  posix_spawnattr_setsigmask(&attributes, &tool.mask());
+  pid_t child = 0;
+  int error = posix_spawn(&child, name.c_str(), &files, &attributes,
+                          argv.data(), environ);
+  tool.start(error ? 0 : child);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error)
     return -1;
-  runtime::TemporaryTool watched(process.Pid);
-  return llvm::sys::Wait(process, /*SecondsToWait=*/std::nullopt).ReturnCode;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 
 } // namespace attune

@@ -1,4 +1,4 @@
-//===- ChooseCandidates.cpp - Decoding gives its largest logits -*- C++ -*-===//
+//===- ChooseCandidates.cpp - Decoding gives its largest logits -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

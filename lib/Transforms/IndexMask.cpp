@@ -260,12 +260,15 @@ MatchFailure ConditionReader::collectCompare(const ScoreExpr *compare,
       return MatchFailure("its mask compares other indices than those of "
                           "queries and keys");
     // A size is not below zero; another integer may be.
-    bool negative =
-        value->query < 0 || value->key < 0 || value->rest.constant < 0 ||
-        llvm::any_of(value->rest.terms, [&](auto &term) {
-          return term.second < 0 || (!sizes.queries.terms.count(term.first) &&
-                                     !sizes.keys.terms.count(term.first));
-        });
+    bool negative = value->query < 0 || value->key < 0 ||
+                    value->rest.constant < 0 ||
+                    llvm::any_of(
+                        value->rest.terms,
+                        [&](auto &term) {
+                          return term.second < 0 ||
+                                 (!sizes.queries.terms.count(term.first) &&
+                                  !sizes.keys.terms.count(term.first));
+                        });
     if (isUnsigned && negative)
       return MatchFailure("its mask compares without a sign what may be "
                           "negative");

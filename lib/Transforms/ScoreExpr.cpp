@@ -192,22 +192,22 @@ const ScoreExpr *ScoreReader::combine(Operation *op,
           .Case<math::ExpOp>([&](auto) { return make(ScoreExpr::Exp, args); })
           .Case<math::Exp2Op>([&](auto) { return make(ScoreExpr::Exp2, args); })
           .Case<math::TanhOp>([&](auto) { return make(ScoreExpr::Tanh, args); })
-          .Case<arith::NegFOp>([&](auto) {
-            return make(ScoreExpr::Mul, {args[0], number(-1)});
-          })
+          .Case<arith::NegFOp>(
+              [&](auto) { return make(ScoreExpr::Mul, {args[0], number(-1)}); })
           .Case<math::FmaOp>([&](auto) {
             return make(ScoreExpr::Add,
                         {make(ScoreExpr::Mul, {args[0], args[1]}), args[2]});
           })
           .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return args[0]; })
-          .Case<arith::UIToFPOp, arith::SIToFPOp>([&](Operation *cast)
-                                                      -> const ScoreExpr * {
-            Type from = getElementTypeOrSelf(cast->getOperand(0).getType());
-            if (!from.isInteger(1))
-              return nullptr;
-            double one = isa<arith::UIToFPOp>(cast) ? 1 : -1;
-            return make(ScoreExpr::Select, {args[0], number(one), number(0)});
-          })
+          .Case<arith::UIToFPOp, arith::SIToFPOp>(
+              [&](Operation *cast) -> const ScoreExpr * {
+                Type from = getElementTypeOrSelf(cast->getOperand(0).getType());
+                if (!from.isInteger(1))
+                  return nullptr;
+                double one = isa<arith::UIToFPOp>(cast) ? 1 : -1;
+                return make(ScoreExpr::Select,
+                            {args[0], number(one), number(0)});
+              })
           .Default([](Operation *) { return nullptr; });
   if (!expr && getElementTypeOrSelf(op->getResult(0)).isIntOrIndex())
     expr = combineIntegers(op, args);

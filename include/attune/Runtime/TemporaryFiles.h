@@ -8,6 +8,7 @@
 #ifndef ATTUNE_RUNTIME_TEMPORARYFILES_H
 #define ATTUNE_RUNTIME_TEMPORARYFILES_H
 
+#include <csignal>
 #include <string>
 #include <sys/types.h>
 
@@ -15,8 +16,9 @@ namespace attune::runtime {
 
 /// Makes SIGINT, SIGTERM and SIGHUP end all tools that a TemporaryTool names,
 /// remove all files and folders that a TemporaryFile names, and then end the
-/// program as they would have done (a shell sees 128 + the signal's number). Only programs of our own call it, at
-/// their start; a program that embeds a model keeps its signals.
+/// program as they would have done (a shell sees 128 + the signal's number).
+/// Only programs of our own call it, at their start; a program that embeds a
+/// model keeps its signals.
 void removeTemporariesOnSignals();
 
 /// A file or folder that is to disappear if a signal ends the program. A folder
@@ -38,18 +40,24 @@ private:
 };
 
 /// A program that runs for this one in a process group of its own, and is to
-/// end with it. It gets the signal too and is waited for, since it has temporary
-/// files that nobody else knows.
+/// end with it. It gets the signal too and is waited for, since it has
+/// temporary files that nobody else knows.
 class TemporaryTool {
 public:
-  /// \p group: the process group, which is the process that leads it. None is
-  /// named by 0.
-  explicit TemporaryTool(pid_t group);
+  /// From here on signals wait until `start` has said what they have to end.
+  TemporaryTool();
   TemporaryTool(const TemporaryTool &) = delete;
   TemporaryTool &operator=(const TemporaryTool &) = delete;
   ~TemporaryTool();
 
+  /// What the program is to have for its signal mask.
+  const sigset_t &mask() const { return before; }
+  /// \p group: the process group, which is the process that leads it; 0: the
+  /// program could not be started. To be called once.
+  void start(pid_t group);
+
 private:
+  sigset_t before;
   int slot = -1;
 };
 

@@ -18,7 +18,9 @@
 
 namespace attune {
 
-template <typename N> struct PlaceIn { N row, column; };
+template <typename N> struct PlaceIn {
+  N row, column;
+};
 
 //===----------------------------------------------------------------------===//
 // mma.m16n8k16

@@ -1,4 +1,4 @@
-//===- AttuneToAMX.cpp - Products in the tiles of a matrix unit -*- C++ -*-===//
+//===- AttuneToAMX.cpp - Products in the tiles of a matrix unit -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -186,9 +186,8 @@ public:
       b.barrier();
     });
     Value row = rowOfPart(b, parts, part);
-    storeSums(b, parts.sums, [&](Value d, Value c) {
-      return Values{row, d, c};
-    });
+    storeSums(b, parts.sums,
+              [&](Value d, Value c) { return Values{row, d, c}; });
   }
 
   /// The kernel that makes rows of the result. It starts from the sums before
@@ -204,9 +203,8 @@ public:
     share(launch, /*withKeys=*/causal, /*withQueries=*/true);
     if (parts) {
       Value row = rowOfPart(b, *parts, causal ? part : b.index(0));
-      startSums(b, parts->sums, [&](Value d, Value c) {
-        return Values{row, d, c};
-      });
+      startSums(b, parts->sums,
+                [&](Value d, Value c) { return Values{row, d, c}; });
     } else {
       startSums(b, op.getState(), stateAt());
     }

@@ -1,4 +1,4 @@
-//===- GgufConfig.h - A GGUF file in the terms of Hugging Face ---*- C++ -*-===//
+//===- GgufConfig.h - A GGUF file in the terms of Hugging Face --*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

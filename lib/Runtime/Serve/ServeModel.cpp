@@ -1,4 +1,4 @@
-//===- ServeModel.cpp - From a compiled model to a server ---------------------===//
+//===- ServeModel.cpp - From a compiled model to a server -----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionFormsSchema.cpp - Keys of the forms of attention -*- C++ -*-===//
+//===- AttentionFormsSchema.cpp - Keys of the forms of attention ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/TemporaryFiles.h"
-#include "attune/Target/RunTool.h"
 #include "attune/Target/CPU/CPUBackend.h"
+#include "attune/Target/RunTool.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"

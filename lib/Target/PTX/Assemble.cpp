@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/TemporaryFiles.h"
-#include "attune/Target/RunTool.h"
 #include "attune/Target/PTX/PTXBackend.h"
+#include "attune/Target/RunTool.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/ScopeExit.h"

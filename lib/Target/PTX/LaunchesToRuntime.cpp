@@ -1,4 +1,4 @@
-//===- LaunchesToRuntime.cpp - Launches as calls of the runtime -*- C++ -*-===//
+//===- LaunchesToRuntime.cpp - Launches as calls of the runtime -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

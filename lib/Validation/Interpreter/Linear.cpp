@@ -1,4 +1,4 @@
-//===- Linear.cpp - Matrix products, norms, experts, as defined -*- C++ -*-===//
+//===- Linear.cpp - Matrix products, norms, experts, as defined -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Recurrent.cpp - Recurrences and state spaces, as defined -*- C++ -*-===//
+//===- Recurrent.cpp - Recurrences and state spaces, as defined -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -379,8 +379,7 @@ public:
     };
     table = grid.hasFewRows() == false
                 ? fill(k)
-                : choose(
-                      k, [&](KernelBuilder &) { return table; }, fill);
+                : choose(k, [&](KernelBuilder &) { return table; }, fill);
   }
 
   /// `own` as a step of the grid has it.

@@ -82,16 +82,16 @@ Value PanelProduct::inTiles(KernelBuilder &k, int64_t rows, Value begin,
     }
     Outputs outputs = outputsOf(k, panel, k.add(column, k.mul(i, lanes())));
     loadBias(k, outputs);
-    return k.forLoop(
-        first, last, 1, tile,
-        [&](KernelBuilder &k, Value at, ValueRange carried) {
-          auto load = [&](Value from) {
-            return k.load(from, {k.sub(at, row), k.index(0)}, lanes());
-          };
-          return KernelBuilder::Values{finish(k, outputs,
-                                              gated ? load(gates) : Value(),
-                                              load(sums), at, carried[0])};
-        })[0];
+    return k.forLoop(first, last, 1, tile,
+                     [&](KernelBuilder &k, Value at, ValueRange carried) {
+                       auto load = [&](Value from) {
+                         return k.load(from, {k.sub(at, row), k.index(0)},
+                                       lanes());
+                       };
+                       return KernelBuilder::Values{
+                           finish(k, outputs, gated ? load(gates) : Value(),
+                                  load(sums), at, carried[0])};
+                     })[0];
   };
   return k.forLoop(begin, end, rows, tile,
                    [&](KernelBuilder &k, Value first, ValueRange carried) {

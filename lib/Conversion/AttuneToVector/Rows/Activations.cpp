@@ -25,14 +25,15 @@ struct LowerActivation final : OpRewritePattern<ActivationOp> {
     KernelBuilder k(rewriter, op.getLoc());
     Value input = asRows(k, op.getInput());
     Value dest = emptyRows(k, op.getInput(), width, type.getElementType());
-    Value rows = forallVectors(
-        k, dest, lowering,
-        [&](KernelBuilder &k, Value row, Value column, Value valid, Value tile,
-            ValueRange at) {
-          Value x = k.load(input, {row, column}, lowering.lanes, valid);
-          return k.store(emitActivation(k, op.getFunction(), x), tile, at,
-                         valid);
-        });
+    Value rows =
+        forallVectors(k, dest, lowering,
+                      [&](KernelBuilder &k, Value row, Value column,
+                          Value valid, Value tile, ValueRange at) {
+                        Value x =
+                            k.load(input, {row, column}, lowering.lanes, valid);
+                        return k.store(emitActivation(k, op.getFunction(), x),
+                                       tile, at, valid);
+                      });
     rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
     return success();
   }

@@ -281,16 +281,17 @@ private:
         zero, k.dim(tile.op.getInput(), 1), 1, {sequence, states},
         [&](KernelBuilder &k, Value number, ValueRange carried) {
           Token token(k, tile, number, skip);
-          KernelBuilder::Values sums = k.forLoop(
-              zero, numStates, 1, {token.skipped, carried[1]},
-              [&](KernelBuilder &k, Value state, ValueRange carried) {
-                Value rate = k.load(decay, {state, zero}, tile.lanes);
-                Value old = k.load(carried[1], {state, zero}, tile.lanes);
-                Value next = token.next(k, state, rate, old);
-                return KernelBuilder::Values{
-                    token.read(k, state, next, carried[0]),
-                    k.store(next, carried[1], {state, zero})};
-              });
+          KernelBuilder::Values sums =
+              k.forLoop(zero, numStates, 1, {token.skipped, carried[1]},
+                        [&](KernelBuilder &k, Value state, ValueRange carried) {
+                          Value rate = k.load(decay, {state, zero}, tile.lanes);
+                          Value old =
+                              k.load(carried[1], {state, zero}, tile.lanes);
+                          Value next = token.next(k, state, rate, old);
+                          return KernelBuilder::Values{
+                              token.read(k, state, next, carried[0]),
+                              k.store(next, carried[1], {state, zero})};
+                        });
           return KernelBuilder::Values{token.finish(k, sums[0], carried[0]),
                                        sums[1]};
         });

@@ -165,20 +165,21 @@ struct LowerPrependTokens final : OpRewritePattern<PrependTokensOp> {
     Value length = k.add(before, k.dim(input, 1));
     Value dest = emptyMatrix(k, k.mul(batch, length), width, op.getResult());
     int64_t lanes = lowering.lanes;
-    Value rows = forallVectors(
-        k, dest, lowering,
-        [&](KernelBuilder &k, Value row, Value column, Value valid, Value tile,
-            ValueRange at) {
-          Value sample = divide(k, row, length);
-          Value token = remainder(k, row, length);
-          Value isNew = less(k, token, before);
-          // Both are read, one is kept.
-          Value own = k.min(token, k.sub(before, k.index(1)));
-          Value old = max(k, k.sub(token, before), k.index(0));
-          Value x = k.load(tokens, {own, column}, lanes, valid);
-          Value y = k.load(input, {sample, old, column}, lanes, valid);
-          return k.store(select(k, isNew, x, y), tile, at, valid);
-        });
+    Value rows =
+        forallVectors(k, dest, lowering,
+                      [&](KernelBuilder &k, Value row, Value column,
+                          Value valid, Value tile, ValueRange at) {
+                        Value sample = divide(k, row, length);
+                        Value token = remainder(k, row, length);
+                        Value isNew = less(k, token, before);
+                        // Both are read, one is kept.
+                        Value own = k.min(token, k.sub(before, k.index(1)));
+                        Value old = max(k, k.sub(token, before), k.index(0));
+                        Value x = k.load(tokens, {own, column}, lanes, valid);
+                        Value y =
+                            k.load(input, {sample, old, column}, lanes, valid);
+                        return k.store(select(k, isNew, x, y), tile, at, valid);
+                      });
     rewriter.replaceOp(op, UnflattenTokensOp::create(k.b, k.loc, op.getType(),
                                                      rows, batch, length));
     return success();

@@ -1,4 +1,4 @@
-//===- Mixtral.cpp - config.json of Mixtral ----------------------*- C++ -*-===//
+//===- Mixtral.cpp - config.json of Mixtral ---------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
