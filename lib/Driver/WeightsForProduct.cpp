@@ -78,7 +78,7 @@ static void noteEncoded(const WeightReport &done, Report &report) {
             some.name + " as " + some.became +
             (some.kept ? "" : " (rounded, as was asked for)");
   if (!text.empty())
-    report.note({}, "quantized tensors of the checkpoint are kept: " + text);
+    report.note({}, "quantized tensors of the checkpoint are read: " + text);
 }
 
 static void note(const WeightReport &done, Report &report) {

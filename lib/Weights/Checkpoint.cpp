@@ -7,6 +7,7 @@
 
 #include "attune/Weights/Checkpoint.h"
 
+#include "Quantized/QuantizedTensors.h"
 #include "attune/Spec/Json.h"
 #include "attune/Weights/GgufFile.h"
 
@@ -124,7 +125,7 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
   bool ok = endsWith(target, ".json") ? checkpoint.openIndex(target, diags)
             : isGgufFile(target)      ? checkpoint.openGguf(target, diags)
                                       : checkpoint.openShards(target, diags);
-  if (!ok)
+  if (!ok || !checkpoint.unpackQuantized(diags))
     return std::nullopt;
   return checkpoint;
 }
@@ -170,6 +171,56 @@ bool Checkpoint::openGguf(const std::string &path, DiagnosticEngine &diags) {
   for (CheckpointTensor &tensor : gguf::renameTensors(*file))
     add(std::move(tensor));
   gguf = std::make_shared<const gguf::File>(std::move(*file));
+  return true;
+}
+
+/// What the config.json beside a file says of quantization; nothing if it says
+/// nothing, or what its importer refuses.
+static std::optional<QuantizationConfig>
+findQuantization(const std::string &path) {
+  struct Silent final : DiagnosticEngine {
+    void report(const Diagnostic &) override {}
+  } silent;
+  fs::path config = fs::path(path).parent_path() / "config.json";
+  if (!isThere(config))
+    return std::nullopt;
+  auto file = readSourceFile(config.string(), silent);
+  if (!file)
+    return std::nullopt;
+  spec::LineTable lines(file);
+  spec::Reporter reporter(lines, silent);
+  std::optional<Value> root =
+      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
+  const Value *object = root ? root->find("quantization_config") : nullptr;
+  if (const Value *text = root ? root->find("text_config") : nullptr;
+      text && !object)
+    object = text->find("quantization_config");
+  std::string problem;
+  return object && object->isObject() ? readQuantizationConfig(*object, problem)
+                                      : std::nullopt;
+}
+
+bool Checkpoint::unpackQuantized(DiagnosticEngine &diags) {
+  std::optional<QuantizationConfig> config = findQuantization(filePath);
+  if (!config || gguf)
+    return true;
+  std::vector<std::string> names;
+  for (const auto &[name, tensor] : byName)
+    names.push_back(name);
+  QuantizedTensors quantized;
+  std::string problem;
+  if (!makeQuantizedTensors(
+          *config, names,
+          [this](const std::string &name) { return find(name); }, quantized,
+          problem)) {
+    diags.error({}, filePath + ": " + problem);
+    return false;
+  }
+  for (const std::string &name : quantized.used)
+    byName.erase(name);
+  for (CheckpointTensor &tensor : quantized.made)
+    add(std::move(tensor));
+  encodings = std::move(quantized.encodings);
   return true;
 }
 

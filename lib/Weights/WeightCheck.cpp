@@ -59,6 +59,17 @@ static bool isIgnorable(std::string_view name) {
          name == "proj_out.weight";
 }
 
+/// A bias that adds nothing: tools for GPTQ write one for every matrix.
+static bool isZeroBias(const CheckpointTensor &tensor) {
+  constexpr std::string_view end = ".bias";
+  return tensor.name.size() > end.size() &&
+         tensor.name.compare(tensor.name.size() - end.size(), end.size(),
+                             end) == 0 &&
+         !tensor.encoding &&
+         std::all_of(tensor.data, tensor.data + tensor.bytes,
+                     [](uint8_t byte) { return byte == 0; });
+}
+
 namespace {
 /// The shape that one piece requires of its tensor in the file. Its first size,
 /// the rows, is exact, or a minimum, or (-1) anything.
@@ -265,7 +276,7 @@ void Checker::check(const NeededWeight &weight) {
 void Checker::checkExtra() {
   std::vector<const CheckpointTensor *> extra;
   for (const auto &[name, info] : checkpoint.tensors())
-    if (!used.count(name) && !isIgnorable(name))
+    if (!used.count(name) && !isIgnorable(name) && !isZeroBias(*info))
       extra.push_back(info);
   for (const CheckpointTensor *info : extra)
     error({}, "tensor '" + info->name + "' of shape " +

@@ -60,10 +60,13 @@ private:
 
   std::string filePath;
   void add(CheckpointTensor tensor);
+  /// Puts the tensors that quantized ones stand for in their place.
+  bool unpackQuantized(DiagnosticEngine &diags);
 
   std::vector<std::unique_ptr<runtime::SafetensorsFile>> files;
   std::shared_ptr<const gguf::File> gguf;
   std::deque<CheckpointTensor> all;
+  std::vector<std::unique_ptr<TensorEncoding>> encodings;
   std::map<std::string, const CheckpointTensor *, std::less<>> byName;
 };
 

@@ -15,7 +15,9 @@
 #include "Keys.h"
 #include "Parts.h"
 #include "attune/Import/HuggingFace/StreamBuilder.h"
+#include "attune/Weights/QuantizationConfig.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -65,10 +67,10 @@ void hf::refuseUnsupportedKeys(Config &config) {
   if (const Value *pruned = config.get("pruned_heads");
       pruned && !(pruned->members.empty() && pruned->elements.empty()))
     config.error("pruned_heads", "pruned heads are not supported");
-  if (config.get("quantization_config"))
-    config.error("quantization_config",
-                 "quantized checkpoints are not supported; use one in F32, F16 "
-                 "or BF16");
+  std::string problem;
+  if (const Value *object = config.get("quantization_config");
+      object && !readQuantizationConfig(*object, problem))
+    config.error("quantization_config", problem);
 }
 
 /// The class of a decoder that scores labels; none of other architectures.
@@ -328,6 +330,14 @@ static void checkIgnored(const KeyReport &report, Config &config) {
                            ": no object that is read here has this key");
 }
 
+static bool holdsEncoded(const Checkpoint &checkpoint) {
+  return std::any_of(checkpoint.tensors().begin(), checkpoint.tensors().end(),
+                     [](const auto &entry) {
+                       return entry.second->encoding &&
+                              entry.second->dtype == runtime::DType::F32;
+                     });
+}
+
 /// Numbers with scales, which kernels can take as they are.
 static void findStored(const Checkpoint &checkpoint, ImportedModel &result) {
   for (const auto &[name, tensor] : checkpoint.tensors())
@@ -392,6 +402,9 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
     config.mustBeFalse("is_encoder_decoder",
                        "encoder-decoder models of this type are not supported");
   spec::DType dtype = readDType(config, context.checkpoint);
+  // Values that were quantized are no numbers of the type that they had before.
+  if (checkpoint && holdsEncoded(*checkpoint))
+    dtype = spec::DType::F32;
   context.dtype = dtype;
   spec::Generation generation;
   std::optional<spec::Model> model = architecture->import(context);

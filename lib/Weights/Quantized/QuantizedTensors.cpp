@@ -1,0 +1,502 @@
+//===- QuantizedTensors.cpp - Quantized folders of Hugging Face -*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A matrix [out, in] of integers q is packed in words of 32 bits, lowest bits
+// first, and is s (q - z) with a scale s and a zero point z for a group of
+// columns:
+//
+//   GPTQ    qweight [in / n, out], qzeros [groups, out / n], scales [groups,
+//           out]; g_idx [in], if it is there, is the group of each column
+//   AWQ     qweight [in, out / 8], qzeros [groups, out / 8]; the eight numbers
+//           of a word are rows 0 2 4 6 1 3 5 7
+//   compressed-tensors
+//           weight_packed [out, in / n], weight_scale [out, groups];
+//           weight_zero_point [out / n, groups] and weight_g_idx [in], if they
+//           are there
+//
+// Without zero points z is the middle of the range. Eight-bit floats and
+// integers are elements of "weight" itself, with a scale for each row, group of
+// columns or block (weight_scale), or square block (weight_scale_inv).
+//
+//===----------------------------------------------------------------------===//
+
+#include "QuantizedTensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace attune {
+
+using runtime::DType;
+using runtime::formatShape;
+
+static float numberAt(const CheckpointTensor &tensor, int64_t i) {
+  const uint8_t *data = tensor.data + i * runtime::dtypeBytes(tensor.dtype);
+  if (tensor.dtype == DType::F32) {
+    float value;
+    std::memcpy(&value, data, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, data, 2);
+  return tensor.dtype == DType::F16 ? runtime::halfToFloat(bits)
+                                    : runtime::bfloatToFloat(bits);
+}
+
+static bool isReal(const CheckpointTensor &tensor) {
+  return tensor.dtype == DType::F32 || tensor.dtype == DType::F16 ||
+         tensor.dtype == DType::BF16;
+}
+
+static int32_t wordAt(const CheckpointTensor &tensor, int64_t i) {
+  int32_t word;
+  std::memcpy(&word, tensor.data + 4 * i, 4);
+  return word;
+}
+
+/// Number `place` of so many bits in the words from `first` on.
+static int numberIn(const CheckpointTensor &words, int64_t first, int64_t step,
+                    int64_t place, int bits) {
+  int64_t perWord = 32 / bits;
+  auto word =
+      static_cast<uint32_t>(wordAt(words, first + place / perWord * step));
+  return int(word >> (place % perWord * bits)) & ((1 << bits) - 1);
+}
+
+/// Exact, with the two codes that are not numbers.
+static float eightBitFloat(uint8_t code) {
+  int exponent = code >> 3 & 15, fraction = code & 7;
+  float value = (code & 127) == 127 ? NAN
+                : exponent == 0
+                    ? std::ldexp(float(fraction), -9)
+                    : std::ldexp(float(8 + fraction), exponent - 10);
+  return code & 128 ? -value : value;
+}
+
+/// The largest group of kernels that these neighbours are several of; 0: none.
+static int64_t kernelGroup(int64_t neighbours) {
+  for (int64_t size : {128, 64, 32})
+    if (neighbours % size == 0)
+      return size;
+  return 0;
+}
+
+namespace {
+/// Integers with scales and zero points.
+struct PackedIntegers : TensorEncoding {
+  enum class Layout { Gptq, Awq, Rows };
+
+  const char *label = "";
+  Layout layout = Layout::Gptq;
+  CheckpointTensor words, scales, zeros; ///< zeros without data: the middle
+  int bits = 4;
+  int64_t rows = 0, columns = 0, groups = 1, group = 1;
+  int added = 0;                ///< to every zero point, modulo 2^bits
+  std::vector<int32_t> groupOf; ///< of columns; empty: neighbours
+  bool plain = false;           ///< form() holds
+
+  const char *name() const override { return label; }
+
+  static int64_t awqPlace(int64_t row) {
+    constexpr int64_t places[] = {0, 4, 1, 5, 2, 6, 3, 7};
+    return row / 8 * 8 + places[row % 8];
+  }
+  int number(int64_t row, int64_t column) const {
+    switch (layout) {
+    case Layout::Gptq:
+      return numberIn(words, row, rows, column, bits);
+    case Layout::Awq:
+      return numberIn(words, column * (rows / 8), 1, awqPlace(row), bits);
+    case Layout::Rows:
+      return numberIn(words, row * words.shape[1], 1, column, bits);
+    }
+    return 0;
+  }
+  int64_t groupAt(int64_t column) const {
+    return groupOf.empty() ? column / group : groupOf[column];
+  }
+  float scaleAt(int64_t row, int64_t g) const {
+    return numberAt(scales,
+                    layout == Layout::Rows ? row * groups + g : g * rows + row);
+  }
+  int zeroAt(int64_t row, int64_t g) const {
+    if (!zeros.data)
+      return 1 << (bits - 1);
+    if (layout == Layout::Rows)
+      return numberIn(zeros, g, groups, row, bits);
+    int64_t place = layout == Layout::Awq ? awqPlace(row) : row;
+    int zero = numberIn(zeros, g * zeros.shape[1], 1, place, bits);
+    return (zero + added) & ((1 << bits) - 1);
+  }
+
+  void decode(const CheckpointTensor &, int64_t first, int64_t count,
+              float *out) const override {
+    int64_t row = first / columns, column = first % columns;
+    int64_t lastRow = -1, lastGroup = -1;
+    float scale = 0;
+    int zero = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t g = groupAt(column);
+      if (g != lastGroup || row != lastRow) {
+        scale = scaleAt(row, g);
+        zero = zeroAt(row, g);
+        lastRow = row;
+        lastGroup = g;
+      }
+      out[i] = scale * float(number(row, column) - zero);
+      if (++column == columns) {
+        column = 0;
+        ++row;
+      }
+    }
+  }
+
+  StoredForm form() const override {
+    return plain ? StoredForm{bits, kernelGroup(group)} : StoredForm{};
+  }
+  float readGroup(const CheckpointTensor &, int64_t first,
+                  int8_t *numbers) const override {
+    int64_t row = first / columns, column = first % columns;
+    for (int64_t i = 0; i < kernelGroup(group); ++i)
+      numbers[i] =
+          static_cast<int8_t>(number(row, column + i) - (1 << (bits - 1)));
+    return scaleAt(row, groupAt(column));
+  }
+  /// Whether kernels can take it: groups of neighbours, zero points in the
+  /// middle, and of 4 bits scales that are numbers of f16.
+  bool isPlain() const {
+    if (!groupOf.empty() || kernelGroup(group) == 0)
+      return false;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t g = 0; g < groups; ++g) {
+        float scale = scaleAt(row, g);
+        if (zeroAt(row, g) != 1 << (bits - 1) ||
+            (bits == 4 &&
+             runtime::halfToFloat(runtime::floatToHalf(scale)) != scale))
+          return false;
+      }
+    return true;
+  }
+};
+
+/// Elements of eight bits with a scale for each block.
+struct ScaledElements : TensorEncoding {
+  CheckpointTensor elements, scales;
+  int64_t columns = 0;
+  int64_t blockRows = 1, blockColumns = 1, scalesInRow = 1;
+
+  const char *name() const override {
+    return runtime::dtypeName(elements.dtype);
+  }
+  float scaleOf(int64_t row, int64_t column) const {
+    return numberAt(scales,
+                    row / blockRows * scalesInRow + column / blockColumns);
+  }
+  /// Integers are numbers of kernels where these' groups are in one block.
+  StoredForm form() const override {
+    int64_t group = elements.dtype != DType::I8 || columns % blockColumns
+                        ? 0
+                        : kernelGroup(blockColumns);
+    return group ? StoredForm{8, group} : StoredForm{};
+  }
+  float readGroup(const CheckpointTensor &, int64_t first,
+                  int8_t *numbers) const override {
+    std::memcpy(numbers, elements.data + first, form().group);
+    return scaleOf(first / columns, first % columns);
+  }
+  void decode(const CheckpointTensor &, int64_t first, int64_t count,
+              float *out) const override {
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t row = (first + i) / columns, column = (first + i) % columns;
+      uint8_t code = elements.data[first + i];
+      float value = elements.dtype == DType::I8
+                        ? float(static_cast<int8_t>(code))
+                        : eightBitFloat(code);
+      out[i] = value * scaleOf(row, column);
+    }
+  }
+};
+
+class Maker {
+public:
+  Maker(const QuantizationConfig &config, const FindTensor &find,
+        QuantizedTensors &result, std::string &problem)
+      : config(config), find(find), result(result), problem(problem) {}
+
+  bool makeIntegers(const std::string &base);
+  bool makeRows(const std::string &base);
+  bool makeElements(const std::string &base, const std::string &scaleName);
+
+private:
+  bool fail(const std::string &tensor, const std::string &what) {
+    problem = "tensor '" + tensor + "' " + what;
+    return false;
+  }
+  /// A tensor that must be there, of this shape.
+  const CheckpointTensor *need(const std::string &name, bool words,
+                               const std::vector<int64_t> &shape);
+  bool readOrder(const std::string &name, PackedIntegers &made);
+  bool finish(const std::string &base, const CheckpointTensor &data,
+              int64_t rows, int64_t columns,
+              std::unique_ptr<TensorEncoding> encoding);
+
+  const QuantizationConfig &config;
+  const FindTensor &find;
+  QuantizedTensors &result;
+  std::string &problem;
+};
+} // namespace
+
+const CheckpointTensor *Maker::need(const std::string &name, bool words,
+                                    const std::vector<int64_t> &shape) {
+  const CheckpointTensor *tensor = find(name);
+  if (!tensor) {
+    fail(name, "is missing; quantization_config asks for it");
+    return nullptr;
+  }
+  if (words ? tensor->dtype != DType::I32 : !isReal(*tensor)) {
+    fail(name, std::string("has elements of type ") +
+                   runtime::dtypeName(tensor->dtype) + ", expected " +
+                   (words ? "I32" : "F16, BF16 or F32"));
+    return nullptr;
+  }
+  if (tensor->shape != shape) {
+    fail(name, "has shape " + formatShape(tensor->shape) + ", expected " +
+                   formatShape(shape));
+    return nullptr;
+  }
+  result.used.push_back(name);
+  return tensor;
+}
+
+bool Maker::finish(const std::string &base, const CheckpointTensor &data,
+                   int64_t rows, int64_t columns,
+                   std::unique_ptr<TensorEncoding> encoding) {
+  CheckpointTensor tensor;
+  tensor.name = base + ".weight";
+  tensor.shape = {rows, columns};
+  tensor.dtype = DType::F32;
+  tensor.data = data.data;
+  tensor.offset = data.offset;
+  tensor.bytes = data.bytes;
+  tensor.encoding = encoding.get();
+  result.encodings.push_back(std::move(encoding));
+  result.made.push_back(std::move(tensor));
+  return true;
+}
+
+/// The group of each column, if the file has them.
+bool Maker::readOrder(const std::string &name, PackedIntegers &made) {
+  if (!find(name))
+    return true;
+  const CheckpointTensor *order = need(name, true, {made.columns});
+  if (!order)
+    return false;
+  bool neighbours = true;
+  made.groupOf.reserve(made.columns);
+  for (int64_t i = 0; i < made.columns; ++i) {
+    int32_t g = wordAt(*order, i);
+    if (g < 0 || g >= made.groups)
+      return fail(name, "has the group " + std::to_string(g) + " for column " +
+                            std::to_string(i) + ", expected 0 to " +
+                            std::to_string(made.groups - 1));
+    neighbours = neighbours && g == i / made.group;
+    made.groupOf.push_back(g);
+  }
+  if (neighbours)
+    made.groupOf.clear();
+  return true;
+}
+
+/// GPTQ and AWQ.
+bool Maker::makeIntegers(const std::string &base) {
+  std::string name = base + ".qweight";
+  const CheckpointTensor *words = find(name);
+  bool awq = config.method == QuantizationMethod::Awq;
+  int64_t perWord = 32 / config.bits;
+  if (words->dtype != DType::I32 || words->shape.size() != 2)
+    return fail(name, "is not a matrix of I32");
+  auto made = std::make_unique<PackedIntegers>();
+  made->label = awq ? "AWQ" : "GPTQ";
+  made->layout =
+      awq ? PackedIntegers::Layout::Awq : PackedIntegers::Layout::Gptq;
+  made->bits = int(config.bits);
+  int64_t scale = awq ? 1 : perWord, across = awq ? perWord : 1;
+  if (words->shape[0] > INT32_MAX || words->shape[1] > INT32_MAX)
+    return fail(name, "is too large");
+  int64_t columns = made->columns = words->shape[0] * scale;
+  int64_t rows = made->rows = words->shape[1] * across;
+  made->group = config.group < 0 ? columns : config.group;
+  if (!rows || !columns || rows % perWord || columns % made->group)
+    return fail(name, "stands for " + std::to_string(rows) + " rows of " +
+                          std::to_string(columns) +
+                          ", which are no whole groups of " +
+                          std::to_string(made->group) + " or no whole words");
+  made->groups = columns / made->group;
+  const CheckpointTensor *scales =
+      need(base + ".scales", false, {made->groups, rows});
+  const CheckpointTensor *zeros =
+      scales ? need(base + ".qzeros", true, {made->groups, rows / perWord})
+             : nullptr;
+  if (!zeros)
+    return false;
+  made->words = *words;
+  made->scales = *scales;
+  made->zeros = *zeros;
+  made->added = !awq && config.zerosLessOne ? 1 : 0;
+  if (!awq && !readOrder(base + ".g_idx", *made))
+    return false;
+  made->plain = made->isPlain();
+  result.used.push_back(name);
+  return finish(base, *words, rows, columns, std::move(made));
+}
+
+/// compressed-tensors' packed rows.
+bool Maker::makeRows(const std::string &base) {
+  std::string name = base + ".weight_packed";
+  const CheckpointTensor *words = find(name);
+  const CheckpointTensor *shape = find(base + ".weight_shape");
+  if (words->dtype != DType::I32 || words->shape.size() != 2)
+    return fail(name, "is not a matrix of I32");
+  if (!shape || (shape->dtype != DType::I64 && shape->dtype != DType::I32) ||
+      shape->shape != std::vector<int64_t>{2})
+    return fail(base + ".weight_shape", "is missing or not two integers");
+  int64_t sizes[2];
+  for (int i = 0; i < 2; ++i)
+    if (shape->dtype == DType::I64)
+      std::memcpy(&sizes[i], shape->data + 8 * i, 8);
+    else
+      sizes[i] = wordAt(*shape, i);
+  auto made = std::make_unique<PackedIntegers>();
+  int64_t perWord = 32 / config.bits, rows = sizes[0], columns = sizes[1];
+  int64_t group = config.group < 0 ? columns : config.group;
+  if (rows != words->shape[0] || rows < 1 || columns < 1 ||
+      columns > INT32_MAX ||
+      words->shape[1] != (columns + perWord - 1) / perWord || columns % group)
+    return fail(name, "has shape " + formatShape(words->shape) +
+                          ", which does not hold " + std::to_string(rows) +
+                          " rows of " + std::to_string(columns) +
+                          " in groups of " + std::to_string(group));
+  const CheckpointTensor *scales =
+      need(base + ".weight_scale", false, {rows, columns / group});
+  if (!scales)
+    return false;
+  made->label = "compressed-tensors";
+  made->layout = PackedIntegers::Layout::Rows;
+  made->bits = int(config.bits);
+  made->rows = rows;
+  made->columns = columns;
+  made->group = group;
+  made->groups = columns / group;
+  made->words = *words;
+  made->scales = *scales;
+  std::string points = base + ".weight_zero_point";
+  if (find(points)) {
+    const CheckpointTensor *zeros =
+        need(points, true, {(rows + perWord - 1) / perWord, made->groups});
+    if (!zeros)
+      return false;
+    made->zeros = *zeros;
+  }
+  if (!readOrder(base + ".weight_g_idx", *made))
+    return false;
+  made->plain = made->isPlain();
+  result.used.push_back(name);
+  result.used.push_back(base + ".weight_shape");
+  return finish(base, *words, rows, columns, std::move(made));
+}
+
+/// Eight-bit elements.
+bool Maker::makeElements(const std::string &base,
+                         const std::string &scaleName) {
+  std::string name = base + ".weight";
+  const CheckpointTensor *elements = find(name), *scales = find(scaleName);
+  if (!elements ||
+      (elements->dtype != DType::F8E4M3 && elements->dtype != DType::I8))
+    return fail(name, elements ? std::string("has elements of type ") +
+                                     runtime::dtypeName(elements->dtype) +
+                                     ", expected F8_E4M3 or I8"
+                               : "is missing; its scale is there");
+  if (elements->shape.size() != 2 || !isReal(*scales) ||
+      elements->shape[0] < 1 || elements->shape[1] < 1)
+    return fail(name, "of shape " + formatShape(elements->shape) +
+                          " is no matrix with real scales");
+  int64_t rows = elements->shape[0], columns = elements->shape[1];
+  auto made = std::make_unique<ScaledElements>();
+  made->elements = *elements;
+  made->scales = *scales;
+  made->columns = columns;
+  std::vector<int64_t> shape = scales->shape;
+  auto blocks = [&](int64_t size) {
+    return (size + config.group - 1) / config.group;
+  };
+  using Shape = std::vector<int64_t>;
+  if (shape.empty() || shape == Shape{1} || shape == Shape{1, 1}) {
+    made->blockRows = rows;
+    made->blockColumns = columns;
+  } else if (config.square && shape == Shape{blocks(rows), blocks(columns)}) {
+    made->blockRows = made->blockColumns = config.group;
+    made->scalesInRow = shape[1];
+  } else if (!config.square && config.group > 0 &&
+             columns % config.group == 0 &&
+             shape == Shape{rows, columns / config.group}) {
+    made->blockColumns = config.group;
+    made->scalesInRow = shape[1];
+  } else if (!config.square &&
+             (shape == Shape{rows} || shape == Shape{rows, 1})) {
+    made->blockColumns = columns;
+  } else {
+    return fail(scaleName, "has shape " + formatShape(shape) +
+                               ", which is not a scale for each " +
+                               (config.square      ? "square block"
+                                : config.group > 0 ? "group"
+                                                   : "row") +
+                               " of " + formatShape(elements->shape));
+  }
+  result.used.push_back(scaleName);
+  result.used.push_back(name);
+  return finish(base, *elements, rows, columns, std::move(made));
+}
+
+static bool cutEnd(const std::string &name, std::string_view end,
+                   std::string &base) {
+  if (name.size() <= end.size() ||
+      name.compare(name.size() - end.size(), end.size(), end) != 0)
+    return false;
+  base = name.substr(0, name.size() - end.size());
+  return true;
+}
+
+bool makeQuantizedTensors(const QuantizationConfig &config,
+                          const std::vector<std::string> &names,
+                          const FindTensor &find, QuantizedTensors &result,
+                          std::string &problem) {
+  Maker maker(config, find, result, problem);
+  bool packed = config.method == QuantizationMethod::Gptq ||
+                config.method == QuantizationMethod::Awq;
+  for (const std::string &name : names) {
+    std::string base;
+    if (packed ? cutEnd(name, ".qweight", base) && !maker.makeIntegers(base)
+               : cutEnd(name, ".weight_packed", base) && !maker.makeRows(base))
+      return false;
+    bool scaled =
+        cutEnd(name, ".weight_scale_inv", base) ||
+        (cutEnd(name, ".weight_scale", base) && !find(base + ".weight_packed"));
+    if (!packed && scaled && !maker.makeElements(base, name))
+      return false;
+    // Of activations and caches, which stay as they are.
+    if (!packed &&
+        (cutEnd(name, ".input_scale", base) ||
+         cutEnd(name, ".input_zero_point", base) ||
+         cutEnd(name, ".k_scale", base) || cutEnd(name, ".v_scale", base)))
+      result.used.push_back(name);
+  }
+  return true;
+}
+
+} // namespace attune

@@ -1,0 +1,146 @@
+//===- QuantizedTest.cpp - Folders that others have quantized -------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Inputs/quantized has a matrix "x.weight" for each method and what it stands
+// for by the method's definition, in double precision. They are made by
+// "test/lib/quantized_folders.py matrices".
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Weights/Checkpoint.h"
+#include "attune/Weights/QuantizationConfig.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace attune;
+
+namespace {
+struct Method {
+  const char *name;
+  StoredForm form; ///< none: no kernel has such numbers
+  const char *type;
+};
+
+class Quantized : public testing::TestWithParam<Method> {};
+} // namespace
+
+static double knownAt(const CheckpointTensor &tensor, int64_t i) {
+  double value;
+  std::memcpy(&value, tensor.data + 8 * i, 8);
+  return value;
+}
+
+TEST_P(Quantized, StandsForTheValuesOfItsDefinition) {
+  DiagnosticEngine diags;
+  auto checkpoint = Checkpoint::open(
+      std::string(ATTUNE_TEST_DIR "/Unit/Weights/Inputs/quantized/") +
+          GetParam().name,
+      diags);
+  ASSERT_TRUE(checkpoint);
+  // What it is made of is no tensor of the model.
+  ASSERT_EQ(checkpoint->tensors().size(), 2u);
+  const CheckpointTensor *tensor = checkpoint->find("x.weight");
+  const CheckpointTensor *known = checkpoint->find("values");
+  ASSERT_TRUE(tensor && known && tensor->encoding);
+  ASSERT_EQ(tensor->shape, known->shape);
+  EXPECT_STREQ(tensor->encoding->name(), GetParam().type);
+  int64_t count = known->shape[0] * known->shape[1];
+  std::vector<float> values(count);
+  tensor->encoding->decode(*tensor, 0, count, values.data());
+  // Products are rounded once to f32.
+  for (int64_t i = 0; i < count; ++i)
+    ASSERT_EQ(values[i], static_cast<float>(knownAt(*known, i))) << i;
+  // From within a row to within another.
+  std::vector<float> part(100);
+  tensor->encoding->decode(*tensor, 40, 100, part.data());
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), values.begin() + 40));
+
+  StoredForm form = tensor->encoding->form();
+  EXPECT_EQ(form.bits, GetParam().form.bits);
+  ASSERT_EQ(form.group, GetParam().form.group);
+  std::vector<int8_t> numbers(form.group);
+  for (int64_t first = 0; form.bits && first < count; first += form.group) {
+    float scale = tensor->encoding->readGroup(*tensor, first, numbers.data());
+    for (int64_t i = 0; i < form.group; ++i)
+      ASSERT_EQ(scale * float(numbers[i]), values[first + i]) << first + i;
+  }
+}
+
+static const Method methods[] = {
+    {"gptq", {4, 32}, "GPTQ"},
+    {"gptq-order", {}, "GPTQ"},
+    {"gptq-v2-8", {}, "GPTQ"},
+    {"awq", {}, "AWQ"},
+    {"packed4", {4, 32}, "compressed-tensors"},
+    {"packed8", {8, 32}, "compressed-tensors"},
+    {"packed-order", {}, "compressed-tensors"},
+    {"int8", {8, 64}, "I8"},
+    {"float8", {}, "F8_E4M3"},
+    {"block8", {}, "F8_E4M3"},
+    {"fp8", {}, "F8_E4M3"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Methods, Quantized, testing::ValuesIn(methods),
+                         [](const auto &info) {
+                           std::string name = info.param.name;
+                           for (char &c : name)
+                             c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+static std::string problemOf(const char *text) {
+  DiagnosticEngine diags;
+  SourceFile file;
+  file.text = text;
+  auto shared = std::make_shared<const SourceFile>(file);
+  spec::LineTable lines(shared);
+  spec::Reporter reporter(lines, diags);
+  auto value = spec::parseJson(*shared, reporter, spec::JsonDialect::Python);
+  EXPECT_TRUE(value) << text;
+  std::string problem;
+  EXPECT_EQ(value && readQuantizationConfig(*value, problem).has_value(),
+            problem.empty())
+      << text;
+  return problem;
+}
+
+TEST(QuantizationConfig, SaysWhatIsNotRead) {
+  EXPECT_EQ(problemOf(R"({"quant_method": "gptq", "bits": 8})"), "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "fp8",
+                          "weight_block_size": [128, 128]})"),
+            "");
+  const std::pair<const char *, const char *> refused[] = {
+      {R"({"quant_method": "gptq", "bits": 3})", "weights of 3 bits"},
+      {R"({"quant_method": "gptq", "group_size": 0})", "groups of 0"},
+      {R"({"quant_method": "gptq", "checkpoint_format": "marlin"})",
+       "checkpoint_format 'marlin'"},
+      {R"({"quant_method": "awq", "version": "gemv"})", "version gemm"},
+      {R"({"quant_method": "bitsandbytes"})", "'bitsandbytes' are not read"},
+      {R"({"quant_method": "mxfp4"})", "'mxfp4' are not read"},
+      {R"({})", "gptq, awq, compressed-tensors and fp8 are"},
+      {R"({"quant_method": "fp8", "weight_block_size": [128, 64]})",
+       "two equal sizes"},
+      {R"({"quant_method": "fp8", "weight_block_size": "a"})",
+       "two equal sizes"},
+      {R"({"quant_method": "compressed-tensors", "format": "marlin-24"})",
+       "'marlin-24'"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+           "config_groups": {}})",
+       "one entry in config_groups"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+           "config_groups": {"a": {"weights": {"strategy": "odd"}}}})",
+       "strategy 'odd'"},
+      {R"({"quant_method": "compressed-tensors", "format": "int-quantized",
+           "sparsity_config": {"format": "sparse-bitmask"}})",
+       "'sparse-bitmask'"},
+  };
+  for (const auto &[text, expected] : refused)
+    EXPECT_NE(problemOf(text).find(expected), std::string::npos)
+        << text << "\ngave " << problemOf(text);
+}

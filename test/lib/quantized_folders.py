@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Quantizes Hugging Face folders as others do; needs nothing but Python.
+
+  quantized_folders.py folder FOLDER OUT METHOD [VALUES]
+      OUT becomes the model of FOLDER with the projections of its layers
+      quantized, and VALUES, if given, a folder with the numbers that these
+      stand for, in F32
+  quantized_folders.py matrices OUT
+      a folder OUT/METHOD with a random matrix "x.weight" for each method;
+      "values" has what it stands for, in F64
+
+The numbers come from the methods' published definitions, in double precision.
+
+METHOD: gptq, gptq-order (columns in an order of their own, zero points that
+differ), gptq-v2-8 (8 bits, zero points as they are), awq, packed4, packed8,
+packed-order and int8 (compressed-tensors), float8 (the same, a scale for each
+row), block8 (a scale for each block of 16 x 16) and fp8 (the same, as
+weight_scale_inv).
+"""
+import json
+import os
+import random
+import struct
+import sys
+
+import tensors as safetensors
+
+GROUP = 32
+BLOCK = 16
+METHODS = ["gptq", "gptq-order", "gptq-v2-8", "awq", "packed4", "packed8",
+           "packed-order", "int8", "float8", "block8", "fp8"]
+AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
+
+
+def half(number):
+    return safetensors.rounded(number, "f16")
+
+
+def words(numbers, bits):
+    """Numbers packed in words of 32 bits, the first in the lowest bits."""
+    count, out = 32 // bits, b""
+    for at in range(0, len(numbers), count):
+        word = 0
+        for i, number in enumerate(numbers[at:at + count]):
+            word |= number << bits * i
+        out += struct.pack("<I", word)
+    return out
+
+
+def transposed(rows):
+    return [list(column) for column in zip(*rows)]
+
+
+def packed_down(rows, bits):
+    """[in, out] packed along `in`: words [in / n, out]."""
+    count, out = 32 // bits, b""
+    for at in range(0, len(rows), count):
+        for column in zip(*rows[at:at + count]):
+            out += words(list(column), bits)
+    return out
+
+
+def decode_float8(code):
+    """e4m3 without infinities."""
+    sign = -1.0 if code & 128 else 1.0
+    exponent, fraction = code >> 3 & 15, code & 7
+    if exponent == 0:
+        return sign * fraction / 8 * 2.0 ** -6
+    return sign * (1 + fraction / 8) * 2.0 ** (exponent - 7)
+
+
+FLOATS = sorted((decode_float8(code), code) for code in range(256)
+                if code & 127 != 127)
+
+
+def nearest_float8(number):
+    return min(FLOATS, key=lambda entry: abs(entry[0] - number))[1]
+
+
+def quantize(rows, method, rng):
+    """Tensors by the end of their name, and the values that they stand for."""
+    out, inner = len(rows), len(rows[0])
+    if method in ("int8", "float8"):
+        codes, scales, values = b"", [], []
+        for row in rows:
+            top = 127 if method == "int8" else 448
+            scale = safetensors.rounded(max(map(abs, row)) / top, "bf16")
+            scales.append(scale)
+            for number in row:
+                if method == "int8":
+                    q = max(-128, min(127, round(number / scale)))
+                    codes += struct.pack("<b", q)
+                else:
+                    code = nearest_float8(number / scale)
+                    q = decode_float8(code)
+                    codes += bytes([code])
+                values.append(q * scale)
+        kind = "I8" if method == "int8" else "F8_E4M3"
+        return {"weight": (kind, [out, inner], codes),
+                "weight_scale": ("BF16", [out, 1],
+                                 safetensors.stored(scales, "bf16"))}, values
+    if method in ("fp8", "block8"):
+        end = "weight_scale_inv" if method == "fp8" else "weight_scale"
+        down, across = -(-out // BLOCK), -(-inner // BLOCK)
+        scales = [rng.uniform(0.001, 0.002) for _ in range(down * across)]
+        scales = [safetensors.rounded(s, "f32") for s in scales]
+        codes, values = b"", []
+        for r, row in enumerate(rows):
+            for c, number in enumerate(row):
+                scale = scales[r // BLOCK * across + c // BLOCK]
+                code = nearest_float8(number / scale)
+                codes += bytes([code])
+                values.append(decode_float8(code) * scale)
+        return {"weight": ("F8_E4M3", [out, inner], codes),
+                end: ("F32", [down, across], struct.pack(
+                    f"<{len(scales)}f", *scales))}, values
+    bits = 8 if method in ("gptq-v2-8", "packed8") else 4
+    top, middle = (1 << bits) - 1, 1 << (bits - 1)
+    groups = inner // GROUP
+    group_of = [c // GROUP for c in range(inner)]
+    if method in ("gptq-order", "packed-order"):
+        rng.shuffle(group_of)
+    free = method in ("gptq-order", "gptq-v2-8", "awq", "packed-order")
+    scales = [[0.0] * out for _ in range(groups)]
+    zeros = [[middle] * out for _ in range(groups)]
+    for r, row in enumerate(rows):
+        for g in range(groups):
+            members = [row[c] for c in range(inner) if group_of[c] == g]
+            scales[g][r] = half(max(map(abs, members)) / (middle - 1))
+            if free:
+                zeros[g][r] = rng.randrange(middle - 2, middle + 2)
+    numbers = [[max(0, min(top, round(row[c] / scales[group_of[c]][r])
+                           + zeros[group_of[c]][r])) for c in range(inner)]
+               for r, row in enumerate(rows)]
+    values = [scales[group_of[c]][r] * (numbers[r][c] - zeros[group_of[c]][r])
+              for r in range(out) for c in range(inner)]
+    flat = [s for line in scales for s in line]
+    if method.startswith("packed"):
+        by_row = [s for line in transposed(scales) for s in line]
+        result = {"weight_packed": ("I32", [out, inner * bits // 32],
+                                    b"".join(words(row, bits)
+                                             for row in numbers)),
+                  "weight_scale": ("F16", [out, groups],
+                                   safetensors.stored(by_row, "f16")),
+                  "weight_shape": ("I64", [2],
+                                   struct.pack("<2q", out, inner))}
+        if method == "packed-order":
+            result["weight_zero_point"] = (
+                "I32", [out * bits // 32, groups],
+                packed_down(transposed(zeros), bits))
+            result["weight_g_idx"] = ("I32", [inner],
+                                      struct.pack(f"<{inner}i", *group_of))
+        return result, values
+    result = {"scales": ("F16", [groups, out], safetensors.stored(flat, "f16"))}
+    if method == "awq":
+        def ordered(line):
+            return [line[at + i] for at in range(0, len(line), 8)
+                    for i in AWQ_ORDER]
+        result["qweight"] = ("I32", [inner, out // 8], b"".join(
+            words(ordered(line), 4) for line in transposed(numbers)))
+        result["qzeros"] = ("I32", [groups, out // 8], b"".join(
+            words(ordered(line), 4) for line in zeros))
+        return result, values
+    less = 0 if method == "gptq-v2-8" else 1
+    result["qweight"] = ("I32", [inner * bits // 32, out],
+                         packed_down(transposed(numbers), bits))
+    result["qzeros"] = ("I32", [groups, out * bits // 32], b"".join(
+        words([z - less for z in line], bits) for line in zeros))
+    result["g_idx"] = ("I32", [inner],
+                       struct.pack(f"<{inner}i", *group_of))
+    return result, values
+
+
+def settings(method):
+    """The "quantization_config" of a method."""
+    if method.startswith("gptq"):
+        config = {"quant_method": "gptq", "bits": 4, "group_size": GROUP,
+                  "desc_act": method == "gptq-order", "sym": method == "gptq"}
+        if method == "gptq-v2-8":
+            config.update(bits=8, checkpoint_format="gptq_v2")
+        return config
+    if method == "awq":
+        return {"quant_method": "awq", "bits": 4, "group_size": GROUP,
+                "version": "gemm", "zero_point": True}
+    if method == "fp8":
+        return {"quant_method": "fp8", "activation_scheme": "dynamic",
+                "weight_block_size": [BLOCK, BLOCK]}
+    form = {"int8": "int-quantized", "float8": "float-quantized",
+            "block8": "float-quantized"}
+    packed = method.startswith("packed")
+    weights = {"num_bits": 4 if method in ("packed4", "packed-order") else 8,
+               "symmetric": method != "packed-order",
+               "type": "int" if packed or method == "int8" else "float",
+               "strategy": "group" if packed else
+                           "block" if method == "block8" else "channel",
+               "block_structure": [BLOCK, BLOCK] if method == "block8" else None,
+               "group_size": GROUP if packed else None}
+    return {"quant_method": "compressed-tensors",
+            "format": form.get(method, "pack-quantized"), "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"],
+                                          "weights": weights}}}
+
+
+def write(path, config, tensors):
+    os.makedirs(path, exist_ok=True)
+    with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=1)
+        file.write("\n")
+    safetensors.save(os.path.join(path, "model.safetensors"), tensors)
+
+
+def make_matrices(out):
+    for method in METHODS:
+        rng = random.Random(method)
+        rows = [[rng.gauss(0, 0.1) for _ in range(64)] for _ in range(24)]
+        parts, known = quantize(rows, method, rng)
+        tensors = {"x." + end: part for end, part in parts.items()}
+        tensors["values"] = ("F64", [24, 64],
+                             struct.pack(f"<{len(known)}d", *known))
+        write(os.path.join(out, method),
+              {"quantization_config": settings(method)}, tensors)
+
+
+def make_folder(folder, out, method, reference=None):
+    rng = random.Random(method)
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    loaded = safetensors.load(os.path.join(folder, "model.safetensors"))
+    made, values = {}, {}
+    for name, tensor in loaded.items():
+        made[name] = values[name] = tensor
+        if "_proj.weight" not in name:
+            continue
+        shape, numbers = tensor[1], safetensors.numbers(tensor)
+        rows = [list(numbers[at:at + shape[1]])
+                for at in range(0, len(numbers), shape[1])]
+        parts, known = quantize(rows, method, rng)
+        del made[name]
+        base = name[:-len("weight")]
+        for end, part in parts.items():
+            made[base + end] = part
+        # Tools write a bias for every matrix, also where there is none.
+        if method.startswith("gptq") and base + "bias" not in loaded:
+            made[base + "bias"] = ("F16", [shape[0]], bytes(2 * shape[0]))
+        values[name] = ("F32", shape, struct.pack(f"<{len(known)}f", *known))
+    write(out, dict(config, torch_dtype="float16",
+                    quantization_config=settings(method)), made)
+    if reference is not None:
+        write(reference, dict(config, torch_dtype="float32"), values)
+
+
+if __name__ == "__main__":
+    {"folder": make_folder,
+     "matrices": make_matrices}[sys.argv[1]](*sys.argv[2:])
