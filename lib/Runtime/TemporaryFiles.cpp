@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -36,6 +37,11 @@ static void removeAndEnd(int signal) {
     if (pid_t group = tool.load()) {
       kill(-group, signal);
       waitpid(group, nullptr, 0);
+      // What the tool started is not ours to wait for. Where nobody reaps
+      // orphans the group stays, so there is a limit.
+      timespec millisecond = {0, 1000000};
+      for (int i = 0; i < 1000 && kill(-group, 0) == 0; ++i)
+        nanosleep(&millisecond, nullptr);
     }
   // Backwards: a folder is named before what is in it.
   for (int i = numSlots - 1; i >= 0; --i)
