@@ -263,9 +263,11 @@ static bool checksGuesses(const Options &options) {
 }
 
 bool Lowering::import(Entries entries) {
-  if (!addInsertions(options, modules.getContext(), pipeline, report) ||
-      (!options.remarks.empty() &&
-       !writeRemarks(modules.getContext(), options.remarks, report))) {
+  code = addInsertions(options, modules, pipeline, report);
+  if (code != ExitCode::Success)
+    return false;
+  if (!options.remarks.empty() &&
+      !writeRemarks(modules.getContext(), options.remarks, report)) {
     code = ExitCode::BadCommandLine;
     return false;
   }
@@ -434,6 +436,11 @@ bool Lowering::lowerToLoops() {
 }
 
 bool Lowering::lowerToVector() {
+  // What was imported says it all.
+  if (!source.model && mlir::failed(checkEntries(*module))) {
+    code = ExitCode::BadInput;
+    return false;
+  }
   if (!lowerToLoops() ||
       !runStage("making vectors", buildVectorPipeline, /*mayRefuse=*/false))
     return false;

@@ -86,6 +86,10 @@ static std::string inFolder(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
+static constexpr const char *kAdapterAlone =
+    "holds an adapter (LoRA) alone; merge it into its base model (in peft: "
+    "merge_and_unload, then save_pretrained) and give that folder";
+
 /// Why a file that exists cannot be MODEL, by its first bytes; or nothing.
 static std::string problemOfFile(StringRef path) {
   // A few bytes, since the file may be one of weights. A pipe can be read only
@@ -99,6 +103,8 @@ static std::string problemOfFile(StringRef path) {
   size_t size = std::fread(bytes, 1, sizeof bytes, file);
   std::fclose(file);
   StringRef start(bytes, size);
+  if (sys::path::filename(path) == "adapter_config.json")
+    return kAdapterAlone;
   if (path.ends_with(".safetensors"))
     return "holds weights, not a model; give the folder with its config.json, "
            "or a description, and name the weights with --weights=FILE";
@@ -123,8 +129,7 @@ static std::string problemOfFolder(StringRef path) {
              "its folder snapshots: give " +
              it->path();
   if (sys::fs::exists(inFolder(path, "adapter_config.json")))
-    return "holds an adapter (LoRA) alone; merge it into its base model (in "
-           "peft: merge_and_unload, then save_pretrained) and give that folder";
+    return kAdapterAlone;
   if (sys::fs::exists(inFolder(path, "model_index.json")))
     return "is a pipeline of several models; give one of its folders, such as "
            "text_encoder";
@@ -140,7 +145,11 @@ static std::string problemOfFolder(StringRef path) {
     else if (StringRef(it->path()).ends_with(".safetensors"))
       return "holds weights, but no config.json, which says what they are the "
              "weights of; add the model's, or write a description";
-  return {};
+  if (std::string description = inFolder(path, "model.json");
+      sys::fs::exists(description))
+    return "holds no config.json, but a description: give " + description;
+  return "holds no config.json; expected a Hugging Face folder, which has that, "
+         "model.safetensors and the tokenizer's files";
 }
 
 static std::string problemOf(StringRef path) {
@@ -155,40 +164,66 @@ bool driver::checkIsModel(const std::string &path, DiagnosticEngine &diags) {
   return problem.empty();
 }
 
+/// Files of a folder whose names pass `isWanted`, sorted.
+static std::vector<std::string>
+listFiles(StringRef folder, function_ref<bool(StringRef)> isWanted) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (sys::fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (StringRef name = sys::path::filename(it->path()); isWanted(name))
+      names.push_back(name.str());
+  llvm::sort(names);
+  return names;
+}
+
 /// Says which weights a folder has instead of those that are read. Compiling
 /// or running it would go without them.
-static bool checkOtherWeights(const Options &options, DiagnosticEngine &diags) {
-  StringRef folder = options.model;
-  if (!sys::fs::is_directory(folder))
-    folder = sys::path::parent_path(folder);
-  std::string found;
-  std::error_code error;
-  for (sys::fs::directory_iterator it(folder.empty() ? "." : folder, error),
-       end;
-       !error && it != end; it.increment(error)) {
-    StringRef name = sys::path::filename(it->path());
-    if ((name.starts_with("pytorch_model") || name.starts_with("tf_model") ||
-         name.starts_with("flax_model") || name.starts_with("adapter_model") ||
-         name.ends_with(".gguf") || name.ends_with(".pth")) &&
-        (found.empty() || name < StringRef(found)))
-      found = name.str();
+static bool checkOtherWeights(const Options &options, StringRef folder,
+                              DiagnosticEngine &diags) {
+  std::vector<std::string> found = listFiles(folder, [](StringRef name) {
+    return name.ends_with(".safetensors") && !name.starts_with("adapter_model");
+  });
+  std::string message;
+  if (!found.empty()) {
+    message = "holds no model.safetensors, but " + join(found, ", ") +
+              "; name the weights with --weights=FILE";
+  } else {
+    found = listFiles(folder, [](StringRef name) {
+      return name.starts_with("pytorch_model") || name.starts_with("tf_model") ||
+             name.starts_with("flax_model") ||
+             name.starts_with("adapter_model") || name.ends_with(".gguf") ||
+             name.ends_with(".pth");
+    });
+    if (found.empty())
+      return true;
+    message = found.front() +
+              " is here, but no model.safetensors: weights are read as "
+              "safetensors alone; " +
+              (StringRef(found.front()).starts_with("adapter_model")
+                   ? "merge the adapter into its base model and save that"
+                   : "save the model as such (save_pretrained of transformers "
+                     "does)");
   }
-  if (found.empty())
-    return true;
-  std::string message =
-      found +
-      " is here, but no model.safetensors: weights are read as "
-      "safetensors alone; " +
-      (StringRef(found).starts_with("adapter_model")
-           ? "merge the adapter into its base model and save that"
-           : "save the model as such (save_pretrained of transformers does)");
-  bool needs = options.verb == Verb::Compile || options.verb == Verb::Run ||
-               options.verb == Verb::Generate;
+  bool needs = options.verb != Verb::Inspect && options.verb != Verb::Import &&
+               options.verb != Verb::Verify && options.verb != Verb::Bench &&
+               options.verb != Verb::Tokenize;
   if (needs)
     diags.error(atFile(folder.str()), message);
   else
     diags.warning(atFile(folder.str()), message);
   return !needs;
+}
+
+/// An adapter beside its base model is not part of what is compiled.
+static void checkAdapter(StringRef folder, DiagnosticEngine &diags) {
+  std::vector<std::string> found = listFiles(folder, [](StringRef name) {
+    return name.starts_with("adapter_model.");
+  });
+  if (!found.empty())
+    diags.warning(atFile(inFolder(folder, found.front())),
+                  "this adapter is not applied; to have it, merge it into the "
+                  "model (in peft: merge_and_unload, then save_pretrained)");
 }
 
 static std::optional<ModelSource> readModel(const Options &options,
@@ -245,9 +280,12 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.leftOut = imported->leftOut;
     if (!random)
       source.stored = std::move(imported->stored);
-    if (!random && source.checkpointPath.empty() &&
-        !checkOtherWeights(options, diags))
-      return std::nullopt;
+    if (!gguf && !random) {
+      if (!source.checkpointPath.empty())
+        checkAdapter(source.folder, diags);
+      else if (!checkOtherWeights(options, source.folder, diags))
+        return std::nullopt;
+    }
   } else {
     std::shared_ptr<const SourceFile> file = readSourceFile(path, diags);
     if (!file)

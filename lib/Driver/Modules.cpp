@@ -95,10 +95,15 @@ static Severity toSeverity(mlir::DiagnosticSeverity severity) {
 }
 
 void Modules::convert(mlir::Diagnostic &diagnostic) {
-  if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+  Diagnostic own = {toSeverity(diagnostic.getSeverity()),
+                    locate(diagnostic.getLocation()), diagnostic.str()};
+  if (own.severity == Severity::Error) {
     ++numErrors;
-  diags.report({toSeverity(diagnostic.getSeverity()),
-                locate(diagnostic.getLocation()), diagnostic.str()});
+    // A layer is in several functions (forward, decode), and is one mistake.
+    if (!shown.insert(formatDiagnosticJson(own)).second)
+      return;
+  }
+  diags.report(own);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     diags.report({Severity::Note, locate(note.getLocation()), note.str()});
 }
@@ -112,16 +117,19 @@ mlir::OwningOpRef<mlir::ModuleOp> Modules::import(const ModelSource &source,
     options.decodeAll = decodeAll;
     return importSpec(context, *source.model, options, diags);
   }
-  if (auto problem =
-          findIRProblem(source.file->text, context.getDialectRegistry())) {
-    diags.error({source.file, problem->line, problem->column},
-                problem->message);
+  return parse(source.file);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+Modules::parse(const std::shared_ptr<const SourceFile> &file) {
+  addFile(file);
+  if (auto problem = findIRProblem(file->text, context.getDialectRegistry())) {
+    diags.error({file, problem->line, problem->column}, problem->message);
     return nullptr;
   }
   llvm::SourceMgr manager;
   manager.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBuffer(source.file->text, source.file->path),
-      llvm::SMLoc());
+      llvm::MemoryBuffer::getMemBuffer(file->text, file->path), llvm::SMLoc());
   return mlir::parseSourceFile<mlir::ModuleOp>(manager,
                                                mlir::ParserConfig(&context));
 }

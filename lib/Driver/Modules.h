@@ -18,6 +18,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace attune::driver {
@@ -35,6 +36,9 @@ public:
   /// and `decodeAll` are those of ImportOptions.
   mlir::OwningOpRef<mlir::ModuleOp> import(const ModelSource &source,
                                            bool decode, bool decodeAll);
+  /// The module of a file in MLIR's syntax; null, once reported, if it is none.
+  mlir::OwningOpRef<mlir::ModuleOp>
+  parse(const std::shared_ptr<const SourceFile> &file);
   /// Errors that MLIR reported so far.
   unsigned getNumErrors() const { return numErrors; }
   mlir::MLIRContext &getContext() { return context; }
@@ -48,6 +52,7 @@ private:
   mlir::MLIRContext context;
   mlir::ScopedDiagnosticHandler handler;
   std::map<std::string, std::shared_ptr<const SourceFile>> files;
+  std::set<std::string> shown; ///< errors so far
   unsigned numErrors = 0;
 };
 

@@ -15,13 +15,22 @@ void Messages::print(const char *severity, const std::string &text) const {
   std::string line =
       std::string("{\"severity\":\"") + severity + "\",\"message\":";
   appendJsonString(line, text);
-  std::fprintf(file, "%s}\n", line.c_str());
+  put(line + "}");
+}
+
+void Messages::put(const std::string &text) const {
+  std::fprintf(file, "%s\n", text.c_str());
+  std::fflush(file);
+}
+
+void Messages::line(const std::string &text, const std::string &object) const {
+  put(json ? object : text);
 }
 
 void Messages::note(const std::string &text) const {
   if (json)
     return print("note", text);
-  std::fprintf(file, "%s\n", text.c_str());
+  put(text);
 }
 
 void Messages::warning(const std::string &text,
@@ -29,7 +38,7 @@ void Messages::warning(const std::string &text,
   std::string start = place.empty() ? "" : place + ": ";
   if (json)
     return print("warning", start + text);
-  std::fprintf(file, "%swarning: %s\n", start.c_str(), text.c_str());
+  put(start + "warning: " + text);
 }
 
 } // namespace attune::runtime

@@ -91,9 +91,11 @@ static void appendShown(std::string &out, std::string_view text, size_t at,
     out.append(text.substr(at, length));
 }
 
-/// The source line and, below it, the caret. Empty if the place is unknown.
+/// The source line and, below it, the caret. Empty if the place or the text is
+/// unknown.
 static std::string formatCaret(const SourceLocation &where) {
-  if (!where.file || where.line == 0 || where.column == 0)
+  if (!where.file || where.file->text.empty() || where.line == 0 ||
+      where.column == 0)
     return {};
   std::string_view line = findLine(where.file->text, where.line);
   size_t caretByte = std::min<size_t>(where.column - 1, line.size());

@@ -66,25 +66,33 @@ std::string Checkpoint::findIn(const std::string &folder) {
   for (const char *name : {"model.safetensors", "model.safetensors.index.json"})
     if (fs::path path = fs::path(folder) / name; isThere(path))
       return path.string();
-  // Another index, or shards without one: the first stands for all.
-  std::vector<std::string> others;
+  // Another index, or shards without one: the first stands for all, and
+  // openShards says which are missing.
+  std::vector<std::string> others, shards;
   std::error_code error;
   for (const fs::directory_entry &entry :
        fs::directory_iterator(folder, error)) {
     std::string name = entry.path().filename().string();
     if ((endsWith(name, ".safetensors") ||
          endsWith(name, ".safetensors.index.json")) &&
-        name.rfind("adapter_", 0) != 0 && name.rfind("consolidated", 0) != 0)
+        name.rfind("adapter_", 0) != 0 && name.rfind("consolidated", 0) != 0) {
       others.push_back(entry.path().string());
+      if (!shardsBeside(others.back()).empty())
+        shards.push_back(others.back());
+    }
   }
   std::sort(others.begin(), others.end());
   for (const std::string &other : others)
     if (endsWith(other, ".json"))
       return other;
-  bool lone =
-      others.size() == 1 ||
-      (!others.empty() && shardsBeside(others.front()).size() == others.size());
-  return lone ? others.front() : "";
+  if (shards.empty())
+    return others.size() == 1 ? others.front() : "";
+  std::vector<std::string> set = shardsBeside(shards.front());
+  bool isOneSet =
+      std::all_of(shards.begin(), shards.end(), [&](const std::string &shard) {
+        return std::find(set.begin(), set.end(), shard) != set.end();
+      });
+  return isOneSet ? *std::min_element(shards.begin(), shards.end()) : "";
 }
 
 const CheckpointTensor *Checkpoint::find(std::string_view name) const {
@@ -142,7 +150,9 @@ bool Checkpoint::openShards(const std::string &path, DiagnosticEngine &diags) {
   if (missing) {
     diags.error({}, path + ": is one of " + std::to_string(shards.size()) +
                         " shards, of which " + std::to_string(missing) +
-                        " are missing, " + first + " first");
+                        (missing == 1 ? " is missing: " : " are missing: ") +
+                        first + (missing == 1 ? "" : " and more") +
+                        "; download all of them into one folder");
     return false;
   }
   for (const std::string &shard : shards)

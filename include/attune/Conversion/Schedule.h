@@ -13,6 +13,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include <string>
+
 /// Sizes of tiles are the target's, unless an attribute of the op says
 /// otherwise, such as transform.annotate leaves it. They change speed and
 /// nothing else.
@@ -43,6 +45,10 @@ void keepSchedule(mlir::Operation *layer, mlir::Operation *op);
 /// that ignore them. With `cooperative` ops become kernels of a GPU, which read
 /// other attributes than loops of a CPU.
 mlir::LogicalResult checkSchedule(mlir::Operation *root, bool cooperative);
+
+/// Why no op reads an attribute of this name, or nothing. `cooperative` as
+/// above.
+std::string problemOfScheduleName(llvm::StringRef name, bool cooperative);
 
 /// How a remark about sizes is called.
 inline mlir::remark::RemarkOpts tilingRemark(mlir::Operation *op,

@@ -89,7 +89,7 @@ struct ChatOptions {
 /// Talks with whoever is at the standard input: on a terminal with a line
 /// editor, else a line a turn. Answers go to `out`.
 bool executeChat(CompiledModel &model, const ChatOptions &options, FILE *out,
-                 FILE *messages, Error &error);
+                 const Messages &messages, Error &error);
 
 } // namespace attune::runtime
 

@@ -23,9 +23,12 @@ public:
   void note(const std::string &text) const;
   /// `place`, if there is one, is the file that it is about.
   void warning(const std::string &text, const std::string &place = "") const;
+  /// A line as it is, such as one of a log: `text`, or `object` as JSON.
+  void line(const std::string &text, const std::string &object) const;
 
 private:
   void print(const char *severity, const std::string &text) const;
+  void put(const std::string &text) const;
 
   FILE *file;
   bool json;

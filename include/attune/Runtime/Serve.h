@@ -45,9 +45,11 @@ struct ServeOptions {
 };
 
 /// Serves until SIGTERM or SIGINT. The address goes to `out` as one line, the
-/// log to `messages`.
+/// log to `messages`: as JSON, a request is {"time", "method", "path",
+/// "status", "seconds"} and, where it has them, "prompt_tokens",
+/// "cached_tokens", "new_tokens", "finish_reason".
 bool executeServe(CompiledModel &model, const ServeOptions &options, FILE *out,
-                  FILE *messages, Error &error);
+                  const Messages &messages, Error &error);
 
 } // namespace attune::runtime
 

@@ -12,6 +12,7 @@
 #include "attune/TargetInfo/GpuSchedule.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <limits>
 
@@ -58,25 +59,37 @@ static ArrayRef<Number> numbers() {
   return all;
 }
 
-static LogicalResult check(Operation *op, NamedAttribute attribute,
-                           bool cooperative) {
-  StringRef name = attribute.getName();
+static const Number *findNumber(StringRef name) {
   const Number *number = llvm::find_if(
       numbers(), [&](const Number &known) { return known.name == name; });
-  if (number == numbers().end()) {
-    InFlightDiagnostic text = op->emitError("no schedule has '") << name << "'";
-    text << "; there are ";
+  return number == numbers().end() ? nullptr : number;
+}
+
+std::string problemOfScheduleName(StringRef name, bool cooperative) {
+  std::string problem;
+  llvm::raw_string_ostream text(problem);
+  const Number *number = findNumber(name);
+  if (!number) {
+    text << "no schedule has '" << name << "'; there are ";
     llvm::interleaveComma(numbers(), text, [&](const Number &known) {
       text << "'" << known.name << "'";
     });
-    return text;
+  } else if ((cooperative ? number->cooperativeOps : number->ops).empty()) {
+    text << "'" << name << "' is a number of kernels for "
+         << (cooperative ? "CPUs" : "GPUs") << ", but this one is for a "
+         << (cooperative ? "GPU" : "CPU");
   }
+  return problem;
+}
+
+static LogicalResult check(Operation *op, NamedAttribute attribute,
+                           bool cooperative) {
+  StringRef name = attribute.getName();
+  std::string problem = problemOfScheduleName(name, cooperative);
+  if (!problem.empty())
+    return op->emitError(problem);
+  const Number *number = findNumber(name);
   ArrayRef<StringRef> ops = cooperative ? number->cooperativeOps : number->ops;
-  if (ops.empty())
-    return op->emitError("'")
-           << name << "' is a number of kernels for "
-           << (cooperative ? "CPUs" : "GPUs") << ", but this one is for a "
-           << (cooperative ? "GPU" : "CPU");
   if (!llvm::is_contained(ops, op->getName().getStringRef())) {
     InFlightDiagnostic text = op->emitError("'")
                               << op->getName() << "' does not read '" << name

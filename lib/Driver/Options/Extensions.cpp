@@ -7,14 +7,15 @@
 
 #include "Extensions.h"
 
+#include "Attune/AttuneDialect.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Conversion/Schedule.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Dialect/Transform/IR/TransformOps.h"
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Transforms/Passes.h"
@@ -82,54 +83,84 @@ void driver::registerPluginDialects(mlir::DialectRegistry &registry) {
     plugin.registerDialectRegistryCallbacks(registry);
 }
 
+/// Annotations of a schedule that no layer reads, whatever it matches. The
+/// others depend on the layer, and are checked where it is lowered.
+static bool checkAnnotations(mlir::ModuleOp library, bool cooperative) {
+  auto result = library->walk([=](mlir::transform::AnnotateOp op) {
+    llvm::StringRef name = op.getName();
+    if (!name.starts_with("attune.") || name == AttuneDialect::kFusionAttr)
+      return mlir::WalkResult::advance();
+    std::string problem = problemOfScheduleName(name, cooperative);
+    if (problem.empty())
+      return mlir::WalkResult::advance();
+    op.emitError(problem);
+    return mlir::WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
 /// Loads a library of the transform dialect. Each of its public sequences runs
 /// at the insertion point of its name.
-static bool addSchedule(const std::string &path, mlir::MLIRContext &context,
+static bool addSchedule(const Options &options, Modules &modules,
                         PipelineOptions &pipeline, Report &report) {
-  auto *dialect = context.getOrLoadDialect<mlir::transform::TransformDialect>();
-  auto library = mlir::parseSourceFile<mlir::ModuleOp>(path, &context);
-  if (!library) {
-    report.fail("the schedule '" + path + "' cannot be read");
+  auto *dialect = modules.getContext()
+                      .getOrLoadDialect<mlir::transform::TransformDialect>();
+  std::shared_ptr<const SourceFile> file =
+      readSourceFile(options.schedule, report);
+  if (!file)
     return false;
-  }
+  mlir::OwningOpRef<mlir::ModuleOp> library = modules.parse(file);
+  if (!library)
+    return false;
   llvm::StringMap<llvm::StringRef> points;
+  std::string names;
   for (llvm::StringRef point : getInsertionPoints()) {
     std::string name = point.str();
     llvm::replace(name, '-', '_');
     points[name] = point;
+    names += (names.empty() ? "@" : ", @") + name;
   }
+  size_t before = pipeline.insertions.size();
   for (auto sequence : library->getOps<mlir::transform::NamedSequenceOp>()) {
     if (!sequence.isPublic())
       continue; // a part of others
     auto point = points.find(sequence.getSymName());
     if (point == points.end()) {
       sequence.emitError("'@")
-          << sequence.getSymName()
-          << "' is not named after a point such as @before_tiling; what only "
-             "others include is private";
+          << sequence.getSymName() << "' is not named after a point: these are "
+          << names << "; a sequence that only others include is private";
       return false;
     }
     pipeline.insertions.push_back(
         {point->second.str(), "transform-interpreter{entry-point=" +
                                   sequence.getSymName().str() + "}"});
   }
-  return mlir::succeeded(dialect->loadIntoLibraryModule(std::move(library)));
+  if (pipeline.insertions.size() == before) {
+    report.error({file}, "has no public transform.named_sequence, so nothing "
+                         "would run; name one after a point: " +
+                             names);
+    return false;
+  }
+  return checkAnnotations(*library, options.machine.tilesInParallel()) &&
+         mlir::succeeded(dialect->loadIntoLibraryModule(std::move(library)));
 }
 
-bool driver::addInsertions(const Options &options, mlir::MLIRContext &context,
-                           PipelineOptions &pipeline, Report &report) {
+ExitCode driver::addInsertions(const Options &options, Modules &modules,
+                               PipelineOptions &pipeline, Report &report) {
   if (options.insertions.empty() && options.schedule.empty())
-    return true;
+    return ExitCode::Success;
   registerNames();
   for (const std::string &text : options.insertions) {
     std::string problem;
     auto insertion = parseInsertion(text, problem);
-    if (!insertion) {
-      report.fail("--insert: " + llvm::StringRef(problem).trim("\n").str());
-      return false;
-    }
+    if (!insertion)
+      return report.fail("--insert: " +
+                             llvm::StringRef(problem).trim("\n").str(),
+                         ExitCode::BadCommandLine);
     pipeline.insertions.push_back(std::move(*insertion));
   }
-  return options.schedule.empty() ||
-         addSchedule(options.schedule, context, pipeline, report);
+  if (!options.schedule.empty() &&
+      !addSchedule(options, modules, pipeline, report))
+    return ExitCode::BadInput;
+  return ExitCode::Success;
 }

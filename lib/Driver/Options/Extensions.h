@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_OPTIONS_EXTENSIONS_H
 #define ATTUNE_LIB_DRIVER_OPTIONS_EXTENSIONS_H
 
+#include "../Modules.h"
 #include "../Report/Report.h"
 #include "Options.h"
 
@@ -24,9 +25,9 @@ bool loadPlugins(const Options &options, Report &report);
 void registerPluginDialects(mlir::DialectRegistry &registry);
 
 /// Puts the passes that were asked for where they are to run, and the sequences
-/// of a schedule. False, once reported, if that is not possible.
-bool addInsertions(const Options &options, mlir::MLIRContext &context,
-                   PipelineOptions &pipeline, Report &report);
+/// of a schedule. What is not possible has been reported.
+ExitCode addInsertions(const Options &options, Modules &modules,
+                       PipelineOptions &pipeline, Report &report);
 
 } // namespace attune::driver
 

@@ -111,8 +111,8 @@ ExitCode driver::runChat(const Options &options, Report &report) {
   if (code != ExitCode::Success)
     return code;
   runtime::Error error;
-  if (!runtime::executeChat(model.getModel(), options.chat, stdout, stderr,
-                            error))
+  if (!runtime::executeChat(model.getModel(), options.chat, stdout,
+                            messagesTo(stderr, report), error))
     return reportError(error, report);
   return ExitCode::Success;
 }
@@ -123,8 +123,8 @@ ExitCode driver::runServe(const Options &options, Report &report) {
   if (code != ExitCode::Success)
     return code;
   runtime::Error error;
-  if (!runtime::executeServe(model.getModel(), options.serve, stdout, stderr,
-                             error))
+  if (!runtime::executeServe(model.getModel(), options.serve, stdout,
+                             messagesTo(stderr, report), error))
     return reportError(error, report);
   return ExitCode::Success;
 }

@@ -98,7 +98,8 @@ struct CatchInterrupt {
 
 class ChatProgram {
 public:
-  ChatProgram(Conversation &conversation, bool stats, FILE *out, FILE *messages)
+  ChatProgram(Conversation &conversation, bool stats, FILE *out,
+              const Messages &messages)
       : conversation(conversation), stats(stats), out(out), messages(messages) {
   }
 
@@ -111,15 +112,13 @@ private:
   bool command(const std::string &line, bool &done, Error &error);
   bool save(const std::string &path, Error &error);
   bool ask(const std::string &text, Error &error);
-  void say(const std::string &text) {
-    std::fprintf(messages, "%s\n", text.c_str());
-    std::fflush(messages);
-  }
+  void say(const std::string &text) { messages.note(text); }
   static bool print(void *context, const std::string &piece);
 
   Conversation &conversation;
   bool stats;
-  FILE *out, *messages;
+  FILE *out;
+  const Messages &messages;
   bool broken = false;
   bool lineOpen = false; ///< the answer's last line has no end yet
 };
@@ -270,7 +269,7 @@ bool ChatProgram::readLines(Error &error) {
 }
 
 bool executeChat(CompiledModel &model, const ChatOptions &given, FILE *out,
-                 FILE *messages, Error &error) {
+                 const Messages &messages, Error &error) {
   ChatOptions options = given;
   std::string settings;
   if (!options.generate.takeSettings(model.info(), settings, error))

@@ -22,7 +22,7 @@ namespace attune::runtime {
 /// Null in products that are linked without AttuneRuntimeServe.
 [[gnu::weak]] bool executeServe(CompiledModel &model,
                                 const ServeOptions &options, FILE *out,
-                                FILE *messages, Error &error);
+                                const Messages &messages, Error &error);
 
 namespace {
 
@@ -235,9 +235,9 @@ bool Program::execute(Verb verb, Error &error) {
   if (verb == Verb::Embed)
     return executeEmbed(*model, embed, stdout, error);
   if (verb == Verb::Chat)
-    return executeChat(*model, chat, stdout, stderr, error);
+    return executeChat(*model, chat, stdout, {stderr, jsonMessages}, error);
   if (verb == Verb::Serve)
-    return executeServe(*model, serve, stdout, stderr, error);
+    return executeServe(*model, serve, stdout, {stderr, jsonMessages}, error);
   return executeGenerate(*model, generate, stdout, {stderr, jsonMessages},
                          error);
 }

@@ -115,7 +115,7 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
 }
 
 bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
-                  FILE *messages, Error &error) {
+                  const Messages &messages, Error &error) {
   ServeOptions options = given;
   if (!options.apiKeyFile.empty() &&
       !readKeys(options.apiKeyFile, options.apiKeys, error))
@@ -135,16 +135,14 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
   if (!server.listen(error) || !desk.start(error))
     return false;
   if (!server.isLocal() && options.apiKeys.empty())
-    std::fprintf(messages,
-                 "warning: anybody who reaches %s may use the model; "
-                 "--api-key-file=FILE asks for a key\n",
-                 server.url().c_str());
-  std::fprintf(messages,
-               "serving %s: %u texts at a time, of %lld tokens each; "
-               "OpenAI's interface is at %s/v1\n",
-               compiled.info().name.c_str(), scheduler->numSlots(),
-               static_cast<long long>(scheduler->capacity()),
-               server.url().c_str());
+    messages.warning("anybody who reaches " + server.url() +
+                     " may use the model; --api-key-file=FILE asks for a key");
+  messages.note("serving " + compiled.info().name + ": " +
+                std::to_string(scheduler->numSlots()) +
+                " texts at a time, of " +
+                std::to_string(scheduler->capacity()) +
+                " tokens each; OpenAI's interface is at " + server.url() +
+                "/v1");
   std::fprintf(out, "%s\n", server.url().c_str());
   if (std::fflush(out) != 0)
     return error.badInput("cannot write the output");

@@ -8,6 +8,8 @@
 #include "Server.h"
 #include "WebPage.h"
 
+#include "attune/Runtime/Json.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -27,7 +29,8 @@ namespace attune::runtime {
 static constexpr const char *json = "application/json";
 
 Server::Server(const ServeOptions &options, const ServedModel &model,
-               Scheduler &scheduler, Desk &desk, Outbox &outbox, FILE *log)
+               Scheduler &scheduler, Desk &desk, Outbox &outbox,
+               const Messages &log)
     : options(options), model(model), scheduler(scheduler), desk(desk),
       outbox(outbox), log(log) {
   httpLimits.body = options.maxBody;
@@ -175,8 +178,8 @@ void Server::drain() {
   draining = true;
   evconnlistener_free(listener);
   listener = nullptr;
-  std::fprintf(log, "stopping: %lld requests are being answered\n",
-               static_cast<long long>(numOpen));
+  log.note("stopping: " + std::to_string(numOpen) +
+           " requests are being answered");
   for (size_t i = connections.size(); i-- > 0;) {
     Connection &each = *connections[i];
     each.close();
@@ -231,18 +234,32 @@ void Server::note(const Exchange &exchange, int status) {
   std::tm parts;
   gmtime_r(&time, &parts);
   std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  std::string more;
-  if (exchange.promptTokens > 0)
-    more += " prompt=" + std::to_string(exchange.promptTokens) +
-            " cached=" + std::to_string(exchange.cachedTokens);
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%.3f", now - exchange.started);
+  const std::string &method = exchange.request.method;
+  std::string text = std::string(date) + " " + method + " " + path + " " +
+                     std::to_string(status) + " " + seconds + "s";
+  std::string object = std::string("{\"time\":\"") + date + "\",\"method\":";
+  appendJsonString(object, method);
+  object += ",\"path\":";
+  appendJsonString(object, path);
+  object += ",\"status\":" + std::to_string(status) + ",\"seconds\":" + seconds;
+  auto add = [&](const char *word, const char *key, int64_t tokens) {
+    text += std::string(" ") + word + "=" + std::to_string(tokens);
+    object += std::string(",\"") + key + "\":" + std::to_string(tokens);
+  };
+  if (exchange.promptTokens > 0) {
+    add("prompt", "prompt_tokens", exchange.promptTokens);
+    add("cached", "cached_tokens", exchange.cachedTokens);
+  }
   if (exchange.newTokens > 0)
-    more += " new=" + std::to_string(exchange.newTokens);
-  if (!exchange.finish.empty())
-    more += " end=" + exchange.finish;
-  std::fprintf(log, "%s %s %s %d %.3fs%s\n", date,
-               exchange.request.method.c_str(), path.c_str(), status,
-               now - exchange.started, more.c_str());
-  std::fflush(log);
+    add("new", "new_tokens", exchange.newTokens);
+  if (!exchange.finish.empty()) {
+    text += " end=" + exchange.finish;
+    object += ",\"finish_reason\":";
+    appendJsonString(object, exchange.finish);
+  }
+  log.line(text, object + "}");
 }
 
 void Server::countRefused(int status) {

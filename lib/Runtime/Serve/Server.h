@@ -32,7 +32,8 @@ namespace attune::runtime {
 class Server {
 public:
   Server(const ServeOptions &options, const ServedModel &model,
-         Scheduler &scheduler, Desk &desk, Outbox &outbox, FILE *log);
+         Scheduler &scheduler, Desk &desk, Outbox &outbox,
+         const Messages &log);
   ~Server();
 
   /// Binds the address.
@@ -80,7 +81,7 @@ private:
   Scheduler &scheduler;
   Desk &desk;
   Outbox &outbox;
-  FILE *log;
+  const Messages &log;
   HttpLimits httpLimits;
   Metrics metrics;
   std::string address, origin;

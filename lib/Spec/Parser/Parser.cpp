@@ -579,6 +579,16 @@ private:
 
 } // namespace
 
+/// Another kind of JSON file is one mistake, however many keys it has.
+static bool isOtherJson(const Value &root) {
+  if (!root.isObject())
+    return false;
+  for (const char *key : {"attune", "layers", "streams"})
+    if (root.find(key) || modelType().isMisspelt(key, root))
+      return false;
+  return true;
+}
+
 static std::optional<Model> parseSorted(std::shared_ptr<const SourceFile> file,
                                         DiagnosticEngine &diags) {
   LineTable lines(file);
@@ -586,6 +596,12 @@ static std::optional<Model> parseSorted(std::shared_ptr<const SourceFile> file,
   std::optional<Value> root = parseJson(*file, reporter);
   if (!root)
     return std::nullopt;
+  if (isOtherJson(*root)) {
+    reporter.error(root->offset, "",
+                   "is no description of a model: it has neither 'attune' (the "
+                   "schema's version, 1) nor 'layers'");
+    return std::nullopt;
+  }
   BadValues bad = checkForm(*root, reporter);
   Model model;
   model.file = file;

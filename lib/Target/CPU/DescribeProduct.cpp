@@ -79,6 +79,73 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   return object;
 }
 
+/// Diagnoses what an argument or result, with its attributes, does not say.
+static LogicalResult checkSignature(Location loc, Type type,
+                                    DictionaryAttr attrs, bool isResult,
+                                    unsigned number, StringRef function) {
+  const char *what = isResult ? "result " : "argument ";
+  auto get = [&](StringRef name) {
+    return attrs ? attrs.get(name) : Attribute();
+  };
+  auto kind = dyn_cast_or_null<StringAttr>(get("attune.kind"));
+  if (kind && llvm::is_contained({"weights", "past", "size"}, kind.getValue()))
+    return success();
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !nameOfType(tensor.getElementType()))
+    return emitError(loc)
+           << what << number << " of '@" << function << "' is " << type
+           << "; a caller can pass tensors of i1, i8, i32, i64, f16, bf16 and "
+              "f32";
+  if (kind && isa_and_nonnull<StringAttr>(get("attune.name")) &&
+      isa_and_nonnull<ArrayAttr>(get("attune.shape")))
+    return success();
+  Builder b(loc.getContext());
+  SmallVector<Attribute> shape;
+  for (auto [index, size] : llvm::enumerate(tensor.getShape()))
+    shape.push_back(ShapedType::isDynamic(size)
+                        ? Attribute(b.getStringAttr("n" + Twine(index)))
+                        : b.getI64IntegerAttr(size));
+  NamedAttrList example;
+  example.set("attune.kind", b.getStringAttr(isResult ? "output" : "input"));
+  example.set("attune.name", b.getStringAttr((isResult ? "y" : "x") +
+                                             Twine(number)));
+  example.set("attune.shape", b.getArrayAttr(shape));
+  return emitError(loc) << what << number << " of '@" << function
+                        << "' does not say what a caller has to know; write "
+                           "its type as '"
+                        << type << " "
+                        << example.getDictionary(loc.getContext())
+                        << "', with the name that files of tensors give it, "
+                           "and so for all others";
+}
+
+LogicalResult checkEntries(ModuleOp module) {
+  bool found = false;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func->hasAttr("attune.entry") || func.isExternal())
+      continue;
+    found = true;
+    for (BlockArgument argument : func.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      if (failed(checkSignature(argument.getLoc(), argument.getType(),
+                                func.getArgAttrDict(number),
+                                /*isResult=*/false, number,
+                                func.getSymName())))
+        return failure();
+    }
+    for (auto [number, type] : llvm::enumerate(func.getResultTypes()))
+      if (failed(checkSignature(func.getLoc(), type,
+                                func.getResultAttrDict(number),
+                                /*isResult=*/true, number, func.getSymName())))
+        return failure();
+  }
+  if (found)
+    return success();
+  return module.emitError(
+      "has no function to run: call it @forward and write 'attributes "
+      "{attune.entry}' before its body");
+}
+
 void attachDescription(ModuleOp module, StringRef metadata,
                        ArrayRef<StringRef> entries, const ProductInfo &info) {
   Builder b(module.getContext());
@@ -118,10 +185,6 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     func->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                   b.getUnitAttr());
   }
-  if (names.empty())
-    return module.emitError(
-        "has no function to run: mark one, as in 'func.func "
-        "@forward(...) attributes {attune.entry}'");
 
   llvm::json::Object generation;
   if (!info.eos.empty())
