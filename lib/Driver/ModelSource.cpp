@@ -148,7 +148,8 @@ static std::string problemOfFolder(StringRef path) {
   if (std::string description = inFolder(path, "model.json");
       sys::fs::exists(description))
     return "holds no config.json, but a description: give " + description;
-  return "holds no config.json; expected a Hugging Face folder, which has that, "
+  return "holds no config.json; expected a Hugging Face folder, which has "
+         "that, "
          "model.safetensors and the tokenizer's files";
 }
 
@@ -190,8 +191,8 @@ static bool checkOtherWeights(const Options &options, StringRef folder,
               "; name the weights with --weights=FILE";
   } else {
     found = listFiles(folder, [](StringRef name) {
-      return name.starts_with("pytorch_model") || name.starts_with("tf_model") ||
-             name.starts_with("flax_model") ||
+      return name.starts_with("pytorch_model") ||
+             name.starts_with("tf_model") || name.starts_with("flax_model") ||
              name.starts_with("adapter_model") || name.ends_with(".gguf") ||
              name.ends_with(".pth");
     });

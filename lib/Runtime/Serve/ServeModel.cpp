@@ -137,12 +137,11 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
   if (!server.isLocal() && options.apiKeys.empty())
     messages.warning("anybody who reaches " + server.url() +
                      " may use the model; --api-key-file=FILE asks for a key");
-  messages.note("serving " + compiled.info().name + ": " +
-                std::to_string(scheduler->numSlots()) +
-                " texts at a time, of " +
-                std::to_string(scheduler->capacity()) +
-                " tokens each; OpenAI's interface is at " + server.url() +
-                "/v1");
+  messages.note(
+      "serving " + compiled.info().name + ": " +
+      std::to_string(scheduler->numSlots()) + " texts at a time, of " +
+      std::to_string(scheduler->capacity()) +
+      " tokens each; OpenAI's interface is at " + server.url() + "/v1");
   std::fprintf(out, "%s\n", server.url().c_str());
   if (std::fflush(out) != 0)
     return error.badInput("cannot write the output");

@@ -32,8 +32,7 @@ namespace attune::runtime {
 class Server {
 public:
   Server(const ServeOptions &options, const ServedModel &model,
-         Scheduler &scheduler, Desk &desk, Outbox &outbox,
-         const Messages &log);
+         Scheduler &scheduler, Desk &desk, Outbox &outbox, const Messages &log);
   ~Server();
 
   /// Binds the address.

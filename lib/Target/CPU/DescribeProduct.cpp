@@ -107,14 +107,16 @@ static LogicalResult checkSignature(Location loc, Type type,
                         : b.getI64IntegerAttr(size));
   NamedAttrList example;
   example.set("attune.kind", b.getStringAttr(isResult ? "output" : "input"));
-  example.set("attune.name", b.getStringAttr((isResult ? "y" : "x") +
-                                             Twine(number)));
+  example.set("attune.name",
+              b.getStringAttr((isResult ? "y" : "x") + Twine(number)));
   example.set("attune.shape", b.getArrayAttr(shape));
+  std::string signature;
+  llvm::raw_string_ostream(signature)
+      << type << " " << example.getDictionary(loc.getContext());
   return emitError(loc) << what << number << " of '@" << function
                         << "' does not say what a caller has to know; write "
                            "its type as '"
-                        << type << " "
-                        << example.getDictionary(loc.getContext())
+                        << signature
                         << "', with the name that files of tensors give it, "
                            "and so for all others";
 }
@@ -129,8 +131,7 @@ LogicalResult checkEntries(ModuleOp module) {
       unsigned number = argument.getArgNumber();
       if (failed(checkSignature(argument.getLoc(), argument.getType(),
                                 func.getArgAttrDict(number),
-                                /*isResult=*/false, number,
-                                func.getSymName())))
+                                /*isResult=*/false, number, func.getSymName())))
         return failure();
     }
     for (auto [number, type] : llvm::enumerate(func.getResultTypes()))

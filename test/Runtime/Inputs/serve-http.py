@@ -272,6 +272,23 @@ def stopping():
         assert "stopping: 2 requests" in server.read_log()
 
 
+def json_log():
+    with serving.Server(fast, "--message-format=json") as server:
+        server.post("/v1/completions", {"prompt": "$\"#", "max_tokens": 3})
+        assert server.request("GET", "/nowhere")[0] == 404
+        assert server.stop() == 0
+        start, done, lost, end = map(json.loads,
+                                     server.read_log().splitlines())
+    assert start["severity"] == end["severity"] == "note", (start, end)
+    assert start["message"].startswith("serving "), start
+    assert end["message"].startswith("stopping: 0 requests"), end
+    assert done.pop("seconds") >= 0 and done.pop("time").endswith("Z"), done
+    assert done == {"method": "POST", "path": "/v1/completions", "status": 200,
+                    "prompt_tokens": 3, "cached_tokens": 0, "new_tokens": 3,
+                    "finish_reason": "length"}, done
+    assert lost["method"] == "GET" and lost["status"] == 404, lost
+
+
 def embeddings():
     with serving.Server(embedding) as server:
         # The vector of token n is 1 at n + 1; '$"#' are the tokens 3, 1, 2.
@@ -389,4 +406,4 @@ def forms():
 
 serving.run([malformed_requests, refused_requests, keys_and_origins,
              connections, slow_clients, full_server, hang_up, time_limit,
-             stopping, embeddings, tools, forms])
+             stopping, json_log, embeddings, tools, forms])

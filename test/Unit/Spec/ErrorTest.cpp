@@ -178,6 +178,12 @@ TEST(FormErrors, WrongTopLevels) {
   EXPECT_EQ(errorsOf("{\"layers\": [{\"embedding\": {\"vocab\": 1, \"width\": "
                      "1}}]}"),
             "1:1 error: missing key 'attune': the schema's version: 1\n");
+  // Another kind of file, but not one with a slip in a key.
+  EXPECT_EQ(errorsOf("{\"version\": 1, \"vocab\": {}}"),
+            "1:1 error: is no description of a model: it has neither 'attune' "
+            "(the schema's version, 1) nor 'layers'\n");
+  EXPECT_EQ(errorsOf("{\"atune\": 1}").find("is no description"),
+            std::string::npos);
   EXPECT_EQ(errorsOf("{\"attune\": 1}"),
             "1:1 error: has no way to give its layers; expected one of layers, "
             "streams\n");

@@ -39,6 +39,9 @@ TEST(Diagnostics, UnknownPlaces) {
             "dir/model.json:1:100: error: is wrong\nxy\n  ^\n");
   EXPECT_EQ(formatDiagnostic(at("x\n", 7, 1)),
             "dir/model.json:7:1: error: is wrong\n\n^\n");
+  // The text is not known.
+  EXPECT_EQ(formatDiagnostic(at("", 7, 1)),
+            "dir/model.json:7:1: error: is wrong\n");
 }
 
 TEST(Diagnostics, CaretCountsCharacters) {
