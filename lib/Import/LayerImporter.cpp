@@ -524,10 +524,13 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   operands.mask = scope.mask;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
-  if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query,
-                 attention.heads) ||
-      !normHeads(attention, (prefix + "k_norm.").str(), operands.key,
-                 attention.kvHeads))
+  auto normBoth = [&] {
+    return normHeads(attention, (prefix + "q_norm.").str(), operands.query,
+                     attention.heads) &&
+           normHeads(attention, (prefix + "k_norm.").str(), operands.key,
+                     attention.kvHeads);
+  };
+  if (!attention.qkNormAfterRotary && !normBoth())
     return false;
   scaleByLayer(attention, operands.query);
   if (attention.rope) {
@@ -539,6 +542,8 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
       *heads = RotaryOp::create(builder, ropeAt, heads->getType(), *heads,
                                 scope.cos, scope.sin, pairing);
   }
+  if (attention.qkNormAfterRotary && !normBoth())
+    return false;
   if (scope.keyCache && !attention.linear) {
     auto through = [&](Value rows, Value &cache) -> Value {
       cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,

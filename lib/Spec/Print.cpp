@@ -160,6 +160,8 @@ static Json print(const Attention &attention, int64_t width) {
     json["qk_norm"] = print(*attention.qkNorm, /*withKind=*/true);
     if (attention.qkNormScope != NormScope::Head)
       json["qk_norm"]["scope"] = stringify(attention.qkNormScope);
+    if (attention.qkNormAfterRotary)
+      json["qk_norm"]["after_rotary"] = true;
   }
   if (attention.clip)
     json["clip"] = *attention.clip;

@@ -223,6 +223,145 @@ def smollm3(w, ids):
     return config, llama_like(w, ids, 5, attention, untied=False)
 
 
+def gate_up(w, at, x):
+    both = linear(w, at + "gate_up_proj", x, 2 * INNER)
+    return linear(w, at + "down_proj", [
+        [silu(g) * u for g, u in zip(r[:INNER], r[INNER:])] for r in both],
+        WIDTH)
+
+
+def glm_like(w, ids, norms):
+    """`norms`: of a sublayer's input, and of its result where there is one."""
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+
+        def result(place, rows):
+            return rms_norm(w, at + place, rows, 1.5625e-7) if place else rows
+        (before1, after1), (before2, after2) = norms
+        normed = rms_norm(w, at + before1, x, 1.5625e-7)
+        q, k, v = projections(w, at + "self_attn.", normed, 2, bias=True)
+        q, k = (turn(h, channels=4, interleaved=True) for h in (q, k))
+        y = linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH)
+        x = plus(x, result(after1, y))
+        normed = rms_norm(w, at + before2, x, 1.5625e-7)
+        x = plus(x, result(after2, gate_up(w, at + "mlp.", normed)))
+    return head(w, "lm_head", rms_norm(w, "model.norm", x, 1.5625e-7))
+
+
+def glm(w, ids):
+    """Half of each head turns, neighbouring channels together."""
+    config = {**BASE, "model_type": "glm", "head_dim": DIM}
+    return config, glm_like(w, ids, (("input_layernorm", None),
+                                     ("post_attention_layernorm", None)))
+
+
+def glm4(w, ids):
+    """The norm called post_attention comes before the feed-forward layer."""
+    config = {**BASE, "model_type": "glm4", "head_dim": DIM}
+    return config, glm_like(w, ids, (
+        ("input_layernorm", "post_self_attn_layernorm"),
+        ("post_attention_layernorm", "post_mlp_layernorm")))
+
+
+def seed_oss(w, ids):
+    config = {**BASE, "model_type": "seed_oss", "num_key_value_heads": 2,
+              "head_dim": 12, "attention_out_bias": True}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2, 12, bias=True)
+        return linear(w, at + "o_proj", attend(turn(q), turn(k), v), WIDTH,
+                      True)
+    return config, llama_like(w, ids, 2, attention)
+
+
+def ernie4_5(w, ids):
+    """Neighbouring channels turn together; the head is tied by default."""
+    config = {**BASE, "model_type": "ernie4_5", "head_dim": DIM}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2)
+        q, k = (turn(h, 5e5, interleaved=True) for h in (q, k))
+        return linear(w, at + "o_proj", attend(q, k, v), WIDTH)
+    return config, llama_like(w, ids, 2, attention, untied=False, eps=1e-5)
+
+
+def exaone4(w, ids):
+    """Norms of results; layers that see everything have no positions."""
+    config = {**BASE, "model_type": "exaone4", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "sliding_window": 3,
+              "sliding_window_pattern": 3}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(5):
+        at = f"model.layers.{i}."
+        local = (i + 1) % 3 != 0
+        q, k, v = projections(w, at + "self_attn.", x, 2)
+        q, k = ([rms_norm(w, at + f"self_attn.{n}_norm", rows, 1e-5)
+                 for rows in heads] for n, heads in (("q", q), ("k", k)))
+        if local:
+            q, k = turn(q), turn(k)
+        y = linear(w, at + "self_attn.o_proj",
+                   attend(q, k, v, window=3 if local else None), WIDTH)
+        x = plus(x, rms_norm(w, at + "post_attention_layernorm", y, 1e-5))
+        y = gated(w, at + "mlp.", x, silu)
+        x = plus(x, rms_norm(w, at + "post_feedforward_layernorm", y, 1e-5))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def hunyuan(w, ids):
+    """Heads are normalised after they turned; the base grows with alpha."""
+    config = {**BASE, "model_type": "hunyuan_v1_dense",
+              "num_key_value_heads": 2, "use_qk_norm": True,
+              "rope_scaling": {"type": "dynamic", "alpha": 50.0, "factor": 1.0,
+                               "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+                               "mscale_all_dim": 1.0}}
+
+    def attention(w, at, x, i):
+        q, k, v = projections(w, at, x, 2)
+        q, k = ([rms_norm(w, at + name, rows, 1e-5)
+                 for rows in turn(heads, 1e4 * 50.0 ** (DIM / (DIM - 2)))]
+                for name, heads in (("query_layernorm", q),
+                                    ("key_layernorm", k)))
+        return linear(w, at + "o_proj", attend(q, k, v), WIDTH)
+    return config, llama_like(w, ids, 2, attention, eps=1e-5)
+
+
+def glm4_moe(w, ids):
+    """The first layer is dense; experts are chosen by sigmoid and a bias."""
+    config = {**BASE, "model_type": "glm4_moe", "num_key_value_heads": 2,
+              "head_dim": DIM, "use_qk_norm": True, "attention_bias": True,
+              "n_routed_experts": 6, "num_experts_per_tok": 2,
+              "moe_intermediate_size": INNER, "routed_scaling_factor": 1.5}
+
+    def experts(at, x):
+        gate = w.matrix(at + "gate.weight", 6, WIDTH)
+        bias = w.vector(at + "gate.e_score_correction_bias", 6)
+        scores = [[1 / (1 + math.exp(-sum(a * b for a, b in zip(row, v))))
+                   for row in gate] for v in x]
+        each = [gated(w, f"{at}experts.{e}.", x, silu) for e in range(6)]
+        y = gated(w, at + "shared_experts.", x, silu)
+        for t, score in enumerate(scores):
+            chosen = sorted(range(6), key=lambda e: -(score[e] + bias[e]))[:2]
+            total = sum(score[e] for e in chosen) + 1e-20
+            for e in chosen:
+                y[t] = [a + 1.5 * score[e] / total * b
+                        for a, b in zip(y[t], each[e][t])]
+        return y
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        q, k, v = projections(w, at + "self_attn.", rms_norm(
+            w, at + "input_layernorm", x, 1e-5), 2, bias=True)
+        q, k = (turn([rms_norm(w, at + f"self_attn.{n}_norm", rows, 1e-5)
+                      for rows in heads], channels=4)
+                for n, heads in (("q", q), ("k", k)))
+        x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        x = plus(x, experts(at + "mlp.", normed) if i else
+                 gated(w, at + "mlp.", normed, silu))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
 def gpt_neo(w, ids):
     """Scores are not scaled; every second layer sees three tokens."""
     config = {"model_type": "gpt_neo", "vocab_size": VOCAB,
@@ -574,7 +713,8 @@ def mpt_clip(w, ids):
 
 
 CASES = {function.__name__: function for function in (
-    llama_biases, mistral, qwen2_window, qwen3, smollm3, gemma2, gemma3, olmo, olmo2, olmo3, cohere,
+    llama_biases, mistral, qwen2_window, qwen3, smollm3, gemma2, gemma3, olmo, olmo2, olmo3, glm, glm4, glm4_moe, seed_oss, ernie4_5,
+    exaone4, hunyuan, cohere,
     cohere2, stablelm, phi, phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, gpt_neo,
     bigcode_mqa, bigcode_mha, gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
 

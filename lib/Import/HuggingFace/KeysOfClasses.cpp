@@ -29,6 +29,8 @@ const std::vector<KeyMeaning> &keyMeanings() {
       {"attention_layers", KeyType::Structure,
        "global or local, for each layer"},
       {"attention_multiplier", KeyType::Number, "factor of the scores"},
+      {"attention_out_bias", KeyType::Flag,
+       "the attention's output projection has a bias"},
       {"attention_types", KeyType::Structure, "global or local, as a pattern"},
       {"attn_config", KeyType::Structure, "the attention's own keys"},
       {"attn_logit_softcapping", KeyType::NumberOrNull,
@@ -372,6 +374,24 @@ const std::vector<ClassKeys> &classKeys() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"ernie4_5",
+       "hidden_size=1024 intermediate_size=3072 num_hidden_layers=18 "
+       "num_attention_heads=16 num_key_value_heads=2 "
+       "vocab_size=103424 max_position_embeddings=131072 "
+       "rms_norm_eps=1e-05 tie_word_embeddings=true hidden_act=silu "
+       "head_dim=128 rope_theta=500000 partial_rotary_factor=1 "
+       "rope_parameters rope_scaling use_bias=false",
+       "attention_dropout compression_ratio"},
+      {"exaone4",
+       "sliding_window=4096 sliding_window_pattern=4 "
+       "hidden_size=4096 intermediate_size=16384 "
+       "num_hidden_layers=32 num_attention_heads=32 "
+       "num_key_value_heads=32 vocab_size=102400 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling layer_types",
+       "attention_dropout"},
       {"falcon",
        "hidden_size=4544 n_embed num_hidden_layers=32 n_layer "
        "num_attention_heads=71 n_head num_kv_heads=71 n_head_kv "
@@ -424,6 +444,40 @@ const std::vector<ClassKeys> &classKeys() {
        "sliding_window_pattern=6 _sliding_window_pattern "
        "attn_logit_softcapping final_logit_softcapping layer_types",
        "attention_dropout cache_implementation hidden_act"},
+      {"glm",
+       "hidden_size=4096 intermediate_size=13696 "
+       "num_hidden_layers=40 num_attention_heads=32 "
+       "num_key_value_heads=2 vocab_size=151552 "
+       "max_position_embeddings=131072 rms_norm_eps=1.5625e-07 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+       "rope_scaling attention_bias=true",
+       "attention_dropout"},
+      {"glm4",
+       "hidden_size=4096 intermediate_size=13696 "
+       "num_hidden_layers=40 num_attention_heads=32 "
+       "num_key_value_heads=2 vocab_size=151552 "
+       "max_position_embeddings=131072 rms_norm_eps=1.5625e-07 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+       "rope_scaling attention_bias=true",
+       "attention_dropout"},
+      {"glm4_moe",
+       "hidden_size=4096 intermediate_size=10944 "
+       "num_hidden_layers=46 num_attention_heads=96 "
+       "num_key_value_heads=8 vocab_size=151552 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+       "rope_scaling attention_bias=false use_qk_norm=false "
+       "first_k_dense_replace=1 n_routed_experts=128 "
+       "num_experts_per_tok=8 moe_intermediate_size=1408 "
+       "n_shared_experts=1 n_group=1 topk_group=1 "
+       "norm_topk_prob=true routed_scaling_factor=1 "
+       "topk_method=noaux_tc scoring_func=sigmoid",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "num_nextn_predict_layers output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
       {"gpt2",
        "scale_attn_weights=true scale_attn_by_inverse_layer_idx=false "
        "add_cross_attention=false n_embd=768 n_head=12 n_layer=12 "
@@ -477,6 +531,23 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_bias=false mlp_bias=false embedding_multiplier=1 "
        "attention_multiplier=1 residual_multiplier=1 logits_scaling=1",
        "attention_dropout pretraining_tp"},
+      {"hunyuan_v1_dense",
+       "hidden_size=4096 intermediate_size=11008 "
+       "num_hidden_layers=32 num_attention_heads=32 "
+       "num_key_value_heads=32 vocab_size=290943 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false",
+       "add_classification_head anyres_pooling_size "
+       "anyres_vit_max_image_size anyres_vit_two_views "
+       "attention_dropout attention_head_dim cla_share_factor "
+       "class_num dense_list eod_token_id group_limited_greedy "
+       "im_end_id im_newline_id im_start_id mask_init_id mlp_bias "
+       "norm_type num_experts num_media_embeds org_vocab_size pad_id "
+       "position_embedding_xdrope pretraining_tp sep_token_id "
+       "skip_cls_token text_end_id text_start_id use_cla use_qk_norm "
+       "use_rotary_pos_emb vit_path xdrope_section"},
       {"llama",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
@@ -686,6 +757,16 @@ const std::vector<ClassKeys> &classKeys() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"seed_oss",
+       "hidden_size=4096 intermediate_size=27648 "
+       "num_hidden_layers=64 num_attention_heads=80 "
+       "num_key_value_heads=8 vocab_size=155136 "
+       "max_position_embeddings=524288 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=true attention_out_bias=false "
+       "mlp_bias=false",
+       "attention_dropout pretraining_tp residual_dropout"},
       {"smollm3",
        "hidden_size=2048 intermediate_size=11008 num_hidden_layers=36 "
        "num_attention_heads=16 num_key_value_heads=4 vocab_size=128256 "

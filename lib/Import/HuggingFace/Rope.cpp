@@ -102,7 +102,7 @@ static void readLongRope(Config &config, Config &scaling, Rope &rope,
 
 /// The members of "rope_scaling" or "rope_parameters".
 static void readScaling(Config &config, Config &scaling, Rope &rope,
-                        int64_t length, int64_t &context) {
+                        int64_t length, int64_t &context, bool takesAlpha) {
   std::string_view key = scaling.oneOf({"rope_type", "type"});
   std::string type = scaling.text(key, "");
   RopeScaling &out = rope.scaling;
@@ -112,6 +112,15 @@ static void readScaling(Config &config, Config &scaling, Rope &rope,
     out.type = type;
     out.factor = scaling.real("factor", std::nullopt);
     scaling.ignore({"original_max_position_embeddings"});
+  } else if (type == "dynamic" && takesAlpha && scaling.get("alpha")) {
+    out.type = "none";
+    double alpha = scaling.real("alpha", std::nullopt);
+    if (rope.channels <= 2 || !(alpha > 0))
+      scaling.error("alpha", "expected a number above 0, and heads of more "
+                             "than two turned channels");
+    else
+      rope.theta *=
+          std::pow(alpha, double(rope.channels) / double(rope.channels - 2));
   } else if (type == "dynamic") {
     out.type = type;
     out.factor = scaling.real("factor", std::nullopt);
@@ -270,7 +279,8 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
         (parameters || object->members.empty()))
       members->finish("a plain rotary embedding");
     else
-      readScaling(config, *members, rope, length, settings.context);
+      readScaling(config, *members, rope, length, settings.context,
+                  defaults.takesAlpha);
   }
   return settings;
 }
@@ -295,7 +305,8 @@ std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,
   if (!members.peek("rope_type"))
     members.finish("a plain rotary embedding");
   else
-    readScaling(config, members, rope, headDim, settings.context);
+    readScaling(config, members, rope, headDim, settings.context,
+                defaults.takesAlpha);
   return settings;
 }
 

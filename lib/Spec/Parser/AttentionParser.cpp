@@ -99,6 +99,13 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   if (auto norm = object.object("qk_norm")) {
     attention.qkNorm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
     attention.qkNormScope = norm->choice("scope", NormScope::Head);
+    attention.qkNormAfterRotary = norm->boolean("after_rotary", false);
+    if (attention.qkNormAfterRotary && !object.has("rope"))
+      norm->error("after_rotary", "needs 'rope', which it comes after");
+    else if (attention.qkNormAfterRotary &&
+             attention.qkNormScope == NormScope::Projection)
+      norm->error("after_rotary", "is for norms of heads; with \"projection\" "
+                                  "they are not cut apart yet");
   }
   if (object.get("clip"))
     attention.clip = object.number("clip", 1);

@@ -64,6 +64,9 @@ static const ObjectType &qkNormType() {
                     "over each head with one gamma for all heads, over each "
                     "head with one for each, or over all heads together; "
                     "default head"});
+    keys.push_back({"after_rotary", boolean(),
+                    "heads are normalised after their rotation, not before; "
+                    "default false"});
     return ObjectType{"qk_norm",
                       "Normalisation of queries and keys.",
                       std::move(keys),

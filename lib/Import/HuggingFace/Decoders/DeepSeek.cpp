@@ -18,11 +18,8 @@ namespace {
 struct DeepSeekDefaults {
   const char *name = "";
   LlamaDefaults llama;
-  int64_t expertWidth = 0, dense = 0;
-  std::optional<int64_t> experts, active, shared;
-  int64_t groups = 1, activeGroups = 1;
-  bool renormalise = false;
-  double scale = 1;
+  int64_t dense = 0;
+  ExpertDefaults experts;
 };
 } // namespace
 
@@ -88,55 +85,6 @@ static void readSoftmaxRouter(Config &config, Router &router) {
     router.scale = 1;
 }
 
-/// How version 3 chooses: sigmoid with a bias; groups by their best two;
-/// weights are scaled, renormalised or not.
-static void readSigmoidRouter(Config &config, Router &router) {
-  if (config.text("topk_method", "noaux_tc") != "noaux_tc")
-    config.error("topk_method", "expected \"noaux_tc\"");
-  if (config.text("scoring_func", "sigmoid") != "sigmoid")
-    config.error("scoring_func", "expected \"sigmoid\"");
-  router.scores = RouterScores::Sigmoid;
-  router.selectBias = true;
-  if (router.groups > 1)
-    router.groupScore = GroupScore::TopTwo;
-}
-
-static MoE readExperts(Config &config, const DeepSeekDefaults &defaults,
-                       void (*readRouter)(Config &, Router &)) {
-  MoE moe;
-  moe.location = config.locate("n_routed_experts");
-  moe.experts = config.integer("n_routed_experts", defaults.experts);
-  moe.active = config.integer("num_experts_per_tok", defaults.active);
-  moe.width = config.integer("moe_intermediate_size", defaults.expertWidth);
-  if (int64_t shared = config.get("n_shared_experts")
-                           ? config.integer("n_shared_experts", std::nullopt)
-                       : config.isNull("n_shared_experts")
-                           ? 0
-                           : defaults.shared.value_or(0))
-    moe.shared = SharedExpert{shared * moe.width, /*gate=*/false};
-  Router &router = moe.router;
-  router.groups = config.integer("n_group", defaults.groups);
-  router.activeGroups = config.integer("topk_group", defaults.activeGroups);
-  // One expert is its own sum, which the published code leaves alone.
-  router.renormalise =
-      config.flag("norm_topk_prob", defaults.renormalise) && moe.active > 1;
-  router.scale = config.real("routed_scaling_factor", defaults.scale);
-  readRouter(config, router);
-  if (router.renormalise)
-    router.eps = 1e-20;
-  checkExperts(config, "num_experts_per_tok", moe.active, "n_routed_experts",
-               moe.experts);
-  if (moe.experts % router.groups)
-    config.error("n_group", std::to_string(moe.experts) +
-                                " experts cannot be divided into " +
-                                std::to_string(router.groups) + " groups");
-  else if (router.activeGroups > router.groups)
-    config.error("topk_group", std::to_string(router.activeGroups) +
-                                   " is more than the " +
-                                   std::to_string(router.groups) + " groups");
-  return moe;
-}
-
 static std::optional<Model>
 importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
                void (*readRouter)(Config &, Router &)) {
@@ -161,10 +109,10 @@ importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
   readLatent(config, *llama);
   Attention &attention = *llama->block.attention;
   attention.scale *= scoreFactor(config);
-  bool sparse = defaults.experts || config.peek("n_routed_experts");
+  bool sparse = defaults.experts.count || config.peek("n_routed_experts");
   MoE moe;
   if (sparse)
-    moe = readExperts(config, defaults, readRouter);
+    moe = readRoutedExperts(config, defaults.experts, readRouter);
   if (config.hasErrors())
     return std::nullopt;
   moe.activation = llama->block.ffn->activation;
@@ -181,7 +129,7 @@ std::optional<Model> importDeepSeekV2(ImportContext &context) {
   defaults.llama.inner = 11008;
   defaults.llama.layers = 30;
   defaults.llama.vocab = 102400;
-  defaults.expertWidth = 1407;
+  defaults.experts.width = 1407;
   return importDeepSeek(context, defaults, readSoftmaxRouter);
 }
 
@@ -194,15 +142,15 @@ std::optional<Model> importDeepSeekV3(ImportContext &context) {
   defaults.llama.heads = 128;
   defaults.llama.vocab = 129280;
   defaults.llama.length = 4096;
-  defaults.expertWidth = 2048;
+  defaults.experts.width = 2048;
   defaults.dense = 3;
-  defaults.experts = 256;
-  defaults.active = 8;
-  defaults.shared = 1;
-  defaults.groups = 8;
-  defaults.activeGroups = 4;
-  defaults.renormalise = true;
-  defaults.scale = 2.5;
+  defaults.experts.count = 256;
+  defaults.experts.active = 8;
+  defaults.experts.shared = 1;
+  defaults.experts.groups = 8;
+  defaults.experts.activeGroups = 4;
+  defaults.experts.renormalise = true;
+  defaults.experts.scale = 2.5;
   return importDeepSeek(context, defaults, readSigmoidRouter);
 }
 

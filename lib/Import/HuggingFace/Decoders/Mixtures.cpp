@@ -25,6 +25,53 @@ void checkExperts(Config &config, const char *activeKey, int64_t active,
                                 expertsKey + ")");
 }
 
+void readSigmoidRouter(Config &config, Router &router) {
+  if (config.text("topk_method", "noaux_tc") != "noaux_tc")
+    config.error("topk_method", "expected \"noaux_tc\"");
+  if (config.text("scoring_func", "sigmoid") != "sigmoid")
+    config.error("scoring_func", "expected \"sigmoid\"");
+  router.scores = RouterScores::Sigmoid;
+  router.selectBias = true;
+  if (router.groups > 1)
+    router.groupScore = GroupScore::TopTwo;
+}
+
+MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
+                      void (*readRouter)(Config &, Router &)) {
+  MoE moe;
+  moe.location = config.locate("n_routed_experts");
+  moe.experts = config.integer("n_routed_experts", defaults.count);
+  moe.active = config.integer("num_experts_per_tok", defaults.active);
+  moe.width = config.integer("moe_intermediate_size", defaults.width);
+  if (int64_t shared = config.get("n_shared_experts")
+                           ? config.integer("n_shared_experts", std::nullopt)
+                       : config.isNull("n_shared_experts")
+                           ? 0
+                           : defaults.shared.value_or(0))
+    moe.shared = SharedExpert{shared * moe.width, /*gate=*/false};
+  Router &router = moe.router;
+  router.groups = config.integer("n_group", defaults.groups);
+  router.activeGroups = config.integer("topk_group", defaults.activeGroups);
+  // One expert is its own sum, which the published code leaves alone.
+  router.renormalise =
+      config.flag("norm_topk_prob", defaults.renormalise) && moe.active > 1;
+  router.scale = config.real("routed_scaling_factor", defaults.scale);
+  readRouter(config, router);
+  if (router.renormalise)
+    router.eps = 1e-20;
+  checkExperts(config, "num_experts_per_tok", moe.active, "n_routed_experts",
+               moe.experts);
+  if (moe.experts % router.groups)
+    config.error("n_group", std::to_string(moe.experts) +
+                                " experts cannot be divided into " +
+                                std::to_string(router.groups) + " groups");
+  else if (router.activeGroups > router.groups)
+    config.error("topk_group", std::to_string(router.activeGroups) +
+                                   " is more than the " +
+                                   std::to_string(router.groups) + " groups");
+  return moe;
+}
+
 TensorNames mixtureTensors(const char *shared) {
   // Tables keep pointers; the two names of shared experts are known.
   bool plural = std::string_view(shared) == "shared_experts";

@@ -21,6 +21,24 @@ void ignoreRouterKeys(Config &config);
 void checkExperts(Config &config, const char *activeKey, int64_t active,
                   const char *expertsKey, int64_t experts);
 
+/// What a configuration class takes for absent keys of experts.
+struct ExpertDefaults {
+  int64_t width = 0;
+  std::optional<int64_t> count, active, shared;
+  int64_t groups = 1, activeGroups = 1;
+  bool renormalise = false;
+  double scale = 1;
+};
+
+/// How DeepSeek-V3 chooses: sigmoid with a bias; groups by their best two;
+/// weights are scaled, renormalised or not.
+void readSigmoidRouter(Config &config, spec::Router &router);
+
+/// The keys of DeepSeek's mixtures: "n_routed_experts" and so on; `readRouter`
+/// says how experts are chosen.
+spec::MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
+                            void (*readRouter)(Config &, spec::Router &));
+
 /// Names of "mlp.gate", "mlp.experts.{e}" and the shared expert `shared`.
 TensorNames mixtureTensors(const char *shared);
 

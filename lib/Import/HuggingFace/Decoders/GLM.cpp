@@ -1,0 +1,97 @@
+//===- GLM.cpp - config.json of GLM, GLM-4 and GLM-4.5 ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mixtures.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+/// Neighbouring channels of the first half of each head turn; queries, keys and
+/// values have biases; one matrix for gate and up.
+static std::optional<LlamaConfig> readGLM(ImportContext &context,
+                                          const char *name) {
+  LlamaDefaults defaults;
+  defaults.inner = 13696;
+  defaults.layers = 40;
+  defaults.kvHeads = 2;
+  defaults.headDim = 128;
+  defaults.vocab = 151552;
+  defaults.length = 131072;
+  defaults.eps = 1.5625e-7;
+  defaults.rope.partial = 0.5;
+  std::optional<LlamaConfig> glm = readLlama(context, name, defaults);
+  bool bias = context.config.flag("attention_bias", true);
+  if (!glm || context.config.hasErrors())
+    return std::nullopt;
+  Attention &attention = *glm->block.attention;
+  attention.qkvBias = bias;
+  attention.rope->interleaved = true;
+  for (TensorName &row : glm->tensors)
+    if (std::string_view(row.role) == "ffn.gate")
+      row = {"ffn.gate_up", "mlp.gate_up_proj", Layout::Blocks};
+  return glm;
+}
+
+std::optional<Model> importGLM(ImportContext &context) {
+  std::optional<LlamaConfig> glm = readGLM(context, "glm");
+  if (!glm)
+    return std::nullopt;
+  return buildLlama(context, *glm);
+}
+
+std::optional<Model> importGLM4(ImportContext &context) {
+  std::optional<LlamaConfig> glm = readGLM(context, "glm4");
+  if (!glm)
+    return std::nullopt;
+  glm->block.placement = Placement::Peri;
+  glm->tensors.push_back({"norm1_post", "post_self_attn_layernorm"});
+  glm->tensors.push_back({"norm2_post", "post_mlp_layernorm"});
+  return buildLlama(context, *glm);
+}
+
+std::optional<Model> importGLM4MoE(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 10944;
+  defaults.layers = 46;
+  defaults.heads = 96;
+  defaults.kvHeads = 8;
+  defaults.vocab = 151552;
+  defaults.length = 131072;
+  defaults.eps = 1e-5;
+  defaults.rope.partial = 0.5;
+  std::optional<LlamaConfig> glm = readLlama(context, "glm4_moe", defaults);
+  bool bias = config.flag("attention_bias", false);
+  bool headNorm = config.flag("use_qk_norm", false);
+  int64_t dense = config.count("first_k_dense_replace", 1);
+  ignoreRouterKeys(config);
+  // Layers that predict further tokens are no part of the network.
+  config.ignore({"num_nextn_predict_layers"});
+  ExpertDefaults experts;
+  experts.width = 1408;
+  experts.count = 128;
+  experts.active = 8;
+  experts.shared = 1;
+  experts.renormalise = true;
+  if (!glm || config.hasErrors())
+    return std::nullopt;
+  MoE moe = readRoutedExperts(config, experts, readSigmoidRouter);
+  if (config.hasErrors())
+    return std::nullopt;
+  Attention &attention = *glm->block.attention;
+  attention.qkvBias = bias;
+  if (headNorm)
+    attention.qkNorm = glm->norm;
+  moe.activation = glm->block.ffn->activation;
+  for (const TensorName &row : mixtureTensors("shared_experts"))
+    glm->tensors.push_back(row);
+  return buildMixture(context, *glm, moe,
+                      [&](int64_t layer) { return layer >= dense; });
+}
+
+} // namespace attune::hf
