@@ -7,6 +7,8 @@
 
 #include "Mixtures.h"
 
+#include <algorithm>
+
 namespace attune::hf {
 
 using namespace spec;
@@ -31,9 +33,14 @@ static std::optional<LlamaConfig> readGLM(ImportContext &context,
   Attention &attention = *glm->block.attention;
   attention.qkvBias = bias;
   attention.rope->interleaved = true;
-  for (TensorName &row : glm->tensors)
-    if (std::string_view(row.role) == "ffn.gate")
-      row = {"ffn.gate_up", "mlp.gate_up_proj", Layout::Blocks};
+  TensorNames &names = glm->tensors;
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [](const TensorName &row) {
+                               std::string_view role = row.role;
+                               return role == "ffn.gate" || role == "ffn.up";
+                             }),
+              names.end());
+  names.push_back({"ffn.gate_up", "mlp.gate_up_proj", Layout::Blocks});
   return glm;
 }
 
