@@ -193,8 +193,8 @@ struct Attention {
   std::optional<RelativeBias> relativeBias;
   std::optional<Rope> rope;
   std::optional<Latent> latent;
-  std::optional<double> clip; ///< of queries, keys and values to [-c, c]
-  std::optional<Norm> qkNorm; ///< roles q_norm, k_norm
+  std::optional<double> clip;     ///< of queries, keys and values to [-c, c]
+  std::optional<Norm> qkNorm;     ///< roles q_norm, k_norm
   bool qkNormAfterRotary = false; ///< else before it
   NormScope qkNormScope = NormScope::Head;
   std::optional<BlockSparse> blockSparse;

@@ -1,4 +1,4 @@
-//===- QuantizationConfig.h - "quantization_config" of a folder -*- C++ -*-===//
+//===- QuantizationConfig.h - "quantization_config" of a folder -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- QuantizedTensors.cpp - Quantized folders of Hugging Face -*- C++ -*-===//
+//===- QuantizedTensors.cpp - Quantized folders of Hugging Face -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -305,6 +305,14 @@ TEST(LayerErrors, Rope) {
                             "rope": {}}})"),
             "/layers/0/attention/rope: head_dim 15 is odd; give an even "
             "'channels'");
+  EXPECT_EQ(layerErrors(R"({"attention": {"heads": 4,
+                            "qk_norm": {"after_rotary": true}}})"),
+            "/layers/0/attention/qk_norm/after_rotary: needs 'rope', which it "
+            "comes after");
+  EXPECT_EQ(layerErrors(R"({"attention": {"heads": 4, "rope": {}, "qk_norm": {
+                            "after_rotary": true, "scope": "projection"}}})"),
+            "/layers/0/attention/qk_norm/after_rotary: is for norms of heads; "
+            "with \"projection\" they are not cut apart yet");
   EXPECT_EQ(rope(R"({"scaling": {"type": "llama3"}})"),
             "/layers/0/attention/rope/scaling: missing key 'original_length': "
             "the length the model was trained at, which llama3 scaling needs");
