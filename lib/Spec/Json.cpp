@@ -181,10 +181,15 @@ std::string nearest(std::string_view word,
         return candidate;
   size_t bestDistance = 0;
   for (const std::string &candidate : candidates) {
+    // Every letter that one has more costs an edit: most need no count.
+    size_t longer = std::max(word.size(), candidate.size());
+    size_t shorter = std::min(word.size(), candidate.size());
+    if (3 * (longer - shorter) > longer)
+      continue;
     size_t distance = editDistance(word, candidate);
     // Two thirds of the letters must be right; "head" is meant for "heads",
     // but "x" for nothing.
-    if (3 * distance > std::max(word.size(), candidate.size()))
+    if (3 * distance > longer)
       continue;
     if (best.empty() || distance < bestDistance) {
       best = candidate;

@@ -116,8 +116,9 @@ static std::string canonicalType(const std::string &type) {
   for (const auto &[spelling, same] : textTypes)
     if (type == spelling)
       return same;
+  const std::string wanted = plain(type);
   for (const Architecture &candidate : architectures())
-    if (plain(candidate.modelType) == plain(type))
+    if (plain(candidate.modelType) == wanted)
       return candidate.modelType;
   return type;
 }
