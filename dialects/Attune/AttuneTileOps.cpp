@@ -7,7 +7,10 @@
 
 #include "Attune/AttuneAttentionChecks.h"
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::bufferization;
@@ -204,6 +207,81 @@ LogicalResult OnlineFinishOp::verify() {
                   : success();
 }
 
+/// M1 to M4: the sizes of a product.
+static LogicalResult productFits(PackedProductOp op) {
+  Value input = op.getInput(), weight = op.getWeight();
+  NamedSize inputs{input, 1, "input", "columns"};
+  auto panels = cast<ShapedType>(weight.getType());
+  // M4
+  bool bytes = panels.getElementType().isInteger(8);
+  bool byteRows = getElementTypeOrSelf(input.getType()).isInteger(8);
+  if (bytes != byteRows || bytes != bool(op.getInputScales()))
+    return op.emitOpError(
+        "multiplies bytes by bytes with scales, or numbers without");
+  // M1
+  if (!inputs.known() || panels.isDynamicDim(1) || panels.isDynamicDim(2))
+    return op.emitOpError("has rows or panels whose sizes are not known");
+  int64_t side = bytes ? 32 / op.getBits() : op.hasPairs() ? 2 : 1;
+  if (panels.getDimSize(1) * side != inputs.get())
+    return op.emitOpError("has panels of ")
+           << panels.getDimSize(1) * side << " inputs, but rows of "
+           << inputs.get();
+  // M2
+  int64_t width = op.getWidth(), lanes = op.getPanelWidth();
+  if (width < 1 || lanes < 1)
+    return op.emitOpError("has no channels or panels without channels");
+  int64_t halves = op.getGated() ? 2 : 1;
+  if (failed(sizeIs(op, {weight, 0, "weight", "panels"},
+                    int64_t(llvm::divideCeil(width, lanes)) * halves,
+                    Twine(width) + " channels take")))
+    return failure();
+  // M3
+  if (failed(hasEntries(op, op.getBias(), "bias", halves * width)))
+    return failure();
+  // M4
+  if (!bytes)
+    return success();
+  NamedSize groups{op.getInputScales(), 1, "input scales", "groups"};
+  if (!groups.known() || groups.get() < 1 || inputs.get() % groups.get() != 0)
+    return op.emitOpError("has rows that are no whole groups");
+  return failure(
+      failed(sameSize(op, {op.getInputSums(), 1, "input sums", "groups"},
+                      groups)) ||
+      failed(sameSize(op, {op.getWeightScales(), 1, "weight scales", "groups"},
+                      groups)));
+}
+
+LogicalResult PackedProductOp::verify() {
+  // T1, M1 to M4
+  if (failed(allTensorsOrBuffers(*this)) || failed(productFits(*this)))
+    return failure();
+  // M5
+  ArrayRef<int64_t> tile = getTile();
+  if (tile.size() != 2 || tile[0] < 1 || tile[1] < 1 || tile[1] > 2)
+    return emitOpError("needs a tile of some rows and of 1 or 2 panels");
+  // M6
+  bool inF32 = getElementTypeOrSelf(getDest().getType()).isF32();
+  if (getPart() && (getGated() || getInputScales() || !inF32))
+    return emitOpError("is in parts, which only sums of numbers that are not "
+                       "gated, in a destination of f32, can be");
+  // M7
+  if (getRowScales() && !getRmsEps())
+    return emitOpError("has row_scales without rms_eps");
+  if (getRmsEps() && !(getRmsEps()->convertToFloat() >= 0))
+    return emitOpError("has a negative rms_eps");
+  NamedSize rows{getInput(), 0, "input", "rows"};
+  if (getRmsEps() && !getRowScales() &&
+      (!rows.known() || rows.get() > tile[0] * tile[1]))
+    return emitOpError("needs row_scales: its rows may be more than a tile");
+  // M8
+  if (!getRest())
+    return success();
+  if (getElementTypeOrSelf(getRest()) != getElementTypeOrSelf(getInput()))
+    return emitOpError("has a rest of another type than its input");
+  return sameSize(*this, {getRest(), 1, "rest", "columns"},
+                  {getInput(), 1, "input", "columns"});
+}
+
 //===----------------------------------------------------------------------===//
 // Sizes
 //===----------------------------------------------------------------------===//
@@ -221,4 +299,18 @@ std::optional<int64_t> OnlineAttentionOp::getMostQueries() {
 }
 std::optional<int64_t> OnlineAttentionOp::getMostKeys() {
   return most(getKey(), getTile(), 1);
+}
+
+int64_t PackedProductOp::getDepth() {
+  return cast<ShapedType>(getInput().getType()).getDimSize(1);
+}
+bool PackedProductOp::hasPairs() {
+  return holdsPairs(cast<ShapedType>(getWeight().getType()), getDepth());
+}
+int64_t PackedProductOp::getBits() {
+  return quantizedBits(cast<ShapedType>(getWeight().getType()), getDepth());
+}
+int64_t PackedProductOp::getPanelWidth() {
+  int64_t last = cast<ShapedType>(getWeight().getType()).getDimSize(2);
+  return last / (getInputScales() ? 4 : hasPairs() ? 2 : 1);
 }

@@ -296,4 +296,139 @@ def Attune_OnlineFinishOp : Attune_TileOp<"online_finish",
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+def Attune_TileInput : Attune_TilePlace<[F32, F16, BF16, I8], 2,
+    "[rows, inputs]">;
+def Attune_TilePanels : Attune_TilePlace<[F32, F16, BF16, I8], 3,
+    "[panels, inputs, R] packed">;
+def Attune_TileOutput : Attune_TilePlace<[F32, F16, BF16], 2,
+    "[rows, channels]">;
+def Attune_TileChannels : Attune_TilePlace<[F32, F16, BF16], 1, "[channels]">;
+def Attune_TileGroupScales : Attune_TilePlace<[F32], 2, "[rows, groups] f32">;
+def Attune_TileGroupSums : Attune_TilePlace<[I32], 2, "[rows, groups] i32">;
+def Attune_TilePanelScales : Attune_TilePlace<[F32, F16, BF16], 3,
+    "[panels, groups, R]">;
+def Attune_TileRowScales : Attune_TilePlace<[F32], 1, "[rows] f32">;
+
+def Attune_PackedProductOp : Attune_TileOp<"packed_product",
+    [AttrSizedOperandSegments]> {
+  let summary = "Some rows against some panels of a packed matrix";
+  let description = [{
+    The tile of a linear layer: of a matrix X [rows, K] the rows from `i` on, as
+    many as the destination [M, C] has, and of a matrix W of `width` channels in
+    panels of R the `count` panels from `p` on. With `n = p R + c` the channel of
+    column c, C is `min(count R, width - p R)` and
+
+    ```
+    Z[m, c] = r[i + m] sum_k X[i + m, k] W[n, k] + bias[n]
+    Y[m, c] = act(Z[m, c])
+    ```
+
+    With `gated` panels of gates and of their partners alternate, and
+    `Y[m, c] = act(gate) * partner`, as in `attune.linear`. Then `Y *= scale`,
+    and with `residual` the destination's own values are added.
+    r is 1, or `1 / sqrt(mean_k X[i + m, k]^2 + rms_eps)`: `row_scales` holds it
+    for each row of X. Where all rows of X are no more than one tile, the op
+    computes it, with or without `row_scales`.
+
+    Panels are [P, K, R]; [P, K / 2, 2 R] of bf16 in pairs, which multiply rows of
+    bf16. Bytes come with `scales`: those of groups of neighbours of X, the sums
+    of these, and W's scales in panels [P, groups, R]; panels are [P, K / 4, 4 R],
+    or [P, K / 8, 4 R] of 4 bits. They are summed as
+    `attune.quantized_linear` says.
+
+    `part b of B` takes the b-th of B equal parts of the sum over K. The first one
+    starts from 0, or from the destination with `residual`; others add to the
+    destination; the last one makes Y of Z.
+
+    `tile` says how many rows and panels (1 or 2) of a whole tile have their sums
+    in registers. The rows that whole tiles leave go in tiles of one panel and up
+    to as many rows as keep equally many sums; `rest` [rows, K] may hold a
+    copy of these, whose row `j + m` is row `i + m` of X, at another distance.
+    `prefetch` is a panel: while rows pass panel `p + j`, the caches are asked for
+    panel `prefetch + j`, or for the next part of the panel itself. These change
+    no result.
+
+    Summed in f32 in the order of k, groups first. Rounds once, at the end; with
+    parts the destination is f32.
+    Source: Goto and van de Geijn (2008); Van Zee and van de Geijn (2015), whose
+    micro-kernel this is.
+
+    Verifier rules (tests: `invalid-product.mlir`, one case per label):
+    - T1: as of `online_start`.
+    - M1: rows and panels have the same K, which is known.
+    - M2: there are as many panels as hold `width` channels, twice as many if
+      gated.
+    - M3: the bias has `width` entries, 2 `width` if gated.
+    - M4: bytes have scales, in whole groups; other rows have none.
+    - M5: `tile` is two positive numbers, the second at most 2.
+    - M6: what is computed in parts is neither gated nor of bytes, and f32.
+    - M7: `row_scales` come with `rms_eps`, which is not negative, and may be
+      missing only where X is known to be no more than one tile.
+    - M8: `rest` has rows of K elements of the same type.
+
+    ```mlir
+    %y = attune.packed_product %x[%i], %w[%p, %count] of 768
+       bias %b : tensor<768xf32> activation <gelu_tanh> tile [6, 1]
+       outs(%d : tensor<?x?xf32>)
+       : tensor<?x64xf32>, tensor<48x64x16xf32> -> tensor<?x?xf32>
+    ```
+    ```mlir
+    attune.packed_product %x[%i], %w[%p, %count] of 768 part %b of %B residual
+       tile [6, 2] prefetch %next outs(%d : memref<?x?xf32>)
+       : memref<?x64xf32>, memref<48x64x16xf32>
+    ```
+  }];
+  let arguments = (ins Attune_TileInput:$input, Index:$first_row,
+                       Attune_TilePanels:$weight, Index:$first_panel,
+                       Index:$num_panels,
+                       Optional<Index>:$part, Optional<Index>:$num_parts,
+                       Optional<Attune_TileGroupScales>:$input_scales,
+                       Optional<Attune_TileGroupSums>:$input_sums,
+                       Optional<Attune_TilePanelScales>:$weight_scales,
+                       Optional<Attune_TileChannels>:$bias,
+                       Optional<Attune_TileRowScales>:$row_scales,
+                       Optional<Attune_TileInput>:$rest,
+                       Optional<Index>:$first_rest,
+                       Optional<Index>:$next_panel,
+                       Attune_TileOutput:$dest,
+                       I64Attr:$width,
+                       OptionalAttr<F32Attr>:$rms_eps,
+                       DefaultValuedAttr<Attune_ActivationAttr,
+                                         "Activation::Identity">:$activation,
+                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale,
+                       UnitAttr:$residual, DenseI64ArrayAttr:$tile);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $input `[` $first_row `]` `,` $weight `[` $first_panel `,` $num_panels `]`
+    `of` $width (`part` $part^ `of` $num_parts)?
+    (`scales` $input_scales^ `,` $input_sums `,` $weight_scales `:`
+     type($input_scales) `,` type($input_sums) `,` type($weight_scales))?
+    (`bias` $bias^ `:` type($bias))? (`rms_eps` $rms_eps^)?
+    (`row_scales` $row_scales^ `:` type($row_scales))?
+    (`activation` $activation^)? (`gated` $gated^)? (`scale` $scale^)?
+    (`residual` $residual^)?
+    (`rest` $rest^ `[` $first_rest `]` `:` type($rest))?
+    `tile` $tile (`prefetch` $next_panel^)?
+    `outs` `(` $dest `:` type($dest) `)` attr-dict
+    `:` type($input) `,` type($weight) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    bool readsDest() { return getResidual() || getPart(); }
+    unsigned getFirstDest() { return getDestMutable().getOperandNumber(); }
+    /// K.
+    int64_t getDepth();
+    /// Whether bf16 is multiplied in pairs.
+    bool hasPairs();
+    /// Bits of a weight with scales.
+    int64_t getBits();
+    /// R.
+    int64_t getPanelWidth();
+  }];
+}
+
 #endif // ATTUNE_TILE_OPS_TD

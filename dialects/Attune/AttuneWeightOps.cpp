@@ -230,3 +230,20 @@ LogicalResult WeightGetOp::verifySymbolUses(SymbolTableCollection &symbols) {
                              "stacked");
   return success();
 }
+
+Value WeightViewOp::getViewSource() { return getSource(); }
+
+LogicalResult WeightViewOp::verify() {
+  // V1
+  if (bool(getLayer()) != bool(getStride()))
+    return emitOpError("has a layer without a stride, or the reverse");
+  // V2
+  auto type = cast<MemRefType>(getType());
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity())
+    return emitOpError("gives ")
+           << type << ", which is no buffer of a known size, row after row";
+  // V3
+  if (int64_t(getOffset()) < 0 || int64_t(getStride().value_or(0)) < 0)
+    return emitOpError("begins before the memory of all weights");
+  return success();
+}

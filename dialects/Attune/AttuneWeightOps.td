@@ -11,6 +11,7 @@
 include "AttuneAttrs.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
 
 def Attune_WeightOp : Attune_Op<"weight",
     [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -145,6 +146,38 @@ def Attune_WeightGetOp : Attune_Op<"weight_get",
   let arguments = (ins FlatSymbolRefAttr:$weight, Optional<Index>:$layer);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$weight (`[` $layer^ `]`)? attr-dict `:` type($result)";
+}
+
+def Attune_WeightViewOp : Attune_Op<"weight_view",
+    [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
+  let summary = "A weight in the memory that holds all of them";
+  let description = [{
+    The bytes of `source` from `offset` on, or from `offset + layer * stride` on,
+    as the buffer that `weight_get` of the same weight stands for. A function
+    that calls kernels has one such line for each weight, which names it.
+
+    Nothing is computed, so nothing rounds.
+    Source: `memref.view` of MLIR.
+
+    Verifier rules (tests: `invalid-weight.mlir`, one case per label):
+    - V1: there is a stride exactly if there is a layer.
+    - V2: the result has a static shape, row after row.
+    - V3: offset and stride are not negative.
+
+    ```mlir
+    %w = attune.weight_view @h.qkv of %bytes[%layer] at 3072 stride 7077888
+       : memref<?xi8> to memref<2304x768xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight,
+                       MemRefRankOf<[I8], [1]>:$source, Optional<Index>:$layer,
+                       I64Attr:$offset, OptionalAttr<I64Attr>:$stride);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $weight `of` $source (`[` $layer^ `]`)? `at` $offset (`stride` $stride^)?
+    attr-dict `:` type($source) `to` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // ATTUNE_WEIGHT_OPS_TD

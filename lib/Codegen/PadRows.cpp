@@ -44,7 +44,7 @@ memref::CollapseShapeOp asRowsOfBuffer(Operation *user) {
 
 /// Whether all that use `buffer` see its rows with any stride.
 bool takeAnyStride(Value buffer) {
-  return llvm::all_of(buffer.getUsers(), [](Operation *user) {
+  return llvm::all_of(buffer.getUsers(), [&](Operation *user) {
     if (auto view = dyn_cast<memref::SubViewOp>(user))
       return takeAnyStride(view);
     if (memref::CollapseShapeOp view = asRowsOfBuffer(user))
@@ -56,6 +56,10 @@ bool takeAnyStride(Value buffer) {
       return type && succeeded(type.getStridesAndOffset(strides, offset)) &&
              llvm::all_of(ArrayRef(strides).drop_back(), ShapedType::isDynamic);
     }
+    // One row follows the other in the scales and sums of bytes.
+    if (auto product = dyn_cast<PackedProductOp>(user))
+      return buffer == product.getInput() || buffer == product.getDest() ||
+             buffer == product.getRest();
     return isa<memref::LoadOp, memref::StoreOp, memref::PrefetchOp,
                memref::DimOp, memref::CopyOp, vector::TransferReadOp,
                vector::TransferWriteOp, linalg::LinalgOp, OnlineStartOp,

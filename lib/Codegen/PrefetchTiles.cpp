@@ -9,6 +9,11 @@
 // that are read next are those of the following block; after the last block,
 // the first ones of the tile behind, which has the same head or the following
 // one. Threads take tiles in order, most of the time.
+//
+// A nest of a matrix product walks steps of panels. Many rows pass those of a
+// step several times, while the cache brings the panels of the next step, as
+// far as it has room for both. Few rows pass a panel so fast that the one
+// behind it comes next.
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Codegen/Passes.h"
@@ -96,10 +101,49 @@ Value cutNext(OpBuilder &b, Location loc, Nest nest,
                                         slice.getMixedStrides());
 }
 
+/// Bytes of a panel that its rows pass before anything else comes: of gate and
+/// partner, in f32, pairs or quads; of one part, if there is a number of them.
+int64_t bytesOfPanel(PackedProductOp product) {
+  auto type = cast<ShapedType>(product.getWeight().getType());
+  int64_t bytes = type.getDimSize(1) * product.getPanelWidth() * 4 *
+                  (product.getGated() ? 2 : 1);
+  // Parts whose number is chosen at run time are cut to fit.
+  if (Value parts = product.getNumParts())
+    bytes /= getConstantIntValue(parts).value_or(bytes);
+  return bytes;
+}
+
+/// The first of the panels that come next.
+Value nextPanelOf(OpBuilder &b, PackedProductOp product) {
+  Location loc = product.getLoc();
+  int64_t tile = product.getTile()[0] * product.getTile()[1];
+  Value rows = getValueOrCreateConstantIndexOp(
+      b, loc, tensor::getMixedSize(b, loc, product.getInput(), 0));
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value few = b.createOrFold<arith::CmpIOp>(
+      loc, arith::CmpIPredicate::ule, rows,
+      arith::ConstantIndexOp::create(b, loc, tile));
+  Value passed =
+      b.createOrFold<arith::SelectOp>(loc, few, one, product.getNumPanels());
+  return b.createOrFold<arith::AddIOp>(loc, product.getFirstPanel(), passed);
+}
+
 struct PrefetchTiles final : impl::PrefetchTilesBase<PrefetchTiles> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (panelBytes < 1) {
+      getOperation().emitError("panel-bytes must be positive");
+      return signalPassFailure();
+    }
+    getOperation().walk([&](PackedProductOp product) {
+      if (!product->getParentOfType<scf::ForallOp>() ||
+          product.getNextPanel() || bytesOfPanel(product) > panelBytes)
+        return;
+      OpBuilder b(product);
+      product.getNextPanelMutable().assign(nextPanelOf(b, product));
+      ++numProducts;
+    });
     getOperation().walk([&](OnlineAttentionOp step) {
       auto nest = Nest::around(step);
       if (!nest || step.getNextKey())

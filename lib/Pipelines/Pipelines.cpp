@@ -115,6 +115,16 @@ static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
   online.nearBytes = target.getNearBytes();
   online.unrolled = target.getUnrolled();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
+  // Products of a GPU have blocks of threads instead.
+  if (target.tilesInParallel())
+    return;
+  ConvertAttuneProductToVectorOptions product;
+  product.fetchSteps = target.getFetchSteps();
+  product.streamBytes = target.streamBytes;
+  product.narrowStreamBytes = target.narrowStreamBytes;
+  product.integerLanes = target.getLanes();
+  product.byteProducts = target.byteProducts;
+  pm.addNestedPass<func::FuncOp>(createConvertAttuneProductToVector(product));
 }
 
 void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
@@ -140,10 +150,11 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(
         createConvertAttuneAttentionToOnline(blocks));
-    pm.addNestedPass<func::FuncOp>(createPrefetchTiles());
     // A GPU's threads have tiles of their own: vectors before there is memory.
-    if (target.tilesInParallel())
+    if (target.tilesInParallel()) {
+      pm.addNestedPass<func::FuncOp>(createPrefetchTiles());
       expandTiles(pm, target);
+    }
   }
   // Lowers the rest of the ladder: all of it on the reference path.
   pm.addPass(createConvertAttuneLadderToLinalg());
@@ -164,6 +175,11 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.integerLanes = target.getLanes();
   vector.byteProducts = target.byteProducts;
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));
+  if (!target.tilesInParallel()) {
+    PrefetchTilesOptions prefetch;
+    prefetch.panelBytes = target.getPanelBytes();
+    pm.addNestedPass<func::FuncOp>(createPrefetchTiles(prefetch));
+  }
   // Sums of whole tensors, which some descriptions write (peri-norm).
   pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
@@ -191,11 +207,13 @@ void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createFoldViews());
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   insert(pm, options, "after-bufferization");
+  // A GPU's kernels are outlined when blocks of threads have their work.
+  if (options.target.tilesInParallel())
+    pm.addPass(createConvertAttuneViewsToMemRef());
   options.backend->addBufferPasses(pm, options.target);
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
   pm.addPass(createHoistBuffers());
-  // A GPU's kernels are outlined when blocks of threads have their work.
   if (!options.target.tilesInParallel())
     pm.addPass(createOutlineKernels());
 }
@@ -205,8 +223,10 @@ void buildFramesPipeline(OpPassManager &pm, const PipelineOptions &) {
 }
 
 void buildVectorPipeline(OpPassManager &pm, const PipelineOptions &options) {
-  if (!options.target.tilesInParallel())
+  if (!options.target.tilesInParallel()) {
+    pm.addPass(createConvertAttuneViewsToMemRef());
     expandTiles(pm, options.target);
+  }
   options.backend->addThreadPasses(pm, options.target);
   // Kernels of a GPU are in modules of their own here.
   pm.addPass(createCanonicalizerPass());

@@ -36,3 +36,44 @@ func.func @alone(%k: tensor<1x1x8x32xf32>, %acc: tensor<1x1x8x32xf32>, %max: ten
     -> tensor<1x1x8x32xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
   return %s#0 : tensor<1x1x8x32xf32>
 }
+
+// Products: of many rows the panels of the next step come next, of few the panel
+// behind this one, and which it is is known at run time; or before, if the number
+// of rows is.
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(attune-prefetch-tiles{panel-bytes=1024}))" | FileCheck %s --check-prefix=PRODUCT
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(attune-prefetch-tiles{panel-bytes=1023}))" | FileCheck %s --check-prefix=LARGE
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(attune-prefetch-tiles{panel-bytes=0}))" 2>&1 | FileCheck %s --check-prefix=POSITIVE
+// POSITIVE: error: panel-bytes must be positive
+// PRODUCT-LABEL: func.func @products(
+// PRODUCT-SAME:    %[[X:[^:]+]]: tensor<?x32xf32>
+// PRODUCT:         scf.forall
+// PRODUCT:           %[[M:.+]] = tensor.dim %[[X]], %{{.+}} : tensor<?x32xf32>
+// PRODUCT:           %[[FEW:.+]] = arith.cmpi ule, %{{.+}}, %c6
+// PRODUCT:           %[[PASSED:.+]] = arith.select %[[FEW]], %c1{{.*}}, %[[COUNT:.+]] : index
+// PRODUCT:           %[[NEXT:.+]] = arith.addi %[[PANEL:.+]], %[[PASSED]]
+// PRODUCT:           attune.packed_product %[[X]][%{{.+}}], %{{.+}}[%[[PANEL]], %[[COUNT]]] of 64 tile [3, 2] prefetch %[[NEXT]]
+// PRODUCT:           %[[BEHIND:.+]] = arith.addi %[[PANEL]], %c1
+// PRODUCT-NEXT:      attune.packed_product {{.+}} prefetch %[[BEHIND]]
+// LARGE-LABEL: func.func @products(
+// LARGE-NOT:     prefetch
+// LARGE:         return
+func.func @products(%x: tensor<?x32xf32>, %one: tensor<1x32xf32>, %w: tensor<8x32x8xf32>, %d: tensor<?x64xf32>, %e: tensor<1x64xf32>, %count: index) -> (tensor<?x64xf32>, tensor<1x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %y:2 = scf.forall (%p) in (8) shared_outs(%all = %d, %row = %e) -> (tensor<?x64xf32>, tensor<1x64xf32>) {
+    %c8 = arith.constant 8 : index
+    %c = arith.muli %p, %c8 : index
+    %m = tensor.dim %x, %c0 : tensor<?x32xf32>
+    %n = arith.muli %count, %c8 : index
+    %t = tensor.extract_slice %all[0, %c] [%m, %n] [1, 1] : tensor<?x64xf32> to tensor<?x?xf32>
+    %u = tensor.extract_slice %row[0, %c] [1, %n] [1, 1] : tensor<1x64xf32> to tensor<1x?xf32>
+    %0 = attune.packed_product %x[%c0], %w[%p, %count] of 64 tile [3, 2] outs(%t : tensor<?x?xf32>)
+      : tensor<?x32xf32>, tensor<8x32x8xf32> -> tensor<?x?xf32>
+    %1 = attune.packed_product %one[%c0], %w[%p, %count] of 64 tile [6, 1] outs(%u : tensor<1x?xf32>)
+      : tensor<1x32xf32>, tensor<8x32x8xf32> -> tensor<1x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %0 into %all[0, %c] [%m, %n] [1, 1] : tensor<?x?xf32> into tensor<?x64xf32>
+      tensor.parallel_insert_slice %1 into %row[0, %c] [1, %n] [1, 1] : tensor<1x?xf32> into tensor<1x64xf32>
+    }
+  }
+  return %y#0, %y#1 : tensor<?x64xf32>, tensor<1x64xf32>
+}

@@ -207,3 +207,30 @@ attune.weight @w : tensor<8x64xf32> from [#attune.source<"w">] gain @g
 attune.weight @g : tensor<64xf32> from [#attune.source<"g">]
 // expected-error @+1 {{has 2 layers of 64 columns, which @g has no gains for}}
 attune.weight @w stacked : tensor<2x8x64xf32> from [#attune.source<"w.{i}">] gain @g
+
+// -----
+
+// V1: a stride exactly if there is a layer
+func.func @v1(%b: memref<?xi8>, %l: index) {
+  // expected-error @+1 {{'attune.weight_view' op has a layer without a stride, or the reverse}}
+  %w = attune.weight_view @w of %b[%l] at 64 : memref<?xi8> to memref<4xf32>
+  return
+}
+
+// -----
+
+// V2: a static shape
+func.func @v2(%b: memref<?xi8>) {
+  // expected-error @+1 {{gives 'memref<?xf32>', which is no buffer of a known size, row after row}}
+  %w = attune.weight_view @w of %b at 64 : memref<?xi8> to memref<?xf32>
+  return
+}
+
+// -----
+
+// V3: inside of the memory
+func.func @v3(%b: memref<?xi8>) {
+  // expected-error @+1 {{begins before the memory of all weights}}
+  %w = attune.weight_view @w of %b at -64 : memref<?xi8> to memref<4xf32>
+  return
+}

@@ -35,3 +35,13 @@ attune.weight @h.moe.down stacked parts 8 : tensor<32x8x4096x14336xbf16>
 // CHECK: attune.weight @kv_b parts 4 : tensor<4x16x24xf32> from [#attune.source<"kv_b", rows = 12 to 28, step = 28>]
 attune.weight @kv_b parts 4 : tensor<4x16x24xf32>
     from [#attune.source<"kv_b", rows = 12 to 28, step = 28>]
+
+// CHECK-LABEL: @view(
+func.func @view(%bytes: memref<?xi8>, %layer: index) {
+  // CHECK: attune.weight_view @h.qkv of %{{.+}}[%{{.+}}] at 3072 stride 7077888 : memref<?xi8> to memref<2304x768xf32>
+  %w = attune.weight_view @h.qkv of %bytes[%layer] at 3072 stride 7077888
+     : memref<?xi8> to memref<2304x768xf32>
+  // CHECK: attune.weight_view @qkv of %{{.+}} at 64 : memref<?xi8> to memref<12x4xbf16>
+  %v = attune.weight_view @qkv of %bytes at 64 : memref<?xi8> to memref<12x4xbf16>
+  return
+}

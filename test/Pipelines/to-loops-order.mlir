@@ -4,6 +4,7 @@
 
 // CHECK: attune-destination-passing
 // CHECK: convert-attune-weights-to-memref
+// CHECK-NOT: convert-attune-views-to-memref
 // CHECK: empty-tensor-to-alloc-tensor
 // CHECK: one-shot-bufferize
 // CHECK: attune-fold-views
@@ -21,6 +22,7 @@
 // RUN: attune-opt %s --attune-to-loops=gpu=sm_80 --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=DEVICE
 // DEVICE: one-shot-bufferize
 // DEVICE: drop-equivalent-buffer-results
+// DEVICE: convert-attune-views-to-memref
 // DEVICE: convert-attune-to-gpu{dependent=false multiprocessors=108 tf32=false warpgroups=false}
 // DEVICE: attune-copies-to-loops
 // DEVICE: attune-plan-frames

@@ -3,10 +3,11 @@
 
 // CHECK: resolve-ranked-shaped-type-result-dims
 // CHECK: convert-attune-attention-to-online
-// CHECK: attune-prefetch-tiles
-// CHECK-NOT: convert-attune-online-to-vector
+// CHECK-NOT: convert-attune-{{online|product}}-to-vector
 // CHECK: convert-attune-ladder-to-linalg
 // CHECK: convert-attune-to-vector
+// CHECK: attune-prefetch-tiles
+// CHECK-NOT: convert-attune-{{online|product}}-to-vector
 // CHECK: convert-elementwise-to-linalg
 // CHECK: resolve-ranked-shaped-type-result-dims
 // CHECK: canonicalize
@@ -16,11 +17,12 @@
 // RUN: attune-opt %s --attune-to-tensor=gpu=sm_80 --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=DEVICE
 // DEVICE: attune-prefetch-tiles
 // DEVICE: convert-attune-online-to-vector
+// DEVICE-NOT: convert-attune-product-to-vector
 // DEVICE: convert-attune-ladder-to-linalg
 
 // Unfused, nothing is left for the passes of the fused op.
 // RUN: attune-opt %s --attune-to-tensor="fuse=false" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=OFF
-// OFF-NOT: {{online|prefetch-tiles}}
+// OFF-NOT: online
 // OFF:     convert-attune-ladder-to-linalg
 
 module {}

@@ -11,12 +11,16 @@
 include "mlir/Pass/PassBase.td"
 
 def PrefetchTiles : Pass<"attune-prefetch-tiles", "::mlir::func::FuncOp"> {
-  let summary = "Steps of attention fetch the keys and values of the next ones";
+  let summary = "Tiles fetch what the next ones read";
   let description = [{
     Needs: attune.online_attention on tensors in the nest that
-    convert-attune-attention-to-online makes. Other steps stay as they are.
-    Gives: each step the operands `prefetch`: slices of its keys and values that
-    begin where the next step reads.
+    convert-attune-attention-to-online makes, attune.packed_product in that of
+    convert-attune-to-vector. Other steps stay as they are.
+    Gives: each step of attention the operands `prefetch`: slices of its keys and
+    values that begin where the next step reads. Each product the panel that
+    comes next: many rows go on with the next step of panels, few with the panel
+    behind this one. Panels, or their parts, of more than `panel-bytes` are not
+    fetched: the cache has no room for two.
     Keeps: values; what is fetched changes no result.
 
     Before, with %key : tensor<2x8x512x64xf32> and two of its four loops:
@@ -35,10 +39,26 @@ def PrefetchTiles : Pass<"attune-prefetch-tiles", "::mlir::func::FuncOp"> {
       %k1 = tensor.extract_slice %key[%b, %h1, %n1, 0] [1, 1, %rest, 64] [1, 1, 1, 1]
       %t:3 = attune.online_attention %q, %k, %v ... prefetch %k1, %v1 outs(%s, ...)
     ```
+
+    A product before, and after it, where %few says that %x has 6 rows or fewer:
+
+    ```mlir
+    %y = attune.packed_product %x[%row], %w[%panel, %count] of 768 tile [6, 1] outs(%d)
+    ```
+    ```mlir
+    %passed = arith.select %few, %c1, %count
+    %next = arith.addi %panel, %passed
+    %y = attune.packed_product %x[%row], %w[%panel, %count] of 768 tile [6, 1] prefetch %next outs(%d)
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"panelBytes", "panel-bytes", "int64_t", /*default=*/"262144",
+      "Bytes of panels that stay in the second-level cache">,
+  ];
   let statistics = [
+    Statistic<"numProducts", "num-products", "Products that fetch panels">,
     Statistic<"numSteps", "num-steps", "Steps that fetch for others">,
   ];
 }

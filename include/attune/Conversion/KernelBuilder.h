@@ -62,6 +62,10 @@ public:
   /// The same with one number, of the element type.
   mlir::Value storeScalar(mlir::Value number, mlir::Value tensor,
                           mlir::ValueRange indices);
+  /// Memory of static size that belongs to the kernel: a tensor, or a buffer on
+  /// the stack.
+  mlir::Value scratch(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                      bool buffer);
   /// Brings the line of an element to the first-level cache. The last index may
   /// go on beyond its row, to what lies behind it in memory: elements of the
   /// next rows, wherever these begin.

@@ -18,7 +18,8 @@ def ConvertAttuneToVector
     panels (attune-pack-weights; a matrix that is no attune.weight is packed on
     the spot).
     Gives: scf.forall over disjoint tiles of each result, with vector code
-    inside; still tensors. No attune op is left except weights and attention.
+    inside; still tensors. No attune op is left except weights, attention and the
+    tiles of linear layers, attune.packed_product.
     A product reads the same place of several rows at once. Rows from outside of
     the function that are a multiple of `way-bytes` apart are copied before, to
     memory that attune-pad-rows can lay out another way.
@@ -60,9 +61,24 @@ def ConvertAttuneToVector
     A projection of which nothing is left but heads hands these over: a step takes
     whole heads, and the rows of a tile go to tensors of heads or caches, turned
     if they are, before the next tile comes.
-    Bytes are multiplied in i32, group by group; sums of groups wait in memory,
-    since registers hold those of one group.
     Keeps: the order of every sum, whatever the number of threads.
+
+    A linear layer before:
+
+    ```mlir
+    %y = attune.linear %x, %w bias %b : tensor<?x768xf32>, tensor<48x768x16xf32> -> tensor<?x768xf32>
+    ```
+
+    After, in outline:
+
+    ```mlir
+    scf.forall (%step, %stream, %part) in (%steps, %streams, %parts) shared_outs(%y = %empty) {
+      %panel, %count, %row, %rows = ...
+      %tile = tensor.extract_slice %y[%row, 16 * %panel] [%rows, 16 * %count] [1, 1]
+      %done = attune.packed_product %x[%row], %w[%panel, %count] of 768 bias %b tile [6, 1] outs(%tile)
+      tensor.parallel_insert_slice %done into %y[%row, 16 * %panel] ...
+    }
+    ```
   }];
   let dependentDialects = [
     "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
@@ -285,15 +301,55 @@ def ConvertAttuneWeightsToMemRef
 
     Needs: nothing; runs before bufferization.
     Gives: every function takes the weights, memref<?xi8>, as its first argument
-    and hands them to the functions it calls; attune.weight_get is a view of it
-    at the offset of lib/Analysis/WeightLayout. The attune.weight ops stay: the
-    writer of the file reads them.
+    and hands them to the functions it calls; attune.weight_get is an
+    attune.weight_view of it at the offset of lib/Analysis/WeightLayout. The
+    attune.weight ops stay: the writer of the file reads them.
     Keeps: values.
+
+    Before:
+
+    ```mlir
+    %w = attune.weight_get @h.qkv[%layer] : tensor<2304x768xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %v = attune.weight_view @h.qkv of %bytes[%layer] at 3072 stride 7077888
+      : memref<?xi8> to memref<2304x768xf32>
+    %w = bufferization.to_tensor %v restrict
+    ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::memref::MemRefDialect"
+  ];
+}
+
+def ConvertAttuneViewsToMemRef
+    : Pass<"convert-attune-views-to-memref", "::mlir::ModuleOp"> {
+  let summary = "Places of weights become arithmetic on their offsets";
+  let description = [{
+    Needs: nothing; runs when the loops on memory have been looked at.
+    Gives: memref.view in place of attune.weight_view.
+    Keeps: values.
+
+    Before:
+
+    ```mlir
+    %w = attune.weight_view @h.qkv of %bytes[%layer] at 3072 stride 7077888
+    ```
+
+    After:
+
+    ```mlir
+    %shift = arith.muli %layer, %c7077888
+    %at = arith.addi %shift, %c3072
+    %w = memref.view %bytes[%at][] : memref<?xi8> to memref<2304x768xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
   ];
 }
 
@@ -452,6 +508,67 @@ def ConvertAttuneOnlineToVector
       "0: they fetch to the second-level one">,
     Option<"unrolled", "unrolled", "int64_t", /*default=*/"64",
       "Multiply-adds that are written out rather than put in a loop">,
+  ];
+}
+
+def ConvertAttuneProductToVector
+    : Pass<"convert-attune-product-to-vector", "::mlir::func::FuncOp"> {
+  let summary = "Turn tiles of matrix products into vector code";
+  let description = [{
+    Needs: attune.packed_product as convert-attune-to-vector makes it, on tensors,
+    or on buffers before parallel loops are dealt out to threads.
+    Gives: vector code, with scratch of static size on the stack. Whole tiles of
+    rows pass the panels one after the other, with all of their sums in registers;
+    rows that are left get tiles of just their number. Panels that `prefetch`
+    names and the rows of the next tile are fetched meanwhile.
+    Bytes are multiplied in i32, group by group; sums of groups wait in memory,
+    since registers hold those of one group.
+    Keeps: the order of every sum.
+
+    Before:
+
+    ```mlir
+    attune.packed_product %x[%row], %w[%panel, %count] of 768 bias %b tile [6, 1] outs(%y)
+    ```
+
+    After, in outline:
+
+    ```mlir
+    scf.for (each 6 rows) {
+      scf.for (each panel) {
+        scf.for (each input) { 6 x vector.fma: a number of each row by 16 of the panel }
+        6 x vector.transfer_write (sums + %b)
+      }
+    }
+    scf.index_switch (rows that are left) case 1 { ... } case 2 { ... } ...
+    ```
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
+    "::mlir::x86vector::X86VectorDialect"
+  ];
+  let options = [
+    Option<"fetchSteps", "fetch-steps", "int64_t", /*default=*/"4",
+      "Steps of a sum from one line that is fetched for later to the next">,
+    Option<"streamBytes", "stream-bytes", "int64_t", /*default=*/"0",
+      "How far ahead few rows fetch weights; 0: the CPU does it for them">,
+    Option<"narrowStreamBytes", "narrow-stream-bytes", "int64_t",
+      /*default=*/"0", "The same for weights of 16 bits, if that is more">,
+    Option<"integerLanes", "integer-lanes", "int64_t", /*default=*/"8",
+      "Lanes of a register of i32, for products of bytes">,
+    Option<"byteProducts", "byte-products", "::attune::ByteProducts",
+      /*default=*/"::attune::ByteProducts::Any",
+      "How products of bytes are made", [{::llvm::cl::values(
+        clEnumValN(::attune::ByteProducts::Any, "any",
+                   "by multiplication of i32, which any CPU has"),
+        clEnumValN(::attune::ByteProducts::Words, "words",
+                   "by pmaddwd, which adds up two products"),
+        clEnumValN(::attune::ByteProducts::Quads, "quads",
+                   "by vpdpbusd, which adds up four"))}]>,
   ];
 }
 

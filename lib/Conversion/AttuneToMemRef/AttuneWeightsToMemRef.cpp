@@ -16,6 +16,7 @@
 using namespace mlir;
 
 namespace attune {
+#define GEN_PASS_DEF_CONVERTATTUNEVIEWSTOMEMREF
 #define GEN_PASS_DEF_CONVERTATTUNEWEIGHTSTOMEMREF
 #include "attune/Conversion/Passes.h.inc"
 
@@ -57,21 +58,45 @@ struct ConvertAttuneWeightsToMemRef final
     const WeightPlace &place = *layout.lookup(get.getWeight());
     OpBuilder b(get);
     Location loc = get.getLoc();
-    Value blob = get->getParentOfType<func::FuncOp>().getArgument(0);
-    Value offset = arith::ConstantIndexOp::create(b, loc, place.offset);
-    if (get.getLayer()) {
-      Value stride = arith::ConstantIndexOp::create(b, loc, place.layerStride);
-      Value shift = arith::MulIOp::create(b, loc, get.getLayer(), stride);
-      offset = arith::AddIOp::create(b, loc, offset, shift);
-    }
+    Value bytes = get->getParentOfType<func::FuncOp>().getArgument(0);
     auto type = cast<RankedTensorType>(get.getType());
     auto memrefType = MemRefType::get(type.getShape(), type.getElementType());
-    Value view =
-        memref::ViewOp::create(b, loc, memrefType, blob, offset, ValueRange{});
+    IntegerAttr stride;
+    if (get.getLayer())
+      stride = b.getI64IntegerAttr(place.layerStride);
+    Value view = WeightViewOp::create(
+        b, loc, memrefType, get.getWeightAttr(), bytes, get.getLayer(),
+        b.getI64IntegerAttr(place.offset), stride);
     get.replaceAllUsesWith(bufferization::ToTensorOp::create(b, loc, type, view,
                                                              /*restrict=*/true)
                                .getResult());
     get.erase();
+  }
+};
+
+struct ConvertAttuneViewsToMemRef final
+    : impl::ConvertAttuneViewsToMemRefBase<ConvertAttuneViewsToMemRef> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    getOperation().walk([](WeightViewOp view) {
+      OpBuilder b(view);
+      Location loc = view.getLoc();
+      auto index = [&](int64_t number) -> Value {
+        return arith::ConstantIndexOp::create(b, loc, number);
+      };
+      Value offset = index(view.getOffset());
+      if (view.getLayer()) {
+        Value shift = arith::MulIOp::create(b, loc, view.getLayer(),
+                                            index(*view.getStride()));
+        offset = arith::AddIOp::create(b, loc, offset, shift);
+      }
+      view.replaceAllUsesWith(
+          memref::ViewOp::create(b, loc, cast<MemRefType>(view.getType()),
+                                 view.getSource(), offset, ValueRange{})
+              .getResult());
+      view.erase();
+    });
   }
 };
 } // namespace

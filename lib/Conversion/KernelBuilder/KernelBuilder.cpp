@@ -8,6 +8,8 @@
 
 #include "attune/Conversion/KernelBuilder.h"
 
+#include "attune/TargetInfo/TargetDescription.h"
+
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -158,6 +160,15 @@ Value KernelBuilder::storeScalar(Value number, Value tensor,
   return tensor;
 }
 
+Value KernelBuilder::scratch(ArrayRef<int64_t> shape, Type element,
+                             bool buffer) {
+  if (buffer)
+    return memref::AllocaOp::create(b, loc, MemRefType::get(shape, element),
+                                    b.getI64IntegerAttr(kLineBytes));
+  return bufferization::AllocTensorOp::create(
+      b, loc, RankedTensorType::get(shape, element), ValueRange{});
+}
+
 /// The memory of a tensor, wherever its rows are.
 static Value memoryOf(KernelBuilder &k, Value tensor) {
   if (isBuffer(tensor))
@@ -185,10 +196,12 @@ void KernelBuilder::prefetchFromMemory(Value tensor, ValueRange indices) {
 }
 
 void KernelBuilder::prefetchForNext(Value tensor, ValueRange indices) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  Value buffer = bufferization::ToBufferOp::create(
-      b, loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
-      /*read_only=*/true);
+  auto type = cast<ShapedType>(tensor.getType());
+  Value buffer = tensor;
+  if (!isBuffer(tensor))
+    buffer = bufferization::ToBufferOp::create(
+        b, loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
+        /*read_only=*/true);
   size_t kept = indices.size() - 1;
   SmallVector<ReassociationIndices> groups(indices.size());
   for (int64_t i = 0; i < type.getRank(); ++i)

@@ -8,6 +8,8 @@
 #include "Arithmetic.h"
 #include "Slices.h"
 
+#include "Attune/AttuneDialect.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace attune;
@@ -108,6 +110,20 @@ static bool runView(Step &step) {
   view.offset = 0;
   size_t at = 0;
   view.shape = mixed(type.getShape(), step.in.drop_front(2), at);
+  setContiguous(view);
+  step.give(result);
+  return true;
+}
+
+static bool runWeightView(Step &step) {
+  auto op = cast<WeightViewOp>(step.op);
+  Datum result(copyOf(step));
+  View &view = result.view();
+  view.base += view.offset + int64_t(op.getOffset());
+  if (op.getLayer())
+    view.base += step.in[1].integer() * int64_t(*op.getStride());
+  view.offset = 0;
+  view.shape = Shape(cast<MemRefType>(op.getType()).getShape());
   setContiguous(view);
   step.give(result);
   return true;
@@ -252,4 +268,5 @@ void validation::addMemRef(Handlers &handlers) {
              {"extract_aligned_pointer_as_index", runPointer}};
   for (auto [name, handler] : ops)
     handlers[("memref." + llvm::Twine(name)).str()] = handler;
+  handlers["attune.weight_view"] = runWeightView;
 }

@@ -273,6 +273,15 @@ static bool runQuantizeRows(Step &step) {
   return true;
 }
 
+/// Bytes of rows as the numbers they stand for.
+static Array readBytes(const Array &bytes, const Array &scales) {
+  Array x(bytes.shape, real(0));
+  int64_t group = bytes.shape.back() / scales.shape.back();
+  for (size_t i = 0; i < x.data.size(); ++i)
+    x.data[i].f = double(bytes.data[i].i) * scales.data[i / group].f;
+  return x;
+}
+
 static bool runQuantizedLinear(Step &step) {
   auto op = cast<QuantizedLinearOp>(step.op);
   const Array &bytes = step.in[0].array(), &scales = step.in[1].array(),
@@ -283,9 +292,7 @@ static bool runQuantizedLinear(Step &step) {
       sums.data.size() != scales.data.size())
     return step.machine.illegal(step, "rows have no whole groups");
   int64_t group = depth / groups;
-  Array x(bytes.shape, real(0));
-  for (size_t i = 0; i < x.data.size(); ++i)
-    x.data[i].f = double(bytes.data[i].i) * scales.data[i / group].f;
+  Array x = readBytes(bytes, scales);
   for (size_t g = 0; g < sums.data.size(); ++g) {
     int64_t sum = 0;
     for (int64_t i = 0; i < group; ++i)
@@ -332,6 +339,116 @@ static bool runLinearInto(Step &step) {
     return true;
   }
   writeView(step.in.back().view(), step.elementOf(op.getDest()), out);
+  return true;
+}
+
+namespace {
+/// A tile of a product, all of whose operands are tensors.
+struct PackedTile {
+  PackedProductOp op;
+  const Array &x, &dest;
+  const Rows &w;
+  const Array *bias, *rowScales;
+  int64_t firstRow, firstChannel, part, parts;
+
+  double sum(int64_t row, int64_t channel) {
+    int64_t depth = x.shape[1], share = depth / parts, begin = part * share;
+    double sum = 0;
+    for (int64_t k = begin; k < begin + share; ++k)
+      sum += x.data[row * depth + k].f * w(channel, k);
+    return sum;
+  }
+  double rowScale(int64_t row) {
+    if (!op.getRmsEps())
+      return 1;
+    int64_t depth = x.shape[1];
+    if (rowScales && x.shape[0] > op.getTile()[0] * op.getTile()[1])
+      return rowScales->data[row].f;
+    double squares = 0;
+    for (int64_t k = 0; k < depth; ++k)
+      squares += x.data[row * depth + k].f * x.data[row * depth + k].f;
+    return 1 / std::sqrt(squares / double(depth) +
+                         op.getRmsEps()->convertToFloat());
+  }
+  double at(int64_t m, int64_t c) {
+    int64_t row = firstRow + m, channel = firstChannel + c;
+    double before = dest.data[m * dest.shape[1] + c].f;
+    auto z = [&](int64_t channel, double start) {
+      return rowScale(row) * (start + sum(row, channel)) +
+             (bias ? bias->data[channel].f : 0);
+    };
+    bool adds = part > 0 || (op.getPart() && op.getResidual());
+    double start = adds ? before : 0;
+    if (part + 1 < parts)
+      return start + sum(row, channel);
+    double y = op.getGated() ? activate(op.getActivation(), z(channel, 0)) *
+                                   z(int64_t(op.getWidth()) + channel, 0)
+                             : activate(op.getActivation(), z(channel, start));
+    if (op.getScale())
+      y *= op.getScale()->convertToFloat();
+    return op.getResidual() && !op.getPart() ? y + before : y;
+  }
+};
+} // namespace
+
+/// The same on tensors, or on buffers.
+static bool runPackedProduct(Step &step) {
+  auto op = cast<PackedProductOp>(step.op);
+  bool buffers = isa<MemRefType>(op.getDest().getType());
+  llvm::SmallVector<Datum> in(step.in), given;
+  if (buffers)
+    for (auto [value, datum] : llvm::zip(op->getOperands(), in))
+      if (isa<MemRefType>(value.getType()))
+        datum = readView(datum.view(), step.elementOf(value));
+  Step own{step.machine, step.op, in, given};
+  auto number = [&](Value value, int64_t otherwise) {
+    return value ? integerOf(own, value) : otherwise;
+  };
+  const Array &dest = *arrayOf(own, op.getDest());
+  int64_t rows = dest.shape[0], columns = dest.shape[1];
+  int64_t depth = op.getDepth(), width = op.getWidth();
+  int64_t channels = op.getGated() ? 2 * width : width;
+  bool bytes = bool(op.getInputScales());
+  const Array &stored = *arrayOf(own, op.getWeight());
+  Array x = bytes ? readBytes(in[0].array(), *arrayOf(own, op.getInputScales()))
+                  : in[0].array();
+  Array matrix =
+      bytes ? readQuantized(stored, cast<ShapedType>(op.getWeight().getType()),
+                            *arrayOf(own, op.getWeightScales()), channels,
+                            depth, op.getGated())
+            : stored;
+  Rows w(matrix, channels, op.getGated());
+  w.readSideBySide(depth);
+  PackedTile tile{op,
+                  x,
+                  dest,
+                  w,
+                  arrayOf(own, op.getBias()),
+                  arrayOf(own, op.getRowScales()),
+                  integerOf(own, op.getFirstRow()),
+                  integerOf(own, op.getFirstPanel()) * op.getPanelWidth(),
+                  number(op.getPart(), 0),
+                  number(op.getNumParts(), 1)};
+  int64_t most = integerOf(own, op.getNumPanels()) * op.getPanelWidth();
+  if (tile.firstRow < 0 || tile.firstRow + rows > x.shape[0])
+    return step.machine.illegal(step, "takes rows that there are not");
+  if (tile.firstChannel < 0 ||
+      columns !=
+          std::max<int64_t>(0, std::min(most, width - tile.firstChannel)))
+    return step.machine.illegal(step, "has other columns than its panels");
+  if (tile.part < 0 || tile.part >= tile.parts || depth % tile.parts != 0)
+    return step.machine.illegal(step, "has a part that there is not");
+  if (!step.machine.spend(step, rows * columns * depth / tile.parts / 8))
+    return false;
+  Datum result = makeReals(dest.shape);
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t c = 0; c < columns; ++c)
+      result.array().data[m * columns + c].f = tile.at(m, c);
+  if (buffers)
+    writeView(step.in[op.getFirstDest()].view(), step.elementOf(op.getDest()),
+              result.array());
+  else
+    giveRounded(step, 0, result);
   return true;
 }
 
@@ -624,6 +741,7 @@ void validation::addLinear(Handlers &handlers) {
     Handler handler;
   } ops[] = {{"linear", runLinear},
              {"linear_into", runLinearInto},
+             {"packed_product", runPackedProduct},
              {"successor", runSuccessor},
              {"num_threads", runNumThreads},
              {"ffn", runFFN},

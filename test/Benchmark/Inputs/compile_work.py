@@ -13,7 +13,7 @@ with open(figures) as file:
     recorded = json.load(file)
 for name, limit in recorded.items():
     result = subprocess.run(
-        [attune, "compile", os.path.join(examples, name, "model.json"), "--emit=loops",
+        [attune, "compile", os.path.join(examples, name, "model.json"), "--emit=vector",
          "-o", os.devnull, "--cpu=x86-64-v3", "--threads=1", "--timing",
          "--message-format=json"],
         capture_output=True, text=True, check=True)

@@ -1,16 +1,16 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles,convert-attune-product-to-vector),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --implicit-check-not="attune.linear"
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256},attune-prefetch-tiles{panel-bytes=256},convert-attune-product-to-vector),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=PASSES
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles,convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/3/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=256},attune-prefetch-tiles{panel-bytes=256},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// SAME: after convert-attune-to-vector, @one_row is the same
-// SAME: after convert-attune-to-vector, @three_rows is the same
-// SAME: after convert-attune-to-vector, @any_rows is the same
-// SAME: after convert-attune-to-vector, @one_panel is the same
-// SAME: after convert-attune-to-vector, @heads is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @one_row is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @three_rows is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @any_rows is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @one_panel is the same
+// SAME: after convert-attune-to-vector{{(, attune-prefetch-tiles, convert-attune-product-to-vector)?}}, @heads is the same
 
 // One row meets 40 panels of 8 columns once. Of T threads each has 40 div T of
 // them side by side, and the first 40 mod T one more. With s of S steps to come
@@ -77,11 +77,12 @@ func.func @one_row(%x: tensor<1x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<1x32
 // Panel after panel, too, what the last part of one fetches is the next one's.
 // PASSES-LABEL: @three_rows(
 // PASSES:         tensor.extract_slice
-// PASSES:         %[[NEXT:.+]] = arith.addi %[[FIRST:.+]], %c1
 // PASSES:         scf.for %[[I:.+]] = %c0 to %{{.+}} step %c1
-// PASSES-DAG:       %[[PANEL:.+]] = arith.addi %[[FIRST]], %[[I]]
-// PASSES-DAG:       %[[AHEAD:.+]] = arith.addi %[[NEXT]], %[[I]]
-// PASSES:           %[[OTHER:.+]] = arith.select %{{.+}}, %[[AHEAD]], %[[PANEL]]
+// PASSES:           %[[PANEL:.+]] = arith.addi %{{.+}}, %[[I]]
+// PASSES:           tensor.extract_slice
+// PASSES:           scf.for
+// PASSES:             %[[AHEAD:.+]] = arith.addi %[[PANEL]], %c1
+// PASSES:             %[[OTHER:.+]] = arith.select %{{.+}}, %[[AHEAD]], %[[PANEL]]
 // PASSES:           %[[THERE:.+]] = arith.minsi %[[OTHER]], %c39
 // PASSES:           memref.prefetch %{{.+}}[%[[THERE]], %{{.+}}], read, locality<2>
 func.func @three_rows(%x: tensor<3x16xf32>, %w: tensor<40x16x8xf32>) -> tensor<3x320xf32> {

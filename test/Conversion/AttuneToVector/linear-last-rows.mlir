@@ -1,5 +1,5 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536}))" | FileCheck %s
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536 fetch-steps=8}))" | FileCheck %s --check-prefix=SLOWLY
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536},attune-prefetch-tiles{panel-bytes=65536},convert-attune-product-to-vector))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=65536 fetch-steps=8},attune-prefetch-tiles{panel-bytes=65536},convert-attune-product-to-vector{fetch-steps=8}))" | FileCheck %s --check-prefix=SLOWLY
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{fetch-steps=0}))" 2>&1 | FileCheck %s --check-prefix=NEVER
 
 // NEVER: error: fetch-steps and threads must be positive

@@ -1,4 +1,4 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=3}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=3},attune-prefetch-tiles,convert-attune-product-to-vector),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --implicit-check-not="attune.linear"
 
 // A panel that is half as deep as the input is wide holds pairs. Each turn of

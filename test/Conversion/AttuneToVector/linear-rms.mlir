@@ -1,13 +1,13 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8}),canonicalize,cse)" --split-input-file | FileCheck %s
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/4/5/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector),canonicalize,cse)" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/4/5/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 threads=8},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// SAME: after convert-attune-to-vector, @some is the same
-// SAME: after convert-attune-to-vector, @one is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @some is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @one is the same
 // SAME: after convert-attune-to-vector, @heads is the same
-// SAME: after convert-attune-to-vector, @gated is the same
-// SAME: after convert-attune-to-vector, @parts is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @gated is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @parts is the same
 
 // Of many rows the factors are found before the product, of few in each step.
 // They come to sums before a bias does.
@@ -25,9 +25,9 @@
 // CHECK:             %[[FACTOR:.+]] = vector.extract %[[ROOT]][0]
 // CHECK:             tensor.insert %[[FACTOR]]
 // CHECK:         scf.forall
-// CHECK:           %[[SCRATCH:.+]] = bufferization.alloc_tensor() : tensor<4xf32>
 // CHECK:           %[[ROWS:.+]] = arith.select %[[FEW]], %[[M]], %c0
-// CHECK:           %[[OWN:.+]] = scf.for %[[R:.+]] = %c0 to %[[ROWS]] step %c1
+// CHECK:           %[[SCRATCH:.+]] = bufferization.alloc_tensor() : tensor<4xf32>
+// CHECK:           %[[OWN:.+]] = scf.for %[[R:.+]] = %c0 to %[[ROWS]] step %c1 iter_args(%{{.+}} = %[[SCRATCH]])
 // CHECK:             math.rsqrt
 // CHECK:             tensor.insert %{{.+}} into %{{.+}}[%[[R]]] : tensor<4xf32>
 // CHECK:           %[[F:.+]] = scf.if %[[FEW]] -> (f32) {

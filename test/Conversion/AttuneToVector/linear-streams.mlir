@@ -1,8 +1,8 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 stream-bytes=1024}))" | FileCheck %s
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4}))" | FileCheck %s --check-prefix=ALONE
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 far-level3}))" | FileCheck %s --check-prefix=FAR
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048}))" | FileCheck %s --check-prefix=NEAR
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 narrow-stream-bytes=1024}))" | FileCheck %s --check-prefix=NARROW
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 stream-bytes=1024},attune-prefetch-tiles,convert-attune-product-to-vector{stream-bytes=1024}))" | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles,convert-attune-product-to-vector))" | FileCheck %s --check-prefix=ALONE
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 far-level3},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" | FileCheck %s --check-prefix=FAR
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" | FileCheck %s --check-prefix=NEAR
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 narrow-stream-bytes=1024},attune-prefetch-tiles,convert-attune-product-to-vector{narrow-stream-bytes=1024}))" | FileCheck %s --check-prefix=NARROW
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{stream-bytes=-1}))" 2>&1 | FileCheck %s --check-prefix=NEVER
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{narrow-stream-bytes=-1}))" 2>&1 | FileCheck %s --check-prefix=NEITHER
 

@@ -1,10 +1,10 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true}),canonicalize,cse)" --split-input-file | FileCheck %s
-// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true}))" --split-input-file -o /dev/null 2>&1 \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector),canonicalize,cse)" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// SAME: after convert-attune-to-vector, @wide is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @wide is the same
 // SAME: after convert-attune-to-vector, @heads is the same
-// SAME: after convert-attune-to-vector, @parts is the same
-// SAME: after convert-attune-to-vector, @narrow is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @parts is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @narrow is the same
 
 // Whole tiles have two rows and two panels side by side, of which the last one
 // may stand for both. They read rows where they are, and fetch two lines of each

@@ -1,5 +1,5 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2}),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune.linear"
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2 way-bytes=64}),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=WAYS
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2},attune-prefetch-tiles,convert-attune-product-to-vector),canonicalize,cse)" --split-input-file | FileCheck %s --implicit-check-not="attune.linear"
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=2 way-bytes=64},attune-prefetch-tiles,convert-attune-product-to-vector),canonicalize,cse)" --split-input-file | FileCheck %s --check-prefix=WAYS
 
 // 20 channels are three panels of 8. Each thread has some side by side; where there
 // are fewer than six for each of them, threads share theirs and divide the rows,

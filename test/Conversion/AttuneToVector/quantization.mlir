@@ -1,10 +1,10 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=3 integer-lanes=16 byte-products=quads}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=3 integer-lanes=16 byte-products=quads},attune-prefetch-tiles,convert-attune-product-to-vector{integer-lanes=16 byte-products=quads}),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --implicit-check-not="attune.quant"
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=3 integer-lanes=8 byte-products=words}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=3 integer-lanes=8 byte-products=words},attune-prefetch-tiles,convert-attune-product-to-vector{integer-lanes=8 byte-products=words}),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=WORDS
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=3 integer-lanes=4 byte-products=words}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=3 integer-lanes=4 byte-products=words},attune-prefetch-tiles,convert-attune-product-to-vector{integer-lanes=4 byte-products=words}),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=SSE
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=3 integer-lanes=4}),canonicalize,cse)" --split-input-file \
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=3 integer-lanes=4},attune-prefetch-tiles,convert-attune-product-to-vector{integer-lanes=4}),canonicalize,cse)" --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=ANY
 
 // Each turn of the inner loop takes four inputs: two instructions for the 32

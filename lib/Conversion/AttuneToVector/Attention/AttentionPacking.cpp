@@ -97,11 +97,7 @@ Value combineSquare(KernelBuilder &k, Values rows, Combine combine) {
 Value StepKernel::scratch(KernelBuilder &k, ArrayRef<int64_t> shape,
                           bool pairs) {
   Type element = pairs ? Type(k.b.getBF16Type()) : Type(k.b.getF32Type());
-  if (onBuffers())
-    return memref::AllocaOp::create(k.b, k.loc, MemRefType::get(shape, element),
-                                    k.b.getI64IntegerAttr(kLineBytes));
-  return bufferization::AllocTensorOp::create(
-      k.b, k.loc, RankedTensorType::get(shape, element), ValueRange{});
+  return k.scratch(shape, element, onBuffers());
 }
 
 Value StepKernel::countRows(KernelBuilder &k) {

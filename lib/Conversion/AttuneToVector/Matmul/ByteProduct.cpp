@@ -15,6 +15,8 @@
 
 #include "attune/Conversion/QuadProduct.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 
 namespace attune {
@@ -23,7 +25,7 @@ namespace attune {
 /// much.
 static Value startOf(KernelBuilder &k, Value inputSums, Value at,
                      int64_t offset, int64_t lanes) {
-  Value sum = tensor::ExtractOp::create(k.b, k.loc, inputSums, at);
+  Value sum = k.loadScalar(inputSums, at);
   Value factor = arith::ConstantOp::create(
       k.b, k.loc, k.b.getI32IntegerAttr(int32_t(-offset)));
   Value start = arith::MulIOp::create(k.b, k.loc, sum, factor);
@@ -64,6 +66,8 @@ Value PanelProduct::sumGroups(
   // address serves them all.
   auto flat = [&](Value rows) -> Value {
     SmallVector<ReassociationIndices> all = {{0, 1}};
+    if (isa<MemRefType>(rows.getType()))
+      return memref::CollapseShapeOp::create(k.b, k.loc, rows, all);
     return tensor::CollapseShapeOp::create(k.b, k.loc, rows, all);
   };
   Value inputSums = flat(bytes->inputSums);

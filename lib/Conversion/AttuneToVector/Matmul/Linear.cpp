@@ -11,14 +11,11 @@
 // threads than panels keep busy, they divide the rows, too. The sum over K is
 // never split, so results do not depend on the number of threads.
 
-#include "../Rows/Norms.h"
 #include "HeadRows.h"
-#include "PanelProduct.h"
+#include "ProductGrid.h"
 
 #include "Attune/AttunePanels.h"
 #include "attune/Conversion/MatrixTiles.h"
-#include "attune/Conversion/PairProduct.h"
-#include "attune/Conversion/QuadProduct.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -95,269 +92,14 @@ bool multipliesTiles(const PanelProduct &product,
   return product.pairs && lowering.matrixRows != 0;
 }
 
-/// The iterations of a product's parallel loop: each thread has panels side by
-/// side, so that it reads one stream (at the beginning of another, memory gives
-/// less), and takes them in steps, all rows each. Where there are too few for
-/// the threads that there are, some of them share a stream and divide its rows.
-///
-/// Rows that are one tile meet each panel once, and memory sets the pace. Steps
-/// get shorter by the same number of panels each then, as in trapezoid
-/// self-scheduling (Tzen and Ni, 1993): to claim one, a thread waits for all
-/// that it has asked memory for, so they are few, and the last ones are short,
-/// so that threads end together. Many rows meet panels that stay in the cache,
-/// as many as it has room for, and of the last ones half in steps of half of
-/// that and the rest one by one.
-class Grid {
-public:
-  /// Steps are of `group` panels, or `most` where rows are few, down to `unit`,
-  /// or pairs of that if rows are many and their tiles wide. Parts lie within
-  /// one of `batch` sequences of `tokens` rows.
-  Grid(KernelBuilder &k, const PanelProduct &product, int64_t group,
-       int64_t most, int64_t unit, Value batch, Value tokens, int64_t tileRows)
-      : product(product), unitOfFew(unit),
-        unitOfMany(std::lcm(unit, product.unit())), sequences(batch),
-        tokens(tokens) {
-    Value rows = k.mul(batch, tokens);
-    if (auto known = getConstantIntValue(rows))
-      isFew = *known <= tileRows;
-    few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule, rows,
-                                k.index(tileRows));
-    streams = NumThreadsOp::create(k.b, k.loc, k.b.getIndexType());
-    if (isFew != true)
-      cutRows(k, tileRows);
-    panelsOfUnit = choose(k, unitOfFew, unitOfMany);
-    Value units = choose(k, countUnits(unitOfFew), countUnits(unitOfMany));
-    unitsOfStream = arith::DivUIOp::create(k.b, k.loc, units, streams);
-    unitsLeft = k.sub(units, k.mul(unitsOfStream, streams));
-    if (isFew != true)
-      cutStreams(k, group);
-    if (isFew != false)
-      cutStreamsOfFew(k, most);
-    counts.push_back(getAsOpFoldResult(choose(k, stepsOfFew, steps)));
-    if (apart)
-      counts.push_back(getAsOpFoldResult(apart));
-    counts.push_back(getAsOpFoldResult(streams));
-    if (parts)
-      counts.push_back(getAsOpFoldResult(parts));
-  }
-
-  /// Of the loop: steps, then sequences apart if there may be such, streams,
-  /// and parts if there may be some.
-  ArrayRef<OpFoldResult> sizes() const { return counts; }
-
-  /// Panels of the largest step.
-  int64_t mostPanels() const {
-    return std::max(unitOfMany * mostOfMany, unitOfFew * mostOfFew);
-  }
-
-  /// Panels, and rows: of so many sequences as many tokens.
-  struct Iteration {
-    PanelProduct::Step panels;
-    Value firstSequence, sequences, firstToken, tokens, firstRow, rows;
-  };
-  Iteration at(KernelBuilder &k, ValueRange ivs) const {
-    Value zero = k.index(0);
-    Iteration at = {panelsAt(k, ivs[0], ivs[apart ? 2 : 1]),
-                    zero,
-                    sequences,
-                    zero,
-                    tokens,
-                    zero,
-                    k.mul(sequences, tokens)};
-    if (!parts)
-      return at;
-    if (apart)
-      at.firstSequence = ivs[1];
-    at.firstToken = k.mul(ivs.back(), tokensOfPart);
-    at.tokens = k.min(tokensOfPart, k.sub(tokens, at.firstToken));
-    at.firstRow = k.add(k.mul(at.firstSequence, tokens), at.firstToken);
-    at.rows = k.mul(sequences, at.tokens);
-    return at;
-  }
-
-  /// `own` at this place. It fetches the panels that the thread's next step
-  /// begins with to the cache meanwhile, if that has room for both.
-  PanelProduct productAt(KernelBuilder &k, PanelProduct own,
-                         const Iteration &at,
-                         const VectorLowering &lowering) const {
-    if (parts)
-      own.firstRow = at.firstRow;
-    if (own.lastRows) {
-      // Of each sequence so far, those before the last ones are missing.
-      Value skipped = k.sub(tokens, k.min(tokens, k.index(own.lastRows->most)));
-      Value soFar = k.add(at.firstSequence, at.sequences);
-      own.lastRows->first = k.sub(at.firstRow, k.mul(soFar, skipped));
-    }
-    // Few rows pass a panel so fast that the one behind it comes next.
-    if (own.panelBytes() / own.passes <= lowering.panelBytes)
-      own.ahead = {Value(), k.add(at.panels.firstPanel,
-                                  choose(k, k.index(1), at.panels.count))};
-    return own;
-  }
-
-  /// A value where rows are few, or else the other.
-  Value choose(KernelBuilder &k, Value ofFew, Value ofMany) const {
-    if (isFew)
-      return *isFew ? ofFew : ofMany;
-    return arith::SelectOp::create(k.b, k.loc, few, ofFew, ofMany);
-  }
-  Value choose(KernelBuilder &k, int64_t ofFew, int64_t ofMany) const {
-    if (ofFew == ofMany)
-      return k.index(ofMany);
-    return choose(k, k.index(ofFew), k.index(ofMany));
-  }
-  std::optional<bool> hasFewRows() const { return isFew; }
-  /// The same at run time.
-  Value hasFew() const { return few; }
-
-private:
-  int64_t countUnits(int64_t unit) const {
-    return llvm::divideCeil(product.panels(), unit);
-  }
-
-  /// Parts of the rows, so that with the panels there are enough iterations.
-  void cutRows(KernelBuilder &k, int64_t tileRows) {
-    // With some for each thread, who starts later or is slower takes fewer. A
-    // part has more tiles than one, or would do little but read weights. If
-    // tiles are wide it has more rows than are few: with its whole tiles it is
-    // done, and rows are left at the end of a sequence only, where lastRows
-    // are.
-    constexpr int64_t kEnough = 6;
-    int64_t tilesOfPart = product.wide ? PanelProduct::kFewTiles + 1 : 2;
-    bool together = getConstantIntValue(sequences) == 1;
-    auto known = getConstantIntValue(tokens);
-    if (known && *known / (tilesOfPart * tileRows) < (together ? 2 : 1))
-      return;
-    auto atLeastOne = [&](Value x) -> Value {
-      return arith::MaxUIOp::create(k.b, k.loc, x, k.index(1));
-    };
-    Value wanted = k.ceilDiv(k.mul(streams, kEnough), countUnits(unitOfMany));
-    Value most = arith::DivUIOp::create(k.b, k.loc, tokens,
-                                        k.index(tilesOfPart * tileRows));
-    if (!together) {
-      auto exceeds = [&](Value x, int64_t bound) -> Value {
-        return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, x,
-                                     k.index(bound));
-      };
-      Value batch = sequences;
-      Value cut = arith::AndIOp::create(k.b, k.loc, exceeds(wanted, 1),
-                                        exceeds(most, 0));
-      apart = arith::SelectOp::create(k.b, k.loc, cut, batch, k.index(1));
-      wanted =
-          arith::CeilDivUIOp::create(k.b, k.loc, wanted, atLeastOne(apart));
-      sequences = arith::DivUIOp::create(k.b, k.loc, batch, atLeastOne(apart));
-    }
-    Value each = arith::CeilDivUIOp::create(k.b, k.loc, tokens,
-                                            atLeastOne(k.min(wanted, most)));
-    tokensOfPart = k.mul(atLeastOne(k.ceilDiv(each, tileRows)), tileRows);
-    parts = atLeastOne(
-        arith::CeilDivUIOp::create(k.b, k.loc, tokens, tokensOfPart));
-    Value sharing = apart ? k.mul(parts, atLeastOne(apart)) : parts;
-    streams = atLeastOne(arith::DivUIOp::create(k.b, k.loc, streams, sharing));
-  }
-
-  /// Steps of a stream where rows are many: of `group` panels, half of the last
-  /// ones in steps of half of that, and then of one unit.
-  void cutStreams(KernelBuilder &k, int64_t group) {
-    mostOfMany = group / unitOfMany;
-    auto quotient = [&](Value x, Value by) -> Value {
-      return arith::DivUIOp::create(k.b, k.loc, x, by);
-    };
-    Value zero = k.index(0), one = k.index(1), two = k.index(2);
-    auto halfOf = [&](Value x) -> Value {
-      return arith::MaxUIOp::create(k.b, k.loc, quotient(x, two), one);
-    };
-    // Some streams have one unit less, which their last step misses.
-    Value left = k.add(unitsOfStream, k.min(unitsLeft, one)), done = zero;
-    steps = zero;
-    auto steadily = [&](Value size, Value keep) {
-      lines.push_back({k.sub(done, k.mul(steps, size)), size});
-      Value number = quotient(k.sub(left, keep), size);
-      steps = k.add(steps, number);
-      done = k.add(done, k.mul(number, size));
-      left = k.sub(left, k.mul(number, size));
-    };
-    Value most = k.min(halfOf(left), k.index(mostOfMany));
-    steadily(most, k.min(most, quotient(left, two)));
-    steadily(halfOf(most), k.sub(left, quotient(left, two)));
-    steadily(one, zero);
-  }
-
-  /// The steps of a stream for few rows, of `most` panels or fewer even if it
-  /// is the only one.
-  void cutStreamsOfFew(KernelBuilder &k, int64_t most) {
-    // The last step is a 256th of a thread's panels: what others wait for.
-    constexpr int64_t kFewSteps = 16;
-    int64_t units = countUnits(unitOfFew);
-    int64_t fewSteps = std::max<int64_t>(
-        kFewSteps,
-        llvm::divideCeil(2 * units, std::max<int64_t>(1, most / unitOfFew)));
-    mostOfFew = std::max<int64_t>(
-        2, llvm::divideCeil(units * (2 * fewSteps - 1), fewSteps * fewSteps));
-    // With so many, steps are of two units, one or none.
-    stepsOfFew = k.min(k.index(fewSteps), k.add(unitsOfStream, k.index(1)));
-  }
-
-  PanelProduct::Step panelsAt(KernelBuilder &k, Value step,
-                              Value stream) const {
-    Value takesOneMore = arith::CmpIOp::create(
-        k.b, k.loc, arith::CmpIPredicate::ult, stream, unitsLeft);
-    Value all = arith::SelectOp::create(k.b, k.loc, takesOneMore,
-                                        k.add(unitsOfStream, k.index(1)),
-                                        unitsOfStream);
-    Value begin = k.add(k.mul(stream, unitsOfStream), k.min(stream, unitsLeft));
-    auto doneBefore = [&](Value step) -> Value {
-      Value ofFew, ofMany;
-      if (isFew != false) {
-        // What is left falls with the square of the number of steps to come.
-        Value toCome = k.sub(stepsOfFew, step);
-        ofFew = k.sub(all, arith::DivUIOp::create(
-                               k.b, k.loc, k.mul(all, k.mul(toCome, toCome)),
-                               k.mul(stepsOfFew, stepsOfFew)));
-      }
-      if (isFew != true) {
-        ofMany = all;
-        for (Line line : lines)
-          ofMany = k.min(ofMany, k.add(line.begin, k.mul(step, line.size)));
-      }
-      return choose(k, ofFew, ofMany);
-    };
-    Value done = doneBefore(step), after = doneBefore(k.add(step, k.index(1)));
-    return product.stepAt(k, k.mul(k.add(begin, done), panelsOfUnit),
-                          k.mul(k.sub(after, done), panelsOfUnit), unitOfMany);
-  }
-
-  const PanelProduct &product;
-  int64_t unitOfFew, unitOfMany;
-  Value panelsOfUnit; ///< the one or the other
-  /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
-  /// where there may be `parts`. Null, or how many sequences are `apart`.
-  Value sequences, tokens, tokensOfPart, apart, parts;
-  /// Whether all rows are one tile, and if that is known.
-  Value few;
-  std::optional<bool> isFew;
-  /// How many units each stream has, and how many of them have one more.
-  Value streams, unitsOfStream, unitsLeft;
-  /// Steps of a stream, and units of the largest.
-  Value steps, stepsOfFew;
-  /// Many rows have passed the least of `begin + step * size` units before a
-  /// step, since sizes only fall.
-  struct Line {
-    Value begin, size;
-  };
-  SmallVector<Line, 3> lines;
-  int64_t mostOfMany = 0, mostOfFew = 0;
-  SmallVector<OpFoldResult, 4> counts;
-};
-
 /// What sums of normalised rows are multiplied by: one by the root mean square
 /// of each. Of many rows these are found once, before the product. Of few rows
 /// each step finds them again: a row is soon read, and threads need not wait
 /// for each other. The numbers are the same.
 class RowScales {
 public:
-  RowScales(KernelBuilder &k, const PanelProduct &product, const Grid &grid,
-            Value numRows, int64_t tileRows)
+  RowScales(KernelBuilder &k, const PanelProduct &product,
+            const ProductGrid &grid, Value numRows, int64_t tileRows)
       : product(product), grid(grid), numRows(numRows), tileRows(tileRows) {
     if (!product.rmsEps || grid.hasFewRows() == true)
       return;
@@ -374,13 +116,16 @@ public:
             return KernelBuilder::Tile{{ivs[0]}, {k.b.getIndexAttr(1)}};
           },
           [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-            return put(k, ivs[0], tile, k.index(0));
+            return product.storeRowScale(k, ivs[0], tile, k.index(0));
           });
     };
     table = grid.hasFewRows() == false
                 ? fill(k)
                 : choose(k, [&](KernelBuilder &) { return table; }, fill);
   }
+
+  /// [rows], of all rows if these are many; null: they are never many.
+  Value getTable() const { return table; }
 
   /// `own` as a step of the grid has it.
   PanelProduct inStep(KernelBuilder &k, PanelProduct own) const {
@@ -391,11 +136,12 @@ public:
       scratch = bufferization::AllocTensorOp::create(
           k.b, k.loc, RankedTensorType::get({tileRows}, k.b.getF32Type()),
           ValueRange{});
-      scratch = k.forLoop(
-          k.index(0), grid.choose(k, numRows, k.index(0)), 1, scratch,
-          [&](KernelBuilder &k, Value row, ValueRange carried) {
-            return KernelBuilder::Values{put(k, row, carried[0], row)};
-          })[0];
+      scratch =
+          k.forLoop(k.index(0), grid.choose(k, numRows, k.index(0)), 1, scratch,
+                    [&](KernelBuilder &k, Value row, ValueRange carried) {
+                      return KernelBuilder::Values{
+                          product.storeRowScale(k, row, carried[0], row)};
+                    })[0];
     }
     own.inputScale = [this, scratch](KernelBuilder &k, Value row) -> Value {
       auto ofFew = [&](KernelBuilder &k) {
@@ -425,37 +171,21 @@ private:
         .getResult(0);
   }
 
-  /// Writes that of row `row` to place `at`.
-  Value put(KernelBuilder &k, Value row, Value tile, Value at) const {
-    Value rows = product.rowsInMemory;
-    auto load = [&](KernelBuilder &k, Value column, int64_t lanes,
-                    Value valid) {
-      return k.load(rows, {row, column}, lanes, valid);
-    };
-    int64_t width = cast<RankedTensorType>(rows.getType()).getDimSize(1);
-    Value scale = inverseRms(k, load, *product.rmsEps, width, product.lanes());
-    return tensor::InsertOp::create(k.b, k.loc, scale, tile, at);
-  }
-
   const PanelProduct &product;
-  const Grid &grid;
+  const ProductGrid &grid;
   Value numRows;
   int64_t tileRows;
   Value table;
 };
 
-/// All rows of a step against its panels.
+/// Some panels of a step, from `first` on, against all of its rows.
+using SomePanels =
+    function_ref<Value(KernelBuilder &, Value first, Value count, Value tile)>;
+
+/// All panels of a step against its rows.
 Value panelsOfStep(KernelBuilder &k, const PanelProduct &product,
-                   const Grid &grid, const Grid::Iteration &at, Value tile,
-                   const VectorLowering &lowering) {
-  auto some = [&](KernelBuilder &k, Value first, Value count, Value tile) {
-    PanelProduct here = product;
-    if (here.ahead)
-      here.ahead->firstPanel = k.add(here.ahead->firstPanel, first);
-    return here.allRows(k, lowering, at.rows,
-                        k.add(at.panels.firstPanel, first), count,
-                        k.mul(first, product.lanes()), tile);
-  };
+                   const ProductGrid &grid, const ProductGrid::Iteration &at,
+                   Value tile, SomePanels some) {
   Value all = at.panels.count, zero = k.index(0);
   if (product.passes == 1 || grid.hasFewRows() == false)
     return some(k, zero, all, tile);
@@ -466,6 +196,65 @@ Value panelsOfStep(KernelBuilder &k, const PanelProduct &product,
                    [&](KernelBuilder &k, Value first, ValueRange carried) {
                      return KernelBuilder::Values{
                          some(k, first, count, carried[0])};
+                   })[0];
+}
+
+/// The columns of `tile` that belong to `count` panels from `first` on, which
+/// `fill` writes.
+Value inColumns(KernelBuilder &k, int64_t lanes, Value first, Value count,
+                Value tile,
+                function_ref<Value(KernelBuilder &, Value columns)> fill) {
+  if (getConstantIntValue(first) == 0)
+    return fill(k, tile);
+  Value begin = k.mul(first, lanes), rows = k.dim(tile, 0);
+  Value width = k.min(k.mul(count, lanes), k.sub(k.dim(tile, 1), begin));
+  SmallVector<OpFoldResult> offsets = {k.b.getIndexAttr(0), begin},
+                            sizes = {getAsOpFoldResult(rows), width},
+                            strides(2, k.b.getIndexAttr(1));
+  Value columns =
+      tensor::ExtractSliceOp::create(k.b, k.loc, tile, offsets, sizes, strides);
+  return tensor::InsertSliceOp::create(k.b, k.loc, fill(k, columns), tile,
+                                       offsets, sizes, strides);
+}
+
+/// All rows of a step against some panels as tile ops, which become vectors
+/// when there are buffers: one, or one for each part of the depth.
+Value packedProduct(KernelBuilder &k, const PanelProduct &product,
+                    const ProductGrid::Iteration &at, Value firstPanel,
+                    Value count, Value rowScales, int64_t tileRows,
+                    Value tile) {
+  Value inputScales, inputSums, weightScales, rest, firstRest;
+  if (product.bytes) {
+    inputScales = product.bytes->inputScales;
+    inputSums = product.bytes->inputSums;
+    weightScales = product.bytes->weightScales;
+  }
+  if (product.lastRows) {
+    rest = product.lastRows->rows;
+    firstRest = product.lastRows->first;
+  }
+  auto number = [&](std::optional<double> value) {
+    return value ? k.b.getF32FloatAttr(*value) : FloatAttr();
+  };
+  int64_t wide = product.unit();
+  auto one = [&](KernelBuilder &k, Value part, Value parts, Value tile) {
+    return PackedProductOp::create(
+               k.b, k.loc, tile.getType(), product.rowsInMemory, at.firstRow,
+               product.weight, firstPanel, count, part, parts, inputScales,
+               inputSums, weightScales, product.bias, rowScales, rest,
+               firstRest, /*next_panel=*/Value(), tile, product.width,
+               number(product.rmsEps), product.activation, product.gated,
+               number(product.scale), product.residual,
+               ArrayRef<int64_t>{tileRows / wide, wide})
+        .getResult(0);
+  };
+  if (product.passes == 1)
+    return one(k, Value(), Value(), tile);
+  Value parts = product.numPasses(k);
+  return k.forLoop(k.index(0), parts, 1, tile,
+                   [&](KernelBuilder &k, Value part, ValueRange carried) {
+                     return KernelBuilder::Values{
+                         one(k, part, parts, carried[0])};
                    })[0];
 }
 
@@ -487,27 +276,43 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                      (product.wide && own.passes > 1 ? 3 : 2) * own.passes;
   int64_t unit = product.unit();
   int64_t group = std::max(unit, product.panelsPerStep(share) / unit * unit);
-  int64_t tileRows = multipliesTiles(product, lowering)
-                         ? kMatrixBlock * kMatrixRows
-                         : lowering.rows;
-  Grid grid(k, product, group, /*most=*/product.panels(), /*unit=*/1,
-            /*batch=*/k.index(1), numRows, tileRows);
+  bool inBlocks = multipliesTiles(product, lowering);
+  int64_t tileRows = inBlocks ? kMatrixBlock * kMatrixRows : lowering.rows;
+  ProductGrid grid(k, product, group, /*most=*/product.panels(), /*unit=*/1,
+                   /*batch=*/k.index(1), numRows, tileRows);
   if (passesOfFew != own.passes)
     own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
   RowScales scales(k, product, grid, numRows, tileRows);
   return k.forallTiles(
       grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
-        Grid::Iteration at = grid.at(k, ivs);
+        ProductGrid::Iteration at = grid.at(k, ivs);
         return KernelBuilder::Tile{
             {at.firstRow, at.panels.firstColumn},
             {getAsOpFoldResult(at.rows), at.panels.columns}};
       },
       [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-        Grid::Iteration at = grid.at(k, ivs);
-        PanelProduct here =
-            scales.inStep(k, grid.productAt(k, own, at, lowering));
-        return panelsOfStep(k, here, grid, at, tile, lowering);
+        ProductGrid::Iteration at = grid.at(k, ivs);
+        PanelProduct here = grid.productAt(k, own, at, lowering);
+        return panelsOfStep(
+            k, own, grid, at, tile,
+            [&](KernelBuilder &k, Value first, Value count, Value tile) {
+              Value panel = k.add(at.panels.firstPanel, first);
+              // Blocks of a matrix unit must be there before buffers are.
+              if (inBlocks) {
+                PanelProduct some = here;
+                if (some.ahead)
+                  some.ahead->firstPanel = k.add(some.ahead->firstPanel, first);
+                return some.allRows(k, lowering, at.rows, panel, count,
+                                    k.mul(first, own.lanes()), tile);
+              }
+              return inColumns(k, own.lanes(), first, count, tile,
+                               [&](KernelBuilder &k, Value columns) {
+                                 return packedProduct(k, here, at, panel, count,
+                                                      scales.getTable(),
+                                                      tileRows, columns);
+                               });
+            });
       });
 }
 
@@ -598,21 +403,21 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
   auto columnsOf = [](KernelBuilder &k, const PanelProduct::Step &step) {
     return getValueOrCreateConstantIndexOp(k.b, k.loc, step.columns);
   };
-  auto rowsOf = [&](const Grid::Iteration &at) {
+  auto rowsOf = [&](const ProductGrid::Iteration &at) {
     return HeadEpilogue::Rows{at.firstSequence, at.sequences, at.firstToken,
                               at.tokens};
   };
-  Grid grid(k, product, group, most, unit, batch, tokens, lowering.rows);
+  ProductGrid grid(k, product, group, most, unit, batch, tokens, lowering.rows);
   RowScales scales(k, product, grid, k.mul(batch, tokens), lowering.rows);
   return k.forallTiles(
       grid.sizes(), epilogue.destinations(k, batch, tokens),
       [&](KernelBuilder &k, ValueRange ivs) {
-        Grid::Iteration at = grid.at(k, ivs);
+        ProductGrid::Iteration at = grid.at(k, ivs);
         return epilogue.place(k, at.panels.firstColumn, columnsOf(k, at.panels),
                               rowsOf(at));
       },
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
-        Grid::Iteration at = grid.at(k, ivs);
+        ProductGrid::Iteration at = grid.at(k, ivs);
         Value columns = columnsOf(k, at.panels);
         PanelProduct here =
             scales.inStep(k, grid.productAt(k, product, at, lowering));
@@ -675,15 +480,6 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     if (op.getRmsEps())
       product.rmsEps = op.getRmsEps()->convertToDouble();
     product.wide = takesWideTiles(op, product, lowering.scheduledFor(op));
-    auto reading = [lanes = pairLanes(product.lanes()),
-                    pairs = product.pairs](Value rows) {
-      return [=](KernelBuilder &, Value row) {
-        return [=](KernelBuilder &k, Value step) {
-          return pairs ? splatPair(k, rows, {row, k.mul(step, 2)}, lanes)
-                       : k.loadScalar(rows, {row, step});
-        };
-      };
-    };
     bool shares = sharesSets(op.getInput(), lowering);
     if (shares && product.wide) {
       // Only heads that are handed over keep sequences apart.
@@ -693,13 +489,12 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
       Value tokens = apart ? k.dim(op.getInput(), 1) : k.dim(input, 0);
       int64_t most = PanelProduct::kFewTiles * own.rows;
       Value copy = copyRows(k, input, sequences, tokens, most, lowering);
-      product.lastRows = {reading(copy), most, Value()};
+      product.lastRows = {copy, most, Value(), product.reading(copy)};
     } else if (shares) {
       input = copyRows(k, input, k.index(1), k.dim(input, 0), std::nullopt,
                        lowering);
     }
-    product.rowsInMemory = input;
-    product.input = reading(input);
+    product.readFrom(input);
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
       Value dest = destOf(k, op);
@@ -754,13 +549,7 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
         lowering.integerLanes,
         quantizedBits(op.getWeight().getType(),
                       cast<RankedTensorType>(input.getType()).getDimSize(1))};
-    int64_t lanes = std::min(product.lanes(), lowering.integerLanes);
-    product.rowsInMemory = input;
-    product.input = [input, lanes](KernelBuilder &, Value row) {
-      return [=](KernelBuilder &k, Value step) {
-        return splatQuad(k, input, {row, k.mul(step, 4)}, lanes);
-      };
-    };
+    product.readFrom(input);
     lower(op, k, product, lowering, rewriter);
     return success();
   }

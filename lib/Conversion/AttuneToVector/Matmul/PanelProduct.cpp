@@ -7,7 +7,10 @@
 
 #include "PanelProduct.h"
 
+#include "../Rows/Norms.h"
+
 #include "attune/Conversion/PairProduct.h"
+#include "attune/Conversion/QuadProduct.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,8 +29,8 @@ static Value sideBySide(KernelBuilder &k, Value a, Value b) {
   return vector::ShuffleOp::create(k.b, k.loc, a, b, lanes);
 }
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
+static ShapedType typeOf(Value value) {
+  return cast<ShapedType>(value.getType());
 }
 
 Value packMatrix(KernelBuilder &k, Value matrix, int64_t lanes, bool gated) {
@@ -100,6 +103,42 @@ void PanelProduct::remarkTiles(Operation *op, StringRef what,
                      columns, sums)
       << remark::metric("Rows", rows) << remark::metric("Columns", columns)
       << remark::metric("Depth", sums);
+}
+
+std::function<PanelProduct::Element(KernelBuilder &, Value row)>
+PanelProduct::reading(Value rows) const {
+  if (bytes) {
+    int64_t lanes = std::min(this->lanes(), bytes->lanes);
+    return [=](KernelBuilder &, Value row) {
+      return [=](KernelBuilder &k, Value step) {
+        return splatQuad(k, rows, {row, k.mul(step, 4)}, lanes);
+      };
+    };
+  }
+  return [lanes = pairLanes(lanes()), pairs = pairs, rows](KernelBuilder &,
+                                                           Value row) {
+    return [=](KernelBuilder &k, Value step) {
+      return pairs ? splatPair(k, rows, {row, k.mul(step, 2)}, lanes)
+                   : k.loadScalar(rows, {row, step});
+    };
+  };
+}
+
+Value PanelProduct::storeRowScale(KernelBuilder &k, Value row, Value table,
+                                  Value at) const {
+  auto load = [&](KernelBuilder &k, Value column, int64_t lanes, Value valid) {
+    return k.load(rowsInMemory, {row, column}, lanes, valid);
+  };
+  int64_t width = typeOf(rowsInMemory).getDimSize(1);
+  Value scale = inverseRms(k, load, *rmsEps, width, lanes());
+  return k.storeScalar(scale, table, at);
+}
+
+Value PanelProduct::scratchOf(KernelBuilder &k, ArrayRef<int64_t> shape) const {
+  OpBuilder::InsertionGuard guard(k.b);
+  if (stack)
+    k.b.setInsertionPointToStart(stack);
+  return k.scratch(shape, k.b.getF32Type(), /*buffer=*/stack);
 }
 
 PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,
@@ -262,20 +301,24 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     Value rows = half(k.sub(k.sub(numTails, k.index(1)), number));
     Value first = k.add(whole, before);
     return someRows(k, first, rows, most, carried, [&](Value tile) -> Value {
-      auto choice = scf::IndexSwitchOp::create(k.b, k.loc, tile.getType(), rows,
-                                               cases, cases.size());
+      // A buffer is the same one in all of them.
+      bool buffer = isa<MemRefType>(tile.getType());
+      auto choice = scf::IndexSwitchOp::create(
+          k.b, k.loc, buffer ? TypeRange() : TypeRange(tile.getType()), rows,
+          cases, cases.size());
       auto fill = [&](Region &region, int64_t rows) {
         OpBuilder::InsertionGuard guard(k.b);
         k.b.createBlock(&region);
         KernelBuilder in(k.b, k.loc);
         Value done =
             rows == 0 ? tile : block(in, rows, /*whole=*/false, first, tile);
-        scf::YieldOp::create(k.b, k.loc, done);
+        scf::YieldOp::create(k.b, k.loc,
+                             buffer ? ValueRange() : ValueRange(done));
       };
       fill(choice.getDefaultRegion(), 0);
       for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
         fill(region, rows);
-      return choice.getResult(0);
+      return buffer ? tile : choice.getResult(0);
     });
   };
   if (getConstantIntValue(numTails))
@@ -392,10 +435,7 @@ Value PanelProduct::finishFromMemory(KernelBuilder &k, const Place &at,
                                      Outputs outputs, Product product,
                                      Value tile) const {
   int64_t lanes = this->lanes(), numProducts = gated ? 2 : 1;
-  Value scratch = bufferization::AllocTensorOp::create(
-      k.b, k.loc,
-      RankedTensorType::get({at.rows, numProducts * lanes}, k.b.getF32Type()),
-      ValueRange{});
+  Value scratch = scratchOf(k, {at.rows, numProducts * lanes});
   for (int64_t number = 0; number < numProducts; ++number)
     scratch = product(k, number, scratch);
   loadBias(k, outputs);

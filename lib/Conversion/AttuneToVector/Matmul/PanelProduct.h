@@ -28,6 +28,9 @@ struct PanelProduct {
       : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
         narrowStreamBytes(lowering.narrowStreamBytes),
         threads(lowering.threads) {}
+  /// The product of a tile op.
+  PanelProduct(KernelBuilder &k, PackedProductOp op,
+               const VectorLowering &lowering);
 
   /// [panels, K, R], or [parts, panels, K, R]; [panels, K / 2, 2 R] in pairs,
   /// [panels, K / 4, 4 R] of bytes, [panels, K / 8, 4 R] of 4 bits.
@@ -88,9 +91,10 @@ struct PanelProduct {
   /// of the last `most` of each sequence, or of all if there are fewer. `first`
   /// is where the input's first row would be.
   struct LastRows {
-    std::function<Element(KernelBuilder &, mlir::Value row)> input;
+    mlir::Value rows;
     int64_t most;
     mlir::Value first;
+    std::function<Element(KernelBuilder &, mlir::Value row)> input;
   };
   std::optional<LastRows> lastRows;
   /// Rows of the input are divided by the root of their mean square plus
@@ -98,6 +102,9 @@ struct PanelProduct {
   /// set then.
   std::optional<double> rmsEps;
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> inputScale;
+  /// Writes what row `row` is divided by to place `at` of `table`.
+  mlir::Value storeRowScale(KernelBuilder &k, mlir::Value row,
+                            mlir::Value table, mlir::Value at) const;
   /// A factor of row `row`, if set.
   std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
   /// Which row of the input comes first; null: 0.
@@ -116,6 +123,15 @@ struct PanelProduct {
         take;
   };
   std::optional<Consumer> consumer;
+
+  /// What reads `rows` [rows, K]: numbers, pairs or quads, as the weight is.
+  std::function<Element(KernelBuilder &, mlir::Value row)>
+  reading(mlir::Value rows) const;
+  /// Reads `rows` and nothing else.
+  void readFrom(mlir::Value rows) {
+    rowsInMemory = rows;
+    input = reading(rows);
+  }
 
   int64_t depth() const; ///< in elements, pairs, quads or pairs of quads
   int64_t panelLanes() const;
@@ -142,6 +158,14 @@ struct PanelProduct {
   mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
                       mlir::Value firstPanel, mlir::Value count,
                       mlir::Value column, mlir::Value tile) const;
+  /// One pass of these, or all there is; null: there is one.
+  mlir::Value onePassOf(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
+                        mlir::Value firstPanel, mlir::Value count,
+                        mlir::Value column, mlir::Value pass,
+                        mlir::Value tile) const {
+    return onePass(k, tileRows, numRows, firstPanel, count, column, pass,
+                   tile)[0];
+  }
   /// The same, handed over to the consumer.
   KernelBuilder::Values handOver(KernelBuilder &k, int64_t tileRows,
                                  mlir::Value numRows, mlir::Value firstPanel,
@@ -166,8 +190,17 @@ struct PanelProduct {
   Step stepAt(KernelBuilder &k, mlir::Value firstPanel, mlir::Value count,
               int64_t unit) const;
 
+  mlir::Value numPasses(KernelBuilder &k) const;
+
 private:
   int64_t joined = 1; ///< panels of a tile
+  /// Where the scratch of buffers belongs: the stack of this function. Null:
+  /// the product is of tensors.
+  mlir::Block *stack = nullptr;
+  mlir::Value scratchOf(KernelBuilder &k, llvm::ArrayRef<int64_t> shape) const;
+  /// Sets `inputScale`: by `table`, or if all rows are few, by what it finds
+  /// itself.
+  void scaleRows(KernelBuilder &k, mlir::Value table, int64_t tileRows);
   /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
   /// `firstPanel`; what comes of it starts at `column` of the tile. Pass
   /// `pass`, null if there is one.
@@ -178,7 +211,6 @@ private:
     mlir::Value row, numRows, firstPanel, i, count, column, pass;
     mlir::Value origin; ///< the row that the tile begins with, if not the first
   };
-  mlir::Value numPasses(KernelBuilder &k) const;
   /// All rows once.
   KernelBuilder::Values onePass(KernelBuilder &k, int64_t tileRows,
                                 mlir::Value numRows, mlir::Value firstPanel,

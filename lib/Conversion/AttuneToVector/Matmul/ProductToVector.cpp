@@ -1,0 +1,157 @@
+//===- ProductToVector.cpp - Tiles of matrix products as vectors ----------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PanelProduct.h"
+
+#include "attune/Conversion/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_CONVERTATTUNEPRODUCTTOVECTOR
+#include "attune/Conversion/Passes.h.inc"
+
+PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
+                           const VectorLowering &lowering)
+    : PanelProduct(lowering) {
+  weight = op.getWeight();
+  pairs = op.hasPairs();
+  if (op.getInputScales()) {
+    int64_t groups =
+        cast<ShapedType>(op.getInputScales().getType()).getDimSize(1);
+    bytes = {op.getInputScales(),
+             op.getInputSums(),
+             op.getWeightScales(),
+             op.getDepth() / groups,
+             lowering.byteProducts,
+             std::gcd(op.getPanelWidth(), lowering.integerLanes),
+             op.getBits()};
+  }
+  width = op.getWidth();
+  gated = op.getGated();
+  activation = op.getActivation();
+  bias = op.getBias();
+  if (op.getScale())
+    scale = op.getScale()->convertToDouble();
+  residual = op.getResidual();
+  wide = op.getTile()[1] == 2;
+  if (Value next = op.getNextPanel())
+    ahead = {Value(), next};
+  if (Value parts = op.getNumParts()) {
+    // Any number but one, if it is chosen at run time.
+    passes = getConstantIntValue(parts).value_or(2);
+    passesHere = getConstantIntValue(parts) ? Value() : parts;
+  }
+  readFrom(op.getInput());
+  if (op.getRest())
+    lastRows = {op.getRest(), 0, op.getFirstRest(), reading(op.getRest())};
+  firstRow = op.getFirstRow();
+  if (isa<MemRefType>(op.getDest().getType()))
+    stack =
+        &op->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+  if (!op.getRmsEps())
+    return;
+  rmsEps = op.getRmsEps()->convertToDouble();
+  scaleRows(k, op.getRowScales(), op.getTile()[0] * op.getTile()[1]);
+}
+
+void PanelProduct::scaleRows(KernelBuilder &k, Value table, int64_t tileRows) {
+  Value rows = k.dim(rowsInMemory, 0);
+  auto known = getConstantIntValue(rows);
+  if (table && known && *known > tileRows) {
+    inputScale = [table](KernelBuilder &k, Value row) {
+      return k.loadScalar(table, {row});
+    };
+    return;
+  }
+  // Few rows are soon read, and threads need not wait for each other.
+  Value few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule, rows,
+                                    k.index(tileRows));
+  Value found = rows;
+  if (table && !known)
+    found = arith::SelectOp::create(k.b, k.loc, few, rows, k.index(0));
+  Value scratch = scratchOf(k, {tileRows});
+  scratch = k.forLoop(k.index(0), found, 1, scratch,
+                      [&](KernelBuilder &k, Value row, ValueRange carried) {
+                        return KernelBuilder::Values{
+                            storeRowScale(k, row, carried[0], row)};
+                      })[0];
+  bool always = !table || known;
+  inputScale = [=](KernelBuilder &k, Value row) -> Value {
+    if (always)
+      return k.loadScalar(scratch, {row});
+    auto from = [&](Value scales) {
+      return [=](OpBuilder &builder, Location loc) {
+        KernelBuilder inner(builder, loc);
+        scf::YieldOp::create(builder, loc, inner.loadScalar(scales, {row}));
+      };
+    };
+    return scf::IfOp::create(k.b, k.loc, few, from(scratch), from(table))
+        .getResult(0);
+  };
+}
+
+namespace {
+struct LowerProduct final : OpRewritePattern<PackedProductOp> {
+  LowerProduct(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(PackedProductOp op,
+                                PatternRewriter &rewriter) const override {
+    KernelBuilder k(rewriter, op.getLoc());
+    PanelProduct product(k, op, lowering);
+    Value done = product.onePassOf(k, op.getTile()[0] * op.getTile()[1],
+                                   k.dim(op.getDest(), 0), op.getFirstPanel(),
+                                   op.getNumPanels(), k.index(0), op.getPart(),
+                                   op.getDest());
+    // Of buffers the op has no results to replace.
+    if (op->getNumResults() == 0)
+      rewriter.eraseOp(op);
+    else
+      rewriter.replaceOp(op, done);
+    return success();
+  }
+
+  VectorLowering lowering;
+};
+
+struct ConvertAttuneProductToVector final
+    : impl::ConvertAttuneProductToVectorBase<ConvertAttuneProductToVector> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (fetchSteps < 1 || integerLanes < 1 || streamBytes < 0 ||
+        narrowStreamBytes < 0) {
+      getOperation().emitError(
+          "fetch-steps and integer-lanes must be positive, stream-bytes and "
+          "narrow-stream-bytes 0 or positive");
+      return signalPassFailure();
+    }
+    VectorLowering lowering{};
+    lowering.fetchSteps = fetchSteps;
+    lowering.streamBytes = streamBytes;
+    lowering.narrowStreamBytes = narrowStreamBytes;
+    lowering.integerLanes = integerLanes;
+    lowering.byteProducts = byteProducts;
+    RewritePatternSet patterns(&getContext());
+    patterns.add<LowerProduct>(&getContext(), lowering);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+  }
+};
+} // namespace
+} // namespace attune

@@ -1,0 +1,128 @@
+// RUN: attune-opt %s --split-input-file --verify-diagnostics
+
+// T1: tensors or buffers
+func.func @t1(%x: memref<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{'attune.packed_product' op has both tensors and buffers as operands}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] outs(%d : tensor<?x?xf32>) : memref<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M1: equally deep
+func.func @m1(%x: tensor<?x64xf32>, %w: tensor<4x32x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has panels of 32 inputs, but rows of 64}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x32x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M1: known
+func.func @m1_known(%x: tensor<?x?xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has rows or panels whose sizes are not known}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x?xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M2: as many panels
+// expected-note @+1 {{weight comes from here}}
+func.func @m2(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has weight panels 4, but 65 channels take 5}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 65 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M2: twice if gated
+// expected-note @+1 {{weight comes from here}}
+func.func @m2_gated(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has weight panels 4, but 64 channels take 8}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 gated tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M3: entries of the bias
+// expected-note @+1 {{bias comes from here}}
+func.func @m3(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index, %b: tensor<63xf32>) {
+  // expected-error @+1 {{has bias entries 63, but the matrix has rows 64}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 bias %b : tensor<63xf32> tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M4: bytes have scales
+func.func @m4(%x: tensor<?x64xf32>, %w: tensor<4x16x64xi8>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{multiplies bytes by bytes with scales, or numbers without}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x16x64xi8> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M4: whole groups
+func.func @m4_groups(%x: tensor<?x64xi8>, %w: tensor<4x16x64xi8>, %d: tensor<?x?xf32>, %i: index, %s: tensor<?x3xf32>, %n: tensor<?x3xi32>, %t: tensor<4x3x16xf32>) {
+  // expected-error @+1 {{has rows that are no whole groups}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 scales %s, %n, %t : tensor<?x3xf32>, tensor<?x3xi32>, tensor<4x3x16xf32> tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xi8>, tensor<4x16x64xi8> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M5: a tile
+func.func @m5(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{needs a tile of some rows and of 1 or 2 panels}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 3] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M6: parts of plain sums
+func.func @m6(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{is in parts, which only sums of numbers that are not gated, in a destination of f32, can be}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 32 part %i of %i gated tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M7: scales of rows
+func.func @m7(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index, %r: tensor<?xf32>) {
+  // expected-error @+1 {{has row_scales without rms_eps}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 row_scales %r : tensor<?xf32> tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M7: not negative
+func.func @m7_negative(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has a negative rms_eps}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 rms_eps -1.0 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M7: of many rows
+func.func @m7_many(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{needs row_scales: its rows may be more than a tile}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 rms_eps 1.0e-5 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M8: the rest
+func.func @m8(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index, %r: tensor<?x64xbf16>) {
+  // expected-error @+1 {{has a rest of another type than its input}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 rest %r[%i] : tensor<?x64xbf16> tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
