@@ -336,8 +336,7 @@ bool Lowering::optimize() {
 
 bool Lowering::lowerToTensor() {
   return runStage("making loops on tensors", buildTensorPipeline,
-                  /*mayRefuse=*/false) &&
-         dumpModule("3-tensor.mlir");
+                  /*mayRefuse=*/false);
 }
 
 /// Reads what the import left on the module, and the files that go into a
@@ -416,14 +415,14 @@ bool Lowering::dumpFrames() {
       text += "  " + line.str() + "\n";
   }
   stages.setFrames(text, pictures);
-  return dump("4-frames.txt", text);
+  return dump("3-frames.txt", text);
 }
 
 bool Lowering::lowerToKernels() {
   if (!runStage("making kernels", buildKernelsPipeline, /*mayRefuse=*/false))
     return false;
   return options.stagesDir.empty() || options.machine.tilesInParallel() ||
-         dump("4-kernels.mlir", printKernels(*module, options.locations));
+         dump("3-kernels.mlir", printKernels(*module, options.locations));
 }
 
 bool Lowering::planLoops() {
@@ -432,7 +431,7 @@ bool Lowering::planLoops() {
 }
 
 bool Lowering::lowerToLoops() {
-  return planLoops() && dumpFrames() && dumpModule("4-loops.mlir");
+  return planLoops() && dumpFrames() && dumpModule("3-loops.mlir");
 }
 
 bool Lowering::lowerToVector() {
@@ -450,13 +449,13 @@ bool Lowering::lowerToVector() {
     code = ExitCode::BadInput;
     return false;
   }
-  return dumpModule("4-vector.mlir");
+  return dumpModule("3-vector.mlir");
 }
 
 bool Lowering::lowerToLLVM() {
   return runStage("making LLVM's dialect", buildLLVMPipeline,
                   /*mayRefuse=*/false) &&
-         dumpModule("5-llvm.mlir");
+         dumpModule("4-llvm.mlir");
 }
 
 namespace {

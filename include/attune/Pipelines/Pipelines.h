@@ -60,7 +60,7 @@ void buildEntriesPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// attune as imported -> attune as optimised: attention fused, feed-forward
 /// layers decomposed, weights in panels.
 void buildOptimizePipeline(mlir::OpPassManager &pm, const PipelineOptions &);
-/// attune -> tiled loops and vectors on tensors (`--emit=tensor`).
+/// attune -> loops over tiles, on tensors.
 void buildTensorPipeline(mlir::OpPassManager &pm, const PipelineOptions &);
 /// tensors -> memory and calls of kernels (`--emit=kernels`).
 void buildKernelsPipeline(mlir::OpPassManager &pm, const PipelineOptions &);

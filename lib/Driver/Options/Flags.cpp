@@ -334,8 +334,8 @@ static ArrayRef<Flag> ownFlags() {
       {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
        "Write the result here; it appears whole or not at all", "output"},
       {"emit", "KIND", compile, applyText<&Options::emit>,
-       "What to write: json, mlir (as imported), tensor, kernels, loops, "
-       "vector, llvm, asm, ptx, cubin, obj, so, exe; by default what OUT's "
+       "What to write: json, mlir (as imported), kernels, loops, vector, "
+       "llvm, asm, ptx, cubin, obj, so, exe; by default what OUT's "
        "suffix says (.json "
        ".mlir .ll .s .ptx .cubin .o .so), else exe"},
       {"emit", "KIND", import, applyImportEmit,

@@ -29,9 +29,11 @@ using Backends = std::vector<const Backend *>;
 struct Stage {
   StringRef name, suffix;
 };
-constexpr Stage stages[] = {{"json", ".json"}, {"mlir", ".mlir"},
-                            {"tensor", ""},    {"kernels", ""},
-                            {"loops", ""},     {"vector", ""}};
+constexpr Stage stages[] = {{"json", ".json"},
+                            {"mlir", ".mlir"},
+                            {"kernels", ""},
+                            {"loops", ""},
+                            {"vector", ""}};
 } // namespace
 
 static bool pickBackends(const Options &options, Backends &backends,

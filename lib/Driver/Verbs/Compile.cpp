@@ -68,8 +68,6 @@ std::optional<std::string> Compiler::makeText() {
   }
   if (!lowering.optimize() || !lowering.lowerToTensor())
     return std::nullopt;
-  if (options.emit == "tensor")
-    return print();
   bool whole = options.emit != "kernels";
   bool lowered = !whole                     ? lowering.lowerToKernels()
                  : options.emit == "vector" ? lowering.lowerToVector()
@@ -222,8 +220,8 @@ ExitCode Compiler::run(const Checkpoint *checkpoint) {
 
 /// The products that may go to stdout, for a message.
 static std::string listTexts(const Backend &backend) {
-  std::vector<llvm::StringRef> names = {"json",    "mlir",  "tensor",
-                                        "kernels", "loops", "vector"};
+  std::vector<llvm::StringRef> names = {"json", "mlir", "kernels", "loops",
+                                        "vector"};
   for (const ProductKind &product : backend.getProducts())
     if (product.text)
       names.push_back(product.name);

@@ -56,14 +56,14 @@ makeTexts(llvm::StringRef product, Emission &emission, const CPUModule &code) {
     llvm::Expected<std::string> text = code.llvmText();
     if (!text || product == "llvm")
       return text;
-    emission.keepStage("6-llvm.ll", *text);
+    emission.keepStage("5-llvm.ll", *text);
   }
   if (product == "asm" || emission.keepsStages()) {
     emission.beginStage("generating machine code");
     llvm::Expected<std::string> assembly = code.assembly();
     if (!assembly || product == "asm")
       return assembly;
-    emission.keepStage("7-assembly.s", *assembly);
+    emission.keepStage("6-assembly.s", *assembly);
   }
   return std::string();
 }
