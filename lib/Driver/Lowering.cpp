@@ -84,6 +84,11 @@ bool Lowering::dumpModule(llvm::StringRef name) {
   return dump(name, text);
 }
 
+bool Lowering::dumpText(llvm::StringRef name, llvm::StringRef text) {
+  stages.add(name, text);
+  return dump(name, text);
+}
+
 bool Lowering::dumpReport() {
   if (options.stagesDir.empty())
     return true;
@@ -471,7 +476,7 @@ public:
   }
   bool keepsStages() const override { return keeps; }
   void keepStage(llvm::StringRef file, llvm::StringRef text) override {
-    kept &= lowering.dump(file, text);
+    kept &= lowering.dumpText(file, text);
   }
 
   bool kept = true;

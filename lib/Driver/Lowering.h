@@ -62,6 +62,8 @@ public:
   /// Writes a stage into the folder of `--emit-stages`, if there is one.
   bool dump(llvm::StringRef name, llvm::StringRef text);
   bool dumpModule(llvm::StringRef name);
+  /// A stage that is not MLIR.
+  bool dumpText(llvm::StringRef name, llvm::StringRef text);
   bool dumpFrames();
   /// The page about all stages so far.
   bool dumpReport();

@@ -23,8 +23,7 @@ using namespace attune::driver;
 /// Text of a stage beyond this stays in its file.
 static constexpr size_t mostText = 4 << 20;
 
-void StageReport::add(llvm::StringRef name, llvm::StringRef text,
-                      mlir::ModuleOp module) {
+void StageReport::add(llvm::StringRef name, llvm::StringRef text) {
   Clock::time_point now = Clock::now();
   Stage stage;
   stage.name = name.str();
@@ -33,13 +32,20 @@ void StageReport::add(llvm::StringRef name, llvm::StringRef text,
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     stage.peakBytes = int64_t(usage.ru_maxrss) * 1024;
+  stages.push_back(std::move(stage));
+  last = Clock::now();
+}
+
+void StageReport::add(llvm::StringRef name, llvm::StringRef text,
+                      mlir::ModuleOp module) {
+  add(name, text);
+  Stage &stage = stages.back();
   module.walk([&](mlir::Operation *op) {
     if (op == module)
       return;
     ++stage.operations;
     ++stage.counts[op->getName().getStringRef()];
   });
-  stages.push_back(std::move(stage));
   last = Clock::now();
 }
 
@@ -153,7 +159,8 @@ void StageReport::printStages(llvm::raw_ostream &out) const {
     out << "<tr><td><a href=\"" << escape(stage.name) << "\">"
         << escape(stage.name) << "</a></td><td>"
         << llvm::format("%.3f", stage.seconds) << "</td><td>"
-        << (stage.peakBytes >> 20) << "</td><td>" << stage.operations << "</td>"
+        << (stage.peakBytes >> 20) << "</td><td>"
+        << (stage.operations ? std::to_string(stage.operations) : "") << "</td>"
         << bar(stage.seconds / longest) << "</tr>\n";
   out << "</table>\n";
   if (times.empty())
@@ -216,12 +223,15 @@ void StageReport::printOperations(llvm::raw_ostream &out) const {
   auto printHead = [&](llvm::StringRef id) {
     out << "<table id=\"" << id << "\">\n<tr><th></th>";
     for (const Stage &stage : stages)
-      out << "<th>" << escape(stage.name) << "</th>";
+      if (stage.operations)
+        out << "<th>" << escape(stage.name) << "</th>";
     out << "</tr>\n";
   };
   auto printRow = [&](llvm::StringRef name, auto counts) {
     out << "<tr><td>" << escape(name) << "</td>";
     for (const Stage &stage : stages) {
+      if (!stage.operations)
+        continue;
       int64_t count = 0;
       for (auto [operation, number] : stage.counts)
         count += counts(operation) ? number : 0;

@@ -30,6 +30,8 @@ class StageReport {
 public:
   /// A stage whose text was just written to the file `name`.
   void add(llvm::StringRef name, llvm::StringRef text, mlir::ModuleOp module);
+  /// One without operations of MLIR: LLVM's text, assembly, PTX.
+  void add(llvm::StringRef name, llvm::StringRef text);
   /// The frames of functions, as text and as pictures.
   void setFrames(llvm::StringRef text, llvm::StringRef pictures) {
     frames = text.str();

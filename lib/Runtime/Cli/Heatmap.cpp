@@ -241,11 +241,36 @@ public:
   bool empty() const { return pictures.empty() && words.empty(); }
 
 private:
+  /// "attention of layer 3" for what is called "model.layers.3.attention" or,
+  /// with some of the heads, "model.layers.3.attention:heads=4-7". `firstHead`
+  /// is the number of the first of these.
+  static std::string describeAttention(const std::string &name,
+                                       int64_t &firstHead) {
+    static constexpr std::string_view choice = ":heads=";
+    size_t end = name.find(choice);
+    if (end == std::string::npos)
+      end = name.size();
+    else
+      firstHead = std::strtoll(name.c_str() + end + choice.size(), nullptr, 10);
+    std::string path = name.substr(0, end), layer;
+    for (size_t start = 0; start <= path.size();) {
+      size_t dot = std::min(path.find('.', start), path.size());
+      std::string part = path.substr(start, dot - start);
+      if (!part.empty() &&
+          part.find_first_not_of("0123456789") == std::string::npos)
+        layer = part;
+      start = dot + 1;
+    }
+    bool crosses = path.size() > 6 && path.rfind(".cross") == path.size() - 6;
+    std::string words = crosses ? "attention to the other stream" : "attention";
+    return layer.empty() ? words : words + " of layer " + layer;
+  }
+
   /// "batch 0, head 1": what the numbers before the last two dimensions count.
   /// Tokens along both sides mean attention, of layers and heads.
   static std::string describePlace(const ArgInfo &arg,
                                    const std::vector<int64_t> &at,
-                                   bool isAttention) {
+                                   bool isAttention, int64_t firstHead = 0) {
     size_t unnamed = 0;
     bool fits = arg.shape.size() == at.size() + 2;
     for (size_t i = 0; fits && i < at.size(); ++i)
@@ -253,11 +278,14 @@ private:
     std::string out;
     for (size_t i = 0; i < at.size(); ++i) {
       std::string word = "index";
-      if (fits && !arg.shape[i].symbol.empty())
+      int64_t number = at[i];
+      if (fits && !arg.shape[i].symbol.empty()) {
         word = arg.shape[i].symbol;
-      else if (fits && isAttention)
+      } else if (fits && isAttention) {
         word = unnamed-- == 1 ? "head" : "layer";
-      out += ", " + word + " " + std::to_string(at[i]);
+        number += word == "head" ? firstHead : 0;
+      }
+      out += ", " + word + " " + std::to_string(number);
     }
     return out;
   }
@@ -317,7 +345,12 @@ private:
       bytes += static_cast<char>(word >> 8);
     }
     pictures += pictures.empty() ? "\n{\"title\":" : ",\n{\"title\":";
-    appendScriptString(pictures, name + describePlace(arg, at, isAttention));
+    int64_t firstHead = 0;
+    std::string title = isAttention ? describeAttention(name, firstHead) : name;
+    title += describePlace(arg, at, isAttention, firstHead);
+    if (isAttention)
+      title += " (" + name + ")";
+    appendScriptString(pictures, title);
     pictures += ",\"name\":";
     appendScriptString(pictures, name);
     pictures += ",\"at\":[";
