@@ -396,12 +396,13 @@ def write_folder(out, kind, width):
     """A model whose shapes tell all dimensions apart."""
     rng = random.Random(kind)
     inner, vocab, heads, head_dim = width * 3 // 2, 96, 4, width // 4
+    layers = 2
     if width % 256 == 0:
-        inner = width * 2
+        inner, layers = width * 2, 1
     gemma, experts = kind.startswith("gemma"), 3
     tied = gemma
     config = {"model_type": kind, "hidden_size": width, "vocab_size": vocab,
-              "intermediate_size": inner, "num_hidden_layers": 2,
+              "intermediate_size": inner, "num_hidden_layers": layers,
               "num_attention_heads": heads, "num_key_value_heads": 2,
               "head_dim": head_dim, "max_position_embeddings": 64,
               "rms_norm_eps": 1e-5, "rope_theta": 5000.0, "bos_token_id": 1,
@@ -424,7 +425,7 @@ def write_folder(out, kind, width):
     if not tied:
         put("lm_head.weight", vocab, width)
     q, kv = heads * head_dim, 2 * head_dim
-    for layer in range(2):
+    for layer in range(layers):
         at = f"model.layers.{layer}."
         put(at + "input_layernorm.weight", width)
         put(at + "post_attention_layernorm.weight", width)
