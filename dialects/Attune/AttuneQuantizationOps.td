@@ -118,7 +118,7 @@ def Attune_QuantizedEmbeddingOp : Attune_Op<"quantized_embedding",
   let description = [{
     `Y[b,t,d] = scale * t[i, d / group] * (table[i, d] - c) (+ addend[b,t,d])`
     with `i = ids[b,t] + offset`, c as in `attune.quantized_linear`: a table that a head of the model multiplies by,
-    too, and that is stored once. Table and scales may be in panels as those of
+    too, and that is stored once, or one that a checkpoint has in few bits. Table and scales may be in panels as those of
     `attune.quantized_linear`.
 
     In f32. Rounds once, at the end.

@@ -76,7 +76,10 @@ static void noteEncoded(const WeightReport &done, Report &report) {
   for (const WeightReport::Encoded &some : done.encoded)
     text += (text.empty() ? "" : ", ") + std::to_string(some.tensors) + " of " +
             some.name + " as " + some.became +
-            (some.kept ? "" : " (rounded, as was asked for)");
+            (some.kept ? "" : " (rounded, as was asked for)") +
+            (some.widened ? " (" + std::to_string(some.widened) +
+                                " for kernels that take floats alone)"
+                          : "");
   if (!text.empty())
     report.note({}, "quantized tensors of the checkpoint are read: " + text);
 }

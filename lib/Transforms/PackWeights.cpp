@@ -51,6 +51,11 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
           return failure();
         return use(op, linear.getWeightScales(), linear.getGated());
       }
+      if (auto table = dyn_cast<QuantizedEmbeddingOp>(op)) {
+        if (failed(use(op, table.getTable(), /*gated=*/false)))
+          return failure();
+        return use(op, table.getScales(), /*gated=*/false);
+      }
       if (auto heads = dyn_cast<HeadLinearOp>(op))
         return use(op, heads.getWeight(), /*gated=*/false);
       auto moe = dyn_cast<MoEOp>(op);

@@ -51,14 +51,21 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       if (isTable(gets))
         tables.insert(weight.getTensorType());
     for (auto &[weight, gets] : reads) {
-      if (!isMultiplied(gets))
+      bool stored = storedForm(weight).bits != 0;
+      // A table alone is only read, a row at a time: few bits are worth their
+      // loss if a checkpoint has them, and no rule rounds it.
+      bool multiplied = isMultiplied(gets);
+      if (!multiplied && !(stored && isTable(gets))) {
+        if (stored)
+          leave(weight, "is multiplied by a kernel that takes floats alone");
         continue;
+      }
       matrices.push_back(weight.getSymName().str());
       std::optional<QuantizedForm> form =
           chooseForm(weight, tables.contains(weight.getTensorType()), *parsed);
       if (!form)
         return signalPassFailure();
-      if (form->bits != 0)
+      if (form->bits != 0 && (multiplied || *form == storedForm(weight)))
         quantizeAll(weight, gets, *form, symbols);
     }
     for (const std::string &pattern : parsed->unused()) {
@@ -105,17 +112,20 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         .value_or(QuantizedForm{});
   }
 
+  void leave(WeightOp weight, StringRef why) {
+    ++numLeft;
+    remark::missed(
+        weight.getLoc(),
+        remark::RemarkOpts::name("quantize").category("attune-quantize"))
+        << remark::add("'{0}' {1}", weight.getSymName(), why);
+  }
+
   void quantizeAll(WeightOp weight, ArrayRef<WeightGetOp> gets,
                    QuantizedForm form, SymbolTable &symbols) {
-    std::string why = findObstacle(weight, gets, form.group);
+    if (std::string why = findObstacle(weight, gets, form.group); !why.empty())
+      return leave(weight, why);
     auto name =
         remark::RemarkOpts::name("quantize").category("attune-quantize");
-    if (!why.empty()) {
-      ++numLeft;
-      remark::missed(weight.getLoc(), name)
-          << remark::add("'{0}' {1}", weight.getSymName(), why);
-      return;
-    }
     ++numQuantized;
     form.group = findGroup(weight.getLayerType().getDimSize(1), form.group);
     remark::passed(weight.getLoc(), name)

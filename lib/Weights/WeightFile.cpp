@@ -412,6 +412,8 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
   if (same == encoded.end())
     same = encoded.insert(same, entry);
   ++same->tensors;
+  if (!matrix.group && piece.tensor->encoding->form().bits)
+    ++same->widened;
 }
 
 WeightReport Plan::report(double seconds) const {

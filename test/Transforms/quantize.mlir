@@ -2,6 +2,7 @@
 // RUN: attune-opt %s --attune-quantize --split-input-file --remarks-filter=attune-quantize -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: attune-opt %s --attune-quantize=rules=int8:g64 --split-input-file | FileCheck %s --check-prefix=HALF
 // RUN: attune-opt %s --attune-quantize=rules=int4:g128 --split-input-file | FileCheck %s --check-prefix=FOUR
+// RUN: attune-opt %s --attune-quantize=rules=stored --split-input-file | FileCheck %s --check-prefix=STORED
 // RUN: not attune-opt %s --attune-quantize=rules=int8:g6 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM
 // FORM: error: 'int8:g6' is no form of --quantize
 
@@ -85,4 +86,18 @@ func.func @left(%x: tensor<3x40xf32>, %z: tensor<3x64xf32>, %g: tensor<64xf32>, 
   %c = attune.layer_norm %shared gamma %g : tensor<64xf32> eps 1.0e-5 : tensor<20x64xf32>
   %d = attune.embedding %ids, %table : tensor<1x3xi64>, tensor<20x64xf32> -> tensor<1x3x64xf32>
   return %a, %b, %c, %d : tensor<3x20xf32>, tensor<3x20xf32>, tensor<20x64xf32>, tensor<1x3x64xf32>
+}
+
+// -----
+
+// A table alone stays as the checkpoint has it; no other form is put on it.
+// STORED: attune.weight @table : tensor<20x64xi4>
+// STORED: attune.weight @table.scales : tensor<20x2xf16>
+// STORED: attune.quantized_embedding
+// CHECK: attune.weight @table : tensor<20x64xf32>
+attune.weight @table : tensor<20x64xf32> from [#attune.source<"table">] {attune.stored = "int4:g32"}
+func.func @table_alone(%ids: tensor<1x3xi64>) -> tensor<1x3x64xf32> {
+  %table = attune.weight_get @table : tensor<20x64xf32>
+  %d = attune.embedding %ids, %table : tensor<1x3xi64>, tensor<20x64xf32> -> tensor<1x3x64xf32>
+  return %d : tensor<1x3x64xf32>
 }

@@ -62,6 +62,7 @@ struct WeightReport {
     std::string name, became; ///< "Q4_0", "int4:g32"
     bool kept = false;        ///< every value is what it was
     uint64_t tensors = 0;
+    uint64_t widened = 0; ///< of these, numbers with scales that became floats
   };
   std::vector<Encoded> encoded;
 
