@@ -149,8 +149,7 @@ static std::string problemOfFolder(StringRef path) {
       sys::fs::exists(description))
     return "holds no config.json, but a description: give " + description;
   return "holds no config.json; expected a Hugging Face folder, which has "
-         "that, "
-         "model.safetensors and the tokenizer's files";
+         "that, model.safetensors and the tokenizer's files";
 }
 
 static std::string problemOf(StringRef path) {

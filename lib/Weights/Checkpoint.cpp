@@ -211,8 +211,10 @@ findQuantization(const std::string &path) {
 }
 
 bool Checkpoint::unpackQuantized(DiagnosticEngine &diags) {
+  if (gguf)
+    return true;
   std::optional<QuantizationConfig> config = findQuantization(filePath);
-  if (!config || gguf)
+  if (!config)
     return true;
   std::vector<std::string> names;
   for (const auto &[name, tensor] : byName)

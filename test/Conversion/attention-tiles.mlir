@@ -1,7 +1,7 @@
 // Attention from its nest on tensors to its nest on memory, and to vectors there.
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online,attune-prefetch-tiles,convert-attune-to-vector),canonicalize, \
-// RUN:   one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,canonicalize)" -o %t.mlir
-// RUN: FileCheck %s --input-file=%t.mlir
+// RUN:   one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,canonicalize)" | tee %t.mlir \
+// RUN:   | FileCheck %s
 // RUN: attune-opt %t.mlir --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector),canonicalize,cse)" | FileCheck %s --check-prefix=VECTOR
 
 // The loops, the tile's arithmetic and what is fetched meanwhile, in their order.

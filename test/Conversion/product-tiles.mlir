@@ -1,7 +1,7 @@
 // A matrix product from its nest on tensors to its nest on memory, and to vectors there.
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles),canonicalize,cse, \
-// RUN:   one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,canonicalize)" -o %t.mlir
-// RUN: FileCheck %s --input-file=%t.mlir --implicit-check-not=memref.copy
+// RUN:   one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,canonicalize)" | tee %t.mlir \
+// RUN:   | FileCheck %s --implicit-check-not=memref.copy
 // RUN: attune-opt %t.mlir --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector),canonicalize,cse)" | FileCheck %s --check-prefix=VECTOR
 // The same numbers on tensors and after each step of them.
 // RUN: attune-opt %s --attune-validate=verbose,lengths=1/4/5/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4},attune-prefetch-tiles),canonicalize, \

@@ -287,10 +287,14 @@ def ernie4_5(w, ids):
 
 
 def exaone4(w, ids):
-    """Norms of results; layers that see everything have no positions."""
+    """Norms of results; layers that see everything have no positions. A pattern
+    in letters is no more than a comment on layer_types."""
+    letters = len(ids) == TOKENS
+    types = ["sliding_attention", "sliding_attention", "full_attention"]
     config = {**BASE, "model_type": "exaone4", "num_key_value_heads": 2,
               "num_hidden_layers": 5, "sliding_window": 3,
-              "sliding_window_pattern": 3}
+              "sliding_window_pattern": "LLG" if letters else 3,
+              "layer_types": (types + types)[:5] if letters else None}
     x = embed(w, "model.embed_tokens.weight", ids)
     for i in range(5):
         at = f"model.layers.{i}."

@@ -204,7 +204,7 @@ def ConvertAttuneToGPU
     panel. Its threads split the sum and merge it through shuffles and shared
     memory. Many rows take tiles on the tensor cores, staged through shared
     memory by asynchronous copies. The host chooses the tile by the number of
-    rows (lib/Analysis/GpuTiles), unless a schedule names one. Matrices of a
+    rows (lib/TargetInfo/GpuTiles), unless a schedule names one. Matrices of a
     stack take their batches or tasks.
     With `dependent` a block of few rows loads its first weights before it waits
     for the kernel that makes the rows.
@@ -302,7 +302,7 @@ def ConvertAttuneWeightsToMemRef
     Needs: nothing; runs before bufferization.
     Gives: every function takes the weights, memref<?xi8>, as its first argument
     and hands them to the functions it calls; attune.weight_get is an
-    attune.weight_view of it at the offset of lib/Analysis/WeightLayout. The
+    attune.weight_view of it at the offset of lib/Weights/WeightLayout. The
     attune.weight ops stay: the writer of the file reads them.
     Keeps: values.
 
@@ -366,7 +366,7 @@ def ConvertAttuneAttentionToOnline
     attune.online_attention, then attune.online_finish. All heads of a group
     are one tile. Blocks of keys that causal masking or a window hides from the
     whole tile are never visited. Scratch is of static size.
-    lib/Analysis/CpuAttention estimates the cost of three strategies: scores of
+    lib/TargetInfo/CpuAttention estimates the cost of three strategies: scores of
     all keys at once, blocks of keys, or, for few queries, split-KV: parts of the
     keys in a parallel loop of their own, whose states are merged in order. With
     `explain-fusion` a remark has the figures.

@@ -9,6 +9,16 @@
 
 namespace attune::hf {
 
+/// GLM and GLM-4, which differ in their norms alone.
+static constexpr const char *kGLM =
+    "hidden_size=4096 intermediate_size=13696 "
+    "num_hidden_layers=40 num_attention_heads=32 "
+    "num_key_value_heads=2 vocab_size=151552 "
+    "max_position_embeddings=131072 rms_norm_eps=1.5625e-07 "
+    "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+    "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+    "rope_scaling attention_bias=true";
+
 const std::vector<ClassKeys> &classKeys() {
   static const std::vector<ClassKeys> classes = {
       {"albert",
@@ -221,24 +231,8 @@ const std::vector<ClassKeys> &classKeys() {
        "sliding_window_pattern=6 _sliding_window_pattern "
        "attn_logit_softcapping final_logit_softcapping layer_types",
        "attention_dropout cache_implementation hidden_act"},
-      {"glm",
-       "hidden_size=4096 intermediate_size=13696 "
-       "num_hidden_layers=40 num_attention_heads=32 "
-       "num_key_value_heads=2 vocab_size=151552 "
-       "max_position_embeddings=131072 rms_norm_eps=1.5625e-07 "
-       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
-       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
-       "rope_scaling attention_bias=true",
-       "attention_dropout"},
-      {"glm4",
-       "hidden_size=4096 intermediate_size=13696 "
-       "num_hidden_layers=40 num_attention_heads=32 "
-       "num_key_value_heads=2 vocab_size=151552 "
-       "max_position_embeddings=131072 rms_norm_eps=1.5625e-07 "
-       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
-       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
-       "rope_scaling attention_bias=true",
-       "attention_dropout"},
+      {"glm", kGLM, "attention_dropout"},
+      {"glm4", kGLM, "attention_dropout"},
       {"glm4_moe",
        "hidden_size=4096 intermediate_size=10944 "
        "num_hidden_layers=46 num_attention_heads=96 "
