@@ -66,6 +66,8 @@ SourceLocation LineTable::locate(size_t offset) const {
 /// A file of another format can be wrong everywhere; its user needs the start.
 static constexpr unsigned maxErrors = 100;
 
+bool Reporter::isFull() const { return numErrors >= maxErrors; }
+
 void Reporter::error(size_t offset, const std::string &pointer,
                      const std::string &message) {
   ++numErrors;

@@ -74,6 +74,12 @@ def small_cases():
             {"type": "Replace", "pattern": {"String": "a"},
              "content": "a" * 100}]}), "aaaa",
         "the normalizers make more than 4194320 bytes of this text")
+    nest = {"type": "NFC"}
+    for _ in range(25):
+        nest = {"type": "Sequence", "normalizers": [nest]}
+    yield ("deep normalizer", tokenizer(normalizer=nest), "a",
+           "more than 9 times a 'Sequence' within another")
+    yield "empty file", {"tokenizer.json": ""}, "a", "the file is empty"
     yield ("growing row", tokenizer(post_processor={
         "type": "TemplateProcessing", "special_tokens": {}, "pair": [],
         "single": 100000 * [{"Sequence": {"id": "A", "type_id": 0}}]}), "a",
@@ -145,7 +151,8 @@ def main():
             [attune, "tokenize", path, "--text=" + text], seconds=60)
         for file in files:
             os.remove(os.path.join(path, file))
-        good = code == 0 if message is None else code == 1 and message in said
+        good = code == 0 if message is None else (
+            code == 1 and message in said and path in said)
         if not good:
             wrong += 1
             print(f"{name}: exit code {code}: {said[:300]}")

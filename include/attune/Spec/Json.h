@@ -71,6 +71,8 @@ public:
   SourceLocation locate(size_t offset) const { return lines.locate(offset); }
   const std::string &getText() const { return lines.getFile().text; }
   unsigned getNumErrors() const { return numErrors; }
+  /// Further errors are counted and not shown.
+  bool isFull() const;
 
 private:
   const LineTable &lines;

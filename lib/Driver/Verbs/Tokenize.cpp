@@ -46,7 +46,9 @@ ExitCode driver::runTokenize(const Options &options, Report &report) {
   std::unique_ptr<runtime::Tokenizer> tokenizer =
       runtime::Tokenizer::create(*json, error);
   if (!tokenizer ||
-      !runtime::executeTokenize(*tokenizer, options.tokenize, stdout, error))
+      !runtime::executeTokenize(*tokenizer, options.tokenize, stdout, error)) {
+    error.message = "'" + path + "': " + error.message;
     return reportError(error, report);
+  }
   return ExitCode::Success;
 }

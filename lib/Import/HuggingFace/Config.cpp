@@ -271,10 +271,13 @@ void Config::finish(const std::string &architecture,
         (!ofRope &&
          std::find(common.begin(), common.end(), key) != common.end()))
       continue;
-    std::string near = spec::nearest(key, candidates);
-    std::string slip = near.empty() ? "" : "did you mean '" + near + "'?";
     bool telling = ofRope ? !changesNothing(key, member.value, length)
                           : mayChangeNumbers(key, member.value, length);
+    // A suggestion looks at every name: none is sought for what is not shown.
+    bool shown = telling ? !reporter.isFull()
+                         : report.passedOver.size() < KeyReport::kNamed;
+    std::string near = shown ? spec::nearest(key, candidates) : "";
+    std::string slip = near.empty() ? "" : "did you mean '" + near + "'?";
     if (telling)
       reporter.error(
           member.keyOffset, child(key),

@@ -309,7 +309,7 @@ static void reportPassedOver(const KeyReport &report,
   size_t count = report.passedOver.size();
   if (!count)
     return;
-  constexpr size_t most = 40;
+  constexpr size_t most = KeyReport::kNamed;
   std::string list;
   for (size_t i = 0; i < std::min(count, most); ++i)
     list += (i ? ", " : "") + report.passedOver[i].first;

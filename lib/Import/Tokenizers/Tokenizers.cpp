@@ -210,7 +210,9 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
   bool isJson = first != std::string::npos && file->text[first] == '{';
   runtime::Error error;
   bool good = true;
-  if (file->text.substr(0, 40).find("version https://git-lfs") == 0)
+  if (file->text.empty())
+    good = error.badInput("the file is empty");
+  else if (file->text.substr(0, 40).find("version https://git-lfs") == 0)
     good = error.badInput("a Git LFS pointer and not the file itself; 'git lfs "
                           "pull' fetches it");
   else if (name == "vocab.json")

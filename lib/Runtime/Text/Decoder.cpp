@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decoder.h"
+#include "Sequence.h"
 
 #include <algorithm>
 
@@ -36,13 +37,12 @@ static size_t countOf(const JsonValue &json, const char *key) {
 bool Decoder::loadStep(const JsonValue &json, unsigned depth, Error &error) {
   std::string type = textOf(json, "type");
   if (type == "Sequence") {
-    const JsonValue *list = json.find("decoders");
-    if (!list || !list->isArray() || depth > 8)
-      return error.badInput("decoder 'Sequence' without 'decoders'");
-    for (const JsonValue &item : list->items)
-      if (!loadStep(item, depth + 1, error))
-        return false;
-    return true;
+    const std::vector<JsonValue> *inner =
+        stepsOfSequence(json, "decoder", "decoders", depth, error);
+    return inner && std::all_of(inner->begin(), inner->end(),
+                                [&](const JsonValue &step) {
+                                  return loadStep(step, depth + 1, error);
+                                });
   }
   Step step;
   if (type == "ByteLevel") {

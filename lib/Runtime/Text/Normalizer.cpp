@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Normalizer.h"
+#include "Sequence.h"
 
 #include <algorithm>
 #include <cstring>
@@ -205,13 +206,12 @@ bool Normalizer::loadSimple(const std::string &type, const JsonValue &json,
 bool Normalizer::loadStep(const JsonValue &json, unsigned depth, Error &error) {
   std::string type = textOf(json, "type");
   if (type == "Sequence") {
-    const JsonValue *list = json.find("normalizers");
-    if (!list || !list->isArray() || depth > 8)
-      return error.badInput("normalizer 'Sequence' without 'normalizers'");
-    for (const JsonValue &item : list->items)
-      if (!loadStep(item, depth + 1, error))
-        return false;
-    return true;
+    const std::vector<JsonValue> *inner =
+        stepsOfSequence(json, "normalizer", "normalizers", depth, error);
+    return inner && std::all_of(inner->begin(), inner->end(),
+                                [&](const JsonValue &step) {
+                                  return loadStep(step, depth + 1, error);
+                                });
   }
   Step step;
   if (loadSimple(type, json, step)) {

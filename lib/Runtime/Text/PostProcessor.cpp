@@ -7,6 +7,7 @@
 
 #include "PostProcessor.h"
 #include "Normalizer.h"
+#include "Sequence.h"
 
 #include <algorithm>
 
@@ -101,13 +102,12 @@ bool PostProcessor::loadStep(const JsonValue &json, unsigned depth,
                              Error &error) {
   std::string type = textOf(json, "type");
   if (type == "Sequence") {
-    const JsonValue *list = json.find("processors");
-    if (!list || !list->isArray() || depth > 8)
-      return bad(error, "'Sequence' without 'processors'");
-    for (const JsonValue &item : list->items)
-      if (!loadStep(item, depth + 1, error))
-        return false;
-    return true;
+    const std::vector<JsonValue> *inner =
+        stepsOfSequence(json, "post-processor", "processors", depth, error);
+    return inner && std::all_of(inner->begin(), inner->end(),
+                                [&](const JsonValue &step) {
+                                  return loadStep(step, depth + 1, error);
+                                });
   }
   if (type == "ByteLevel")
     return true; // it moves offsets, not ids

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PreTokenizer.h"
+#include "Sequence.h"
 
 #include <algorithm>
 #include <cstring>
@@ -137,13 +138,12 @@ bool PreTokenizer::loadStep(const JsonValue &json, unsigned depth,
                             Error &error) {
   std::string type = textOf(json, "type");
   if (type == "Sequence") {
-    const JsonValue *list = json.find("pretokenizers");
-    if (!list || !list->isArray() || depth > 8)
-      return bad(error, "'Sequence' without 'pretokenizers'");
-    for (const JsonValue &item : list->items)
-      if (!loadStep(item, depth + 1, error))
-        return false;
-    return true;
+    const std::vector<JsonValue> *inner =
+        stepsOfSequence(json, "pre-tokenizer", "pretokenizers", depth, error);
+    return inner && std::all_of(inner->begin(), inner->end(),
+                                [&](const JsonValue &step) {
+                                  return loadStep(step, depth + 1, error);
+                                });
   }
   Step step;
   if (type == "ByteLevel") {

@@ -690,6 +690,8 @@ void FormChecker::checkObject(const Value &value, const ObjectType &type,
     const Key *key = type.find(member.key);
     if (!key) {
       bad.insert(&member.value);
+      if (reporter.isFull()) // what follows is not shown
+        continue;
       std::string near = nearest(member.key, names);
       misspelt |= near.empty();
       for (const std::string &name : type.exactlyOne)

@@ -30,6 +30,8 @@ constexpr uint64_t maxConfigBytes = 64u << 20;
 
 /// Findings about the keys of one file, including all objects within it.
 struct KeyReport {
+  /// So many keys that are passed over are named, and the others counted.
+  static constexpr size_t kNamed = 40;
   /// `--ignore-config-key`: names, or paths as "rope_scaling/factor". Such a
   /// key counts as absent.
   std::vector<std::string> ignored;

@@ -1,4 +1,4 @@
-//===- ProductGrid.h - The parallel loop around a matrix product -*- C++ -*-===//
+//===- ProductGrid.h - The parallel loop around a matrix product ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
