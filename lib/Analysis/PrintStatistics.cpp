@@ -163,6 +163,24 @@ static void noteCompression(const CompressionStatistics &compression,
                     formatBytes(compression.tokenBytesBefore));
 }
 
+static void noteAdapter(const AdapterStatistics &adapter,
+                        std::vector<std::string> &notes) {
+  std::string note = "LoRA adapter " + adapter.path + ": " +
+                     formatShort(static_cast<double>(adapter.parameters)) +
+                     " parameters, merged into " +
+                     formatCount(adapter.matrices) +
+                     (adapter.matrices == 1 ? " matrix" : " matrices");
+  if (adapter.matrices)
+    note += " with ranks up to " + std::to_string(adapter.maxRank);
+  if (adapter.scale != 1)
+    llvm::raw_string_ostream(note)
+        << ", " << llvm::format("%g", adapter.scale) << " times";
+  if (adapter.replaced)
+    note += "; in place of the model's own: " + formatCount(adapter.replaced) +
+            (adapter.replaced == 1 ? " tensor" : " tensors");
+  notes.push_back(std::move(note));
+}
+
 /// Sentences under the table.
 static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
   std::vector<std::string> notes;
@@ -203,6 +221,8 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
   if (statistics.decode && statistics.decode->memory)
     noteMemory("generating a text of that length at most",
                *statistics.decode->memory, "caches, inputs and outputs");
+  for (const AdapterStatistics &adapter : statistics.adapters)
+    noteAdapter(adapter, notes);
   if (statistics.compression)
     noteCompression(*statistics.compression, statistics.weightBytes, notes);
   if (statistics.scoreBytes > 0)
@@ -321,6 +341,21 @@ static void printCompression(llvm::json::OStream &json,
   });
 }
 
+static void printAdapters(llvm::json::OStream &json,
+                          const std::vector<AdapterStatistics> &adapters) {
+  json.attributeArray("lora", [&] {
+    for (const AdapterStatistics &adapter : adapters)
+      json.object([&] {
+        json.attribute("path", llvm::json::fixUTF8(adapter.path));
+        json.attribute("scale", adapter.scale);
+        json.attribute("parameters", adapter.parameters);
+        json.attribute("matrices", static_cast<int64_t>(adapter.matrices));
+        json.attribute("replaced", static_cast<int64_t>(adapter.replaced));
+        json.attribute("max_rank", adapter.maxRank);
+      });
+  });
+}
+
 static void printMemory(llvm::json::OStream &json,
                         const std::optional<MemoryStatistics> &memory) {
   if (!memory)
@@ -352,6 +387,8 @@ void printJson(const ModelStatistics &statistics, raw_ostream &out) {
         printMemory(json, statistics.decode->memory);
       });
     printMemory(json, statistics.memory);
+    if (!statistics.adapters.empty())
+      printAdapters(json, statistics.adapters);
     if (statistics.compression)
       printCompression(json, *statistics.compression);
     json.attributeArray("layers", [&] {

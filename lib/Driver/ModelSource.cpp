@@ -11,7 +11,9 @@
 
 #include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
+#include "attune/Spec/Json.h"
 #include "attune/Spec/Taps.h"
+#include "attune/Weights/Checkpoint.h"
 #include "attune/Weights/GgufFile.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -86,9 +88,27 @@ static std::string inFolder(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
-static constexpr const char *kAdapterAlone =
-    "holds an adapter (LoRA) alone; merge it into its base model (in peft: "
-    "merge_and_unload, then save_pretrained) and give that folder";
+/// What to do with an adapter's folder. Its configuration may be anything.
+static std::string describeAdapter(StringRef folder) {
+  struct Silent final : DiagnosticEngine {
+    void report(const Diagnostic &) override {}
+  } silent;
+  std::string base;
+  if (auto file =
+          readSourceFile(inFolder(folder, "adapter_config.json"), silent)) {
+    spec::LineTable lines(file);
+    spec::Reporter reporter(lines, silent);
+    std::optional<spec::Value> root =
+        spec::parseJson(*file, reporter, spec::JsonDialect::Python);
+    const spec::Value *name =
+        root ? root->find("base_model_name_or_path") : nullptr;
+    if (name && name->isString() && !name->text.empty())
+      base = ", of " + spec::quote(name->text);
+  }
+  return "holds an adapter (LoRA) alone" + base +
+         ": give the folder of that model, and this one as --lora=" +
+         folder.str();
+}
 
 /// Why a file that exists cannot be MODEL, by its first bytes; or nothing.
 static std::string problemOfFile(StringRef path) {
@@ -104,7 +124,9 @@ static std::string problemOfFile(StringRef path) {
   std::fclose(file);
   StringRef start(bytes, size);
   if (sys::path::filename(path) == "adapter_config.json")
-    return kAdapterAlone;
+    return describeAdapter(sys::path::parent_path(path).empty()
+                               ? "."
+                               : sys::path::parent_path(path));
   if (path.ends_with(".safetensors"))
     return "holds weights, not a model; give the folder with its config.json, "
            "or a description, and name the weights with --weights=FILE";
@@ -129,7 +151,7 @@ static std::string problemOfFolder(StringRef path) {
              "its folder snapshots: give " +
              it->path();
   if (sys::fs::exists(inFolder(path, "adapter_config.json")))
-    return kAdapterAlone;
+    return describeAdapter(path);
   if (sys::fs::exists(inFolder(path, "model_index.json")))
     return "is a pipeline of several models; give one of its folders, such as "
            "text_encoder";
@@ -201,7 +223,7 @@ static bool checkOtherWeights(const Options &options, StringRef folder,
               " is here, but no model.safetensors: weights are read as "
               "safetensors alone; " +
               (StringRef(found.front()).starts_with("adapter_model")
-                   ? "merge the adapter into its base model and save that"
+                   ? "give the base model's folder, and this one as --lora"
                    : "save the model as such (save_pretrained of transformers "
                      "does)");
   }
@@ -215,15 +237,20 @@ static bool checkOtherWeights(const Options &options, StringRef folder,
   return !needs;
 }
 
-/// An adapter beside its base model is not part of what is compiled.
-static void checkAdapter(StringRef folder, DiagnosticEngine &diags) {
+/// An adapter beside its base model is part of what is compiled only if asked
+/// for.
+static void checkAdapter(const Options &options, StringRef folder,
+                         DiagnosticEngine &diags) {
+  for (const Options::Lora &lora : options.loras)
+    if (sys::fs::equivalent(lora.folder, folder))
+      return;
   std::vector<std::string> found = listFiles(folder, [](StringRef name) {
     return name.starts_with("adapter_model.");
   });
   if (!found.empty())
     diags.warning(atFile(inFolder(folder, found.front())),
-                  "this adapter is not applied; to have it, merge it into the "
-                  "model (in peft: merge_and_unload, then save_pretrained)");
+                  "this adapter is not applied; to have it, give --lora=" +
+                      folder.str());
 }
 
 static std::optional<ModelSource> readModel(const Options &options,
@@ -282,7 +309,7 @@ static std::optional<ModelSource> readModel(const Options &options,
       source.stored = std::move(imported->stored);
     if (!gguf && !random) {
       if (!source.checkpointPath.empty())
-        checkAdapter(source.folder, diags);
+        checkAdapter(options, source.folder, diags);
       else if (!checkOtherWeights(options, source.folder, diags))
         return std::nullopt;
     }
@@ -316,6 +343,29 @@ static std::optional<ModelSource> readModel(const Options &options,
   return source;
 }
 
+/// Matrices that an adapter changes are no longer what the checkpoint has in
+/// few bits: forgets the form of those. False after an error, which is
+/// reported.
+static bool forgetChanged(const Options &options, ModelSource &source,
+                          DiagnosticEngine &diags) {
+  if (options.loras.empty() || source.stored.empty())
+    return true;
+  std::optional<Checkpoint> checkpoint =
+      Checkpoint::open(source.checkpointPath, diags);
+  if (!checkpoint)
+    return false;
+  for (const Options::Lora &lora : options.loras)
+    if (!checkpoint->mergeLora(lora.folder, lora.scale, diags))
+      return false;
+  for (auto it = source.stored.begin(); it != source.stored.end();) {
+    const CheckpointTensor *tensor = checkpoint->find(it->first);
+    bool same =
+        tensor && tensor->encoding && tensor->encoding->form() == it->second;
+    it = same ? std::next(it) : source.stored.erase(it);
+  }
+  return true;
+}
+
 std::optional<ModelSource> driver::openModel(const Options &options,
                                              DiagnosticEngine &diags) {
   if (!options.weights.empty() && !options.hasRandomWeights() &&
@@ -327,6 +377,15 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   }
   std::optional<ModelSource> source = readModel(options, diags);
   if (!source)
+    return std::nullopt;
+  if (!options.loras.empty() && source->checkpointPath.empty()) {
+    diags.error(atFile(options.model),
+                "--lora=" + options.loras.front().folder +
+                    " needs the weights of the base model; name them with "
+                    "--weights=PATH");
+    return std::nullopt;
+  }
+  if (!forgetChanged(options, *source, diags))
     return std::nullopt;
   if (!options.tokenizer.empty())
     source->tokenizerPath = options.tokenizer;

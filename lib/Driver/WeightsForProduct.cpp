@@ -11,6 +11,7 @@
 #include "attune/Runtime/ThreadTeam.h"
 #include "attune/Weights/WeightFile.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -22,14 +23,81 @@
 using namespace attune;
 using namespace attune::driver;
 
-std::optional<Checkpoint> driver::openCheckpoint(const ModelSource &source,
-                                                 const Options &options,
-                                                 Report &report) {
+/// The layers that read a tensor: "embed, head".
+static std::vector<std::string> readersOf(const spec::Model &model,
+                                          const std::string &tensor) {
+  std::vector<std::string> readers;
+  std::string table;
+  for (const spec::Stream &stream : model.streams)
+    for (const spec::Layer &layer : stream.layers) {
+      const auto *linear = std::get_if<spec::Linear>(&layer.op);
+      bool reads = linear && !table.empty() && linear->tied == table;
+      for (const spec::WeightRole &role : spec::weightRoles(layer))
+        for (const spec::WeightSource &source :
+             spec::resolveWeight(layer, role.role))
+          reads |= source.tensor == tensor;
+      if (!reads)
+        continue;
+      readers.push_back(layer.name.empty() ? "a layer without name"
+                                           : "'" + layer.name + "'");
+      if (std::holds_alternative<spec::Embedding>(layer.op))
+        table = layer.name;
+    }
+  return readers;
+}
+
+/// An adapter of one layer must not change another that has the same tensor.
+static bool checkShared(const spec::Model &model, const MergedLora &merged,
+                        const std::string &folder, Report &report) {
+  for (const std::string &table : merged.tables) {
+    std::vector<std::string> readers = readersOf(model, table);
+    if (readers.size() < 2)
+      continue;
+    report.error({}, folder + ": this adapter changes '" + table + "', which " +
+                         llvm::join(readers, " and ") +
+                         " share, but was trained for one of them; use one "
+                         "that was trained without this module");
+    return false;
+  }
+  return true;
+}
+
+/// Merges the adapters in their order.
+static bool mergeLoras(Checkpoint &checkpoint, const ModelSource &source,
+                       const Options &options, Report &report,
+                       std::vector<MergedLora> &all) {
+  for (const Options::Lora &lora : options.loras) {
+    std::optional<MergedLora> merged =
+        checkpoint.mergeLora(lora.folder, lora.scale, report);
+    if (!merged || (source.model &&
+                    !checkShared(*source.model, *merged, lora.folder, report)))
+      return false;
+    report.note(
+        {}, lora.folder + ": merged into " + std::to_string(merged->matrices) +
+                (merged->matrices == 1 ? " matrix" : " matrices") +
+                (merged->replaced
+                     ? "; in place of the base's: " +
+                           std::to_string(merged->replaced) +
+                           (merged->replaced == 1 ? " tensor" : " tensors")
+                     : ""));
+    all.push_back(std::move(*merged));
+  }
+  return true;
+}
+
+std::optional<Checkpoint>
+driver::openCheckpoint(const ModelSource &source, const Options &options,
+                       Report &report, std::vector<MergedLora> *merged) {
   report.beginStage("checking weights");
   std::optional<Checkpoint> checkpoint =
       Checkpoint::open(source.checkpointPath, report);
   if (checkpoint)
     checkpoint->leaveOut(source.leftOut);
+  std::vector<MergedLora> loras;
+  if (checkpoint && !mergeLoras(*checkpoint, source, options, report, loras))
+    return std::nullopt;
+  if (merged)
+    *merged = std::move(loras);
   if (checkpoint && source.model &&
       !checkWeights(*source.model, *checkpoint, report))
     return std::nullopt;

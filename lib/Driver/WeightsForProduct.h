@@ -17,10 +17,12 @@
 
 namespace attune::driver {
 
-/// Opens the checkpoint of a source and checks it against its description.
-std::optional<Checkpoint> openCheckpoint(const ModelSource &source,
-                                         const Options &options,
-                                         Report &report);
+/// Opens the checkpoint of a source, merges the adapters of the options into it
+/// and checks it against its description. `merged`, if given, is told what each
+/// of these changed.
+std::optional<Checkpoint>
+openCheckpoint(const ModelSource &source, const Options &options,
+               Report &report, std::vector<MergedLora> *merged = nullptr);
 
 /// Packs the weights behind what is in the file at `path`. Without a checkpoint
 /// the values are random, from the seed.

@@ -420,7 +420,8 @@ WeightReport Plan::report(double seconds) const {
   WeightReport result{uint64_t(totalBytes), seconds, {}, {}};
   for (const auto &matrix : matrices)
     for (const PackPiece &piece : matrix->pieces)
-      if (!matrix->scales && piece.tensor && piece.tensor->encoding)
+      if (!matrix->scales && piece.tensor && piece.tensor->encoding &&
+          piece.tensor->encoding->isQuantized())
         count(*matrix, piece, result.encoded);
   for (int64_t bits : {8, 4}) {
     WeightReport::Quantized sum;

@@ -85,6 +85,14 @@ struct CompressionStatistics {
   double tokenBytesBefore = 0, tokenBytes = 0;
 };
 
+/// A LoRA adapter that is merged into the weights, which costs nothing later.
+struct AdapterStatistics {
+  std::string path;
+  double scale = 1;
+  int64_t parameters = 0, maxRank = 0;
+  uint64_t matrices = 0, replaced = 0; ///< changed, and brought whole
+};
+
 struct ModelStatistics {
   std::string name;
   spec::DType dtype = spec::DType::F32;
@@ -94,7 +102,8 @@ struct ModelStatistics {
   double weightBytes = 0, flops = 0, cacheBytes = 0;
   /// The most of any layer.
   double activationBytes = 0, scoreBytes = 0;
-  std::optional<DecodeStatistics> decode; ///< causal models of one stream
+  std::optional<DecodeStatistics> decode;  ///< causal models of one stream
+  std::vector<AdapterStatistics> adapters; ///< analyze() leaves it empty
   /// Set for `--quantize`; analyze() leaves it out.
   std::optional<CompressionStatistics> compression;
   /// The exact plan; analyze() leaves it out, as it takes lowering the model.

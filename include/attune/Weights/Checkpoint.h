@@ -27,6 +27,17 @@ namespace gguf {
 class File;
 }
 
+/// What an adapter changed.
+struct MergedLora {
+  uint64_t matrices = 0; ///< that something was added to
+  uint64_t replaced = 0; ///< tensors that it has as a whole
+  int64_t maxRank = 0;
+  int64_t parameters = 0; ///< of the adapter
+  /// Of these, tables of embeddings and whole matrices: parts of a model that
+  /// share them would all see the change.
+  std::vector<std::string> tables;
+};
+
 /// A checkpoint in one file or in shards. The files are mapped, not read: a
 /// tensor's bytes are valid for as long as this object lives.
 class Checkpoint {
@@ -49,6 +60,11 @@ public:
   }
   /// Forgets the tensors whose names start with one of `prefixes`.
   void leaveOut(const std::vector<std::string> &prefixes);
+  /// Adds `scale` times the LoRA adapter in `folder`, as PEFT saves it, to the
+  /// tensors that it is for; they are computed as they are read. Adapters add
+  /// up in the order of calls. Every error is reported.
+  std::optional<MergedLora> mergeLora(const std::string &folder, double scale,
+                                      DiagnosticEngine &diags);
   /// The file or index that was opened.
   const std::string &path() const { return filePath; }
 

@@ -42,6 +42,8 @@ public:
 
   /// As the format calls it: "Q4_0".
   virtual const char *name() const = 0;
+  /// Whether the file keeps the values in fewer bits than floats have.
+  virtual bool isQuantized() const { return true; }
   /// Values [first, first + count) in row-major order.
   virtual void decode(const CheckpointTensor &tensor, int64_t first,
                       int64_t count, float *out) const = 0;

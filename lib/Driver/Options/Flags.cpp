@@ -272,6 +272,23 @@ static bool applyMore(const Flag &flag, StringRef value, Options &options,
   return true;
 }
 
+/// DIR or DIR:scale. A colon before anything but a number belongs to the name.
+static bool applyLora(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  auto [folder, number] = value.rsplit(':');
+  double scale = 1;
+  if (number.empty() || number.getAsDouble(scale))
+    folder = value;
+  if (folder.empty() || !std::isfinite(scale)) {
+    problem = (flag.spelling() + " takes DIR or DIR:SCALE, such as " +
+               "--lora=adapter:0.5, not '" + value + "'")
+                  .str();
+    return false;
+  }
+  options.loras.push_back({folder.str(), scale});
+  return true;
+}
+
 static bool applyTap(const Flag &flag, StringRef value, Options &options,
                      std::string &problem) {
   SmallVector<StringRef> names;
@@ -340,9 +357,13 @@ static ArrayRef<Flag> ownFlags() {
        ".mlir .ll .s .ptx .cubin .o .so), else exe"},
       {"emit", "KIND", import, applyImportEmit,
        "What to write: json (default) or mlir"},
-      {"weights", "PATH", compiling | import, applyText<&Options::weights>,
+      {"weights", "PATH", compiling | import | inspect,
+       applyText<&Options::weights>,
        "A safetensors file, an index or a folder; a Hugging Face folder brings "
        "its own. random: values from --seed, to try a model out"},
+      {"lora", "DIR[:SCALE]", compiling | inspect, applyLora,
+       "Merge a LoRA adapter, as PEFT saves it, into the weights, SCALE times "
+       "(1); may be given several times"},
       {"ignore-config-key", "NAME", every,
        applyMore<&Options::ignoredConfigKeys>,
        "Read config.json as if it did not have this key; may be given several "

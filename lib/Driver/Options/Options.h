@@ -59,6 +59,12 @@ struct Options {
   std::string stagesDir;
 
   bool hasRandomWeights() const { return weights == "random"; }
+  /// LoRA adapters that are merged into the weights, in this order.
+  struct Lora {
+    std::string folder;
+    double scale = 1;
+  };
+  std::vector<Lora> loras;
 
   // The product.
   std::string emit;   ///< empty: by the suffix of `output`

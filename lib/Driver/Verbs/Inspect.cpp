@@ -9,6 +9,7 @@
 #include "../Lowering.h"
 #include "../ModelSource.h"
 #include "../OutputFile.h"
+#include "../WeightsForProduct.h"
 #include "Verbs.h"
 
 #include "Attune/AttuneDialect.h"
@@ -167,6 +168,20 @@ countQuantized(const Options &options, const ModelSource &source,
   return result;
 }
 
+/// Opens the weights to see that the adapters fit them.
+static bool describeLoras(const Options &options, const ModelSource &source,
+                          Report &report,
+                          std::vector<AdapterStatistics> &adapters) {
+  std::vector<MergedLora> merged;
+  if (!openCheckpoint(source, options, report, &merged))
+    return false;
+  for (size_t i = 0; i < merged.size(); ++i)
+    adapters.push_back({options.loras[i].folder, options.loras[i].scale,
+                        merged[i].parameters, merged[i].maxRank,
+                        merged[i].matrices, merged[i].replaced});
+  return true;
+}
+
 /// Lowers an entry of the model as far as its buffers have places, and adds
 /// those up.
 static std::optional<MemoryStatistics>
@@ -199,6 +214,9 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!dims)
     return ExitCode::BadInput;
   ModelStatistics statistics = analyze(*source->model, *dims);
+  if (!options.loras.empty() &&
+      !describeLoras(options, *source, report, statistics.adapters))
+    return ExitCode::BadInput;
   if (options.quantize) {
     statistics.compression = countQuantized(options, *source, report);
     if (!statistics.compression)
