@@ -11,6 +11,23 @@
 using namespace mlir;
 using namespace attune;
 
+/// The past of all sequences, an index whose type is left out, or of each.
+static ParseResult parsePast(OpAsmParser &parser,
+                             OpAsmParser::UnresolvedOperand &past, Type &type) {
+  if (parser.parseOperand(past))
+    return failure();
+  type = parser.getBuilder().getIndexType();
+  return succeeded(parser.parseOptionalColon()) ? parser.parseType(type)
+                                                : ParseResult(success());
+}
+
+static void printPast(OpAsmPrinter &printer, Operation *, Value past,
+                      Type type) {
+  printer << past;
+  if (!type.isIndex())
+    printer << " : " << type;
+}
+
 #define GET_OP_CLASSES
 #include "Attune/AttuneCacheOps.cpp.inc"
 
@@ -21,13 +38,18 @@ void AttuneDialect::registerCacheOps() {
       >();
 }
 
-/// C1, of both ops: [B, H, T, D] rows fit a [L, B, H, C, D] cache.
+/// The dimension of a cache that counts sequences.
+static int64_t batchDim(bool sequenceMajor) { return sequenceMajor ? 0 : 1; }
+
+/// C1, of both ops: [B, H, T, D] rows fit a [L, B, H, C, D] cache, or one of
+/// [B, L, H, C, D].
 static LogicalResult fits(Operation *op, Value rows, StringRef owner,
-                          Value cache, bool mayRound) {
+                          Value cache, bool sequenceMajor, bool mayRound) {
   StringRef what[] = {"batch size", "heads", "", "width"};
   for (int64_t dim : {0, 1, 3})
     if (failed(sameSize(op, {rows, dim, owner, what[dim]},
-                        {cache, dim + 1, "cache", what[dim]})))
+                        {cache, dim == 0 ? batchDim(sequenceMajor) : dim + 1,
+                         "cache", what[dim]})))
       return failure();
   Type row = cast<RankedTensorType>(rows.getType()).getElementType();
   Type stored = cast<RankedTensorType>(cache.getType()).getElementType();
@@ -42,7 +64,7 @@ static LogicalResult fits(Operation *op, Value rows, StringRef owner,
 
 LogicalResult CacheAppendOp::verify() {
   if (failed(fits(*this, getNewRows(), "new rows", getCache(),
-                  /*mayRound=*/true)))
+                  getSequenceMajor(), /*mayRound=*/true)))
     return failure();
   // C2
   NamedSize tokens{getNewRows(), 2, "new rows", "length"};
@@ -50,11 +72,20 @@ LogicalResult CacheAppendOp::verify() {
   if (tokens.known() && capacity.known() && tokens.get() > capacity.get())
     return emitOpError("writes ")
            << tokens.get() << " rows into a cache of " << capacity.get();
-  return success();
+  // C3
+  if (getPast().getType().isIndex())
+    return success();
+  if (tokens.known() && tokens.get() != 1)
+    return emitOpError("writes ")
+           << tokens.get() << " rows of each sequence; where sequences have "
+              "different numbers of rows, each gets one";
+  return sameSize(*this, {getPast(), 0, "past", "size"},
+                  {getNewRows(), 0, "new rows", "batch size"});
 }
 
 LogicalResult CacheReadOp::verify() {
-  return fits(*this, getResult(), "result", getCache(), /*mayRound=*/false);
+  return fits(*this, getResult(), "result", getCache(), getSequenceMajor(),
+              /*mayRound=*/false);
 }
 
 LogicalResult
@@ -67,7 +98,7 @@ LogicalResult
 CacheReadOp::reifyResultShapes(OpBuilder &builder,
                                ReifiedRankedShapedTypeDims &shapes) {
   return reifySizes(builder, getLoc(), getResult(),
-                    {{getCache(), 1},
+                    {{getCache(), batchDim(getSequenceMajor())},
                      {getCache(), 2},
                      OpFoldResult(getLength()),
                      {getCache(), 4}},

@@ -267,6 +267,15 @@ static bool checksGuesses(const Options &options) {
   return options.verb == Verb::Generate && options.generate.guesses();
 }
 
+/// Whether the product serves, and decodes sequences of unequal length.
+static bool serves(const Options &options, const ModelSource &source) {
+  if (options.machine.tilesInParallel())
+    return false; // a GPU
+  if (options.verb == Verb::Compile)
+    return options.emit == "exe" && !source.tokenizerPath.empty();
+  return options.verb == Verb::Serve;
+}
+
 bool Lowering::import(Entries entries) {
   code = addInsertions(options, modules, pipeline, report);
   if (code != ExitCode::Success)
@@ -291,8 +300,11 @@ bool Lowering::import(Entries entries) {
   }
 
   report.beginStage("importing");
-  module = modules.import(source, entries != Entries::Forward,
-                          checksGuesses(options));
+  ImportOptions imported;
+  imported.decode = entries != Entries::Forward;
+  imported.decodeAll = checksGuesses(options);
+  imported.decodeBatch = serves(options, source);
+  module = modules.import(source, imported);
   if (!module) {
     code = ExitCode::BadInput;
     return false;

@@ -10,7 +10,6 @@
 #include "Options/Extensions.h"
 
 #include "attune/Import/IRGuard.h"
-#include "attune/Import/ImportSpec.h"
 #include "attune/InitAll.h"
 
 #include "mlir/IR/AsmState.h"
@@ -108,15 +107,11 @@ void Modules::convert(mlir::Diagnostic &diagnostic) {
     diags.report({Severity::Note, locate(note.getLocation()), note.str()});
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> Modules::import(const ModelSource &source,
-                                                  bool decode, bool decodeAll) {
+mlir::OwningOpRef<mlir::ModuleOp>
+Modules::import(const ModelSource &source, const ImportOptions &options) {
   addFile(source.file);
-  if (source.model) {
-    ImportOptions options;
-    options.decode = decode;
-    options.decodeAll = decodeAll;
+  if (source.model)
     return importSpec(context, *source.model, options, diags);
-  }
   return parse(source.file);
 }
 

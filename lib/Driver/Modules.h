@@ -10,6 +10,8 @@
 
 #include "ModelSource.h"
 
+#include "attune/Import/ImportSpec.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -32,10 +34,9 @@ public:
 
   /// Locations that name this file are shown with its text.
   void addFile(std::shared_ptr<const SourceFile> file);
-  /// The module of a source: imported, or parsed from an .mlir file. `decode`
-  /// and `decodeAll` are those of ImportOptions.
+  /// The module of a source: imported, or parsed from an .mlir file.
   mlir::OwningOpRef<mlir::ModuleOp> import(const ModelSource &source,
-                                           bool decode, bool decodeAll);
+                                           const ImportOptions &options);
   /// The module of a file in MLIR's syntax; null, once reported, if it is none.
   mlir::OwningOpRef<mlir::ModuleOp>
   parse(const std::shared_ptr<const SourceFile> &file);

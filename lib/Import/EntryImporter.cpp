@@ -34,7 +34,8 @@ static std::string rootInput(const spec::Model &model, size_t number) {
 
 EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
     : shared(shared), model(shared.model), diags(shared.diags), kind(kind),
-      decode(kind == EntryKind::Decode || kind == EntryKind::DecodeAll),
+      decode(kind == EntryKind::Decode || kind == EntryKind::DecodeAll ||
+             kind == EntryKind::DecodeBatch),
       builder(shared.module.getContext()) {
   for (size_t i = 0; i < model.streams.size(); ++i) {
     std::string prefix = rootInput(model, i);
@@ -138,8 +139,7 @@ LogicalResult EntryImporter::importStream() {
     stream->mask = source->mask;
   }
   if (decode)
-    length = arith::AddIOp::create(builder, loc(stream->spec.location), past,
-                                   size(1));
+    countPast();
 
   size_t lastMixing = 0;
   numHidden = totalHidden = 0;
@@ -154,7 +154,7 @@ LogicalResult EntryImporter::importStream() {
       return failure();
     state.mask = stream->mask;
     results[layers[n].name] = state;
-    if (kind == EntryKind::Decode && n == lastMixing)
+    if (decode && kind != EntryKind::DecodeAll && n == lastMixing)
       takeLastToken(loc(layers[n].location));
   }
   stream->result = state;
@@ -162,6 +162,21 @@ LogicalResult EntryImporter::importStream() {
     shared.shapes[stream->spec.name] = state.shape;
   results[stream->spec.name] = state;
   return success();
+}
+
+/// Adds the new tokens to those that are cached.
+void EntryImporter::countPast() {
+  Location at = loc(stream->spec.location);
+  Value tokens = size(1);
+  length = arith::AddIOp::create(builder, at, past, tokens);
+  if (kind != EntryKind::DecodeBatch)
+    return;
+  Value more =
+      arith::IndexCastOp::create(builder, at, builder.getI64Type(), tokens);
+  Value all = tensor::SplatOp::create(builder, at, more, lengths.getType(),
+                                      ValueRange{size(0)});
+  past = lengths;
+  lengths = arith::AddIOp::create(builder, at, lengths, all);
 }
 
 /// [batch, keys] becomes [batch, 1, 1, keys], the same for heads and queries.
@@ -425,6 +440,8 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *attention = getSelfAttention(layer)) {
     if (failed(fillForms(*attention, scope)))
       return failure();
+    if (lengths)
+      scope.lengths = lengths;
     if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
       return failure();
   }
@@ -499,7 +516,7 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
   if (variant)
     name += std::to_string(variant);
   if (decode)
-    name += "_decode";
+    name += kind == EntryKind::DecodeBatch ? "_decode_batch" : "_decode";
   // Encoding calls the functions of the whole model, except for those that give
   // attention weights. Both kinds of steps share theirs.
   if (kind == EntryKind::Encode && hasMaps(number))

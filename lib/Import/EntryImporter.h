@@ -70,6 +70,8 @@ enum class EntryKind {
   Encode,
   Decode,    ///< new tokens after cached ones, logits of the last
   DecodeAll, ///< the same with the logits of all new tokens
+  /// A token for each sequence, whose numbers of cached ones differ.
+  DecodeBatch,
 };
 
 /// Builds one entry and the functions of the repeated layers it calls.
@@ -117,6 +119,7 @@ private:
 
   // Body.
   mlir::LogicalResult importStream();
+  void countPast();
   void importMask(StreamState &of);
   mlir::LogicalResult importCrossCaches();
   mlir::func::FuncOp createCross(size_t number, mlir::Type keys,
@@ -247,7 +250,11 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> conditions;
 
   NamedTensor state; ///< the stream, between layers
+  /// Cached tokens: a number, or one for each sequence [batch]; and the most
+  /// that there are with the new ones.
   mlir::Value past, length;
+  /// Of each sequence, if they differ: its cached tokens and the new ones.
+  mlir::Value lengths;
   std::map<int64_t, mlir::Value> constants;
   /// hidden_states so far, and how many there are; null if nobody asked.
   mlir::Value hiddenStates;

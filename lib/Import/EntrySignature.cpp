@@ -221,6 +221,9 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
   } else {
     argument.type = RankedTensorType::get(shape, builder.getI1Type());
   }
+  // One token of each sequence.
+  if (kind == EntryKind::DecodeBatch && argument.shape.size() > 1)
+    argument.shape[1] = {1, ""};
   arguments.push_back(argument);
 }
 
@@ -323,7 +326,8 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
           {"v", layer.repeat, {heads, rows, fixed(valueDim)}, true}};
 }
 
-/// How many tokens are cached, and what each layer keeps of them.
+/// How many tokens are cached, at most and of each sequence, and what each layer
+/// keeps of them.
 void EntryImporter::addCaches() {
   const spec::TensorSpec *first = findInput(model, stream->spec.input);
   arguments.push_back({"past",
@@ -333,11 +337,26 @@ void EntryImporter::addCaches() {
                        {},
                        std::nullopt,
                        loc(stream->spec.location)});
+  bool batched = kind == EntryKind::DecodeBatch;
+  if (batched)
+    arguments.push_back({"lengths",
+                         "lengths",
+                         "",
+                         RankedTensorType::get({ShapedType::kDynamic},
+                                               builder.getI64Type()),
+                         {first->shape[0]},
+                         std::nullopt,
+                         loc(stream->spec.location)});
   for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
     const spec::Layer &layer = stream->spec.layers[n];
     for (const CacheRole &role : cachesOf(layer)) {
       std::vector<spec::Dim> shape = {{role.count, ""}, first->shape[0]};
       SmallVector<int64_t> sizes = {role.count, ShapedType::kDynamic};
+      // All that a sequence has is in one piece, which @decode takes alone.
+      if (batched) {
+        std::swap(shape[0], shape[1]);
+        std::swap(sizes[0], sizes[1]);
+      }
       for (const spec::Dim &dim : role.sizes) {
         shape.push_back(dim);
         sizes.push_back(dim.size < 0 ? ShapedType::kDynamic : dim.size);
@@ -421,10 +440,11 @@ LogicalResult EntryImporter::createFunction() {
   }
   Location at = loc(stream->spec.location);
   builder.setInsertionPointToEnd(shared.module.getBody());
-  const char *name = kind == EntryKind::DecodeAll ? "decode_all"
-                     : decode                     ? "decode"
-                     : kind == EntryKind::Encode  ? "encode"
-                                                  : "forward";
+  const char *name = kind == EntryKind::DecodeAll     ? "decode_all"
+                     : kind == EntryKind::DecodeBatch ? "decode_batch"
+                     : decode                         ? "decode"
+                     : kind == EntryKind::Encode      ? "encode"
+                                                      : "forward";
   function = func::FuncOp::create(builder, at, name,
                                   builder.getFunctionType(types, {}));
   function->setAttr("attune.entry", builder.getUnitAttr());
@@ -437,6 +457,8 @@ LogicalResult EntryImporter::createFunction() {
     Value value = body->getArgument(i);
     if (arguments[i].kind == "past")
       past = value;
+    else if (arguments[i].kind == "lengths")
+      lengths = value;
     else if (arguments[i].kind == "cache")
       cacheArguments.push_back(value);
     else

@@ -187,6 +187,33 @@ static bool cachesOnlyTokens(const spec::Model &model) {
   return true;
 }
 
+/// Whether the only thing that a token's number changes in attention are rotary
+/// angles, each by its own number.
+static bool isFreeOfDistance(const spec::Attention &attention) {
+  if (attention.window || attention.alibi || attention.relative ||
+      attention.relativeBias || attention.blockSparse || attention.sequenceRank)
+    return false;
+  if (!attention.rope)
+    return true;
+  const std::string &scaling = attention.rope->scaling.type;
+  return scaling != "dynamic" && scaling != "longrope";
+}
+
+bool attune::canDecodeBatch(const spec::Model &model) {
+  if (!canDecode(model) || model.streams.size() > 1 || !cachesOnlyTokens(model))
+    return false;
+  const spec::Stream &stream = model.streams.front();
+  for (const spec::Layer &layer : stream.layers)
+    if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
+      if (positions->count != spec::PositionCount::Input)
+        return false;
+  bool free = true;
+  forEachAttention(stream, [&](const spec::Attention &attention) {
+    free &= isFreeOfDistance(attention);
+  });
+  return free;
+}
+
 OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
                                          const spec::Model &model,
                                          const ImportOptions &options,
@@ -230,6 +257,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
       return {};
     if (options.decodeAll && cachesOnlyTokens(model) &&
         failed(EntryImporter(shared, EntryKind::DecodeAll).run()))
+      return {};
+    if (options.decodeBatch && canDecodeBatch(model) &&
+        failed(EntryImporter(shared, EntryKind::DecodeBatch).run()))
       return {};
   }
   if (failed(verify(*module))) {

@@ -194,13 +194,8 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
   operands.key = latentRows(attention, role, input);
   if (!operands.query || !operands.key)
     return {};
-  if (scope.keyCache) {
-    scope.keyCache = CacheAppendOp::create(
-        builder, at, scope.keyCache.getType(), operands.key, scope.keyCache,
-        scope.index, scope.past);
-    operands.key =
-        readCache(builder, at, scope.keyCache, scope.index, scope.length);
-  }
+  if (scope.keyCache)
+    operands.key = throughCache(at, operands.key, scope.keyCache);
   operands.value = columns(builder, at, operands.key, 0, latent.rank);
   operands.mask = scope.mask;
   operands.lengths = scope.lengths;

@@ -105,9 +105,12 @@ attune::Activation attune::toActivation(spec::Activation activation) {
 }
 
 /// Among the tokens of one call queries and keys are equally many, and both
-/// alignments agree. Decoding has cached keys before them: bottom right.
-static CausalAlign toAlignment(spec::Causal causal, bool decoding) {
-  if (causal == spec::Causal::None)
+/// alignments agree. Decoding has cached keys before them: bottom right. Where
+/// sequences have different lengths, each has one new token, which sees all of
+/// its own.
+static CausalAlign toAlignment(spec::Causal causal, bool decoding,
+                               bool unequal) {
+  if (causal == spec::Causal::None || (decoding && unequal))
     return CausalAlign::None;
   return decoding || causal == spec::Causal::BottomRight
              ? CausalAlign::BottomRight
@@ -326,7 +329,8 @@ std::pair<Value, Value> attune::buildAttention(
                 .getResult(),
             Value()};
   FloatAttr scale = builder.getF32FloatAttr(float(attention.scale));
-  CausalAlign causal = toAlignment(attention.causal, decoding);
+  CausalAlign causal =
+      toAlignment(attention.causal, decoding, bool(operands.lengths));
   IntegerAttr window;
   if (attention.window)
     window = builder.getI64IntegerAttr(*attention.window);
@@ -383,11 +387,20 @@ std::pair<Value, Value> attune::buildAttention(
 }
 
 Value attune::readCache(OpBuilder &builder, Location loc, Value cache,
-                        Value number, Value length) {
-  SmallVector<int64_t> shape(typeOf(cache).getShape().drop_front());
+                        Value number, Value length, bool sequenceMajor) {
+  SmallVector<int64_t> shape(typeOf(cache).getShape());
+  shape.erase(shape.begin() + (sequenceMajor ? 1 : 0));
   shape[2] = ShapedType::kDynamic;
   auto type = RankedTensorType::get(shape, typeOf(cache).getElementType());
-  return CacheReadOp::create(builder, loc, type, cache, number, length);
+  return CacheReadOp::create(builder, loc, type, cache, number, length,
+                             sequenceMajor);
+}
+
+Value LayerImporter::throughCache(Location at, Value rows, Value &cache) {
+  bool unequal = !scope.past.getType().isIndex();
+  cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
+                                scope.index, scope.past, unequal);
+  return readCache(builder, at, cache, scope.index, scope.length, unequal);
 }
 
 Value LayerImporter::project(
@@ -545,13 +558,8 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   if (attention.qkNormAfterRotary && !normBoth())
     return false;
   if (scope.keyCache && !attention.linear) {
-    auto through = [&](Value rows, Value &cache) -> Value {
-      cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
-                                    scope.index, scope.past);
-      return readCache(builder, at, cache, scope.index, scope.length);
-    };
-    operands.key = through(operands.key, scope.keyCache);
-    operands.value = through(operands.value, scope.valueCache);
+    operands.key = throughCache(at, operands.key, scope.keyCache);
+    operands.value = throughCache(at, operands.value, scope.valueCache);
   }
   if (!attention.relativeBias)
     return true;

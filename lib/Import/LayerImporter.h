@@ -59,8 +59,9 @@ struct LayerScope {
   mlir::Value memoryLengths; ///< the same of the other stream
   mlir::Value blocks;        ///< what block-sparse attention computes
   mlir::Value diagonals;     ///< biases by distance that all repeats share
-  mlir::Value past;          ///< decoding: cached tokens before these
-  mlir::Value length;        ///< decoding: past + these tokens
+  /// Decoding: cached tokens before these, a number or [batch]; and with them,
+  /// of the longest sequence.
+  mlir::Value past, length;
   /// Decoding: replaced by their successors. Latent attention has but one, and
   /// so have the sums of linear attention. In a state space they are the last
   /// inputs of its convolution and its states.
@@ -77,8 +78,8 @@ attune::Activation toActivation(spec::Activation activation);
 
 /// The first `length` rows that repeat `number` has in a cache, as it has them.
 mlir::Value readCache(mlir::OpBuilder &builder, mlir::Location loc,
-                      mlir::Value cache, mlir::Value number,
-                      mlir::Value length);
+                      mlir::Value cache, mlir::Value number, mlir::Value length,
+                      bool sequenceMajor = false);
 
 /// Operands of the attention ladder.
 struct AttentionOperands {
@@ -147,6 +148,9 @@ public:
                      int64_t columns);
 
 private:
+  /// Appends rows to a cache, which is replaced; gives all rows that it has.
+  mlir::Value throughCache(mlir::Location at, mlir::Value rows,
+                           mlir::Value &cache);
   /// Queries, keys and values of one matmul, turned and cached.
   bool selfOperands(const spec::Attention &attention, llvm::StringRef prefix,
                     mlir::Value input, AttentionOperands &operands);

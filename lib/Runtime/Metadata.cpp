@@ -277,6 +277,8 @@ private:
       arg.kind = ArgKind::Input;
     else if (kind == "past")
       arg.kind = ArgKind::Past;
+    else if (kind == "lengths")
+      arg.kind = ArgKind::Lengths;
     else if (kind == "size" && !arg.name.empty())
       arg.kind = ArgKind::Size;
     else if (kind == "cache")

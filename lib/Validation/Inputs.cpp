@@ -110,7 +110,10 @@ private:
 
 int64_t Maker::sizeOf(unsigned number, unsigned dim, unsigned rank) {
   if (auto names = func.getArgAttrOfType<ArrayAttr>(number, "attune.shape");
-      names && dim < names.size())
+      names && dim < names.size()) {
+    // A description may pin sizes that are dynamic in the type.
+    if (auto pinned = dyn_cast<IntegerAttr>(names[dim]))
+      return pinned.getInt();
     if (auto name = dyn_cast<StringAttr>(names[dim])) {
       // A second length is longer than the first.
       int64_t length = check.length + int64_t(known.size() > 3 ? 2 : 0);
@@ -119,6 +122,7 @@ int64_t Maker::sizeOf(unsigned number, unsigned dim, unsigned rank) {
         length = std::min(length, most.getInt());
       return known.try_emplace(name.getValue(), length).first->second;
     }
+  }
   if (dim == 0 && check.sizes != Sizes::Same)
     return rank == 1 ? check.length : check.batch;
   if (check.sizes != Sizes::Crossed)
@@ -164,6 +168,9 @@ Scalar Maker::fill(Type element, unsigned number, int64_t row, bool last) {
     return whole(noise.below(most.getInt()));
   if (auto start = func.getArgAttrOfType<StringAttr>(number, "attune.default"))
     return whole(row);
+  auto kind = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
+  if (kind && kind.getValue() == "lengths")
+    return whole(noise.below(check.past + 1));
   return whole(noise.below(3));
 }
 

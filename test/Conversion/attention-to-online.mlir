@@ -124,3 +124,23 @@ func.func @cached(%q: tensor<?x8x?x64xf32>, %c: tensor<3x?x2x?x64xf32>, %layer: 
     : tensor<?x8x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x64xf32> -> tensor<?x8x?x64xf32>
   return %y : tensor<?x8x?x64xf32>
 }
+
+// A sequence of its own length has parts of its own: as many, and as long, as if
+// it were alone.
+// CHECK-LABEL: func.func @unequal(
+// CHECK-SAME:    %[[LENGTHS:[^:]+]]: tensor<?xi64>
+// CHECK:         scf.forall (%[[B:.+]], %{{.+}}, %{{.+}}, %{{.+}}) in (%{{.+}}, 2, %{{.+}}, %{{.+}})
+// CHECK:           tensor.extract %[[LENGTHS]][%[[B]]]
+// CHECK:           %[[OWN:.+]] = arith.maxsi %{{.+}}, %c1
+// CHECK:           arith.divui %{{.+}}, %[[OWN]]
+// CHECK:           attune.online_attention
+// CHECK:         scf.forall (%[[B:.+]], %{{.+}}, %{{.+}}) in
+// CHECK:           tensor.extract %[[LENGTHS]][%[[B]]]
+// CHECK:           scf.for %{{.+}} = %c0 to %{{.+}} step %c1
+// CHECK:             attune.online_merge
+func.func @unequal(%q: tensor<?x8x?x64xf32>, %c: tensor<?x3x2x?x64xf32>, %layer: index, %length: index, %lengths: tensor<?xi64>) -> tensor<?x8x?x64xf32> {
+  %k = attune.cache_read %c[%layer] length %length sequence_major : tensor<?x3x2x?x64xf32> -> tensor<?x2x?x64xf32>
+  %y = attune.attention %q, %k, %k scale 0.125 lengths %lengths : tensor<?xi64>
+    : tensor<?x8x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x64xf32> -> tensor<?x8x?x64xf32>
+  return %y : tensor<?x8x?x64xf32>
+}

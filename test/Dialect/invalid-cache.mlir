@@ -56,3 +56,50 @@ func.func @c2(%k: tensor<1x2x17x32xf32>, %c: tensor<5x1x2x16x32xf32>, %i: index)
   %c1 = attune.cache_append %k into %c[%i, %i] : tensor<1x2x17x32xf32>, tensor<5x1x2x16x32xf32>
   return
 }
+
+// -----
+
+// C1: sequences come first in such a cache
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_6(%k: tensor<3x2x1x32xf32>, %c: tensor<5x3x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{has new rows batch size 3, but cache batch size 5}}
+  %c1 = attune.cache_append %k into %c[%i, %i] sequence_major : tensor<3x2x1x32xf32>, tensor<5x3x2x16x32xf32>
+  return
+}
+
+// -----
+
+// C1: of reads too
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_7(%c: tensor<3x5x2x16x32xf32>, %i: index) {
+  // expected-error @+1 {{has result batch size 5, but cache batch size 3}}
+  %r = attune.cache_read %c[%i] length %i sequence_major : tensor<3x5x2x16x32xf32> -> tensor<5x2x?x32xf32>
+  return
+}
+
+// -----
+
+// C3: one number for each sequence
+// expected-note @+1 {{new rows comes from here}}
+func.func @c3(%k: tensor<3x2x1x32xf32>, %c: tensor<5x3x2x16x32xf32>, %i: index, %n: tensor<2xi64>) {
+  // expected-error @+1 {{has past size 2, but new rows batch size 3}}
+  %c1 = attune.cache_append %k into %c[%i, %n : tensor<2xi64>] : tensor<3x2x1x32xf32>, tensor<5x3x2x16x32xf32>
+  return
+}
+
+// -----
+
+// C3: one row for each
+func.func @c3_2(%k: tensor<3x2x4x32xf32>, %c: tensor<5x3x2x16x32xf32>, %i: index, %n: tensor<3xi64>) {
+  // expected-error @+1 {{writes 4 rows of each sequence; where sequences have different numbers of rows, each gets one}}
+  %c1 = attune.cache_append %k into %c[%i, %n : tensor<3xi64>] : tensor<3x2x4x32xf32>, tensor<5x3x2x16x32xf32>
+  return
+}
+
+// -----
+
+func.func @type(%k: tensor<3x2x1x32xf32>, %c: tensor<5x3x2x16x32xf32>, %i: index, %n: tensor<3xi32>) {
+  // expected-error @+1 {{operand #3 must be index or [batch] i64 tensor of 64-bit signless integer values, but got 'tensor<3xi32>'}}
+  %c1 = attune.cache_append %k into %c[%i, %n : tensor<3xi32>] : tensor<3x2x1x32xf32>, tensor<5x3x2x16x32xf32>
+  return
+}

@@ -129,6 +129,17 @@ func.func @cache(%k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x32xbf16>, %layer:
   return %r : tensor<?x2x?x32xbf16>
 }
 
+// CHECK-LABEL: @unequal_cache(
+func.func @unequal_cache(%k: tensor<?x2x1x32xf32>, %c0: tensor<?x5x2x?x32xbf16>, %layer: index, %past: tensor<?xi64>, %n: index) -> tensor<?x2x?x32xbf16> {
+  // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}} : tensor<?xi64>] sequence_major : tensor<?x2x1x32xf32>, tensor<?x5x2x?x32xbf16>
+  %c1 = attune.cache_append %k into %c0[%layer, %past : tensor<?xi64>]
+     sequence_major : tensor<?x2x1x32xf32>, tensor<?x5x2x?x32xbf16>
+  // CHECK: attune.cache_read %{{.+}}[%{{.+}}] length %{{.+}} sequence_major : tensor<?x5x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
+  %r = attune.cache_read %c1[%layer] length %n sequence_major
+     : tensor<?x5x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
+  return %r : tensor<?x2x?x32xbf16>
+}
+
 // CHECK-LABEL: @views(
 func.func @views(%x: tensor<?x?x768xf32>, %b: index, %t: index) -> tensor<?x?x768xf32> {
   // CHECK: attune.flatten_tokens %{{.+}} : tensor<?x?x768xf32> -> tensor<?x768xf32>

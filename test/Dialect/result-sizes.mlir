@@ -124,6 +124,19 @@ func.func @cache(%k: tensor<?x2x?x8xf32>, %c: tensor<5x?x2x?x8xf32>, %n: index) 
   return %0, %1, %2 : index, index, index
 }
 
+// CHECK-LABEL: @sequence_major(
+// CHECK-SAME:    %[[C:[a-z0-9]+]]: tensor<?x5x2x?x8xf32>, %[[N:[a-z0-9]+]]: index)
+// CHECK:         %[[B:.+]] = tensor.dim %[[C]], %c0
+// CHECK:         return %[[B]], %[[N]]
+func.func @sequence_major(%c: tensor<?x5x2x?x8xf32>, %n: index) -> (index, index) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %r = attune.cache_read %c[%n] length %n sequence_major : tensor<?x5x2x?x8xf32> -> tensor<?x2x?x8xf32>
+  %0 = tensor.dim %r, %c0 : tensor<?x2x?x8xf32>
+  %1 = tensor.dim %r, %c2 : tensor<?x2x?x8xf32>
+  return %0, %1 : index, index
+}
+
 // CHECK-LABEL: @top_k(
 // CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x50xf32>, %[[K:[a-z0-9]+]]: index)
 // CHECK:         %[[N:.+]] = tensor.dim %[[X]], %c0

@@ -24,6 +24,10 @@ struct ImportOptions {
   /// logits of all its tokens, [batch, seq, V]: guessed tokens are checked with
   /// it. A model that keeps a state which no step can take back has none.
   bool decodeAll = false;
+  /// With `decode`: also make `@decode_batch`, a step of one token for each of
+  /// several sequences, which may have different lengths, if the model can do
+  /// that (`canDecodeBatch`).
+  bool decodeBatch = false;
   /// Keep the output `hidden_states`; without it that output is left out.
   bool taps = true;
   /// Storage type of the weights instead of the description's.
@@ -35,6 +39,12 @@ struct ImportOptions {
 /// to nothing else, and ends in a linear head over the vocabulary, which is an
 /// output.
 bool canDecode(const spec::Model &model);
+
+/// Whether `@decode_batch` can be made: `@decode` can, from the token ids alone,
+/// and all that a step keeps of a sequence are the keys and values of its
+/// tokens. Attention by distance (windows, ALiBi, relative positions), masks of
+/// blocks and rotary angles that change with the length are not made yet.
+bool canDecodeBatch(const spec::Model &model);
 
 /// The module that a description stands for. It holds the weights' names, one
 /// function per distinct block and the entries `@forward`, `@encode` and

@@ -158,6 +158,10 @@ public:
   /// Uses the tensor's own bytes where type and alignment allow, else a
   /// converted copy.
   bool bindInput(const InputTensor &tensor, Error &error);
+  /// Gives each sequence its number of positions in the caches, [batch], once
+  /// that size is bound. They must stay valid until the call has run, and none
+  /// is above resolve()'s `past`.
+  bool bindLengths(const int64_t *lengths, Error &error);
   /// Binds the i-th cache of the entry.
   bool bindCache(unsigned i, void *data, Error &error);
   /// Fills in what is absent and works out the outputs. `past` is the number of
@@ -201,10 +205,12 @@ private:
   std::vector<unsigned> outputArgs, cacheArgs;
   std::vector<TensorDecl> outputDecls;
   int64_t pastLength = 0;
+  const int64_t *lengths = nullptr; ///< null: all sequences have pastLength
 };
 
 /// Autoregressive decoding with a key/value cache.
 class Session {
+  friend class SessionGroup;
 public:
   /// Room for `capacity` positions, in `batch` rows. Fails if the model has no
   /// decode entry.
@@ -257,6 +263,10 @@ public:
 private:
   Session(CompiledModel &model, const EntryInfo &entry)
       : model(model), invocation(model, entry) {}
+  /// create(), or without memory for caches, whose places the group sets.
+  static std::unique_ptr<Session> create(CompiledModel &model, int64_t batch,
+                                         int64_t capacity, bool ownsCaches,
+                                         Error &error);
   bool bindMemory(Invocation &call, Error &error);
   bool run(const int64_t *ids, int64_t count, Error &error);
   bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
@@ -280,6 +290,7 @@ private:
   /// A cache is [layers, rows, bytes of one].
   struct Cache {
     ModelMemory data;
+    uint8_t *place = nullptr; ///< in `data`, or in the memory of a group
     uint64_t layers = 0, rowBytes = 0;
   };
   std::vector<Cache> caches;

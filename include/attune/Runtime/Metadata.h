@@ -32,9 +32,19 @@ struct DimInfo {
   std::string symbol; ///< empty for a fixed size
 };
 
-/// A Size is the number that shapes call by its name, for code that cannot read
-/// it off a tensor.
-enum class ArgKind : uint8_t { Weights, Input, Past, Size, Cache, Output };
+/// Past is the number of positions in the caches; where sequences have different
+/// ones, Lengths [batch] are theirs and Past is the largest. A Size is the
+/// number that shapes call by its name, for code that cannot read it off a
+/// tensor.
+enum class ArgKind : uint8_t {
+  Weights,
+  Input,
+  Past,
+  Lengths,
+  Size,
+  Cache,
+  Output
+};
 
 /// The default of an input that is not given: zeros, ones, the token's number,
 /// its number among those that the mask shows, or, for an input "decoder_X",

@@ -15,7 +15,8 @@
 // tiles than threads. It is split along the keys as well: one parallel loop
 // leaves a state for each part of the cache, a second one merges them in order.
 // The number of parts follows from the sizes alone; with many queries it is
-// one.
+// one. A sequence of its own length is cut as if it were alone, so that its
+// sums do not depend on the others.
 
 #include "AttentionInto.h"
 
@@ -225,14 +226,7 @@ private:
   /// Leaves the states of all parts of the keys in `partStates`. If there is
   /// one part, its tiles are finished at once, and none is left.
   SmallVector<Value> splitKeys(ArrayRef<Value> outs) {
-    Value many = arith::DivUIOp::create(k.b, k.loc, k.index(plan.mostParts),
-                                        maximum(k, numQueries, k.index(1)));
-    parts =
-        maximum(k, k.index(1), k.min(k.ceilDiv(numKeys, plan.leastKeys), many));
-    Value each = arith::DivUIOp::create(
-        k.b, k.loc, k.add(numKeys, k.sub(parts, k.index(1))), parts);
-    partKeys = k.mul(k.ceilDiv(each, plan.keys), plan.keys);
-
+    parts = countParts(numKeys);
     OpFoldResult zero = k.b.getIndexAttr(0);
     SmallVector<OpFoldResult> sizes = {
         getAsOpFoldResult(k.mul(batches, parts)),
@@ -291,6 +285,30 @@ private:
     return SmallVector<Value>(results.drop_front(3));
   }
 
+  Value countParts(Value keys) {
+    Value many = arith::DivUIOp::create(k.b, k.loc, k.index(plan.mostParts),
+                                        maximum(k, numQueries, k.index(1)));
+    return maximum(k, k.index(1),
+                   k.min(k.ceilDiv(keys, plan.leastKeys), many));
+  }
+
+  /// Keys of a part, if `keys` of them are cut into `parts`.
+  Value sizeOfParts(Value keys, Value parts) {
+    Value each = arith::DivUIOp::create(
+        k.b, k.loc, k.add(keys, k.sub(parts, k.index(1))), parts);
+    return k.mul(k.ceilDiv(each, plan.keys), plan.keys);
+  }
+
+  /// The keys that a sequence has.
+  Value keysOf(Value batch) {
+    if (!op.getLengths())
+      return numKeys;
+    Value length =
+        arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
+                                   k.loadScalar(op.getLengths(), {batch}));
+    return k.min(numKeys, length);
+  }
+
   /// Where the tile's states of one part are.
   SmallVector<OpFoldResult> partAt(KernelBuilder &k, Value batch, Value part) {
     SmallVector<OpFoldResult> at(rowAt);
@@ -299,7 +317,9 @@ private:
   }
 
   KernelBuilder::Values mergeParts(KernelBuilder::Values states, Value batch) {
-    return k.forLoop(k.index(0), parts, 1, states,
+    // A sequence has no more parts than the longest.
+    Value own = op.getLengths() ? countParts(keysOf(batch)) : parts;
+    return k.forLoop(k.index(0), own, 1, states,
                      [&](KernelBuilder &k, Value part, ValueRange carried) {
                        SmallVector<OpFoldResult> at = partAt(k, batch, part);
                        OpFoldResult zero = k.b.getIndexAttr(0);
@@ -355,13 +375,7 @@ private:
 
   /// The keys that some query of the tile sees: [begin, end).
   std::pair<Value, Value> visibleKeys(Value batch) {
-    Value begin = k.index(0), end = numKeys;
-    if (op.getLengths()) {
-      Value length =
-          arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
-                                     k.loadScalar(op.getLengths(), {batch}));
-      end = k.min(end, length);
-    }
+    Value begin = k.index(0), end = keysOf(batch);
     bool causal = op.getCausal() != CausalAlign::None;
     if (!causal && !op.getWindow())
       return {begin, end};
@@ -416,6 +430,9 @@ private:
                       {rowSizes[1], getAsOpFoldResult(k.dim(diagonals, 1))});
     auto [begin, end] = visibleKeys(batch);
     if (part) {
+      Value keys = keysOf(batch);
+      Value partKeys = sizeOfParts(
+          keys, op.getLengths() ? countParts(keys) : parts);
       Value first = k.mul(part, partKeys);
       end = k.min(end, k.add(first, partKeys));
       begin = maximum(k, begin, first);
@@ -489,8 +506,8 @@ private:
   // Tiles of queries and the size of one; tiles of heads.
   Value tiles, tileSize;
   int64_t tilesOfHeads;
-  // Parts of the keys and the size of one; their states, if there are any.
-  Value parts, partKeys;
+  // Parts of the keys, of the longest sequence; their states, if there are any.
+  Value parts;
   SmallVector<Value> partStates;
   // The current tile: where its rows start in [B, Hq, M], and how many.
   Value firstQuery, queries;

@@ -36,7 +36,7 @@ ExitCode driver::runImport(const Options &options, Report &report) {
   if (options.emit == "mlir") {
     Modules modules(report);
     mlir::OwningOpRef<mlir::ModuleOp> module =
-        modules.import(*source, /*decode=*/true, /*decodeAll=*/false);
+        modules.import(*source, ImportOptions());
     if (!module)
       return ExitCode::BadInput;
     text = printModule(*module, options.locations);

@@ -83,7 +83,7 @@ static void appendSection(std::string &out, const JsonValue &value,
 /// Arguments that the runtime gives by itself are not listed.
 static bool isTheRuntimes(ArgKind kind) {
   return kind == ArgKind::Weights || kind == ArgKind::Past ||
-         kind == ArgKind::Size;
+         kind == ArgKind::Lengths || kind == ArgKind::Size;
 }
 
 static const char *kindName(ArgKind kind) {
@@ -94,6 +94,8 @@ static const char *kindName(ArgKind kind) {
     return "input";
   case ArgKind::Past:
     return "past";
+  case ArgKind::Lengths:
+    return "lengths";
   case ArgKind::Size:
     return "size";
   case ArgKind::Cache:

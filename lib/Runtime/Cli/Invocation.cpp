@@ -37,6 +37,7 @@ void Invocation::reset() {
     slot.bound = false;
   for (Dim &dim : dims)
     dim.value = -1;
+  lengths = nullptr;
 }
 
 Invocation::Dim *Invocation::findDim(std::string_view symbol) {
@@ -189,6 +190,21 @@ bool Invocation::checkIds(const ArgInfo &arg, const Slot &slot,
   return true;
 }
 
+bool Invocation::bindLengths(const int64_t *given, Error &error) {
+  for (size_t i = 0; i < info.args.size(); ++i) {
+    const ArgInfo &arg = info.args[i];
+    std::string unknown;
+    if (arg.kind != ArgKind::Lengths || !shapeOf(arg, slots[i].shape, unknown))
+      continue;
+    describe(slots[i], const_cast<int64_t *>(given));
+    slots[i].bound = true;
+    lengths = given;
+    return true;
+  }
+  return error.set(ExitInternalError,
+                   "entry '" + info.name + "' takes no lengths");
+}
+
 bool Invocation::bindCache(unsigned i, void *data, Error &error) {
   const ArgInfo &arg = info.args[cacheArgs[i]];
   Slot &slot = slots[cacheArgs[i]];
@@ -284,7 +300,10 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
       return error.badInput("input '" + arg.name + "' is missing");
   }
   int64_t seen = 0;
+  uint64_t ofSequence = lengths ? count / slot.shape[0] : count;
   for (uint64_t i = 0; i < count; ++i) {
+    if (lengths)
+      past = lengths[i / ofSequence];
     int64_t value = past + static_cast<int64_t>(i % width);
     if (arg.defaultValue == DefaultValue::Zeros)
       value = 0;

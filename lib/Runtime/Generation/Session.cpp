@@ -43,6 +43,12 @@ static const EntryInfo *findAllTokens(const CompiledModel &model,
 
 std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, Error &error) {
+  return create(model, batch, capacity, /*ownsCaches=*/true, error);
+}
+
+std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
+                                         int64_t capacity, bool ownsCaches,
+                                         Error &error) {
   const EntryInfo *entry = model.entry("decode");
   if (!entry) {
     error.badInput("model '" + model.info().name +
@@ -95,8 +101,10 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
         return internal("has a cache of shape " + arg.formatShape());
       if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
         return internal("has a cache of shape " + arg.formatShape());
-      if (!cache.data.reserve(model, bytes, "keys and values", error))
+      if (ownsCaches &&
+          !cache.data.reserve(model, bytes, "keys and values", error))
         return nullptr;
+      cache.place = cache.data.data();
       cache.layers = static_cast<uint64_t>(shape[0]);
       cache.rowBytes = bytes / std::max<uint64_t>(cache.layers * shape[1], 1);
       session->caches.push_back(std::move(cache));
@@ -310,7 +318,7 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
       !call.bindDim("candidates", candidates, "the session", error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)
-    if (!call.bindCache(i, caches[i].data.data(), error))
+    if (!call.bindCache(i, caches[i].place, error))
       return false;
   return call.resolve(past, "", error);
 }

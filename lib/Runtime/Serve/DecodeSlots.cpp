@@ -43,47 +43,42 @@ bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
   }
   if (!best)
     return error.set(ExitInternalError, "no slot is free");
-  if (!best->session)
-    best->session = Session::create(model, /*batch=*/1, maxLength, error);
-  if (!best->session)
+  slot = static_cast<unsigned>(best - slots.data());
+  Session *session = group.open(slot, error);
+  if (!session)
     return false;
   // The state of a recurrent layer cannot be taken back.
   Error ignored;
-  if (!best->session->rewind(static_cast<int64_t>(bestKept), ignored)) {
-    best->session->reset();
+  if (!session->rewind(static_cast<int64_t>(bestKept), ignored)) {
+    session->reset();
     bestKept = 0;
   }
   best->prompt.resize(bestKept);
   best->isTaken = true;
   best->lastUse = ++clock;
-  slot = static_cast<unsigned>(best - slots.data());
   kept = bestKept;
   return true;
 }
 
 void DecodeSlots::clear(unsigned slot) {
-  slots[slot].session->reset();
+  group.session(slot).reset();
   slots[slot].prompt.clear();
 }
 
 bool DecodeSlots::append(unsigned slot, const int64_t *ids, size_t count,
                          Error &error) {
-  Slot &to = slots[slot];
-  if (!to.session->step(ids, static_cast<int64_t>(count), error))
+  if (!group.session(slot).step(ids, static_cast<int64_t>(count), error))
     return false;
+  Slot &to = slots[slot];
   to.prompt.insert(to.prompt.end(), ids, ids + count);
   return true;
 }
 
-bool DecodeSlots::step(unsigned slot, int64_t id, Error &error) {
-  return slots[slot].session->step(&id, 1, error);
-}
-
 int64_t DecodeSlots::countPositions() const {
   int64_t sum = 0;
-  for (const Slot &slot : slots)
-    if (slot.session)
-      sum += slot.session->length();
+  for (unsigned i = 0; i < count(); ++i)
+    if (const Session *session = group.find(i))
+      sum += session->length();
   return sum;
 }
 

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The scheduler's view of decoding: slots that keep what a sequence has
-// computed. Each slot is a session, made when it is first used, and a round of
-// tokens is a step of each.
+// computed. Each slot is a session of one group, made when it is first used. A
+// round of tokens is one step of the group if the model has the entry for it,
+// else a step of each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #define ATTUNE_LIB_RUNTIME_SERVE_DECODESLOTS_H
 
 #include "../Generation/Generation.h"
+#include "../Generation/SessionGroup.h"
 
 #include "attune/Runtime/CompiledModel.h"
 
@@ -29,7 +31,7 @@ constexpr size_t fewRows = 16;
 class DecodeSlots {
 public:
   DecodeSlots(CompiledModel &model, unsigned count, int64_t capacity)
-      : model(model), maxLength(capacity), slots(count) {}
+      : maxLength(capacity), group(model, count, capacity), slots(count) {}
 
   unsigned count() const { return static_cast<unsigned>(slots.size()); }
   int64_t capacity() const { return maxLength; }
@@ -46,23 +48,27 @@ public:
 
   /// Appends a piece of a prompt.
   bool append(unsigned slot, const int64_t *ids, size_t count, Error &error);
-  /// Appends a token that was chosen.
-  bool step(unsigned slot, int64_t id, Error &error);
+  /// Whether step() takes several slots.
+  bool stepsTogether() const { return group.stepsTogether(); }
+  /// Appends tokens that were chosen, `ids[i]` to the slot `members[i]`.
+  bool step(const std::vector<unsigned> &members,
+            const std::vector<int64_t> &ids, Error &error) {
+    return group.step(members, ids, error);
+  }
   /// The session of a slot that is taken.
-  Session &session(unsigned slot) { return *slots[slot].session; }
+  Session &session(unsigned slot) { return group.session(slot); }
   /// Positions that slots hold.
   int64_t countPositions() const;
 
 private:
   struct Slot {
-    std::unique_ptr<Session> session;
     /// Ids of its cache that were computed as parts of prompts.
     std::vector<int64_t> prompt;
     bool isTaken = false;
     uint64_t lastUse = 0;
   };
-  CompiledModel &model;
   int64_t maxLength;
+  SessionGroup group;
   std::vector<Slot> slots;
   uint64_t clock = 0;
 };

@@ -78,7 +78,12 @@ std::string Metrics::format(const Scheduler &scheduler,
   add("attune_new_tokens_total", "counter", "Tokens that were generated.",
       counts.newTokens.load());
   add("attune_decode_rounds_total", "counter",
-      "Rounds of one token for every sequence.", counts.steps.load());
+      "Rounds of one token for every sequence.", counts.rounds.load());
+  add("attune_decode_steps_total", "counter",
+      "Steps of the model that gave a token to one or more sequences.",
+      counts.steps.load());
+  add("attune_decode_batch_size", "gauge", "Sequences of the last such step.",
+      counts.sequencesOfStep.load());
   add("attune_sequences_running", "gauge", "Sequences that have a slot.",
       counts.running.load());
   add("attune_sequences_waiting", "gauge", "Sequences that wait for a slot.",

@@ -208,27 +208,41 @@ bool Scheduler::takeToken(Active &each) {
   return !reason;
 }
 
+/// A token for some of the sequences, in one step of the model.
+void Scheduler::step(const std::vector<size_t> &chosen) {
+  std::vector<unsigned> members;
+  std::vector<int64_t> ids;
+  for (size_t i : chosen) {
+    active[i]->chooser->prepare(bannedAt(active[i]->numNew + 1));
+    members.push_back(active[i]->slot);
+    ids.push_back(active[i]->history.back());
+  }
+  Error error;
+  bool works = slots->step(members, ids, error);
+  numbers.steps.fetch_add(1);
+  numbers.sequencesOfStep.store(static_cast<int64_t>(members.size()));
+  for (size_t i : chosen) {
+    if (!works)
+      finish(*active[i], "error", error);
+    if (!works || !takeToken(*active[i]))
+      active[i].reset();
+  }
+}
+
 /// A token for every sequence that has its prompt behind it.
 void Scheduler::computeTokens() {
   double start = monotonicTime();
-  bool any = false;
-  for (auto &each : active) {
-    if (!each->isDecoding())
-      continue;
-    any = true;
-    Error error;
-    each->chooser->prepare(bannedAt(each->numNew + 1));
-    if (!slots->step(each->slot, each->history.back(), error)) {
-      finish(*each, "error", error);
-      each.reset();
-    } else if (!takeToken(*each)) {
-      each.reset();
-    }
-  }
-  removeFinished();
-  if (!any)
+  std::vector<size_t> decoding;
+  for (size_t i = 0; i < active.size(); ++i)
+    if (active[i]->isDecoding())
+      decoding.push_back(i);
+  if (decoding.empty())
     return;
-  numbers.steps.fetch_add(1);
+  size_t most = slots->stepsTogether() ? decoding.size() : 1;
+  for (size_t first = 0; first < decoding.size(); first += most)
+    step({decoding.begin() + first, decoding.begin() + first + most});
+  removeFinished();
+  numbers.rounds.fetch_add(1);
   roundTime = monotonicTime() - start;
   credit = std::min(credit + roundTime / 2, roundTime * 64);
 }

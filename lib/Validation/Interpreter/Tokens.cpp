@@ -386,20 +386,49 @@ static bool runTopK(Step &step) {
 // Caches and weights
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Which dimensions of a cache count layers and sequences.
+struct CacheDims {
+  explicit CacheDims(bool sequenceMajor)
+      : layer(sequenceMajor ? 1 : 0), sequence(sequenceMajor ? 0 : 1) {}
+  Shape at(int64_t ofLayer, int64_t ofSequence, int64_t head, int64_t token,
+           int64_t column) const {
+    Shape index{0, 0, head, token, column};
+    index[layer] = ofLayer;
+    index[sequence] = ofSequence;
+    return index;
+  }
+  size_t layer, sequence;
+};
+} // namespace
+
 static bool runCacheAppend(Step &step) {
   const Array &rows = step.in[0].array();
   Array &cache = step.in[1].ownArray();
-  int64_t layer = step.in[2].integer(), past = step.in[3].integer();
-  if (layer < 0 || layer >= cache.shape[0] || past < 0 ||
-      past + rows.shape[2] > cache.shape[3] || rows.shape[0] != cache.shape[1])
+  auto op = cast<CacheAppendOp>(step.op);
+  bool each = !op.getPast().getType().isIndex();
+  int64_t layer = step.in[2].integer();
+  CacheDims dims(op.getSequenceMajor());
+  auto pastOf = [&](int64_t sequence) {
+    return each ? step.in[3].array().data[sequence].i : step.in[3].integer();
+  };
+  int64_t batch = rows.shape[0];
+  bool fits = layer >= 0 && layer < cache.shape[dims.layer] &&
+              batch == cache.shape[dims.sequence] &&
+              (!each || (step.in[3].array().shape[0] == batch &&
+                         rows.shape[2] == 1));
+  for (int64_t b = 0; fits && b < batch; ++b)
+    fits = pastOf(b) >= 0 && pastOf(b) <= cache.shape[3] - rows.shape[2];
+  if (!fits)
     return step.machine.illegal(step, "does not fit the cache");
   Type type = getElementTypeOrSelf(step.op->getResult(0));
   size_t i = 0;
-  for (int64_t b = 0; b < rows.shape[0]; ++b)
+  for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < rows.shape[1]; ++h)
       for (int64_t t = 0; t < rows.shape[2]; ++t)
         for (int64_t d = 0; d < rows.shape[3]; ++d)
-          cache.data[flatten({layer, b, h, past + t, d}, cache.shape)] =
+          cache.data[flatten(dims.at(layer, b, h, pastOf(b) + t, d),
+                             cache.shape)] =
               real(roundTo(type, rows.data[i++].f));
   step.give(step.in[1]);
   return true;
@@ -408,17 +437,20 @@ static bool runCacheAppend(Step &step) {
 static bool runCacheRead(Step &step) {
   const Array &cache = step.in[0].array();
   int64_t layer = step.in[1].integer(), length = step.in[2].integer();
-  if (layer < 0 || layer >= cache.shape[0] || length < 0 ||
+  CacheDims dims(cast<CacheReadOp>(step.op).getSequenceMajor());
+  if (layer < 0 || layer >= cache.shape[dims.layer] || length < 0 ||
       length > cache.shape[3])
     return step.machine.illegal(step, "reads more than the cache has");
-  Shape shape{cache.shape[1], cache.shape[2], length, cache.shape[4]};
+  Shape shape{cache.shape[dims.sequence], cache.shape[2], length,
+              cache.shape[4]};
   Datum result = makeReals(shape);
   Shape index(4, 0);
   size_t i = 0;
   if (volume(shape))
     do {
       result.array().data[i++] = cache.data[flatten(
-          {layer, index[0], index[1], index[2], index[3]}, cache.shape)];
+          dims.at(layer, index[0], index[1], index[2], index[3]),
+          cache.shape)];
     } while (advance(index, shape));
   step.give(result);
   return true;

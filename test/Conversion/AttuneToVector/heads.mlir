@@ -79,6 +79,26 @@ func.func @cache(%k: tensor<?x2x?x8xf32>, %c: tensor<3x?x2x?x8xf32>, %layer: ind
 
 // -----
 
+// Each sequence has a place of its own in a cache whose sequences come first.
+// CHECK-LABEL: @unequal(
+// CHECK-SAME:    %[[C:[^:]+]]: tensor<?x3x2x?x8xf32>, %[[LAYER:[^:]+]]: index, %[[PAST:[^:]+]]: tensor<?xi64>, %[[N:[^:]+]]: index
+// CHECK:         %[[NEW:.+]] = scf.forall (%[[B:.+]], %[[H:.+]]) in {{.+}} shared_outs(%[[O:.+]] = %[[C]])
+// CHECK:           %[[OWN:.+]] = tensor.extract %[[PAST]][%[[B]]]
+// CHECK:           %[[AT:.+]] = arith.index_cast %[[OWN]] : i64 to index
+// CHECK:           tensor.extract_slice %[[O]][%[[B]], %[[LAYER]], %[[H]], %[[AT]], 0] [1, 1, 1, 1, 8]
+// CHECK:         tensor.extract_slice %[[NEW]][0, %[[LAYER]], 0, 0, 0] [%{{.+}}, 1, 2, %[[N]], 8]
+// TOKENS-LABEL: @unequal(
+// TOKENS:         scf.forall (%[[B:.+]], %{{.+}}) in
+// TOKENS:           %[[AT:.+]] = arith.index_cast
+// TOKENS:           tensor.extract_slice %{{.+}}[%[[B]], %{{.+}}, %{{.+}}, %[[AT]], 0]
+func.func @unequal(%k: tensor<?x2x1x8xf32>, %c: tensor<?x3x2x?x8xf32>, %layer: index, %past: tensor<?xi64>, %n: index) -> (tensor<?x3x2x?x8xf32>, tensor<?x2x?x8xf32>) {
+  %0 = attune.cache_append %k into %c[%layer, %past : tensor<?xi64>] sequence_major : tensor<?x2x1x8xf32>, tensor<?x3x2x?x8xf32>
+  %1 = attune.cache_read %0[%layer] length %n sequence_major : tensor<?x3x2x?x8xf32> -> tensor<?x2x?x8xf32>
+  return %0, %1 : tensor<?x3x2x?x8xf32>, tensor<?x2x?x8xf32>
+}
+
+// -----
+
 // Into other elements: not in place, and the channels that pass by come along.
 // CHECK-LABEL: @rounded(
 // CHECK:         %[[E:.+]] = tensor.empty({{.+}}) : tensor<?x2x?x20xbf16>

@@ -3,6 +3,7 @@
 // RUN: attune-opt %s --attune-validate=verbose,lengths=1/7/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=6},attune-prefetch-tiles,convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, @grouped is the same
+// SAME: after convert-attune-to-vector, @unequal is the same
 // SAME: after convert-attune-to-vector, @wide is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @few is the same
 // SAME: after convert-attune-to-vector, @narrow is the same
@@ -51,6 +52,33 @@ func.func @grouped(%x: tensor<3x?x40xf32>, %w: tensor<16x40x16xf32>, %cos: tenso
   %k2 = attune.cache_append %kr into %kc[%layer, %past] : tensor<3x2x?x32xf32>, tensor<2x3x2x32x32xf32>
   %v2 = attune.cache_append %v into %vc[%layer, %past] : tensor<3x2x?x32xf32>, tensor<2x3x2x32x32xf32>
   return %qr, %k2, %v2 : tensor<3x4x?x32xf32>, tensor<2x3x2x32x32xf32>, tensor<2x3x2x32x32xf32>
+}
+
+// -----
+
+// Where each sequence has a place of its own, a tile has all rows of its heads.
+// CHECK-LABEL: @unequal(
+// CHECK-SAME:    %[[PAST:[^:]+]]: tensor<3xi64>
+// CHECK:         scf.forall
+// CHECK:           tensor.extract_slice %{{.+}}[0, 1, %{{.+}}, 0, 0] [3, 1, %{{.+}}, 32, 32]
+// CHECK:           vector.fma
+// CHECK:           %[[OWN:.+]] = tensor.extract %[[PAST]]
+// CHECK:           arith.index_cast %[[OWN]] : i64 to index
+// CHECK:           vector.transfer_write
+// CHECK-NOT:     scf.forall (
+func.func @unequal(%x: tensor<3x1x40xf32>, %w: tensor<16x40x16xf32>, %cos: tensor<3x1x16xf32>, %sin: tensor<3x1x16xf32>,
+                   %kc: tensor<3x2x2x32x32xf32>, %vc: tensor<3x2x2x32x32xf32>, %past: tensor<3xi64>)
+    -> (tensor<3x4x1x32xf32>, tensor<3x2x2x32x32xf32>, tensor<3x2x2x32x32xf32>) {
+  %layer = arith.constant 1 : index
+  %y = attune.linear %x, %w : tensor<3x1x40xf32>, tensor<16x40x16xf32> -> tensor<3x1x256xf32>
+  %q = attune.split_heads %y : tensor<3x1x256xf32> -> tensor<3x4x1x32xf32>
+  %k = attune.split_heads %y at 128 : tensor<3x1x256xf32> -> tensor<3x2x1x32xf32>
+  %v = attune.split_heads %y at 192 : tensor<3x1x256xf32> -> tensor<3x2x1x32xf32>
+  %qr = attune.rotary %q, %cos, %sin pairing <half> : tensor<3x4x1x32xf32>, tensor<3x1x16xf32>
+  %kr = attune.rotary %k, %cos, %sin pairing <half> : tensor<3x2x1x32xf32>, tensor<3x1x16xf32>
+  %k2 = attune.cache_append %kr into %kc[%layer, %past : tensor<3xi64>] sequence_major : tensor<3x2x1x32xf32>, tensor<3x2x2x32x32xf32>
+  %v2 = attune.cache_append %v into %vc[%layer, %past : tensor<3xi64>] sequence_major : tensor<3x2x1x32xf32>, tensor<3x2x2x32x32xf32>
+  return %qr, %k2, %v2 : tensor<3x4x1x32xf32>, tensor<3x2x2x32x32xf32>, tensor<3x2x2x32x32xf32>
 }
 
 // -----

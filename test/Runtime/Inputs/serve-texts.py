@@ -16,6 +16,7 @@ PROMPTS = ["Once upon a time", "The next day", "Wren and her friend went to",
            "One day a fox", "In a small house by the lake there lived an old "
            "man who had never seen the sea, and who did not want to",
            "", "The end.", "Once upon a time there was a big bear. He"]
+COUNTS = ["attune_new_tokens_total", "attune_decode_steps_total"]
 
 
 def generate(prompt, *options):
@@ -95,11 +96,44 @@ def many_at_once():
 
     threads = [threading.Thread(target=post, args=[i])
                for i in range(len(texts))]
+    before = [server.metric(name) for name in COUNTS]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert texts == wanted * 2, (texts, wanted)
+    # The first token of each text comes with its prompt.
+    tokens, steps = (server.metric(name) - was
+                     for name, was in zip(COUNTS, before))
+    assert steps < (tokens - len(texts)) / 2, (tokens, steps)
+    assert 1 <= server.metric("attune_decode_batch_size") <= 3
+
+
+def unequal_lengths():
+    """Short and long ones in one step: the bits of each are its own."""
+    prompts = ["Once upon a time", " ".join(PROMPTS[4:5] * 6), "The end."]
+    options = ["--max-new-tokens=100", "--ignore-eos", "--logprobs=3"]
+    wanted = [generate(prompt, *options)["logprobs"] for prompt in prompts]
+    chosen = [None] * len(prompts)
+
+    def post(i):
+        reply = server.post("/v1/completions", {
+            "prompt": prompts[i], "max_tokens": 100, "ignore_eos": True,
+            "logprobs": 3})
+        chosen[i] = reply["choices"][0]["logprobs"]["token_logprobs"]
+
+    before = [server.metric(name) for name in COUNTS]
+    threads = [threading.Thread(target=post, args=[i])
+               for i in range(len(prompts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, tokens in enumerate(wanted):
+        assert [token["logprob"] for token in tokens] == chosen[i], i
+    tokens, steps = (server.metric(name) - was
+                     for name, was in zip(COUNTS, before))
+    assert tokens == 300 and steps < 200, (tokens, steps)
 
 
 def shared_prompts():
@@ -201,6 +235,6 @@ def example():
 
 
 with serving.Server(sys.argv[1:2], "--slots=3") as server:
-    serving.run([texts_alone, streams, many_at_once, shared_prompts, several,
-                 chats, tokens, example])
+    serving.run([texts_alone, streams, many_at_once, unequal_lengths,
+                 shared_prompts, several, chats, tokens, example])
     assert server.stop() == 0

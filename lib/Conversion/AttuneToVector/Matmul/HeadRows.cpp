@@ -39,6 +39,13 @@ bool readsColumns(Operation *user, SplitHeadsOp split) {
           element == elementOf(append.getCache()));
 }
 
+Value pastOf(KernelBuilder &k, CacheAppendOp append, Value sequence) {
+  if (!hasUnequalPast(append))
+    return append.getPast();
+  Value past = k.loadScalar(append.getPast(), {sequence});
+  return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), past);
+}
+
 static SmallVector<Value> with(ArrayRef<Value> row, Value channel) {
   SmallVector<Value> at(row);
   at.push_back(channel);
@@ -297,10 +304,18 @@ SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
         {of.firstSequence, head, of.firstToken, zero},
         {getAsOpFoldResult(of.sequences), getAsOpFoldResult(k.sub(end, begin)),
          getAsOpFoldResult(of.tokens), k.b.getIndexAttr(width)}};
-    if (part.append) {
-      tile.offsets[2] = k.add(part.append.getPast(), of.firstToken);
-      tile.offsets.insert(tile.offsets.begin(), part.append.getLayer());
-      tile.sizes.insert(tile.sizes.begin(), k.b.getIndexAttr(1));
+    if (CacheAppendOp append = part.append) {
+      // A tile may have several sequences: where each has its rows is then left
+      // to the writing of a row.
+      if (hasUnequalPast(append)) {
+        tile.offsets[2] = zero;
+        tile.sizes[2] = getAsOpFoldResult(k.dim(append.getCache(), 3));
+      } else {
+        tile.offsets[2] = k.add(append.getPast(), of.firstToken);
+      }
+      unsigned layerDim = append.getSequenceMajor() ? 1 : 0;
+      tile.offsets.insert(tile.offsets.begin() + layerDim, append.getLayer());
+      tile.sizes.insert(tile.sizes.begin() + layerDim, k.b.getIndexAttr(1));
     }
     tiles.push_back(std::move(tile));
   }
@@ -332,8 +347,12 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
         // of whatever a row's is.
         Value line = ahead ? k.index(0) : k.sub(head, begin);
         SmallVector<Value> to = {sequenceOfTile, line, tokenOfTile};
-        if (part.append)
-          to.insert(to.begin(), k.index(0));
+        if (CacheAppendOp append = part.append) {
+          if (hasUnequalPast(append))
+            to[2] = k.add(pastOf(k, append, batch), token);
+          to.insert(to.begin() + (append.getSequenceMajor() ? 1 : 0),
+                    k.index(0));
+        }
         Value tile = carried[0];
         if (part.norm) {
           Value ofPart = k.sub(head, k.index(part.begin));

@@ -19,6 +19,15 @@ bool turnsIntoCache(RotaryOp rotary);
 /// from; the only rounding on the way is that of what it writes.
 bool readsColumns(mlir::Operation *user, SplitHeadsOp split);
 
+/// Whether sequences have different numbers of rows in the cache.
+inline bool hasUnequalPast(CacheAppendOp append) {
+  return !append.getPast().getType().isIndex();
+}
+
+/// The rows that a sequence has in the cache before.
+mlir::Value pastOf(KernelBuilder &k, CacheAppendOp append,
+                   mlir::Value sequence);
+
 /// A row of `width` columns, at `to` of the tile.
 mlir::Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes,
                     LoadColumns load, mlir::Value tile,

@@ -273,11 +273,16 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
     Value result = k.forallTiles(
         counts, op.getCache(),
         [&](KernelBuilder &k, ValueRange ivs) {
-          Value first = everyToken ? k.add(op.getPast(), ivs[2]) : op.getPast();
-          return KernelBuilder::Tile{
+          Value first = pastOf(k, op, ivs[0]);
+          if (everyToken)
+            first = k.add(first, ivs[2]);
+          KernelBuilder::Tile tile = {
               {op.getLayer(), ivs[0], ivs[1], first, columnOf(k, ivs)},
               {one, one, one, everyToken ? one : getAsOpFoldResult(tokens),
                k.b.getIndexAttr(each)}};
+          if (op.getSequenceMajor())
+            std::swap(tile.offsets[0], tile.offsets[1]);
+          return tile;
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value zero = k.index(0);
@@ -311,16 +316,18 @@ struct LowerCacheRead final : OpRewritePattern<CacheReadOp> {
     KernelBuilder k(rewriter, op.getLoc());
     auto type = cast<RankedTensorType>(op.getType());
     OpFoldResult zero = k.b.getIndexAttr(0), one = k.b.getIndexAttr(1);
-    SmallVector<OpFoldResult> offsets = {op.getLayer(), zero, zero, zero, zero};
+    SmallVector<OpFoldResult> offsets(5, zero), strides(5, one);
     SmallVector<OpFoldResult> sizes = {
-        one, getAsOpFoldResult(k.dim(op.getCache(), 1)),
+        getAsOpFoldResult(k.dim(op.getCache(), op.getSequenceMajor() ? 0 : 1)),
         getAsOpFoldResult(k.dim(op.getCache(), 2)),
         getAsOpFoldResult(op.getLength()),
         k.b.getIndexAttr(type.getDimSize(3))};
-    SmallVector<OpFoldResult> strides(5, one);
     SmallVector<int64_t> shape;
-    for (OpFoldResult size : ArrayRef(sizes).drop_front())
+    for (OpFoldResult size : sizes)
       shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
+    unsigned layerDim = op.getSequenceMajor() ? 1 : 0;
+    offsets[layerDim] = op.getLayer();
+    sizes.insert(sizes.begin() + layerDim, one);
     auto sliceType = RankedTensorType::get(shape, type.getElementType());
     Value slice = tensor::ExtractSliceOp::create(
         k.b, k.loc, sliceType, op.getCache(), offsets, sizes, strides);

@@ -1,0 +1,218 @@
+//===- SessionGroup.cpp - Sequences that are decoded together -------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SessionGroup.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace attune::runtime {
+
+/// Whether a cache of `decode_batch` has the shape of one of `decode`, with the
+/// sequences before the layers.
+static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
+  if (batched.name != single.name || batched.dtype != single.dtype ||
+      batched.shape.size() != 5 || single.shape.size() != 5 ||
+      batched.shape[0].symbol.empty())
+    return false;
+  for (size_t d = 1; d < 5; ++d) {
+    const DimInfo &own = batched.shape[d], &other = single.shape[d == 1 ? 0 : d];
+    if (own.size != other.size || own.symbol != other.symbol ||
+        own.symbol.empty() != (d != 3))
+      return false;
+  }
+  return true;
+}
+
+/// The entry that decodes sequences of unequal length, if it takes what `decode`
+/// takes and gives logits alone.
+static const EntryInfo *findBatchStep(const CompiledModel &model) {
+  const EntryInfo *decode = model.entry("decode");
+  const EntryInfo *batch = model.entry("decode_batch");
+  if (!decode || !batch || model.device() || decode->recomputeBeyond)
+    return nullptr;
+  std::vector<const ArgInfo *> own, other;
+  bool hasLengths = false;
+  unsigned outputs = 0;
+  for (const ArgInfo &arg : decode->args)
+    if (arg.kind == ArgKind::Cache)
+      other.push_back(&arg);
+  for (const ArgInfo &arg : batch->args) {
+    if (arg.kind == ArgKind::Cache)
+      own.push_back(&arg);
+    if (arg.kind == ArgKind::Lengths)
+      hasLengths = arg.shape.size() == 1 && arg.dtype == DType::I64;
+    if (arg.kind != ArgKind::Output)
+      continue;
+    ++outputs;
+    if (arg.name != "logits" || arg.dtype != DType::F32 ||
+        arg.shape.size() != 2)
+      return nullptr;
+  }
+  const ArgInfo *ids = batch->findIds();
+  if (!ids || !hasLengths || outputs != 1 || own.empty() ||
+      own.size() != other.size())
+    return nullptr;
+  for (size_t i = 0; i < own.size(); ++i)
+    if (!isSameCache(*own[i], *other[i]))
+      return nullptr;
+  return batch;
+}
+
+SessionGroup::SessionGroup(CompiledModel &model, unsigned count,
+                           int64_t capacity)
+    : model(model), capacity(capacity), sessions(count) {
+  const EntryInfo *entry = count > 1 ? findBatchStep(model) : nullptr;
+  if (!entry)
+    return;
+  together.reset(new Invocation(model, *entry));
+  for (unsigned i = 0; i < count; ++i) {
+    rowOf.push_back(i);
+    sessionAt.push_back(i);
+  }
+}
+
+/// Nothing is touched yet, so that memory is taken when sessions need it.
+bool SessionGroup::reserveCaches(Error &error) {
+  for (const ArgInfo &arg : together->entry().args) {
+    if (arg.kind != ArgKind::Cache)
+      continue;
+    Cache cache;
+    uint64_t bytes;
+    int64_t layers = arg.shape[1].size, heads = arg.shape[2].size;
+    int64_t width = arg.shape[4].size;
+    if (!byteSize({count(), layers, heads, capacity, width},
+                  dtypeBytes(arg.dtype), bytes) ||
+        !cache.data.reserve(bytes))
+      return error.set(ExitResourceLimit,
+                       "no memory for keys and values of " +
+                           std::to_string(count()) + " sequences of " +
+                           std::to_string(capacity) + " positions");
+    cache.bytes = bytes / count();
+    cache.planes = static_cast<uint64_t>(layers * heads);
+    cache.positionBytes = static_cast<uint64_t>(width) * dtypeBytes(arg.dtype);
+    caches.push_back(std::move(cache));
+  }
+  return true;
+}
+
+/// Tells a session where its caches are.
+void SessionGroup::place(unsigned number) {
+  if (Session *session = sessions[number].get())
+    for (size_t i = 0; i < caches.size(); ++i)
+      session->caches[i].place =
+          caches[i].data.data() + rowOf[number] * caches[i].bytes;
+}
+
+Session *SessionGroup::open(unsigned number, Error &error) {
+  std::unique_ptr<Session> &session = sessions[number];
+  if (session)
+    return session.get();
+  if (together && caches.empty() && !reserveCaches(error)) {
+    caches.clear();
+    return nullptr;
+  }
+  session = Session::create(model, /*batch=*/1, capacity,
+                            /*ownsCaches=*/!together, error);
+  if (session && together)
+    place(number);
+  return session.get();
+}
+
+/// Exchanges what two rows hold; positions that neither has are not touched.
+void SessionGroup::swapRows(unsigned row, unsigned other) {
+  unsigned &first = sessionAt[row], &second = sessionAt[other];
+  auto ofFirst = static_cast<uint64_t>(lengthOf(first));
+  auto ofSecond = static_cast<uint64_t>(lengthOf(second));
+  for (Cache &cache : caches) {
+    uint64_t plane = cache.bytes / cache.planes;
+    uint64_t both = std::min(ofFirst, ofSecond) * cache.positionBytes;
+    uint64_t longest = std::max(ofFirst, ofSecond) * cache.positionBytes;
+    for (uint64_t i = 0; i < cache.planes; ++i) {
+      uint8_t *a = cache.data.data() + row * cache.bytes + i * plane;
+      uint8_t *b = cache.data.data() + other * cache.bytes + i * plane;
+      std::swap_ranges(a, a + both, b);
+      uint8_t *to = ofFirst > ofSecond ? b : a;
+      std::memcpy(to + both, (to == a ? b : a) + both, longest - both);
+    }
+  }
+  std::swap(first, second);
+  for (unsigned number : {first, second}) {
+    rowOf[number] = number == first ? row : other;
+    place(number);
+  }
+}
+
+void SessionGroup::bringToFront(const std::vector<unsigned> &members) {
+  std::vector<bool> isMember(count(), false);
+  for (unsigned number : members)
+    isMember[number] = true;
+  unsigned place = 0;
+  for (unsigned number : members) {
+    if (rowOf[number] < members.size())
+      continue;
+    while (isMember[sessionAt[place]])
+      ++place;
+    swapRows(place, rowOf[number]);
+  }
+}
+
+bool SessionGroup::step(const std::vector<unsigned> &members,
+                        const std::vector<int64_t> &ids, Error &error) {
+  if (members.size() == 1)
+    return sessions[members[0]]->step(ids.data(), 1, error);
+  if (!together || members.empty())
+    return error.set(ExitInternalError, "these sequences cannot take a step");
+  for (unsigned number : members)
+    if (lengthOf(number) >= capacity)
+      return error.set(ExitInternalError, "a sequence has no room for a step");
+  bringToFront(members);
+  auto rows = static_cast<int64_t>(members.size());
+  int64_t vocabulary = sessions[members[0]]->vocabulary(), longest = 0;
+  idsOfRows.resize(members.size());
+  lengthsOfRows.resize(members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    unsigned row = rowOf[members[i]];
+    idsOfRows[row] = ids[i];
+    lengthsOfRows[row] = lengthOf(members[i]);
+    longest = std::max(longest, lengthsOfRows[row]);
+  }
+  uint64_t bytes;
+  if (!byteSize({rows, vocabulary}, sizeof(float), bytes) ||
+      !logits.reserve(bytes))
+    return error.set(ExitResourceLimit, "no memory for the logits");
+
+  together->reset();
+  InputTensor tensor;
+  tensor.name = together->entry().findIds()->name;
+  tensor.dtype = DType::I64;
+  tensor.shape = {rows, 1};
+  tensor.data = idsOfRows.data();
+  if (!together->bindInput(tensor, error) ||
+      !together->bindLengths(lengthsOfRows.data(), error) ||
+      !together->bindDim("capacity", capacity, "the sessions", error))
+    return false;
+  for (unsigned i = 0; i < caches.size(); ++i)
+    if (!together->bindCache(i, caches[i].data.data(), error))
+      return false;
+  if (!together->resolve(longest, "", error))
+    return false;
+  together->setOutput(0, logits.data());
+  if (!together->run(error))
+    return false;
+  uint64_t rowBytes = bytes / members.size();
+  for (unsigned number : members) {
+    Session &session = *sessions[number];
+    std::memcpy(session.logitsMemory.data(),
+                logits.data() + rowOf[number] * rowBytes, rowBytes);
+    ++session.past;
+  }
+  return true;
+}
+
+} // namespace attune::runtime

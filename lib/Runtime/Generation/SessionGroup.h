@@ -1,0 +1,79 @@
+//===- SessionGroup.h - Sequences that are decoded together -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sessions of one row each, whose next tokens are computed in one step if the
+// model has the entry `decode_batch`: weights are read once for all of them.
+//
+// The caches of all sessions lie side by side, [sessions, layers, heads,
+// capacity, width]. Each one's is what `decode` takes, for prompts and single
+// steps; the first ones together are what `decode_batch` takes. So a step first
+// brings its sessions to the front, by swapping what they hold with the others.
+// That happens when a sequence begins or ends, not from step to step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_GENERATION_SESSIONGROUP_H
+#define ATTUNE_LIB_RUNTIME_GENERATION_SESSIONGROUP_H
+
+#include "attune/Runtime/CompiledModel.h"
+
+#include <memory>
+#include <vector>
+
+namespace attune::runtime {
+
+class SessionGroup {
+public:
+  /// Room for `count` sessions of `capacity` positions.
+  SessionGroup(CompiledModel &model, unsigned count, int64_t capacity);
+
+  /// Makes session `number`, if it is not there yet; null: failed. A session
+  /// stays where it is in memory.
+  Session *open(unsigned number, Error &error);
+  /// The session `number`, which was made.
+  Session &session(unsigned number) { return *sessions[number]; }
+  /// Null if it was not made.
+  const Session *find(unsigned number) const { return sessions[number].get(); }
+  unsigned count() const { return static_cast<unsigned>(sessions.size()); }
+
+  /// Whether step() can take more than one session.
+  bool stepsTogether() const { return together != nullptr; }
+  /// Appends `ids[i]` to the session `members[i]`, different ones, and computes
+  /// the logits of each. If it fails, what these sessions hold is undefined.
+  bool step(const std::vector<unsigned> &members,
+            const std::vector<int64_t> &ids, Error &error);
+
+private:
+  /// The memory of one of the model's caches, for all sessions.
+  struct Cache {
+    Buffer data;
+    uint64_t bytes = 0;         ///< of a session
+    uint64_t planes = 0;        ///< of positions: layers times heads
+    uint64_t positionBytes = 0; ///< of a position in a plane
+  };
+  bool reserveCaches(Error &error);
+  void place(unsigned number);
+  void swapRows(unsigned row, unsigned other);
+  void bringToFront(const std::vector<unsigned> &members);
+  int64_t lengthOf(unsigned number) const {
+    return sessions[number] ? sessions[number]->length() : 0;
+  }
+
+  CompiledModel &model;
+  int64_t capacity;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::unique_ptr<Invocation> together; ///< null: one session at a time
+  std::vector<Cache> caches;
+  /// The row of each session in the caches, and the session of each row.
+  std::vector<unsigned> rowOf, sessionAt;
+  std::vector<int64_t> idsOfRows, lengthsOfRows;
+  Buffer logits;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_GENERATION_SESSIONGROUP_H

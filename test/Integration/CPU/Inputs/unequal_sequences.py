@@ -1,0 +1,69 @@
+"""Three sequences with different numbers of cached tokens.
+
+unequal_sequences.py TEST_LIB OUT make DTYPE   inputs for all and for each alone
+unequal_sequences.py TEST_LIB OUT check        compares bits of what came out
+"""
+import os
+import random
+import struct
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import tensors
+
+PAST = [0, 850, 300]
+CAPACITY, LAYERS, HEADS, KV_HEADS, WIDTH = 900, 2, 8, 2, 64
+
+
+def path(name):
+    return os.path.join(sys.argv[2], name + ".safetensors")
+
+
+def numbers(shape, dtype):
+    count = 1
+    for size in shape:
+        count *= size
+    return (dtype, shape, tensors.stored(
+        [(byte - 128) / 64 for byte in random.randbytes(count)],
+        dtype.lower()))
+
+
+def sequence(tensor, number):
+    """Of [sequences, ...]."""
+    dtype, shape, raw = tensor
+    size = len(raw) // shape[0]
+    return dtype, [1, *shape[1:]], raw[number * size:(number + 1) * size]
+
+
+def make(dtype):
+    random.seed(5)
+    batch = len(PAST)
+    cache = [batch, LAYERS, KV_HEADS, CAPACITY, WIDTH]
+    whole = {"q": numbers([batch, HEADS, 1, WIDTH], "F32"),
+             "k": numbers([batch, KV_HEADS, 1, WIDTH], "F32"),
+             "keys": numbers(cache, dtype),
+             "past": ("I64", [batch], struct.pack(f"<{batch}q", *PAST))}
+    tensors.save(path("all"), whole)
+    for number in range(batch):
+        alone = {name: sequence(tensor, number)
+                 for name, tensor in whole.items()}
+        # Of one sequence, the layers are first.
+        kind, shape, raw = alone["keys"]
+        alone["keys"] = (kind, [shape[1], 1, *shape[2:]], raw)
+        del alone["past"]
+        alone["tokens"] = ("I64", [PAST[number] + 1],
+                           bytes(8 * (PAST[number] + 1)))
+        tensors.save(path(f"alone{number}"), alone)
+
+
+def check():
+    whole = tensors.load(path("all.out"))
+    for number, past in enumerate(PAST):
+        alone = tensors.load(path(f"alone{number}.out"))
+        for name in ("y", "keys_out"):
+            assert sequence(whole[name], number)[2] == alone[name][2], \
+                f"{name} of {past} tokens"
+    print("equal bits")
+
+
+make(sys.argv[4]) if sys.argv[3] == "make" else check()
