@@ -77,7 +77,8 @@ LogicalResult CacheAppendOp::verify() {
     return success();
   if (tokens.known() && tokens.get() != 1)
     return emitOpError("writes ")
-           << tokens.get() << " rows of each sequence; where sequences have "
+           << tokens.get()
+           << " rows of each sequence; where sequences have "
               "different numbers of rows, each gets one";
   return sameSize(*this, {getPast(), 0, "past", "size"},
                   {getNewRows(), 0, "new rows", "batch size"});

@@ -326,8 +326,8 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
           {"v", layer.repeat, {heads, rows, fixed(valueDim)}, true}};
 }
 
-/// How many tokens are cached, at most and of each sequence, and what each layer
-/// keeps of them.
+/// How many tokens are cached, at most and of each sequence, and what each
+/// layer keeps of them.
 void EntryImporter::addCaches() {
   const spec::TensorSpec *first = findInput(model, stream->spec.input);
   arguments.push_back({"past",
@@ -339,14 +339,14 @@ void EntryImporter::addCaches() {
                        loc(stream->spec.location)});
   bool batched = kind == EntryKind::DecodeBatch;
   if (batched)
-    arguments.push_back({"lengths",
-                         "lengths",
-                         "",
-                         RankedTensorType::get({ShapedType::kDynamic},
-                                               builder.getI64Type()),
-                         {first->shape[0]},
-                         std::nullopt,
-                         loc(stream->spec.location)});
+    arguments.push_back(
+        {"lengths",
+         "lengths",
+         "",
+         RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type()),
+         {first->shape[0]},
+         std::nullopt,
+         loc(stream->spec.location)});
   for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
     const spec::Layer &layer = stream->spec.layers[n];
     for (const CacheRole &role : cachesOf(layer)) {

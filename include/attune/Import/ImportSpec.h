@@ -40,10 +40,11 @@ struct ImportOptions {
 /// output.
 bool canDecode(const spec::Model &model);
 
-/// Whether `@decode_batch` can be made: `@decode` can, from the token ids alone,
-/// and all that a step keeps of a sequence are the keys and values of its
-/// tokens. Attention by distance (windows, ALiBi, relative positions), masks of
-/// blocks and rotary angles that change with the length are not made yet.
+/// Whether `@decode_batch` can be made: `@decode` can, from the token ids
+/// alone, and all that a step keeps of a sequence are the keys and values of
+/// its tokens. Attention by distance (windows, ALiBi, relative positions),
+/// masks of blocks and rotary angles that change with the length are not made
+/// yet.
 bool canDecodeBatch(const spec::Model &model);
 
 /// The module that a description stands for. It holds the weights' names, one

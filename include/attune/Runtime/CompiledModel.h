@@ -211,6 +211,7 @@ private:
 /// Autoregressive decoding with a key/value cache.
 class Session {
   friend class SessionGroup;
+
 public:
   /// Room for `capacity` positions, in `batch` rows. Fails if the model has no
   /// decode entry.

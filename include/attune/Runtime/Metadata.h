@@ -32,10 +32,10 @@ struct DimInfo {
   std::string symbol; ///< empty for a fixed size
 };
 
-/// Past is the number of positions in the caches; where sequences have different
-/// ones, Lengths [batch] are theirs and Past is the largest. A Size is the
-/// number that shapes call by its name, for code that cannot read it off a
-/// tensor.
+/// Past is the number of positions in the caches; where sequences have
+/// different ones, Lengths [batch] are theirs and Past is the largest. A Size
+/// is the number that shapes call by its name, for code that cannot read it off
+/// a tensor.
 enum class ArgKind : uint8_t {
   Weights,
   Input,

@@ -288,8 +288,7 @@ private:
   Value countParts(Value keys) {
     Value many = arith::DivUIOp::create(k.b, k.loc, k.index(plan.mostParts),
                                         maximum(k, numQueries, k.index(1)));
-    return maximum(k, k.index(1),
-                   k.min(k.ceilDiv(keys, plan.leastKeys), many));
+    return maximum(k, k.index(1), k.min(k.ceilDiv(keys, plan.leastKeys), many));
   }
 
   /// Keys of a part, if `keys` of them are cut into `parts`.
@@ -303,9 +302,8 @@ private:
   Value keysOf(Value batch) {
     if (!op.getLengths())
       return numKeys;
-    Value length =
-        arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
-                                   k.loadScalar(op.getLengths(), {batch}));
+    Value length = arith::IndexCastOp::create(
+        k.b, k.loc, k.b.getIndexType(), k.loadScalar(op.getLengths(), {batch}));
     return k.min(numKeys, length);
   }
 
@@ -431,8 +429,8 @@ private:
     auto [begin, end] = visibleKeys(batch);
     if (part) {
       Value keys = keysOf(batch);
-      Value partKeys = sizeOfParts(
-          keys, op.getLengths() ? countParts(keys) : parts);
+      Value partKeys =
+          sizeOfParts(keys, op.getLengths() ? countParts(keys) : parts);
       Value first = k.mul(part, partKeys);
       end = k.min(end, k.add(first, partKeys));
       begin = maximum(k, begin, first);

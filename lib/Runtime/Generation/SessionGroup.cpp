@@ -21,7 +21,8 @@ static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
       batched.shape[0].symbol.empty())
     return false;
   for (size_t d = 1; d < 5; ++d) {
-    const DimInfo &own = batched.shape[d], &other = single.shape[d == 1 ? 0 : d];
+    const DimInfo &own = batched.shape[d],
+                  &other = single.shape[d == 1 ? 0 : d];
     if (own.size != other.size || own.symbol != other.symbol ||
         own.symbol.empty() != (d != 3))
       return false;
@@ -29,8 +30,8 @@ static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
   return true;
 }
 
-/// The entry that decodes sequences of unequal length, if it takes what `decode`
-/// takes and gives logits alone.
+/// The entry that decodes sequences of unequal length, if it takes what
+/// `decode` takes and gives logits alone.
 static const EntryInfo *findBatchStep(const CompiledModel &model) {
   const EntryInfo *decode = model.entry("decode");
   const EntryInfo *batch = model.entry("decode_batch");

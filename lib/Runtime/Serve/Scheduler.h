@@ -8,8 +8,8 @@
 // One thread computes. It gives each sequence a slot with a cache, and goes
 // round: a token for every sequence that has its prompt behind it, in one step
 // if the model can take sequences of unequal length, then a piece of one
-// prompt. A prompt may take half the time that tokens take while others wait for
-// theirs, so that it delays them by no more than half.
+// prompt. A prompt may take half the time that tokens take while others wait
+// for theirs, so that it delays them by no more than half.
 //
 // The text of a sequence does not depend on what else is computed or was
 // before. Kernels give the same bits for a row whatever the number of rows is,
@@ -74,7 +74,7 @@ public:
 struct SchedulerCounts {
   std::atomic<int64_t> running{0}, waiting{0}, cachedPositions{0};
   std::atomic<int64_t> promptTokens{0}, reusedTokens{0}, newTokens{0},
-      rounds{0}, steps{0};              ///< so far
+      rounds{0}, steps{0};                 ///< so far
   std::atomic<int64_t> sequencesOfStep{0}; ///< of the last one
 };
 

@@ -413,10 +413,10 @@ static bool runCacheAppend(Step &step) {
     return each ? step.in[3].array().data[sequence].i : step.in[3].integer();
   };
   int64_t batch = rows.shape[0];
-  bool fits = layer >= 0 && layer < cache.shape[dims.layer] &&
-              batch == cache.shape[dims.sequence] &&
-              (!each || (step.in[3].array().shape[0] == batch &&
-                         rows.shape[2] == 1));
+  bool fits =
+      layer >= 0 && layer < cache.shape[dims.layer] &&
+      batch == cache.shape[dims.sequence] &&
+      (!each || (step.in[3].array().shape[0] == batch && rows.shape[2] == 1));
   for (int64_t b = 0; fits && b < batch; ++b)
     fits = pastOf(b) >= 0 && pastOf(b) <= cache.shape[3] - rows.shape[2];
   if (!fits)
@@ -449,8 +449,7 @@ static bool runCacheRead(Step &step) {
   if (volume(shape))
     do {
       result.array().data[i++] = cache.data[flatten(
-          dims.at(layer, index[0], index[1], index[2], index[3]),
-          cache.shape)];
+          dims.at(layer, index[0], index[1], index[2], index[3]), cache.shape)];
     } while (advance(index, shape));
   step.give(result);
   return true;

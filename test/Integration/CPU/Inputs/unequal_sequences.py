@@ -1,11 +1,13 @@
 """Three sequences with different numbers of cached tokens.
 
 unequal_sequences.py TEST_LIB OUT make DTYPE   inputs for all and for each alone
+unequal_sequences.py TEST_LIB OUT alone MODEL  runs it for each alone
 unequal_sequences.py TEST_LIB OUT check        compares bits of what came out
 """
 import os
 import random
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, sys.argv[1])
@@ -56,6 +58,13 @@ def make(dtype):
         tensors.save(path(f"alone{number}"), alone)
 
 
+def run_alone(model):
+    for number in range(len(PAST)):
+        name = f"alone{number}"
+        subprocess.run([model, "run", "--inputs", path(name),
+                        "--outputs", path(name + ".out")], check=True)
+
+
 def check():
     whole = tensors.load(path("all.out"))
     for number, past in enumerate(PAST):
@@ -66,4 +75,4 @@ def check():
     print("equal bits")
 
 
-make(sys.argv[4]) if sys.argv[3] == "make" else check()
+{"make": make, "alone": run_alone, "check": check}[sys.argv[3]](*sys.argv[4:])
