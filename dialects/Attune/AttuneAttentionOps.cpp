@@ -8,6 +8,7 @@
 
 #include "Attune/AttuneAttentionChecks.h"
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttuneScores.h"
 #include "Attune/AttuneShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -460,9 +461,7 @@ LogicalResult AttentionWeightsOp::canonicalize(AttentionWeightsOp op,
 }
 
 OpFoldResult MaskScoresOp::fold(FoldAdaptor) {
-  bool idle = !getMask() && !getBias() && !getDiagonals() && !getSlopes() &&
-              !getLengths() && !getBlocks() && !getWindow() && !getSoftcap() &&
-              getCausal() == CausalAlign::None;
+  bool idle = ScoreModifiers::of(*this).onlyScales();
   return idle ? getScores() : OpFoldResult();
 }
 

@@ -81,26 +81,15 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
        blocks %b of [2, 2] : tensor<1x1x2x3xi1> : tensor<1x8x4x6xf32>
     ```
   }];
-  let arguments = (ins Attune_Scores:$scores, Optional<Attune_ScoreMask>:$mask,
-                       Optional<Attune_ScoreBias>:$bias,
-                       Optional<Attune_Diagonals>:$diagonals,
-                       Optional<Attune_PerHead>:$slopes,
-                       Optional<Attune_Lengths>:$lengths,
-                       Optional<Attune_BlockMask>:$blocks,
-                       DefaultValuedAttr<Attune_CausalAlignAttr,
-                                         "CausalAlign::None">:$causal,
-                       OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap,
-                       OptionalAttr<DenseI64ArrayAttr>:$block_sizes);
+  let arguments = !con((ins Attune_Scores:$scores), Attune_ScoreTensors,
+      (ins Optional<Attune_Lengths>:$lengths,
+           Optional<Attune_BlockMask>:$blocks),
+      Attune_ScoreAttributes,
+      (ins OptionalAttr<DenseI64ArrayAttr>:$block_sizes));
   let results = (outs Attune_Scores:$result);
-  let assemblyFormat = [{
-    $scores (`mask` $mask^ `:` type($mask))? (`lengths` $lengths^ `:`
-    type($lengths))? (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
-    (`bias` $bias^ `:` type($bias))?
-    (`diagonals` $diagonals^ `:` type($diagonals))?
-    (`slopes` $slopes^ `:` type($slopes))? (`causal` $causal^)?
-    (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($scores)
-  }];
+  let assemblyFormat = !strconcat(
+      "$scores", Attune_MaskSyntax, Attune_BlocksSyntax, Attune_BiasSyntax,
+      Attune_ScoreAttributesSyntax, "attr-dict `:` type($scores)");
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -228,33 +217,22 @@ def Attune_AttentionOp : Attune_Op<"attention",
        -> tensor<1x8x4x64xf32>
     ```
   }];
-  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key,
-                       Attune_Heads:$value,
-                       Optional<Attune_ScoreMask>:$mask,
-                       Optional<Attune_ScoreBias>:$bias,
-                       Optional<Attune_Diagonals>:$diagonals,
-                       Optional<Attune_PerHead>:$slopes,
-                       Optional<Attune_PerHead>:$sinks,
-                       Optional<Attune_Lengths>:$lengths,
-                       Optional<Attune_BlockMask>:$blocks,
-                       F32Attr:$scale,
-                       DefaultValuedAttr<Attune_CausalAlignAttr,
-                                         "CausalAlign::None">:$causal,
-                       OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap,
-                       OptionalAttr<DenseI64ArrayAttr>:$block_sizes);
+  let arguments = !con(
+      (ins Attune_Heads:$query, Attune_Heads:$key, Attune_Heads:$value),
+      Attune_ScoreTensors,
+      (ins Optional<Attune_PerHead>:$sinks, Optional<Attune_Lengths>:$lengths,
+           Optional<Attune_BlockMask>:$blocks, F32Attr:$scale),
+      Attune_ScoreAttributes,
+      (ins OptionalAttr<DenseI64ArrayAttr>:$block_sizes));
   let results = (outs Attune_Heads:$result, Optional<Attune_RowState>:$lse);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value `scale` $scale
-    (`mask` $mask^ `:` type($mask))? (`lengths` $lengths^ `:` type($lengths))?
-    (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
-    (`bias` $bias^ `:` type($bias))?
-    (`diagonals` $diagonals^ `:` type($diagonals))?
-    (`slopes` $slopes^ `:` type($slopes))? (`sinks` $sinks^ `:` type($sinks))?
-    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)? attr-dict
+  let assemblyFormat = !strconcat(
+      "$query `,` $key `,` $value `scale` $scale", Attune_MaskSyntax,
+      Attune_BlocksSyntax, Attune_BiasSyntax,
+      "(`sinks` $sinks^ `:` type($sinks))?", Attune_ScoreAttributesSyntax, [{
+    attr-dict
     `:` type($query) `,` type($key) `,` type($value) `->` type($result)
     (`lse` type($lse)^)?
-  }];
+  }]);
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
@@ -291,29 +269,19 @@ def Attune_AttentionWeightsOp : Attune_Op<"attention_weights",
        -> tensor<1x3x4x6xf32>
     ```
   }];
-  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key,
-                       Attune_RowState:$lse, Attune_Scores:$dest,
-                       Optional<Attune_ScoreMask>:$mask,
-                       Optional<Attune_ScoreBias>:$bias,
-                       Optional<Attune_Diagonals>:$diagonals,
-                       Optional<Attune_PerHead>:$slopes,
-                       Optional<I1>:$when,
-                       F32Attr:$scale,
-                       DefaultValuedAttr<Attune_CausalAlignAttr,
-                                         "CausalAlign::None">:$causal,
-                       OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap,
-                       DefaultValuedAttr<I64Attr, "0">:$from_head);
+  let arguments = !con(
+      (ins Attune_Heads:$query, Attune_Heads:$key, Attune_RowState:$lse,
+           Attune_Scores:$dest),
+      Attune_ScoreTensors, (ins Optional<I1>:$when, F32Attr:$scale),
+      Attune_ScoreAttributes,
+      (ins DefaultValuedAttr<I64Attr, "0">:$from_head));
   let results = (outs Attune_Scores:$result);
-  let assemblyFormat = [{
-    $query `,` $key `,` $lse `scale` $scale
-    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
-    (`diagonals` $diagonals^ `:` type($diagonals))?
-    (`slopes` $slopes^ `:` type($slopes))?
-    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+  let assemblyFormat = !strconcat(
+      "$query `,` $key `,` $lse `scale` $scale", Attune_MaskSyntax,
+      Attune_BiasSyntax, Attune_ScoreAttributesSyntax, [{
     (`from_head` $from_head^)? `into` $dest (`when` $when^)? attr-dict
     `:` type($query) `,` type($key) `,` type($lse) `->` type($dest)
-  }];
+  }]);
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{

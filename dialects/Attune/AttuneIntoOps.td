@@ -103,34 +103,25 @@ def Attune_AttentionIntoOp
          tensor<1x8x?x64xbf16> -> tensor<1x8x?x64xbf16>
     ```
   }];
-  let arguments = (ins Attune_Place:$query, Attune_Place:$key,
-                       Attune_Place:$value, Optional<Attune_Place>:$mask,
-                       Optional<Attune_Place>:$bias,
-                       Optional<Attune_Place>:$diagonals,
-                       Optional<Attune_Place>:$slopes,
-                       Optional<Attune_Place>:$sinks,
-                       Optional<Attune_Place>:$lengths,
-                       Optional<Attune_Place>:$blocks, Attune_Place:$dest,
-                       Optional<Attune_Place>:$lse, F32Attr:$scale,
-                       DefaultValuedAttr<Attune_CausalAlignAttr,
-                                         "CausalAlign::None">:$causal,
-                       OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap,
-                       OptionalAttr<DenseI64ArrayAttr>:$block_sizes,
-                       UnitAttr:$split_keys);
+  let arguments = !con(
+      (ins Attune_Place:$query, Attune_Place:$key, Attune_Place:$value),
+      Attune_ScoreOperands<Attune_Place, Attune_Place, Attune_Place,
+                           Attune_Place>.operands,
+      (ins Optional<Attune_Place>:$sinks, Optional<Attune_Place>:$lengths,
+           Optional<Attune_Place>:$blocks, Attune_Place:$dest,
+           Optional<Attune_Place>:$lse, F32Attr:$scale),
+      Attune_ScoreAttributes,
+      (ins OptionalAttr<DenseI64ArrayAttr>:$block_sizes,
+           UnitAttr:$split_keys));
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value `scale` $scale
-    (`mask` $mask^ `:` type($mask))? (`lengths` $lengths^ `:` type($lengths))?
-    (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
-    (`bias` $bias^ `:` type($bias))?
-    (`diagonals` $diagonals^ `:` type($diagonals))?
-    (`slopes` $slopes^ `:` type($slopes))? (`sinks` $sinks^ `:` type($sinks))?
-    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+  let assemblyFormat = !strconcat(
+      "$query `,` $key `,` $value `scale` $scale", Attune_MaskSyntax,
+      Attune_BlocksSyntax, Attune_BiasSyntax,
+      "(`sinks` $sinks^ `:` type($sinks))?", Attune_ScoreAttributesSyntax, [{
     (`split_keys` $split_keys^)? `into` $dest (`lse` $lse^ `:` type($lse))?
     attr-dict `:` type($query) `,` type($key) `,` type($value) `,` type($dest)
     (`->` type($results)^)?
-  }];
+  }]);
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable();

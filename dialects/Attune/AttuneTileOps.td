@@ -173,31 +173,20 @@ def Attune_OnlineAttentionOp : Attune_TileOp<"online_attention",
        : memref<1x8x4x64xf32>, memref<1x2x6x64xf32>, memref<1x2x6x64xf32>
     ```
   }];
-  let arguments = (ins Attune_TileHeads:$query, Attune_TileHeads:$key,
-                       Attune_TileHeads:$value,
-                       Optional<Attune_TileMask>:$mask,
-                       Optional<Attune_TileBias>:$bias,
-                       Optional<Attune_TileDiagonals>:$diagonals,
-                       Optional<Attune_TilePerHead>:$slopes,
-                       Index:$query_offset, Index:$key_offset,
-                       Index:$num_queries, Index:$num_keys,
-                       Optional<Attune_TileHeads>:$next_key,
-                       Optional<Attune_TileHeads>:$next_value,
-                       Attune_TileHeads:$acc, Attune_TileRows:$max,
-                       Attune_TileRows:$sum,
-                       F32Attr:$scale,
-                       DefaultValuedAttr<Attune_CausalAlignAttr,
-                                         "CausalAlign::None">:$causal,
-                       OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F32Attr>:$softcap,
-                       OptionalAttr<DenseI64ArrayAttr>:$tile);
+  let arguments = !con(
+      (ins Attune_TileHeads:$query, Attune_TileHeads:$key,
+           Attune_TileHeads:$value),
+      Attune_ScoreOperands<Attune_TileMask, Attune_TileBias,
+                           Attune_TileDiagonals, Attune_TilePerHead>.operands,
+      (ins Index:$query_offset, Index:$key_offset, Index:$num_queries,
+           Index:$num_keys, Optional<Attune_TileHeads>:$next_key,
+           Optional<Attune_TileHeads>:$next_value, Attune_TileHeads:$acc,
+           Attune_TileRows:$max, Attune_TileRows:$sum, F32Attr:$scale),
+      Attune_ScoreAttributes, (ins OptionalAttr<DenseI64ArrayAttr>:$tile));
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value `scale` $scale
-    (`mask` $mask^ `:` type($mask))? (`bias` $bias^ `:` type($bias))?
-    (`diagonals` $diagonals^ `:` type($diagonals))?
-    (`slopes` $slopes^ `:` type($slopes))?
-    (`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?
+  let assemblyFormat = !strconcat(
+      "$query `,` $key `,` $value `scale` $scale", Attune_MaskSyntax,
+      Attune_BiasSyntax, Attune_ScoreAttributesSyntax, [{
     `at` `[` $query_offset `,` $key_offset `]`
     `of` `[` $num_queries `,` $num_keys `]` (`tile` $tile^)?
     (`prefetch` $next_key^ `,` $next_value `:` type($next_key) `,`
@@ -205,7 +194,7 @@ def Attune_OnlineAttentionOp : Attune_TileOp<"online_attention",
     `outs` `(` $acc `,` $max `,` $sum `:` type($acc) `,` type($max) `,`
     type($sum) `)` attr-dict
     `:` type($query) `,` type($key) `,` type($value) (`->` type($results)^)?
-  }];
+  }]);
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable();
     bool readsDest() { return true; }

@@ -81,4 +81,32 @@ def Attune_Cache : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[5]>],
 def Attune_Reify : DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
                                              ["reifyResultShapes"]>;
 
+// What changes scores, on every op that makes them: see AttuneScores.h, which
+// has the formulas, and `mask_scores`.
+class Attune_ScoreOperands<Type mask, Type bias, Type diagonals, Type perHead> {
+  dag operands = (ins Optional<mask>:$mask, Optional<bias>:$bias,
+                      Optional<diagonals>:$diagonals,
+                      Optional<perHead>:$slopes);
+}
+defvar Attune_ScoreTensors =
+    Attune_ScoreOperands<Attune_ScoreMask, Attune_ScoreBias, Attune_Diagonals,
+                         Attune_PerHead>.operands;
+defvar Attune_ScoreAttributes = (ins
+    DefaultValuedAttr<Attune_CausalAlignAttr, "CausalAlign::None">:$causal,
+    OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$softcap);
+
+// The same in the text of an op.
+defvar Attune_MaskSyntax = "(`mask` $mask^ `:` type($mask))?";
+defvar Attune_BlocksSyntax = [{
+  (`lengths` $lengths^ `:` type($lengths))?
+  (`blocks` $blocks^ `of` $block_sizes `:` type($blocks))?
+}];
+defvar Attune_BiasSyntax = [{
+  (`bias` $bias^ `:` type($bias))?
+  (`diagonals` $diagonals^ `:` type($diagonals))?
+  (`slopes` $slopes^ `:` type($slopes))?
+}];
+defvar Attune_ScoreAttributesSyntax =
+    "(`causal` $causal^)? (`window` $window^)? (`softcap` $softcap^)?";
+
 #endif // ATTUNE_TYPES_TD

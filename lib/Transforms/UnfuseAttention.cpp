@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneScores.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,9 +36,7 @@ struct Unfuse final : OpRewritePattern<AttentionOp> {
     Value scores =
         SimilarityOp::create(rewriter, loc, scoresType, op.getQuery(),
                              op.getKey(), op.getScaleAttr());
-    if (op.getMask() || op.getBias() || op.getDiagonals() || op.getSlopes() ||
-        op.getLengths() || op.getBlocks() || op.getWindow() ||
-        op.getSoftcap() || op.getCausal() != CausalAlign::None)
+    if (!ScoreModifiers::of(op).onlyScales())
       scores = MaskScoresOp::create(
           rewriter, loc, scoresType, scores, op.getMask(), op.getBias(),
           op.getDiagonals(), op.getSlopes(), op.getLengths(), op.getBlocks(),

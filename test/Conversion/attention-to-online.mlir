@@ -70,9 +70,9 @@ func.func @grouped(%q: tensor<?x8x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tenso
 // CHECK:         %[[POS:.+]] = arith.addi %[[FIRST]], %[[SHIFT]]
 // CHECK:         %[[PAST:.+]] = arith.addi %[[POS]], %[[COUNT]]
 // CHECK:         %[[LAST:.+]] = arith.minsi %[[N]], %[[PAST]]
-// CHECK:         %[[END:.+]] = arith.maxsi %[[LAST]], %c0
 // CHECK:         %[[FROM:.+]] = arith.subi %[[POS]], %c63
 // CHECK:         %[[BEGIN:.+]] = arith.maxsi %[[FROM]], %c0
+// CHECK:         %[[END:.+]] = arith.maxsi %[[LAST]], %c0
 // CHECK:         scf.for %{{.+}} = %[[BEGIN]] to %[[END]] step %c256
 // CHECK:           attune.online_attention {{.*}} causal <bottom_right> window 64
 func.func @window(%q: tensor<?x1x?x64xf32>, %k: tensor<?x1x?x64xf32>) -> tensor<?x1x?x64xf32> {

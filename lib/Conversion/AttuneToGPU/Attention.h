@@ -10,6 +10,7 @@
 
 #include "TensorCores.h"
 
+#include "attune/Conversion/ScoreKernels.h"
 #include "attune/TargetInfo/GpuAttention.h"
 
 #include <array>
@@ -94,6 +95,12 @@ struct AttentionPlace {
 
   /// How many tiles of keys there are.
   mlir::Value countSteps(BlockBuilder &b) const;
+  /// Whether the mask of blocks lets the block see the keys of its tile from
+  /// `first` on.
+  mlir::Value isBlockSeen(BlockBuilder &b, mlir::Value first) const {
+    return attune::isBlockSeen(b, modifiers, batch, rows[0].head, firstQuery,
+                               first);
+  }
   /// Whether a row of the warp does not see some of the tile's keys from
   /// `first` on.
   mlir::Value onEdge(BlockBuilder &b, mlir::Value first) const;
@@ -105,11 +112,11 @@ struct AttentionPlace {
   std::array<AttentionRow, 2> rows; ///< of the lane
 
 private:
-  mlir::Value positionOf(BlockBuilder &b, mlir::Value query) const;
+  KeysInReach reach(BlockBuilder &b) const;
   mlir::Value seenFrom(BlockBuilder &b, mlir::Value query) const;
   mlir::Value seenTo(BlockBuilder &b, mlir::Value query) const;
 
-  AttentionIntoOp op;
+  ScoreModifiers modifiers;
   const AttentionSizes *sizes = nullptr;
   int64_t tileKeys = 0;
   mlir::Value allKeys, earliestEnd, latestBegin;
@@ -146,7 +153,8 @@ public:
   AttentionScores(AttentionIntoOp op, const AttentionSizes &sizes,
                   mlir::Value batch, std::array<AttentionRow, 2> rows,
                   std::array<mlir::Value, 2> columns)
-      : op(op), sizes(sizes), batch(batch), rows(rows), columns(columns) {}
+      : op(op), modifiers(ScoreModifiers::of(op)), sizes(sizes), batch(batch),
+        rows(rows), columns(columns) {}
 
   /// Applies scale, cap, biases and mask to keys from `first` on.
   void adjust(BlockBuilder &b, mlir::Value first, Scores &scores);
@@ -162,10 +170,10 @@ public:
 private:
   mlir::Value keyOf(BlockBuilder &b, mlir::Value first, int64_t tile,
                     int64_t i);
-  mlir::Value loadScore(BlockBuilder &b, mlir::Value buffer,
-                        const AttentionRow &row, mlir::Value key);
+  class LaneScore;
 
   AttentionIntoOp op;
+  ScoreModifiers modifiers;
   const AttentionSizes &sizes;
   mlir::Value batch;
   std::array<AttentionRow, 2> rows;

@@ -97,7 +97,7 @@ public:
                     if (!op.getBlocks())
                       return foldKeys(b, first, stage, carried);
                     auto choice = scf::IfOp::create(
-                        b.b, b.loc, hasBlock(b, first),
+                        b.b, b.loc, place.isBlockSeen(b, first),
                         [&](OpBuilder &builder, Location loc) {
                           BlockBuilder b(builder, loc);
                           scf::YieldOp::create(
@@ -146,20 +146,6 @@ private:
     place.enterWarp(b, b.div(thread, 32), lane);
   }
 
-  /// Whether the mask of blocks has the tile's keys from `first` on. A tile
-  /// lies in one of its blocks.
-  Value hasBlock(BlockBuilder &b, Value first) {
-    auto type = cast<MemRefType>(op.getBlocks().getType());
-    ArrayRef<int64_t> blockSizes = *op.getBlockSizes();
-    SmallVector<Value> at = {place.batch, place.rows[0].head,
-                             b.div(place.firstQuery, blockSizes[0]),
-                             b.div(first, blockSizes[1])};
-    for (int64_t dim = 0; dim < 2; ++dim)
-      if (type.getDimSize(dim) == 1)
-        at[dim] = b.index(0);
-    return b.loadNumber(op.getBlocks(), at);
-  }
-
   //===--------------------------------------------------------------------===//
   // Copies
   //===--------------------------------------------------------------------===//
@@ -169,7 +155,7 @@ private:
     Value first = b.add(place.begin, b.mul(i, tile.keys));
     Value to = place.end;
     if (op.getBlocks())
-      to = b.select(hasBlock(b, first), to, first);
+      to = b.select(place.isBlockSeen(b, first), to, first);
     copyRows(b, op.getKey(), tile.width, b.index(0), sharedKeys, stage, first,
              to);
     copyRows(b, op.getValue(), tile.valueWidth, firstChannel, sharedValues,

@@ -45,7 +45,7 @@ static AttentionShape shapeOf(AttentionIntoOp op, const AttentionSizes &sizes,
                      elementOf(op.getDest()) == elementOf(op.getQuery()) &&
                      fits(op.getQuery()) && fits(op.getKey()) &&
                      fits(op.getValue());
-  shape.readsScores = op.getMask() || op.getBias() || op.getDiagonals();
+  shape.readsScores = ScoreModifiers::of(op).readsScores();
   return shape;
 }
 

@@ -20,23 +20,13 @@ namespace attune {
 // Places
 //===----------------------------------------------------------------------===//
 
-static bool isCausal(AttentionIntoOp op) {
-  return op.getCausal() != CausalAlign::None;
-}
-static bool startsTogether(AttentionIntoOp op) {
-  return op.getCausal() == CausalAlign::TopLeft;
-}
-static std::optional<uint64_t> windowOf(AttentionIntoOp op) {
-  return op.getWindow();
-}
-
 AttentionPlace::AttentionPlace(BlockBuilder &b, AttentionIntoOp op,
                                const AttentionSizes &sizes, Value number,
                                Value tiles, int64_t tileRows, int64_t tileKeys)
-    : op(op), sizes(&sizes), tileKeys(tileKeys) {
+    : modifiers(ScoreModifiers::of(op)), sizes(&sizes), tileKeys(tileKeys) {
   Value at = b.rem(number, tiles), heads = b.div(number, tiles);
   // Late queries see more keys: they begin, so that none is left at the end.
-  if (isCausal(op))
+  if (modifiers.isCausal())
     at = b.sub(b.sub(tiles, b.index(1)), at);
   batch = b.div(heads, sizes.kvHeads);
   kvHead = b.rem(heads, sizes.kvHeads);
@@ -45,21 +35,15 @@ AttentionPlace::AttentionPlace(BlockBuilder &b, AttentionIntoOp op,
   firstQuery = queryOf(b, firstRow);
   Value lastQuery =
       queryOf(b, b.min(b.add(firstRow, b.index(tileRows - 1)), lastRow));
-  allKeys = sizes.keys;
-  if (op.getLengths())
-    allKeys = b.min(allKeys, arith::IndexCastOp::create(
-                                 b.b, b.loc, b.b.getIndexType(),
-                                 b.loadNumber(op.getLengths(), {batch})));
-  // From the first key that the first query sees to the last of the last one.
-  begin = b.max(seenFrom(b, firstQuery), b.index(0));
-  begin = b.sub(begin, b.rem(begin, tileKeys));
+  allKeys = keysOfBatch(b, modifiers, sizes.keys, batch);
+  Value one = b.index(1);
+  begin = keysOfTile(b, reach(b), allKeys, firstQuery, one, tileKeys).begin;
   end = seenTo(b, lastQuery);
 }
 
 void AttentionPlace::takePart(BlockBuilder &b, Value part, Value parts) {
   Value count = b.max(b.sub(end, begin), b.index(0));
-  Value each = b.div(b.add(count, b.sub(parts, b.index(1))), parts);
-  each = b.mul(b.ceilDiv(each, tileKeys), tileKeys);
+  Value each = keysOfPart(b, count, parts, tileKeys);
   begin = b.add(begin, b.mul(part, each));
   end = b.min(end, b.add(begin, each));
 }
@@ -90,7 +74,7 @@ Value AttentionPlace::countSteps(BlockBuilder &b) const {
 
 Value AttentionPlace::onEdge(BlockBuilder &b, Value first) const {
   Value edge = b.less(earliestEnd, b.add(first, b.index(tileKeys)));
-  if (!windowOf(op))
+  if (!modifiers.window)
     return edge;
   return arith::OrIOp::create(b.b, b.loc, edge, b.less(first, latestBegin));
 }
@@ -102,21 +86,16 @@ Value AttentionPlace::headOf(BlockBuilder &b, Value number) const {
   return b.add(b.mul(kvHead, sizes->group), b.rem(number, sizes->group));
 }
 
-/// The key position of a query.
-Value AttentionPlace::positionOf(BlockBuilder &b, Value query) const {
-  if (startsTogether(op))
-    return query;
-  return b.add(query, b.sub(sizes->keys, sizes->queries));
+KeysInReach AttentionPlace::reach(BlockBuilder &b) const {
+  return {b, modifiers, sizes->queries, sizes->keys};
 }
 Value AttentionPlace::seenTo(BlockBuilder &b, Value query) const {
-  if (!isCausal(op))
-    return allKeys;
-  return b.min(allKeys, b.add(positionOf(b, query), b.index(1)));
+  return keysOfTile(b, reach(b), allKeys, query, b.index(1)).end;
 }
 Value AttentionPlace::seenFrom(BlockBuilder &b, Value query) const {
-  if (!windowOf(op))
-    return b.index(0);
-  return b.sub(positionOf(b, query), b.index(*windowOf(op) - 1));
+  KeysInReach reach = this->reach(b);
+  Value begin = reach.begin(reach.ownKey(query));
+  return begin ? begin : b.index(0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,18 +51,17 @@ static Value minus(BlockBuilder &b, Value lhs, Value rhs) {
 
 /// The unit in which scores and maxima are kept: the scale, if nothing is added
 /// to scores.
-static double unitOf(AttentionIntoOp op) {
-  double scale = op.getScale().convertToDouble();
-  bool plain = !op.getSoftcap() && !op.getBias() && !op.getDiagonals() &&
-               !op.getSlopes();
-  return plain && scale > 0 ? scale : 1;
+static double unitOf(const ScoreModifiers &modifiers) {
+  return modifiers.addsNothing() && modifiers.scale > 0 ? modifiers.scale : 1;
 }
 
 /// 2^x, and 0 where that is below the smallest normal number.
 static Value power(BlockBuilder &b, Value x) {
   return intrinsic(b, "llvm.nvvm.ex2.approx.ftz.f32", {x});
 }
-static double exponentOf(AttentionIntoOp op) { return unitOf(op) * kLog2E; }
+static double exponentOf(AttentionIntoOp op) {
+  return unitOf(ScoreModifiers::of(op)) * kLog2E;
+}
 
 Value weightOf(BlockBuilder &b, AttentionIntoOp op, Value score, Value most) {
   Value negative = arith::NegFOp::create(b.b, b.loc, most);
@@ -99,57 +98,61 @@ Value AttentionScores::keyOf(BlockBuilder &b, Value first, int64_t tile,
   return b.add(b.add(first, b.index(8 * tile)), columns[i]);
 }
 
-/// Loads a mask or bias for a key; keys past the end are hidden anyway.
-Value AttentionScores::loadScore(BlockBuilder &b, Value buffer,
-                                 const AttentionRow &row, Value key) {
-  auto type = cast<MemRefType>(buffer.getType());
-  SmallVector<Value> at = {batch, row.head, row.query,
-                           b.min(key, b.sub(sizes.keys, b.index(1)))};
-  for (int64_t dim = 0; dim < 4; ++dim)
-    if (type.getDimSize(dim) == 1)
-      at[dim] = b.index(0);
-  return b.loadNumber(buffer, at);
-}
+/// The score of a row and a key, in a register.
+class AttentionScores::LaneScore : public ScoreArithmetic {
+public:
+  LaneScore(AttentionScores &all, BlockBuilder &b, const AttentionRow &row)
+      : ScoreArithmetic(b), all(all), b(b), row(row),
+        reach(b, all.modifiers, all.sizes.queries, all.sizes.keys) {
+    if (Value slopes = all.modifiers.slopes)
+      slope = b.loadNumber(slopes, {row.head});
+  }
+
+  Value biasAt(Value bias) override { return load(bias); }
+  Value maskAt(Value mask) override { return load(mask); }
+  Value diagonalAt(Value diagonals) override {
+    Value last = b.sub(all.sizes.queries, b.index(1));
+    Value number = b.add(b.sub(keyThere(), row.query), last);
+    return b.loadNumber(diagonals, {row.head, number});
+  }
+  Value slopeAt(Value) override { return slope; }
+  Value distance() override {
+    Value distance = b.sub(key, reach.positionOf(row.query));
+    distance =
+        arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(), distance);
+    return arith::SIToFPOp::create(b.b, b.loc, b.b.getF32Type(), distance);
+  }
+
+  Value key;
+
+private:
+  /// Keys past the end are hidden anyway.
+  Value keyThere() { return b.min(key, b.sub(all.sizes.keys, b.index(1))); }
+  Value load(Value buffer) {
+    auto type = cast<MemRefType>(buffer.getType());
+    SmallVector<Value> at = {all.batch, row.head, row.query, keyThere()};
+    for (int64_t dim = 0; dim < 4; ++dim)
+      if (type.getDimSize(dim) == 1)
+        at[dim] = b.index(0);
+    return b.loadNumber(buffer, at);
+  }
+
+  AttentionScores &all;
+  BlockBuilder &b;
+  const AttentionRow &row;
+  KeysInReach reach;
+  Value slope;
+};
 
 void AttentionScores::adjust(BlockBuilder &b, Value first, Scores &scores) {
-  double scale = op.getScale().convertToDouble() / unitOf(op);
-  Value fromEnd = b.sub(sizes.keys, sizes.queries);
+  ScoreModifiers left = modifiers;
+  left.scale /= unitOf(modifiers);
   for (int64_t half = 0; half < 2; ++half) {
-    const AttentionRow &row = rows[half];
-    Value slope;
-    if (op.getSlopes())
-      slope = b.loadNumber(op.getSlopes(), {row.head});
+    LaneScore lane(*this, b, rows[half]);
     for (auto [tile, four] : llvm::enumerate(scores))
       for (int64_t i = 0; i < 2; ++i) {
-        Value &score = four[half][i];
-        Value key = keyOf(b, first, int64_t(tile), i);
-        if (scale != 1)
-          score = times(b, score, b.f32(scale));
-        if (auto cap = op.getSoftcap()) {
-          double limit = cap->convertToDouble();
-          score = times(b, score, b.f32(1.0 / limit));
-          score = math::TanhOp::create(b.b, b.loc, score);
-          score = times(b, score, b.f32(limit));
-        }
-        if (Value bias = op.getBias())
-          score = plus(b, score, loadScore(b, bias, row, key));
-        if (Value diagonals = op.getDiagonals()) {
-          Value last = b.sub(sizes.queries, b.index(1));
-          Value there = b.min(key, b.sub(sizes.keys, b.index(1)));
-          Value number = b.add(b.sub(there, row.query), last);
-          score = plus(b, score, b.loadNumber(diagonals, {row.head, number}));
-        }
-        if (slope) {
-          Value distance = b.sub(key, b.add(row.query, fromEnd));
-          distance = arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(),
-                                                distance);
-          distance =
-              arith::SIToFPOp::create(b.b, b.loc, b.b.getF32Type(), distance);
-          score = math::FmaOp::create(b.b, b.loc, slope, distance, score);
-        }
-        if (Value mask = op.getMask())
-          score =
-              b.select(loadScore(b, mask, row, key), score, b.f32(-INFINITY));
+        lane.key = keyOf(b, first, int64_t(tile), i);
+        four[half][i] = lane.modify(left, four[half][i]);
       }
   }
 }
@@ -182,7 +185,7 @@ void AttentionScores::hide(BlockBuilder &b, Value edge, Value first,
               Value at = arith::ConstantOp::create(
                   builder, loc, builder.getI32IntegerAttr(8 * tile));
               Value seen = b.less(at, limits[half][i]);
-              if (op.getWindow())
+              if (modifiers.window)
                 seen = b.both(seen, arith::CmpIOp::create(
                                         builder, loc, arith::CmpIPredicate::sge,
                                         at, starts[half][i]));

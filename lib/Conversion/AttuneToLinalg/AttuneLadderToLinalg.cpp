@@ -12,6 +12,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Conversion/ScoreKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -44,9 +45,6 @@ struct Kit {
 
   template <typename Op, typename... Args> Value make(Args &&...args) {
     return Op::create(b, loc, std::forward<Args>(args)...);
-  }
-  Value less(Value lhs, Value rhs) {
-    return make<arith::CmpIOp>(arith::CmpIPredicate::slt, lhs, rhs);
   }
   Value equal(Value lhs, Value rhs) {
     return make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, lhs, rhs);
@@ -189,6 +187,70 @@ struct LowerSimilarity final : OpRewritePattern<SimilarityOp> {
   }
 };
 
+/// The score in the body of a linalg.generic over all [B, H, M, N]. `read` has
+/// the numbers of those operands that the generic reads.
+class LadderScore : public ScoreArithmetic {
+public:
+  LadderScore(const KernelBuilder &k, const ScoreModifiers &modifiers,
+              const DenseMap<Value, Value> &read, Value numQueries,
+              Value numKeys)
+      : ScoreArithmetic(k), modifiers(modifiers), read(read),
+        reach(k, modifiers, numQueries, numKeys), query(indexOf(2)),
+        key(indexOf(3)) {}
+
+  /// Hides a score for where it is. Kernels do this to ranges of keys.
+  Value hideByPlace(Value score) {
+    auto isLess = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, x, y);
+    };
+    if (modifiers.lengths) {
+      Value keys = keysOfBatch(k, modifiers, reach.numKeys, indexOf(0));
+      score = hideUnless(isLess(key, keys), score);
+    }
+    if (modifiers.blocks)
+      score = hideUnless(
+          isBlockSeen(k, modifiers, indexOf(0), indexOf(1), query, key), score);
+    Value own = reach.ownKey(query);
+    if (Value end = reach.end(own, k.index(1)))
+      score = hideUnless(isLess(key, end), score);
+    if (Value begin = reach.begin(own))
+      score = hideUnless(isLess(k.sub(begin, k.index(1)), key), score);
+    return score;
+  }
+
+private:
+  Value indexOf(int64_t dim) {
+    return linalg::IndexOp::create(k.b, k.loc, dim);
+  }
+
+  // Not as kernels do, but step after step.
+  Value over(Value score, double by) override {
+    return arith::DivFOp::create(k.b, k.loc, score, k.f32(by));
+  }
+  Value plusProduct(Value sum, Value x, Value y) override {
+    return plus(sum, arith::MulFOp::create(k.b, k.loc, x, y));
+  }
+
+  Value biasAt(Value bias) override { return read.lookup(bias); }
+  Value slopeAt(Value slopes) override { return read.lookup(slopes); }
+  Value maskAt(Value mask) override { return read.lookup(mask); }
+  Value diagonalAt(Value diagonals) override {
+    Value last = k.sub(reach.numQueries, k.index(1));
+    Value number = k.add(k.sub(key, query), last);
+    return k.loadScalar(diagonals, {indexOf(1), number});
+  }
+  Value distance() override {
+    Value between = k.sub(key, reach.positionOf(query));
+    between = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), between);
+    return arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), between);
+  }
+
+  const ScoreModifiers &modifiers;
+  const DenseMap<Value, Value> &read;
+  KeysInReach reach;
+  Value query, key;
+};
+
 struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -205,112 +267,34 @@ struct LowerMaskScores final : OpRewritePattern<MaskScoresOp> {
   LogicalResult matchAndRewrite(MaskScoresOp op,
                                 PatternRewriter &rewriter) const override {
     Kit k(rewriter, op.getLoc());
+    ScoreModifiers modifiers = ScoreModifiers::of(op);
     SmallVector<Value> ins;
     SmallVector<AffineMap> maps;
-    for (Value operand : {op.getMask(), op.getBias()})
+    for (Value operand : {modifiers.mask, modifiers.bias})
       if (operand) {
         ins.push_back(operand);
         maps.push_back(broadcast(k, operand));
       }
-    if (op.getSlopes()) {
-      ins.push_back(op.getSlopes());
+    if (modifiers.slopes) {
+      ins.push_back(modifiers.slopes);
       maps.push_back(k.map(4, {k.d(1)}));
     }
     maps.push_back(rewriter.getMultiDimIdentityMap(4));
+    Value numQueries = k.make<tensor::DimOp>(op.getScores(), k.index(2));
+    Value numKeys = k.make<tensor::DimOp>(op.getScores(), k.index(3));
 
-    bool causal = op.getCausal() != CausalAlign::None;
-    Value shift; // N - M: how far into the keys the first query stands
-    bool places = causal || op.getWindow() || op.getSlopes() ||
-                  op.getDiagonals() || op.getLengths() || op.getBlocks();
-    if (places)
-      shift = k.make<arith::SubIOp>(
-          k.make<tensor::DimOp>(op.getScores(), k.index(3)),
-          k.make<tensor::DimOp>(op.getScores(), k.index(2)));
-
-    Value masked = k.generic(
-        ins, op.getScores(), maps,
-        SmallVector<utils::IteratorType>(4, kParallel),
-        [&](Kit &k, ValueRange v) {
-          Value score = v.back();
-          unsigned next = 0;
-          Value mask = op.getMask() ? v[next++] : Value();
-          if (FloatAttr cap = op.getSoftcapAttr()) {
-            Value c = k.make<arith::ConstantOp>(cap);
-            score = k.make<arith::MulFOp>(
-                c, k.make<math::TanhOp>(k.make<arith::DivFOp>(score, c)));
-          }
-          if (op.getBias())
-            score = k.make<arith::AddFOp>(score, v[next++]);
-          if (!shift)
-            return hide(k, score, mask);
-
-          Value row = k.make<linalg::IndexOp>(2);
-          Value column = k.make<linalg::IndexOp>(3);
-          Value diagonal = k.make<arith::AddIOp>(row, shift);
-          if (Value diagonals = op.getDiagonals()) {
-            Value queries = k.make<tensor::DimOp>(op.getScores(), k.index(2));
-            Value last = k.make<arith::SubIOp>(queries, k.index(1));
-            Value number =
-                k.make<arith::AddIOp>(k.make<arith::SubIOp>(column, row), last);
-            Value head = k.make<linalg::IndexOp>(1);
-            Value bias =
-                k.make<tensor::ExtractOp>(diagonals, ValueRange{head, number});
-            score = k.make<arith::AddFOp>(score, bias);
-          }
-          if (op.getSlopes()) {
-            Value distance = k.make<arith::SIToFPOp>(
-                k.b.getF32Type(),
-                k.make<arith::IndexCastOp>(
-                    k.b.getI64Type(), k.make<arith::SubIOp>(column, diagonal)));
-            score = k.make<arith::AddFOp>(
-                score, k.make<arith::MulFOp>(v[next++], distance));
-          }
-          if (op.getCausal() == CausalAlign::TopLeft)
-            diagonal = row;
-          auto also = [&](Value visible) {
-            mask = mask ? k.make<arith::AndIOp>(mask, visible) : visible;
-          };
-          if (op.getLengths())
-            also(k.less(column, lengthOf(k, op.getLengths())));
-          if (op.getBlocks())
-            also(blockOf(k, op, row, column));
-          if (causal)
-            also(k.make<arith::CmpIOp>(arith::CmpIPredicate::sle, column,
-                                       diagonal));
-          if (op.getWindow()) {
-            Value first =
-                k.make<arith::SubIOp>(diagonal, k.index(*op.getWindow()));
-            also(k.less(first, column));
-          }
-          return hide(k, score, mask);
-        });
-    rewriter.replaceOp(op, masked);
+    auto body = [&](Kit &kit, ValueRange numbers) -> Value {
+      KernelBuilder k(kit.b, kit.loc);
+      DenseMap<Value, Value> read;
+      for (auto [operand, number] : llvm::zip(ins, numbers))
+        read[operand] = number;
+      LadderScore score(k, modifiers, read, numQueries, numKeys);
+      return score.hideByPlace(score.modify(modifiers, numbers.back()));
+    };
+    rewriter.replaceOp(
+        op, k.generic(ins, op.getScores(), maps,
+                      SmallVector<utils::IteratorType>(4, kParallel), body));
     return success();
-  }
-
-  /// How many keys this sequence has.
-  static Value lengthOf(Kit &k, Value lengths) {
-    Value batch = k.make<linalg::IndexOp>(0);
-    Value length = k.make<tensor::ExtractOp>(lengths, ValueRange{batch});
-    return k.make<arith::IndexCastOp>(k.b.getIndexType(), length);
-  }
-
-  /// Whether the block of this score is computed.
-  static Value blockOf(Kit &k, MaskScoresOp op, Value row, Value column) {
-    ArrayRef<int64_t> sizes = *op.getBlockSizes();
-    SmallVector<Value> at;
-    for (unsigned dim = 0; dim < 2; ++dim)
-      at.push_back(op.getBlocks().getType().getDimSize(dim) == 1
-                       ? k.index(0)
-                       : Value(k.make<linalg::IndexOp>(dim)));
-    at.push_back(k.make<arith::DivUIOp>(row, k.index(sizes[0])));
-    at.push_back(k.make<arith::DivUIOp>(column, k.index(sizes[1])));
-    return k.make<tensor::ExtractOp>(op.getBlocks(), at);
-  }
-
-  static Value hide(Kit &k, Value score, Value visible) {
-    return visible ? k.make<arith::SelectOp>(visible, score, k.infinity())
-                   : score;
   }
 };
 

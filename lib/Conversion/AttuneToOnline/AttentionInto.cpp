@@ -11,6 +11,7 @@
 
 #include "AttentionInto.h"
 
+#include "Attune/AttuneScores.h"
 #include "attune/Conversion/Schedule.h"
 #include "attune/TargetInfo/GpuSchedule.h"
 
@@ -66,7 +67,7 @@ AttentionShape shapeOf(AttentionOp op, bool warpgroups) {
   shape.warpgroups =
       warpgroups && shape.elementBytes == 2 &&
       typeOf(op.getResult()).getElementType() == query.getElementType();
-  shape.readsScores = op.getMask() || op.getBias() || op.getDiagonals();
+  shape.readsScores = ScoreModifiers::of(op).readsScores();
   return shape;
 }
 

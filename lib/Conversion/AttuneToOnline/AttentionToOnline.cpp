@@ -22,6 +22,7 @@
 
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
+#include "attune/Conversion/ScoreKernels.h"
 #include "attune/TargetInfo/CpuAttention.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -43,22 +44,6 @@ RankedTensorType tensorType(Value value) {
 
 Value maximum(KernelBuilder &k, Value lhs, Value rhs) {
   return k.b.createOrFold<arith::MaxSIOp>(k.loc, lhs, rhs);
-}
-
-/// The part of a mask or bias that a block of scores needs; dimensions of size
-/// one serve every batch, head or query.
-Value cutBlock(KernelBuilder &k, Value whole, ArrayRef<OpFoldResult> offsets,
-               ArrayRef<OpFoldResult> sizes) {
-  if (!whole)
-    return {};
-  SmallVector<OpFoldResult> at(offsets), count(sizes);
-  for (int64_t dim = 0; dim < 3; ++dim)
-    if (tensorType(whole).getDimSize(dim) == 1) {
-      at[dim] = k.b.getIndexAttr(0);
-      count[dim] = k.b.getIndexAttr(1);
-    }
-  SmallVector<OpFoldResult> strides(at.size(), k.b.getIndexAttr(1));
-  return tensor::ExtractSliceOp::create(k.b, k.loc, whole, at, count, strides);
 }
 
 Value cut(KernelBuilder &k, Value whole, ArrayRef<OpFoldResult> offsets,
@@ -116,7 +101,8 @@ class Tiling {
 public:
   Tiling(AttentionOp op, PatternRewriter &rewriter, AttentionBudget budget)
       : op(op), k(rewriter, op.getLoc()), query(op.getQuery()),
-        key(op.getKey()), value(op.getValue()) {
+        key(op.getKey()), value(op.getValue()),
+        modifiers(ScoreModifiers::of(op)) {
     sizes.batch = knownSize(query, 0);
     sizes.queries = knownSize(query, 2);
     sizes.keys = knownSize(key, 2);
@@ -195,7 +181,7 @@ private:
     Value tile = ivs[2];
     // Later tiles see more keys and take longer: the long ones go first, so
     // that threads, which claim tiles one by one, end at about the same time.
-    if (op.getCausal() != CausalAlign::None)
+    if (modifiers.isCausal())
       tile = k.sub(k.sub(tiles, k.index(1)), tile);
     firstQuery = k.mul(tile, tileSize);
     queries = k.min(tileSize, k.sub(numQueries, firstQuery));
@@ -291,20 +277,9 @@ private:
     return maximum(k, k.index(1), k.min(k.ceilDiv(keys, plan.leastKeys), many));
   }
 
-  /// Keys of a part, if `keys` of them are cut into `parts`.
-  Value sizeOfParts(Value keys, Value parts) {
-    Value each = arith::DivUIOp::create(
-        k.b, k.loc, k.add(keys, k.sub(parts, k.index(1))), parts);
-    return k.mul(k.ceilDiv(each, plan.keys), plan.keys);
-  }
-
   /// The keys that a sequence has.
   Value keysOf(Value batch) {
-    if (!op.getLengths())
-      return numKeys;
-    Value length = arith::IndexCastOp::create(
-        k.b, k.loc, k.b.getIndexType(), k.loadScalar(op.getLengths(), {batch}));
-    return k.min(numKeys, length);
+    return keysOfBatch(k, modifiers, numKeys, batch);
   }
 
   /// Where the tile's states of one part are.
@@ -371,41 +346,15 @@ private:
     tiles = ceilDiv(numQueries, tileSize);
   }
 
-  /// The keys that some query of the tile sees: [begin, end).
-  std::pair<Value, Value> visibleKeys(Value batch) {
-    Value begin = k.index(0), end = keysOf(batch);
-    bool causal = op.getCausal() != CausalAlign::None;
-    if (!causal && !op.getWindow())
-      return {begin, end};
-    // The key position of the tile's first query.
-    Value position = firstQuery;
-    if (op.getCausal() != CausalAlign::TopLeft)
-      position = k.add(firstQuery, k.sub(numKeys, numQueries));
-    if (causal)
-      end = maximum(k, begin, k.min(end, k.add(position, queries)));
-    if (op.getWindow())
-      begin = maximum(k, begin, k.sub(position, k.index(*op.getWindow() - 1)));
+  /// The keys that some query of the tile sees.
+  KeyRange visibleKeys(Value batch) {
+    KeysInReach reach(k, modifiers, numQueries, numKeys);
     // Steps begin where a block of the mask may.
-    if (op.getBlocks() && op.getWindow())
-      begin = k.sub(
-          begin, arith::RemUIOp::create(k.b, k.loc, begin, k.index(plan.keys)));
-    return {begin, end};
-  }
-
-  /// Whether the mask of blocks has the tile's keys from `first` on.
-  Value hasBlock(KernelBuilder &k, Value batch, Value first) {
-    Value blocks = op.getBlocks();
-    ArrayRef<int64_t> sizes = *op.getBlockSizes();
-    auto blockOf = [&](Value position, int64_t size) -> Value {
-      return arith::DivUIOp::create(k.b, k.loc, position, k.index(size));
-    };
-    Value head = getValueOrCreateConstantIndexOp(k.b, k.loc, rowAt[1]);
-    SmallVector<Value> at = {batch, head, blockOf(firstQuery, sizes[0]),
-                             blockOf(first, sizes[1])};
-    for (int64_t dim = 0; dim < 2; ++dim)
-      if (tensorType(blocks).getDimSize(dim) == 1)
-        at[dim] = k.index(0);
-    return k.loadScalar(blocks, at);
+    KeyRange range = keysOfTile(k, reach, keysOf(batch), firstQuery, queries,
+                                op.getBlocks() ? plan.keys : 1);
+    if (modifiers.isCausal())
+      range.end = maximum(k, k.index(0), range.end);
+    return range;
   }
 
   KernelBuilder::Values startStates() {
@@ -429,8 +378,8 @@ private:
     auto [begin, end] = visibleKeys(batch);
     if (part) {
       Value keys = keysOf(batch);
-      Value partKeys =
-          sizeOfParts(keys, op.getLengths() ? countParts(keys) : parts);
+      Value partKeys = keysOfPart(
+          k, keys, op.getLengths() ? countParts(keys) : parts, plan.keys);
       Value first = k.mul(part, partKeys);
       end = k.min(end, k.add(first, partKeys));
       begin = maximum(k, begin, first);
@@ -443,9 +392,9 @@ private:
       Value kBlock = cut(k, key, at, {one, one, keys, width(key)});
       Value vBlock = cut(k, value, at, {one, one, keys, width(value)});
       Value mask =
-          cutBlock(k, op.getMask(), with(rowAt, first), with(rowSizes, keys));
+          cutScores(k, op.getMask(), with(rowAt, first), with(rowSizes, keys));
       Value bias =
-          cutBlock(k, op.getBias(), with(rowAt, first), with(rowSizes, keys));
+          cutScores(k, op.getBias(), with(rowAt, first), with(rowSizes, keys));
       auto step = OnlineAttentionOp::create(
           k.b, k.loc, carried.getTypes(), q, kBlock, vBlock, mask, bias,
           diagonals, slopes, firstQuery, first, numQueries, numKeys,
@@ -458,8 +407,9 @@ private:
       return KernelBuilder::Values(step.getResults());
     };
     auto foldPresent = [&](KernelBuilder &k, Value first, ValueRange carried) {
+      Value head = getValueOrCreateConstantIndexOp(k.b, k.loc, rowAt[1]);
       auto choice = scf::IfOp::create(
-          k.b, k.loc, hasBlock(k, batch, first),
+          k.b, k.loc, isBlockSeen(k, modifiers, batch, head, firstQuery, first),
           [&](OpBuilder &builder, Location loc) {
             KernelBuilder inner(builder, loc);
             scf::YieldOp::create(builder, loc, fold(inner, first, carried));
@@ -496,6 +446,7 @@ private:
   AttentionOp op;
   KernelBuilder k;
   Value query, key, value;
+  ScoreModifiers modifiers;
   CpuAttentionSizes sizes;
   AttentionPlan plan;
   /// Query heads that share keys, of which a tile may have fewer.

@@ -269,9 +269,6 @@ Values StepKernel::weighFew(KernelBuilder &k, const Range &seen,
         for (int64_t i = 0; i < rowsAtOnce; ++i)
           loaded.push_back(k.load(
               scores, {k.add(number, k.index(i)), scoreOf(k, start)}, lanes));
-      if (pairs)
-        for (Value &x : loaded)
-          x = scaled(k, x);
       return loaded;
     };
     Value made;

@@ -90,7 +90,7 @@ Value StepKernel::packValuePairs(KernelBuilder &k, Value to) {
 }
 
 Values StepKernel::pairProducts(KernelBuilder &k, Value block, Value panel) {
-  Values scores = emitPairMicrokernel(
+  return emitPairMicrokernel(
       k, rows, k.index(width / 2), Values(rows, k.splat(0.0, lanes)),
       [&](KernelBuilder &k, int64_t row, Value step) {
         return splatPair(k, packedQueries,
@@ -101,14 +101,6 @@ Values StepKernel::pairProducts(KernelBuilder &k, Value block, Value panel) {
         return loadPairs(k, packedKeys, {panel, step, k.index(2 * lane)},
                          pairLanes(lanes));
       });
-  for (Value &score : scores)
-    score = scaled(k, score);
-  return scores;
-}
-
-Value StepKernel::scaled(KernelBuilder &k, Value score) {
-  return arith::MulFOp::create(k.b, k.loc, score,
-                               k.splat(op.getScale().convertToDouble(), lanes));
 }
 
 Values StepKernel::sumPairs(KernelBuilder &k, Value panel, Value probabilities,

@@ -7,8 +7,6 @@
 
 #include "StepKernel.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-
 #include <cmath>
 #include <numeric>
 
@@ -48,31 +46,21 @@ Value toFloat(KernelBuilder &k, Value index) {
 
 } // namespace
 
-/// The key position that a query stands at, relative to the block of keys.
-Value StepKernel::keyPosition(KernelBuilder &k, const Row &row, bool topLeft) {
-  Value position = k.add(op.getQueryOffset(), row.query);
-  if (!topLeft)
-    position = k.add(position, k.sub(op.getNumKeys(), op.getNumQueries()));
-  return k.sub(position, op.getKeyOffset());
-}
-
 StepKernel::Range StepKernel::visible(KernelBuilder &k, ArrayRef<Row> at) {
   Range range;
   Value zero = k.index(0);
-  if (!masksRange) {
+  if (!modifiers.hidesByDistance()) {
     range.begin.assign(at.size(), zero);
     range.end.assign(at.size(), keys);
     range.first = range.latestBegin = zero;
     range.last = range.earliestEnd = keys;
     return range;
   }
-  bool causal = op.getCausal() != CausalAlign::None;
+  KeysInReach reach = this->reach(k);
   auto seenBy = [&](const Row &row) -> std::pair<Value, Value> {
-    Value past =
-        k.add(keyPosition(k, row, op.getCausal() == CausalAlign::TopLeft),
-              k.index(1));
-    return {op.getWindow() ? k.sub(past, k.index(*op.getWindow())) : zero,
-            causal ? k.min(past, keys) : keys};
+    Value own = reach.ownKey(queryOf(k, row));
+    Value begin = reach.begin(own), end = reach.end(own, k.index(1));
+    return {begin ? begin : zero, end ? k.min(end, keys) : keys};
   };
   for (const Row &row : at) {
     auto [begin, end] = seenBy(row);
@@ -117,51 +105,57 @@ Value StepKernel::seenByMask(KernelBuilder &k, const Row &row, Value start) {
       k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), seen);
 }
 
-/// Soft cap, bias, slopes and mask of the panel that starts at key `start`.
+/// The scores of a row and a panel of keys, in a vector.
+class StepKernel::PanelScores : public ScoreArithmetic {
+public:
+  PanelScores(StepKernel &step, KernelBuilder &k, Value start)
+      : ScoreArithmetic(k), step(step), start(start),
+        valid(k.min(k.index(step.lanes), k.sub(step.keys, start))) {
+    if (step.sharesMask)
+      sharedMask = step.seenByMask(k, {}, start);
+  }
+
+  Value biasAt(Value bias) override {
+    return k.load(bias, step.place(k, bias, row, start), step.lanes, valid);
+  }
+  Value diagonalAt(Value diagonals) override {
+    // The diagonal of the first lane's key, counted from the last query's first
+    // key.
+    Value head = step.headOf(k, row);
+    Value key = k.add(step.op.getKeyOffset(), start);
+    Value last = k.sub(step.op.getNumQueries(), k.index(1));
+    Value number = k.add(k.sub(key, step.queryOf(k, row)), last);
+    return k.load(diagonals, {head, number}, step.lanes, valid);
+  }
+  Value slopeAt(Value slopes) override {
+    return k.splat(k.loadScalar(slopes, {step.headOf(k, row)}), step.lanes);
+  }
+  Value distance() override {
+    Value position = step.reach(k).positionOf(step.queryOf(k, row));
+    Value first = toFloat(k, k.sub(start, position));
+    Value numbers = arith::SIToFPOp::create(
+        k.b, k.loc, k.vectorType(step.lanes), laneNumbers(k, step.lanes));
+    return plus(numbers, k.splat(first, step.lanes));
+  }
+  Value maskAt(Value) override {
+    return sharedMask ? sharedMask : step.seenByMask(k, row, start);
+  }
+
+  Row row;
+
+private:
+  StepKernel &step;
+  Value start, valid, sharedMask;
+};
+
+/// Scale, where products lack it, soft cap, biases and mask of the panel that
+/// starts at key `start`.
 void StepKernel::adjust(KernelBuilder &k, ArrayRef<Row> at, Value start,
                         Values &scores) {
-  Value valid = k.min(k.index(lanes), k.sub(keys, start));
-  Value sharedMask;
-  if (sharesMask)
-    sharedMask = seenByMask(k, at[0], start);
+  PanelScores panel(*this, k, start);
   for (auto [row, score] : llvm::zip_equal(at, scores)) {
-    if (auto cap = op.getSoftcap()) {
-      double limit = cap->convertToDouble();
-      score =
-          arith::MulFOp::create(k.b, k.loc, score, k.splat(1.0 / limit, lanes));
-      score = math::TanhOp::create(k.b, k.loc, score);
-      score = arith::MulFOp::create(k.b, k.loc, score, k.splat(limit, lanes));
-    }
-    if (Value bias = op.getBias()) {
-      Value x = k.load(bias, place(k, bias, row, start), lanes, valid);
-      score = arith::AddFOp::create(k.b, k.loc, score, x);
-    }
-    if (Value diagonals = op.getDiagonals()) {
-      Value head = k.add(k.mul(kvHead, group), row.head);
-      // The diagonal of the first lane's key, counted from the last query's
-      // first key.
-      Value key = k.add(op.getKeyOffset(), start);
-      Value query = k.add(op.getQueryOffset(), row.query);
-      Value last = k.sub(op.getNumQueries(), k.index(1));
-      Value number = k.add(k.sub(key, query), last);
-      Value x = k.load(diagonals, {head, number}, lanes, valid);
-      score = arith::AddFOp::create(k.b, k.loc, score, x);
-    }
-    if (Value slopes = op.getSlopes()) {
-      Value head = k.add(k.mul(kvHead, group), row.head);
-      Value slope = k.splat(k.loadScalar(slopes, {head}), lanes);
-      Value first = toFloat(k, k.sub(start, keyPosition(k, row, false)));
-      Value numbers = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes),
-                                              laneNumbers(k, lanes));
-      Value distance =
-          arith::AddFOp::create(k.b, k.loc, numbers, k.splat(first, lanes));
-      score = k.fma(slope, distance, score);
-    }
-    if (op.getMask()) {
-      Value seen = sharedMask ? sharedMask : seenByMask(k, row, start);
-      score = arith::SelectOp::create(k.b, k.loc, seen, score,
-                                      k.splat(-INFINITY, lanes));
-    }
+    panel.row = row;
+    score = panel.modify(modifiers, score);
   }
 }
 
@@ -170,7 +164,7 @@ Values StepKernel::hide(KernelBuilder &k, const Range &range, Value start,
                         ValueRange scores) {
   Value end = k.add(start, k.index(lanes));
   Value edge = less(k, range.earliestEnd, end);
-  if (op.getWindow())
+  if (modifiers.window)
     edge = arith::OrIOp::create(k.b, k.loc, edge,
                                 less(k, start, range.latestBegin));
   auto masked = [&](OpBuilder &builder, Location loc) {
@@ -180,7 +174,7 @@ Values StepKernel::hide(KernelBuilder &k, const Range &range, Value start,
     for (auto [i, score] : llvm::enumerate(scores)) {
       Value stop = splatI32(k, k.sub(range.end[i], start), lanes);
       Value seen = less(k, numbers, stop);
-      if (op.getWindow()) {
+      if (modifiers.window) {
         Value from = splatI32(k, k.sub(range.begin[i], start), lanes);
         Value late = arith::CmpIOp::create(
             builder, loc, arith::CmpIPredicate::sge, numbers, from);

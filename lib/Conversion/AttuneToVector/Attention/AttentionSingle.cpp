@@ -112,7 +112,7 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
         k.b, k.loc, combineSquare(k, sums, addUp), all, ArrayRef<int64_t>{lane},
         ArrayRef<int64_t>{1});
   }
-  return pairs ? scaled(k, all) : all;
+  return all;
 }
 
 /// Accumulates the keys into the only row. Carried: scores, acc, max, sum.

@@ -63,23 +63,16 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
           k.min(k.index(queryBlock), k.sub(numQueries, first)));
       auto cut = [&](Value from, ArrayRef<OpFoldResult> at,
                      ArrayRef<OpFoldResult> sizes) -> Value {
-        if (!from)
-          return {};
-        // A size of one serves every batch, head and query.
-        SmallVector<OpFoldResult> offsets(at), counts(sizes);
-        for (int64_t dim = 0; dim < 3 && at.size() == 4; ++dim)
-          if (tensorType(from).getDimSize(dim) == 1) {
-            offsets[dim] = zero;
-            counts[dim] = one;
-          }
         SmallVector<OpFoldResult> strides(at.size(), one);
-        return tensor::ExtractSliceOp::create(k.b, k.loc, from, offsets, counts,
+        return tensor::ExtractSliceOp::create(k.b, k.loc, from, at, sizes,
                                               strides);
       };
       Value q = cut(op.getQuery(), {ivs[0], head, first, zero},
                     {one, one, rows, k.b.getIndexAttr(query.getDimSize(3))});
       Value lse = cut(op.getLse(), {ivs[0], head, first}, {one, one, rows});
-      Value slopes = cut(op.getSlopes(), {head}, {one});
+      Value slopes = op.getSlopes();
+      if (slopes)
+        slopes = cut(slopes, {head}, {one});
       Value diagonals = op.getDiagonals();
       if (diagonals)
         diagonals = cut(diagonals, {head, zero},
@@ -104,9 +97,9 @@ struct LowerWeights final : OpRewritePattern<AttentionWeightsOp> {
             auto step = OnlineAttentionOp::create(
                 k.b, k.loc,
                 TypeRange{acc.getType(), row.getType(), row.getType()}, q,
-                kBlock, kBlock, cut(op.getMask(), at, sizes),
-                cut(op.getBias(), at, sizes), diagonals, slopes, first, from,
-                numQueries, numKeys, /*next_key=*/Value(),
+                kBlock, kBlock, cutScores(k, op.getMask(), at, sizes),
+                cutScores(k, op.getBias(), at, sizes), diagonals, slopes, first,
+                from, numQueries, numKeys, /*next_key=*/Value(),
                 /*next_value=*/Value(), acc, row, row, op.getScaleAttr(),
                 op.getCausalAttr(), op.getWindowAttr(), op.getSoftcapAttr(),
                 /*tile=*/DenseI64ArrayAttr());

@@ -10,6 +10,7 @@
 
 #include "Attention.h"
 
+#include "attune/Conversion/ScoreKernels.h"
 #include "attune/TargetInfo/CpuAttention.h"
 
 namespace attune {
@@ -46,9 +47,10 @@ public:
 
   StepKernel(OnlineAttentionOp op, const VectorAttentionTile &tile,
              int64_t maxQueries, int64_t maxKeys)
-      : op(op), lanes(tile.lanes), rows(tile.rows), maxQueries(maxQueries),
-        valueBytes(tile.valueBytes), fetchBytes(tile.fetchBytes),
-        nearBytes(tile.nearBytes), unrolled(tile.unrolled) {
+      : op(op), modifiers(ScoreModifiers::of(op)), lanes(tile.lanes),
+        rows(tile.rows), maxQueries(maxQueries), valueBytes(tile.valueBytes),
+        fetchBytes(tile.fetchBytes), nearBytes(tile.nearBytes),
+        unrolled(tile.unrolled) {
     auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
     group = query.getDimSize(1) / key.getDimSize(1);
     width = query.getDimSize(3);
@@ -56,8 +58,10 @@ public:
     rowBlocks = llvm::divideCeil(group * maxQueries, rows);
     keyPanels = llvm::divideCeil(maxKeys, lanes);
     valuePanels = llvm::divideCeil(valueWidth, lanes);
-    masksRange = op.getWindow() || op.getCausal() != CausalAlign::None;
     pairs = tile.pairs && multipliesPairs(op, width);
+    // Otherwise packed queries have it.
+    if (!pairs)
+      modifiers.scale = 1;
     alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
     // A group of more heads always has more rows.
     if (group <= kFewRows)
@@ -240,13 +244,24 @@ private:
   mlir::Value packKeyPairs(KernelBuilder &k, mlir::Value to);
   mlir::Value packValuePairs(KernelBuilder &k, mlir::Value to);
   Values pairProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
-  mlir::Value scaled(KernelBuilder &k, mlir::Value score);
   Values sumPairs(KernelBuilder &k, mlir::Value panel,
                   mlir::Value probabilities, mlir::Value first,
                   mlir::Value depth, mlir::ValueRange sums);
   Values packedProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
   Range visible(KernelBuilder &k, llvm::ArrayRef<Row> at);
-  mlir::Value keyPosition(KernelBuilder &k, const Row &row, bool topLeft);
+  /// Keys are counted from the first one of the block.
+  KeysInReach reach(KernelBuilder &k) {
+    return {k, modifiers, op.getNumQueries(), op.getNumKeys(),
+            op.getKeyOffset()};
+  }
+  /// The query of a row, and its head within the tile.
+  mlir::Value queryOf(KernelBuilder &k, const Row &row) {
+    return k.add(op.getQueryOffset(), row.query);
+  }
+  mlir::Value headOf(KernelBuilder &k, const Row &row) {
+    return k.add(k.mul(kvHead, group), row.head);
+  }
+  class PanelScores;
   void adjust(KernelBuilder &k, llvm::ArrayRef<Row> at, mlir::Value start,
               Values &scores);
   Values hide(KernelBuilder &k, const Range &range, mlir::Value start,
@@ -257,8 +272,7 @@ private:
   /// size one serves all.
   llvm::SmallVector<mlir::Value> place(KernelBuilder &k, mlir::Value tensor,
                                        const Row &row) {
-    llvm::SmallVector<mlir::Value> at = {
-        batch, k.add(k.mul(kvHead, group), row.head), row.query};
+    llvm::SmallVector<mlir::Value> at = {batch, headOf(k, row), row.query};
     for (int64_t dim = 0; dim < 3; ++dim)
       if (tensorType(tensor).getDimSize(dim) == 1)
         at[dim] = k.index(0);
@@ -272,10 +286,11 @@ private:
   }
 
   OnlineAttentionOp op;
+  ScoreModifiers modifiers; // of products
   int64_t lanes, rows, maxQueries;
   int64_t group, width, valueWidth;
   int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
-  bool masksRange, alone, sharesMask = false;
+  bool alone, sharesMask = false;
   bool pairs; // queries, keys, probabilities and values are packed as bf16
   int64_t fewRows = 0;     // most rows that are folded where keys lie
   int64_t rowsAtOnce = 1;  // of them, are weighed at a time
