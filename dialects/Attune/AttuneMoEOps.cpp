@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -24,16 +25,19 @@ void AttuneDialect::registerMoEOps() {
 }
 
 /// Every matrix of `stack` has `rows` rows, or the panels that hold them (each
-/// half on its own if `parts` is 2).
+/// half on its own if `parts` is 2). `side` columns of a row stand side by side
+/// in a panel.
 static LogicalResult stackHolds(Operation *op, Value stack, StringRef owner,
-                                int64_t rows, int64_t parts, const Twine &why) {
+                                int64_t rows, int64_t parts, const Twine &why,
+                                int64_t side = 1) {
   if (ShapedType::isDynamic(rows))
     return success();
   if (rankOf(stack) == 3)
     return sizeIs(op, {stack, 1, owner, "rows"}, rows * parts, why);
   int64_t panel = cast<RankedTensorType>(stack.getType()).getDimSize(3);
-  if (ShapedType::isDynamic(panel) || panel == 0)
+  if (ShapedType::isDynamic(panel) || panel < side)
     return success();
+  panel /= side;
   return sizeIs(op, {stack, 1, owner, "panels"},
                 int64_t(llvm::divideCeil(rows, panel)) * parts,
                 why + ": panels of " + Twine(panel) + " to hold them are");
@@ -112,6 +116,100 @@ LogicalResult MoEOp::verify() {
                   {getDown(), 0, "down", "experts"});
 }
 
+//===----------------------------------------------------------------------===//
+// Quantized experts
+//===----------------------------------------------------------------------===//
+
+/// Bits of a stack that multiplies rows of `inputs` numbers.
+static int64_t bitsOf(Value stack, int64_t inputs) {
+  auto type = cast<RankedTensorType>(stack.getType());
+  if (type.getRank() == 3)
+    return type.getElementType().isInteger(4) ? 4 : 8;
+  return quantizedBits(type, inputs);
+}
+
+int64_t QuantizedMoEOp::getUpBits() {
+  return bitsOf(getUp(), lastSize(getInput(), "").get());
+}
+int64_t QuantizedMoEOp::getDownBits() { return bitsOf(getDown(), getHidden()); }
+int64_t QuantizedMoEOp::getHiddenGroup() {
+  return int64_t(getHidden()) /
+         cast<RankedTensorType>(getDownScales().getType()).getDimSize(2);
+}
+
+/// A quantized stack and its scales have `rows` rows and columns for `inputs`.
+static LogicalResult stackFits(Operation *op, Value stack, Value scales,
+                               StringRef owner, StringRef scalesOwner,
+                               int64_t rows, int64_t parts, int64_t inputs,
+                               int64_t bits, const Twine &why) {
+  bool panels = rankOf(stack) == 4;
+  if (panels != (rankOf(scales) == 4))
+    return op->emitOpError("has ")
+           << owner << " and its scales not both in panels";
+  // Q1
+  int64_t depth = inputs;
+  if (panels && !ShapedType::isDynamic(inputs))
+    depth = inputs * bits / 32;
+  if (!ShapedType::isDynamic(depth) &&
+      failed(sizeIs(op, {stack, 2, owner, "depth"}, depth,
+                    "rows that it multiplies take")))
+    return failure();
+  if (failed(stackHolds(op, stack, owner, rows, parts, why, panels ? 4 : 1)))
+    return failure();
+  // Q2
+  return stackHolds(op, scales, scalesOwner, rows, parts, why);
+}
+
+LogicalResult QuantizedMoEOp::verify() {
+  auto hidden = static_cast<int64_t>(getHidden());
+  NamedSize width = lastSize(getResult(), "result");
+  if (hidden < 1)
+    return emitOpError("has a hidden layer of ") << hidden << " numbers";
+  // Q1, Q2
+  if (failed(stackFits(
+          *this, getUp(), getUpScales(), "up", "scales of up", hidden,
+          getGated() ? 2 : 1, lastSize(getInput(), "input").get(), getUpBits(),
+          getGated() ? "twice the hidden layer is" : "the hidden layer is")) ||
+      failed(stackFits(*this, getDown(), getDownScales(), "down",
+                       "scales of down", width.get(), 1, hidden, getDownBits(),
+                       "the result takes rows")) ||
+      failed(sameSize(*this, {getUpScales(), 2, "scales of up", "number"},
+                      lastSize(getInputScales(), "input scales", "number"))) ||
+      failed(sameSize(*this, lastSize(getInputSums(), "input sums", "number"),
+                      lastSize(getInputScales(), "input scales", "number"))))
+    return failure();
+  NamedSize groups{getDownScales(), 2, "scales of down", "number"};
+  if (groups.known() && (groups.get() < 1 || hidden % groups.get() != 0 ||
+                         !isGroup(hidden / groups.get())))
+    return emitOpError("has ")
+           << groups.get() << " scales of down for a hidden layer of " << hidden
+           << ", which are no equal groups of 4, 8, 12, ..., 65536";
+  // Q3
+  for (auto [value, owner] :
+       {std::pair<Value, StringRef>(getInput(), "input"),
+        std::pair<Value, StringRef>(getInputScales(), "input scales"),
+        std::pair<Value, StringRef>(getInputSums(), "input sums"),
+        std::pair<Value, StringRef>(getExperts(), "experts"),
+        std::pair<Value, StringRef>(getWeights(), "weights")})
+    if (failed(sameTokens(*this, getResult(), "result", value, owner)))
+      return failure();
+  if (failed(sameSize(*this, lastSize(getWeights(), "weights", "width"),
+                      lastSize(getExperts(), "experts", "width"))))
+    return failure();
+  // Q4
+  if (failed(typeOfResult(*this, getResidual(), "residual")))
+    return failure();
+  // Q5
+  for (auto [value, owner] :
+       {std::pair<Value, StringRef>(getUpScales(), "scales of up"),
+        std::pair<Value, StringRef>(getDown(), "down"),
+        std::pair<Value, StringRef>(getDownScales(), "scales of down")})
+    if (failed(sameSize(*this, {getUp(), 0, "up", "experts"},
+                        {value, 0, owner, "experts"})))
+      return failure();
+  return success();
+}
+
 LogicalResult HeadLinearOp::verify() {
   // H1
   if (failed(sameSize(*this, {getWeight(), 0, "weight", "heads"},
@@ -150,6 +248,12 @@ LogicalResult RouterOp::reifyResultShapes(OpBuilder &builder,
 
 LogicalResult MoEOp::reifyResultShapes(OpBuilder &builder,
                                        ReifiedRankedShapedTypeDims &shapes) {
+  return reifyTokens(builder, getResult(), getInput(), shapes);
+}
+
+LogicalResult
+QuantizedMoEOp::reifyResultShapes(OpBuilder &builder,
+                                  ReifiedRankedShapedTypeDims &shapes) {
   return reifyTokens(builder, getResult(), getInput(), shapes);
 }
 

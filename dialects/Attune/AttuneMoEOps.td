@@ -123,6 +123,73 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
   let hasVerifier = 1;
 }
 
+// The quantized part of a stack, as `attune.quantized_linear` has a matrix.
+def Attune_ByteMatrices : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[3, 4]>],
+    "stack of [out, in] matrices of bytes or 4 bits, or packed panels of them">;
+
+def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify]> {
+  let summary = "attune.moe on bytes: sums of a group are exact";
+  let description = [{
+    `attune.moe` with the products of `attune.quantized_linear`: the input is
+    rows as `attune.quantize_rows` gives them, and so is the hidden layer, by the
+    groups of down: with `q(h)` these bytes times their scales,
+
+    `f_e(x) = q(act(x up_e^T)) down_e^T`, or `gated` as in `attune.moe`.
+
+    `hidden` is the width of the hidden layer, which panels do not tell. Each
+    matrix of a stack may be in panels like one of `attune.quantized_linear`, and
+    its scales then are.
+
+    Rounds the hidden layer to bytes, and once behind the sum, at the end.
+    Source: Frantar and Alistarh (2023), "QMoE", whose experts are of fewer bits;
+    dynamic bytes as in Yao et al. (2022), "ZeroQuant".
+
+    Verifier rules (tests: `invalid-moe.mlir`, one case per label):
+    - Q1: up is [E, hidden, D] (gated: [E, 2 hidden, D]) and down [E, Dout,
+      hidden], or panels.
+    - Q2: scales have the rows of their matrices; those of up are as many as the
+      input's, those of down make whole groups of the hidden layer.
+    - Q3: experts and weights are both [..., A]; they, input, its scales and its
+      sums have the result's tokens.
+    - Q4: residual has the result's type.
+    - Q5: all four stacks have equally many experts.
+
+    ```mlir
+    %y = attune.quantized_moe %q scales %s sums %n, %experts, %weights,
+         %gate_up scales %t, %down scales %u hidden 64 gated activation <silu>
+       : (tensor<?x?x64xi8>, tensor<?x?x2xf32>, tensor<?x?x2xi32>),
+         tensor<?x?x2xi64>, tensor<?x?x2xf32>,
+         (tensor<8x128x64xi8>, tensor<8x128x2xf32>),
+         (tensor<8x64x64xi8>, tensor<8x64x2xf32>) -> tensor<?x?x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_ByteRows:$input, Attune_GroupScales:$input_scales,
+                       Attune_GroupSums:$input_sums, Attune_Choice:$experts,
+                       Attune_Shares:$weights, Attune_ByteMatrices:$up,
+                       Attune_Matrices:$up_scales, Attune_ByteMatrices:$down,
+                       Attune_Matrices:$down_scales,
+                       Optional<Attune_Activations>:$residual, I64Attr:$hidden,
+                       UnitAttr:$gated, Attune_ActivationAttr:$activation);
+  let results = (outs Attune_Activations:$result);
+  let assemblyFormat = [{
+    $input `scales` $input_scales `sums` $input_sums `,` $experts `,` $weights
+    `,` $up `scales` $up_scales `,` $down `scales` $down_scales
+    (`residual` $residual^ `:` type($residual))? `hidden` $hidden
+    (`gated` $gated^)? `activation` $activation attr-dict
+    `:` `(` type($input) `,` type($input_scales) `,` type($input_sums) `)` `,`
+    type($experts) `,` type($weights) `,` `(` type($up) `,` type($up_scales) `)`
+    `,` `(` type($down) `,` type($down_scales) `)` `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bits of the numbers of up and of down.
+    int64_t getUpBits();
+    int64_t getDownBits();
+    /// Neighbours in the hidden layer that share a scale.
+    int64_t getHiddenGroup();
+  }];
+}
+
 def Attune_HeadLinearOp : Attune_Op<"head_linear", [Pure, Attune_Reify]> {
   let summary = "A linear layer of its own for every head";
   let description = [{

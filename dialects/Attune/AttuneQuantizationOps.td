@@ -14,12 +14,6 @@ include "AttuneTypes.td"
 // bits, in groups that share a scale.
 def Attune_ByteMatrix : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[2, 3]>],
     "[out, in] matrix of bytes or 4 bits, or packed panels of them">;
-def Attune_ByteRows : RankedTensorOf<[I8], [HasRankGreaterOrEqualPred<1>],
-                                     "[..., width] tensor of bytes">;
-def Attune_GroupScales : RankedTensorOf<[F32], [HasRankGreaterOrEqualPred<1>],
-                                        "[..., groups] tensor">;
-def Attune_GroupSums : RankedTensorOf<[I32], [HasRankGreaterOrEqualPred<1>],
-                                      "[..., groups] i32 tensor">;
 
 def Attune_QuantizeRowsOp : Attune_Op<"quantize_rows", [Pure, Attune_Reify]> {
   let summary = "Rows as bytes, each group of neighbours with a scale";

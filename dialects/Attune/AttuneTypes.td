@@ -61,6 +61,14 @@ def Attune_Matrix : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2, 3]>],
 def Attune_Matrices : RankedTensorOf<[F32, F16, BF16],
     [HasAnyRankOfPred<[3, 4]>], "stack of [out, in] matrices or packed panels">;
 
+// Rows as `attune.quantize_rows` gives them.
+def Attune_ByteRows : RankedTensorOf<[I8], [HasRankGreaterOrEqualPred<1>],
+                                     "[..., width] tensor of bytes">;
+def Attune_GroupScales : RankedTensorOf<[F32], [HasRankGreaterOrEqualPred<1>],
+                                        "[..., groups] tensor">;
+def Attune_GroupSums : RankedTensorOf<[I32], [HasRankGreaterOrEqualPred<1>],
+                                      "[..., groups] i32 tensor">;
+
 // [batch, tokens]
 def Attune_Ids : RankedTensorOf<[I64], [HasAnyRankOfPred<[2]>],
                                 "[batch, tokens] i64 tensor">;

@@ -56,6 +56,15 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
           return failure();
         return use(op, table.getScales(), /*gated=*/false);
       }
+      if (auto moe = dyn_cast<QuantizedMoEOp>(op)) {
+        for (Value stack : {moe.getUp(), moe.getUpScales()})
+          if (failed(use(op, stack, moe.getGated())))
+            return failure();
+        for (Value stack : {moe.getDown(), moe.getDownScales()})
+          if (failed(use(op, stack, /*gated=*/false)))
+            return failure();
+        return success();
+      }
       if (auto heads = dyn_cast<HeadLinearOp>(op))
         return use(op, heads.getWeight(), /*gated=*/false);
       auto moe = dyn_cast<MoEOp>(op);

@@ -46,6 +46,7 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         reads[weight].push_back(get);
     });
     SmallVector<std::string> matrices;
+    llvm::MapVector<WeightOp, QuantizedForm> forms;
     llvm::DenseSet<Type> tables;
     for (auto &[weight, gets] : reads)
       if (isTable(gets))
@@ -65,14 +66,52 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
           chooseForm(weight, tables.contains(weight.getTensorType()), *parsed);
       if (!form)
         return signalPassFailure();
-      if (form->bits != 0 && (multiplied || *form == storedForm(weight)))
-        quantizeAll(weight, gets, *form, symbols);
+      if (form->bits == 0 || (!multiplied && !(*form == storedForm(weight))))
+        continue;
+      if (std::string why = findObstacle(weight, gets, form->group);
+          !why.empty()) {
+        leave(weight, why);
+        continue;
+      }
+      form->group = findGroup(widthOf(weight), form->group);
+      forms[weight] = *form;
     }
     for (const std::string &pattern : parsed->unused()) {
       getOperation().emitError("no matrix has a name that '")
           << pattern << "' of --quantize matches; there are "
           << (matrices.empty() ? "none" : llvm::join(matrices, ", "));
       return signalPassFailure();
+    }
+    leaveHalves(symbols, forms);
+    for (auto &[weight, form] : forms)
+      quantizeAll(weight, reads[weight], form, symbols);
+    getOperation().walk([&](MoEOp op) {
+      if (auto up = scaled.find(op.getUp()); up != scaled.end())
+        rewrite(op, up->second, scaled.at(op.getDown()));
+    });
+    scaled.clear();
+  }
+
+  /// The kernel of a mixture has both of its stacks in few bits, or none.
+  void leaveHalves(SymbolTable &symbols,
+                   llvm::MapVector<WeightOp, QuantizedForm> &forms) {
+    auto stackOf = [&](Value stack) {
+      auto get = stack.getDefiningOp<WeightGetOp>();
+      return get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      getOperation().walk([&](MoEOp op) {
+        WeightOp up = stackOf(op.getUp()), down = stackOf(op.getDown());
+        bool haveUp = up && forms.count(up),
+             haveDown = down && forms.count(down);
+        if (haveUp == haveDown)
+          return;
+        WeightOp one = haveUp ? up : down;
+        leave(one, "is of experts whose other matrices stay as they are");
+        forms.erase(one);
+        changed = true;
+      });
     }
   }
 
@@ -122,12 +161,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
 
   void quantizeAll(WeightOp weight, ArrayRef<WeightGetOp> gets,
                    QuantizedForm form, SymbolTable &symbols) {
-    if (std::string why = findObstacle(weight, gets, form.group); !why.empty())
-      return leave(weight, why);
     auto name =
         remark::RemarkOpts::name("quantize").category("attune-quantize");
     ++numQuantized;
-    form.group = findGroup(weight.getLayerType().getDimSize(1), form.group);
     remark::passed(weight.getLoc(), name)
         << remark::add("'{0}' in {1}, by groups of {2}", weight.getSymName(),
                        form.bits == 4 ? "4 bits" : "bytes", form.group)
@@ -149,8 +185,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
 
   static bool isMultiplied(ArrayRef<WeightGetOp> gets) {
     return llvm::any_of(gets, [](WeightGetOp get) {
-      return llvm::any_of(get->getUsers(),
-                          [](Operation *user) { return isa<LinearOp>(user); });
+      return llvm::any_of(get->getUsers(), [](Operation *user) {
+        return isa<LinearOp, MoEOp>(user);
+      });
     });
   }
 
@@ -162,6 +199,10 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     return width % size == 0 ? size : 0;
   }
 
+  static int64_t widthOf(WeightOp weight) {
+    return weight.getTensorType().getShape().back();
+  }
+
   static std::string findObstacle(WeightOp weight, ArrayRef<WeightGetOp> gets,
                                   int64_t group) {
     RankedTensorType type = weight.getLayerType();
@@ -169,16 +210,19 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       return "is packed already";
     if (!isa<FloatType>(type.getElementType()))
       return "is quantized already";
-    if (type.getRank() != 2 || weight.getParts())
-      return "is no single matrix";
-    if (findGroup(type.getDimSize(1), group) == 0)
-      return "has rows of " + std::to_string(type.getDimSize(1)) +
+    if (type.getRank() != (weight.getParts() ? 3 : 2))
+      return "is no matrix, and no stack of these";
+    if (findGroup(widthOf(weight), group) == 0)
+      return "has rows of " + std::to_string(widthOf(weight)) +
              ", which are no whole groups";
     for (WeightGetOp get : gets)
       for (OpOperand &use : get->getUses()) {
         Operation *user = use.getOwner();
+        auto moe = dyn_cast<MoEOp>(user);
         bool known =
-            isa<LinearOp, EmbeddingOp>(user) && use.getOperandNumber() == 1;
+            moe ? use.get() == moe.getUp() || use.get() == moe.getDown()
+                : isa<LinearOp, EmbeddingOp>(user) &&
+                      use.getOperandNumber() == 1;
         if (!known)
           return ("is used by '" + user->getName().getStringRef() + "' too")
               .str();
@@ -206,7 +250,10 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     return scales;
   }
 
-  static void rewrite(WeightGetOp get, WeightOp scales, int64_t size) {
+  /// A stack's scales, and how many neighbours share one.
+  using Scales = std::pair<Value, int64_t>;
+
+  void rewrite(WeightGetOp get, WeightOp scales, int64_t size) {
     OpBuilder b(get->getContext());
     b.setInsertionPointAfter(get);
     auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
@@ -214,7 +261,11 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     get.getResult().setType(weight.getLayerType());
     Value factors = WeightGetOp::create(b, get.getLoc(), scales.getLayerType(),
                                         scales.getSymName(), get.getLayer());
+    scaled[get] = {factors, size};
     for (Operation *user : llvm::make_early_inc_range(get->getUsers())) {
+      // Mixtures follow when both of their stacks are done.
+      if (isa<MoEOp>(user))
+        continue;
       b.setInsertionPoint(user);
       if (auto table = dyn_cast<EmbeddingOp>(user)) {
         auto made = QuantizedEmbeddingOp::create(
@@ -224,14 +275,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         continue;
       }
       auto linear = cast<LinearOp>(user);
-      auto type = cast<RankedTensorType>(linear.getInput().getType());
-      SmallVector<int64_t> shape(type.getShape());
-      shape.back() /= size;
-      auto rows =
-          QuantizeRowsOp::create(b, linear.getLoc(), type.clone(b.getI8Type()),
-                                 RankedTensorType::get(shape, b.getF32Type()),
-                                 RankedTensorType::get(shape, b.getI32Type()),
-                                 linear.getInput(), size);
+      QuantizeRowsOp rows =
+          quantizeRows(b, linear.getLoc(), linear.getInput(), size);
       auto made = QuantizedLinearOp::create(
           b, linear.getLoc(), linear.getType(), rows.getValues(),
           rows.getScales(), rows.getSums(), get, factors, linear.getBias(),
@@ -241,12 +286,40 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     }
   }
 
+  static void rewrite(MoEOp op, Scales up, Scales down) {
+    OpBuilder b(op);
+    QuantizeRowsOp rows =
+        quantizeRows(b, op.getLoc(), op.getInput(), up.second);
+    int64_t hidden =
+        cast<RankedTensorType>(op.getDown().getType()).getShape().back();
+    auto made = QuantizedMoEOp::create(
+        b, op.getLoc(), op.getType(), rows.getValues(), rows.getScales(),
+        rows.getSums(), op.getExperts(), op.getWeights(), op.getUp(), up.first,
+        op.getDown(), down.first, op.getResidual(),
+        static_cast<uint64_t>(hidden), op.getGated(), op.getActivation());
+    replace(op, made);
+  }
+
+  static QuantizeRowsOp quantizeRows(OpBuilder &b, Location loc, Value input,
+                                     int64_t size) {
+    auto type = cast<RankedTensorType>(input.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape.back() /= size;
+    return QuantizeRowsOp::create(b, loc, type.clone(b.getI8Type()),
+                                  RankedTensorType::get(shape, b.getF32Type()),
+                                  RankedTensorType::get(shape, b.getI32Type()),
+                                  input, size);
+  }
+
   /// Keeps what others noted on the op.
   static void replace(Operation *op, Operation *by) {
     by->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     op->replaceAllUsesWith(by);
     op->erase();
   }
+
+  /// By what weight_get gives.
+  llvm::DenseMap<Value, Scales> scaled;
 };
 } // namespace
 } // namespace attune

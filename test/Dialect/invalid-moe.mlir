@@ -169,6 +169,100 @@ func.func @m4(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u
 
 // -----
 
+// Q1: up reads the input
+// expected-note @+1 {{up comes from here}}
+func.func @q1(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x60xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{'attune.quantized_moe' op has up depth 60, but rows that it multiplies take 64}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x60xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q1: and gives the hidden layer
+// expected-note @+1 {{up comes from here}}
+func.func @q1_2(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has up rows 32, but the hidden layer is 64}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 64 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q1: a stack and its scales are in panels, or neither
+func.func @q1_3(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x2x8x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has down and its scales not both in panels}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x2x8x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q2: scales of up are as many as the input's
+// expected-note @+1 {{input scales comes from here}}
+func.func @q2(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x4xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has scales of up number 4, but input scales number 2}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x4xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q2: those of down make whole groups of the hidden layer
+func.func @q2_2(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x3xf32>) {
+  // expected-error @+1 {{has 3 scales of down for a hidden layer of 32, which are no equal groups of 4, 8, 12, ..., 65536}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x3xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q3: all have the result's tokens
+// expected-note @+1 {{experts comes from here}}
+func.func @q3(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<5x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has result size 4, but experts size 5}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<5x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q4: residual has the result's type
+// expected-note @+1 {{residual comes from here}}
+func.func @q4(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>, %r: tensor<4x17xf32>) {
+  // expected-error @+1 {{has residual of type }}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v residual %r : tensor<4x17xf32> hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q5: equally many experts
+// expected-note @+1 {{down comes from here}}
+func.func @q5(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<7x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has up experts 8, but down experts 7}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<7x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
 // H1: a matrix for each head
 // expected-note @+1 {{input comes from here}}
 func.func @h1(%x: tensor<1x4x?x12xf32>, %w: tensor<3x24x12xf32>) {

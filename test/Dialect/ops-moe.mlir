@@ -39,6 +39,33 @@ func.func @packed(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>
   return %y : tensor<?x64xf32>
 }
 
+// CHECK-LABEL: @quantized(
+func.func @quantized(%q: tensor<?x?x64xi8>, %s: tensor<?x?x2xf32>, %n: tensor<?x?x2xi32>, %experts: tensor<?x?x2xi64>,
+                     %weights: tensor<?x?x2xf32>, %gate_up: tensor<8x128x64xi8>, %t: tensor<8x128x2xf32>,
+                     %down: tensor<8x64x64xi8>, %u: tensor<8x64x2xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.quantized_moe %{{.+}} scales %{{.+}} sums %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} scales %{{.+}}, %{{.+}} scales %{{.+}} hidden 64 gated activation <silu> : (
+  %y = attune.quantized_moe %q scales %s sums %n, %experts, %weights,
+       %gate_up scales %t, %down scales %u hidden 64 gated activation <silu>
+     : (tensor<?x?x64xi8>, tensor<?x?x2xf32>, tensor<?x?x2xi32>),
+       tensor<?x?x2xi64>, tensor<?x?x2xf32>,
+       (tensor<8x128x64xi8>, tensor<8x128x2xf32>),
+       (tensor<8x64x64xi8>, tensor<8x64x2xf32>) -> tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
+// Panels: up of bytes, down of 4 bits, two in a byte; a residual.
+// CHECK-LABEL: @quantized_packed(
+func.func @quantized_packed(%q: tensor<?x64xi8>, %s: tensor<?x2xf32>, %n: tensor<?x2xi32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>,
+                            %up: tensor<8x4x16x32xi8>, %t: tensor<8x4x2x8xf32>, %down: tensor<8x8x4x32xi8>, %u: tensor<8x8x1x8xf16>,
+                            %r: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // CHECK: attune.quantized_moe {{.+}} residual %{{.+}} : tensor<?x64xf32> hidden 32 activation <gelu>
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %up scales %t, %down scales %u
+       residual %r : tensor<?x64xf32> hidden 32 activation <gelu>
+     : (tensor<?x64xi8>, tensor<?x2xf32>, tensor<?x2xi32>), tensor<?x2xi64>, tensor<?x2xf32>,
+       (tensor<8x4x16x32xi8>, tensor<8x4x2x8xf32>), (tensor<8x8x4x32xi8>, tensor<8x8x1x8xf16>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
 // CHECK-LABEL: @head_linear(
 func.func @head_linear(%x: tensor<?x4x?x12xf32>, %w: tensor<4x24x12xf32>) -> tensor<?x4x?x24xf32> {
   // CHECK: attune.head_linear %{{.+}}, %{{.+}} : tensor<?x4x?x12xf32>, tensor<4x24x12xf32> -> tensor<?x4x?x24xf32>

@@ -101,3 +101,49 @@ func.func @table_alone(%ids: tensor<1x3xi64>) -> tensor<1x3x64xf32> {
   %d = attune.embedding %ids, %table : tensor<1x3xi64>, tensor<20x64xf32> -> tensor<1x3x64xf32>
   return %d : tensor<1x3x64xf32>
 }
+
+// -----
+
+// Experts: both of their stacks, with the rows in bytes.
+// CHECK: attune.weight @up parts 4 : tensor<4x64x128xi8> from {{.+}} {attune.group = 128 : i64}
+// CHECK: attune.weight @up.scales parts 4 : tensor<4x64x1xf32>
+// CHECK: attune.weight @down parts 4 : tensor<4x128x32xi8> from {{.+}} {attune.group = 32 : i64}
+// CHECK: attune.weight @down.scales parts 4 : tensor<4x128x1xf32>
+// FOUR:  attune.weight @up parts 4 : tensor<4x64x128xi4>
+// FOUR:  attune.weight @down.scales parts 4 : tensor<4x128x1xf16>
+attune.weight @up parts 4 : tensor<4x64x128xf32> from [#attune.source<"up.{e}">]
+attune.weight @down parts 4 : tensor<4x128x32xf32> from [#attune.source<"down.{e}">]
+// CHECK-LABEL: @experts(
+// CHECK-SAME:    %[[X:.+]]: tensor<?x128xf32>, %[[E:.+]]: tensor<?x2xi64>, %[[W:.+]]: tensor<?x2xf32>)
+// CHECK-DAG:     %[[U:.+]] = attune.weight_get @up : tensor<4x64x128xi8>
+// CHECK-DAG:     %[[T:.+]] = attune.weight_get @up.scales
+// CHECK-DAG:     %[[D:.+]] = attune.weight_get @down : tensor<4x128x32xi8>
+// CHECK-DAG:     %[[V:.+]] = attune.weight_get @down.scales
+// CHECK:         %[[Q:.+]], %[[S:.+]], %[[N:.+]] = attune.quantize_rows %[[X]] group 128
+// CHECK:         attune.quantized_moe %[[Q]] scales %[[S]] sums %[[N]], %[[E]], %[[W]], %[[U]] scales %[[T]], %[[D]] scales %[[V]] residual %[[X]] : tensor<?x128xf32> hidden 32 gated activation <silu>
+func.func @experts(%x: tensor<?x128xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>) -> tensor<?x128xf32> {
+  %u = attune.weight_get @up : tensor<4x64x128xf32>
+  %d = attune.weight_get @down : tensor<4x128x32xf32>
+  %y = attune.moe %x, %e, %w, %u, %d residual %x : tensor<?x128xf32> gated activation <silu>
+     : tensor<?x128xf32>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x64x128xf32>, tensor<4x128x32xf32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
+}
+
+// -----
+
+// All of an expert or nothing.
+// CHECK: attune.weight @half.up parts 4 : tensor<4x40x64xf32>
+// CHECK: attune.weight @half.down parts 4 : tensor<4x64x40xf32>
+// REMARK-DAG: Remark="'half.down' has rows of 40, which are no whole groups"
+// REMARK-DAG: Remark="'half.up' is of experts whose other matrices stay as they are"
+attune.weight @half.up parts 4 : tensor<4x40x64xf32> from [#attune.source<"up.{e}">]
+attune.weight @half.down parts 4 : tensor<4x64x40xf32> from [#attune.source<"down.{e}">]
+// CHECK-LABEL: @half(
+// CHECK:         attune.moe
+func.func @half(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>) -> tensor<?x64xf32> {
+  %u = attune.weight_get @half.up : tensor<4x40x64xf32>
+  %d = attune.weight_get @half.down : tensor<4x64x40xf32>
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<?x64xf32>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x40x64xf32>, tensor<4x64x40xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

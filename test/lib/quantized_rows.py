@@ -9,8 +9,9 @@ numbers here, too.
   quantized_rows.py ATTUNE MODEL.json WORK ROWS CPU... [--OPTION=VALUE...]
 
 MODEL has one linear layer without bias from x [1, seq, K], or a gated one and
-one behind it; options go to `attune run`. One may be --quantize=int4:g64 and the
-like; by default it is int8.
+one behind it, or a mixture of such experts, whose router is taken to have the full
+width; options go to `attune run`. One may be --quantize=int4:g64 and the like, or
+patterns and then that; by default it is int8.
 """
 import json
 import math
@@ -74,6 +75,14 @@ def layer(x, weights, group, gated):
     return out
 
 
+def shares(x, router, active):
+    """The experts of a row, best first, and their weights: softmax over all."""
+    logits = [sum(a * b for a, b in zip(x, row)) for row in router]
+    powers = [math.exp(z - max(logits)) for z in logits]
+    best = sorted(range(len(logits)), key=lambda e: -logits[e])[:active]
+    return [(e, powers[e] / sum(powers)) for e in best]
+
+
 def main():
     attune, model, work, rows, *cpus = [
         word for word in sys.argv[1:] if not word.startswith("--")]
@@ -81,7 +90,7 @@ def main():
     form = next((word for word in more if word.startswith("--quantize=")),
                 "--quantize=int8")
     more = [word for word in more if word != form]
-    kind, _, size = form.partition("=")[2].partition(":g")
+    kind, _, size = form.split("=")[-1].split(",")[-1].partition(":g")
     most = int(size) if size else 128 if kind == "int8" else 32
     rows = int(rows)
     os.makedirs(work, exist_ok=True)
@@ -89,7 +98,8 @@ def main():
         spec = json.load(file)
     depth, width = spec["dims"]["K"], spec["dims"]["N"]
     linear = next(iter(spec["layers"][0].values()))
-    gated = linear.get("gated", False)
+    experts = linear.get("experts", 0)
+    gated = linear.get("gated", experts > 0)
 
     def group_of(width):
         return next(g for g in (128, 64, 32) if width % g == 0 and g <= most)
@@ -104,9 +114,14 @@ def main():
         x[2 * depth - 1] = 1000.0
     names = {"layers.0.weight": (width, depth)}
     if gated:
-        names = {"layers.0.gate.weight": (width, depth),
-                 "layers.0.up.weight": (width, depth),
-                 "layers.0.down.weight": (depth, width)}
+        prefixes = [f"layers.0.experts.{e}." for e in range(experts)] or \
+            ["layers.0."]
+        names = {prefix + part + ".weight": shape for prefix in prefixes
+                 for part, shape in (("gate", (width, depth)),
+                                     ("up", (width, depth)),
+                                     ("down", (depth, width)))}
+    if experts:
+        names["layers.0.router.weight"] = (experts, depth)
     matrices = {name: [array("f", (draw.gauss(0, 1) / depth for _ in range(k)))
                        for _ in range(n)] for name, (n, k) in names.items()}
     paths = {name: os.path.join(work, name + ".safetensors")
@@ -138,18 +153,27 @@ def main():
                 quantize(row, size, reciprocal) for row in matrices[name]]
 
     got = array("f", first)
+    size = group_of(width)
     if gated:
-        both = packed("layers.0.gate.weight") + packed("layers.0.up.weight")
-        size = group_of(width)
-        down = packed("layers.0.down.weight", size)
+        stacks = [(packed(prefix + "gate.weight") + packed(prefix + "up.weight"),
+                   packed(prefix + "down.weight", size)) for prefix in prefixes]
     else:
         both = packed("layers.0.weight")
     worst = largest = 0.0
     for i in range(rows):
-        want = layer(x[i * depth:(i + 1) * depth], both, group, gated)
-        if gated:
-            hidden = array("f", want)
-            want = layer(hidden, down, size, False)
+        row = x[i * depth:(i + 1) * depth]
+        if not gated:
+            want = layer(row, both, group, gated)
+        else:
+            router = matrices.get("layers.0.router.weight")
+            chosen = shares(row, router, linear["active"]) if experts else \
+                [(0, 1.0)]
+            want = [0.0] * depth
+            for expert, share in chosen:
+                both, down = stacks[expert]
+                hidden = array("f", layer(row, both, group, gated))
+                one = layer(hidden, down, size, False)
+                want = [a + share * b for a, b in zip(want, one)]
         for a, b in zip(got[i * len(want):(i + 1) * len(want)], want):
             worst = max(worst, abs(a - b))
             largest = max(largest, abs(b))

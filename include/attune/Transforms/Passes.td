@@ -209,11 +209,12 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
   let summary = "Keep matrices in 8 or 4 bits, and multiply bytes";
   let description = [{
     Needs: ffn ops decomposed; weights not in panels.
-    Gives: an `attune.weight` that linear layers multiply by, and embeddings read
-    (a tied table), and nothing else does, holds bytes or numbers of 4 bits in
-    groups of neighbours, as `rules` say; its scales are a weight of their own.
-    Such a layer is `quantize_rows` and `quantized_linear`, such an embedding
-    `quantized_embedding`. Where rows are no whole groups, half as many share a
+    Gives: an `attune.weight` that linear layers or mixtures of experts multiply
+    by, and embeddings read (a tied table), and nothing else does, holds bytes or
+    numbers of 4 bits in groups of neighbours, as `rules` say; its scales are a
+    weight of their own. Such a layer is `quantize_rows` and `quantized_linear`,
+    such a mixture, both of whose stacks are, `quantize_rows` and `quantized_moe`,
+    such an embedding `quantized_embedding`. Where rows are no whole groups, half as many share a
     scale, and so on down to 32. What has no such groups, or another user, stays
     as it is: a remark of category `attune-quantize` says why.
 

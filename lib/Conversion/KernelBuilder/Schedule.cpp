@@ -37,7 +37,8 @@ static ArrayRef<Number> numbers() {
     StringRef attention = AttentionOp::getOperationName();
     SmallVector<StringRef> products = {
         LinearOp::getOperationName(), QuantizedLinearOp::getOperationName(),
-        HeadLinearOp::getOperationName(), MoEOp::getOperationName()};
+        HeadLinearOp::getOperationName(), MoEOp::getOperationName(),
+        QuantizedMoEOp::getOperationName()};
     SmallVector<StringRef> tiles = {attention,
                                     OnlineAttentionOp::getOperationName()};
     llvm::append_range(tiles, products);

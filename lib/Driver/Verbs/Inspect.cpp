@@ -157,7 +157,8 @@ countQuantized(const Options &options, const ModelSource &source,
         form = result.forms.insert(form, {name});
       form->bytes += double(place->totalBytes);
       if (!weight.holdsScales())
-        form->matrices += uint64_t(weight.getNumLayers());
+        form->matrices +=
+            uint64_t(weight.getNumLayers() * weight.getNumParts());
       continue;
     }
     int64_t rank = weight.getPartType().getRank();

@@ -73,6 +73,19 @@ Array readQuantized(const Array &numbers, mlir::ShapedType type,
 
 double activate(Activation function, double x);
 
+/// x W^T + bias for one row.
+std::vector<double> product(const Scalar *x, const Rows &w, const Array *bias,
+                            std::optional<double> rmsEps = {});
+/// What becomes of a row's sums: the two halves of a gated one become one.
+void gate(std::vector<double> &z, Activation function, bool gated);
+/// Leading sizes of `x` and a width of its own.
+Datum resultLike(const Array &x, int64_t width);
+bool addResidual(Step &step, mlir::Value operand, Array &out);
+/// The bytes of a group; returns its largest magnitude.
+double roundGroup(const Scalar *in, int64_t group, int64_t *bytes);
+/// Bytes of rows as the numbers they stand for.
+Array readBytes(const Array &bytes, const Array &scales);
+
 /// Checks that a size is what it must be for the op to have a meaning.
 inline bool same(Step &step, int64_t a, int64_t b, const char *what) {
   return a == b ||

@@ -1,4 +1,4 @@
-//===- Linear.cpp - Matrix products, norms, experts, as defined -----------===//
+//===- Linear.cpp - Matrix products and norms, as defined -----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -102,10 +102,9 @@ double validation::activate(Activation function, double x) {
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-/// x W^T + bias for one row.
-static std::vector<double> product(const Scalar *x, const Rows &w,
-                                   const Array *bias,
-                                   std::optional<double> rmsEps = {}) {
+std::vector<double> validation::product(const Scalar *x, const Rows &w,
+                                        const Array *bias,
+                                        std::optional<double> rmsEps) {
   std::vector<double> z(w.getRows());
   double scale = 1, squares = 0;
   if (rmsEps) {
@@ -122,8 +121,7 @@ static std::vector<double> product(const Scalar *x, const Rows &w,
   return z;
 }
 
-/// The two halves of a gated row become one.
-static void gate(std::vector<double> &z, Activation function, bool gated) {
+void validation::gate(std::vector<double> &z, Activation function, bool gated) {
   if (!gated) {
     for (double &value : z)
       value = activate(function, value);
@@ -142,14 +140,13 @@ static bool fits(Step &step, const Array &x, const Rows &w, const Array *bias) {
          step.machine.spend(step, int64_t(x.data.size()) * w.getRows() / 8);
 }
 
-/// Leading sizes of `x` and a width of its own.
-static Datum resultLike(const Array &x, int64_t width) {
+Datum validation::resultLike(const Array &x, int64_t width) {
   Shape shape = x.shape;
   shape.back() = width;
   return makeReals(shape);
 }
 
-static bool addResidual(Step &step, Value operand, Array &out) {
+bool validation::addResidual(Step &step, Value operand, Array &out) {
   const Array *residual = arrayOf(step, operand);
   if (!residual)
     return true;
@@ -240,6 +237,21 @@ Array validation::readQuantized(const Array &numbers, ShapedType type,
   return matrix;
 }
 
+double validation::roundGroup(const Scalar *in, int64_t group, int64_t *bytes) {
+  double most = 0;
+  for (int64_t i = 0; i < group; ++i)
+    most = std::isnan(in[i].f) || std::isnan(most)
+               ? NAN
+               : std::max(most, std::fabs(in[i].f));
+  // In f32, as the op says: next to a tie another type gives another byte.
+  float by = most == 0 ? 0 : 127 / float(most);
+  for (int64_t i = 0; i < group; ++i) {
+    float x = std::nearbyint(float(in[i].f) * by);
+    bytes[i] = int64_t(std::fmin(std::fmax(x, -127.0f), 127.0f));
+  }
+  return most;
+}
+
 static bool runQuantizeRows(Step &step) {
   auto op = cast<QuantizeRowsOp>(step.op);
   const Array &x = step.in[0].array();
@@ -251,20 +263,12 @@ static bool runQuantizeRows(Step &step) {
   Datum scales = resultLike(x, width / group);
   Datum sums = makeArray(scales.array().shape, whole(0));
   for (size_t g = 0; g < scales.array().data.size(); ++g) {
-    const Scalar *in = &x.data[g * group];
-    double most = 0;
-    for (int64_t i = 0; i < group; ++i)
-      most = std::isnan(in[i].f) || std::isnan(most)
-                 ? NAN
-                 : std::max(most, std::fabs(in[i].f));
+    std::vector<int64_t> bytes(group);
+    double most = roundGroup(&x.data[g * group], group, bytes.data());
     scales.array().data[g].f = most / 127;
-    // In f32, as the op says: next to a tie another type gives another byte.
-    float by = most == 0 ? 0 : 127 / float(most);
     for (int64_t i = 0; i < group; ++i) {
-      float x = std::nearbyint(float(in[i].f) * by);
-      float q = std::fmin(std::fmax(x, -127.0f), 127.0f);
-      values.array().data[g * group + i] = whole(int64_t(q));
-      sums.array().data[g].i += int64_t(q);
+      values.array().data[g * group + i] = whole(bytes[i]);
+      sums.array().data[g].i += bytes[i];
     }
   }
   step.give(std::move(values));
@@ -273,8 +277,7 @@ static bool runQuantizeRows(Step &step) {
   return true;
 }
 
-/// Bytes of rows as the numbers they stand for.
-static Array readBytes(const Array &bytes, const Array &scales) {
+Array validation::readBytes(const Array &bytes, const Array &scales) {
   Array x(bytes.shape, real(0));
   int64_t group = bytes.shape.back() / scales.shape.back();
   for (size_t i = 0; i < x.data.size(); ++i)
@@ -601,128 +604,8 @@ static bool runBatchNorm(Step &step) {
 }
 
 //===----------------------------------------------------------------------===//
-// Experts
+// Loops
 //===----------------------------------------------------------------------===//
-
-/// The first `count` numbers of 0 to size - 1 by falling value; equal ones by
-/// number.
-template <typename Value>
-static std::vector<int64_t> best(int64_t size, int64_t count, Value value) {
-  std::vector<int64_t> order(size);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    double x = value(a), y = value(b);
-    if (std::isnan(x) || std::isnan(y))
-      return std::isnan(x) == std::isnan(y) ? a < b : std::isnan(y);
-    return x == y ? a < b : x > y;
-  });
-  order.resize(count);
-  return order;
-}
-
-static void toShares(std::vector<double> &values) {
-  double most = *std::max_element(values.begin(), values.end()), sum = 0;
-  for (double &value : values)
-    sum += value = std::exp(value - most);
-  for (double &value : values)
-    value /= sum;
-}
-
-static bool runRouter(Step &step) {
-  auto op = cast<RouterOp>(step.op);
-  const Array &logits = step.in[0].array();
-  const Array *bias = arrayOf(step, op.getBias());
-  int64_t experts = logits.shape.back();
-  int64_t active =
-      cast<ShapedType>(op.getExperts().getType()).getShape().back();
-  Shape shape = logits.shape;
-  shape.back() = active;
-  Datum chosen = makeArray(shape, whole(0)), shares = makeReals(shape);
-  int64_t groups = op.getGroups(),
-          each = experts / std::max<int64_t>(groups, 1);
-  for (int64_t t = 0; t < int64_t(logits.data.size()) / experts; ++t) {
-    std::vector<double> s(experts), c;
-    for (int64_t e = 0; e < experts; ++e)
-      s[e] = logits.data[t * experts + e].f;
-    if (op.getScoring() == RouterScoring::Softmax)
-      toShares(s);
-    if (op.getScoring() == RouterScoring::Sigmoid)
-      for (double &value : s)
-        value = activate(Activation::Sigmoid, value);
-    // Scores that are equal in f32 are equal: their numbers decide.
-    for (double &value : s)
-      value = float(value);
-    c = s;
-    for (int64_t e = 0; bias && e < experts; ++e)
-      c[e] += bias->data[e].f;
-    if (groups > 1) {
-      auto kept = best(groups, op.getActiveGroups(), [&](int64_t g) {
-        std::vector<double> in(c.begin() + g * each,
-                               c.begin() + (g + 1) * each);
-        std::sort(in.rbegin(), in.rend());
-        return op.getGroupScore() == GroupScore::Max ? in[0] : in[0] + in[1];
-      });
-      for (int64_t e = 0; e < experts; ++e)
-        if (!llvm::is_contained(kept, e / each))
-          c[e] = 0;
-    }
-    auto order = best(experts, active, [&](int64_t e) { return c[e]; });
-    std::vector<double> w;
-    for (int64_t e : order)
-      w.push_back(s[e]);
-    if (op.getScoring() == RouterScoring::TopSoftmax)
-      toShares(w);
-    double sum = std::accumulate(w.begin(), w.end(), 0.0);
-    for (int64_t a = 0; a < active; ++a) {
-      if (op.getRenormalise())
-        w[a] /= sum + op.getEps().convertToFloat();
-      chosen.array().data[t * active + a] = whole(order[a]);
-      shares.array().data[t * active + a] =
-          real(w[a] * op.getScale().convertToFloat());
-    }
-  }
-  step.give(chosen);
-  giveRounded(step, 1, shares);
-  return true;
-}
-
-static bool runMoE(Step &step) {
-  auto op = cast<MoEOp>(step.op);
-  const Array &x = step.in[0].array(), &chosen = step.in[1].array(),
-              &shares = step.in[2].array(), &up = step.in[3].array(),
-              &down = step.in[4].array();
-  bool gated = op.getGated();
-  int64_t hidden = down.shape[2], in = x.shape.back();
-  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
-  int64_t active = chosen.shape.back();
-  Datum result = resultLike(x, width);
-  int64_t tokens = int64_t(x.data.size()) / in;
-  if (!same(step, tokens * active, int64_t(chosen.data.size()), "tokens") ||
-      !same(step, up.shape[2], in, "width of the input") ||
-      !step.machine.spend(step, tokens * active * hidden * (in + width) / 8))
-    return false;
-  for (int64_t t = 0; t < tokens; ++t)
-    for (int64_t a = 0; a < active; ++a) {
-      int64_t e = chosen.data[t * active + a].i;
-      if (e < 0 || e >= up.shape[0])
-        return step.machine.illegal(step, "names an expert that is not there");
-      Rows w1(up, gated ? 2 * hidden : hidden, gated, true, e);
-      Rows w2(down, width, false, true, e);
-      auto z = product(&x.data[t * in], w1, nullptr);
-      gate(z, op.getActivation(), gated);
-      std::vector<Scalar> h(z.size());
-      for (size_t i = 0; i < z.size(); ++i)
-        h[i].f = z[i];
-      auto y = product(h.data(), w2, nullptr);
-      for (int64_t n = 0; n < width; ++n)
-        result.array().data[t * width + n].f +=
-            shares.data[t * active + a].f * y[n];
-    }
-  if (!addResidual(step, op.getResidual(), result.array()))
-    return false;
-  giveRounded(step, 0, result);
-  return true;
-}
 
 static bool runSuccessor(Step &step) {
   step.give(whole(step.in[0].integer() + 1));
@@ -751,8 +634,6 @@ void validation::addLinear(Handlers &handlers) {
              {"layer_norm", runLayerNorm},
              {"rms_norm", runRMSNorm},
              {"batch_norm", runBatchNorm},
-             {"router", runRouter},
-             {"moe", runMoE},
              {"quantize_rows", runQuantizeRows},
              {"quantized_linear", runQuantizedLinear}};
   for (auto [name, handler] : ops)

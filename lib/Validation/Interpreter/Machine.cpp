@@ -33,8 +33,8 @@ static const Handlers &allHandlers() {
     Handlers all;
     for (auto add :
          {addControl, addArith, addMath, addTensor, addLinalg, addVector,
-          addMemRef, addLLVM, addPointers, addAttention, addLinear, addTokens,
-          addRecurrent, addPairProducts, addMatrixTiles})
+          addMemRef, addLLVM, addPointers, addAttention, addLinear, addExperts,
+          addTokens, addRecurrent, addPairProducts, addMatrixTiles})
       add(all);
     return all;
   }();

@@ -157,6 +157,7 @@ void addLLVM(Handlers &);
 void addPointers(Handlers &);
 void addAttention(Handlers &);
 void addLinear(Handlers &);
+void addExperts(Handlers &);
 void addTokens(Handlers &);
 void addRecurrent(Handlers &);
 void addPairProducts(Handlers &);

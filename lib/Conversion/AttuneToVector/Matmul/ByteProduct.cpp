@@ -48,7 +48,10 @@ PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
         Value place = k.add(first, step);
         if (lane == 0)
           fetch(k, place);
-        return loadQuads(k, weight, {panel, place, k.index(4 * lane)}, each);
+        SmallVector<Value> at = {panel, place, k.index(4 * lane)};
+        if (part)
+          at.insert(at.begin(), part);
+        return loadQuads(k, weight, at, each);
       },
       [&](KernelBuilder &k, Value sums, Value inputs, Value weights) {
         return addQuadProducts(k, bytes->how, sums, weights, inputs);
@@ -78,6 +81,12 @@ Value PanelProduct::sumGroups(
   auto placeOf = [&](int64_t i) -> SmallVector<Value, 2> {
     return {k.index(i), column};
   };
+  // Rows that are sorted otherwise have their scales anywhere.
+  KernelBuilder::Values firstGroups;
+  for (int64_t i = 0; bytes->rowOf && i < at.rows; ++i) {
+    Value row = k.add(inputRow(k, at.row), k.index(i));
+    firstGroups.push_back(k.mul(bytes->rowOf(k, row), groups));
+  }
   for (int64_t i = 0; i < at.rows; ++i) {
     if (inRegisters)
       before[i] = k.splat(0.0, lanes);
@@ -90,7 +99,8 @@ Value PanelProduct::sumGroups(
         Value first = k.mul(group, steps);
         Value base = k.add(k.mul(inputRow(k, at.row), groups), group);
         auto rowAt = [&](int64_t i) {
-          return k.add(base, k.index(i * groups));
+          return firstGroups.empty() ? k.add(base, k.index(i * groups))
+                                     : k.add(firstGroups[i], group);
         };
         KernelBuilder::Values sums;
         for (int64_t i = 0; i < at.rows; ++i)
@@ -99,8 +109,10 @@ Value PanelProduct::sumGroups(
         sums = nibbles
                    ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
                    : addBytes(k, at.rows, panel, first, elements, fetch, sums);
-        Value scales =
-            k.load(bytes->weightScales, {panel, group, k.index(0)}, lanes);
+        SmallVector<Value> scalesAt = {panel, group, k.index(0)};
+        if (part)
+          scalesAt.insert(scalesAt.begin(), part);
+        Value scales = k.load(bytes->weightScales, scalesAt, lanes);
         KernelBuilder::Values next(carried);
         for (int64_t i = 0; i < at.rows; ++i) {
           Value sum =

@@ -148,18 +148,152 @@ void Schedule::build(KernelBuilder &k) {
       sort);
 }
 
+/// Products of experts with the rows that are theirs.
+struct ExpertProducts {
+  using Element = PanelProduct::Element;
+  using RowReader = function_ref<Element(KernelBuilder &, Value place)>;
+  using RowScale = function_ref<Value(KernelBuilder &, Value place)>;
+
+  Value perTask(KernelBuilder &k, const PanelProduct &product, RowReader input,
+                RowScale scale = nullptr) const;
+
+  /// The token whose row is at a place.
+  Value tokenAt(KernelBuilder &k, Value place) const {
+    return divide(k, schedule.slotAt(k, place), schedule.active);
+  }
+  /// The second product: each slot's result times its weight of `weights`.
+  /// Then what is left to do, which replaces `op`.
+  template <typename Op>
+  void finish(KernelBuilder &k, Op op, const PanelProduct &second,
+              RowReader hidden, PatternRewriter &rewriter) const;
+
+  const VectorLowering &lowering; ///< as the op's schedule has it
+  Schedule schedule;
+};
+
+/// Sorts the work of an op.
+template <typename Op>
+Schedule makeSchedule(KernelBuilder &k, Op op, const VectorLowering &own) {
+  Schedule schedule;
+  schedule.experts = asRows(k, op.getExperts());
+  schedule.active = typeOf(schedule.experts).getDimSize(1);
+  schedule.numExperts = typeOf(op.getUp()).getDimSize(0);
+  schedule.numSlots = k.mul(countRows(k, op.getInput()), schedule.active);
+  schedule.rowBlock = own.rows * 16;
+  schedule.build(k);
+  return schedule;
+}
+
+template <typename Op>
+void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
+                            RowReader hidden, PatternRewriter &rewriter) const {
+  auto type = cast<RankedTensorType>(op.getType());
+  Value weights = asRows(k, op.getWeights());
+  Value slots = perTask(k, second, hidden, [&](KernelBuilder &k, Value place) {
+    Value slot = schedule.slotAt(k, place);
+    return k.loadScalar(weights, {divide(k, slot, schedule.active),
+                                  remainder(k, slot, schedule.active)});
+  });
+  Value dest = op.getResidual() ? asRows(k, op.getResidual())
+                                : emptyRows(k, op.getInput(), second.width,
+                                            type.getElementType());
+  auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
+                  Value valid) {
+    Value place = schedule.placeOf(k, k.add(k.mul(token, schedule.active), a));
+    return k.load(slots, {place, column}, lowering.lanes, valid);
+  };
+  Value rows = sumSlots(k, dest, lowering, schedule.active,
+                        bool(op.getResidual()), part);
+  rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
+}
+
+/// [slots, width]: every task's rows against its expert's panels. Threads
+/// share the columns rather than the tasks, which are of different sizes:
+/// with two experts to a token there are shares for twice the threads, and
+/// each is long enough to keep the task's rows in the cache.
+Value ExpertProducts::perTask(KernelBuilder &k, const PanelProduct &product,
+                              RowReader input, RowScale scale) const {
+  // The panels in use and those that come next share the cache.
+  int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
+  int64_t share = group * std::max<int64_t>(1, product.panels() /
+                                                   (lowering.threads * group));
+  Value dest = tensor::EmptyOp::create(
+      k.b, k.loc,
+      {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
+      k.b.getF32Type());
+  return k.forallTiles(
+      {k.b.getIndexAttr((product.panels() + share - 1) / share),
+       schedule.numTasks(k)},
+      dest,
+      [&](KernelBuilder &k, ValueRange ivs) {
+        PanelProduct::Step step = product.step(k, ivs[0], share);
+        return KernelBuilder::Tile{
+            {schedule.taskField(k, ivs[1], 1), step.firstColumn},
+            {getAsOpFoldResult(schedule.taskField(k, ivs[1], 2)),
+             step.columns}};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        PanelProduct::Step step = product.step(k, ivs[0], share);
+        Value begin = schedule.taskField(k, ivs[1], 1);
+        PanelProduct mine = product;
+        mine.part = schedule.taskField(k, ivs[1], 0);
+        mine.input = [&](KernelBuilder &k, Value row) {
+          return input(k, k.add(begin, row));
+        };
+        if (product.bytes)
+          mine.bytes->rowOf = [&](KernelBuilder &k, Value row) {
+            return product.bytes->rowOf(k, k.add(begin, row));
+          };
+        if (scale)
+          mine.rowScale = [&](KernelBuilder &k, Value row) {
+            return scale(k, k.add(begin, row));
+          };
+        Value rows = schedule.taskField(k, ivs[1], 2);
+        // After a task's columns come those of the next task's expert.
+        Value last = k.sub(schedule.numTasks(k), k.index(1));
+        Value nextTask = k.min(SuccessorOp::create(k.b, k.loc, ivs[1]), last);
+        Value nextPart = schedule.taskField(k, nextTask, 0);
+        return k.forLoop(
+            k.index(0), step.count, group, tile,
+            [&](KernelBuilder &k, Value first, ValueRange carried) {
+              Value after = k.add(first, k.index(group));
+              Value more = arith::CmpIOp::create(
+                  k.b, k.loc, arith::CmpIPredicate::slt, after, step.count);
+              auto choose = [&](Value yes, Value no) -> Value {
+                return arith::SelectOp::create(k.b, k.loc, more, yes, no);
+              };
+              mine.ahead = PanelProduct::Ahead{
+                  choose(mine.part, nextPart),
+                  k.add(step.firstPanel, choose(after, k.index(0))),
+                  /*few=*/true};
+              Value count = k.min(k.index(group), k.sub(step.count, first));
+              return KernelBuilder::Values{mine.allRows(
+                  k, lowering.rows, rows, k.add(step.firstPanel, first), count,
+                  k.mul(first, product.lanes()), carried[0])};
+            })[0];
+      });
+}
+
+/// Whether the shapes of an op are those that there are kernels for.
+template <typename Op>
+LogicalResult checkShapes(Op op, PatternRewriter &rewriter) {
+  auto type = cast<RankedTensorType>(op.getType());
+  if (type.getRank() > 3 || type.getRank() < 2)
+    return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
+  if (typeOf(op.getUp()).isDynamicDim(0) ||
+      typeOf(op.getExperts()).getShape().back() < 1)
+    return rewriter.notifyMatchFailure(op, "needs numbers of experts");
+  return success();
+}
+
 struct LowerMoE final : OpRewritePattern<MoEOp> {
   LowerMoE(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
 
   LogicalResult matchAndRewrite(MoEOp op,
                                 PatternRewriter &rewriter) const override {
-    auto type = cast<RankedTensorType>(op.getType());
-    if (type.getRank() > 3 || type.getRank() < 2)
-      return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
-    if (typeOf(op.getUp()).isDynamicDim(0) ||
-        typeOf(op.getExperts()).getShape().back() < 1)
-      return rewriter.notifyMatchFailure(op, "needs numbers of experts");
+    if (failed(checkShapes(op, rewriter)))
+      return failure();
     KernelBuilder k(rewriter, op.getLoc());
     VectorLowering own = lowering.scheduledFor(op);
     Value up = op.getUp(), down = op.getDown();
@@ -167,14 +301,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
       up = packMatrix(k, up, lowering.lanes, op.getGated());
     if (typeOf(down).getRank() == 3)
       down = packMatrix(k, down, lowering.lanes, /*gated=*/false);
-
-    Schedule schedule;
-    schedule.experts = asRows(k, op.getExperts());
-    schedule.active = typeOf(schedule.experts).getDimSize(1);
-    schedule.numExperts = typeOf(up).getDimSize(0);
-    schedule.numSlots = k.mul(countRows(k, op.getInput()), schedule.active);
-    schedule.rowBlock = own.rows * 16;
-    schedule.build(k);
+    ExpertProducts experts{own, makeSchedule(k, op, own)};
 
     // Slot by slot in sorted order: the hidden layer, then the weighted result.
     Value input = asRows(k, op.getInput());
@@ -184,112 +311,95 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     first.gated = op.getGated();
     first.activation = op.getActivation();
     first.remarkTiles(op, "experts", own);
-    Value hidden = perTask(
-        k, own, schedule, first, [&](KernelBuilder &k, Value place) -> Element {
-          Value token = divide(k, schedule.slotAt(k, place), schedule.active);
+    Value hidden = experts.perTask(
+        k, first, [&](KernelBuilder &k, Value place) -> Element {
+          Value token = experts.tokenAt(k, place);
           return [input, token](KernelBuilder &k, Value step) {
             return k.loadScalar(input, {token, step});
           };
         });
-    Value weights = asRows(k, op.getWeights());
     PanelProduct second(lowering);
     second.weight = down;
-    second.width = type.getShape().back();
-    Value slots = perTask(
-        k, own, schedule, second,
+    second.width = typeOf(op.getResult()).getShape().back();
+    experts.finish(
+        k, op, second,
         [&](KernelBuilder &, Value place) -> Element {
           return [hidden, place](KernelBuilder &k, Value step) {
             return k.loadScalar(hidden, {place, step});
           };
         },
-        [&](KernelBuilder &k, Value place) {
-          Value slot = schedule.slotAt(k, place);
-          return k.loadScalar(weights, {divide(k, slot, schedule.active),
-                                        remainder(k, slot, schedule.active)});
-        });
-
-    Value dest = op.getResidual() ? asRows(k, op.getResidual())
-                                  : emptyRows(k, op.getInput(), second.width,
-                                              type.getElementType());
-    auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
-                    Value valid) {
-      Value place =
-          schedule.placeOf(k, k.add(k.mul(token, schedule.active), a));
-      return k.load(slots, {place, column}, lowering.lanes, valid);
-    };
-    Value rows = sumSlots(k, dest, lowering, schedule.active,
-                          bool(op.getResidual()), part);
-    rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
+        rewriter);
     return success();
   }
 
   using Element = PanelProduct::Element;
-  using RowReader = function_ref<Element(KernelBuilder &, Value place)>;
-  using RowScale = function_ref<Value(KernelBuilder &, Value place)>;
+  VectorLowering lowering;
+};
 
-  /// [slots, width]: every task's rows against its expert's panels. Threads
-  /// share the columns rather than the tasks, which are of different sizes:
-  /// with two experts to a token there are shares for twice the threads, and
-  /// each is long enough to keep the task's rows in the cache.
-  Value perTask(KernelBuilder &k, const VectorLowering &lowering,
-                const Schedule &schedule, const PanelProduct &product,
-                RowReader input, RowScale scale = nullptr) const {
-    // The panels in use and those that come next share the cache.
-    int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
-    int64_t share =
-        group *
-        std::max<int64_t>(1, product.panels() / (lowering.threads * group));
-    Value dest = tensor::EmptyOp::create(
-        k.b, k.loc,
-        {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
-        k.b.getF32Type());
-    return k.forallTiles(
-        {k.b.getIndexAttr((product.panels() + share - 1) / share),
-         schedule.numTasks(k)},
-        dest,
-        [&](KernelBuilder &k, ValueRange ivs) {
-          PanelProduct::Step step = product.step(k, ivs[0], share);
-          return KernelBuilder::Tile{
-              {schedule.taskField(k, ivs[1], 1), step.firstColumn},
-              {getAsOpFoldResult(schedule.taskField(k, ivs[1], 2)),
-               step.columns}};
-        },
-        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-          PanelProduct::Step step = product.step(k, ivs[0], share);
-          Value begin = schedule.taskField(k, ivs[1], 1);
-          PanelProduct mine = product;
-          mine.part = schedule.taskField(k, ivs[1], 0);
-          mine.input = [&](KernelBuilder &k, Value row) {
-            return input(k, k.add(begin, row));
-          };
-          if (scale)
-            mine.rowScale = [&](KernelBuilder &k, Value row) {
-              return scale(k, k.add(begin, row));
-            };
-          Value rows = schedule.taskField(k, ivs[1], 2);
-          // After a task's columns come those of the next task's expert.
-          Value last = k.sub(schedule.numTasks(k), k.index(1));
-          Value nextTask = k.min(SuccessorOp::create(k.b, k.loc, ivs[1]), last);
-          Value nextPart = schedule.taskField(k, nextTask, 0);
-          return k.forLoop(
-              k.index(0), step.count, group, tile,
-              [&](KernelBuilder &k, Value first, ValueRange carried) {
-                Value after = k.add(first, k.index(group));
-                Value more = arith::CmpIOp::create(
-                    k.b, k.loc, arith::CmpIPredicate::slt, after, step.count);
-                auto choose = [&](Value yes, Value no) -> Value {
-                  return arith::SelectOp::create(k.b, k.loc, more, yes, no);
-                };
-                mine.ahead = PanelProduct::Ahead{
-                    choose(mine.part, nextPart),
-                    k.add(step.firstPanel, choose(after, k.index(0))),
-                    /*few=*/true};
-                Value count = k.min(k.index(group), k.sub(step.count, first));
-                return KernelBuilder::Values{mine.allRows(
-                    k, lowering.rows, rows, k.add(step.firstPanel, first),
-                    count, k.mul(first, product.lanes()), carried[0])};
-              })[0];
+/// The same of bytes: the hidden layer becomes bytes between the products. GPUs
+/// have no kernel for these.
+struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
+  LowerQuantizedMoE(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(QuantizedMoEOp op,
+                                PatternRewriter &rewriter) const override {
+    if (failed(checkShapes(op, rewriter)))
+      return failure();
+    if (lowering.cooperative || typeOf(op.getUp()).getRank() != 4 ||
+        typeOf(op.getDown()).getRank() != 4)
+      return rewriter.notifyMatchFailure(op, "panels only");
+    KernelBuilder k(rewriter, op.getLoc());
+    VectorLowering own = lowering.scheduledFor(op);
+    ExpertProducts experts{own, makeSchedule(k, op, own)};
+    auto tokenAt = [&](KernelBuilder &k, Value place) {
+      return experts.tokenAt(k, place);
+    };
+
+    Value input = asRows(k, op.getInput());
+    PanelProduct first(lowering);
+    first.weight = op.getUp();
+    first.width = int64_t(op.getHidden());
+    first.gated = op.getGated();
+    first.activation = op.getActivation();
+    first.bytes = PanelProduct::Bytes{
+        asRows(k, op.getInputScales()),
+        asRows(k, op.getInputSums()),
+        op.getUpScales(),
+        typeOf(input).getDimSize(1) / typeOf(op.getUpScales()).getDimSize(2),
+        lowering.byteProducts,
+        lowering.integerLanes,
+        op.getUpBits(),
+        tokenAt};
+    first.remarkTiles(op, "experts", own);
+    auto readInput = first.reading(input);
+    Value hidden =
+        experts.perTask(k, first, [&](KernelBuilder &k, Value place) {
+          return readInput(k, experts.tokenAt(k, place));
         });
+
+    int64_t group = op.getHiddenGroup(), groups = first.width / group;
+    auto typed = [&](int64_t width, Type element) {
+      return RankedTensorType::get({typeOf(hidden).getDimSize(0), width},
+                                   element);
+    };
+    auto rows =
+        QuantizeRowsOp::create(k.b, k.loc, typed(first.width, k.b.getI8Type()),
+                               typed(groups, k.b.getF32Type()),
+                               typed(groups, k.b.getI32Type()), hidden, group);
+    PanelProduct second(lowering);
+    second.weight = op.getDown();
+    second.width = typeOf(op.getResult()).getShape().back();
+    second.bytes = PanelProduct::Bytes{rows.getScales(),
+                                       rows.getSums(),
+                                       op.getDownScales(),
+                                       group,
+                                       lowering.byteProducts,
+                                       lowering.integerLanes,
+                                       op.getDownBits(),
+                                       [](KernelBuilder &, Value place) { return place; }};
+    experts.finish(k, op, second, second.reading(rows.getValues()), rewriter);
+    return success();
   }
 
   VectorLowering lowering;
@@ -359,7 +469,8 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
 
 void populateExpertPatterns(RewritePatternSet &patterns,
                             const VectorLowering &lowering) {
-  patterns.add<LowerMoE, LowerHeadLinear>(patterns.getContext(), lowering);
+  patterns.add<LowerMoE, LowerQuantizedMoE, LowerHeadLinear>(
+      patterns.getContext(), lowering);
 }
 
 } // namespace attune

@@ -40,11 +40,14 @@ struct PanelProduct {
   /// share a scale.
   struct Bytes {
     mlir::Value inputScales, inputSums; ///< [rows, groups]
-    mlir::Value weightScales;           ///< [panels, groups, R]
+    mlir::Value weightScales;           ///< [(parts,) panels, groups, R]
     int64_t group;
     ByteProducts how;
     int64_t lanes; ///< of a register
     int64_t bits;
+    /// Where the scales and sums of an input's row are; null: at that row.
+    std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowOf =
+        nullptr;
   };
   std::optional<Bytes> bytes;
   mlir::Value part;   ///< which of the parts; null if there are none
