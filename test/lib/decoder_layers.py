@@ -13,6 +13,10 @@ import tensors
 
 TOKENS, VOCAB, WIDTH, HEADS, DIM, INNER = 11, 40, 32, 4, 8, 48
 
+BASE = {"vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": INNER,
+        "num_attention_heads": HEADS, "num_hidden_layers": 2,
+        "max_position_embeddings": 64}
+
 
 class Weights:
     """Random tensors by name; each is made when it is first asked for."""
@@ -144,9 +148,9 @@ def attend(q, k, v, scale=None, window=None, cap=None, bias=None):
     return joined
 
 
-def gated(w, name, x, function):
-    gate = linear(w, name + "gate_proj", x, INNER)
-    up = linear(w, name + "up_proj", x, INNER)
+def gated(w, name, x, function, width=INNER):
+    gate = linear(w, name + "gate_proj", x, width)
+    up = linear(w, name + "up_proj", x, width)
     inner = [[function(g) * u for g, u in zip(a, b)] for a, b in zip(gate, up)]
     return linear(w, name + "down_proj", inner, WIDTH)
 

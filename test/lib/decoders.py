@@ -18,15 +18,12 @@ import subprocess
 import sys
 
 import tensors
-from decoder_layers import (DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weights,
+from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weights,
                             attend, build, embed, gated, gelu, gelu_tanh, head,
                             layer_norm, linear, norm_each, plain, plus,
                             projections, relu, rms_norm, scaled, silu, split,
                             tied, turn)
-
-BASE = {"vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": INNER,
-        "num_attention_heads": HEADS, "num_hidden_layers": 2,
-        "max_position_embeddings": 64}
+from decoder_mixtures import ernie4_5_moe, glm4_moe, minimax_m2
 
 
 def llama_like(w, ids, layers, self_attention, offset=0.0, factor=1.0,
@@ -328,42 +325,6 @@ def hunyuan(w, ids):
                                     ("key_layernorm", k)))
         return linear(w, at + "o_proj", attend(q, k, v), WIDTH)
     return config, llama_like(w, ids, 2, attention, eps=1e-5)
-
-
-def glm4_moe(w, ids):
-    """The first layer is dense; experts are chosen by sigmoid and a bias."""
-    config = {**BASE, "model_type": "glm4_moe", "num_key_value_heads": 2,
-              "head_dim": DIM, "use_qk_norm": True, "attention_bias": True,
-              "n_routed_experts": 6, "num_experts_per_tok": 2,
-              "moe_intermediate_size": INNER, "routed_scaling_factor": 1.5}
-
-    def experts(at, x):
-        gate = w.matrix(at + "gate.weight", 6, WIDTH)
-        bias = w.vector(at + "gate.e_score_correction_bias", 6)
-        scores = [[1 / (1 + math.exp(-sum(a * b for a, b in zip(row, v))))
-                   for row in gate] for v in x]
-        each = [gated(w, f"{at}experts.{e}.", x, silu) for e in range(6)]
-        y = gated(w, at + "shared_experts.", x, silu)
-        for t, score in enumerate(scores):
-            chosen = sorted(range(6), key=lambda e: -(score[e] + bias[e]))[:2]
-            total = sum(score[e] for e in chosen) + 1e-20
-            for e in chosen:
-                y[t] = [a + 1.5 * score[e] / total * b
-                        for a, b in zip(y[t], each[e][t])]
-        return y
-    x = embed(w, "model.embed_tokens.weight", ids)
-    for i in range(2):
-        at = f"model.layers.{i}."
-        q, k, v = projections(w, at + "self_attn.", rms_norm(
-            w, at + "input_layernorm", x, 1e-5), 2, bias=True)
-        q, k = (turn([rms_norm(w, at + f"self_attn.{n}_norm", rows, 1e-5)
-                      for rows in heads], channels=4)
-                for n, heads in (("q", q), ("k", k)))
-        x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
-        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
-        x = plus(x, experts(at + "mlp.", normed) if i else
-                 gated(w, at + "mlp.", normed, silu))
-    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
 
 
 def gpt_neo(w, ids):
@@ -717,9 +678,8 @@ def mpt_clip(w, ids):
 
 
 CASES = {function.__name__: function for function in (
-    llama_biases, mistral, qwen2_window, qwen3, smollm3, gemma2, gemma3, olmo, olmo2, olmo3, glm, glm4, glm4_moe, seed_oss, ernie4_5,
-    exaone4, hunyuan, cohere,
-    cohere2, stablelm, phi, phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, gpt_neo,
+    llama_biases, mistral, qwen2_window, qwen3, smollm3, gemma2, gemma3, olmo, olmo2, olmo3, glm, glm4, glm4_moe, seed_oss,
+    ernie4_5, ernie4_5_moe, exaone4, hunyuan, minimax_m2, cohere, cohere2, stablelm, phi, phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, gpt_neo,
     bigcode_mqa, bigcode_mha, gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
 
 

@@ -29,6 +29,8 @@ std::optional<spec::Model> importDeiT(ImportContext &context);
 std::optional<spec::Model> importDistilBert(ImportContext &context);
 std::optional<spec::Model> importElectra(ImportContext &context);
 std::optional<spec::Model> importERNIE45(ImportContext &context);
+std::optional<spec::Model> importERNIE45MoE(ImportContext &context);
+std::optional<spec::Model> importMiniMaxM2(ImportContext &context);
 std::optional<spec::Model> importEXAONE4(ImportContext &context);
 std::optional<spec::Model> importFalcon(ImportContext &context);
 std::optional<spec::Model> importFalconMamba(ImportContext &context);

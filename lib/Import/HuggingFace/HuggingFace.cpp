@@ -97,9 +97,10 @@ static const ModelClass *findClass(const Architecture &architecture,
   return name == classifierOf(architecture) ? &classifier : nullptr;
 }
 
-/// Text models within multimodal ones that are another architecture's, as far
-/// as text goes: a text's tokens have one position each.
-static const std::pair<const char *, const char *> textTypes[] = {
+/// Types that are another architecture's under a name of their own, some of
+/// them within multimodal models: a text's tokens have one position each.
+static const std::pair<const char *, const char *> sameTypes[] = {
+    {"kimi_k2", "deepseek_v3"},
     {"qwen2_vl_text", "qwen2"},
     {"qwen2_5_vl_text", "qwen2"},
     {"qwen3_vl_text", "qwen3"},
@@ -113,7 +114,7 @@ static std::string canonicalType(const std::string &type) {
       c = c == '-' ? '_' : static_cast<char>(std::tolower(c));
     return text;
   };
-  for (const auto &[spelling, same] : textTypes)
+  for (const auto &[spelling, same] : sameTypes)
     if (type == spelling)
       return same;
   const std::string wanted = plain(type);

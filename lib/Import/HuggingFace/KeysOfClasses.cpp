@@ -169,6 +169,20 @@ const std::vector<ClassKeys> &classKeys() {
        "head_dim=128 rope_theta=500000 partial_rotary_factor=1 "
        "rope_parameters rope_scaling use_bias=false",
        "attention_dropout compression_ratio"},
+      {"ernie4_5_moe",
+       "hidden_size=2560 intermediate_size=12288 num_hidden_layers=28 "
+       "num_attention_heads=20 num_key_value_heads=4 vocab_size=103424 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=true hidden_act=silu head_dim=128 "
+       "rope_theta=500000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling use_bias=false moe_num_experts=64 moe_k=6 "
+       "moe_intermediate_size=1536 moe_num_shared_experts=2 "
+       "moe_layer_start_index=1 moe_layer_end_index=-1 moe_layer_interval=1 "
+       "moe_gate=topk",
+       "attention_dropout aux_loss_alpha compression_ratio ep_group ep_size "
+       "moe_capacity moe_norm_min moe_use_aux_free num_nextn_predict_layers "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"exaone4",
        "sliding_window=4096 sliding_window_pattern=4 "
        "hidden_size=4096 intermediate_size=16384 "
@@ -365,6 +379,22 @@ const std::vector<ClassKeys> &classKeys() {
        "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
+      {"minimax_m2",
+       "hidden_size=3072 intermediate_size=1536 num_hidden_layers=62 "
+       "num_attention_heads=48 num_key_value_heads=8 vocab_size=200064 "
+       "max_position_embeddings=196608 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=5000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling rotary_dim=128 num_local_experts=256 "
+       "num_experts_per_tok=8 scoring_func=sigmoid topk_method=noaux_tc "
+       "use_routing_bias=true use_qk_norm=true qk_norm_type=per_layer",
+       "attention_dropout attn_type_list aux_loss_alpha ep_group ep_size "
+       "layernorm_full_attention_alpha layernorm_full_attention_beta "
+       "layernorm_linear_attention_alpha layernorm_linear_attention_beta "
+       "layernorm_mlp_alpha layernorm_mlp_beta mlp_intermediate_size "
+       "mtp_transformer_layers num_mtp_modules output_router_logits "
+       "pretraining_tp router_aux_loss_coef router_jitter_noise seq_aux "
+       "shared_intermediate_size shared_moe_mode use_mtp"},
       {"mistral",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "

@@ -1,0 +1,124 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decoders with experts, for `decoders.py`."""
+import math
+
+from decoder_layers import (BASE, DIM, HEADS, INNER, WIDTH, attend, embed,
+                            gated, head, linear, plus, projections, rms_norm,
+                            silu, split, tied, turn)
+
+
+def routed(w, at, x, count, chosen, scores_of, bias, experts, start, scale=1.0):
+    """`start` plus the chosen experts' rows: the best by score and bias, with
+    weights that sum to `scale`."""
+    gate = w.matrix(at + "gate.weight", count, WIDTH)
+    offset = w.vector(at + bias, count)
+    each = [experts(e) for e in range(count)]
+    out = [list(row) for row in start]
+    for t, v in enumerate(x):
+        score = scores_of([math.fsum(a * b for a, b in zip(row, v))
+                           for row in gate])
+        best = sorted(range(count), key=lambda e: -(score[e] + offset[e]))
+        total = math.fsum(score[e] for e in best[:chosen])
+        for e in best[:chosen]:
+            out[t] = [a + scale * score[e] / total * b
+                      for a, b in zip(out[t], each[e][t])]
+    return out
+
+
+def sigmoids(row):
+    return [1 / (1 + math.exp(-a)) for a in row]
+
+
+def softmax(row):
+    high = max(row)
+    powers = [math.exp(a - high) for a in row]
+    return [p / math.fsum(powers) for p in powers]
+
+
+def glm4_moe(w, ids):
+    """The first layer is dense; experts are chosen by sigmoid and a bias."""
+    config = {**BASE, "model_type": "glm4_moe", "num_key_value_heads": 2,
+              "head_dim": DIM, "use_qk_norm": True, "attention_bias": True,
+              "n_routed_experts": 6, "num_experts_per_tok": 2,
+              "moe_intermediate_size": INNER, "routed_scaling_factor": 1.5}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        q, k, v = projections(w, at + "self_attn.", rms_norm(
+            w, at + "input_layernorm", x, 1e-5), 2, bias=True)
+        q, k = (turn([rms_norm(w, at + f"self_attn.{n}_norm", rows, 1e-5)
+                      for rows in heads], channels=4)
+                for n, heads in (("q", q), ("k", k)))
+        x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        at += "mlp."
+        x = plus(x, gated(w, at, normed, silu) if i == 0 else routed(
+            w, at, normed, 6, 2, sigmoids, "gate.e_score_correction_bias",
+            lambda e: gated(w, f"{at}experts.{e}.", normed, silu),
+            gated(w, at + "shared_experts.", normed, silu), 1.5))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def ernie4_5_moe(w, ids):
+    """Every second layer but the last has experts, chosen by softmax and a bias
+    that the file has as [1, experts]; two shared ones are one of twice the
+    width."""
+    config = {**BASE, "model_type": "ernie4_5_moe", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "moe_num_experts": 6, "moe_k": 2,
+              "moe_intermediate_size": INNER // 2, "moe_num_shared_experts": 2,
+              "moe_layer_start_index": 1, "moe_layer_end_index": 3,
+              "moe_layer_interval": 2}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(5):
+        at = f"model.layers.{i}."
+        q, k, v = projections(w, at + "self_attn.", rms_norm(
+            w, at + "input_layernorm", x, 1e-5), 2)
+        q, k = (turn(h, 5e5, interleaved=True) for h in (q, k))
+        x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        at += "mlp."
+        if i not in (1, 3):
+            x = plus(x, gated(w, at, normed, silu))
+            continue
+        bias = "moe_statics.e_score_correction_bias"
+        x = plus(x, routed(
+            w, at, normed, 6, 2, softmax, bias,
+            lambda e: gated(w, f"{at}experts.{e}.", normed, silu, INNER // 2),
+            gated(w, at + "shared_experts.", normed, silu)))
+        w.made[at + bias] = ([1, 6], w.made[at + bias][1])
+    x = rms_norm(w, "model.norm", x, 1e-5)
+    return config, tied(w, "model.embed_tokens.weight", x)
+
+
+def minimax_m2(w, ids):
+    """Queries and keys are normalised as whole rows, and half of a head turns.
+    Experts are chosen by sigmoid and a bias; nothing is shared."""
+    config = {**BASE, "model_type": "minimax_m2", "num_key_value_heads": 2,
+              "head_dim": DIM, "rotary_dim": 4, "num_local_experts": 6,
+              "num_experts_per_tok": 2, "use_qk_norm": True,
+              "use_routing_bias": True, "scoring_func": "sigmoid"}
+
+    def gated_by_number(at, x):
+        inner = [[silu(a) * b for a, b in zip(g, u)] for g, u in zip(
+            *(linear(w, at + n, x, INNER) for n in ("w1", "w3")))]
+        return linear(w, at + "w2", inner, WIDTH)
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x)
+        sides = []
+        for n, heads in (("q", HEADS), ("k", 2)):
+            rows = linear(w, at + f"self_attn.{n}_proj", normed, heads * DIM)
+            rows = rms_norm(w, at + f"self_attn.{n}_norm", rows)
+            sides.append(turn(split(rows, heads), 5e6, channels=4))
+        v = split(linear(w, at + "self_attn.v_proj", normed, 2 * DIM), 2)
+        x = plus(x, linear(w, at + "self_attn.o_proj", attend(*sides, v),
+                           WIDTH))
+        normed = rms_norm(w, at + "post_attention_layernorm", x)
+        at += "block_sparse_moe."
+        x = plus(x, routed(
+            w, at, normed, 6, 2, sigmoids, "e_score_correction_bias",
+            lambda e: gated_by_number(f"{at}experts.{e}.", normed),
+            [[0.0] * WIDTH for _ in normed]))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x))
