@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small RoBERTa, ALBERT and CLIP folders with random weights, run by the
+"""Small RoBERTa, ALBERT, CLIP and NomicBERT folders with random weights, run by the
 compiler and compared with their formulas in f64.
 
   encoders.py ATTUNE WORK [FLAG]...
@@ -352,6 +352,86 @@ def clip(run, end):
                  "logits_per_image": [list(c) for c in zip(*scores)]})
 
 
+def nomic_bert(run):
+    """Positions rotate, feed-forward layers have gates, nothing has a bias but
+    the norms."""
+    w = Weights()
+    w.new("embeddings.word_embeddings.weight", V + 2, D)
+    w.new("embeddings.token_type_embeddings.weight", 2, D)
+    w.norm("emb_ln", D)
+    block = "encoder.layers.0."
+    w.linear(block + "attn.Wqkv", 3 * D, D, False)
+    w.linear(block + "attn.out_proj", D, D, False)
+    for name in ("norm1", "norm2"):
+        w.norm(block + name, D)
+    w.linear(block + "mlp.fc11", INNER, D, False)
+    w.linear(block + "mlp.fc12", INNER, D, False)
+    w.linear(block + "mlp.fc2", D, INNER, False)
+    folder = os.path.join(run.work, "nomic_bert")
+    w.save(folder, {
+        "model_type": "nomic_bert", "architectures": ["NomicBertModel"],
+        "activation_function": "swiglu", "n_embd": D, "n_head": HEADS,
+        "n_inner": INNER, "n_layer": 1, "vocab_size": V,
+        "pad_vocab_size_multiple": 16, "qkv_proj_bias": False,
+        "mlp_fc1_bias": False, "mlp_fc2_bias": False, "rotary_emb_base": 1000,
+        "rotary_emb_fraction": 1.0, "layer_norm_epsilon": 1e-12})
+    ids = [[4, 5, 9, 4, 2, 1], [3, 7, 2, 0, 0, 0]]
+    masks = [[1] * T, [1, 1, 1, 0, 0, 0]]
+    kinds = [[0, 0, 1, 1, 1, 1], [0, 1, 1, 0, 0, 0]]
+    words = w.rows("embeddings.word_embeddings.weight")
+    types = w.rows("embeddings.token_type_embeddings.weight")
+    # Three matrices for the attention, rotated as it reads them.
+    whole = w.rows(block + "attn.Wqkv.weight")
+    size = D // HEADS
+
+    def turned(rows):
+        out = []
+        for t, row in enumerate(rows):
+            row = list(row)
+            for head in range(0, D, size):
+                for i in range(size // 2):
+                    angle = t * 1000.0 ** (-2.0 * i / size)
+                    a, b = row[head + i], row[head + i + size // 2]
+                    row[head + i] = a * math.cos(angle) - b * math.sin(angle)
+                    row[head + i + size // 2] = (
+                        b * math.cos(angle) + a * math.sin(angle))
+            out.append(row)
+        return out
+
+    def attention(x, mask):
+        q, k, v = ([[sum(a * b for a, b in zip(r, line)) for line in part]
+                    for r in x]
+                   for part in (whole[:D], whole[D:2 * D], whole[2 * D:]))
+        q, k = turned(q), turned(k)
+        merged = [[] for _ in x]
+        for head in range(0, D, size):
+            part = slice(head, head + size)
+            for i, row in enumerate(q):
+                seen = [j for j in range(len(x)) if mask[j]]
+                scores = [sum(a * b for a, b in zip(row[part], k[j][part]))
+                          / math.sqrt(size) for j in seen]
+                powers = [math.exp(s - max(scores)) for s in scores]
+                merged[i] += [sum(p * v[j][head + c] for p, j in zip(
+                    powers, seen)) / sum(powers) for c in range(size)]
+        return w.apply(block + "attn.out_proj", merged)
+    states = []
+    for row, mask, kind in zip(ids, masks, kinds):
+        x = [[a + b for a, b in zip(words[i], types[n])]
+             for i, n in zip(row, kind)]
+        x = w.layer_norm("emb_ln", x, 1e-12)
+        x = w.layer_norm(block + "norm1", add(x, attention(x, mask)), 1e-12)
+        up = w.apply(block + "mlp.fc11", x)
+        gate = w.apply(block + "mlp.fc12", x, lambda a: a / (1 + math.exp(-a)))
+        y = w.apply(block + "mlp.fc2", [[a * b for a, b in zip(u, g)]
+                                        for u, g in zip(up, gate)])
+        states.append(w.layer_norm(block + "norm2", add(x, y), 1e-12))
+    run.compare("nomic_bert", folder,
+                {"input_ids": integers(ids), "token_type_ids": integers(kinds),
+                 "attention_mask": integers(masks)},
+                {"last_hidden_state": states},
+                [m for mask in masks for m in mask])
+
+
 def main():
     attune, work = sys.argv[1:3]
     os.makedirs(work, exist_ok=True)
@@ -360,6 +440,7 @@ def main():
     albert(run)
     clip(run, end=29)
     clip(run, end=2)
+    nomic_bert(run)
     print("all passed" if run.failures == 0 else f"{run.failures} failed")
     return 1 if run.failures else 0
 

@@ -204,6 +204,7 @@ static std::vector<Architecture> &allArchitectures() {
         {"MT5EncoderModel", Head::None}},
        importMT5,
        /*encoderDecoder=*/true},
+      {"nomic_bert", {{"NomicBertModel", Head::None}}, importNomicBert},
       {"olmo",
        {{"OlmoForCausalLM", Head::LanguageModel}, {"OlmoModel", Head::None}},
        importOlmo},

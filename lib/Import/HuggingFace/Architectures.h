@@ -31,6 +31,7 @@ std::optional<spec::Model> importElectra(ImportContext &context);
 std::optional<spec::Model> importERNIE45(ImportContext &context);
 std::optional<spec::Model> importERNIE45MoE(ImportContext &context);
 std::optional<spec::Model> importMiniMaxM2(ImportContext &context);
+std::optional<spec::Model> importNomicBert(ImportContext &context);
 std::optional<spec::Model> importEXAONE4(ImportContext &context);
 std::optional<spec::Model> importFalcon(ImportContext &context);
 std::optional<spec::Model> importFalconMamba(ImportContext &context);

@@ -427,6 +427,21 @@ const std::vector<ClassKeys> &classKeys() {
        "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
        "tie_word_embeddings=false scale_decoder_outputs=false",
        "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"nomic_bert",
+       "n_embd=768 n_head=12 n_layer=12 n_inner=3072 vocab_size=50257 "
+       "layer_norm_epsilon=1e-05 activation_function=gelu mlp_fc1_bias=true "
+       "mlp_fc2_bias=true qkv_proj_bias=true rotary_emb_base=10000 "
+       "rotary_emb_fraction rotary_emb_interleaved=false type_vocab_size=2 "
+       "pad_vocab_size_multiple=1 max_trained_positions=2048 causal=false "
+       "norm_mlp=false parallel_block=false prenorm=false "
+       "rotary_head_dim=false use_rms_norm=false rotary_emb_scale_base "
+       "rotary_scaling_factor",
+       "attn_pdrop dense_seq_output embd_pdrop fused_bias_fc "
+       "fused_dropout_add_ln n_positions parallel_block_tied_norm "
+       "reorder_and_upcast_attn resid_pdrop "
+       "scale_attn_by_inverse_layer_idx scale_attn_weights "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj use_flash_attn use_xentropy"},
       {"olmo",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=50304 "
