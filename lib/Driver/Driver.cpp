@@ -42,6 +42,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runBench(options, report);
   case Verb::Perplexity:
     return runPerplexity(options, report);
+  case Verb::Compare:
+    return runCompare(options, report);
   case Verb::Tokenize:
     return runTokenize(options, report);
   }

@@ -49,8 +49,8 @@ Lowering::Lowering(const Options &options, Report &report,
     : options(options), report(report), source(source),
       modules(report, countThreads(options)) {
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
-  if (options.quantize)
-    pipeline.quantize = options.quantize->words();
+  if (source.quantize)
+    pipeline.quantize = source.quantize->words();
   else if (!source.stored.empty() && !options.machine.tilesInParallel())
     pipeline.quantize = {"stored"};
   pipeline.explainFusion = options.explainFusion;

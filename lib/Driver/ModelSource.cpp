@@ -13,6 +13,7 @@
 #include "attune/Import/Tokenizers.h"
 #include "attune/Spec/Json.h"
 #include "attune/Spec/Taps.h"
+#include "attune/Target/Backend.h"
 #include "attune/Weights/Checkpoint.h"
 #include "attune/Weights/GgufFile.h"
 
@@ -366,6 +367,31 @@ static bool forgetChanged(const Options &options, ModelSource &source,
   return true;
 }
 
+/// The command line's word, else the description's. `verify` compares products
+/// that round nothing.
+static bool chooseQuantization(const Options &options, ModelSource &source,
+                               DiagnosticEngine &diags) {
+  source.quantize = options.quantize;
+  if (source.quantize || !source.model || source.model->quantize.empty() ||
+      options.verb == Verb::Verify)
+    return true;
+  const SourceLocation &where = source.model->quantizeLocation;
+  std::string problem;
+  source.quantize =
+      QuantizationRules::parse(StringRef(source.model->quantize), problem);
+  if (!source.quantize) {
+    diags.error(where, "/quantize: " + problem);
+    return false;
+  }
+  if (options.backend && !options.backend->listGpus().empty()) {
+    diags.error(where, "/quantize: is for CPUs; for --target=" +
+                           options.backend->getName().str() +
+                           " add --quantize=none");
+    return false;
+  }
+  return true;
+}
+
 std::optional<ModelSource> driver::openModel(const Options &options,
                                              DiagnosticEngine &diags) {
   if (!options.weights.empty() && !options.hasRandomWeights() &&
@@ -385,7 +411,8 @@ std::optional<ModelSource> driver::openModel(const Options &options,
                     "--weights=PATH");
     return std::nullopt;
   }
-  if (!forgetChanged(options, *source, diags))
+  if (!forgetChanged(options, *source, diags) ||
+      !chooseQuantization(options, *source, diags))
     return std::nullopt;
   if (!options.tokenizer.empty())
     source->tokenizerPath = options.tokenizer;

@@ -36,6 +36,9 @@ struct ModelSource {
   std::vector<std::string> leftOut;
   std::map<std::string, StoredForm, std::less<>> stored;
 
+  /// What --quantize says, else the description.
+  std::optional<QuantizationRules> quantize;
+
   bool isMlir() const { return !model; }
 };
 

@@ -747,6 +747,8 @@ std::string print(const Model &model) {
   json["outputs"] = std::move(outputs);
   if (model.dtype != DType::F32)
     json["dtype"] = stringify(model.dtype);
+  if (!model.quantize.empty())
+    json["quantize"] = model.quantize;
   if (model.context != 0)
     json["context"] = model.context;
   Json generation = print(model.generation);

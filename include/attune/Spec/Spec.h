@@ -640,7 +640,9 @@ struct Model {
   std::vector<Stream> streams;
   std::vector<Output> outputs;
   DType dtype = DType::F32; ///< storage of weights unless overridden
-  int64_t context = 0;      ///< longest sequence; 0: unlimited
+  std::string quantize;     ///< as --quantize says it; empty: full width
+  SourceLocation quantizeLocation;
+  int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
   std::shared_ptr<const SourceFile> file;
 };

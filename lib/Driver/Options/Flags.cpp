@@ -22,8 +22,9 @@ using namespace attune::driver;
 
 StringRef driver::getName(Verb verb) {
   static const StringRef names[] = {
-      "compile", "run",   "generate", "embed", "inspect", "import",
-      "verify",  "bench", "tokenize", "chat",  "serve",   "perplexity"};
+      "compile", "run",        "generate", "embed",    "inspect",
+      "import",  "verify",     "bench",    "tokenize", "chat",
+      "serve",   "perplexity", "compare"};
   return names[unsigned(verb)];
 }
 
@@ -74,6 +75,13 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "tokens of a text file:\ncross-entropy (the mean of minus the logarithm "
        "of what it gave each token, in nats)\nand perplexity, its "
        "exponential. With --quantize=... that tells what compression costs."},
+      {Verb::Compare, "TEACHER STUDENT --inputs I",
+       "Compile two models in memory and compare what they give",
+       "Compiles two models in memory, runs both on the tensors of a "
+       "safetensors file and compares\nthe outputs that they share: cosines, "
+       "errors and, of logits, the divergence of their\nprobabilities and how "
+       "often the best token is the same. --quantize, --lora and --dtype\n"
+       "are the STUDENT's; the TEACHER multiplies f32."},
       {Verb::Tokenize, "MODEL --text TEXT",
        "Print the ids and pieces of a text",
        "Cuts a text into tokens, as generate does with its prompt. MODEL is a "
@@ -339,9 +347,10 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    inspect = bit(Verb::Inspect), import = bit(Verb::Import),
                    verify = bit(Verb::Verify), bench = bit(Verb::Bench),
                    tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat),
-                   serve = bit(Verb::Serve), perplexity = bit(Verb::Perplexity);
-constexpr unsigned running =
-    run | generate | embed | chat | serve | verify | bench | perplexity;
+                   serve = bit(Verb::Serve), perplexity = bit(Verb::Perplexity),
+                   compare = bit(Verb::Compare);
+constexpr unsigned running = run | generate | embed | chat | serve | verify |
+                             bench | perplexity | compare;
 constexpr unsigned compiling = compile | running;
 constexpr unsigned every = compiling | inspect | import | tokenize;
 } // namespace
@@ -379,6 +388,8 @@ static ArrayRef<Flag> ownFlags() {
       {"inputs", "FILE", run | generate, passOn,
        "Input tensors (safetensors), by name; to generate, those of the "
        "encoder"},
+      {"inputs", "FILE", compare, applyText<&Options::inputsFile>,
+       "Input tensors (safetensors), by name, of both models"},
       {"outputs", "FILE", run, passOn,
        "Where the output tensors go: safetensors, pictures if it ends in "
        ".html, one output alone if it ends in .npy"},
@@ -387,7 +398,7 @@ static ArrayRef<Flag> ownFlags() {
       {"dim", "NAME=SIZE", inspect | verify | bench, applyDim,
        "Sizes to count for, to check or to run at, as in --dim seq=1024"},
       {"format", "FORMAT", inspect, applyFormat, "table, json or html"},
-      {"format", "FORMAT", bench, applyFormat, "table or json"},
+      {"format", "FORMAT", bench | compare, applyFormat, "table or json"},
       {"format", "FORMAT", perplexity, applyFormat,
        "table, or json: tokens, cross_entropy and perplexity"},
       {"file", "TEXT", perplexity, applyText<&Options::textFile>,
@@ -398,7 +409,8 @@ static ArrayRef<Flag> ownFlags() {
       {"runs", "N", bench, applyRuns, "Take the median of N runs; default 5"},
       {"seed", "N", verify | bench, applySeed,
        "Seed of the random inputs and of random weights"},
-      {"seed", "N", compile | run, applySeed, "Seed of --weights=random"},
+      {"seed", "N", compile | run | compare, applySeed,
+       "Seed of --weights=random"},
       {"atol", "A", verify | compile, applyAtol,
        "Allowed difference, as a share of a layer's largest value"},
       {"rtol", "R", verify | compile, applyRtol,
@@ -428,7 +440,7 @@ static ArrayRef<Flag> ownFlags() {
        "default as the model says"},
       {"quantize", "FORMS",
        compile | run | generate | embed | chat | serve | bench | inspect |
-           perplexity,
+           perplexity | compare,
        applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours; int4: in 4 bits, with a scale for each 32, or as "
@@ -448,7 +460,7 @@ static ArrayRef<Flag> ownFlags() {
       {"check-weights", "", running | compile,
        applySwitch<&Options::checkWeights>,
        "Refuse weights that hold NaN or infinity"},
-      {"tap", "NAME", compile | run | import, applyTap,
+      {"tap", "NAME", compile | run | import | compare, applyTap,
        "Add an output: a layer's name, hidden_states, or attention weights: "
        "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
       {"load-pass-plugin", "FILE", compiling | inspect | import,

@@ -253,6 +253,9 @@ std::variant<Options, ExitCode> Parser::run() {
         return code;
     } else if (options.model.empty() && !argument.empty()) {
       options.model = argument.str();
+    } else if (options.verb == Verb::Compare && options.student.empty() &&
+               !argument.empty()) {
+      options.student = argument.str();
     } else {
       return fail("unexpected argument '" + argument +
                   (argument.empty()

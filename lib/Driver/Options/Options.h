@@ -44,12 +44,14 @@ enum class Verb {
   Tokenize,
   Chat,
   Serve,
-  Perplexity
+  Perplexity,
+  Compare
 };
 
 struct Options {
   Verb verb = Verb::Compile;
   std::string model;
+  std::string student; ///< compare: the second model
 
   // Where things are.
   std::string weights; ///< "random": values from the seed, from no file
@@ -104,9 +106,10 @@ struct Options {
   // Where something runs.
   unsigned threads = 0; ///< 0: one per available core
   std::vector<std::pair<std::string, int64_t>> dims;
-  int64_t runs = 5;     ///< bench
-  std::string textFile; ///< perplexity
-  int64_t window = 0;   ///< tokens of a call of perplexity; 0: as it likes
+  int64_t runs = 5;       ///< bench
+  std::string textFile;   ///< perplexity
+  std::string inputsFile; ///< compare
+  int64_t window = 0;     ///< tokens of a call of perplexity; 0: as it likes
   uint64_t seed = 0;
   std::optional<double> atol, rtol;
   // The runtime's own `run` and `generate`.

@@ -55,6 +55,7 @@ private:
   ModelStatistics statistics;
   std::map<std::string, int64_t> dims;
   std::string dtype;
+  bool quantized = false; ///< matrices are in few bits
   std::optional<MachineProbe> probe;
   MachinePeak peak;
   std::vector<Measured> results;
@@ -96,7 +97,7 @@ int64_t Bench::countTokens(const runtime::EntryInfo &entry) const {
 /// asked for.
 Factors Bench::factorsOf(const runtime::EntryInfo &entry) const {
   bool weights = statistics.weightBytes > 0;
-  if (weights && options.quantize)
+  if (weights && quantized)
     return Factors::Int8;
   if (!options.machine.multipliesPairs())
     return Factors::F32;
@@ -322,10 +323,11 @@ ExitCode Bench::run() {
     return ExitCode::BadInput;
   statistics = analyze(*source->model, *chosen);
   dims = statistics.dims;
-  dtype = options.quantize ? options.quantize->describe()
-          : options.tf32   ? "tf32"
-                           : std::string(spec::stringify(
-                                 options.dtype.value_or(source->model->dtype)));
+  quantized = source->quantize.has_value();
+  dtype = quantized      ? source->quantize->describe()
+          : options.tf32 ? "tf32"
+                         : std::string(spec::stringify(
+                               options.dtype.value_or(source->model->dtype)));
 
   std::optional<Checkpoint> checkpoint;
   if (!source->checkpointPath.empty()) {
@@ -339,7 +341,7 @@ ExitCode Bench::run() {
   if (code != ExitCode::Success)
     return code;
   // Only matrices that every token reads become smaller.
-  if (options.quantize) {
+  if (quantized) {
     double saved =
         double(statistics.weightBytes) - double(model.getWeightBytes());
     statistics.weightBytes = model.getWeightBytes();

@@ -218,7 +218,7 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!options.loras.empty() &&
       !describeLoras(options, *source, report, statistics.adapters))
     return ExitCode::BadInput;
-  if (options.quantize) {
+  if (source->quantize) {
     statistics.compression = countQuantized(options, *source, report);
     if (!statistics.compression)
       return ExitCode::BadInput;

@@ -24,6 +24,7 @@ ExitCode runVerify(const Options &options, Report &report);
 ExitCode runImport(const Options &options, Report &report);
 ExitCode runBench(const Options &options, Report &report);
 ExitCode runPerplexity(const Options &options, Report &report);
+ExitCode runCompare(const Options &options, Report &report);
 ExitCode runTokenize(const Options &options, Report &report);
 
 } // namespace attune::driver

@@ -68,6 +68,9 @@ void ModelParser::run() {
   model.name = root.string("name", "model");
   model.description = root.string("description");
   model.dtype = root.choice("dtype", DType::F32);
+  model.quantize = root.string("quantize");
+  if (const Value *quantize = root.get("quantize"))
+    model.quantizeLocation = context.reporter.locate(quantize->offset);
   root.integer("attune", std::nullopt); // its range is the check
   context.dims.evaluateAll();
   model.dims = context.dims.getValues();

@@ -512,6 +512,9 @@ const ObjectType &modelType() {
           {"dtype", choice({"f32", "f16", "bf16"}),
            "type that weights are kept in, and cached keys and values; default "
            "f32"},
+          {"quantize", string(),
+           "forms of matrices in few bits, as --quantize takes them; default: "
+           "all have the full width"},
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
       },
