@@ -139,9 +139,9 @@ def Attune_OnlineAttentionOp : Attune_TileOp<"online_attention",
 
     `tile` says how many queries and keys the op gets at most, where types do
     not. `prefetch` are the keys and values that are read after these, as far as
-    memory has them behind each other: where many queries make a step long
-    enough, it asks the caches for as many of them as it has keys itself. They
-    change no result.
+    memory has them behind each other. Many queries ask the caches for as many of
+    them as there are keys; few queries for keys and values a little ahead,
+    which are these near the end of a block. They change no result.
 
     Every operation rounds to f32; the result rounds in
     `online_finish`.

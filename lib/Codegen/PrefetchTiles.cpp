@@ -8,7 +8,8 @@
 // A nest of attention walks blocks of keys inside tiles of queries. The keys
 // that are read next are those of the following block; after the last block,
 // the first ones of the tile behind, which has the same head or the following
-// one. Threads take tiles in order, most of the time.
+// one. Where keys are split into parts, the part behind comes before that.
+// Threads take tiles in order, most of the time.
 //
 // A nest of a matrix product walks steps of panels. Many rows pass those of a
 // step several times, while the cache brings the panels of the next step, as
@@ -87,6 +88,12 @@ Value cutNext(OpBuilder &b, Location loc, Nest nest,
                             sizes = slice.getMixedSizes();
   Value behind = add(nest.blocks.getInductionVar(), nest.blocks.getStep());
   Value more = isLess(behind, nest.blocks.getUpperBound());
+  // The following part of the keys comes next.
+  if (nest.tiles.getRank() == 4) {
+    Value part = nest.tiles.getInductionVars()[3];
+    Value parts = index(nest.tiles.getMixedUpperBound()[3]);
+    more = arith::OrIOp::create(b, loc, more, isLess(add(part, one), parts));
+  }
   Value tile = nest.tiles.getInductionVars()[2];
   Value endOfTiles = index(nest.tiles.getMixedUpperBound()[2]);
   Value sameHead = isLess(add(tile, one), endOfTiles);

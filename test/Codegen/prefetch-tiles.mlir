@@ -25,6 +25,23 @@ func.func @nest(%q: tensor<?x4x?x32xf32>, %k: tensor<?x2x?x32xf32>, %v: tensor<?
   return %y : tensor<?x4x?x16xf32>
 }
 
+// Parts of the keys of a cache lie one behind the other, too.
+// CHECK-LABEL: func.func @parts(
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}, %[[PART:.+]]) in (%{{.+}}, 2, 1, %[[PARTS:[^ )]+]])
+// CHECK:           %[[INSIDE:.+]] = arith.cmpi ult
+// CHECK:           %[[P1:.+]] = arith.addi %[[PART]], %c1{{.*}}
+// CHECK:           %[[OTHERS:.+]] = arith.cmpi ult, %[[P1]], %[[PARTS]]
+// CHECK:           %[[MORE:.+]] = arith.ori %[[INSIDE]], %[[OTHERS]]
+// CHECK:           arith.select %[[MORE]]
+// CHECK:           attune.online_attention {{.+}} prefetch
+func.func @parts(%q: tensor<?x4x1x32xf32>, %cache: tensor<1x?x2x?x32xf32>, %n: index) -> tensor<?x4x1x32xf32> {
+  %c0 = arith.constant 0 : index
+  %k = attune.cache_read %cache[%c0] length %n : tensor<1x?x2x?x32xf32> -> tensor<?x2x?x32xf32>
+  %y = attune.attention %q, %k, %k scale 0.125
+    : tensor<?x4x1x32xf32>, tensor<?x2x?x32xf32>, tensor<?x2x?x32xf32> -> tensor<?x4x1x32xf32>
+  return %y : tensor<?x4x1x32xf32>
+}
+
 // A step without a nest has nothing behind it.
 // CHECK-LABEL: func.func @alone(
 // CHECK-NOT:     prefetch

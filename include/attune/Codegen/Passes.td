@@ -31,8 +31,9 @@ def PrefetchTiles : Pass<"attune-prefetch-tiles", "::mlir::func::FuncOp"> {
       %t:3 = attune.online_attention %q, %k, %v ... outs(%s, ...)
     ```
 
-    After, where %h1 and %n1 are %h and %n + 256, or after the last block the
-    head of the next tile and 0, and %rest is 512 - %n1:
+    After, where %h1 and %n1 are %h and %n + 256, or after the last block (of the
+    last part, where keys are split) the head of the next tile and 0, and %rest
+    is 512 - %n1:
 
     ```mlir
       %k = tensor.extract_slice %key[%b, %h, %n, 0] [1, 1, 256, 64] [1, 1, 1, 1]

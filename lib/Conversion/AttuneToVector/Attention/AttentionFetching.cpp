@@ -19,6 +19,9 @@
 //
 // Many rows compute for so long that memory keeps up: before each of their
 // products they prefetch some lines of the next keys and values.
+//
+// Which keys and values come behind those of the block is for the operands
+// `prefetch` to say.
 
 #include "StepKernel.h"
 
@@ -26,7 +29,6 @@
 #include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -42,6 +44,23 @@ static int64_t elementBits(Value heads) {
 
 static int64_t ceilDiv(int64_t number, int64_t by) {
   return int64_t(llvm::divideCeil(number, by));
+}
+
+/// The same with any strides and number of rows, so that two can be chosen
+/// from.
+static Value anyLayout(KernelBuilder &k, Value heads) {
+  auto type = tensorType(heads);
+  SmallVector<int64_t> shape(4, ShapedType::kDynamic);
+  shape[3] = type.getDimSize(3);
+  if (isa<TensorType>(type))
+    return tensor::CastOp::create(
+        k.b, k.loc, RankedTensorType::get(shape, type.getElementType()), heads);
+  SmallVector<int64_t> strides(4, ShapedType::kDynamic);
+  strides[3] = 1;
+  auto layout =
+      StridedLayoutAttr::get(k.b.getContext(), ShapedType::kDynamic, strides);
+  return memref::CastOp::create(
+      k.b, k.loc, MemRefType::get(shape, type.getElementType(), layout), heads);
 }
 
 void StepKernel::chooseFetching() {
@@ -63,36 +82,38 @@ void StepKernel::chooseFetching() {
     keysBesideWeights = keysFolded / 4;
 }
 
-/// The tensor that the keys or values of this block are a slice of, from this
-/// block's on: others follow them.
-std::optional<StepKernel::Lying> StepKernel::wholeOf(KernelBuilder &k,
-                                                     Value heads) {
-  if (auto cast = heads.getDefiningOp<memref::CastOp>())
-    heads = cast.getSource();
-  Operation *op = heads.getDefiningOp();
-  if (!isa_and_present<tensor::ExtractSliceOp, memref::SubViewOp>(op))
-    return std::nullopt;
-  auto slice = cast<OffsetSizeAndStrideOpInterface>(op);
-  Value whole = op->getOperand(0);
-  if (tensorType(whole).getRank() != 4 || tensorType(heads).getRank() != 4 ||
-      !slice.hasUnitStride())
-    return std::nullopt;
-  Values offsets;
-  for (OpFoldResult offset : slice.getMixedOffsets())
-    offsets.push_back(getValueOrCreateConstantIndexOp(k.b, k.loc, offset));
-  return Lying{whole,
-               {k.add(offsets[0], batch), k.add(offsets[1], kvHead)},
-               offsets[2],
-               k.sub(k.sub(k.dim(whole, 2), k.index(1)), offsets[2])};
+/// Prefetches of `elements` per iteration of keys, or of values, from row `row`
+/// of the block on, or of those that come next, if that is behind the block.
+StepKernel::Fetching StepKernel::fetchingFrom(KernelBuilder &k, bool ofKeys,
+                                              Value row, int64_t elements) {
+  Value heads = ofKeys ? op.getKey() : op.getValue();
+  Value next = ofKeys ? op.getNextKey() : op.getNextValue();
+  Value last = k.sub(keys, k.index(1));
+  if (!next)
+    return {Lying{heads, {batch, kvHead}, k.index(0), last}, row, elements};
+  Value inside =
+      arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, row, keys);
+  auto choose = [&](Value yes, Value no) -> Value {
+    return k.b.createOrFold<arith::SelectOp>(k.loc, inside, yes, no);
+  };
+  // Most often memory has the next ones behind the block.
+  Value others = k.sub(k.dim(next, 2), k.index(1));
+  last = choose(k.add(keys, others), others);
+  row = choose(row, k.sub(row, keys));
+  Value from = choose(anyLayout(k, heads), anyLayout(k, next));
+  return {Lying{from, {batch, kvHead}, k.index(0), last}, row, elements};
 }
 
 /// Prefetches while a panel of keys from `start` on is multiplied, in `turns`
 /// iterations: their values, or keys from `ahead` keys later on.
 StepKernel::Fetching StepKernel::besideKeys(KernelBuilder &k, Value start,
                                             int64_t ahead, int64_t turns) {
-  Value heads = crossing ? op.getValue() : op.getKey();
-  return {wholeOf(k, heads), crossing ? start : k.add(start, k.index(ahead)),
-          ceilDiv(lanes * tensorType(heads).getDimSize(3), turns)};
+  if (!crossing)
+    return fetchingFrom(k, /*ofKeys=*/true, k.add(start, k.index(ahead)),
+                        ceilDiv(lanes * width, turns));
+  Lying values = {
+      op.getValue(), {batch, kvHead}, k.index(0), k.sub(keys, k.index(1))};
+  return {values, start, ceilDiv(lanes * valueWidth, turns)};
 }
 
 /// The first key behind the part.
@@ -107,8 +128,9 @@ StepKernel::Fetching StepKernel::besideWeights(KernelBuilder &k,
                                                int64_t turns) {
   if (keysBesideWeights == 0)
     return {};
-  return {wholeOf(k, op.getKey()), nextKeys(k),
-          ceilDiv(keysBesideWeights * width * lanes, keysFolded * turns)};
+  return fetchingFrom(
+      k, /*ofKeys=*/true, nextKeys(k),
+      ceilDiv(keysBesideWeights * width * lanes, keysFolded * turns));
 }
 
 /// Prefetches while `depth` values from `start` on are multiplied, `values` of
@@ -117,14 +139,16 @@ StepKernel::Fetching StepKernel::besideValues(KernelBuilder &k, Value start,
                                               Value depth, int64_t values,
                                               int64_t turns) {
   if (!crossing)
-    return {wholeOf(k, op.getValue()), k.add(start, depth),
-            ceilDiv(valueWidth * values, turns)};
+    return fetchingFrom(k, /*ofKeys=*/false, k.add(start, depth),
+                        ceilDiv(valueWidth * values, turns));
   int64_t others = keysFolded - keysBesideWeights;
   Value done =
       arith::DivUIOp::create(k.b, k.loc, scoreOf(k, start), k.index(values));
-  return {
-      wholeOf(k, op.getKey()), k.add(nextKeys(k), k.index(keysBesideWeights)),
-      ceilDiv(others * width * values, keysFolded * turns), k.mul(done, turns)};
+  Fetching fetching = fetchingFrom(
+      k, /*ofKeys=*/true, k.add(nextKeys(k), k.index(keysBesideWeights)),
+      ceilDiv(others * width * values, keysFolded * turns));
+  fetching.firstTurn = k.mul(done, turns);
+  return fetching;
 }
 
 /// Prefetches for iteration `turn`, counted through all rows, which are

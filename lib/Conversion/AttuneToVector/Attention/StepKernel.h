@@ -174,7 +174,8 @@ private:
   mlir::Value scoreOf(KernelBuilder &k, mlir::Value key) {
     return scoredFrom ? k.sub(key, scoredFrom) : key;
   }
-  std::optional<Lying> wholeOf(KernelBuilder &k, mlir::Value heads);
+  Fetching fetchingFrom(KernelBuilder &k, bool ofKeys, mlir::Value row,
+                        int64_t elements);
   Fetching besideKeys(KernelBuilder &k, mlir::Value start, int64_t ahead,
                       int64_t turns);
   mlir::Value nextKeys(KernelBuilder &k);
