@@ -134,3 +134,35 @@ TEST_F(ImportSpec, OnlyCausalLanguageModelsDecode) {
   narrow.replace(narrow.find(head), head.size(), "\"out\": 96");
   EXPECT_FALSE(canDecode(*parse(narrow)));
 }
+
+TEST_F(ImportSpec, UnequalSequencesNeedKeysAndValuesAlone) {
+  std::string model = gpt(2);
+  EXPECT_TRUE(canDecodeBatch(*parse(model)));
+  auto with = [&](const std::string &what) {
+    std::string changed = model;
+    changed.insert(changed.find("\"causal\": true"), what + ", ");
+    return parse(changed);
+  };
+  std::string rope = "\"rope\": {\"scaling\": {\"type\": ",
+              original = ", \"factor\": 2, \"original_length\": 64}}";
+  EXPECT_TRUE(canDecodeBatch(*with("\"softcap\": 30")));
+  EXPECT_TRUE(canDecodeBatch(*with(rope + "\"yarn\"" + original)));
+  EXPECT_FALSE(canDecodeBatch(*with(rope + "\"dynamic\"" + original)));
+  EXPECT_FALSE(canDecodeBatch(*with("\"window\": 8")));
+  EXPECT_FALSE(canDecodeBatch(*with("\"alibi\": true")));
+  EXPECT_FALSE(canDecodeBatch(*with("\"linear\": {}")));
+  std::string plain = model;
+  plain.replace(plain.find("true"), 4, "false");
+  EXPECT_FALSE(canDecodeBatch(*parse(plain)));
+}
+
+TEST_F(ImportSpec, UnequalSequencesAreDecodedOnRequest) {
+  ImportOptions options;
+  OwningOpRef<ModuleOp> module = import(gpt(2), options);
+  ASSERT_TRUE(module) << diags.text;
+  EXPECT_FALSE(module->lookupSymbol<func::FuncOp>("decode_batch"));
+  options.decodeBatch = true;
+  module = import(gpt(2), options);
+  ASSERT_TRUE(module) << diags.text;
+  EXPECT_TRUE(module->lookupSymbol<func::FuncOp>("decode_batch"));
+}
