@@ -35,6 +35,7 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
     return report.fail("internal error: " + llvm::toString(loaded.takeError()),
                        ExitCode::InternalError);
   code.emplace(std::move(*loaded));
+  inactiveBytes = lowering.getInactiveBytes();
   ExitCode packed =
       weights.pack(lowering.getWeights(), checkpoint, options, report);
   if (packed != ExitCode::Success)

@@ -29,12 +29,17 @@ public:
 
   runtime::CompiledModel &getModel() { return *model; }
   uint64_t getWeightBytes() const { return weights.size(); }
+  /// Of these, what a token goes through: without experts that are not its own.
+  double getActiveBytes() const {
+    return double(weights.size()) - inactiveBytes;
+  }
 
 private:
   // In the order they are needed: the last one goes first.
   WeightsInMemory weights;
   std::optional<LoadedModel> code;
   std::unique_ptr<runtime::CompiledModel> model;
+  double inactiveBytes = 0;
 };
 
 /// Compiles the model with its weights, which must be there.

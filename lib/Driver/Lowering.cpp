@@ -19,6 +19,7 @@
 #include "attune/Import/Tokenizers.h"
 #include "attune/Support/TensorNames.h"
 #include "attune/Support/Version.h"
+#include "attune/Weights/WeightLayout.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -113,6 +114,36 @@ static mlir::OwningOpRef<mlir::ModuleOp> copyWeights(mlir::ModuleOp module) {
   for (WeightOp weight : module.getOps<WeightOp>())
     weights->push_back(weight->clone());
   return weights;
+}
+
+/// Bytes of experts' weights that one token does not go through.
+static double countInactive(mlir::ModuleOp module) {
+  mlir::FailureOr<WeightLayout> layout = layoutWeights(module);
+  if (mlir::failed(layout))
+    return 0;
+  mlir::SymbolTable symbols(module);
+  llvm::DenseMap<WeightOp, double> inactive;
+  module.walk([&](mlir::Operation *op) {
+    mlir::Value experts;
+    if (auto moe = llvm::dyn_cast<MoEOp>(op))
+      experts = moe.getExperts();
+    else if (auto moe = llvm::dyn_cast<QuantizedMoEOp>(op))
+      experts = moe.getExperts();
+    else
+      return;
+    auto active =
+        llvm::cast<mlir::RankedTensorType>(experts.getType()).getShape().back();
+    for (mlir::Value operand : op->getOperands())
+      if (auto get = operand.getDefiningOp<WeightGetOp>())
+        if (auto weight = symbols.lookup<WeightOp>(get.getWeight());
+            weight && weight.getParts())
+          inactive[weight] = 1 - double(active) / double(weight.getNumParts());
+  });
+  double bytes = 0;
+  for (auto [weight, share] : inactive)
+    if (const WeightPlace *place = layout->lookup(weight.getSymName()))
+      bytes += share * double(place->totalBytes);
+  return bytes;
 }
 
 /// The form that all tensors of a weight have, if they have one and the same.
@@ -348,6 +379,7 @@ bool Lowering::optimize() {
   if (!done)
     return false;
   weights = copyWeights(*module);
+  inactiveBytes = countInactive(*module);
   return dumpModule("2-optimized.mlir");
 }
 

@@ -59,6 +59,8 @@ public:
   bool canGenerate() const { return generates; }
   /// The weights alone, as optimize() laid them out.
   mlir::ModuleOp getWeights() { return *weights; }
+  /// Bytes of these that belong to experts a token does not go through.
+  double getInactiveBytes() const { return inactiveBytes; }
   /// Writes a stage into the folder of `--emit-stages`, if there is one.
   bool dump(llvm::StringRef name, llvm::StringRef text);
   bool dumpModule(llvm::StringRef name);
@@ -97,6 +99,7 @@ private:
   std::optional<ProductInfo> info;
   std::optional<ProductBytes> object; ///< once made or found
   bool generates = false;
+  double inactiveBytes = 0;
 };
 
 } // namespace attune::driver

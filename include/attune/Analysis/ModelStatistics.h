@@ -80,7 +80,8 @@ struct CompressionStatistics {
   std::vector<Form> forms;
   /// Matrices that stay in full width, and their bytes.
   std::vector<std::pair<std::string, double>> left;
-  double bytes = 0; ///< of all weights
+  double bytes = 0;       ///< of all weights
+  double activeBytes = 0; ///< of those that one token goes through
   /// Weight bytes read for a generated token: in full width and now.
   double tokenBytesBefore = 0, tokenBytes = 0;
 };

@@ -340,10 +340,8 @@ ExitCode Bench::run() {
                   Entries::All, options.fusion);
   if (code != ExitCode::Success)
     return code;
-  // Only matrices that every token reads become smaller.
   if (quantized) {
-    double saved =
-        double(statistics.weightBytes) - double(model.getWeightBytes());
+    double saved = activeWeightBytes(statistics) - model.getActiveBytes();
     statistics.weightBytes = model.getWeightBytes();
     if (statistics.decode)
       statistics.decode->bytes -= saved;

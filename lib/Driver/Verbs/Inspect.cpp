@@ -46,6 +46,13 @@ driver::chooseDims(const Options &options, const spec::Model &model,
   return dims;
 }
 
+double driver::activeWeightBytes(const ModelStatistics &statistics) {
+  if (statistics.parameters == 0)
+    return statistics.weightBytes;
+  return statistics.weightBytes * double(statistics.activeParameters) /
+         double(statistics.parameters);
+}
+
 std::string driver::describeStatistics(const spec::Model &model) {
   ModelStatistics statistics = analyze(model, {});
   std::string numbers, table;
@@ -146,6 +153,7 @@ countQuantized(const Options &options, const ModelSource &source,
     return std::nullopt;
   CompressionStatistics result;
   result.bytes = double(layout->totalBytes);
+  result.activeBytes = result.bytes - lowering.getInactiveBytes();
   for (auto weight : weights.getOps<WeightOp>()) {
     const WeightPlace *place = layout->lookup(weight.getSymName());
     if (std::optional<int64_t> group = weight.getGroup()) {
@@ -226,8 +234,9 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
     CompressionStatistics &compression = *statistics.compression;
     if (statistics.decode) {
       compression.tokenBytesBefore = statistics.decode->bytes;
-      compression.tokenBytes =
-          statistics.decode->bytes - statistics.weightBytes + compression.bytes;
+      compression.tokenBytes = statistics.decode->bytes -
+                               activeWeightBytes(statistics) +
+                               compression.activeBytes;
     }
   }
   statistics.memory =

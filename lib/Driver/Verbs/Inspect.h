@@ -11,6 +11,7 @@
 #include "../Options/Options.h"
 #include "../Report/Report.h"
 
+#include "attune/Analysis/ModelStatistics.h"
 #include "attune/Spec/Spec.h"
 
 #include <map>
@@ -22,6 +23,9 @@ namespace attune::driver {
 /// The sizes asked for; nothing, and an error, if the model lacks one of them.
 std::optional<std::map<std::string, int64_t>>
 chooseDims(const Options &options, const spec::Model &model, Report &report);
+
+/// Bytes of the weights that a token goes through, in full width.
+double activeWeightBytes(const ModelStatistics &statistics);
 
 /// The JSON object that a compiled product answers `inspect` with.
 std::string describeStatistics(const spec::Model &model);
