@@ -26,6 +26,15 @@ for variable in ("HOME", "CCACHE_DIR", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR",
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+# For the preset asan. LLVM comes without sanitizers: what its allocators poison
+# in headers that Attune includes stays so, and what it keeps to the end leaks.
+# Sanitizers need more addresses than tests of limits allow.
+if "sanitize" in config.attune_instrument:
+    config.available_features.add("sanitizer")
+config.environment["ASAN_OPTIONS"] = os.environ.get(
+    "ASAN_OPTIONS", "allow_user_poisoning=0:detect_leaks=0")
+config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
+
 # Many tests compile the same model the same way. Code is kept beside what they
 # write; it is of one build of attune, and makes no difference to a result.
 config.environment["ATTUNE_CACHE"] = os.path.join(config.test_exec_root, "code-cache")

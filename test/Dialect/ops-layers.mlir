@@ -130,12 +130,12 @@ func.func @cache(%k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x32xbf16>, %layer:
 }
 
 // CHECK-LABEL: @unequal_cache(
-func.func @unequal_cache(%k: tensor<?x2x1x32xf32>, %c0: tensor<?x5x2x?x32xbf16>, %layer: index, %past: tensor<?xi64>, %n: index) -> tensor<?x2x?x32xbf16> {
+func.func @unequal_cache(%k: tensor<?x2x1x32xf32>, %c0: tensor<?x5x2x?x32xbf16>, %layer: index, %lengths: tensor<?xi64>, %n: index) -> tensor<?x2x?x32xbf16> {
   // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}} : tensor<?xi64>] sequence_major : tensor<?x2x1x32xf32>, tensor<?x5x2x?x32xbf16>
-  %c1 = attune.cache_append %k into %c0[%layer, %past : tensor<?xi64>]
+  %c2 = attune.cache_append %k into %c0[%layer, %lengths : tensor<?xi64>]
      sequence_major : tensor<?x2x1x32xf32>, tensor<?x5x2x?x32xbf16>
   // CHECK: attune.cache_read %{{.+}}[%{{.+}}] length %{{.+}} sequence_major : tensor<?x5x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
-  %r = attune.cache_read %c1[%layer] length %n sequence_major
+  %r = attune.cache_read %c2[%layer] length %n sequence_major
      : tensor<?x5x2x?x32xbf16> -> tensor<?x2x?x32xbf16>
   return %r : tensor<?x2x?x32xbf16>
 }
