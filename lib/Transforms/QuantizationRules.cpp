@@ -90,7 +90,7 @@ QuantizationRules::parse(StringRef text, std::string &problem) {
 }
 
 QuantizedForm QuantizationRules::lookup(ArrayRef<std::string> names,
-                                        bool ofVocabulary) {
+                                        Use use) {
   auto matches = [](const GlobPattern &glob, StringRef name) {
     return glob.match(name) ||
            (name.consume_back(".weight") && glob.match(name));
@@ -101,8 +101,10 @@ QuantizedForm QuantizationRules::lookup(ArrayRef<std::string> names,
       rule.used = true;
       return rule.form;
     }
+  if (use == Use::Router && !others.stored)
+    return {};
   constexpr QuantizedForm bytes{8, 128};
-  return ofVocabulary && others.bits == 4 ? bytes : others;
+  return use == Use::Vocabulary && others.bits == 4 ? bytes : others;
 }
 
 std::vector<std::string> QuantizationRules::unused() const {

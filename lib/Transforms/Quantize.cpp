@@ -63,7 +63,12 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       }
       matrices.push_back(weight.getSymName().str());
       std::optional<QuantizedForm> form =
-          chooseForm(weight, tables.contains(weight.getTensorType()), *parsed);
+          chooseForm(weight,
+                     tables.contains(weight.getTensorType())
+                         ? QuantizationRules::Use::Vocabulary
+                     : isRouter(gets) ? QuantizationRules::Use::Router
+                                      : QuantizationRules::Use::Layer,
+                     *parsed);
       if (!form)
         return signalPassFailure();
       if (form->bits == 0 || (!multiplied && !(*form == storedForm(weight))))
@@ -118,14 +123,15 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   /// The form that the rules give a weight; nothing, after an error, if they
   /// tell layers apart that are stored alike.
   static std::optional<QuantizedForm>
-  chooseForm(WeightOp weight, bool ofVocabulary, QuantizationRules &rules) {
+  chooseForm(WeightOp weight, QuantizationRules::Use use,
+             QuantizationRules &rules) {
     std::optional<QuantizedForm> form;
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
       SmallVector<std::string> names = {
           substituteLayer(weight.getSymName().str(), layer)};
       for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
         names.push_back(substituteLayer(source.getTensor().str(), layer));
-      QuantizedForm here = rules.lookup(names, ofVocabulary);
+      QuantizedForm here = rules.lookup(names, use);
       if (here.stored)
         here = storedForm(weight);
       if (form && !(here == *form)) {
@@ -179,6 +185,16 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     return llvm::any_of(gets, [](WeightGetOp get) {
       return llvm::any_of(get->getUsers(), [](Operation *user) {
         return isa<EmbeddingOp>(user);
+      });
+    });
+  }
+
+  /// Whether its products choose experts.
+  static bool isRouter(ArrayRef<WeightGetOp> gets) {
+    return llvm::any_of(gets, [](WeightGetOp get) {
+      return llvm::any_of(get->getUsers(), [](Operation *user) {
+        return isa<LinearOp>(user) &&
+               llvm::any_of(user->getUsers(), llvm::IsaPred<RouterOp>);
       });
     });
   }

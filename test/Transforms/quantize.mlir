@@ -3,6 +3,7 @@
 // RUN: attune-opt %s --attune-quantize=rules=int8:g64 --split-input-file | FileCheck %s --check-prefix=HALF
 // RUN: attune-opt %s --attune-quantize=rules=int4:g128 --split-input-file | FileCheck %s --check-prefix=FOUR
 // RUN: attune-opt %s --attune-quantize=rules=stored --split-input-file | FileCheck %s --check-prefix=STORED
+// RUN: attune-opt %s --attune-quantize=rules=*r*=int8 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=ROUTER
 // RUN: not attune-opt %s --attune-quantize=rules=int8:g6 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM
 // FORM: error: 'int8:g6' is no form of --quantize
 
@@ -146,4 +147,20 @@ func.func @half(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>) 
   %y = attune.moe %x, %e, %w, %u, %d activation <silu>
      : tensor<?x64xf32>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x40x64xf32>, tensor<4x64x40xf32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// What chooses experts keeps its numbers, unless a pattern names it.
+// CHECK: attune.weight @router : tensor<8x128xf32>
+// FOUR:  attune.weight @router : tensor<8x128xf32>
+// ROUTER: attune.weight @router : tensor<8x128xi8>
+attune.weight @router : tensor<8x128xf32> from [#attune.source<"router">]
+// CHECK-LABEL: @chosen(
+// CHECK:         attune.linear
+func.func @chosen(%x: tensor<?x128xf32>) -> (tensor<?x2xi64>, tensor<?x2xf32>) {
+  %r = attune.weight_get @router : tensor<8x128xf32>
+  %l = attune.linear %x, %r : tensor<?x128xf32>, tensor<8x128xf32> -> tensor<?x8xf32>
+  %e, %w = attune.router %l scoring <softmax> : tensor<?x8xf32> -> tensor<?x2xi64>, tensor<?x2xf32>
+  return %e, %w : tensor<?x2xi64>, tensor<?x2xf32>
 }

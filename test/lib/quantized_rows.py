@@ -153,8 +153,8 @@ def main():
                 quantize(row, size, reciprocal) for row in matrices[name]]
 
     got = array("f", first)
-    size = group_of(width)
     if gated:
+        size = group_of(width)
         stacks = [(packed(prefix + "gate.weight") + packed(prefix + "up.weight"),
                    packed(prefix + "down.weight", size)) for prefix in prefixes]
     else:

@@ -224,8 +224,9 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
     that it comes from, in which a number stands for the layer, with or without
     the end `.weight`. The first pattern that matches decides; a form without a
     pattern is for what none matches. Of vocabularies, `int4` without a pattern means
-    int8: rounded to 4 bits, they cost as much as all other layers together. A
-    pattern that matches nothing is an error.
+    int8: rounded to 4 bits, they cost as much as all other layers together.
+    Routers of experts keep their numbers without a pattern. A pattern that
+    matches nothing is an error.
     Keeps: neither numbers nor sizes; that is what it is for. A weight moves by
     at most half of its group's scale, an activation too. Sums of a group are
     exact, so results do not depend on the CPU's instructions.

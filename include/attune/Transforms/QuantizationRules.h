@@ -34,9 +34,13 @@ struct QuantizedForm {
 /// (`*.ffn.*=int4:g32`). The first pattern that matches decides; a form without
 /// a pattern is for what no pattern matches. For vocabularies, `int4` without a
 /// pattern means int8: rounded to 4 bits they cost as much as all other layers
-/// together.
+/// together. Routers keep their numbers without a pattern: they are few, and
+/// another expert is not a small error.
 class QuantizationRules {
 public:
+  /// What a matrix does, where that makes a difference.
+  enum class Use { Layer, Vocabulary, Router };
+
   /// Nothing, with a `problem`, if a word is none of these.
   static std::optional<QuantizationRules>
   parse(llvm::ArrayRef<std::string> words, std::string &problem);
@@ -44,9 +48,9 @@ public:
   static std::optional<QuantizationRules> parse(llvm::StringRef text,
                                                 std::string &problem);
 
-  /// The form of a weight that goes by `names`, which may be one of a whole
-  /// vocabulary. A pattern may leave out the end `.weight` of a name.
-  QuantizedForm lookup(llvm::ArrayRef<std::string> names, bool ofVocabulary);
+  /// The form of a weight that goes by `names`. A pattern may leave out the end
+  /// `.weight` of a name.
+  QuantizedForm lookup(llvm::ArrayRef<std::string> names, Use use);
   /// A form by its name, as in "int4:g64"; nothing if it is none.
   static std::optional<QuantizedForm> parseForm(llvm::StringRef text);
   /// The patterns that matched nothing so far.
