@@ -89,8 +89,7 @@ QuantizationRules::parse(StringRef text, std::string &problem) {
   return parse(words, problem);
 }
 
-QuantizedForm QuantizationRules::lookup(ArrayRef<std::string> names,
-                                        Use use) {
+QuantizedForm QuantizationRules::lookup(ArrayRef<std::string> names, Use use) {
   auto matches = [](const GlobPattern &glob, StringRef name) {
     return glob.match(name) ||
            (name.consume_back(".weight") && glob.match(name));

@@ -122,9 +122,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
 
   /// The form that the rules give a weight; nothing, after an error, if they
   /// tell layers apart that are stored alike.
-  static std::optional<QuantizedForm>
-  chooseForm(WeightOp weight, QuantizationRules::Use use,
-             QuantizationRules &rules) {
+  static std::optional<QuantizedForm> chooseForm(WeightOp weight,
+                                                 QuantizationRules::Use use,
+                                                 QuantizationRules &rules) {
     std::optional<QuantizedForm> form;
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
       SmallVector<std::string> names = {

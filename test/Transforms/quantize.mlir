@@ -3,7 +3,7 @@
 // RUN: attune-opt %s --attune-quantize=rules=int8:g64 --split-input-file | FileCheck %s --check-prefix=HALF
 // RUN: attune-opt %s --attune-quantize=rules=int4:g128 --split-input-file | FileCheck %s --check-prefix=FOUR
 // RUN: attune-opt %s --attune-quantize=rules=stored --split-input-file | FileCheck %s --check-prefix=STORED
-// RUN: attune-opt %s --attune-quantize=rules=*r*=int8 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=ROUTER
+// RUN: not attune-opt %s --attune-quantize=rules=*router*=int8 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=ROUTER
 // RUN: not attune-opt %s --attune-quantize=rules=int8:g6 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM
 // FORM: error: 'int8:g6' is no form of --quantize
 

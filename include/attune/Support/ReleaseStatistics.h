@@ -1,4 +1,4 @@
-//===- ReleaseStatistics.h - LLVM's statistics in a Debug build -*- C++ -*-===//
+//===- ReleaseStatistics.h - LLVM's statistics in a Debug build -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -47,7 +47,9 @@ ExitCode driver::runTokenize(const Options &options, Report &report) {
       runtime::Tokenizer::create(*json, error);
   if (!tokenizer ||
       !runtime::executeTokenize(*tokenizer, options.tokenize, stdout, error)) {
-    error.message = "'" + path + "': " + error.message;
+    // A line of a file of texts is named already.
+    if (options.tokenize.hasText)
+      error.message = "'" + path + "': " + error.message;
     return reportError(error, report);
   }
   return ExitCode::Success;
