@@ -114,7 +114,8 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       return {};
     OpBuilder b(dim);
     Value size;
-    for (int64_t part : view.getReassociationIndices()[*number]) {
+    ReassociationIndices group = view.getReassociationIndices()[*number];
+    for (int64_t part : group) {
       Value next =
           b.createOrFold<memref::DimOp>(dim.getLoc(), view.getSrc(), part);
       size =

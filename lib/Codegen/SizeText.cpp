@@ -136,7 +136,8 @@ std::string SizeText::dimText(Value buffer, int64_t dim, unsigned depth) const {
     return dimText(cast.getSource(), dim, depth - 1);
   if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op)) {
     SmallVector<std::string> factors;
-    for (int64_t of : collapse.getReassociationIndices()[dim])
+    ReassociationIndices group = collapse.getReassociationIndices()[dim];
+    for (int64_t of : group)
       factors.push_back(dimText(collapse.getSrc(), of, depth - 1));
     return llvm::is_contained(factors, "?")
                ? "?"
