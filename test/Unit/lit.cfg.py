@@ -12,3 +12,6 @@ config.test_format = lit.formats.GoogleTest(".", "Tests")
 for variable in ("HOME", "LD_LIBRARY_PATH"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
+# As in the configuration of the other tests.
+config.environment["ASAN_OPTIONS"] = os.environ.get(
+    "ASAN_OPTIONS", "allow_user_poisoning=0:detect_leaks=0")
