@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../RealNumbers.h"
 #include "LoraConfig.h"
 
 #include "attune/Runtime/DType.h"
@@ -35,24 +36,6 @@ namespace attune {
 using runtime::DType;
 using runtime::formatShape;
 using runtime::TensorInfo;
-
-static bool isReal(const TensorInfo &tensor) {
-  return tensor.dtype == DType::F32 || tensor.dtype == DType::F16 ||
-         tensor.dtype == DType::BF16;
-}
-
-static float numberAt(const TensorInfo &tensor, int64_t i) {
-  const uint8_t *data = tensor.data + i * runtime::dtypeBytes(tensor.dtype);
-  if (tensor.dtype == DType::F32) {
-    float value;
-    std::memcpy(&value, data, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, data, 2);
-  return tensor.dtype == DType::F16 ? runtime::halfToFloat(bits)
-                                    : runtime::bfloatToFloat(bits);
-}
 
 /// The numbers of a matrix, or of its transpose.
 static std::vector<float> numbersOf(const TensorInfo &tensor, bool transposed) {

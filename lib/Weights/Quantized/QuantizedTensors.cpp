@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "QuantizedTensors.h"
+#include "../RealNumbers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,24 +35,6 @@ namespace attune {
 
 using runtime::DType;
 using runtime::formatShape;
-
-static float numberAt(const CheckpointTensor &tensor, int64_t i) {
-  const uint8_t *data = tensor.data + i * runtime::dtypeBytes(tensor.dtype);
-  if (tensor.dtype == DType::F32) {
-    float value;
-    std::memcpy(&value, data, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, data, 2);
-  return tensor.dtype == DType::F16 ? runtime::halfToFloat(bits)
-                                    : runtime::bfloatToFloat(bits);
-}
-
-static bool isReal(const CheckpointTensor &tensor) {
-  return tensor.dtype == DType::F32 || tensor.dtype == DType::F16 ||
-         tensor.dtype == DType::BF16;
-}
 
 static int32_t wordAt(const CheckpointTensor &tensor, int64_t i) {
   int32_t word;
