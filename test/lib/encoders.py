@@ -353,8 +353,8 @@ def clip(run, end):
 
 
 def nomic_bert(run):
-    """Positions rotate, feed-forward layers have gates, nothing has a bias but
-    the norms."""
+    """Positions rotate, feed-forward layers have gates and a width that is
+    rounded up to 256, nothing has a bias but the norms."""
     w = Weights()
     w.new("embeddings.word_embeddings.weight", V + 2, D)
     w.new("embeddings.token_type_embeddings.weight", 2, D)
@@ -364,9 +364,9 @@ def nomic_bert(run):
     w.linear(block + "attn.out_proj", D, D, False)
     for name in ("norm1", "norm2"):
         w.norm(block + name, D)
-    w.linear(block + "mlp.fc11", INNER, D, False)
-    w.linear(block + "mlp.fc12", INNER, D, False)
-    w.linear(block + "mlp.fc2", D, INNER, False)
+    w.linear(block + "mlp.fc11", 256, D, False)
+    w.linear(block + "mlp.fc12", 256, D, False)
+    w.linear(block + "mlp.fc2", D, 256, False)
     folder = os.path.join(run.work, "nomic_bert")
     w.save(folder, {
         "model_type": "nomic_bert", "architectures": ["NomicBertModel"],

@@ -35,7 +35,8 @@ struct Difference {
   int64_t rows = 0;
   double cosine = 0;      ///< mean over rows
   double leastCosine = 1; ///< of any row
-  double error = 0;       ///< root mean square, by the teacher's
+  /// Root mean square, by the teacher's; nothing if that is zero alone.
+  std::optional<double> error;
   /// Of logits: the mean over rows of the Kullback-Leibler divergence of the
   /// student's probabilities from the teacher's, in nats, and the share of rows
   /// in which both like the same entry best.
@@ -159,7 +160,8 @@ static Difference compare(const Result &teacher, const Result &student) {
     agreed += std::max_element(t, t + width) - t ==
               std::max_element(s, s + width) - s;
   }
-  result.error = lost == 0 ? 0 : std::sqrt(lost / total);
+  if (lost == 0 || total > 0)
+    result.error = lost == 0 ? 0 : std::sqrt(lost / total);
   if (isLogits) {
     result.divergence = divergence / double(result.rows);
     result.agreement = double(agreed) / double(result.rows);
@@ -175,8 +177,10 @@ static void showTable(const Options &options,
      << llvm::formatv("{0,-28}{1,10}{2,12}{3,12}{4,12}{5,12}{6,8}\n", "output",
                       "rows", "cosine", "least", "error", "KL (nats)", "top-1");
   for (const Difference &one : all) {
-    os << llvm::formatv("{0,-28}{1,10}{2,12:f6}{3,12:f6}{4,12:e2}", one.name,
-                        one.rows, one.cosine, one.leastCosine, one.error);
+    os << llvm::formatv("{0,-28}{1,10}{2,12:f6}{3,12:f6}", one.name, one.rows,
+                        one.cosine, one.leastCosine)
+       << (one.error ? llvm::formatv("{0,12:e2}", *one.error).str()
+                     : "           -");
     if (one.divergence)
       os << llvm::formatv("{0,12:e2}{1,7:f1}%", *one.divergence,
                           100 * *one.agreement);
@@ -200,7 +204,8 @@ static void showJson(const Options &options,
           json.attribute("rows", one.rows);
           json.attribute("cosine", one.cosine);
           json.attribute("least_cosine", one.leastCosine);
-          json.attribute("error", one.error);
+          if (one.error)
+            json.attribute("error", *one.error);
           if (one.divergence) {
             json.attribute("kl_divergence", *one.divergence);
             json.attribute("top1_agreement", *one.agreement);

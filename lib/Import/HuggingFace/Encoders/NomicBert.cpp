@@ -44,6 +44,10 @@ std::optional<Model> importNomicBert(ImportContext &context) {
   config.mustShare("n_head", sizes.heads, "n_embd", sizes.width);
   Block block = encoderBlock(sizes, Placement::Post);
   block.ffn->gated = readFeedForward(config, *block.ffn) && block.ffn->gated;
+  // The class rounds the width of layers with gates up.
+  constexpr int64_t multipleOf = 256;
+  if (block.ffn->gated)
+    block.ffn->width = (sizes.inner + multipleOf - 1) / multipleOf * multipleOf;
   bool upBias = config.flag("mlp_fc1_bias", true);
   block.ffn->bias = config.flag("mlp_fc2_bias", true);
   if (upBias != block.ffn->bias)
