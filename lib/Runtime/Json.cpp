@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 
 namespace attune::runtime {
@@ -613,6 +614,9 @@ void appendJson(std::string &out, const JsonValue &value) {
     // JSON has no infinities; a number too large to hold is written as such.
     bool finite = value.real - value.real == 0;
     out += finite ? buffer : value.real < 0 ? "-1e999" : "1e999";
+    // It stays a number that is not an integer when it is read again.
+    if (finite && !std::strpbrk(buffer, ".e"))
+      out += ".0";
     return;
   }
   case JsonValue::Kind::String:

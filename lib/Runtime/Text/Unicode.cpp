@@ -325,9 +325,24 @@ bool Unicode::find(std::string_view given, CharacterRanges &ranges) const {
     return true;
   }
   if (uint32_t bits = categoriesNamed(name)) {
-    for (uint32_t c = 0; c < 0x110000; ++c)
-      if (isIn(c, bits))
-        add(c, c + 1);
+    // Pages of equal content are one behind the other where a script fills
+    // them, or nothing does: what one of a single kind is, the next is, too.
+    bool isUniform = false;
+    for (uint32_t page = 0; page < 0x1100; ++page) {
+      uint32_t begin = page << 8, before = page ? pages[page - 1] : ~0u;
+      if (isUniform && pages[page] == before) {
+        if (isIn(begin, bits))
+          add(begin, begin + 256);
+        continue;
+      }
+      unsigned count = 0;
+      for (uint32_t c = begin; c < begin + 256; ++c)
+        if (isIn(c, bits)) {
+          add(c, c + 1);
+          ++count;
+        }
+      isUniform = count == 0 || count == 256;
+    }
     return true;
   }
   for (unsigned number = 1; const char *script = scriptName(number); ++number)

@@ -1,0 +1,40 @@
+//===- PublishedTokenizerFuzzer.cpp - Tokenizers in older files --------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The input is a file's name, a line end, and the file: tokenizer.model of
+// SentencePiece, tiktoken's ranks, vocab.txt, vocab.json.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Collector.h"
+
+#include "attune/Import/Tokenizers.h"
+#include "attune/Runtime/Tokenizer.h"
+
+using namespace attune;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  std::string_view text = fuzzing::asText(data, size);
+  std::string_view name = fuzzing::takePart(text, '\n');
+  const char *file = name == "vocab.txt"        ? "vocab.txt"
+                     : name == "vocab.json"     ? "vocab.json"
+                     : name == "x.tiktoken"     ? "x.tiktoken"
+                     : name == "tokenizer.json" ? "tokenizer.json"
+                                                : "tokenizer.model";
+  fuzzing::InputFolder folder;
+  std::string path = folder.write(file, text);
+  fuzzing::Collector diags;
+  std::optional<std::string> json = readTokenizer(path, diags);
+  FUZZ_REQUIRE(json || diags.getNumErrors() > 0);
+  if (!json)
+    return 0;
+  // What is written for the runtime is what it reads, or it says why not.
+  runtime::Error error;
+  if (!runtime::Tokenizer::create(*json, error))
+    FUZZ_REQUIRE(!error.message.empty());
+  return 0;
+}

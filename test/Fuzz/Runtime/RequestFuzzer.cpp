@@ -1,0 +1,84 @@
+//===- RequestFuzzer.cpp - Bodies of requests -----------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The input is the body of a request: to /v1/chat/completions if it names
+// messages, else to /v1/completions. What the model would write is taken from
+// the input as well, and searched for calls of tools.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Fuzzing.h"
+
+#include "Serve/CompletionRequest.h"
+#include "Serve/ToolCalls.h"
+
+using namespace attune::runtime;
+
+namespace {
+struct Model {
+  ModelInfo info;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ConstraintFactory> constraints;
+  std::unique_ptr<ChatPrompt> chat;
+  ServedModel served;
+
+  Model() {
+    Error error;
+    info.name = "model";
+    info.context = 64;
+    info.tokenizerJson = attune::fuzzing::readFile(
+        ATTUNE_FUZZ_SOURCES "/examples/storyteller/tokenizer.json");
+    info.chatTemplate = "{% for m in messages %}{{ m.role }}: {{ m.content }}"
+                        "\n{% endfor %}{{ tools | tojson if tools }}";
+    tokenizer = Tokenizer::create(info.tokenizerJson, error);
+    FUZZ_REQUIRE(tokenizer);
+    constraints.reset(new ConstraintFactory(*tokenizer));
+    chat = ChatPrompt::create(info, TemplateOptions(), error);
+    FUZZ_REQUIRE(chat);
+    served.info = &info;
+    served.tokenizer = tokenizer.get();
+    served.constraints = constraints.get();
+    served.chat = chat.get();
+    served.capacity = info.context;
+    served.vocabulary = tokenizer->size();
+  }
+};
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static Model model;
+  std::string_view text = attune::fuzzing::asText(data, size);
+
+  // In pieces or whole, the same text and the same calls are found.
+  ToolCallFinder pieces, whole;
+  std::vector<ToolCall> pieceCalls, wholeCalls;
+  std::string said;
+  for (size_t i = 0; i < size; i += 3)
+    said += pieces.push(text.substr(i, 3));
+  said += pieces.finish(pieceCalls);
+  std::string saidWhole = whole.push(text);
+  saidWhole += whole.finish(wholeCalls);
+  FUZZ_REQUIRE(said == saidWhole && pieceCalls.size() == wholeCalls.size());
+
+  JsonValue body;
+  std::string problem;
+  if (!parseJson(text, body, problem) || !body.isObject())
+    return 0;
+  CompletionRequest request;
+  RequestError error;
+  bool isChat = body.find("messages") != nullptr;
+  if (!request.read(body, isChat, model.served, error)) {
+    FUZZ_REQUIRE(error.status >= 400 && error.status < 600);
+    FUZZ_REQUIRE(!error.message.empty());
+    return 0;
+  }
+  FUZZ_REQUIRE(!request.prompts.empty() && request.choices >= 1);
+  for (const CompletionPrompt &prompt : request.prompts)
+    for (int64_t id : prompt.ids)
+      FUZZ_REQUIRE(id >= 0 && id < model.served.vocabulary);
+  return 0;
+}
