@@ -33,6 +33,7 @@ if "sanitize" in config.attune_instrument:
     config.available_features.add("sanitizer")
 config.environment["ASAN_OPTIONS"] = os.environ.get(
     "ASAN_OPTIONS", "allow_user_poisoning=0:detect_leaks=0")
+config.environment["TSAN_OPTIONS"] = os.environ.get("TSAN_OPTIONS", "")
 config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
 
 # Many tests compile the same model the same way. Code is kept beside what they
@@ -67,6 +68,9 @@ substitute("%lit_modules", os.path.dirname(os.path.dirname(lit.__file__)))
 substitute("%cmake", config.cmake)
 substitute("%cc", config.cc)
 substitute("%cxx", config.cxx)
+# What makes a program of a model's object: without a server, and with one.
+substitute("%link_model", config.link_model)
+substitute("%link_server", config.link_server)
 
 # `--param verify-roundtrip=1` prints and reparses every module of the suite;
 # `--param validate=1` runs every function before and after every pass.

@@ -1,0 +1,35 @@
+# attune_instrumented(name ROOM... FLAGS flag... [EXCLUDE regex]) compiles the
+# sources of rooms without MLIR once more, with sanitizers or what a fuzzer needs,
+# into one archive. Products are never linked with sanitizers, so the archives
+# of the runtime are not instrumented even in a build that is.
+function(attune_instrumented name)
+  cmake_parse_arguments(COPY "" "EXCLUDE" "FLAGS" ${ARGN})
+  set(sources)
+  foreach(room ${COPY_UNPARSED_ARGUMENTS})
+    get_target_property(names ${room} SOURCES)
+    get_target_property(folder ${room} SOURCE_DIR)
+    foreach(file ${names})
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${folder})
+      list(APPEND sources ${file})
+    endforeach()
+  endforeach()
+  if(COPY_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${COPY_EXCLUDE})
+  endif()
+  foreach(file ${sources})
+    if(file MATCHES "\\.o$")
+      set_source_files_properties(${file} PROPERTIES EXTERNAL_OBJECT ON)
+    endif()
+  endforeach()
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  target_compile_options(${name} PRIVATE ${COPY_FLAGS} -Wall -Wextra
+    -Wno-unused-parameter)
+  target_compile_definitions(${name} PRIVATE
+    ATTUNE_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${name} PUBLIC
+    ${ATTUNE_INCLUDE_DIRS} ${PROJECT_SOURCE_DIR}/lib/Runtime)
+  target_include_directories(${name} SYSTEM PRIVATE ${ATTUNE_LIBEVENT_INCLUDE})
+  target_link_libraries(${name} PUBLIC
+    nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
+  add_dependencies(${name} AttuneHeaders)
+endfunction()
