@@ -66,6 +66,7 @@ substitute("%fake_cuda", os.path.join(config.test_exec_root, "fake-cuda"))
 substitute("%python", config.python)
 substitute("%lit_modules", os.path.dirname(os.path.dirname(lit.__file__)))
 substitute("%cmake", config.cmake)
+substitute("%cpack", os.path.join(os.path.dirname(config.cmake), "cpack"))
 substitute("%cc", config.cc)
 substitute("%cxx", config.cxx)
 # What makes a program of a model's object: without a server, and with one.
@@ -170,6 +171,12 @@ if os.path.exists(os.path.join(toolkit, "include", "cuda.h")):
 for tool in ("readelf", "strip", "objcopy", "ldd", "ninja", "git"):
     if shutil.which(tool, path=path):
         features.add(tool)
+lld = shutil.which("ld.lld-" + config.llvm_version, path=path)
+if lld:
+    features.add("ld-lld")
+    substitute("%lld", lld)
+if shutil.which("dpkg-shlibdeps", path=path):
+    features.add("dpkg")
 if os.path.isdir(os.path.join(config.attune_shared_dir, "oracle")):
     features.add("shared-oracle")
 if os.path.isdir(os.path.join(config.attune_shared_dir, "storyteller")):

@@ -104,7 +104,7 @@ static void printHelp(raw_ostream &os) {
   os << "Attune compiles transformer models described in JSON to native "
         "code.\n\nusage: attune VERB MODEL [flags]\n\nverbs:\n";
   for (const VerbInfo &verb : getVerbs())
-    os << formatv("  {0,-10}{1}\n", getName(verb.verb), verb.summary);
+    os << formatv("  {0,-12}{1}\n", getName(verb.verb), verb.summary);
   os << "\n`attune VERB --help` lists the flags of a verb, `attune --version` "
         "the version.\n\nexit codes: 0 done, 1 bad input, 2 bad command line, "
         "3 verify found a mismatch,\n4 over a stated resource limit, 70 "

@@ -60,11 +60,16 @@ std::string UndefinedObject::message() const {
 }
 
 int64_t RangeObject::size() const {
-  auto span = static_cast<__int128>(stop) - start;
-  if (step < 0)
-    span = -span;
-  __int128 by = step < 0 ? -static_cast<__int128>(step) : step;
-  return span <= 0 ? 0 : static_cast<int64_t>((span + by - 1) / by);
+  if (step < 0 ? start <= stop : start >= stop)
+    return 0;
+  // Unsigned, because the way from one end to the other may be as long as all
+  // numbers together; in 64 bits, because products are linked without libgcc.
+  uint64_t from = static_cast<uint64_t>(start),
+           to = static_cast<uint64_t>(stop);
+  uint64_t span = step < 0 ? from - to : to - from;
+  uint64_t by = step < 0 ? -static_cast<uint64_t>(step) : step;
+  return static_cast<int64_t>(
+      std::min<uint64_t>((span - 1) / by + 1, INT64_MAX));
 }
 
 bool truth(const Value &value) {

@@ -16,6 +16,10 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <optional>
 
 namespace attune {
 
@@ -31,31 +35,117 @@ static std::string findRuntime() {
   return folder.str().str();
 }
 
-/// A C compiler's driver knows where the C library is; it only links here.
-static llvm::ErrorOr<std::string> findLinker() {
-  if (auto chosen = llvm::sys::Process::GetEnv("ATTUNE_CC"))
-    return llvm::sys::findProgramByName(*chosen);
+namespace {
+/// What links a product.
+struct Linker {
+  std::string program;
+  /// A C compiler's driver knows where the C library is. A linker does not:
+  /// then this is the folder of the C library's start files.
+  std::string startFiles;
+
+  bool isDriver() const { return startFiles.empty(); }
+};
+} // namespace
+
+/// The loader of dynamic programs, by the ABI of this architecture; empty if it
+/// is not known here.
+static llvm::StringRef findLoader() {
+  switch (llvm::Triple(llvm::sys::getProcessTriple()).getArch()) {
+  case llvm::Triple::x86_64:
+    return "/lib64/ld-linux-x86-64.so.2";
+  case llvm::Triple::aarch64:
+    return "/lib/ld-linux-aarch64.so.1";
+  default:
+    return "";
+  }
+}
+
+/// A C compiler, which only links here, or else LLVM's linker with the start
+/// files of the C library (Debian's libc6-dev).
+static std::optional<Linker> findLinker() {
+  if (auto chosen = llvm::sys::Process::GetEnv("ATTUNE_CC")) {
+    llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName(*chosen);
+    return found ? std::optional<Linker>({*found, ""}) : std::nullopt;
+  }
   for (const char *name : {"cc", "gcc", "clang", "clang-22"})
     if (auto found = llvm::sys::findProgramByName(name))
-      return found;
-  return std::make_error_code(std::errc::no_such_file_or_directory);
+      return Linker{*found, ""};
+  std::string triple =
+      llvm::Triple(llvm::sys::getProcessTriple()).getArchName().str();
+  for (const char *name : {"ld.lld-22", "ld.lld"})
+    if (auto found = llvm::sys::findProgramByName(name))
+      for (const std::string &folder :
+           {"/usr/lib/" + triple + "-linux-gnu", std::string("/usr/lib64"),
+            std::string("/usr/lib")})
+        if (!findLoader().empty() && llvm::sys::fs::exists(folder + "/Scrt1.o"))
+          return Linker{*found, folder};
+  return std::nullopt;
 }
 
 static llvm::Error refuse(const llvm::Twine &why) {
   return llvm::make_error<Refusal>(why.str());
 }
 
+/// The path of one of the runtime's archives.
+static std::string archive(const char *name) {
+  return findRuntime() + "/lib" + name + ".a";
+}
+
+static void addArguments(const Linker &linker, LinkKind kind, bool serves,
+                         const std::string &object, const std::string &exports,
+                         std::vector<std::string> &arguments) {
+  // What a driver hands to its linker.
+  auto option = [&](const std::string &text) {
+    arguments.push_back((linker.isDriver() ? "-Wl," : "") + text);
+  };
+  auto startFile = [&](const char *name) {
+    if (!linker.isDriver())
+      arguments.push_back(linker.startFiles + "/" + name);
+  };
+  if (!linker.isDriver()) {
+    arguments.insert(arguments.end(),
+                     {"--eh-frame-hdr", "--hash-style=gnu", "-z", "relro",
+                      "-L" + linker.startFiles});
+    if (kind != LinkKind::SharedLibrary) {
+      arguments.push_back("--dynamic-linker=" + findLoader().str());
+      startFile("Scrt1.o");
+    }
+  }
+  startFile("crti.o");
+  arguments.push_back(object);
+  if (kind == LinkKind::SharedLibrary) {
+    option("--version-script=" + exports);
+    arguments.push_back("-shared");
+    option("--whole-archive");
+    arguments.push_back(archive("AttuneRuntime"));
+    option("--no-whole-archive");
+  } else {
+    arguments.push_back(archive("AttuneRuntimeMain"));
+    if (serves) {
+      option("--undefined=attune_rt_serves");
+      arguments.push_back(archive("AttuneRuntimeServe"));
+    }
+    arguments.insert(arguments.end(), {archive("AttuneRuntime"), "-pie"});
+  }
+  arguments.insert(arguments.end(),
+                   {archive("AttuneRuntimeStandalone"),
+                    linker.isDriver() ? "-pthread" : "-lpthread", "-lm"});
+  for (const char *text :
+       {"--gc-sections", "--build-id=none", "--as-needed", "--no-undefined"})
+    option(text);
+  if (!linker.isDriver())
+    arguments.push_back("-lc");
+  startFile("crtn.o");
+}
+
 llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
                                          LinkKind kind, bool serves) {
-  llvm::ErrorOr<std::string> linker = findLinker();
+  std::optional<Linker> linker = findLinker();
   if (!linker)
     return refuse(
         "linking needs a C compiler (cc, gcc or clang on PATH, or named by "
-        "ATTUNE_CC), and there is none; --emit=obj needs no linker");
-  std::string runtime = findRuntime();
-  auto archive = [&](const char *name) {
-    return runtime + "/lib" + name + ".a";
-  };
+        "ATTUNE_CC), or ld.lld and the C library's start files (Debian: "
+        "lld-22, libc6-dev), and there is none; --emit=obj needs no linker");
   for (const char *name : {"AttuneRuntime", "AttuneRuntimeMain",
                            "AttuneRuntimeServe", "AttuneRuntimeStandalone"})
     if (!llvm::sys::fs::exists(archive(name)))
@@ -89,33 +179,21 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
       return refuse("cannot write " + objectPath);
     }
   }
-  std::vector<std::string> arguments = {*linker, "-o", path, objectPath};
   if (kind == LinkKind::SharedLibrary) {
     // Only the C interface is visible: what stands in for the C++ library must
     // not be found by the program that loads this.
     std::error_code error;
     llvm::raw_fd_ostream(exports, error)
         << "{ global: attune_*; local: *; };\n";
-    arguments.push_back("-Wl,--version-script=" + exports);
-    arguments.insert(arguments.end(),
-                     {"-shared", "-Wl,--whole-archive",
-                      archive("AttuneRuntime"), "-Wl,--no-whole-archive"});
-  } else {
-    arguments.push_back(archive("AttuneRuntimeMain"));
-    if (serves)
-      arguments.insert(arguments.end(), {"-Wl,--undefined=attune_rt_serves",
-                                         archive("AttuneRuntimeServe")});
-    arguments.insert(arguments.end(), {archive("AttuneRuntime"), "-pie"});
   }
-  arguments.insert(arguments.end(), {archive("AttuneRuntimeStandalone"),
-                                     "-pthread", "-lm", "-Wl,--gc-sections",
-                                     "-Wl,--build-id=none", "-Wl,--as-needed"});
+  std::vector<std::string> arguments = {linker->program, "-o", path};
+  addArguments(*linker, kind, serves, objectPath, exports, arguments);
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
-  if (runTool(*linker, views, messages) != 0) {
+  if (runTool(linker->program, views, messages) != 0) {
     std::string text;
     if (auto buffer = llvm::MemoryBuffer::getFile(messages))
       text = (*buffer)->getBuffer().trim().str();
-    return refuse(*linker + " failed to link:\n" + text);
+    return refuse(linker->program + " failed to link:\n" + text);
   }
   auto product = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                              /*RequiresNullTerminator=*/false);
