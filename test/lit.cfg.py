@@ -168,7 +168,8 @@ if shutil.which("ptxas", path=path):
 if os.path.exists(os.path.join(toolkit, "include", "cuda.h")):
     features.add("cuda-headers")
     substitute("%cuda_include", os.path.join(toolkit, "include"))
-for tool in ("readelf", "strip", "objcopy", "ldd", "ninja", "git"):
+for tool in ("readelf", "strip", "objcopy", "ldd", "ninja", "git",
+             "cmark-gfm"):
     if shutil.which(tool, path=path):
         features.add(tool)
 lld = shutil.which("ld.lld-" + config.llvm_version, path=path)
