@@ -108,6 +108,17 @@ static LogicalResult lengthsOf(Operation *op, Value lengths, NamedSize batch) {
   return sameSize(op, {lengths, 0, "lengths", "entries"}, batch);
 }
 
+/// M6, A10: queries stand at lengths only where there are some.
+template <typename Op> static LogicalResult alignmentOf(Op op) {
+  if (op.getCausal() != CausalAlign::Lengths)
+    return success();
+  if constexpr (std::is_same_v<Op, MaskScoresOp> ||
+                std::is_same_v<Op, AttentionOp>)
+    if (op.getLengths())
+      return success();
+  return op->emitOpError("has the causal alignment lengths, but no lengths");
+}
+
 /// `blocks` is 1 or the given size in batch and heads, and has a row (column)
 /// for each block of queries (keys), the last of which may be smaller.
 static LogicalResult blocksOf(Operation *op, Value blocks,
@@ -178,6 +189,8 @@ template <typename Op> static LogicalResult verifyScores(Op op) {
     if (failed(blocksOf(op, op.getBlocks(), op.getBlockSizes(), scores)))
       return failure();
   }
+  if (failed(alignmentOf(op)))
+    return failure();
   // A5, O5, W5
   return positive(op, op.getWindow(), op.getSoftcap());
 }
@@ -238,6 +251,8 @@ LogicalResult MaskScoresOp::verify() {
     return failure();
   // M5
   if (failed(blocksOf(*this, getBlocks(), getBlockSizes(), scores)))
+    return failure();
+  if (failed(alignmentOf(*this)))
     return failure();
   // M2
   return positive(*this, getWindow(), getSoftcap());

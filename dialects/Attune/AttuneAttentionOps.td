@@ -54,7 +54,13 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     from query m, or n is `window` or more keys before m's own (so the window
     counts the query itself; m stands at key position `m + N - M`, or at `m` if
     the causal alignment is top_left). A window alone hides no later key.
-    Lengths hide keys and move none: N is the same for all of the batch.
+    Lengths hide keys and move none: N is the same for all of the batch. But
+    with the causal alignment `lengths` the last query of each sequence stands
+    at its last key. For slopes, causality and window N becomes
+    L = min(N, lengths[b]), and the diagonal of a score has the number
+    n - m + M - 1 + N - L, so that a column of `diagonals` is one distance for
+    all sequences. So one step decodes sequences of unequal length, each as
+    bottom_right does alone.
 
     A size of mask, bias or blocks that is 1 in the type is broadcast (of
     blocks: batch and heads); a dynamic one is that of the scores.
@@ -71,6 +77,7 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     - M4: lengths is [B].
     - M5: blocks is [B|1, H|1, ceil(M / p), ceil(N / q)], and has two sizes
       [p, q], which are positive.
+    - M6: the causal alignment `lengths` needs lengths.
 
     ```mlir
     %f = attune.mask_scores %e causal <bottom_right> window 64
@@ -200,6 +207,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
     - A8: lengths is [B].
     - A9: blocks is [B|1, Hq|1, ceil(M / p), ceil(N / q)], and has two sizes
       [p, q], which are positive.
+    - A10: the causal alignment `lengths` needs lengths.
 
     The loops that this op becomes stop at a sequence's length, and step over
     blocks that are false. They step by divisors of the block sizes: sizes

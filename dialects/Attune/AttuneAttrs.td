@@ -55,6 +55,7 @@ def Attune_CausalAlign : Attune_Enum<"CausalAlign",
       I32EnumCase<"None", 0, "none">,
       I32EnumCase<"BottomRight", 1, "bottom_right">, // n <= m + N - M is seen
       I32EnumCase<"TopLeft", 2, "top_left">,         // n <= m is seen
+      I32EnumCase<"Lengths", 3, "lengths">, // n <= m + lengths[b] - M is seen
     ]>;
 def Attune_CausalAlignAttr : EnumAttr<Attune_Dialect, Attune_CausalAlign,
                                       "causal"> {

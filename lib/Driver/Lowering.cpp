@@ -298,12 +298,14 @@ static bool checksGuesses(const Options &options) {
   return options.verb == Verb::Generate && options.generate.guesses();
 }
 
-/// Whether the product serves, and decodes sequences of unequal length.
+/// Whether the product may decode several sequences of unequal length: it
+/// serves, or a program that embeds it has sets of them.
 static bool serves(const Options &options, const ModelSource &source) {
   if (options.machine.tilesInParallel())
     return false; // a GPU
   if (options.verb == Verb::Compile)
-    return options.emit == "exe" && !source.tokenizerPath.empty();
+    return (options.emit == "exe" || options.emit == "so") &&
+           !source.tokenizerPath.empty();
   return options.verb == Verb::Serve;
 }
 
@@ -402,6 +404,9 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   if (auto name = module->getAttrOfType<mlir::StringAttr>("attune.name"))
     info.name = name.str();
   info.context = number("attune.context").value_or(0);
+  if (auto why =
+          module->getAttrOfType<mlir::StringAttr>("attune.decodes_alone"))
+    info.decodesAlone = why.str();
   info.bos = number("attune.bos");
   info.pad = number("attune.pad");
   info.decoderStart = number("attune.decoder_start");
@@ -595,6 +600,7 @@ std::string Lowering::makeKey() {
   key.add(llvm::itostr(machine.vectorBits));
   key.add(llvm::join(machine.needs, ","));
   // The rest of it the module says itself.
+  key.add(info->decodesAlone);
   key.add(info->pooling);
   key.add(info->normalizes ? "normalizes" : "");
   key.add(info->tokenizerJson);

@@ -393,41 +393,54 @@ Value attune::maskOfHidden(OpBuilder &builder, AttentionOp op) {
 
 /// Where the states of repeat `number` are in a cache of all repeats'.
 static void placeOfState(OpBuilder &builder, Location loc, Value cache,
-                         Value number, SmallVector<OpFoldResult> &offsets,
+                         Value number, bool sequenceMajor,
+                         SmallVector<OpFoldResult> &offsets,
                          SmallVector<OpFoldResult> &sizes,
                          SmallVector<OpFoldResult> &strides) {
   sizes = tensor::getMixedSizes(builder, loc, cache);
-  sizes[0] = builder.getIndexAttr(1);
+  unsigned repeats = sequenceMajor ? 1 : 0;
+  sizes[repeats] = builder.getIndexAttr(1);
   offsets.assign(sizes.size(), builder.getIndexAttr(0));
-  offsets[0] = number;
+  offsets[repeats] = number;
   strides.assign(sizes.size(), builder.getIndexAttr(1));
 }
 
 Value attune::readState(OpBuilder &builder, Location loc, Value cache,
                         Value number, Value past) {
   Elements e{builder, loc};
+  bool unequal = !past.getType().isIndex();
   SmallVector<OpFoldResult> offsets, sizes, strides;
-  placeOfState(builder, loc, cache, number, offsets, sizes, strides);
-  auto type = RankedTensorType::get(typeOf(cache).getShape().drop_front(),
-                                    typeOf(cache).getElementType());
+  placeOfState(builder, loc, cache, number, unequal, offsets, sizes, strides);
+  SmallVector<int64_t> shape(typeOf(cache).getShape());
+  shape.erase(shape.begin() + (unequal ? 1 : 0));
+  auto type = RankedTensorType::get(shape, typeOf(cache).getElementType());
   Value state = tensor::ExtractSliceOp::create(builder, loc, type, cache,
                                                offsets, sizes, strides);
   // A sequence begins with nothing, whatever the last one left.
-  Value fresh = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                      past, e.index(0));
+  Value zero = e.index(0), fresh;
+  if (!unequal)
+    fresh = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, past,
+                                  zero);
   Value none =
       arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
-  return e.generate(ArrayRef(sizes).drop_front(), builder.getF32Type(),
-                    [&](ValueRange i) -> Value {
-                      return arith::SelectOp::create(builder, loc, fresh, none,
-                                                     e.extract(state, i));
-                    });
+  sizes.erase(sizes.begin() + (unequal ? 1 : 0));
+  return e.generate(sizes, builder.getF32Type(), [&](ValueRange i) -> Value {
+    if (unequal) {
+      Value own = arith::IndexCastOp::create(
+          builder, loc, builder.getIndexType(), e.extract(past, i[0]));
+      fresh = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, own,
+                                    zero);
+    }
+    return arith::SelectOp::create(builder, loc, fresh, none,
+                                   e.extract(state, i));
+  });
 }
 
 Value attune::writeState(OpBuilder &builder, Location loc, Value cache,
-                         Value number, Value state) {
+                         Value number, Value past, Value state) {
   SmallVector<OpFoldResult> offsets, sizes, strides;
-  placeOfState(builder, loc, cache, number, offsets, sizes, strides);
+  placeOfState(builder, loc, cache, number, !past.getType().isIndex(), offsets,
+               sizes, strides);
   return tensor::InsertSliceOp::create(builder, loc, state, cache, offsets,
                                        sizes, strides);
 }
@@ -443,8 +456,8 @@ Value LayerImporter::runningAttention(const spec::Attention &attention,
       query.getElementType());
   auto op =
       buildLinearAttention(builder, at, attention, operands, resultType, sums);
-  scope.keyCache =
-      writeState(builder, at, scope.keyCache, scope.index, op.getNewState());
+  scope.keyCache = writeState(builder, at, scope.keyCache, scope.index,
+                              scope.past, op.getNewState());
   return op.getResult();
 }
 

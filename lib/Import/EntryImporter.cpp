@@ -440,7 +440,7 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *attention = getSelfAttention(layer)) {
     if (failed(fillForms(*attention, scope)))
       return failure();
-    if (lengths)
+    if (lengths && !attention->linear)
       scope.lengths = lengths;
     if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
       return failure();

@@ -187,31 +187,38 @@ static bool cachesOnlyTokens(const spec::Model &model) {
   return true;
 }
 
-/// Whether the only thing that a token's number changes in attention are rotary
-/// angles, each by its own number.
-static bool isFreeOfDistance(const spec::Attention &attention) {
-  if (attention.window || attention.alibi || attention.relative ||
-      attention.relativeBias || attention.blockSparse || attention.sequenceRank)
-    return false;
-  if (!attention.rope)
-    return true;
-  const std::string &scaling = attention.rope->scaling.type;
-  return scaling != "dynamic" && scaling != "longrope";
+/// What of an attention depends on the length of the longest sequence in a way
+/// that others do not share; empty: nothing does.
+static std::string findSharedLength(const spec::Attention &attention) {
+  if (attention.blockSparse)
+    return "attention by blocks of tokens";
+  if (attention.sequenceRank)
+    return "attention to sums over the sequence";
+  if (attention.relative)
+    return "Transformer-XL's relative positions";
+  if (attention.rope && (attention.rope->scaling.type == "dynamic" ||
+                         attention.rope->scaling.type == "longrope"))
+    return "rotary angles that change with the length of a text (" +
+           attention.rope->scaling.type + ")";
+  return "";
 }
 
-bool attune::canDecodeBatch(const spec::Model &model) {
-  if (!canDecode(model) || model.streams.size() > 1 || !cachesOnlyTokens(model))
-    return false;
+std::string attune::whyDecodesAlone(const spec::Model &model) {
+  if (!canDecode(model))
+    return "it does not generate";
+  if (model.streams.size() > 1)
+    return "it has an encoder, whose results differ from text to text";
   const spec::Stream &stream = model.streams.front();
   for (const spec::Layer &layer : stream.layers)
     if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
       if (positions->count != spec::PositionCount::Input)
-        return false;
-  bool free = true;
+        return "it has positions that are no input";
+  std::string what;
   forEachAttention(stream, [&](const spec::Attention &attention) {
-    free &= isFreeOfDistance(attention);
+    if (what.empty())
+      what = findSharedLength(attention);
   });
-  return free;
+  return what.empty() ? "" : "it has " + what;
 }
 
 OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
@@ -258,9 +265,14 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
     if (options.decodeAll && cachesOnlyTokens(model) &&
         failed(EntryImporter(shared, EntryKind::DecodeAll).run()))
       return {};
-    if (options.decodeBatch && canDecodeBatch(model) &&
-        failed(EntryImporter(shared, EntryKind::DecodeBatch).run()))
-      return {};
+    if (options.decodeBatch) {
+      std::string why = whyDecodesAlone(model);
+      if (!why.empty())
+        (*module)->setAttr("attune.decodes_alone",
+                           StringAttr::get(&context, why));
+      else if (failed(EntryImporter(shared, EntryKind::DecodeBatch).run()))
+        return {};
+    }
   }
   if (failed(verify(*module))) {
     // The verifier has said what is wrong, at the op's place in the JSON.

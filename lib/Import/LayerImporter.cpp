@@ -107,11 +107,16 @@ attune::Activation attune::toActivation(spec::Activation activation) {
 /// Among the tokens of one call queries and keys are equally many, and both
 /// alignments agree. Decoding has cached keys before them: bottom right. Where
 /// sequences have different lengths, each has one new token, which sees all of
-/// its own.
-static CausalAlign toAlignment(spec::Causal causal, bool decoding,
-                               bool unequal) {
-  if (causal == spec::Causal::None || (decoding && unequal))
+/// its own: only what depends on distances asks where it stands.
+static CausalAlign toAlignment(const spec::Attention &attention,
+                               const AttentionOperands &operands,
+                               bool decoding) {
+  spec::Causal causal = attention.causal;
+  bool byDistance = attention.window || attention.alibi || operands.diagonals;
+  if (causal == spec::Causal::None)
     return CausalAlign::None;
+  if (decoding && operands.lengths)
+    return byDistance ? CausalAlign::Lengths : CausalAlign::None;
   return decoding || causal == spec::Causal::BottomRight
              ? CausalAlign::BottomRight
              : CausalAlign::TopLeft;
@@ -329,8 +334,7 @@ std::pair<Value, Value> attune::buildAttention(
                 .getResult(),
             Value()};
   FloatAttr scale = builder.getF32FloatAttr(float(attention.scale));
-  CausalAlign causal =
-      toAlignment(attention.causal, decoding, bool(operands.lengths));
+  CausalAlign causal = toAlignment(attention, operands, decoding);
   IntegerAttr window;
   if (attention.window)
     window = builder.getI64IntegerAttr(*attention.window);

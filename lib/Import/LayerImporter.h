@@ -39,11 +39,12 @@ mlir::Value joinChannels(mlir::OpBuilder &builder, mlir::Location loc,
                          llvm::ArrayRef<mlir::Value> values);
 
 /// The state that repeat `number` left in a cache [repeats, batch, ...], zeros
-/// if nothing is past; and the cache with the state that it leaves now.
+/// if nothing is past; and the cache with the state that it leaves now. If
+/// `past` has a number for each sequence, the cache is [batch, repeats, ...].
 mlir::Value readState(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value cache, mlir::Value number, mlir::Value past);
 mlir::Value writeState(mlir::OpBuilder &builder, mlir::Location loc,
-                       mlir::Value cache, mlir::Value number,
+                       mlir::Value cache, mlir::Value number, mlir::Value past,
                        mlir::Value state);
 
 /// Values of the function that the ops of a layer read besides the activations.

@@ -401,7 +401,7 @@ LogicalResult EntryImporter::importRecurrent(size_t number) {
       for (auto [n, value] : llvm::enumerate(scan.getLast())) {
         Value &cache = n == 0 ? cached.first : cached.second;
         if (cache)
-          cache = writeState(builder, at, cache, index(level), value);
+          cache = writeState(builder, at, cache, index(level), past, value);
         results[layer.name + (n == 0 ? ".h" : ".c") + suffix] = {
             value, {state.shape[0], {op.width, ""}}};
       }

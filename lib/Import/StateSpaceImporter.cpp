@@ -69,7 +69,8 @@ static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
   Value last = tensor::ExtractSliceOp::create(
       builder, loc, cast<RankedTensorType>(past.getType()), joined, offsets,
       sizes, strides);
-  scope.keyCache = writeState(builder, loc, scope.keyCache, scope.index, last);
+  scope.keyCache =
+      writeState(builder, loc, scope.keyCache, scope.index, scope.past, last);
   return joined;
 }
 
@@ -152,7 +153,7 @@ Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
   auto scan = SelectiveScanOp::create(builder, at, x.getType(), lastType, x,
                                       step, decay, b, c, skip, gate, before);
   if (scope.valueCache)
-    scope.valueCache =
-        writeState(builder, at, scope.valueCache, scope.index, scan.getLast());
+    scope.valueCache = writeState(builder, at, scope.valueCache, scope.index,
+                                  scope.past, scan.getLast());
   return project("out_proj", scan.getResult(), width, mamba.bias, residual);
 }

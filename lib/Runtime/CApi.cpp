@@ -5,10 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/Cli.h"
-#include "attune/Runtime/Guess.h"
-#include "attune/Runtime/Tokenizer.h"
-#include "attune/Runtime/attune.h"
+#include "CApi.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,19 +17,6 @@ static_assert(ATTUNE_BOOL == static_cast<int>(DType::Bool) &&
                   ATTUNE_F32 == static_cast<int>(DType::F32) &&
                   ATTUNE_F64 == static_cast<int>(DType::F64),
               "attune_dtype follows DType");
-
-struct attune_session;
-
-struct attune_instance {
-  std::unique_ptr<CompiledModel> model;
-  std::unique_ptr<Invocation> invocation;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<DraftModel> draft; ///< null: none was loaded
-  std::vector<std::pair<std::string, int64_t>> dims;
-  std::vector<Buffer> outputs;
-  std::vector<const ArgInfo *> inputInfos, outputInfos;
-  std::vector<attune_session *> sessions; ///< that are open
-};
 
 struct attune_session {
   attune_instance *instance = nullptr; ///< null: it was closed first
@@ -57,6 +41,16 @@ static attune_status fail(const Error &error) {
 static attune_status badCall(const char *what) {
   Error error;
   error.set(ATTUNE_BAD_CALL, what);
+  return fail(error);
+}
+
+attune_status attune::runtime::failCall(const Error &error) {
+  return fail(error);
+}
+attune_status attune::runtime::failCall(attune_status status,
+                                        const std::string &what) {
+  Error error;
+  error.set(status, what);
   return fail(error);
 }
 
@@ -115,6 +109,7 @@ void attune_close(attune_instance *instance) {
     session->session.reset();
     session->instance = nullptr;
   }
+  abandonSets(*instance);
   delete instance;
 }
 

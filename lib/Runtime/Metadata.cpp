@@ -80,6 +80,7 @@ public:
     if (!integer(root, "context", info.context, false) ||
         !integer(root, "weights_bytes", bytes, false) ||
         !text(root, "weights_layout", info.weightsLayout) ||
+        !text(root, "decodes_alone", info.decodesAlone) ||
         !texts(root, "needs", info.needs) ||
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;

@@ -193,3 +193,12 @@ func.func @a9_3(%q: tensor<2x8x4x64xf32>, %k: tensor<2x2x6x64xf32>, %b: tensor<1
   %r = attune.attention %q, %k, %k scale 0.125 blocks %b of [2] : tensor<1x1x2x3xi1> : tensor<2x8x4x64xf32>, tensor<2x2x6x64xf32>, tensor<2x2x6x64xf32> -> tensor<2x8x4x64xf32>
   return
 }
+
+// -----
+
+// A10: queries that stand at lengths need them
+func.func @a10(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>) {
+  // expected-error @+1 {{has the causal alignment lengths, but no lengths}}
+  %r = attune.attention %q, %k, %k scale 0.125 causal <lengths> : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
+  return
+}

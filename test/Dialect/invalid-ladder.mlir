@@ -253,3 +253,12 @@ func.func @m5_4(%e: tensor<2x8x4x6xf32>) {
   %f = attune.mask_scores %e {block_sizes = array<i64: 2, 2>} : tensor<2x8x4x6xf32>
   return
 }
+
+// -----
+
+// M6: queries that stand at lengths need them
+func.func @m6(%e: tensor<2x8x4x6xf32>) {
+  // expected-error @+1 {{has the causal alignment lengths, but no lengths}}
+  %f = attune.mask_scores %e causal <lengths> window 3 : tensor<2x8x4x6xf32>
+  return
+}

@@ -138,6 +138,14 @@ func.func @fewer_keys(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x6x64xf32>, %v: te
   return %g, %s : tensor<1x8x4x6xf32>, tensor<1x8x4x64xf32>
 }
 
+// CHECK-LABEL: @at_lengths(
+func.func @at_lengths(%e: tensor<2x8x1x6xf32>, %n: tensor<2xi64>) -> tensor<2x8x1x6xf32> {
+  // CHECK: attune.mask_scores %{{.+}} lengths %{{.+}} : tensor<2xi64> causal <lengths> window 3 : tensor<2x8x1x6xf32>
+  %g = attune.mask_scores %e lengths %n : tensor<2xi64> causal <lengths> window 3
+     : tensor<2x8x1x6xf32>
+  return %g : tensor<2x8x1x6xf32>
+}
+
 // CHECK-LABEL: @linear_attention(
 func.func @linear_attention(%q: tensor<1x8x4x64xf32>, %k: tensor<1x2x4x64xf32>, %v: tensor<1x2x4x64xf32>, %s0: tensor<1x2x64x65xf32>,
     %mask: tensor<1x1x1x4xi1>) -> (tensor<1x8x4x64xf32>, tensor<1x2x64x65xf32>, tensor<1x8x4x64xf32>) {

@@ -51,6 +51,7 @@ protected:
 
 /// Which keys a query sees for its distance from them. Queries are counted from
 /// the first of all, keys from `firstKey`, which is the first of all if null.
+/// With the causal alignment `lengths`, `numKeys` are those of the sequence.
 class KeysInReach {
 public:
   KeysInReach(const KernelBuilder &k, const ScoreModifiers &modifiers,
@@ -86,6 +87,11 @@ struct KeyRange {
 /// How many keys a sequence has: all, or its length.
 mlir::Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,
                         mlir::Value numKeys, mlir::Value batch);
+
+/// How many keys there are in front of, and with, the place of the last query:
+/// those of the sequence, if its length says where queries stand.
+mlir::Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
+                         mlir::Value numKeys, mlir::Value batch);
 
 /// Those of the first `keys` keys that some of `count` queries from `first` on
 /// see. They begin at a multiple of `step`.

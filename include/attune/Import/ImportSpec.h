@@ -25,8 +25,8 @@ struct ImportOptions {
   /// it. A model that keeps a state which no step can take back has none.
   bool decodeAll = false;
   /// With `decode`: also make `@decode_batch`, a step of one token for each of
-  /// several sequences, which may have different lengths, if the model can do
-  /// that (`canDecodeBatch`).
+  /// several sequences, which may have different lengths. If the model cannot
+  /// do that, the module's attribute `attune.decodes_alone` says why.
   bool decodeBatch = false;
   /// Keep the output `hidden_states`; without it that output is left out.
   bool taps = true;
@@ -40,12 +40,11 @@ struct ImportOptions {
 /// output.
 bool canDecode(const spec::Model &model);
 
-/// Whether `@decode_batch` can be made: `@decode` can, from the token ids
-/// alone, and all that a step keeps of a sequence are the keys and values of
-/// its tokens. Attention by distance (windows, ALiBi, relative positions),
-/// masks of blocks and rotary angles that change with the length are not made
-/// yet.
-bool canDecodeBatch(const spec::Model &model);
+/// Why `@decode_batch` cannot be made; empty: it can, for `@decode` can be made
+/// from the token ids alone, and nothing but what a sequence itself has kept
+/// says what its next token is. Masks of blocks and rotary angles that change
+/// with the length of the text are not made for unequal lengths.
+std::string whyDecodesAlone(const spec::Model &model);
 
 /// The module that a description stands for. It holds the weights' names, one
 /// function per distinct block and the entries `@forward`, `@encode` and

@@ -235,6 +235,20 @@ public:
   /// Forgets all but the first `length` positions. Fails if what the model
   /// keeps does not belong to single positions.
   bool rewind(int64_t length, Error &error);
+  /// Whether rewind() can go to any length.
+  bool canRewind() const { return keepsTokens; }
+  /// Takes over the first `length` positions of another session of the model,
+  /// with the same capacity and one row, in place of its own; of all positions
+  /// the logits, too. It has the first `held` of them already. Fails where
+  /// rewind() would.
+  bool copyFrom(const Session &other, int64_t length, Error &error,
+                int64_t held = 0);
+  /// The sequence as bytes, countSaved() many, which another session of the
+  /// same model can go on from. For one row, on the CPU, without an encoder.
+  uint64_t countSaved() const;
+  bool save(uint8_t *to, Error &error);
+  /// Takes over what save() wrote. What does not fit is refused.
+  bool restore(const uint8_t *from, uint64_t bytes, Error &error);
   /// Row i goes on from what row `rows[i]` has appended.
   bool select(const int64_t *rows, Error &error);
   /// [batch, vocabulary], valid until the next step. On a GPU they stay there
@@ -268,6 +282,11 @@ private:
   static std::unique_ptr<Session> create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, bool ownsCaches,
                                          Error &error);
+  uint64_t fingerprint() const;
+  bool canBeSaved(Error &error) const;
+  template <typename F> void visitSaved(F each);
+  bool copyCache(size_t number, const Session &other, uint64_t held,
+                 uint64_t length, Error &error);
   bool bindMemory(Invocation &call, Error &error);
   bool run(const int64_t *ids, int64_t count, Error &error);
   bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
@@ -288,11 +307,19 @@ private:
   Buffer allLogits;
   std::vector<Memory> memory;
   bool encoded = false;
-  /// A cache is [layers, rows, bytes of one].
+  /// A cache is [layers, rows, bytes of one]. What one row has of all layers is
+  /// so many planes of positions, or one plane without any: a state.
   struct Cache {
     ModelMemory data;
     uint8_t *place = nullptr; ///< in `data`, or in the memory of a group
     uint64_t layers = 0, rowBytes = 0;
+    uint64_t planes = 1, positionBytes = 0;
+    /// What `length` positions take of a plane.
+    uint64_t bytesOf(uint64_t length) const {
+      if (positionBytes)
+        return length * positionBytes;
+      return length ? layers * rowBytes : 0;
+    }
   };
   std::vector<Cache> caches;
   bool keepsTokens = true; ///< and nothing that no step can take back

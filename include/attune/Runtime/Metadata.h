@@ -98,6 +98,8 @@ struct ModelInfo {
   std::string name;
   std::vector<EntryInfo> entries;
   int64_t context = -1; ///< most positions, -1: no limit
+  /// Why no step takes several sequences, "it has ..."; may be empty.
+  std::string decodesAlone;
   uint64_t weightsBytes = 0;
   /// The fingerprint of the layout that the code reads, in 16 digits; empty
   /// if it is not known.

@@ -15,9 +15,10 @@
  *     puts(attune_last_error());
  *
  * Functions that can fail return a status or null; attune_last_error() then
- * says why. An instance and its sessions serve one caller at a time; several
- * instances of a model share its mapped weights. They belong to the process
- * that opened them: in a child of fork, calls fail with ATTUNE_BAD_CALL. */
+ * says why. An instance and its sessions serve one caller at a time, but for
+ * sets of sequences; several instances of a model share its mapped weights.
+ * They belong to the process that opened them: in a child of fork, calls fail
+ * with ATTUNE_BAD_CALL. */
 
 #ifndef ATTUNE_RUNTIME_ATTUNE_H
 #define ATTUNE_RUNTIME_ATTUNE_H
@@ -157,6 +158,55 @@ ATTUNE_API attune_status attune_session_rewind(attune_session *session,
                                                int64_t length);
 ATTUNE_API void attune_session_reset(attune_session *session);
 ATTUNE_API void attune_session_close(attune_session *session);
+
+/* A set of sequences of one model, whose next tokens are computed in one step:
+ * weights are read once for all of them. Sequences are numbered from 0 and are
+ * empty at first; each has a cache of `capacity` positions (0: the context),
+ * whose memory it takes when it is first used. What a sequence computes is
+ * what it would compute alone. At most 65536 sequences; encoder-decoders are
+ * refused: ATTUNE_BAD_INPUT.
+ *
+ * Unlike all else of an instance, sets may be used from several threads: their
+ * calls wait for each other. Two threads that use one sequence have to agree on
+ * who does what. While a set is used, no other function may use its instance,
+ * and it is closed when no call is running. */
+typedef struct attune_set attune_set;
+ATTUNE_API attune_set *attune_set_open(attune_instance *instance,
+                                       uint32_t sequences, int64_t capacity);
+/* A prompt, or more of one: appends `count` ids to a sequence. */
+ATTUNE_API attune_status attune_set_append(attune_set *set, uint32_t sequence,
+                                           const int64_t *ids, int64_t count);
+/* Appends `ids[i]` to the sequence `sequences[i]`; they are `count` different
+ * ones. A set that cannot do this in one step of the model takes one for each:
+ * the model has no such step (`inspect` says why), or computes on a GPU, or is
+ * a library that was compiled without a tokenizer. If it fails on the way, what
+ * these sequences hold is undefined: rewind them to 0. */
+ATTUNE_API attune_status attune_set_step(attune_set *set,
+                                         const uint32_t *sequences,
+                                         const int64_t *ids, uint32_t count);
+/* 1: in one step. */
+ATTUNE_API int32_t attune_set_steps_together(attune_set *set);
+/* [vocabulary] of a sequence's last position, valid until the sequence is
+ * changed; null: it is empty. */
+ATTUNE_API const float *attune_set_logits(attune_set *set, uint32_t sequence);
+ATTUNE_API int64_t attune_set_vocabulary(attune_set *set);
+ATTUNE_API int64_t attune_set_length(attune_set *set, uint32_t sequence);
+/* Lets sequence `to` go on from where `from` is, whatever it was before: a
+ * prompt that several texts share is computed once. Copies what `from` has. */
+ATTUNE_API attune_status attune_set_fork(attune_set *set, uint32_t from,
+                                         uint32_t to);
+/* As attune_session_rewind. Length 0 empties a sequence. */
+ATTUNE_API attune_status attune_set_rewind(attune_set *set, uint32_t sequence,
+                                           int64_t length);
+/* Writes a sequence to `data`, if `capacity` bytes are enough, and returns how
+ * many bytes it takes, or -1. A sequence of a set of the same compiled model
+ * can go on from them, in another process, too; anything else is refused:
+ * ATTUNE_BAD_INPUT. For a model on the CPU. */
+ATTUNE_API int64_t attune_set_save(attune_set *set, uint32_t sequence,
+                                   void *data, int64_t capacity);
+ATTUNE_API attune_status attune_set_restore(attune_set *set, uint32_t sequence,
+                                            const void *data, int64_t bytes);
+ATTUNE_API void attune_set_close(attune_set *set);
 
 /* Added to the logit of a token. */
 typedef struct attune_logit_bias {

@@ -194,9 +194,10 @@ public:
   LadderScore(const KernelBuilder &k, const ScoreModifiers &modifiers,
               const DenseMap<Value, Value> &read, Value numQueries,
               Value numKeys)
-      : ScoreArithmetic(k), modifiers(modifiers), read(read),
-        reach(k, modifiers, numQueries, numKeys), query(indexOf(2)),
-        key(indexOf(3)) {}
+      : ScoreArithmetic(k), modifiers(modifiers), read(read), allKeys(numKeys),
+        reach(k, modifiers, numQueries,
+              keysUpToLast(this->k, modifiers, numKeys, indexOf(0))),
+        query(indexOf(2)), key(indexOf(3)) {}
 
   /// Hides a score for where it is. Kernels do this to ranges of keys.
   Value hideByPlace(Value score) {
@@ -204,7 +205,7 @@ public:
       return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, x, y);
     };
     if (modifiers.lengths) {
-      Value keys = keysOfBatch(k, modifiers, reach.numKeys, indexOf(0));
+      Value keys = keysOfBatch(k, modifiers, allKeys, indexOf(0));
       score = hideUnless(isLess(key, keys), score);
     }
     if (modifiers.blocks)
@@ -237,6 +238,11 @@ private:
   Value diagonalAt(Value diagonals) override {
     Value last = k.sub(reach.numQueries, k.index(1));
     Value number = k.add(k.sub(key, query), last);
+    if (modifiers.causal == CausalAlign::Lengths) {
+      // Keys behind the sequence are hidden, but have no diagonal.
+      number = k.add(number, k.sub(allKeys, reach.numKeys));
+      number = k.min(number, k.sub(k.dim(diagonals, 1), k.index(1)));
+    }
     return k.loadScalar(diagonals, {indexOf(1), number});
   }
   Value distance() override {
@@ -247,6 +253,7 @@ private:
 
   const ScoreModifiers &modifiers;
   const DenseMap<Value, Value> &read;
+  Value allKeys;
   KeysInReach reach;
   Value query, key;
 };

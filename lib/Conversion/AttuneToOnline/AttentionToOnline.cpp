@@ -348,7 +348,8 @@ private:
 
   /// The keys that some query of the tile sees.
   KeyRange visibleKeys(Value batch) {
-    KeysInReach reach(k, modifiers, numQueries, numKeys);
+    KeysInReach reach(k, modifiers, numQueries,
+                      keysUpToLast(k, modifiers, numKeys, batch));
     // Steps begin where a block of the mask may.
     KeyRange range = keysOfTile(k, reach, keysOf(batch), firstQuery, queries,
                                 op.getBlocks() ? plan.keys : 1);
@@ -371,10 +372,18 @@ private:
     OpFoldResult zero = k.b.getIndexAttr(0), one = k.b.getIndexAttr(1);
     Value q = cut(k, query, with(rowAt, zero), with(rowSizes, width(query)));
     Value slopes = perHead(op.getSlopes());
+    // The keys up to the place of the last query, of which a step sees some.
+    Value upToLast = keysUpToLast(k, modifiers, numKeys, batch);
+    CausalAlignAttr causal = op.getCausalAttr();
+    if (op.getCausal() == CausalAlign::Lengths)
+      causal = CausalAlignAttr::get(k.b.getContext(), CausalAlign::BottomRight);
     Value diagonals = op.getDiagonals();
-    if (diagonals)
-      diagonals = cut(k, diagonals, {rowAt[1], zero},
-                      {rowSizes[1], getAsOpFoldResult(k.dim(diagonals, 1))});
+    if (diagonals) {
+      Value unused = k.sub(numKeys, upToLast);
+      Value used = k.sub(k.dim(diagonals, 1), unused);
+      diagonals = cut(k, diagonals, {rowAt[1], getAsOpFoldResult(unused)},
+                      {rowSizes[1], getAsOpFoldResult(used)});
+    }
     auto [begin, end] = visibleKeys(batch);
     if (part) {
       Value keys = keysOf(batch);
@@ -397,9 +406,9 @@ private:
           cutScores(k, op.getBias(), with(rowAt, first), with(rowSizes, keys));
       auto step = OnlineAttentionOp::create(
           k.b, k.loc, carried.getTypes(), q, kBlock, vBlock, mask, bias,
-          diagonals, slopes, firstQuery, first, numQueries, numKeys,
+          diagonals, slopes, firstQuery, first, numQueries, upToLast,
           /*next_key=*/Value(), /*next_value=*/Value(), carried[0], carried[1],
-          carried[2], op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+          carried[2], op.getScaleAttr(), causal, op.getWindowAttr(),
           op.getSoftcapAttr(),
           k.b.getDenseI64ArrayAttr({plan.tileQueries, plan.keys}));
       if (Attribute rows = op->getDiscardableAttr(kTileRows))

@@ -96,6 +96,13 @@ Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,
   return k.min(numKeys, length);
 }
 
+Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
+                   Value numKeys, Value batch) {
+  return modifiers.causal == CausalAlign::Lengths
+             ? keysOfBatch(k, modifiers, numKeys, batch)
+             : numKeys;
+}
+
 KeyRange keysOfTile(KernelBuilder &k, KeysInReach reach, Value keys,
                     Value first, Value count, int64_t step) {
   KeyRange range = {k.index(0), keys};

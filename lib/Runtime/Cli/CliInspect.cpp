@@ -112,6 +112,10 @@ static std::string inspectJson(const ModelInfo &info) {
   out += ",\"weights_bytes\":" + std::to_string(info.weightsBytes);
   if (info.context >= 0)
     out += ",\"context\":" + std::to_string(info.context);
+  if (!info.decodesAlone.empty()) {
+    out += ",\"decodes_alone\":";
+    appendJsonString(out, info.decodesAlone);
+  }
   out += std::string(",\"tokenizer\":") +
          (info.tokenizerJson.empty() ? "false" : "true") + ",\"entries\":[";
   for (const EntryInfo &entry : info.entries) {
@@ -176,6 +180,11 @@ std::string formatInspection(const ModelInfo &info, bool json) {
   if (info.context >= 0)
     out += "context: " + grouped(info.context) + " positions\n";
   out += "tokenizer: " + describeTokenizer(info) + "\n";
+  if (info.find("decode_batch"))
+    out += "serving: a step decodes all texts\n";
+  else if (!info.decodesAlone.empty())
+    out +=
+        "serving: a step decodes one text, because " + info.decodesAlone + "\n";
   for (const EntryInfo &entry : info.entries) {
     out += "entry " + entry.name + ":\n";
     for (const ArgInfo &arg : entry.args) {

@@ -17,7 +17,9 @@ const OptionSpecs &ServeOptions::specs() {
         {"host", "ADDRESS",
          "address to listen on (default: 127.0.0.1, this machine alone)"},
         {"port", "N", "port to listen on (default: 8080); 0: any free one"},
-        {"slots", "N", "texts that are generated at a time (default: 4)"},
+        {"slots", "N",
+         "texts that are generated at a time (default: 4), in one step of the "
+         "model where it can do that, which 'inspect' says"},
         {"queue", "N",
          "requests that may wait for a slot, beyond which they are refused "
          "(default: 64)"},

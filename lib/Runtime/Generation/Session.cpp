@@ -92,11 +92,22 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
         shape.push_back(dim.symbol.empty()         ? dim.size
                         : dim.symbol == "capacity" ? capacity
                                                    : batch);
-      bool grows = false;
-      for (const DimInfo &dim : arg.shape)
-        grows |= dim.symbol == "capacity";
-      session->keepsTokens &= grows;
       Cache cache;
+      bool grows = false;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        auto size = static_cast<uint64_t>(shape[d]);
+        if (arg.shape[d].symbol == "capacity") {
+          grows = true;
+          cache.positionBytes = dtypeBytes(arg.dtype);
+        } else if (grows) {
+          cache.positionBytes *= size;
+        } else if (d != 1) {
+          cache.planes *= size;
+        }
+      }
+      if (!grows)
+        cache.planes = 1;
+      session->keepsTokens &= grows;
       if (shape.size() < 2 || shape[1] != batch)
         return internal("has a cache of shape " + arg.formatShape());
       if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
@@ -232,20 +243,6 @@ bool Session::select(const int64_t *rows, Error &error) {
           return false;
     }
   }
-  return true;
-}
-
-bool Session::rewind(int64_t length, Error &error) {
-  if (length >= past)
-    return true;
-  if (length == 0) {
-    reset();
-    return true;
-  }
-  if (!keepsTokens)
-    return error.badInput("model '" + model.info().name +
-                          "' keeps a state that no step can take back");
-  past = length;
   return true;
 }
 

@@ -14,17 +14,17 @@
 namespace attune::runtime {
 
 /// Whether a cache of `decode_batch` has the shape of one of `decode`, with the
-/// sequences before the layers.
+/// sequences before the layers. Positions or not, all else is of fixed size.
 static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
   if (batched.name != single.name || batched.dtype != single.dtype ||
-      batched.shape.size() != 5 || single.shape.size() != 5 ||
+      batched.shape.size() != single.shape.size() || batched.shape.size() < 2 ||
       batched.shape[0].symbol.empty())
     return false;
-  for (size_t d = 1; d < 5; ++d) {
+  for (size_t d = 1; d < batched.shape.size(); ++d) {
     const DimInfo &own = batched.shape[d],
                   &other = single.shape[d == 1 ? 0 : d];
     if (own.size != other.size || own.symbol != other.symbol ||
-        own.symbol.empty() != (d != 3))
+        (!own.symbol.empty() && own.symbol != "capacity"))
       return false;
   }
   return true;
@@ -78,6 +78,19 @@ SessionGroup::SessionGroup(CompiledModel &model, unsigned count,
   }
 }
 
+std::string SessionGroup::whyAlone() const {
+  if (together)
+    return "";
+  if (model.device())
+    return "on a GPU a step takes one";
+  if (!model.info().decodesAlone.empty())
+    return model.info().decodesAlone;
+  return model.entry("decode_batch")
+             ? "its steps for one text and for several do not fit together"
+             : "it was compiled without a tokenizer, and so without the step "
+               "for several";
+}
+
 /// Nothing is touched yet, so that memory is taken when sessions need it.
 bool SessionGroup::reserveCaches(Error &error) {
   for (const ArgInfo &arg : together->entry().args) {
@@ -85,18 +98,18 @@ bool SessionGroup::reserveCaches(Error &error) {
       continue;
     Cache cache;
     uint64_t bytes;
-    int64_t layers = arg.shape[1].size, heads = arg.shape[2].size;
-    int64_t width = arg.shape[4].size;
-    if (!byteSize({count(), layers, heads, capacity, width},
-                  dtypeBytes(arg.dtype), bytes) ||
+    std::vector<int64_t> shape = {count()};
+    for (size_t d = 1; d < arg.shape.size(); ++d) {
+      bool grows = !arg.shape[d].symbol.empty();
+      shape.push_back(grows ? capacity : arg.shape[d].size);
+    }
+    if (!byteSize(shape, dtypeBytes(arg.dtype), bytes) ||
         !cache.data.reserve(bytes))
       return error.set(ExitResourceLimit,
                        "no memory for keys and values of " +
                            std::to_string(count()) + " sequences of " +
                            std::to_string(capacity) + " positions");
     cache.bytes = bytes / count();
-    cache.planes = static_cast<uint64_t>(layers * heads);
-    cache.positionBytes = static_cast<uint64_t>(width) * dtypeBytes(arg.dtype);
     caches.push_back(std::move(cache));
   }
   return true;
@@ -130,11 +143,14 @@ void SessionGroup::swapRows(unsigned row, unsigned other) {
   unsigned &first = sessionAt[row], &second = sessionAt[other];
   auto ofFirst = static_cast<uint64_t>(lengthOf(first));
   auto ofSecond = static_cast<uint64_t>(lengthOf(second));
-  for (Cache &cache : caches) {
-    uint64_t plane = cache.bytes / cache.planes;
-    uint64_t both = std::min(ofFirst, ofSecond) * cache.positionBytes;
-    uint64_t longest = std::max(ofFirst, ofSecond) * cache.positionBytes;
-    for (uint64_t i = 0; i < cache.planes; ++i) {
+  const Session &any = *sessions[sessions[first] ? first : second];
+  for (size_t c = 0; c < caches.size(); ++c) {
+    Cache &cache = caches[c];
+    const Session::Cache &form = any.caches[c];
+    uint64_t plane = cache.bytes / form.planes;
+    uint64_t both = form.bytesOf(std::min(ofFirst, ofSecond));
+    uint64_t longest = form.bytesOf(std::max(ofFirst, ofSecond));
+    for (uint64_t i = 0; i < form.planes; ++i) {
       uint8_t *a = cache.data.data() + row * cache.bytes + i * plane;
       uint8_t *b = cache.data.data() + other * cache.bytes + i * plane;
       std::swap_ranges(a, a + both, b);
@@ -195,7 +211,9 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   tensor.shape = {rows, 1};
   tensor.data = idsOfRows.data();
   if (!together->bindInput(tensor, error) ||
-      !together->bindLengths(lengthsOfRows.data(), error) ||
+      !together->bindLengths(lengthsOfRows.data(), error))
+    return false;
+  if (together->hasDim("capacity") &&
       !together->bindDim("capacity", capacity, "the sessions", error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)

@@ -8,11 +8,13 @@
 // Sessions of one row each, whose next tokens are computed in one step if the
 // model has the entry `decode_batch`: weights are read once for all of them.
 //
-// The caches of all sessions lie side by side, [sessions, layers, heads,
-// capacity, width]. Each one's is what `decode` takes, for prompts and single
-// steps; the first ones together are what `decode_batch` takes. So a step first
-// brings its sessions to the front, by swapping what they hold with the others.
-// That happens when a sequence begins or ends, not from step to step.
+// The caches of all sessions lie side by side: keys and values [sessions,
+// layers, heads, capacity, width], states of recurrent layers [sessions,
+// layers,
+// ...]. Each one's is what `decode` takes, for prompts and single steps; the
+// first ones together are what `decode_batch` takes. So a step first brings its
+// sessions to the front, by swapping what they hold with the others. That
+// happens when a sequence begins or ends, not from step to step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +24,7 @@
 #include "attune/Runtime/CompiledModel.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace attune::runtime {
@@ -42,6 +45,8 @@ public:
 
   /// Whether step() can take more than one session.
   bool stepsTogether() const { return together != nullptr; }
+  /// If not, the reason: "it has ...".
+  std::string whyAlone() const;
   /// Appends `ids[i]` to the session `members[i]`, different ones, and computes
   /// the logits of each. If it fails, what these sessions hold is undefined.
   bool step(const std::vector<unsigned> &members,
@@ -51,9 +56,7 @@ private:
   /// The memory of one of the model's caches, for all sessions.
   struct Cache {
     Buffer data;
-    uint64_t bytes = 0;         ///< of a session
-    uint64_t planes = 0;        ///< of positions: layers times heads
-    uint64_t positionBytes = 0; ///< of a position in a plane
+    uint64_t bytes = 0; ///< of a session
   };
   bool reserveCaches(Error &error);
   void place(unsigned number);

@@ -40,8 +40,10 @@ const char *Choice::whyAbandoned() const {
   return monotonicTime() > completion->exchange->deadline ? "timeout" : nullptr;
 }
 
-void Choice::begin(int64_t cached) {
-  completion->exchange->cachedTokens += cached;
+void Choice::reuse(int64_t count) {
+  // A prompt of several choices counts once.
+  if (index % completion->request.choices == 0)
+    completion->exchange->cachedTokens += count;
 }
 
 bool Choice::push(const NewToken &token) {
@@ -257,6 +259,8 @@ void Completion::start(Scheduler &scheduler) {
     sequence.ends = request.ends;
     sequence.wantsLogits = request.options.logprobs >= 0;
     sequence.automaton = request.options.automaton;
+    if (request.choices > 1)
+      sequence.family = choices[i - i % request.choices].get();
     sequence.sink = choices[i];
     sequences.push_back(std::move(sequence));
   }

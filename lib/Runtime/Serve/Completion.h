@@ -37,7 +37,7 @@ public:
   Choice(std::shared_ptr<Completion> completion, unsigned index);
 
   const char *whyAbandoned() const override;
-  void begin(int64_t cached) override;
+  void reuse(int64_t count) override;
   bool push(const NewToken &token) override;
   void finish(const char *reason, const Error &error) override;
 

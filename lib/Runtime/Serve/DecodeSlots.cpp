@@ -16,6 +16,15 @@ bool DecodeSlots::hasFree() const {
                      [](const Slot &slot) { return !slot.isTaken; });
 }
 
+/// How many tokens two prompts begin with alike.
+static size_t countCommon(const std::vector<int64_t> &held,
+                          const std::vector<int64_t> &prompt) {
+  size_t most = std::min(held.size(), prompt.size());
+  return std::mismatch(prompt.begin(), prompt.begin() + most, held.begin())
+             .first -
+         prompt.begin();
+}
+
 /// The number of tokens that need no computing if a slot holds the first
 /// `common` tokens of a prompt. The rest is a piece of its own, and the last
 /// token is in it.
@@ -23,40 +32,80 @@ static size_t countKept(size_t common, size_t prompt) {
   return prompt > fewRows ? std::min(common, prompt - fewRows) : 0;
 }
 
-bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
-                       size_t &kept, Error &error) {
-  Slot *best = nullptr;
-  size_t bestKept = 0;
+/// The slot that holds most of a prompt, taken or not; a free one if it holds
+/// as much. Null: none holds any.
+DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
+                                           size_t &kept) {
+  Slot *source = nullptr;
+  kept = 0;
   for (Slot &each : slots) {
-    if (each.isTaken)
-      continue;
-    size_t most = std::min(each.prompt.size(), prompt.size());
-    auto difference = std::mismatch(prompt.begin(), prompt.begin() + most,
-                                    each.prompt.begin());
-    size_t common = countKept(difference.first - prompt.begin(), prompt.size());
-    bool isBetter = !best || common > bestKept ||
-                    (common == bestKept && each.lastUse < best->lastUse);
-    if (isBetter) {
-      best = &each;
-      bestKept = common;
+    size_t own = countKept(countCommon(each.prompt, prompt), prompt.size());
+    if (own > kept || (own == kept && source && source->isTaken && own > 0)) {
+      source = &each;
+      kept = own;
     }
   }
-  if (!best)
+  return source;
+}
+
+bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
+                       size_t &kept, Error &error) {
+  Slot *source = findSource(prompt, kept), *target = nullptr;
+  // What it holds beyond the common beginning is worth another slot.
+  bool isFree = source && !source->isTaken;
+  if (isFree && countCommon(source->prompt, prompt) == source->prompt.size())
+    target = source;
+  else
+    for (Slot &each : slots)
+      if (!each.isTaken && &each != source &&
+          (!target || each.lastUse < target->lastUse))
+        target = &each;
+  if (!target && isFree)
+    target = source;
+  if (!target)
     return error.set(ExitInternalError, "no slot is free");
-  slot = static_cast<unsigned>(best - slots.data());
+  slot = static_cast<unsigned>(target - slots.data());
   Session *session = group.open(slot, error);
   if (!session)
     return false;
   // The state of a recurrent layer cannot be taken back.
   Error ignored;
-  if (!session->rewind(static_cast<int64_t>(bestKept), ignored)) {
+  auto length = static_cast<int64_t>(kept);
+  const Session &from =
+      source ? group.session(static_cast<unsigned>(source - slots.data()))
+             : *session;
+  if (!session->copyFrom(from, length, ignored)) {
     session->reset();
-    bestKept = 0;
+    kept = 0;
   }
-  best->prompt.resize(bestKept);
-  best->isTaken = true;
-  best->lastUse = ++clock;
-  kept = bestKept;
+  target->prompt.assign(prompt.begin(), prompt.begin() + kept);
+  target->isTaken = true;
+  target->lastUse = ++clock;
+  return true;
+}
+
+size_t DecodeSlots::adopt(unsigned slot, const std::vector<int64_t> &prompt,
+                          size_t computed, Error &error) {
+  size_t kept = 0;
+  Slot *source = findSource(prompt, kept);
+  Session &to = group.session(slot);
+  if (kept < computed + fewRows || slots[slot].prompt.size() != computed ||
+      !to.canRewind())
+    return computed;
+  const Session &from =
+      group.session(static_cast<unsigned>(source - slots.data()));
+  if (!to.copyFrom(from, static_cast<int64_t>(kept), error,
+                   static_cast<int64_t>(computed)))
+    return computed;
+  slots[slot].prompt.assign(prompt.begin(), prompt.begin() + kept);
+  return kept;
+}
+
+bool DecodeSlots::fork(unsigned from, unsigned to, Error &error) {
+  Session &source = group.session(from);
+  if (!group.session(to).copyFrom(source, source.length(), error))
+    return false;
+  slots[to].prompt = slots[from].prompt;
   return true;
 }
 
@@ -67,10 +116,13 @@ void DecodeSlots::clear(unsigned slot) {
 
 bool DecodeSlots::append(unsigned slot, const int64_t *ids, size_t count,
                          Error &error) {
-  if (!group.session(slot).step(ids, static_cast<int64_t>(count), error))
+  Session &session = group.session(slot);
+  std::vector<int64_t> &prompt = slots[slot].prompt;
+  bool isNext = session.length() == static_cast<int64_t>(prompt.size());
+  if (!session.step(ids, static_cast<int64_t>(count), error))
     return false;
-  Slot &to = slots[slot];
-  to.prompt.insert(to.prompt.end(), ids, ids + count);
+  if (isNext && count >= fewRows)
+    prompt.insert(prompt.end(), ids, ids + count);
   return true;
 }
 

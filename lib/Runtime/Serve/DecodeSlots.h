@@ -28,6 +28,11 @@ namespace attune::runtime {
 /// From this many rows on, kernels give the same bits for each.
 constexpr size_t fewRows = 16;
 
+/// Linear attention adds up its sums in chunks of so many tokens or a part of
+/// that, counted from the beginning of a call: pieces that are multiples of it
+/// change no bit.
+constexpr size_t chunkOfSums = 64;
+
 class DecodeSlots {
 public:
   DecodeSlots(CompiledModel &model, unsigned count, int64_t capacity)
@@ -36,8 +41,10 @@ public:
   unsigned count() const { return static_cast<unsigned>(slots.size()); }
   int64_t capacity() const { return maxLength; }
 
-  /// Takes a free slot for a prompt, the one that holds most of it. `kept` is
-  /// the number of the prompt's tokens that need no computing.
+  /// Takes a free slot for a prompt: one that holds nothing but the prompt's
+  /// beginning, or else the one that was used least recently, which then gets a
+  /// copy of the longest beginning that any slot holds. `kept` is the number of
+  /// the prompt's tokens that need no computing.
   bool take(const std::vector<int64_t> &prompt, unsigned &slot, size_t &kept,
             Error &error);
   bool hasFree() const;
@@ -46,10 +53,24 @@ public:
   /// Forgets what a slot holds, after a failure.
   void clear(unsigned slot);
 
+  /// The same of a prompt whose first `computed` tokens are in a slot that was
+  /// taken: others may hold more of it by now. Gives the tokens that the slot
+  /// has then.
+  size_t adopt(unsigned slot, const std::vector<int64_t> &prompt,
+               size_t computed, Error &error);
+  /// Lets slot `to` go on from where `from` is.
+  bool fork(unsigned from, unsigned to, Error &error);
+
+  /// The number of tokens that a piece of a prompt, unless it is the last, is a
+  /// multiple of.
+  size_t pieceUnit(unsigned slot) {
+    return group.session(slot).canRewind() ? 1 : chunkOfSums;
+  }
   /// Appends a piece of a prompt.
   bool append(unsigned slot, const int64_t *ids, size_t count, Error &error);
   /// Whether step() takes several slots.
   bool stepsTogether() const { return group.stepsTogether(); }
+  std::string whyAlone() const { return group.whyAlone(); }
   /// Appends tokens that were chosen, `ids[i]` to the slot `members[i]`.
   bool step(const std::vector<unsigned> &members,
             const std::vector<int64_t> &ids, Error &error) {
@@ -62,11 +83,14 @@ public:
 
 private:
   struct Slot {
-    /// Ids of its cache that were computed as parts of prompts.
+    /// Ids of its cache that were computed in pieces of prompts, of fewRows or
+    /// more, so that other prompts may use them.
     std::vector<int64_t> prompt;
     bool isTaken = false;
     uint64_t lastUse = 0;
   };
+  Slot *findSource(const std::vector<int64_t> &prompt, size_t &kept);
+
   int64_t maxLength;
   SessionGroup group;
   std::vector<Slot> slots;

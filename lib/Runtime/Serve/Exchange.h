@@ -14,6 +14,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_EXCHANGE_H
 #define ATTUNE_LIB_RUNTIME_SERVE_EXCHANGE_H
 
+#include "../MutexLock.h"
 #include "HttpParser.h"
 
 #include <atomic>
@@ -30,20 +31,6 @@ class Connection;
 
 /// Seconds of a clock that never goes back.
 double monotonicTime();
-
-/// Holds a mutex while it lives.
-class MutexLock {
-public:
-  explicit MutexLock(pthread_mutex_t &mutex) : mutex(mutex) {
-    pthread_mutex_lock(&mutex);
-  }
-  ~MutexLock() { pthread_mutex_unlock(&mutex); }
-  MutexLock(const MutexLock &) = delete;
-  MutexLock &operator=(const MutexLock &) = delete;
-
-private:
-  pthread_mutex_t &mutex;
-};
 
 struct Exchange {
   HttpRequest request;

@@ -71,6 +71,11 @@ std::string Metrics::format(const Scheduler &scheduler,
     out += std::string(name) + " " + std::to_string(value) + "\n";
   };
   const SchedulerCounts &counts = scheduler.counts();
+  add("attune_prompts_total", "counter", "Prompts that got a slot.",
+      counts.prompts.load());
+  add("attune_prompt_hits_total", "counter",
+      "Of them, those that a cache held some tokens of.",
+      counts.promptHits.load());
   add("attune_prompt_tokens_total", "counter",
       "Tokens of prompts that were computed.", counts.promptTokens.load());
   add("attune_reused_tokens_total", "counter",

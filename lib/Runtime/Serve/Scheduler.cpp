@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace attune::runtime {
 
@@ -174,11 +175,23 @@ void Scheduler::admit() {
                                     next->request.wantsLogits,
                                     next->constraint.get()));
     numbers.running.fetch_add(1);
-    numbers.reusedTokens.fetch_add(static_cast<int64_t>(next->computed));
-    next->request.sink->begin(static_cast<int64_t>(next->computed));
+    numbers.prompts.fetch_add(1);
+    noteReuse(*next, std::exchange(next->computed, 0));
     active.push_back(std::move(next));
   }
   queue.erase(queue.begin(), queue.begin() + used);
+}
+
+/// The first `computed` tokens of the prompt are there, more than before.
+void Scheduler::noteReuse(Active &each, size_t computed) {
+  if (computed <= each.computed)
+    return;
+  auto count = static_cast<int64_t>(computed - each.computed);
+  each.computed = computed;
+  numbers.reusedTokens.fetch_add(count);
+  if (!std::exchange(each.isHit, true))
+    numbers.promptHits.fetch_add(1);
+  each.request.sink->reuse(count);
 }
 
 bool Scheduler::takeToken(Active &each) {
@@ -258,17 +271,57 @@ void Scheduler::computePrompts() {
     return;
   for (size_t i = 0; i < active.size(); ++i) {
     size_t turn = (nextPrompt + i) % active.size();
-    if (active[turn]->isDecoding())
+    if (active[turn]->isDecoding() || hasLeader(turn))
       continue;
     nextPrompt = turn + 1;
-    if (!computePiece(*active[turn], isAlone))
+    Active &each = *active[turn];
+    if (!computePiece(each, isAlone)) {
       active[turn].reset();
+    } else if (each.isDecoding()) {
+      forkFollowers(each);
+      if (!takeToken(each))
+        active[turn].reset();
+    }
     return;
+  }
+}
+
+/// Whether an earlier sequence computes the same prompt for this one, too.
+bool Scheduler::hasLeader(size_t number) const {
+  const void *family = active[number]->request.family;
+  for (size_t i = 0; family && i < number; ++i)
+    if (active[i]->request.family == family && !active[i]->isDecoding())
+      return true;
+  return false;
+}
+
+/// The other texts of a prompt that was computed start from what it left.
+void Scheduler::forkFollowers(const Active &leader) {
+  for (auto &each : active) {
+    if (!each || each.get() == &leader || !leader.request.family ||
+        each->request.family != leader.request.family || each->isDecoding())
+      continue;
+    Error error;
+    each->chooser->prepare(bannedAt(1));
+    if (!slots->fork(leader.slot, each->slot, error)) {
+      finish(*each, "error", error);
+      each.reset();
+      continue;
+    }
+    noteReuse(*each, each->request.prompt.size());
+    if (!takeToken(*each))
+      each.reset();
   }
 }
 
 bool Scheduler::computePiece(Active &each, bool isAlone) {
   const std::vector<int64_t> &prompt = each.request.prompt;
+  Error error;
+  noteReuse(each, slots->adopt(each.slot, prompt, each.computed, error));
+  if (error.code != ExitSuccess) {
+    finish(each, "error", error);
+    return false;
+  }
   size_t left = prompt.size() - each.computed, count = longPiece;
   // As much as half a round of tokens takes.
   if (!isAlone)
@@ -276,11 +329,12 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
                 ? static_cast<size_t>(roundTime / 2 / secondsPerToken)
                 : fewRows;
   count = std::max(count, fewRows);
+  size_t unit = slots->pieceUnit(each.slot);
+  count = (count + unit - 1) / unit * unit;
   // The last piece is not short either.
   if (left < count + fewRows)
     count = left;
   double start = monotonicTime();
-  Error error;
   if (count == left)
     each.chooser->prepare(bannedAt(1));
   if (!slots->append(each.slot, prompt.data() + each.computed, count, error)) {
@@ -293,7 +347,7 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
   secondsPerToken = time / static_cast<double>(count);
   if (!isAlone)
     credit -= time;
-  return !each.isDecoding() || takeToken(each);
+  return true;
 }
 
 } // namespace attune::runtime

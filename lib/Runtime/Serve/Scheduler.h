@@ -41,8 +41,8 @@ public:
   virtual ~TokenSink() = default;
   /// Why nobody waits for the text any more; null: somebody does.
   virtual const char *whyAbandoned() const { return nullptr; }
-  /// The prompt is about to be computed; `cached` tokens of it already are.
-  virtual void begin(int64_t cached) {}
+  /// So many more tokens of the prompt need no computing, as a cache has them.
+  virtual void reuse(int64_t count) {}
   /// False: no more tokens are wanted.
   virtual bool push(const NewToken &token) { return false; }
   /// The last call. `reason` is "eos", "length", "context", "caller", what
@@ -58,6 +58,9 @@ struct SequenceRequest {
   SamplingOptions sampling;
   std::vector<int64_t> ends;
   bool wantsLogits = false;
+  /// The same for texts of one prompt, which are submitted together: it is
+  /// computed once. Null: it has no others.
+  const void *family = nullptr;
   std::shared_ptr<GrammarAutomaton> automaton; ///< null: any text
   std::shared_ptr<TokenSink> sink;
 };
@@ -73,9 +76,9 @@ public:
 /// How busy the scheduler is; read by other threads.
 struct SchedulerCounts {
   std::atomic<int64_t> running{0}, waiting{0}, cachedPositions{0};
-  std::atomic<int64_t> promptTokens{0}, reusedTokens{0}, newTokens{0},
-      rounds{0}, steps{0};                 ///< so far
-  std::atomic<int64_t> sequencesOfStep{0}; ///< of the last one
+  std::atomic<int64_t> prompts{0}, promptHits{0}, promptTokens{0},
+      reusedTokens{0}, newTokens{0}, rounds{0}, steps{0}; ///< so far
+  std::atomic<int64_t> sequencesOfStep{0};                ///< of the last one
 };
 
 class Scheduler {
@@ -93,6 +96,10 @@ public:
 
   bool generates() const { return slots != nullptr; }
   int64_t capacity() const { return slots ? slots->capacity() : 0; }
+  /// Why each text takes a step of its own; empty: a step takes all.
+  std::string whyAlone() const {
+    return numSlots() > 1 ? slots->whyAlone() : "";
+  }
   unsigned numSlots() const { return slots ? slots->count() : 0; }
   const SchedulerCounts &counts() const { return numbers; }
 
@@ -107,6 +114,7 @@ private:
     std::vector<int64_t> history;
     unsigned slot = 0;
     size_t computed = 0; ///< tokens of the prompt
+    bool isHit = false;  ///< some of them were in a cache
     int64_t numNew = 0;
     bool isDecoding() const { return computed == request.prompt.size(); }
   };
@@ -120,6 +128,9 @@ private:
   void computeTokens();
   void step(const std::vector<size_t> &chosen);
   bool computePiece(Active &active, bool isAlone);
+  bool hasLeader(size_t number) const;
+  void forkFollowers(const Active &leader);
+  void noteReuse(Active &active, size_t computed);
   /// Chooses the next token of a sequence; false: it is at its end.
   bool takeToken(Active &active);
   void finish(Active &active, const char *reason, const Error &error);

@@ -142,6 +142,8 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
       std::to_string(scheduler->numSlots()) + " texts at a time, of " +
       std::to_string(scheduler->capacity()) +
       " tokens each; OpenAI's interface is at " + server.url() + "/v1");
+  if (std::string why = scheduler->whyAlone(); !why.empty())
+    messages.note("a step decodes one text, not all at once, because " + why);
   std::fprintf(out, "%s\n", server.url().c_str());
   if (std::fflush(out) != 0)
     return error.badInput("cannot write the output");

@@ -217,6 +217,8 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
                                          /*LowerCase=*/true,
                                          /*Width=*/16)},
       {"generation", std::move(generation)}};
+  if (!info.decodesAlone.empty())
+    metadata["decodes_alone"] = info.decodesAlone;
   llvm::json::Object embedding;
   if (!info.pooling.empty())
     embedding["pooling"] = info.pooling;

@@ -104,7 +104,6 @@ static bool maskScores(Step &step, Op op, Scores &scores) {
   }
   if (!broadcasts(step, mask, scores) || !broadcasts(step, bias, scores))
     return false;
-  int64_t past = scores.numKeys - scores.numQueries;
   if (diagonals && (!same(step, diagonals->shape[0], e.shape[1], "heads") ||
                     !same(step, diagonals->shape[1],
                           scores.numQueries + scores.numKeys - 1, "diagonals")))
@@ -119,6 +118,10 @@ static bool maskScores(Step &step, Op op, Scores &scores) {
       for (int64_t i = 0; i < e.shape[2]; ++i)
         for (int64_t j = 0; j < e.shape[3]; ++j) {
           int64_t m = scores.m0 + i, n = scores.n0 + j;
+          int64_t past = scores.numKeys - scores.numQueries, unused = 0;
+          if (causal == CausalAlign::Lengths)
+            unused = std::max<int64_t>(0, scores.numKeys - lengths->data[b].i);
+          past -= unused;
           double &score = at(e, b, h, i, j).f;
           if (op.getSoftcap()) {
             double cap = op.getSoftcap()->convertToFloat();
@@ -128,8 +131,9 @@ static bool maskScores(Step &step, Op op, Scores &scores) {
             score += spread(*bias, b, h, i, j).f;
           if (diagonals)
             score += diagonals
-                         ->data[h * diagonals->shape[1] + n - m +
-                                scores.numQueries - 1]
+                         ->data[h * diagonals->shape[1] +
+                                std::min(n - m + scores.numQueries - 1 + unused,
+                                         diagonals->shape[1] - 1)]
                          .f;
           if (slopes)
             score += slopes->data[h].f * double(n - (m + past));

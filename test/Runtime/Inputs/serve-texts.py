@@ -151,6 +151,82 @@ def shared_prompts():
     assert server.metric("attune_reused_tokens_total") >= reused + cached
 
 
+def post_all(bodies):
+    """The replies to requests that are sent at the same time."""
+    replies = [None] * len(bodies)
+
+    def post(i):
+        replies[i] = server.post("/v1/completions", bodies[i])
+
+    threads = [threading.Thread(target=post, args=[i])
+               for i in range(len(bodies))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return replies
+
+
+def cached(reply):
+    return reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+def shared_beginnings():
+    """A beginning that texts share is computed once, whoever has it: a text at
+    its end, one that goes on, one whose prompt is still computed."""
+    system = " ".join(["A bird sang to the old man in the lake house."] * 12)
+    prompts = [system + end for end in (
+        " He heard it and smiled, for he had not heard a bird in a long time.",
+        " The old man did not like it at all and he went to his bed at once.",
+        " Wren and the fox came to the house and asked him for some food.")]
+    wanted = [generate(prompt, "--max-new-tokens=30")["text"]
+              for prompt in prompts]
+    length = server.post("/tokenize", {"content": system})["count"]
+    hits = server.metric("attune_prompt_hits_total")
+    computed = server.metric("attune_prompt_tokens_total")
+    # At the same time: each takes from the others what it lacks.
+    replies = post_all([{"prompt": prompt, "max_tokens": 30}
+                        for prompt in prompts])
+    for reply, text in zip(replies, wanted):
+        assert reply["choices"][0]["text"] == text, (reply, text)
+    all_tokens = sum(reply["usage"]["prompt_tokens"] for reply in replies)
+    computed = server.metric("attune_prompt_tokens_total") - computed
+    assert computed == all_tokens - sum(map(cached, replies)), replies
+    assert computed < length + 400, (computed, length)
+    # One after the other: the longer prompts stay in their slots.
+    for _ in range(2):
+        for prompt, text in zip(prompts, wanted):
+            reply = server.post("/v1/completions", {"prompt": prompt,
+                                                    "max_tokens": 30})
+            assert reply["choices"][0]["text"] == text, (reply, text)
+            assert cached(reply) == reply["usage"]["prompt_tokens"] - 16
+    assert server.metric("attune_prompt_hits_total") >= hits + 6
+
+
+def one_prompt_for_several():
+    """The prompt of `n` texts is computed once."""
+    prompt = "The fox had a plan. " * 9
+    before = server.metric("attune_prompt_tokens_total")
+    reply = server.post("/v1/completions", {
+        "prompt": prompt, "n": 3, "temperature": 1, "seed": 11,
+        "max_tokens": 20})
+    for i in range(3):
+        assert reply["choices"][i]["text"] == generate(
+            prompt, "--max-new-tokens=20", "--temperature=1",
+            f"--seed={11 + i}")["text"], (i, reply)
+    computed = server.metric("attune_prompt_tokens_total") - before
+    usage = reply["usage"]
+    assert computed == usage["prompt_tokens"] - cached(reply), (computed, usage)
+    # Short ones, too, of which kernels give other bits than of long ones.
+    reply = server.post("/v1/completions", {
+        "prompt": PROMPTS[0], "n": 3, "temperature": 1, "seed": 3,
+        "max_tokens": 8})
+    for i in range(3):
+        assert reply["choices"][i]["text"] == generate(
+            PROMPTS[0], "--max-new-tokens=8", "--temperature=1",
+            f"--seed={3 + i}")["text"], (i, reply)
+
+
 def several():
     reply = server.post("/v1/completions", {
         "prompt": [PROMPTS[0], [5, 6, 7]], "n": 2, "temperature": 1,
@@ -236,5 +312,6 @@ def example():
 
 with serving.Server(sys.argv[1:2], "--slots=3") as server:
     serving.run([texts_alone, streams, many_at_once, unequal_lengths,
-                 shared_prompts, several, chats, tokens, example])
+                 shared_prompts, shared_beginnings, one_prompt_for_several,
+                 several, chats, tokens, example])
     assert server.stop() == 0

@@ -135,9 +135,9 @@ TEST_F(ImportSpec, OnlyCausalLanguageModelsDecode) {
   EXPECT_FALSE(canDecode(*parse(narrow)));
 }
 
-TEST_F(ImportSpec, UnequalSequencesNeedKeysAndValuesAlone) {
+TEST_F(ImportSpec, UnequalSequencesShareNoLength) {
   std::string model = gpt(2);
-  EXPECT_TRUE(canDecodeBatch(*parse(model)));
+  EXPECT_EQ(whyDecodesAlone(*parse(model)), "");
   auto with = [&](const std::string &what) {
     std::string changed = model;
     changed.insert(changed.find("\"causal\": true"), what + ", ");
@@ -145,15 +145,20 @@ TEST_F(ImportSpec, UnequalSequencesNeedKeysAndValuesAlone) {
   };
   std::string rope = "\"rope\": {\"scaling\": {\"type\": ",
               original = ", \"factor\": 2, \"original_length\": 64}}";
-  EXPECT_TRUE(canDecodeBatch(*with("\"softcap\": 30")));
-  EXPECT_TRUE(canDecodeBatch(*with(rope + "\"yarn\"" + original)));
-  EXPECT_FALSE(canDecodeBatch(*with(rope + "\"dynamic\"" + original)));
-  EXPECT_FALSE(canDecodeBatch(*with("\"window\": 8")));
-  EXPECT_FALSE(canDecodeBatch(*with("\"alibi\": true")));
-  EXPECT_FALSE(canDecodeBatch(*with("\"linear\": {}")));
+  EXPECT_EQ(whyDecodesAlone(*with("\"softcap\": 30")), "");
+  EXPECT_EQ(whyDecodesAlone(*with(rope + "\"yarn\"" + original)), "");
+  EXPECT_EQ(whyDecodesAlone(*with("\"window\": 8")), "");
+  EXPECT_EQ(whyDecodesAlone(*with("\"alibi\": true")), "");
+  EXPECT_EQ(whyDecodesAlone(*with("\"linear\": {}")), "");
+  EXPECT_EQ(whyDecodesAlone(*with(rope + "\"dynamic\"" + original)),
+            "it has rotary angles that change with the length of a text "
+            "(dynamic)");
+  EXPECT_EQ(whyDecodesAlone(*with("\"block_sparse\": {\"block\": 4, "
+                                  "\"local\": 1}")),
+            "it has attention by blocks of tokens");
   std::string plain = model;
   plain.replace(plain.find("true"), 4, "false");
-  EXPECT_FALSE(canDecodeBatch(*parse(plain)));
+  EXPECT_EQ(whyDecodesAlone(*parse(plain)), "it does not generate");
 }
 
 TEST_F(ImportSpec, UnequalSequencesAreDecodedOnRequest) {
@@ -165,4 +170,5 @@ TEST_F(ImportSpec, UnequalSequencesAreDecodedOnRequest) {
   module = import(gpt(2), options);
   ASSERT_TRUE(module) << diags.text;
   EXPECT_TRUE(module->lookupSymbol<func::FuncOp>("decode_batch"));
+  EXPECT_FALSE((*module)->hasAttr("attune.decodes_alone"));
 }

@@ -20,6 +20,9 @@ namespace attune {
 struct ProductInfo {
   std::string name;
   int64_t context = 0;
+  /// Why a step decodes one sequence, "it has ..."; empty: it takes several, or
+  /// nobody asked.
+  std::string decodesAlone;
   std::vector<int64_t> eos;
   std::optional<int64_t> bos, pad, decoderStart, forcedBos;
   std::vector<int64_t> suppress, beginSuppress;

@@ -1,0 +1,214 @@
+//===- SessionState.cpp - What a session has kept, elsewhere --------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Going back, going on from another session, and a sequence as bytes: a head,
+// the ids that a step may want again, the logits, and of each cache the
+// positions that are there, plane by plane.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/CompiledModel.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace attune::runtime {
+
+bool Session::rewind(int64_t length, Error &error) {
+  if (length >= past)
+    return true;
+  if (length == 0) {
+    reset();
+    return true;
+  }
+  if (!keepsTokens)
+    return error.badInput("model '" + model.info().name +
+                          "' keeps a state that no step can take back");
+  past = length;
+  return true;
+}
+
+/// A position's keys and values are in as many places as there are planes.
+bool Session::copyCache(size_t number, const Session &other, uint64_t held,
+                        uint64_t length, Error &error) {
+  Cache &to = caches[number];
+  const Cache &from = other.caches[number];
+  uint64_t plane = to.layers * to.rowBytes / to.planes;
+  uint64_t first = held * to.positionBytes;
+  uint64_t bytes = to.bytesOf(length) - first;
+  for (uint64_t i = 0; bytes > 0 && i < to.planes; ++i) {
+    uint64_t at = i * plane + first;
+    if (model.device()) {
+      if (!to.data.copy(at, from.data, at, bytes, error))
+        return false;
+    } else {
+      std::memcpy(to.place + at, from.place + at, bytes);
+    }
+  }
+  return true;
+}
+
+bool Session::copyFrom(const Session &other, int64_t length, Error &error,
+                       int64_t held) {
+  if (batch != 1 || other.batch != 1 || maxLength != other.maxLength ||
+      &model != &other.model || held < 0 || held > past || length < held ||
+      length > other.past)
+    return error.set(ExitInternalError,
+                     "one session cannot go on from the other");
+  if (length > 0 && length < other.past && !keepsTokens)
+    return error.badInput("model '" + model.info().name +
+                          "' keeps a state that no step can take back");
+  if (&other == this)
+    return rewind(length, error);
+  reset();
+  for (size_t i = 0; i < caches.size(); ++i)
+    if (!copyCache(i, other, static_cast<uint64_t>(held),
+                   static_cast<uint64_t>(length), error))
+      return false;
+  past = length;
+  history = other.history;
+  for (std::vector<int64_t> &row : history)
+    row.resize(std::min(row.size(), static_cast<size_t>(length)));
+  copied = false;
+  if (length < other.past)
+    return true;
+  if (idsOutput >= 0) {
+    auto most = static_cast<uint64_t>(mostCandidates());
+    std::memcpy(candidateIdsBuffer.data(), other.candidateIdsBuffer.data(),
+                most * sizeof(int64_t));
+    std::memcpy(candidateLogitsBuffer.data(),
+                other.candidateLogitsBuffer.data(), most * sizeof(float));
+  }
+  return logitsMemory.copy(0, other.logitsMemory, 0,
+                           static_cast<uint64_t>(vocabularySize) * 4, error);
+}
+
+//===----------------------------------------------------------------------===//
+// A sequence as bytes
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct SavedHead {
+  char magic[8];
+  uint64_t model; ///< what caches it has, and of which code and weights
+  int64_t length, vocabulary, history;
+};
+const char savedMagic[8] = {'a', 't', 't', 'u', 'n', 'e', 'S', '1'};
+
+/// FNV-1a (Fowler, Noll, Vo).
+struct Fingerprint {
+  uint64_t value = 0xcbf29ce484222325u;
+  void add(std::string_view text) {
+    for (char c : text)
+      value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    value = (value ^ 0xff) * 0x100000001b3u; // an end
+  }
+};
+} // namespace
+
+/// Of what another model would read as something else.
+uint64_t Session::fingerprint() const {
+  Fingerprint all;
+  all.add(model.info().name);
+  all.add(model.info().weightsLayout);
+  for (const ArgInfo &arg : invocation.entry().args)
+    if (arg.kind == ArgKind::Cache) {
+      all.add(arg.name);
+      all.add(dtypeName(arg.dtype));
+      all.add(arg.formatShape());
+    }
+  return all.value;
+}
+
+uint64_t Session::countSaved() const {
+  uint64_t bytes =
+      sizeof(SavedHead) + static_cast<uint64_t>(vocabularySize) * sizeof(float);
+  if (!history.empty())
+    bytes += history[0].size() * sizeof(int64_t);
+  for (const Cache &cache : caches)
+    bytes += cache.planes * cache.bytesOf(static_cast<uint64_t>(past));
+  return bytes;
+}
+
+/// Calls `each` with the memory of everything that is saved behind the head.
+template <typename F> void Session::visitSaved(F each) {
+  if (!history.empty())
+    each(history[0].data(), history[0].size() * sizeof(int64_t));
+  each(logitsMemory.data(),
+       static_cast<uint64_t>(vocabularySize) * sizeof(float));
+  for (Cache &cache : caches) {
+    uint64_t plane = cache.layers * cache.rowBytes / cache.planes;
+    for (uint64_t i = 0; i < cache.planes; ++i)
+      each(cache.place + i * plane, cache.bytesOf(static_cast<uint64_t>(past)));
+  }
+}
+
+/// Bytes are copied by the host, of one row.
+bool Session::canBeSaved(Error &error) const {
+  if (batch == 1 && !model.device() && !encoder)
+    return true;
+  return error.badInput(
+      "a sequence is saved and restored of a decoder on the CPU alone");
+}
+
+bool Session::save(uint8_t *to, Error &error) {
+  if (!canBeSaved(error))
+    return false;
+  SavedHead head;
+  std::memcpy(head.magic, savedMagic, sizeof(savedMagic));
+  head.model = fingerprint();
+  head.length = past;
+  head.vocabulary = vocabularySize;
+  head.history = history.empty() ? 0 : static_cast<int64_t>(history[0].size());
+  std::memcpy(to, &head, sizeof(head));
+  to += sizeof(head);
+  visitSaved([&](const void *data, uint64_t bytes) {
+    std::memcpy(to, data, bytes);
+    to += bytes;
+  });
+  return true;
+}
+
+bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
+  if (!canBeSaved(error))
+    return false;
+  SavedHead head;
+  if (bytes < sizeof(head))
+    return error.badInput("this is no saved sequence: it has only " +
+                          std::to_string(bytes) + " bytes");
+  std::memcpy(&head, from, sizeof(head));
+  if (std::memcmp(head.magic, savedMagic, sizeof(savedMagic)) != 0)
+    return error.badInput("this is no saved sequence");
+  if (head.model != fingerprint() || head.vocabulary != vocabularySize)
+    return error.badInput("the sequence was saved by another model than '" +
+                          model.info().name + "'");
+  if (head.length < 0 || head.length > maxLength)
+    return error.badInput("the sequence has " + std::to_string(head.length) +
+                          " positions, but there is room for " +
+                          std::to_string(maxLength));
+  bool isPlain = invocation.entry().recomputeBeyond == 0;
+  if (head.history < 0 || head.history > (isPlain ? 0 : head.length))
+    return error.badInput("the saved sequence is damaged");
+  // With these, the size of all that follows is known.
+  reset();
+  past = head.length;
+  if (head.history > 0)
+    history.assign(1, std::vector<int64_t>(head.history));
+  if (bytes != countSaved()) {
+    reset();
+    return error.badInput("the saved sequence is cut off or damaged");
+  }
+  copied = false;
+  from += sizeof(head);
+  visitSaved([&](void *data, uint64_t size) {
+    std::memcpy(data, from, size);
+    from += size;
+  });
+  return true;
+}
+
+} // namespace attune::runtime

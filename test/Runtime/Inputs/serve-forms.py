@@ -1,0 +1,74 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""serve-forms.py PRODUCT [log]: texts of unequal length are those of `generate`.
+
+With `log` the model is one that decodes one text at a time, and says so.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+
+import serving
+
+COUNTS = ["attune_new_tokens_total", "attune_decode_steps_total"]
+
+
+def prompt(number, length):
+    return [(7 * number + 13 * i * i + i) % 1000 for i in range(length)]
+
+
+def generate(ids, tokens):
+    run = subprocess.run(
+        [sys.argv[1], "generate", "--prompt-ids", ",".join(map(str, ids)),
+         f"--max-new-tokens={tokens}", "--ignore-eos", "--logprobs=2",
+         "--format=json"], capture_output=True, text=True, check=True)
+    return [token["logprob"] for token in json.loads(run.stdout)["logprobs"]]
+
+
+def compare(lengths, tokens):
+    """Gives how many tokens there were and in how many steps."""
+    prompts = [prompt(*each) for each in enumerate(lengths)]
+    wanted = [generate(ids, tokens) for ids in prompts]
+    served = [None] * len(prompts)
+
+    def post(i):
+        reply = server.post("/v1/completions", {
+            "prompt": prompts[i], "max_tokens": tokens, "ignore_eos": True,
+            "logprobs": 2})
+        served[i] = reply["choices"][0]["logprobs"]["token_logprobs"]
+
+    before = [server.metric(name) for name in COUNTS]
+    threads = [threading.Thread(target=post, args=[i])
+               for i in range(len(prompts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, logprobs in enumerate(wanted):
+        assert logprobs == served[i], (i, logprobs, served[i])
+    return [server.metric(name) - was for name, was in zip(COUNTS, before)]
+
+
+def together():
+    made, steps = compare([3, 150, 1, 24], 40)
+    assert made == 160 and steps < 110, (made, steps)
+
+
+def slots_again():
+    compare([20, 2, 41, 5, 1, 30], 20)
+
+
+def one_by_one():
+    made, steps = compare([3, 12], 8)
+    assert made == 16 and steps == 14, (made, steps)
+
+
+with serving.Server(sys.argv[1:2], "--slots=4") as server:
+    log = sys.argv[2:] == ["log"]
+    serving.run([one_by_one] if log else [together, slots_again])
+    assert server.stop() == 0
+    if log:
+        sys.stdout.flush()
+        print(server.read_log())
