@@ -87,8 +87,8 @@ std::string SessionGroup::whyAlone() const {
     return model.info().decodesAlone;
   return model.entry("decode_batch")
              ? "its steps for one text and for several do not fit together"
-             : "it was compiled without a tokenizer, and so without the step "
-               "for several";
+             : "it was compiled without the step for several, which takes a "
+               "tokenizer";
 }
 
 /// Nothing is touched yet, so that memory is taken when sessions need it.

@@ -277,10 +277,13 @@ def json_log():
         server.post("/v1/completions", {"prompt": "$\"#", "max_tokens": 3})
         assert server.request("GET", "/nowhere")[0] == 404
         assert server.stop() == 0
-        start, done, lost, end = map(json.loads,
-                                     server.read_log().splitlines())
+        start, alone, done, lost, end = map(json.loads,
+                                            server.read_log().splitlines())
     assert start["severity"] == end["severity"] == "note", (start, end)
     assert start["message"].startswith("serving "), start
+    assert alone["message"] == (
+        "a step decodes one text, not all at once, because it was compiled "
+        "without the step for several, which takes a tokenizer"), alone
     assert end["message"].startswith("stopping: 0 requests"), end
     assert done.pop("seconds") >= 0 and done.pop("time").endswith("Z"), done
     assert done == {"method": "POST", "path": "/v1/completions", "status": 200,
