@@ -128,8 +128,8 @@ TEST(ChatTemplate, ProblemsHaveAPlaceAndACaret) {
 /// Each of these would take for ever, or all memory, or the stack.
 TEST(ChatTemplate, HostileTemplatesEndWithinAGibibyte) {
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  GTEST_SKIP() << "AddressSanitizer needs more addresses";
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers need more addresses";
 #endif
 #endif
   struct rlimit before, gibibyte;
