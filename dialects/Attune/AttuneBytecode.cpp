@@ -17,7 +17,19 @@ using namespace attune;
 /// learns what to do with them, and test/Corpus keeps a module of each version.
 ///
 /// 2: linear has rms_eps, weight a gain.
-static constexpr uint64_t currentVersion = 2;
+/// 3: moe and quantized_moe have biases, a limit and an offset.
+static constexpr uint64_t currentVersion = 3;
+
+/// Until version 3 the residual was the one operand that need not be there.
+template <typename Op> static void divideOperands(Op op) {
+  auto &sizes = op.getProperties().operandSegmentSizes;
+  std::fill(std::begin(sizes), std::end(sizes), 1);
+  auto required = int64_t(std::size(sizes)) - 3;
+  auto [upBias, downBias, residual] =
+      std::tuple(required, required + 1, required + 2);
+  sizes[upBias] = sizes[downBias] = 0;
+  sizes[residual] = int32_t(op->getNumOperands() - required);
+}
 
 namespace {
 struct Version final : DialectVersion {
@@ -44,6 +56,19 @@ struct Bytecode final : BytecodeDialectInterface {
       return nullptr;
     }
     return std::make_unique<Version>(number);
+  }
+
+  LogicalResult upgradeFromVersion(Operation *top,
+                                   const DialectVersion &version) const final {
+    if (static_cast<const Version &>(version).number >= 3)
+      return success();
+    top->walk([](Operation *op) {
+      if (auto moe = dyn_cast<MoEOp>(op))
+        divideOperands(moe);
+      else if (auto moe = dyn_cast<QuantizedMoEOp>(op))
+        divideOperands(moe);
+    });
+    return success();
   }
 };
 } // namespace

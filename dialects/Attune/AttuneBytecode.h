@@ -29,6 +29,16 @@ llvm::LogicalResult readSince(uint64_t version,
   return reader.readOptionalAttribute(attr);
 }
 
+/// The same of how many operands each of an op's parts has, which older modules
+/// leave to `upgradeFromVersion`.
+inline llvm::LogicalResult readSince(uint64_t version,
+                                     mlir::DialectBytecodeReader &reader,
+                                     llvm::MutableArrayRef<int32_t> sizes) {
+  if (versionOf(reader) < version)
+    return llvm::success();
+  return reader.readSparseArray(sizes);
+}
+
 } // namespace attune
 
 #endif // ATTUNE_BYTECODE_H

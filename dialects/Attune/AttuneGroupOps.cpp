@@ -146,6 +146,15 @@ LogicalResult GroupedLinearIntoOp::verify() {
   if (failed(verifyShape(*this, getWeight(),
                          {stack[0], panels, stack[2], lanes}, "panels")))
     return failure();
+  // G9
+  if (getBias() &&
+      failed(verifyShape(*this, getBias(),
+                         {stack[0], getGated() ? 2 * width : width}, "biases")))
+    return failure();
+  // G10
+  if (!getGated() && (getLimit() || !getUpOffset().isZero()))
+    return emitOpError("has a limit or an offset of up, which belong to a "
+                       "gated product");
   // G4
   if (getTasks() &&
       failed(verifyNumbers(*this, getTasks(), {kAny, 3}, "tasks")))

@@ -66,7 +66,8 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     takes matrix `g mod E`; or `tasks` says it, each with a matrix, its first row
     and the number of its rows, which may be 0. Then row m of the result is of
     row `from[m]` of the input, or of its own. Rows of no task keep what they
-    have. Rounds once, at the end.
+    have. Row e of `bias` is added to the products with matrix e; `limit` and
+    `up_offset` are those of `attune.moe`. Rounds once, at the end.
 
     Source: as `attune.moe`, `attune.head_linear`.
 
@@ -77,6 +78,8 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     - G3: there are as many panels as hold N channels, twice as many if gated.
     - G4: `tasks` is [T, 3] of i64.
     - G5: `from` has M entries of i64, and comes with `tasks`.
+    - G9: `bias` is [E, N], twice as wide if gated.
+    - G10: `limit` and `up_offset` belong to a gated product.
 
     ```mlir
     %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x3xi64>
@@ -93,15 +96,18 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
   let arguments = (ins Attune_GroupPlace:$input, Attune_GroupPlace:$weight,
                        Optional<Attune_GroupPlace>:$tasks,
                        Optional<Attune_GroupPlace>:$from,
+                       Optional<Attune_GroupPlace>:$bias,
                        Attune_GroupPlace:$dest,
                        DefaultValuedAttr<Attune_ActivationAttr,
                                          "Activation::Identity">:$activation,
-                       UnitAttr:$gated);
+                       UnitAttr:$gated, OptionalAttr<F32Attr>:$limit,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     $input `,` $weight (`tasks` $tasks^ `:` type($tasks))?
-    (`from` $from^ `:` type($from))? `into` $dest
-    (`activation` $activation^)? (`gated` $gated^)? attr-dict
+    (`from` $from^ `:` type($from))? (`bias` $bias^ `:` type($bias))?
+    `into` $dest (`activation` $activation^)? (`gated` $gated^)?
+    (`limit` $limit^)? (`up_offset` $up_offset^)? attr-dict
     `:` type($input) `,` type($weight) `,` type($dest)
     (`->` type($result)^)?
   }];

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttuneBytecode.h"
+
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
@@ -88,6 +90,88 @@ LogicalResult RouterOp::verify() {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+// Since version 3 experts have biases, a limit and an offset. Older modules do
+// not say how their operands are divided: upgradeFromVersion does.
+
+LogicalResult MoEOp::readProperties(DialectBytecodeReader &reader,
+                                    OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(
+      succeeded(reader.readAttribute(own.activation)) &&
+      succeeded(reader.readOptionalAttribute(own.gated)) &&
+      succeeded(readSince(3, reader, own.limit)) &&
+      succeeded(readSince(3, reader, own.up_offset)) &&
+      succeeded(readSince(3, reader,
+                          MutableArrayRef<int32_t>(own.operandSegmentSizes))));
+}
+
+void MoEOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeAttribute(own.activation);
+  writer.writeOptionalAttribute(own.gated);
+  writer.writeOptionalAttribute(own.limit);
+  writer.writeOptionalAttribute(own.up_offset);
+  writer.writeSparseArray(ArrayRef<int32_t>(own.operandSegmentSizes));
+}
+
+LogicalResult QuantizedMoEOp::readProperties(DialectBytecodeReader &reader,
+                                             OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(
+      succeeded(reader.readAttribute(own.activation)) &&
+      succeeded(reader.readOptionalAttribute(own.gated)) &&
+      succeeded(reader.readAttribute(own.hidden)) &&
+      succeeded(readSince(3, reader, own.limit)) &&
+      succeeded(readSince(3, reader, own.up_offset)) &&
+      succeeded(readSince(3, reader,
+                          MutableArrayRef<int32_t>(own.operandSegmentSizes))));
+}
+
+void QuantizedMoEOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeAttribute(own.activation);
+  writer.writeOptionalAttribute(own.gated);
+  writer.writeAttribute(own.hidden);
+  writer.writeOptionalAttribute(own.limit);
+  writer.writeOptionalAttribute(own.up_offset);
+  writer.writeSparseArray(ArrayRef<int32_t>(own.operandSegmentSizes));
+}
+
+/// M5, M6: biases of `hidden` and `width` channels, and what only gated layers
+/// have.
+template <typename Op>
+static LogicalResult verifyGate(Op op, int64_t hidden, int64_t width) {
+  bool gated = op.getGated();
+  if (!ShapedType::isDynamic(hidden) && gated)
+    hidden *= 2;
+  for (auto [bias, owner, rows, why] :
+       {std::tuple<Value, StringRef, int64_t, StringRef>(
+            op.getUpBias(), "up_bias", hidden,
+            gated ? "twice the hidden layer is" : "the hidden layer is"),
+        std::tuple<Value, StringRef, int64_t, StringRef>(
+            op.getDownBias(), "down_bias", width, "the result takes rows")}) {
+    if (!bias)
+      continue;
+    if (failed(sameSize(op, {op.getUp(), 0, "up", "experts"},
+                        {bias, 0, owner, "experts"})) ||
+        (!ShapedType::isDynamic(rows) &&
+         failed(sizeIs(op, {bias, 1, owner, "entries"}, rows, why))))
+      return failure();
+  }
+  bool limited = op.getLimit() || !op.getUpOffset().isZero();
+  if (limited && !gated)
+    return op.emitOpError("has a limit or an offset of up, which belong to a "
+                          "gated layer");
+  if (op.getLimit() && !(op.getLimit()->convertToDouble() > 0))
+    return op.emitOpError("has a limit of ")
+           << op.getLimit()->convertToDouble() << ", which is not positive";
+  return success();
+}
+
 LogicalResult MoEOp::verify() {
   // M1
   NamedSize hidden{getDown(), 2, "down", "depth"};
@@ -112,8 +196,11 @@ LogicalResult MoEOp::verify() {
   if (failed(typeOfResult(*this, getResidual(), "residual")))
     return failure();
   // M4
-  return sameSize(*this, {getUp(), 0, "up", "experts"},
-                  {getDown(), 0, "down", "experts"});
+  if (failed(sameSize(*this, {getUp(), 0, "up", "experts"},
+                      {getDown(), 0, "down", "experts"})))
+    return failure();
+  // M5, M6
+  return verifyGate(*this, hidden.get(), width.get());
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,7 +294,8 @@ LogicalResult QuantizedMoEOp::verify() {
     if (failed(sameSize(*this, {getUp(), 0, "up", "experts"},
                         {value, 0, owner, "experts"})))
       return failure();
-  return success();
+  // Q6
+  return verifyGate(*this, hidden, width.get());
 }
 
 LogicalResult HeadLinearOp::verify() {

@@ -78,7 +78,12 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
   let hasVerifier = 1;
 }
 
-def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
+// The biases of a stack of matrices.
+def Attune_Biases : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2]>],
+                                   "[experts, rows] float tensor">;
+
+def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify,
+                                     AttrSizedOperandSegments]> {
   let summary = "Mixture of experts: each token goes through its own few";
   let description = [{
     With `f_e` the feed-forward layer whose matrices are number `e` of the
@@ -87,18 +92,26 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
 
     `Y[t] = residual[t] + sum_a weights[t, a] * f_experts[t, a](X[t])`
 
+    Row `e` of `up_bias` and of `down_bias` is added to the products with matrix
+    `e`. With `limit` c and `up_offset` o a gated layer multiplies
+    `act(min(gate, c))` by `max(min(up, c), -c) + o`; without `limit` nothing is
+    cut off.
+
     The hidden layer stays in f32, but on a GPU that is given bf16 to multiply
     by bf16 it is that as well; the sum runs over `a` in order and rounds once,
     at the end. Work and weights read are those of the experts that are
     named: `experts[t, a]` must be below E, which the runtime does not check.
 
-    Source: Shazeer et al. (2017); Fedus et al. (2022).
+    Source: Shazeer et al. (2017); Fedus et al. (2022); limits, offset and
+    biases: OpenAI (2025), "gpt-oss-120b & gpt-oss-20b Model Card".
 
     Verifier rules (tests: `invalid-moe.mlir`, one case per label):
     - M1: up is [E, H, D] (gated: [E, 2H, D]) and down [E, Dout, H], or panels.
     - M2: experts and weights are both [..., A], with the input's tokens.
     - M3: residual has the result's type.
     - M4: up and down have equally many experts.
+    - M5: up_bias is [E, H] (gated: [E, 2H]) and down_bias [E, Dout].
+    - M6: limit, which is positive, and up_offset belong to a gated layer.
 
     ```mlir
     %y = attune.moe %x, %experts, %weights, %gate_up, %down gated
@@ -106,35 +119,51 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify]> {
        : tensor<?x?x64xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>,
          tensor<8x96x64xf32>, tensor<8x64x48xf32> -> tensor<?x?x64xf32>
     ```
+    ```mlir
+    %y = attune.moe %x, %experts, %weights, %gate_up, %down
+         up_bias %b : tensor<8x96xf32> down_bias %c : tensor<8x64xf32> gated
+         activation <quick_gelu> limit 7.0 up_offset 1.0
+       : tensor<?x?x64xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>,
+         tensor<8x96x64xf32>, tensor<8x64x48xf32> -> tensor<?x?x64xf32>
+    ```
   }];
   let arguments = (ins Attune_Activations:$input, Attune_Choice:$experts,
                        Attune_Shares:$weights, Attune_Matrices:$up,
-                       Attune_Matrices:$down,
+                       Attune_Matrices:$down, Optional<Attune_Biases>:$up_bias,
+                       Optional<Attune_Biases>:$down_bias,
                        Optional<Attune_Activations>:$residual,
-                       UnitAttr:$gated, Attune_ActivationAttr:$activation);
+                       UnitAttr:$gated, Attune_ActivationAttr:$activation,
+                       OptionalAttr<F32Attr>:$limit,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
     $input `,` $experts `,` $weights `,` $up `,` $down
+    (`up_bias` $up_bias^ `:` type($up_bias))?
+    (`down_bias` $down_bias^ `:` type($down_bias))?
     (`residual` $residual^ `:` type($residual))? (`gated` $gated^)?
-    `activation` $activation attr-dict
+    `activation` $activation (`limit` $limit^)? (`up_offset` $up_offset^)?
+    attr-dict
     `:` type($input) `,` type($experts) `,` type($weights) `,` type($up) `,`
     type($down) `->` type($result)
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
 }
 
 // The quantized part of a stack, as `attune.quantized_linear` has a matrix.
 def Attune_ByteMatrices : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[3, 4]>],
     "stack of [out, in] matrices of bytes or 4 bits, or packed panels of them">;
 
-def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify]> {
+def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
+                                     AttrSizedOperandSegments]> {
   let summary = "attune.moe on bytes: sums of a group are exact";
   let description = [{
     `attune.moe` with the products of `attune.quantized_linear`: the input is
     rows as `attune.quantize_rows` gives them, and so is the hidden layer, by the
     groups of down: with `q(h)` these bytes times their scales,
 
-    `f_e(x) = q(act(x up_e^T)) down_e^T`, or `gated` as in `attune.moe`.
+    `f_e(x) = q(act(x up_e^T)) down_e^T`, or `gated` as in `attune.moe`, which
+    says what biases, limit and up_offset do, too.
 
     `hidden` is the width of the hidden layer, which panels do not tell. Each
     matrix of a stack may be in panels like one of `attune.quantized_linear`, and
@@ -153,6 +182,7 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify]> {
       sums have the result's tokens.
     - Q4: residual has the result's type.
     - Q5: all four stacks have equally many experts.
+    - Q6: biases, limit and up_offset are as `attune.moe` has them.
 
     ```mlir
     %y = attune.quantized_moe %q scales %s sums %n, %experts, %weights,
@@ -168,19 +198,27 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify]> {
                        Attune_Shares:$weights, Attune_ByteMatrices:$up,
                        Attune_Matrices:$up_scales, Attune_ByteMatrices:$down,
                        Attune_Matrices:$down_scales,
+                       Optional<Attune_Biases>:$up_bias,
+                       Optional<Attune_Biases>:$down_bias,
                        Optional<Attune_Activations>:$residual, I64Attr:$hidden,
-                       UnitAttr:$gated, Attune_ActivationAttr:$activation);
+                       UnitAttr:$gated, Attune_ActivationAttr:$activation,
+                       OptionalAttr<F32Attr>:$limit,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
     $input `scales` $input_scales `sums` $input_sums `,` $experts `,` $weights
     `,` $up `scales` $up_scales `,` $down `scales` $down_scales
+    (`up_bias` $up_bias^ `:` type($up_bias))?
+    (`down_bias` $down_bias^ `:` type($down_bias))?
     (`residual` $residual^ `:` type($residual))? `hidden` $hidden
-    (`gated` $gated^)? `activation` $activation attr-dict
+    (`gated` $gated^)? `activation` $activation (`limit` $limit^)?
+    (`up_offset` $up_offset^)? attr-dict
     `:` `(` type($input) `,` type($input_scales) `,` type($input_sums) `)` `,`
     type($experts) `,` type($weights) `,` `(` type($up) `,` type($up_scales) `)`
     `,` `(` type($down) `,` type($down_scales) `)` `->` type($result)
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
   let extraClassDeclaration = [{
     /// Bits of the numbers of up and of down.
     int64_t getUpBits();

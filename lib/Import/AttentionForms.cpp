@@ -562,6 +562,30 @@ Value LayerImporter::projectTokens(const spec::Attention &attention,
       });
 }
 
+Value LayerImporter::clip(const spec::Attention &attention, Value input) {
+  if (!attention.clip || !input)
+    return input;
+  Location at = loc(attention.location);
+  Value low = arith::MaximumFOp::create(builder, at, input,
+                                        splatLike(at, input, -*attention.clip));
+  return arith::MinimumFOp::create(builder, at, low,
+                                   splatLike(at, input, *attention.clip));
+}
+
+bool LayerImporter::readSinks(const spec::Attention &attention,
+                              StringRef prefix, AttentionOperands &operands) {
+  Location at = loc(attention.location);
+  Value sinks = weight(at, (prefix + "sinks").str(), attention.heads, 0);
+  if (!sinks)
+    return false;
+  auto type =
+      cast<RankedTensorType>(sinks.getType()).clone(builder.getF32Type());
+  if (sinks.getType() != type)
+    sinks = arith::ExtFOp::create(builder, at, type, sinks);
+  operands.sinks = sinks;
+  return true;
+}
+
 bool LayerImporter::projectSequence(const spec::Attention &attention,
                                     StringRef prefix,
                                     AttentionOperands &operands) {

@@ -29,13 +29,15 @@ static RouterScoring toScoring(const spec::Router &router) {
 
 using Roles = SmallVector<std::pair<std::string, int64_t>>;
 
-/// The roles of an expert's first matrix, and what they are called together.
+/// The roles of an expert's first matrix, or with `end` ".bias" of its biases,
+/// and what they are called together.
 static std::pair<std::string, Roles>
-upRoles(const spec::MoE &moe, const std::string &expert, int64_t width) {
+upRoles(const spec::MoE &moe, const std::string &expert, int64_t width,
+        const std::string &end = ".weight") {
   if (!moe.gated)
-    return {"up.weight", {{expert + "up.weight", width}}};
-  return {"gate_up.weight",
-          {{expert + "gate.weight", width}, {expert + "up.weight", width}}};
+    return {"up" + end, {{expert + "up" + end, width}}};
+  return {"gate_up" + end,
+          {{expert + "gate" + end, width}, {expert + "up" + end, width}}};
 }
 
 Value LayerImporter::feedForward(const spec::Block &block, Value input,
@@ -86,7 +88,9 @@ Value LayerImporter::sharedExpert(const spec::MoE &moe,
   return MoEOp::create(builder, at,
                        withWidth(input, width, typeOf(input).getElementType()),
                        input, choice.getExperts(), choice.getWeights(), up,
-                       down, residual, moe.gated, toActivation(moe.activation));
+                       down, /*up_bias=*/Value(), /*down_bias=*/Value(),
+                       residual, moe.gated, toActivation(moe.activation),
+                       /*limit=*/FloatAttr(), APFloat(0.0f));
 }
 
 Value LayerImporter::moe(const spec::MoE &moe, StringRef prefix, Value input,
@@ -101,20 +105,31 @@ Value LayerImporter::moe(const spec::MoE &moe, StringRef prefix, Value input,
   }
   const spec::Router &router = moe.router;
   Value matrix = weight(at, role + "router.weight", moe.experts, outer);
-  Value bias;
+  Value bias, logitBias, upBias, downBias;
   if (router.selectBias)
     bias = weight(at, role + "router.bias", moe.experts, 0);
+  if (router.logitBias)
+    logitBias = weight(at, role + "router.logit_bias", moe.experts, 0);
+  if (moe.bias) {
+    auto [name, roles] = upRoles(moe, "experts.{e}.", moe.width, ".bias");
+    upBias = stack(at, "experts." + name, roles, 0, prefix, moe.experts);
+    downBias =
+        stack(at, "experts.down.bias", {{"experts.{e}.down.bias", width}}, 0,
+              prefix, moe.experts);
+  }
   auto [name, roles] = upRoles(moe, "experts.{e}.", moe.width);
   Value up = stack(at, "experts." + name, roles, outer, prefix, moe.experts);
   Value down =
       stack(at, "experts.down.weight", {{"experts.{e}.down.weight", width}},
             moe.width, prefix, moe.experts);
-  if (!matrix || (router.selectBias && !bias) || !up || !down)
+  if (!matrix || (router.selectBias && !bias) ||
+      (router.logitBias && !logitBias) || !up || !down ||
+      (moe.bias && (!upBias || !downBias)))
     return {};
   Type f32 = builder.getF32Type();
   Value logits = LinearOp::create(
-      builder, at, withWidth(input, moe.experts, f32), input, matrix,
-      /*bias=*/Value(), /*residual=*/Value(), attune::Activation::Identity,
+      builder, at, withWidth(input, moe.experts, f32), input, matrix, logitBias,
+      /*residual=*/Value(), attune::Activation::Identity,
       /*gated=*/false, /*scale=*/nullptr);
   GroupScore score = router.groupScore == spec::GroupScore::TopTwo
                          ? GroupScore::TopTwo
@@ -125,8 +140,10 @@ Value LayerImporter::moe(const spec::MoE &moe, StringRef prefix, Value input,
       static_cast<uint64_t>(router.groups),
       static_cast<uint64_t>(router.activeGroups), score, router.renormalise,
       APFloat(float(router.eps)), APFloat(float(router.scale)));
-  return MoEOp::create(builder, at,
-                       withWidth(input, width, typeOf(input).getElementType()),
-                       input, choice.getExperts(), choice.getWeights(), up,
-                       down, residual, moe.gated, toActivation(moe.activation));
+  return MoEOp::create(
+      builder, at, withWidth(input, width, typeOf(input).getElementType()),
+      input, choice.getExperts(), choice.getWeights(), up, down, upBias,
+      downBias, residual, moe.gated, toActivation(moe.activation),
+      moe.limit ? builder.getF32FloatAttr(float(*moe.limit)) : FloatAttr(),
+      APFloat(float(moe.upOffset)));
 }

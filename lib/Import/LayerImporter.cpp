@@ -477,16 +477,6 @@ Value LayerImporter::relativeBias(const spec::Attention &attention,
                                 bias.bidirectional);
 }
 
-Value LayerImporter::clip(const spec::Attention &attention, Value input) {
-  if (!attention.clip || !input)
-    return input;
-  Location at = loc(attention.location);
-  Value low = arith::MaximumFOp::create(builder, at, input,
-                                        splatLike(at, input, -*attention.clip));
-  return arith::MinimumFOp::create(builder, at, low,
-                                   splatLike(at, input, *attention.clip));
-}
-
 bool LayerImporter::projections(const spec::Attention &attention,
                                 StringRef prefix, Value input,
                                 AttentionOperands &operands) {
@@ -659,6 +649,8 @@ Value LayerImporter::attention(const spec::Attention &attention,
               : selfOperands(attention, prefix, input, operands)))
     return {};
   if (attention.sequenceRank && !projectSequence(attention, prefix, operands))
+    return {};
+  if (attention.learnedSinks && !readSinks(attention, prefix, operands))
     return {};
   bool decoding = !cross && bool(scope.keyCache);
   Value heads =

@@ -168,6 +168,9 @@ private:
   /// Queries, keys and values as heads, before rotary positions.
   bool projections(const spec::Attention &attention, llvm::StringRef prefix,
                    mlir::Value input, AttentionOperands &operands);
+  /// The learned score of each head's sink, in f32.
+  bool readSinks(const spec::Attention &attention, llvm::StringRef prefix,
+                 AttentionOperands &operands);
   /// Keys and values in `rank` sums over tokens; hidden ones count nothing.
   bool projectSequence(const spec::Attention &attention, llvm::StringRef prefix,
                        AttentionOperands &operands);

@@ -193,6 +193,8 @@ static Json print(const Attention &attention, int64_t width) {
   input("bias_input", attention.biasInput);
   input("slopes", attention.slopesInput);
   input("sinks", attention.sinksInput);
+  if (attention.learnedSinks)
+    json["sinks"] = true;
   if (attention.lse)
     json["lse"] = true;
   return json;
@@ -216,6 +218,8 @@ static Json print(const Router &router) {
     json["softmax_after"] = true;
   if (router.selectBias)
     json["select_bias"] = true;
+  if (router.logitBias)
+    json["logit_bias"] = true;
   if (router.groups != 1)
     json["groups"] = router.groups;
   if (router.activeGroups != router.groups)
@@ -239,6 +243,12 @@ static Json print(const MoE &moe) {
   json["activation"] = stringify(moe.activation);
   if (!moe.gated)
     json["gated"] = false;
+  if (moe.bias)
+    json["bias"] = true;
+  if (moe.limit)
+    json["limit"] = *moe.limit;
+  if (moe.upOffset != 0)
+    json["up_offset"] = moe.upOffset;
   json["router"] = print(moe.router);
   if (moe.shared) {
     Json shared = Json::object();

@@ -50,6 +50,8 @@ public:
     if (op.relativeBias)
       roles.push_back({prefix + "relative_bias.weight",
                        op.relativeBias->buckets, op.heads});
+    if (op.learnedSinks)
+      roles.push_back({prefix + "sinks", op.heads, 0});
     if (const auto &low = op.sequenceRank) {
       int64_t heads = low->shared == SequenceSharing::None ? op.kvHeads : 1;
       projection(prefix + "sequence_k.", heads * low->rank, low->positions,
@@ -89,16 +91,24 @@ public:
     roles.push_back({prefix + "router.weight", op.experts, width});
     if (op.router.selectBias)
       roles.push_back({prefix + "router.bias", op.experts, 0});
-    auto expert = [&](const std::string &name, int64_t inner, int64_t parts) {
+    if (op.router.logitBias)
+      roles.push_back({prefix + "router.logit_bias", op.experts, 0});
+    auto expert = [&](const std::string &name, int64_t inner, int64_t parts,
+                      bool bias) {
+      auto add = [&](const char *projection, int64_t rows, int64_t columns) {
+        roles.push_back({name + projection + ".weight", rows, columns, parts});
+        if (bias)
+          roles.push_back({name + projection + ".bias", rows, 0, parts});
+      };
       if (op.gated)
-        roles.push_back({name + "gate.weight", inner, width, parts});
-      roles.push_back({name + "up.weight", inner, width, parts});
-      roles.push_back({name + "down.weight", width, inner, parts});
+        add("gate", inner, width);
+      add("up", inner, width);
+      add("down", width, inner);
     };
-    expert(prefix + "experts.{e}.", op.width, op.experts);
+    expert(prefix + "experts.{e}.", op.width, op.experts, op.bias);
     if (!op.shared)
       return;
-    expert(prefix + "shared.", op.shared->width, 1);
+    expert(prefix + "shared.", op.shared->width, 1, /*bias=*/false);
     if (op.shared->gate)
       roles.push_back({prefix + "shared_gate.weight", 1, width});
   }
@@ -279,21 +289,6 @@ const Layer *findResult(const std::vector<Stream> &streams,
       if (layer.name == name)
         return &layer;
   return nullptr;
-}
-
-std::vector<WeightSource> expandRanges(const std::vector<WeightSource> &from) {
-  std::vector<WeightSource> result;
-  for (const WeightSource &source : from)
-    for (int64_t i = 0; i < source.count; ++i) {
-      WeightSource &range = result.emplace_back(source);
-      range.stride = 0;
-      range.count = 1;
-      if (source.count == 1)
-        continue;
-      range.begin += i * source.stride;
-      range.end += i * source.stride;
-    }
-  return result;
 }
 
 std::vector<WeightSource> resolveWeight(const Layer &layer,

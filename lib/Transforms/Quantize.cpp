@@ -311,8 +311,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     auto made = QuantizedMoEOp::create(
         b, op.getLoc(), op.getType(), rows.getValues(), rows.getScales(),
         rows.getSums(), op.getExperts(), op.getWeights(), op.getUp(), up.first,
-        op.getDown(), down.first, op.getResidual(),
-        static_cast<uint64_t>(hidden), op.getGated(), op.getActivation());
+        op.getDown(), down.first, op.getUpBias(), op.getDownBias(),
+        op.getResidual(), static_cast<uint64_t>(hidden), op.getGated(),
+        op.getActivation(), op.getLimitAttr(), op.getUpOffset());
     replace(op, made);
   }
 

@@ -95,6 +95,17 @@ std::string Checkpoint::findIn(const std::string &folder) {
   return isOneSet ? *std::min_element(shards.begin(), shards.end()) : "";
 }
 
+CheckpointTensor partOfStack(const CheckpointTensor &stack, size_t place,
+                             int64_t number) {
+  CheckpointTensor part = stack;
+  part.name.insert(place, std::to_string(number) + ".");
+  part.shape.erase(part.shape.begin());
+  part.bytes /= static_cast<uint64_t>(stack.shape[0]);
+  part.offset += static_cast<uint64_t>(number) * part.bytes;
+  part.data += static_cast<uint64_t>(number) * part.bytes;
+  return part;
+}
+
 const CheckpointTensor *Checkpoint::find(std::string_view name) const {
   auto it = byName.find(name);
   return it == byName.end() ? nullptr : it->second;
@@ -133,7 +144,10 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
   bool ok = endsWith(target, ".json") ? checkpoint.openIndex(target, diags)
             : isGgufFile(target)      ? checkpoint.openGguf(target, diags)
                                       : checkpoint.openShards(target, diags);
-  if (!ok || !checkpoint.unpackQuantized(diags))
+  if (!ok)
+    return std::nullopt;
+  checkpoint.splitExperts();
+  if (!checkpoint.unpackQuantized(diags))
     return std::nullopt;
   return checkpoint;
 }
@@ -234,6 +248,37 @@ bool Checkpoint::unpackQuantized(DiagnosticEngine &diags) {
     add(std::move(tensor));
   encodings = std::move(quantized.encodings);
   return true;
+}
+
+/// Where the number of an expert belongs in the name of a stack; npos: the
+/// tensor is none.
+static size_t placeOfExpert(const CheckpointTensor &tensor) {
+  constexpr std::string_view owner = ".experts.";
+  size_t at = tensor.name.find(owner);
+  if (at == std::string::npos)
+    return at;
+  at += owner.size();
+  // "experts.7.up_proj.weight" is of one expert.
+  bool named = at < tensor.name.size() && tensor.name[at] >= '0' &&
+               tensor.name[at] <= '9';
+  size_t least = endsWith(tensor.name, "_bias") ? 2 : 3;
+  return named || tensor.shape.size() < least || tensor.shape[0] < 1
+             ? std::string::npos
+             : at;
+}
+
+void Checkpoint::splitExperts() {
+  if (gguf) // has done it
+    return;
+  std::vector<const CheckpointTensor *> stacks;
+  for (const auto &[name, tensor] : byName)
+    if (placeOfExpert(*tensor) != std::string::npos)
+      stacks.push_back(tensor);
+  for (const CheckpointTensor *stack : stacks) {
+    byName.erase(stack->name);
+    for (int64_t e = 0; e < stack->shape[0]; ++e)
+      add(partOfStack(*stack, placeOfExpert(*stack), e));
+  }
 }
 
 void Checkpoint::add(CheckpointTensor tensor) {

@@ -144,9 +144,11 @@ void Checker::note(const NeededWeight &weight) {
   for (const spec::WeightSource &source : weight.sources)
     if (isCut(source)) {
       Cuts &cut = cuts[{source.tensor, source.transposed}];
-      ++cut.count;
-      cut.rows += source.end - source.begin;
-      cut.last = std::max({cut.last, source.begin, source.end});
+      int64_t behind = (source.count - 1) * source.stride;
+      cut.count += source.count;
+      cut.rows += (source.end - source.begin) * source.count;
+      cut.last =
+          std::max({cut.last, source.begin + behind, source.end + behind});
     }
 }
 
@@ -235,7 +237,8 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
                 ", expected F32, F16 or BF16 for weight '" + weight.name + "'");
     return -1;
   }
-  return (source.end < 0 ? shape[0] : source.end) - source.begin;
+  return ((source.end < 0 ? shape[0] : source.end) - source.begin) *
+         source.count;
 }
 
 void Checker::check(const NeededWeight &weight) {
@@ -337,8 +340,7 @@ bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
           weight.shape = {role.rows};
           if (role.columns)
             weight.shape.push_back(role.columns);
-          weight.sources =
-              spec::expandRanges(spec::resolveWeight(layer, role.role));
+          weight.sources = spec::resolveWeight(layer, role.role);
           for (spec::WeightSource &source : weight.sources)
             source.tensor = substitutePart(
                 substituteLayer(source.tensor, layer.first + i), part);

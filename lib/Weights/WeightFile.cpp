@@ -87,7 +87,7 @@ static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
         {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
          source.getTransposed(), source.getBegin(), source.getEnd(),
          source.getStride(), source.getCount(), source.getStep()});
-  return spec::expandRanges(result);
+  return result;
 }
 
 static bool partsShareTensors(WeightOp weight) {
@@ -258,9 +258,13 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     PackPiece &piece = matrix->pieces.emplace_back();
     piece.overflow = overflows.back().second.get();
     piece.begin = source.begin;
+    if (source.count > 1) {
+      piece.run = source.end - source.begin;
+      piece.stride = source.stride;
+    }
     open |= source.end < 0;
     if (!values.checkpoint) {
-      piece.rows = source.end - source.begin;
+      piece.rows = (source.end - source.begin) * source.count;
       continue;
     }
     const CheckpointTensor *info = values.checkpoint->find(source.tensor);
@@ -277,7 +281,8 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
                            ? info->shape.back()
                            : elements / std::max<int64_t>(matrix->columns, 1);
     piece.rows =
-        (source.end < 0 ? piece.tensorRows : source.end) - source.begin;
+        ((source.end < 0 ? piece.tensorRows : source.end) - source.begin) *
+        source.count;
     if (piece.transposed)
       piece.firstValue = shift * piece.tensorRows;
     else
@@ -418,11 +423,14 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
 
 WeightReport Plan::report(double seconds) const {
   WeightReport result{uint64_t(totalBytes), seconds, {}, {}};
-  for (const auto &matrix : matrices)
+  for (const auto &matrix : matrices) {
+    const CheckpointTensor *before = nullptr; // of which rows are taken twice
     for (const PackPiece &piece : matrix->pieces)
       if (!matrix->scales && piece.tensor && piece.tensor->encoding &&
-          piece.tensor->encoding->isQuantized())
+          piece.tensor->encoding->isQuantized() &&
+          std::exchange(before, piece.tensor) != piece.tensor)
         count(*matrix, piece, result.encoded);
+  }
   for (int64_t bits : {8, 4}) {
     WeightReport::Quantized sum;
     sum.bits = bits;

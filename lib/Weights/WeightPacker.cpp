@@ -123,7 +123,7 @@ void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
       piece.tensor ? piece.tensor->encoding : nullptr;
   int64_t start = 0;
   if (piece.data) {
-    int64_t tensorRow = piece.begin + pieceRow;
+    int64_t tensorRow = piece.rowOf(pieceRow);
     int64_t at = piece.transposed ? column * piece.tensorRows + tensorRow
                                   : tensorRow * columns + column;
     start = piece.firstValue + at;
@@ -164,56 +164,64 @@ static void transpose(const uint8_t *in, int64_t inStride, uint8_t *out,
 
 void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
                             int64_t rowStride, int64_t columnStride) const {
+  int64_t start = 0; // the piece's first row in the weight
+  for (const PackPiece &piece : pieces) {
+    int64_t end = std::min(last, start + piece.rows);
+    for (int64_t begin = std::max(first, start); begin < end;) {
+      int64_t count =
+          std::min(end - begin, piece.neighboursFrom(begin - start));
+      packNeighbours(piece, begin, begin - start, count,
+                     out + (begin - first) * rowStride *
+                               runtime::dtypeBytes(dtype),
+                     rowStride, columnStride);
+      begin += count;
+    }
+    start += piece.rows;
+  }
+}
+
+void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t begin,
+                                  int64_t pieceRow, int64_t count, uint8_t *out,
+                                  int64_t rowStride,
+                                  int64_t columnStride) const {
   int64_t size = runtime::dtypeBytes(dtype);
   // A tile and its transpose stay in the first-level cache. Blocks of few bits
   // are decoded whole: tiles of these are as wide as the widest.
   constexpr int64_t tileSize = 64 * 64, wide = 256;
   alignas(64) uint8_t tile[tileSize * sizeof(float)];
 
-  int64_t start = 0; // the piece's first row in the weight
-  for (const PackPiece &piece : pieces) {
-    int64_t begin = std::max(first, start);
-    int64_t end = std::min(last, start + piece.rows);
-    int64_t pieceStart = start;
-    start += piece.rows;
-    if (begin >= end)
-      continue;
-    bool blocks = piece.tensor && piece.tensor->encoding && !piece.transposed;
-    int64_t tileColumns = blocks ? wide : 64, tileRows = tileSize / tileColumns;
-    uint8_t *base = out + (begin - first) * rowStride * size;
-    int64_t rowsHere = end - begin, pieceRow = begin - pieceStart;
+  bool blocks = piece.tensor && piece.tensor->encoding && !piece.transposed;
+  int64_t tileColumns = blocks ? wide : 64, tileRows = tileSize / tileColumns;
 
-    // Same direction on both sides: whole runs.
-    if (!piece.transposed && columnStride == 1 && rowStride == columns) {
-      load(piece, begin, pieceRow, 0, rowsHere * columns, base);
-      continue;
-    }
-    if (piece.transposed && rowStride == 1) {
-      for (int64_t k = 0; k < columns; ++k)
-        load(piece, begin, pieceRow, k, rowsHere,
-             base + k * columnStride * size);
-      continue;
-    }
-
-    for (int64_t k = 0; k < columns; k += tileColumns)
-      for (int64_t r = 0; r < rowsHere; r += tileRows) {
-        int64_t m = std::min(tileRows, rowsHere - r);
-        int64_t n = std::min(tileColumns, columns - k);
-        uint8_t *target = base + (r * rowStride + k * columnStride) * size;
-        int64_t runs = piece.transposed ? n : m,
-                length = piece.transposed ? m : n;
-        for (int64_t i = 0; i < runs; ++i)
-          load(piece, begin + r + (piece.transposed ? 0 : i),
-               pieceRow + r + (piece.transposed ? 0 : i),
-               k + (piece.transposed ? i : 0), length,
-               tile + i * tileColumns * size);
-        int64_t stride = piece.transposed ? rowStride : columnStride;
-        if (size == 4)
-          transpose<uint32_t>(tile, tileColumns, target, stride, runs, length);
-        else
-          transpose<uint16_t>(tile, tileColumns, target, stride, runs, length);
-      }
+  // Same direction on both sides: whole runs.
+  if (!piece.transposed && columnStride == 1 && rowStride == columns) {
+    load(piece, begin, pieceRow, 0, count * columns, out);
+    return;
   }
+  if (piece.transposed && rowStride == 1) {
+    for (int64_t k = 0; k < columns; ++k)
+      load(piece, begin, pieceRow, k, count, out + k * columnStride * size);
+    return;
+  }
+
+  for (int64_t k = 0; k < columns; k += tileColumns)
+    for (int64_t r = 0; r < count; r += tileRows) {
+      int64_t m = std::min(tileRows, count - r);
+      int64_t n = std::min(tileColumns, columns - k);
+      uint8_t *target = out + (r * rowStride + k * columnStride) * size;
+      int64_t runs = piece.transposed ? n : m,
+              length = piece.transposed ? m : n;
+      for (int64_t i = 0; i < runs; ++i)
+        load(piece, begin + r + (piece.transposed ? 0 : i),
+             pieceRow + r + (piece.transposed ? 0 : i),
+             k + (piece.transposed ? i : 0), length,
+             tile + i * tileColumns * size);
+      int64_t stride = piece.transposed ? rowStride : columnStride;
+      if (size == 4)
+        transpose<uint32_t>(tile, tileColumns, target, stride, runs, length);
+      else
+        transpose<uint16_t>(tile, tileColumns, target, stride, runs, length);
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -325,7 +333,7 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
                              int64_t row, int64_t begin, float *rounded,
                              uint8_t *out) const {
   std::vector<int8_t> numbers(group);
-  int64_t first = (piece.begin + pieceRow) * columns + begin;
+  int64_t first = piece.rowOf(pieceRow) * columns + begin;
   float scale =
       piece.tensor->encoding->readGroup(*piece.tensor, first, numbers.data());
   if (scales)

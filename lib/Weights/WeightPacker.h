@@ -28,8 +28,20 @@ struct PackPiece {
   int64_t tensorRows = 0;
   int64_t begin = 0; ///< first row taken
   int64_t rows = 0;  ///< rows taken
+  /// Rows are taken in runs of so many, each `stride` rows after the one
+  /// before; 0: they are neighbours.
+  int64_t run = 0, stride = 0;
   /// Set if a finite value did not fit the storage type.
   std::atomic<bool> *overflow = nullptr;
+
+  /// Where row `row` of those taken is in the tensor.
+  int64_t rowOf(int64_t row) const {
+    return begin + (run ? row / run * stride + row % run : row);
+  }
+  /// How many rows from `row` on are neighbours in the tensor.
+  int64_t neighboursFrom(int64_t row) const {
+    return run ? run - row % run : rows - row;
+  }
 };
 
 /// Random values: around `center`, at most `spread` away.
@@ -89,6 +101,11 @@ private:
   /// strides is 1.
   void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
                 int64_t columnStride) const;
+  /// `count` rows of a piece that are neighbours in its tensor, from row
+  /// `pieceRow` of those that it takes on: row `begin` of the weight.
+  void packNeighbours(const PackPiece &piece, int64_t begin, int64_t pieceRow,
+                      int64_t count, uint8_t *out, int64_t rowStride,
+                      int64_t columnStride) const;
   /// Rows [first, last) as quantized numbers or scales, as one band.
   QuantizationError quantizeRows(int64_t first, int64_t last,
                                  uint8_t *out) const;

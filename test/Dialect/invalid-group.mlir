@@ -108,6 +108,24 @@ func.func @g5_alone(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %f: tensor
 
 // -----
 
+// G9: a bias for each row of every matrix
+func.func @g9(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %b: tensor<4x23xf32>, %d: tensor<4x?x24xf32>) {
+  // expected-error @+1 {{has biases of type 'tensor<4x23xf32>' where it takes [4, 24]}}
+  %y = attune.grouped_linear_into %x, %w bias %b : tensor<4x23xf32> into %d : tensor<4x?x12xf32>, tensor<4x3x12x8xf32>, tensor<4x?x24xf32> -> tensor<4x?x24xf32>
+  return
+}
+
+// -----
+
+// G10: of a gated product
+func.func @g10(%x: tensor<4x?x12xf32>, %w: tensor<4x3x12x8xf32>, %d: tensor<4x?x24xf32>) {
+  // expected-error @+1 {{has a limit or an offset of up, which belong to a gated product}}
+  %y = attune.grouped_linear_into %x, %w into %d up_offset 1.0 : tensor<4x?x12xf32>, tensor<4x3x12x8xf32>, tensor<4x?x24xf32> -> tensor<4x?x24xf32>
+  return
+}
+
+// -----
+
 // G6: slots
 func.func @g6(%e: tensor<5x2xi64>, %t: tensor<?x3xi64>, %f: tensor<9xi64>, %p: tensor<?xi64>) {
   // expected-error @+1 {{has rows to take of type 'tensor<9xi64>' where it takes [10]}}

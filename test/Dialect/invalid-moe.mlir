@@ -169,6 +169,48 @@ func.func @m4(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u
 
 // -----
 
+// M5: a bias for each row of every expert
+// expected-note @+1 {{up_bias comes from here}}
+func.func @m5(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x48x16xf32>, %d: tensor<8x16x24xf32>, %b: tensor<8x24xf32>) {
+  // expected-error @+1 {{has up_bias entries 24, but twice the hidden layer is 48}}
+  %y = attune.moe %x, %e, %w, %u, %d up_bias %b : tensor<8x24xf32> gated activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x48x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M5: and for every expert
+// expected-note @+1 {{down_bias comes from here}}
+func.func @m5_2(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x48x16xf32>, %d: tensor<8x16x24xf32>, %b: tensor<7x16xf32>) {
+  // expected-error @+1 {{has up experts 8, but down_bias experts 7}}
+  %y = attune.moe %x, %e, %w, %u, %d down_bias %b : tensor<7x16xf32> gated activation <silu>
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x48x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M6: of a gated layer
+func.func @m6(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x16xf32>, %d: tensor<8x16x24xf32>) {
+  // expected-error @+1 {{has a limit or an offset of up, which belong to a gated layer}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu> limit 7.0
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x24x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// M6: a limit above 0
+func.func @m6_2(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x48x16xf32>, %d: tensor<8x16x24xf32>) {
+  // expected-error @+1 {{has a limit of 0.000000e+00, which is not positive}}
+  %y = attune.moe %x, %e, %w, %u, %d gated activation <silu> limit 0.0
+     : tensor<4x16xf32>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x48x16xf32>, tensor<8x16x24xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
 // Q1: up reads the input
 // expected-note @+1 {{up comes from here}}
 func.func @q1(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x60xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
@@ -258,6 +300,18 @@ func.func @q5(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e:
   %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
      : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
        (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<7x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q6: biases of every expert
+// expected-note @+1 {{down_bias comes from here}}
+func.func @q6(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>, %b: tensor<8x17xf32>) {
+  // expected-error @+1 {{has down_bias entries 17, but the result takes rows 16}}
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v down_bias %b : tensor<8x17xf32> hidden 32 activation <silu>
+     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
   return
 }
 

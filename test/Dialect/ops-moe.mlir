@@ -29,6 +29,18 @@ func.func @moe(%x: tensor<?x?x64xf32>, %experts: tensor<?x?x2xi64>, %weights: te
   return %y : tensor<?x?x64xf32>
 }
 
+// CHECK-LABEL: @biases(
+func.func @biases(%x: tensor<?x?x64xf32>, %experts: tensor<?x?x2xi64>, %weights: tensor<?x?x2xf32>,
+                  %gate_up: tensor<8x96x64xf32>, %b: tensor<8x96xf32>, %down: tensor<8x64x48xf32>, %c: tensor<8x64xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.moe %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} up_bias %{{.+}} : tensor<8x96xf32> down_bias %{{.+}} : tensor<8x64xf32> gated activation <quick_gelu> limit 7.000000e+00 up_offset 1.000000e+00 : tensor<?x?x64xf32>,
+  %y = attune.moe %x, %experts, %weights, %gate_up, %down
+       up_bias %b : tensor<8x96xf32> down_bias %c : tensor<8x64xf32> gated
+       activation <quick_gelu> limit 7.0 up_offset 1.0
+     : tensor<?x?x64xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>,
+       tensor<8x96x64xf32>, tensor<8x64x48xf32> -> tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
 // Weights of any storage, in panels; a residual.
 // CHECK-LABEL: @packed(
 func.func @packed(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>, %up: tensor<8x6x64x8xbf16>,
@@ -63,6 +75,18 @@ func.func @quantized_packed(%q: tensor<?x64xi8>, %s: tensor<?x2xf32>, %n: tensor
        residual %r : tensor<?x64xf32> hidden 32 activation <gelu>
      : (tensor<?x64xi8>, tensor<?x2xf32>, tensor<?x2xi32>), tensor<?x2xi64>, tensor<?x2xf32>,
        (tensor<8x4x16x32xi8>, tensor<8x4x2x8xf32>), (tensor<8x8x4x32xi8>, tensor<8x8x1x8xf16>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: @quantized_biases(
+func.func @quantized_biases(%q: tensor<?x64xi8>, %s: tensor<?x2xf32>, %n: tensor<?x2xi32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>,
+                            %up: tensor<8x64x64xi8>, %t: tensor<8x64x2xf32>, %b: tensor<8x64xbf16>,
+                            %down: tensor<8x64x32xi8>, %u: tensor<8x64x1xf32>, %c: tensor<8x64xbf16>) -> tensor<?x64xf32> {
+  // CHECK: attune.quantized_moe {{.+}} up_bias %{{.+}} : tensor<8x64xbf16> down_bias %{{.+}} : tensor<8x64xbf16> hidden 32 gated activation <silu> limit 2.000000e+00 : (
+  %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %up scales %t, %down scales %u
+       up_bias %b : tensor<8x64xbf16> down_bias %c : tensor<8x64xbf16> hidden 32 gated activation <silu> limit 2.0
+     : (tensor<?x64xi8>, tensor<?x2xf32>, tensor<?x2xi32>), tensor<?x2xi64>, tensor<?x2xf32>,
+       (tensor<8x64x64xi8>, tensor<8x64x2xf32>), (tensor<8x64x32xi8>, tensor<8x64x1xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 

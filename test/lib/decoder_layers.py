@@ -126,8 +126,24 @@ def turn(heads, theta=10000.0, channels=None, interleaved=False,
     return result
 
 
-def attend(q, k, v, scale=None, window=None, cap=None, bias=None):
-    """Causal; `bias(head, query, key)` is added to the scaled scores."""
+def yarn(theta, channels, factor, length, fast=32.0, slow=1.0):
+    """Frequencies and what multiplies the table, where the ends of the ramp
+    stay as they are computed."""
+    def pair(turns):
+        return (channels * math.log(length / (turns * 2 * math.pi))
+                / (2 * math.log(theta)))
+    low, high = max(pair(fast), 0), min(pair(slow), channels - 1)
+    frequencies = []
+    for i in range(channels // 2):
+        kept = 1 - min(max((i - low) / (high - low), 0), 1)
+        plain = theta ** (-2.0 * i / channels)
+        frequencies.append(plain / factor * (1 - kept) + plain * kept)
+    return frequencies, 0.1 * math.log(factor) + 1
+
+
+def attend(q, k, v, scale=None, window=None, cap=None, bias=None, sinks=None):
+    """Causal; `bias(head, query, key)` is added to the scaled scores, and the
+    softmax counts each head's sink."""
     scale = scale or 1 / math.sqrt(len(q[0][0]))
     group = len(q) // len(k)
     joined = [[] for _ in q[0]]
@@ -139,9 +155,10 @@ def attend(q, k, v, scale=None, window=None, cap=None, bias=None):
                 score = scale * dot(query, k[h // group][n])
                 score = cap * math.tanh(score / cap) if cap else score
                 scores.append(score + (bias(h, m, n) if bias else 0.0))
-            top = max(scores)
+            more = [sinks[h]] if sinks else []
+            top = max(scores + more)
             weights = [math.exp(s - top) for s in scores]
-            total = math.fsum(weights)
+            total = math.fsum(weights + [math.exp(s - top) for s in more])
             joined[m] += [math.fsum(a * v[h // group][first + i][c]
                                     for i, a in enumerate(weights)) / total
                           for c in range(len(v[0][0]))]

@@ -3,9 +3,9 @@
 """Decoders with experts, for `decoders.py`."""
 import math
 
-from decoder_layers import (BASE, DIM, HEADS, INNER, WIDTH, attend, embed,
+from decoder_layers import (BASE, DIM, HEADS, INNER, WIDTH, attend, dot, embed,
                             gated, head, linear, plus, projections, rms_norm,
-                            silu, split, tied, turn)
+                            silu, split, tied, turn, yarn)
 
 
 def routed(w, at, x, count, chosen, scores_of, bias, experts, start, scale=1.0):
@@ -122,3 +122,66 @@ def minimax_m2(w, ids):
             lambda e: gated_by_number(f"{at}experts.{e}.", normed),
             [[0.0] * WIDTH for _ in normed]))
     return config, head(w, "lm_head", rms_norm(w, "model.norm", x))
+
+
+def stacked(w, name, count, rows, columns, bias):
+    """One tensor [count, columns, rows] and one of biases, as matrices [rows,
+    columns] and biases."""
+    flat = w.vector(name, count * columns * rows)
+    w.made[name] = ([count, columns, rows], w.made[name][1])
+    size = columns * rows
+    matrices = [[flat[e * size + r:(e + 1) * size:rows] for r in range(rows)]
+                for e in range(count)]
+    flat = w.vector(bias, count * rows)
+    w.made[bias] = ([count, rows], w.made[bias][1])
+    return matrices, [flat[e * rows:(e + 1) * rows] for e in range(count)]
+
+
+def gpt_oss_experts(w, at, x, count, chosen, limit):
+    """Experts whose rows of gate and up alternate, in stacks [in, out]."""
+    up, up_bias = stacked(w, at + "experts.gate_up_proj", count, 2 * INNER,
+                          WIDTH, at + "experts.gate_up_proj_bias")
+    down, down_bias = stacked(w, at + "experts.down_proj", count, WIDTH, INNER,
+                              at + "experts.down_proj_bias")
+    out = []
+    for v, logits in zip(x, linear(w, at + "router", x, count, bias=True)):
+        best = sorted(range(count), key=lambda e: -logits[e])[:chosen]
+        row = [0.0] * len(v)
+        for share, e in zip(softmax([logits[e] for e in best]), best):
+            sums = [dot(r, v) + b for r, b in zip(up[e], up_bias[e])]
+            inner = []
+            for g, u in zip(sums[::2], sums[1::2]):
+                g = min(g, limit)
+                u = max(min(u, limit), -limit)
+                inner.append((u + 1) * g / (1 + math.exp(-1.702 * g)))
+            row = [a + share * (dot(r, inner) + b)
+                   for a, r, b in zip(row, down[e], down_bias[e])]
+        out.append(row)
+    return out
+
+
+def gpt_oss(w, ids):
+    """Every second layer has a window, every head a sink, every projection a
+    bias. The limit is small enough that gates reach it."""
+    scaling = {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0,
+               "beta_slow": 1.0, "truncate": False,
+               "original_max_position_embeddings": 4096}
+    config = {**BASE, "model_type": "gpt_oss", "num_key_value_heads": 2,
+              "head_dim": DIM, "num_hidden_layers": 3, "sliding_window": 4,
+              "num_local_experts": 5, "num_experts_per_tok": 2,
+              "swiglu_limit": 1.5, "rope_theta": 150000,
+              "rope_scaling": scaling}
+    frequencies, factor = yarn(150000.0, DIM, 8.0, 4096)
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(3):
+        at = f"model.layers.{i}."
+        q, k, v = projections(w, at + "self_attn.", rms_norm(
+            w, at + "input_layernorm", x, 1e-5), 2, bias=True)
+        q, k = (turn(h, frequencies=frequencies, factor=factor)
+                for h in (q, k))
+        y = attend(q, k, v, window=None if i % 2 else 4,
+                   sinks=w.vector(at + "self_attn.sinks", HEADS, 1.0))
+        x = plus(x, linear(w, at + "self_attn.o_proj", y, WIDTH, True))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        x = plus(x, gpt_oss_experts(w, at + "mlp.", normed, 5, 2, 1.5))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))

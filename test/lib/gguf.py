@@ -396,7 +396,7 @@ def write_folder(out, kind, width):
     """A model whose shapes tell all dimensions apart."""
     rng = random.Random(kind)
     inner, vocab, heads, head_dim = width * 3 // 2, 96, 4, width // 4
-    layers = 2
+    layers = 1 if kind == "gpt_oss" else 2
     if width % 256 == 0:
         inner, layers = width * 2, 1
     gemma, experts = kind.startswith("gemma"), 3
@@ -441,6 +441,10 @@ def write_folder(out, kind, width):
                 if kind == "qwen2":
                     put(f"{at}self_attn.{part}_proj.bias", rows)
         put(at + "self_attn.o_proj.weight", width, q)
+        if kind == "gpt_oss":
+            for part, rows in (("q", q), ("k", kv), ("v", kv), ("o", width)):
+                put(f"{at}self_attn.{part}_proj.bias", rows)
+            put(at + "self_attn.sinks", heads)
         if kind in ("qwen3", "qwen3_moe", "gemma3_text"):
             put(at + "self_attn.q_norm.weight", head_dim)
             put(at + "self_attn.k_norm.weight", head_dim)
@@ -451,6 +455,13 @@ def write_folder(out, kind, width):
                 put(expert + "w1.weight", inner, width)
                 put(expert + "w3.weight", inner, width)
                 put(expert + "w2.weight", width, inner)
+        elif kind == "gpt_oss":
+            put(at + "mlp.router.weight", experts, width)
+            put(at + "mlp.router.bias", experts)
+            for part, rows, columns in (("gate_up", width, 2 * inner),
+                                        ("down", inner, width)):
+                put(f"{at}mlp.experts.{part}_proj", experts, rows, columns)
+                put(f"{at}mlp.experts.{part}_proj_bias", experts, columns)
         elif kind == "qwen3_moe":
             put(at + "mlp.gate.weight", experts, width)
             for e in range(experts):
@@ -465,6 +476,9 @@ def write_folder(out, kind, width):
             put(at + "mlp.down_proj.weight", width, inner)
     if kind == "mixtral":
         config.update(num_local_experts=experts, num_experts_per_tok=2)
+    if kind == "gpt_oss":
+        config.update(num_local_experts=experts, num_experts_per_tok=2,
+                      swiglu_limit=0.5, sliding_window=5)
     if kind == "qwen3_moe":
         config.update(num_experts=experts, num_experts_per_tok=2,
                       moe_intermediate_size=inner, norm_topk_prob=True)

@@ -16,10 +16,11 @@ The numbers come from the methods' published definitions, in double precision.
 METHOD: gptq, gptq-order (columns in an order of their own, zero points that
 differ), gptq-v2-8 (8 bits, zero points as they are), awq, packed4, packed8,
 packed-order and int8 (compressed-tensors), float8 (the same, a scale for each
-row), block8 (a scale for each block of 16 x 16) and fp8 (the same, as
-weight_scale_inv).
+row), block8 (a scale for each block of 16 x 16), fp8 (the same, as
+weight_scale_inv) and mxfp4 (stacks of experts alone).
 """
 import json
+import math
 import os
 import random
 import struct
@@ -30,7 +31,8 @@ import tensors as safetensors
 GROUP = 32
 BLOCK = 16
 METHODS = ["gptq", "gptq-order", "gptq-v2-8", "awq", "packed4", "packed8",
-           "packed-order", "int8", "float8", "block8", "fp8"]
+           "packed-order", "int8", "float8", "block8", "fp8", "mxfp4"]
+E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
 
@@ -82,6 +84,20 @@ def nearest_float8(number):
 def quantize(rows, method, rng):
     """Tensors by the end of their name, and the values that they stand for."""
     out, inner = len(rows), len(rows[0])
+    if method == "mxfp4":
+        codes, exponents, values = b"", b"", []
+        for row in rows:
+            for at in range(0, inner, 32):
+                group = row[at:at + 32]
+                power = math.floor(math.log2(max(map(abs, group)) / 6)) + 1
+                near = [min(range(16), key=lambda c: abs(
+                    E2M1[c] * 2.0 ** power - number)) for number in group]
+                codes += bytes(a | b << 4
+                               for a, b in zip(near[::2], near[1::2]))
+                exponents += bytes([power + 127])
+                values += [E2M1[c] * 2.0 ** power for c in near]
+        return {"_blocks": ("U8", [out, inner // 32, 16], codes),
+                "_scales": ("U8", [out, inner // 32], exponents)}, values
     if method in ("int8", "float8"):
         codes, scales, values = b"", [], []
         for row in rows:
@@ -175,6 +191,9 @@ def quantize(rows, method, rng):
 
 def settings(method):
     """The "quantization_config" of a method."""
+    if method == "mxfp4":
+        return {"quant_method": "mxfp4",
+                "modules_to_not_convert": ["model.layers.*.self_attn"]}
     if method.startswith("gptq"):
         config = {"quant_method": "gptq", "bits": 4, "group_size": GROUP,
                   "desc_act": method == "gptq-order", "sym": method == "gptq"}
@@ -216,11 +235,29 @@ def make_matrices(out):
         rng = random.Random(method)
         rows = [[rng.gauss(0, 0.1) for _ in range(64)] for _ in range(24)]
         parts, known = quantize(rows, method, rng)
-        tensors = {"x." + end: part for end, part in parts.items()}
+        tensors = {"x" + (end if end[0] == "_" else "." + end): part
+                   for end, part in parts.items()}
         tensors["values"] = ("F64", [24, 64],
                              struct.pack(f"<{len(known)}d", *known))
         write(os.path.join(out, method),
               {"quantization_config": settings(method)}, tensors)
+
+
+def make_stack(name, tensor, rng, made, values):
+    """Experts [count, in, out] as rows in few bits."""
+    (count, inner, out), numbers = tensor[1], safetensors.numbers(tensor)
+    codes, scales, flat = b"", b"", []
+    for e in range(count):
+        part = numbers[e * inner * out:(e + 1) * inner * out]
+        parts, known = quantize([list(part[r::out]) for r in range(out)],
+                                "mxfp4", rng)
+        codes += parts["_blocks"][2]
+        scales += parts["_scales"][2]
+        flat += [known[r * inner + c] for c in range(inner)
+                 for r in range(out)]
+    made[name + "_blocks"] = ("U8", [count, out, inner // 32, 16], codes)
+    made[name + "_scales"] = ("U8", [count, out, inner // 32], scales)
+    values[name] = ("F32", tensor[1], struct.pack(f"<{len(flat)}f", *flat))
 
 
 def make_folder(folder, out, method, reference=None):
@@ -231,7 +268,10 @@ def make_folder(folder, out, method, reference=None):
     made, values = {}, {}
     for name, tensor in loaded.items():
         made[name] = values[name] = tensor
-        if "_proj.weight" not in name:
+        if method == "mxfp4" and len(tensor[1]) == 3:
+            del made[name]
+            make_stack(name, tensor, rng, made, values)
+        if method == "mxfp4" or "_proj.weight" not in name:
             continue
         shape, numbers = tensor[1], safetensors.numbers(tensor)
         rows = [list(numbers[at:at + shape[1]])
@@ -245,7 +285,9 @@ def make_folder(folder, out, method, reference=None):
         if method.startswith("gptq") and base + "bias" not in loaded:
             made[base + "bias"] = ("F16", [shape[0]], bytes(2 * shape[0]))
         values[name] = ("F32", shape, struct.pack(f"<{len(known)}f", *known))
-    write(out, dict(config, torch_dtype="float16",
+    # Numbers of mxfp4 are no reason to widen the others.
+    kept = "float32" if method == "mxfp4" else "float16"
+    write(out, dict(config, torch_dtype=kept,
                     quantization_config=settings(method)), made)
     if reference is not None:
         write(reference, dict(config, torch_dtype="float32"), values)

@@ -32,6 +32,8 @@ import zlib
 import reference_recurrent
 import reference_signals
 import tensors
+from reference_functions import (ACTIVATIONS, FEATURES, alibi_slope, share,
+                                 softmax)
 
 
 def dot(a, b):
@@ -45,56 +47,6 @@ def matmul(rows, matrix):
 
 def add(a, b):
     return [[x + y for x, y in zip(p, q)] for p, q in zip(a, b)]
-
-
-ACTIVATIONS = {
-    "identity": lambda x: x,
-    "relu": lambda x: max(x, 0.0),
-    "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
-    "gelu_tanh": lambda x: 0.5 * x * (1 + math.tanh(
-        math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
-    "quick_gelu": lambda x: x / (1 + math.exp(-1.702 * x)),
-    "silu": lambda x: x / (1 + math.exp(-x)),
-    "relu_squared": lambda x: max(x, 0.0) ** 2,
-    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-    "tanh": math.tanh,
-    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
-    "mish": lambda x: x * math.tanh(ACTIVATIONS["softplus"](x)),
-    "elu": lambda x: x if x > 0 else math.expm1(x),
-    "leaky_relu": lambda x: x if x > 0 else 0.01 * x,
-    "hardswish": lambda x: x * min(max(x + 3, 0.0), 6.0) / 6,
-}
-
-
-def softmax(scores):
-    top = max(scores)
-    if top == -math.inf:
-        return [0.0] * len(scores)
-    powers = [math.exp(s - top) for s in scores]
-    return [p / sum(powers) for p in powers]
-
-
-FEATURES = {
-    "elu_plus_one": lambda x: x + 1 if x > 0 else math.exp(x),
-    "relu": lambda x: max(x, 0.0),
-    "identity": lambda x: x,
-}
-
-
-def share(products, linear):
-    """What linear attention does to a row of products of features."""
-    seen = [0.0 if p == -math.inf else p for p in products]
-    if not linear.get("normalise", True):
-        return seen
-    total = sum(seen) + linear.get("eps", 1e-6)
-    return [p / total if total else 0.0 for p in seen]
-
-
-def alibi_slope(head, heads):
-    power = 1 << (heads.bit_length() - 1)
-    if head < power:
-        return 2.0 ** (-8.0 * (head + 1) / power)
-    return 2.0 ** (-8.0 * (2 * (head - power) + 1) / (2 * power))
 
 
 class Weights:
@@ -197,18 +149,26 @@ class Layer:
         return self.linear(hidden, role + "down.", width, bias)
 
     def expert(self, rows, options, role, number, width):
-        """One expert's feed-forward layer; it has no biases."""
+        """One expert's feed-forward layer; a shared one has no biases."""
         inner = self.model.number(width)
         act = ACTIVATIONS[options.get("activation", "silu")]
+        bias = options.get("bias", False) and number is not None
 
         def project(name, out, x):
-            return matmul(x, self.weight(f"{role}{name}.weight", out, len(x[0]),
-                                         expert=number))
+            result = matmul(x, self.weight(f"{role}{name}.weight", out,
+                                           len(x[0]), expert=number))
+            if bias:
+                shift = self.weight(f"{role}{name}.bias", out, expert=number)
+                result = [[a + b for a, b in zip(row, shift)]
+                          for row in result]
+            return result
         hidden = project("up", inner, rows)
         if options.get("gated", True):
+            limit = options.get("limit", math.inf)
+            more = options.get("up_offset", 0)
             gate = project("gate", inner, rows)
-            hidden = [[act(g) * u for g, u in zip(p, q)]
-                      for p, q in zip(gate, hidden)]
+            hidden = [[act(min(g, limit)) * (max(min(u, limit), -limit) + more)
+                       for g, u in zip(p, q)] for p, q in zip(gate, hidden)]
         else:
             hidden = [[act(u) for u in row] for row in hidden]
         return project("down", len(rows[0]), hidden)
@@ -245,6 +205,9 @@ class Layer:
         experts, active = number(options["experts"]), number(options["active"])
         router = options.get("router", {})
         logits = self.linear(rows, role + "router.", experts, False)
+        if router.get("logit_bias"):
+            shift = self.weight(role + "router.logit_bias", experts)
+            logits = [[a + b for a, b in zip(row, shift)] for row in logits]
         bias = [0.0] * experts
         if router.get("select_bias"):
             bias = self.weight(role + "router.bias", experts)
@@ -386,6 +349,9 @@ class Layer:
             mask = None
         shift = 0 if causal == "top_left" else len(key) - len(rows)
         result, maps = [], [[] for _ in range(heads)]
+        sinks = [None] * heads
+        if options.get("sinks"):
+            sinks = self.weight(role + "sinks", heads)
         place = "cross" if role == "cross." else "attention"
         self.model.maps[f"{self.instance()}.{place}"] = maps
         for m in range(len(rows)):
@@ -406,7 +372,7 @@ class Layer:
                     hidden |= bool(window) and n <= m + shift - number(window)
                     hidden |= self.hides(options, h, m, n)
                     scores.append(-math.inf if hidden else s)
-                probs = (softmax(scores) if linear is None
+                probs = (softmax(scores, sinks[h]) if linear is None
                          else share(scores, linear))
                 maps[h].append(probs)
                 joined += [sum(p * value[n][g][d] for n, p in enumerate(probs))

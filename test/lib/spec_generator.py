@@ -125,6 +125,8 @@ class Generator:
                 attention.pop(key, None)
             attention[kind] = {"rank": pick([1, 5, 16]), "positions": 300,
                                "shared": pick(["none", "heads", "keys_values"])}
+        if kind != "linear" and pick([True, False, False]):
+            attention["sinks"] = True
 
     def masking(self, attention):
         causal = self.pick(False, True, True, "top_left")
@@ -201,6 +203,13 @@ class Generator:
             moe["shared"] = {"width": self.pick(2, 9)}
             if self.chance(0.5):
                 moe["shared"]["gate"] = True
+        if self.forms.random() < 0.3:
+            moe["bias"] = router["logit_bias"] = True
+        if moe.get("gated", True) and "shared" not in moe:
+            if self.forms.random() < 0.3:
+                moe["limit"] = self.forms.choice([0.25, 2.0])
+            if self.forms.random() < 0.3:
+                moe["up_offset"] = 1.0
         return moe
 
     # --- Layers

@@ -56,8 +56,6 @@ struct WeightSource {
   /// tensor: columns) further. Not part of a description.
   int64_t step = 0;
 };
-/// The same as sources of one range each.
-std::vector<WeightSource> expandRanges(const std::vector<WeightSource> &from);
 /// Role ("q.weight", "up.bias", ...) to sources. A role that is not listed is
 /// read from "<layer name>.<role>".
 using WeightMap = std::map<std::string, std::vector<WeightSource>>;
@@ -207,6 +205,9 @@ struct Attention {
   /// Bare op: names of graph inputs; optional ones may be empty.
   std::string queryInput, keyInput, valueInput, maskInput, biasInput,
       slopesInput, sinksInput;
+  /// With projections: role "sinks" [heads], a score that each head's softmax
+  /// counts like that of one more key, without a value.
+  bool learnedSinks = false;
   bool lse = false;        ///< bare op: second output "<name>.lse"
   int64_t sourceWidth = 0; ///< channels of what keys and values are made of
   SourceLocation location;
@@ -245,6 +246,7 @@ struct Router {
   RouterScores scores = RouterScores::Softmax;
   bool softmaxAfter = false; ///< over the chosen experts only
   bool selectBias = false;   ///< role "router.bias" [E]: for the choice only
+  bool logitBias = false;    ///< role "router.logit_bias" [E]: before scores
   int64_t groups = 1, activeGroups = 1;
   GroupScore groupScore = GroupScore::Max;
   bool renormalise = false;
@@ -258,12 +260,17 @@ struct SharedExpert {
 };
 /// Mixture of experts. Roles: "router.weight" [E, D]; for each expert
 /// "experts.{e}.up.weight" [H, D] and "experts.{e}.down.weight" [D, H], gated
-/// also "experts.{e}.gate.weight" [H, D]; the same of "shared.".
+/// also "experts.{e}.gate.weight" [H, D]; the same of "shared.". With `bias`
+/// also ".bias" of each expert's.
 struct MoE {
   int64_t experts = 1, active = 1;
   int64_t width = 0;
   Activation activation = Activation::Silu;
   bool gated = true;
+  bool bias = false; ///< of the routed experts
+  /// Gated: act(min(gate, limit)) * (clamp(up, limit) + upOffset).
+  std::optional<double> limit;
+  double upOffset = 0;
   Router router;
   std::optional<SharedExpert> shared;
   SourceLocation location;

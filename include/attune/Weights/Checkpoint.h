@@ -76,6 +76,9 @@ private:
 
   std::string filePath;
   void add(CheckpointTensor tensor);
+  /// Puts the matrices and vectors of stacked experts in their place:
+  /// "experts.{e}.NAME" of each for "experts.NAME" of all.
+  void splitExperts();
   /// Puts the tensors that quantized ones stand for in their place.
   bool unpackQuantized(DiagnosticEngine &diags);
 

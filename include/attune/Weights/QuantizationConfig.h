@@ -15,7 +15,7 @@
 
 namespace attune {
 
-enum class QuantizationMethod { Gptq, Awq, CompressedTensors, Fp8 };
+enum class QuantizationMethod { Gptq, Awq, CompressedTensors, Fp8, Mxfp4 };
 
 /// What "quantization_config" in a config.json says of the folder's tensors.
 struct QuantizationConfig {

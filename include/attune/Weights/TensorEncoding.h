@@ -23,6 +23,11 @@ struct CheckpointTensor : runtime::TensorInfo {
   const TensorEncoding *encoding = nullptr;
 };
 
+/// Tensor `number` of those that `stack` has one behind the other, along its
+/// first dimension; the number and a dot stand at `place` of its name.
+CheckpointTensor partOfStack(const CheckpointTensor &stack, size_t place,
+                             int64_t number);
+
 /// Signed numbers of a row that share a scale: value = scale * number.
 struct StoredForm {
   int64_t bits = 0;  ///< 8 or 4; 0: the values are of no such form

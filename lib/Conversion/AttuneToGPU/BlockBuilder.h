@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_CONVERSION_ATTUNETOGPU_BLOCKBUILDER_H
 
 #include "Attune/AttuneGroupOps.h"
+#include "attune/Conversion/Activations.h"
 #include "attune/Conversion/KernelBuilder.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -149,10 +150,10 @@ public:
   int64_t panels(); ///< those of gate and up apart
   int64_t matrices();
   int64_t parts() { return gated ? 2 : 1; }
-  /// Everything behind the sums, for some channels of a row; `up` is null
-  /// unless gated. Stores the result.
-  void finish(BlockBuilder &b, mlir::Value sum, mlir::Value up, mlir::Value row,
-              mlir::Value column);
+  /// Everything behind the sums with matrix `part`, for some channels of a row;
+  /// `up` is null unless gated. Stores the result.
+  void finish(BlockBuilder &b, mlir::Value part, mlir::Value sum,
+              mlir::Value up, mlir::Value row, mlir::Value column);
 
   /// Stores what a warp has of 16 rows from `row` on: of `panels` panels the
   /// fragments of sums, whose pairs `pairOf` gives by panel and half.
@@ -163,11 +164,13 @@ public:
                      pairOf);
 
   // Null or unset: there is none.
-  mlir::Value input, weight, bias, dest; ///< batches lie one below the other
+  mlir::Value input, weight, dest; ///< batches lie one below the other
+  mlir::Value bias;                ///< a row for each of several matrices
   mlir::Value tasks, from;
   mlir::Value numRows, numBatches; ///< rows of a batch, if there are batches
   Activation activation = Activation::Identity;
   bool gated = false, residual = false;
+  GateLimits limits;
   bool tf32 = false; ///< tensor cores may round f32 to it
   int64_t multiprocessors = 0;
   bool dependent = false; ///< starts before what it reads is written

@@ -33,8 +33,8 @@ static int64_t ceilOf(int64_t number, int64_t by) {
 }
 
 LinearKernel::LinearKernel(KernelBuilder &k, LinearIntoOp op)
-    : input(op.getInput()), weight(op.getWeight()), bias(op.getBias()),
-      dest(op.getDest()), activation(op.getActivation()), gated(op.getGated()),
+    : input(op.getInput()), weight(op.getWeight()), dest(op.getDest()),
+      bias(op.getBias()), activation(op.getActivation()), gated(op.getGated()),
       residual(op.getResidual()) {
   if (op.getScale())
     scale = op.getScale()->convertToDouble();
@@ -43,8 +43,9 @@ LinearKernel::LinearKernel(KernelBuilder &k, LinearIntoOp op)
 
 LinearKernel::LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op)
     : input(op.getInput()), weight(op.getWeight()), dest(op.getDest()),
-      tasks(op.getTasks()), from(op.getFrom()), activation(op.getActivation()),
-      gated(op.getGated()) {
+      bias(op.getBias()), tasks(op.getTasks()), from(op.getFrom()),
+      activation(op.getActivation()), gated(op.getGated()),
+      limits(GateLimits::of(op)) {
   BlockBuilder b(k);
   if (tasks) {
     numRows = b.sizeOf(dest, 0);
@@ -157,8 +158,8 @@ SmallVector<Value> LinearKernel::panelAt(const Group &group, Value panel,
   return at;
 }
 
-void LinearKernel::finish(BlockBuilder &b, Value sum, Value up, Value row,
-                          Value column) {
+void LinearKernel::finish(BlockBuilder &b, Value part, Value sum, Value up,
+                          Value row, Value column) {
   int64_t lanes = cast<VectorType>(sum.getType()).getDimSize(0);
   auto bytes = [&](Value buffer) {
     return lanes * cast<MemRefType>(buffer.getType()).getElementTypeBitWidth() /
@@ -169,13 +170,16 @@ void LinearKernel::finish(BlockBuilder &b, Value sum, Value up, Value row,
       return value;
     // The second half of an odd number of entries is aligned to one.
     int64_t align = width() % lanes == 0 ? bytes(bias) : bytes(bias) / lanes;
+    SmallVector<Value> at = {first};
+    if (part)
+      at.insert(at.begin(), part);
     return arith::AddFOp::create(b.b, b.loc, value,
-                                 b.loadWide(bias, {first}, lanes, align));
+                                 b.loadWide(bias, at, lanes, align));
   };
-  Value y = emitActivation(b, activation, addBias(sum, column));
-  if (up)
-    y = arith::MulFOp::create(b.b, b.loc,
-                              addBias(up, b.add(column, b.index(width()))), y);
+  Value y = addBias(sum, column);
+  y = up ? emitGated(b, activation, limits, y,
+                     addBias(up, b.add(column, b.index(width()))))
+         : emitActivation(b, activation, y);
   if (scale)
     y = arith::MulFOp::create(b.b, b.loc, y, b.splat(*scale, lanes));
   int64_t align = std::min(
@@ -425,8 +429,8 @@ void FewRowsOfPanel::addWarps(BlockBuilder &b, ValueRange total, Value shared) {
     Value inside =
         b.both(b.less(row, group.end), b.less(column, b.index(kernel.width())));
     b.when(inside, [&](BlockBuilder &b) {
-      kernel.finish(b, sumUp(0), kernel.gated ? sumUp(1) : Value(), row,
-                    column);
+      kernel.finish(b, group.part, sumUp(0), kernel.gated ? sumUp(1) : Value(),
+                    row, column);
     });
   });
 }

@@ -457,8 +457,9 @@ void LinearKernel::storeSums(
               up = gated ? pairOf(b, n + 1, half) : Value();
         Value at = b.add(column, b.index(n / parts() * 8));
         if (width() % 2 == 0) {
-          b.when(b.less(at, channels),
-                 [&](BlockBuilder &b) { finish(b, sum, up, here, at); });
+          b.when(b.less(at, channels), [&](BlockBuilder &b) {
+            finish(b, group.part, sum, up, here, at);
+          });
           continue;
         }
         for (int64_t i = 0; i < 2; ++i) {
@@ -471,7 +472,7 @@ void LinearKernel::storeSums(
                         : Value();
           };
           b.when(b.less(one, channels), [&](BlockBuilder &b) {
-            finish(b, half(sum), half(up), here, one);
+            finish(b, group.part, half(sum), half(up), here, one);
           });
         }
       }

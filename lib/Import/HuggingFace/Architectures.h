@@ -41,6 +41,7 @@ std::optional<spec::Model> importGemma3(ImportContext &context);
 std::optional<spec::Model> importGLM(ImportContext &context);
 std::optional<spec::Model> importGLM4(ImportContext &context);
 std::optional<spec::Model> importGLM4MoE(ImportContext &context);
+std::optional<spec::Model> importGptOss(ImportContext &context);
 std::optional<spec::Model> importGPT2(ImportContext &context);
 std::optional<spec::Model> importGPTBigCode(ImportContext &context);
 std::optional<spec::Model> importGPTJ(ImportContext &context);

@@ -161,6 +161,8 @@ const std::vector<KeyMeaning> &keyMeanings() {
       {"num_ln_in_parallel_attn", KeyType::Size,
        "norms before the two sublayers"},
       {"num_local_experts", KeyType::Size, "experts"},
+      {"swiglu_alpha", KeyType::Number, "factor in the gate's sigmoid"},
+      {"swiglu_limit", KeyType::Number, "where gates are cut off"},
       {"num_mel_bins", KeyType::Size, "channels of the spectrogram"},
       {"original_max_position_embeddings", KeyType::Size,
        "length before the scaling"},

@@ -300,6 +300,18 @@ const std::vector<ClassKeys> &classKeys() {
        "rope_theta rotary_pct=0.25 partial_rotary_factor rope_parameters "
        "rope_scaling",
        "attention_dropout classifier_dropout hidden_dropout"},
+      {"gpt_oss",
+       "hidden_size=2880 intermediate_size=2880 num_hidden_layers=36 "
+       "num_attention_heads=64 num_key_value_heads=8 vocab_size=201088 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=150000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling num_local_experts=128 num_experts_per_tok=4 "
+       "attention_bias=true sliding_window=128 layer_types "
+       "swiglu_alpha=1.702 swiglu_limit=7",
+       "attention_dropout aux_loss_alpha ep_group ep_size experts_per_token "
+       "initial_context_length output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
       {"gptj",
        "n_embd=4096 n_layer=28 n_head=16 vocab_size=50400 n_positions=2048 "
        "n_inner=16384 rotary_dim=64 activation_function=gelu_new "

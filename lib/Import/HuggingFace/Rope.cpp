@@ -272,6 +272,11 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
                                            : "hidden_size",
                  "rotary embedding turns pairs of channels, but heads have " +
                      std::to_string(rope.channels));
+  if (!members && defaults.scaling) {
+    rope.scaling = *defaults.scaling;
+    settings.context = std::max(
+        length, stretch(rope.scaling.originalLength, rope.scaling.factor));
+  }
   if (members) {
     rope.theta = members->real("rope_theta", rope.theta);
     // An object without a type is the plain embedding of version 5.

@@ -26,6 +26,8 @@ struct RopeDefaults {
   const char *partialKey = "partial_rotary_factor";
   /// Which entry counts where `rope_parameters` has one per kind of layer.
   const char *kind = "full_attention";
+  /// Where no key says anything of scaling.
+  std::optional<spec::RopeScaling> scaling;
   /// With "alpha", a dynamic scaling is a base of theta alpha^(d / (d - 2)).
   bool takesAlpha = false;
 };

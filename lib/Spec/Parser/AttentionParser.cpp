@@ -12,7 +12,7 @@
 namespace attune::spec {
 
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
-                                       "bias_input", "slopes", "sinks", "lse"};
+                                       "bias_input", "slopes", "lse"};
 static const char *const projectionKeys[] = {
     "rope",   "relative", "relative_bias", "qk_norm",      "bias",
     "source", "latent",   "clip",          "sequence_rank"};
@@ -79,6 +79,15 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
     } else {
       attention.qkvBias = attention.outBias = bias->boolean;
     }
+  }
+  if (const Value *sinks = object.get("sinks")) {
+    if (sinks->isString())
+      object.error("sinks", "names an input of the bare op, which has query, "
+                            "key and value; expected true or false");
+    else
+      attention.learnedSinks = sinks->boolean;
+    if (object.has("latent"))
+      object.error("sinks", "has no meaning for latent attention");
   }
   attention.relative = object.boolean("relative", false);
   if (attention.relative && !attention.source.empty())
@@ -245,7 +254,12 @@ void LayerParser::parseBare(const Object &object, Attention &attention) {
   const TensorSpec *mask = tensor("mask", 4, true, attention.maskInput);
   const TensorSpec *bias = tensor("bias_input", 4, false, attention.biasInput);
   const TensorSpec *slopes = tensor("slopes", 1, false, attention.slopesInput);
-  const TensorSpec *sinks = tensor("sinks", 1, false, attention.sinksInput);
+  const TensorSpec *sinks = nullptr;
+  if (const Value *value = object.get("sinks"); value && !value->isString())
+    object.error("sinks", "is learned with projections; the bare op takes an "
+                          "input with a score per head");
+  else
+    sinks = tensor("sinks", 1, false, attention.sinksInput);
   attention.lse = object.boolean("lse", false);
 
   auto given = [&](const char *name) {

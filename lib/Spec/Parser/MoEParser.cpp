@@ -15,6 +15,7 @@ Router LayerParser::parseRouter(const Object &object, Known experts,
   router.scores = object.choice("scores", RouterScores::Softmax);
   router.softmaxAfter = object.boolean("softmax_after", false);
   router.selectBias = object.boolean("select_bias", false);
+  router.logitBias = object.boolean("logit_bias", false);
   Known groups = object.integer("groups", 1);
   Known activeGroups = object.integer("active_groups", groups);
   router.groups = groups.value_or(1);
@@ -69,6 +70,13 @@ MoE LayerParser::parseMoE(const Object &object) {
   moe.width = object.integer("width", std::nullopt).value_or(0);
   moe.activation = object.choice("activation", Activation::Silu);
   moe.gated = object.boolean("gated", true);
+  moe.bias = object.boolean("bias", false);
+  if (object.get("limit"))
+    moe.limit = object.number("limit", 1);
+  moe.upOffset = object.number("up_offset", 0);
+  for (const char *key : {"limit", "up_offset"})
+    if (!moe.gated && object.has(key))
+      object.error(key, "is for gated experts");
   if (experts && active && *active > *experts)
     object.error("active", std::to_string(*active) + " is more than the " +
                                std::to_string(*experts) + " experts");
@@ -79,6 +87,9 @@ MoE LayerParser::parseMoE(const Object &object) {
     expert.width = shared->integer("width", std::nullopt).value_or(0);
     expert.gate = shared->boolean("gate", false);
     moe.shared = expert;
+    for (const char *key : {"limit", "up_offset"})
+      if (object.has(key))
+        object.error(key, "is for experts without a shared one");
   }
   return moe;
 }

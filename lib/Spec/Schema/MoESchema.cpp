@@ -21,6 +21,8 @@ const ObjectType &routerType() {
           {"select_bias", boolean(),
            "a bias on the scores that counts for the choice only; default "
            "false"},
+          {"logit_bias", boolean(),
+           "a bias on the logits that scores are made of; default false"},
           {"groups", integer(1),
            "equal runs of experts, of which only some are used; default 1"},
           {"active_groups", integer(1), "groups used; default groups"},
@@ -62,6 +64,14 @@ const ObjectType &moeType() {
           {"width", integer(1), "hidden channels of each", true},
           {"activation", activation(), "default silu"},
           {"gated", boolean(), "default true"},
+          {"bias", boolean(),
+           "on every projection of the experts, not of the shared one; default "
+           "false"},
+          {"limit", positive(),
+           "gated: the gate is cut off above this before its activation, its "
+           "partner on both sides; default none"},
+          {"up_offset", number(),
+           "gated: added to the gate's partner; default 0"},
           {"router", object(routerType()), "default a plain softmax"},
           {"shared", object(sharedExpertType()), "default none"},
       },

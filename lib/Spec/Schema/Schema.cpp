@@ -237,7 +237,9 @@ static const ObjectType &attentionType() {
           {"mask", string(), "bare op: a bool input, true may be seen"},
           {"bias_input", string(), "bare op: a float input added to scores"},
           {"slopes", string(), "bare op: an input with ALiBi's slopes [heads]"},
-          {"sinks", string(), "bare op: an input with a sink score per head"},
+          {"sinks", either({boolean(), string()}),
+           "a learned score per head that the softmax counts like that of one "
+           "more key, without a value; bare op: an input with these scores"},
           {"lse", boolean(),
            "bare op: also give log-sum-exp as '<name>.lse'; default false"},
       },

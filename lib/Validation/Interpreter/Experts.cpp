@@ -131,27 +131,6 @@ static std::vector<Scalar> asScalars(const std::vector<double> &numbers) {
   return result;
 }
 
-static bool runMoE(Step &step) {
-  auto op = cast<MoEOp>(step.op);
-  const Array &x = step.in[0].array(), &chosen = step.in[1].array(),
-              &up = step.in[3].array(), &down = step.in[4].array();
-  bool gated = op.getGated();
-  int64_t hidden = down.shape[2], in = x.shape.back();
-  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
-  if (!same(step, up.shape[2], in, "width of the input") ||
-      !step.machine.spend(step, int64_t(chosen.data.size()) * hidden *
-                                    (in + width) / 8))
-    return false;
-  return sumExperts(step, op, x, chosen, step.in[2].array(), up.shape[0],
-                    [&](const Scalar *row, int64_t e) {
-                      Rows w1(up, gated ? 2 * hidden : hidden, gated, true, e);
-                      Rows w2(down, width, false, true, e);
-                      auto z = product(row, w1, nullptr);
-                      gate(z, op.getActivation(), gated);
-                      return product(asScalars(z).data(), w2, nullptr);
-                    });
-}
-
 /// Matrix `number` of a stack.
 static Array partOf(const Array &stack, int64_t number) {
   llvm::ArrayRef<int64_t> shape(stack.shape);
@@ -163,17 +142,70 @@ static Array partOf(const Array &stack, int64_t number) {
   return part;
 }
 
+/// `expert`'s product of `row` with one of its matrices, and its bias.
+static std::vector<double> productOf(const Scalar *row, const Rows &matrix,
+                                     const Array *biases, int64_t expert) {
+  if (!biases)
+    return product(row, matrix, nullptr);
+  Array bias = partOf(*biases, expert);
+  return product(row, matrix, &bias);
+}
+
+/// What becomes of `z`, the first product.
+template <typename Op> static void gateOf(Op op, std::vector<double> &z) {
+  double limit = op.getLimit() ? op.getLimit()->convertToDouble() : HUGE_VAL;
+  gate(z, op.getActivation(), op.getGated(), limit,
+       op.getUpOffset().convertToDouble());
+}
+
+/// Whether the biases are as long as the products.
+template <typename Op>
+static bool biasesFit(Step &step, Op op, int64_t hidden, int64_t width) {
+  const Array *up = arrayOf(step, op.getUpBias()),
+              *down = arrayOf(step, op.getDownBias());
+  return (!up || same(step, up->shape[1], op.getGated() ? 2 * hidden : hidden,
+                      "entries of up_bias")) &&
+         (!down || same(step, down->shape[1], width, "entries of down_bias"));
+}
+
+static bool runMoE(Step &step) {
+  auto op = cast<MoEOp>(step.op);
+  const Array &x = step.in[0].array(), &chosen = step.in[1].array(),
+              &up = step.in[3].array(), &down = step.in[4].array();
+  const Array *upBias = arrayOf(step, op.getUpBias()),
+              *downBias = arrayOf(step, op.getDownBias());
+  bool gated = op.getGated();
+  int64_t hidden = down.shape[2], in = x.shape.back();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  if (!same(step, up.shape[2], in, "width of the input") ||
+      !biasesFit(step, op, hidden, width) ||
+      !step.machine.spend(step, int64_t(chosen.data.size()) * hidden *
+                                    (in + width) / 8))
+    return false;
+  return sumExperts(step, op, x, chosen, step.in[2].array(), up.shape[0],
+                    [&](const Scalar *row, int64_t e) {
+                      Rows w1(up, gated ? 2 * hidden : hidden, gated, true, e);
+                      Rows w2(down, width, false, true, e);
+                      auto z = productOf(row, w1, upBias, e);
+                      gateOf(op, z);
+                      return productOf(asScalars(z).data(), w2, downBias, e);
+                    });
+}
+
 static bool runQuantizedMoE(Step &step) {
   auto op = cast<QuantizedMoEOp>(step.op);
   const Array &bytes = step.in[0].array(), &scales = step.in[1].array(),
               &chosen = step.in[3].array(), &up = step.in[5].array(),
               &upScales = step.in[6].array(), &down = step.in[7].array(),
               &downScales = step.in[8].array();
+  const Array *upBias = arrayOf(step, op.getUpBias()),
+              *downBias = arrayOf(step, op.getDownBias());
   bool gated = op.getGated();
   auto hidden = int64_t(op.getHidden());
   int64_t in = bytes.shape.back(), group = op.getHiddenGroup();
   int64_t width = cast<ShapedType>(op.getType()).getShape().back();
-  if (!step.machine.spend(step, int64_t(chosen.data.size()) * hidden *
+  if (!biasesFit(step, op, hidden, width) ||
+      !step.machine.spend(step, int64_t(chosen.data.size()) * hidden *
                                     (in + width) / 4))
     return false;
   auto matrix = [&](Value stack, const Array &numbers, const Array &factors,
@@ -191,8 +223,8 @@ static bool runQuantizedMoE(Step &step) {
         Array w1 = matrix(op.getUp(), up, upScales, e, rows, in, gated);
         Array w2 =
             matrix(op.getDown(), down, downScales, e, width, hidden, false);
-        auto z = product(row, Rows(w1, rows, false), nullptr);
-        gate(z, op.getActivation(), gated);
+        auto z = productOf(row, Rows(w1, rows, false), upBias, e);
+        gateOf(op, z);
         std::vector<Scalar> h = asScalars(z);
         std::vector<int64_t> rounded(group);
         for (int64_t first = 0; first < hidden; first += group) {
@@ -200,7 +232,7 @@ static bool runQuantizedMoE(Step &step) {
           for (int64_t i = 0; i < group; ++i)
             h[first + i].f = double(rounded[i]) * (most / 127);
         }
-        return product(h.data(), Rows(w2, width, false), nullptr);
+        return productOf(h.data(), Rows(w2, width, false), downBias, e);
       });
 }
 

@@ -121,15 +121,20 @@ std::vector<double> validation::product(const Scalar *x, const Rows &w,
   return z;
 }
 
-void validation::gate(std::vector<double> &z, Activation function, bool gated) {
+void validation::gate(std::vector<double> &z, Activation function, bool gated,
+                      double limit, double upOffset) {
   if (!gated) {
     for (double &value : z)
       value = activate(function, value);
     return;
   }
   size_t half = z.size() / 2;
-  for (size_t n = 0; n < half; ++n)
-    z[n] = activate(function, z[n]) * z[half + n];
+  for (size_t n = 0; n < half; ++n) {
+    // No number stays none: nothing is larger or smaller.
+    double gate = z[n] > limit ? limit : z[n], up = z[half + n];
+    up = up > limit ? limit : up < -limit ? -limit : up;
+    z[n] = activate(function, gate) * (up + upOffset);
+  }
   z.resize(half);
 }
 

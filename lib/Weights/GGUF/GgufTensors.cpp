@@ -137,16 +137,9 @@ std::deque<CheckpointTensor> renameTensors(const File &file) {
       result.push_back(std::move(tensor));
       continue;
     }
-    int64_t experts = info.shape[0];
-    tensor.shape.erase(tensor.shape.begin());
-    tensor.bytes /= static_cast<uint64_t>(experts);
-    for (int64_t e = 0; e < experts; ++e) {
-      CheckpointTensor part = tensor;
-      part.name.replace(place, 3, std::to_string(e));
-      part.offset += static_cast<uint64_t>(e) * tensor.bytes;
-      part.data += static_cast<uint64_t>(e) * tensor.bytes;
-      result.push_back(std::move(part));
-    }
+    tensor.name.erase(place, 4); // "{e}."
+    for (int64_t e = 0; e < info.shape[0]; ++e)
+      result.push_back(partOfStack(tensor, place, e));
   }
   return result;
 }

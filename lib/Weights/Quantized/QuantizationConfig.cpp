@@ -122,10 +122,14 @@ readQuantizationConfig(const spec::Value &object, std::string &problem) {
     const spec::Value *block = object.find("weight_block_size");
     if (block && block->kind != spec::Value::Kind::Null)
       readBlock(block, config, problem);
+  } else if (method == "mxfp4") {
+    config.method = QuantizationMethod::Mxfp4;
+    config.bits = 4;
+    config.group = 32;
   } else {
     problem = "weights of the method " + spec::quote(method) +
-              " are not read; gptq, awq, compressed-tensors and fp8 are, and "
-              "folders whose weights are F32, F16 or BF16";
+              " are not read; gptq, awq, compressed-tensors, fp8 and mxfp4 "
+              "are, and folders whose weights are F32, F16 or BF16";
   }
   if (problem.empty() && config.bits != 4 && config.bits != 8)
     problem = "weights of " + std::to_string(config.bits) +

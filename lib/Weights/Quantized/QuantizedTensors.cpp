@@ -18,6 +18,10 @@
 //           weight_zero_point [out / n, groups] and weight_g_idx [in], if they
 //           are there
 //
+//   MXFP4   X_blocks [out, in / 32, 16], two numbers e2m1 in a byte, the first
+//   in
+//           its lower half; X_scales [out, in / 32], exponents of 2 plus 127
+//
 // Without zero points z is the middle of the range. Eight-bit floats and
 // integers are elements of "weight" itself, with a scale for each row, group of
 // columns or block (weight_scale), or square block (weight_scale_inv).
@@ -167,6 +171,37 @@ struct PackedIntegers : TensorEncoding {
   }
 };
 
+/// Four-bit floats in groups of 32, each with a power of two: microscaling
+/// floats of OCP (2023). Their doubles are whole numbers.
+struct Microscaled : TensorEncoding {
+  static constexpr int64_t kGroup = 32;
+
+  CheckpointTensor blocks, scales;
+
+  const char *name() const override { return "MXFP4"; }
+  StoredForm form() const override { return {8, kGroup}; }
+  float readGroup(const CheckpointTensor &, int64_t first,
+                  int8_t *numbers) const override {
+    static constexpr int8_t doubles[] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                         0, -1, -2, -3, -4, -6, -8, -12};
+    int64_t group = first / kGroup;
+    const uint8_t *block = blocks.data + group * (kGroup / 2);
+    for (int64_t i = 0; i < kGroup; ++i)
+      numbers[i] = doubles[block[i / 2] >> (i % 2 * 4) & 15];
+    return std::ldexp(1.0f, int(scales.data[group]) - 128);
+  }
+  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
+              float *out) const override {
+    int8_t numbers[kGroup];
+    for (int64_t done = 0; done < count;) {
+      int64_t within = (first + done) % kGroup;
+      float scale = readGroup(tensor, first + done - within, numbers);
+      for (; within < kGroup && done < count; ++within, ++done)
+        out[done] = scale * float(numbers[within]);
+    }
+  }
+};
+
 /// Elements of eight bits with a scale for each block.
 struct ScaledElements : TensorEncoding {
   CheckpointTensor elements, scales;
@@ -214,6 +249,7 @@ public:
   bool makeIntegers(const std::string &base);
   bool makeRows(const std::string &base);
   bool makeElements(const std::string &base, const std::string &scaleName);
+  bool makeMicroscaled(const std::string &base);
 
 private:
   bool fail(const std::string &tensor, const std::string &what) {
@@ -226,7 +262,8 @@ private:
   bool readOrder(const std::string &name, PackedIntegers &made);
   bool finish(const std::string &base, const CheckpointTensor &data,
               int64_t rows, int64_t columns,
-              std::unique_ptr<TensorEncoding> encoding);
+              std::unique_ptr<TensorEncoding> encoding,
+              DType dtype = DType::F32);
 
   const QuantizationConfig &config;
   const FindTensor &find;
@@ -259,11 +296,11 @@ const CheckpointTensor *Maker::need(const std::string &name, bool words,
 
 bool Maker::finish(const std::string &base, const CheckpointTensor &data,
                    int64_t rows, int64_t columns,
-                   std::unique_ptr<TensorEncoding> encoding) {
+                   std::unique_ptr<TensorEncoding> encoding, DType dtype) {
   CheckpointTensor tensor;
   tensor.name = base + ".weight";
   tensor.shape = {rows, columns};
-  tensor.dtype = DType::F32;
+  tensor.dtype = dtype;
   tensor.data = data.data;
   tensor.offset = data.offset;
   tensor.bytes = data.bytes;
@@ -446,6 +483,37 @@ bool Maker::makeElements(const std::string &base,
   return finish(base, *elements, rows, columns, std::move(made));
 }
 
+/// Each matrix of a stack by itself: Checkpoint has taken stacks apart.
+bool Maker::makeMicroscaled(const std::string &base) {
+  std::string name = base + "_blocks", scaleName = base + "_scales";
+  const CheckpointTensor *blocks = find(name), *scales = find(scaleName);
+  if (!blocks || !scales)
+    return fail(blocks ? scaleName : name,
+                "is missing; '" + (blocks ? name : scaleName) + "' needs it");
+  constexpr int64_t bytes = Microscaled::kGroup / 2;
+  for (const CheckpointTensor *tensor : {blocks, scales})
+    if (tensor->dtype != DType::U8)
+      return fail(tensor->name, std::string("has elements of type ") +
+                                    runtime::dtypeName(tensor->dtype) +
+                                    ", expected U8");
+  if (blocks->shape.size() != 3 || blocks->shape[2] != bytes ||
+      blocks->shape[0] < 1 || blocks->shape[1] < 1)
+    return fail(name, "has shape " + formatShape(blocks->shape) +
+                          ", expected rows of blocks of 16 bytes");
+  std::vector<int64_t> groups(blocks->shape.begin(), blocks->shape.end() - 1);
+  if (scales->shape != groups)
+    return fail(scaleName, "has shape " + formatShape(scales->shape) +
+                               ", expected " + formatShape(groups));
+  auto made = std::make_unique<Microscaled>();
+  made->blocks = *blocks;
+  made->scales = *scales;
+  result.used.push_back(name);
+  result.used.push_back(scaleName);
+  // A power of two times two bits: eight bits of exponent suffice.
+  return finish(base, *blocks, groups[0], groups[1] * Microscaled::kGroup,
+                std::move(made), DType::BF16);
+}
+
 static bool cutEnd(const std::string &name, std::string_view end,
                    std::string &base) {
   if (name.size() <= end.size() ||
@@ -464,6 +532,13 @@ bool makeQuantizedTensors(const QuantizationConfig &config,
                 config.method == QuantizationMethod::Awq;
   for (const std::string &name : names) {
     std::string base;
+    if (config.method == QuantizationMethod::Mxfp4) {
+      bool alone = cutEnd(name, "_scales", base) && !find(base + "_blocks");
+      if ((alone || cutEnd(name, "_blocks", base)) &&
+          !maker.makeMicroscaled(base))
+        return false;
+      continue;
+    }
     if (packed ? cutEnd(name, ".qweight", base) && !maker.makeIntegers(base)
                : cutEnd(name, ".weight_packed", base) && !maker.makeRows(base))
       return false;

@@ -18,6 +18,16 @@ func.func @mixture(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %s: tensor<?x2xf32
   return %y : tensor<?x64xf32>
 }
 
+// Biases and limits belong to the product that they follow.
+// CHECK-LABEL: func.func @biases(
+// CHECK-SAME:    %[[B:[^:]+]]: tensor<8x96xbf16>, %[[C:[^:]+]]: tensor<8x64xbf16>)
+// CHECK:         attune.grouped_linear_into {{.+}} bias %[[B]] : tensor<8x96xbf16> into %{{.+}} activation <quick_gelu> gated limit 7.000000e+00 up_offset 1.000000e+00 :
+// CHECK:         attune.grouped_linear_into {{.+}} bias %[[C]] : tensor<8x64xbf16> into %{{.+}} : {{.+}} -> tensor<?x64xf32>
+func.func @biases(%x: tensor<?x64xf32>, %e: tensor<?x2xi64>, %s: tensor<?x2xf32>, %u: tensor<8x12x64x8xbf16>, %d: tensor<8x8x48x8xbf16>, %b: tensor<8x96xbf16>, %c: tensor<8x64xbf16>) -> tensor<?x64xf32> {
+  %y = attune.moe %x, %e, %s, %u, %d up_bias %b : tensor<8x96xbf16> down_bias %c : tensor<8x64xbf16> gated activation <quick_gelu> limit 7.0 up_offset 1.0 : tensor<?x64xf32>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<8x12x64x8xbf16>, tensor<8x8x48x8xbf16> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
 // CHECK-LABEL: func.func @heads(
 // CHECK:         tensor.collapse_shape %{{.+}} {{\[\[}}0, 1], [2], [3]] : tensor<?x4x?x12xf32> into tensor<?x?x12xf32>
 // CHECK:         attune.grouped_linear_into %{{.+}}, %{{.+}} into %{{.+}} : tensor<?x?x12xf32>, tensor<4x3x12x8xf32>, tensor<?x?x24xf32> -> tensor<?x?x24xf32>

@@ -84,6 +84,7 @@ static const Method methods[] = {
     {"float8", {}, "F8_E4M3"},
     {"block8", {}, "F8_E4M3"},
     {"fp8", {}, "F8_E4M3"},
+    {"mxfp4", {8, 32}, "MXFP4"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, Quantized, testing::ValuesIn(methods),
@@ -112,6 +113,7 @@ static std::string problemOf(const char *text) {
 
 TEST(QuantizationConfig, SaysWhatIsNotRead) {
   EXPECT_EQ(problemOf(R"({"quant_method": "gptq", "bits": 8})"), "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "mxfp4"})"), "");
   EXPECT_EQ(problemOf(R"({"quant_method": "fp8",
                           "weight_block_size": [128, 128]})"),
             "");
@@ -122,8 +124,7 @@ TEST(QuantizationConfig, SaysWhatIsNotRead) {
        "checkpoint_format 'marlin'"},
       {R"({"quant_method": "awq", "version": "gemv"})", "version gemm"},
       {R"({"quant_method": "bitsandbytes"})", "'bitsandbytes' are not read"},
-      {R"({"quant_method": "mxfp4"})", "'mxfp4' are not read"},
-      {R"({})", "gptq, awq, compressed-tensors and fp8 are"},
+      {R"({})", "gptq, awq, compressed-tensors, fp8 and mxfp4 are"},
       {R"({"quant_method": "fp8", "weight_block_size": [128, 64]})",
        "two equal sizes"},
       {R"({"quant_method": "fp8", "weight_block_size": "a"})",

@@ -310,6 +310,8 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     first.width = typeOf(down).getShape().drop_back().back();
     first.gated = op.getGated();
     first.activation = op.getActivation();
+    first.limits = GateLimits::of(op);
+    first.bias = op.getUpBias();
     first.remarkTiles(op, "experts", own);
     Value hidden = experts.perTask(
         k, first, [&](KernelBuilder &k, Value place) -> Element {
@@ -320,6 +322,7 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
         });
     PanelProduct second(lowering);
     second.weight = down;
+    second.bias = op.getDownBias();
     second.width = typeOf(op.getResult()).getShape().back();
     experts.finish(
         k, op, second,
@@ -362,6 +365,8 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
     first.width = int64_t(op.getHidden());
     first.gated = op.getGated();
     first.activation = op.getActivation();
+    first.limits = GateLimits::of(op);
+    first.bias = op.getUpBias();
     first.bytes = PanelProduct::Bytes{
         asRows(k, op.getInputScales()),
         asRows(k, op.getInputSums()),
@@ -389,6 +394,7 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
                                typed(groups, k.b.getI32Type()), hidden, group);
     PanelProduct second(lowering);
     second.weight = op.getDown();
+    second.bias = op.getDownBias();
     second.width = typeOf(op.getResult()).getShape().back();
     second.bytes = PanelProduct::Bytes{rows.getScales(),
                                        rows.getSums(),

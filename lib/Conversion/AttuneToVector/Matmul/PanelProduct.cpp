@@ -384,7 +384,10 @@ void PanelProduct::loadBias(KernelBuilder &k, Outputs &outputs) const {
   if (!bias)
     return;
   auto load = [&](Value first) {
-    return k.load(bias, {first}, lanes(), outputs.valid);
+    SmallVector<Value> at = {first};
+    if (part)
+      at.insert(at.begin(), part);
+    return k.load(bias, at, lanes(), outputs.valid);
   };
   outputs.bias =
       load(gated ? k.add(outputs.first, k.index(width)) : outputs.first);
@@ -406,9 +409,8 @@ Value PanelProduct::result(KernelBuilder &k, const Outputs &outputs, Value gate,
   }
   Value value = biased(sum, outputs.bias);
   if (gated)
-    value = arith::MulFOp::create(
-        k.b, k.loc, value,
-        emitActivation(k, activation, biased(gate, outputs.gateBias)));
+    value =
+        emitGated(k, activation, limits, biased(gate, outputs.gateBias), value);
   else
     value = emitActivation(k, activation, value);
   if (scale)

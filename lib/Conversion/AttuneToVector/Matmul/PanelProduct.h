@@ -10,6 +10,7 @@
 
 #include "../Patterns.h"
 
+#include "attune/Conversion/Activations.h"
 #include "attune/TargetInfo/TargetDescription.h"
 
 #include <functional>
@@ -54,7 +55,8 @@ struct PanelProduct {
   int64_t width = 0;  ///< output channels, without padding
   bool gated = false; ///< panels of gate and up alternate
   Activation activation = Activation::Identity;
-  mlir::Value bias; ///< may be null
+  GateLimits limits; ///< if gated
+  mlir::Value bias;  ///< may be null; a row for each part, if there are parts
   std::optional<double> scale;
   /// A step's panels come from memory. While rows pass panel i of a step, they
   /// fetch panel firstPanel + i (of `part`, if there are parts), which comes

@@ -183,6 +183,19 @@ static Value atMost(KernelBuilder &k, Value x, Value y) {
   return arith::MinimumFOp::create(k.b, k.loc, x, y);
 }
 
+Value emitGated(KernelBuilder &k, Activation activation,
+                const GateLimits &limits, Value gate, Value up) {
+  int64_t lanes = cast<VectorType>(up.getType()).getDimSize(0);
+  if (limits.limit) {
+    Value most = k.splat(*limits.limit, lanes);
+    gate = atMost(k, gate, most);
+    up = atLeast(k, atMost(k, up, most), k.splat(-*limits.limit, lanes));
+  }
+  if (limits.upOffset != 0)
+    up = binary(k, up, k.splat(limits.upOffset, lanes), /*add=*/true);
+  return binary(k, up, emitActivation(k, activation, gate), /*add=*/false);
+}
+
 Value emitActivation(KernelBuilder &k, Activation activation, Value x) {
   int64_t lanes = cast<VectorType>(x.getType()).getDimSize(0);
   auto constant = [&](double value) { return k.splat(value, lanes); };

@@ -32,11 +32,13 @@ Value emptyLike(KernelBuilder &k, ArrayRef<OpFoldResult> sizes, Type type) {
 
 /// A product of `layer`, which may have a schedule.
 Value intoStack(KernelBuilder &k, Operation *layer, Value input, Value stack,
-                Value tasks, Value from, Value dest, Activation activation,
-                bool gated) {
-  auto into =
-      GroupedLinearIntoOp::create(k.b, k.loc, dest.getType(), input, stack,
-                                  tasks, from, dest, activation, gated);
+                Value tasks, Value from, Value bias, Value dest,
+                Activation activation = Activation::Identity,
+                bool gated = false, FloatAttr limit = {},
+                const APFloat &upOffset = APFloat(0.0f)) {
+  auto into = GroupedLinearIntoOp::create(k.b, k.loc, dest.getType(), input,
+                                          stack, tasks, from, bias, dest,
+                                          activation, gated, limit, upOffset);
   keepSchedule(layer, into);
   return into.getResult();
 }
@@ -88,12 +90,12 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     // Slot by slot in sorted order: the hidden layer, then the result.
     Value hidden = intoStack(
         k, op, asRows(k, op.getInput()), up, tasks, order->getResult(1),
+        op.getUpBias(),
         emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, hiddenType),
-        op.getActivation(), op.getGated());
-    Value results =
-        intoStack(k, op, hidden, down, tasks, /*from=*/Value(),
-                  emptyLike(k, {numSlots, k.b.getIndexAttr(out)}, f32),
-                  Activation::Identity, /*gated=*/false);
+        op.getActivation(), op.getGated(), op.getLimitAttr(), op.getUpOffset());
+    Value results = intoStack(
+        k, op, hidden, down, tasks, /*from=*/Value(), op.getDownBias(),
+        emptyLike(k, {numSlots, k.b.getIndexAttr(out)}, f32));
 
     Value weights = asRows(k, op.getWeights());
     Value dest = op.getResidual()
@@ -141,8 +143,8 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
       return tensor::CollapseShapeOp::create(k.b, k.loc, heads, groups);
     };
     Value made = intoStack(k, op, batches(op.getInput()), weight,
-                           /*tasks=*/Value(), /*from=*/Value(), batches(dest),
-                           Activation::Identity, /*gated=*/false);
+                           /*tasks=*/Value(), /*from=*/Value(),
+                           /*bias=*/Value(), batches(dest));
     Value result = tensor::ExpandShapeOp::create(k.b, k.loc, dest.getType(),
                                                  made, groups, sizes);
     if (result.getType() != type)

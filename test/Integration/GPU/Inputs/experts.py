@@ -58,17 +58,24 @@ def main():
         return draw.choices([-1, 0, 1], k=size)
 
     with open(model, encoding="utf-8") as file:
-        columns = int(re.search(r"%x: tensor<\?x(\d+)x", file.read()).group(1))
+        text = file.read()
+    columns = int(re.search(r"%x: tensor<\?x(\d+)x", text).group(1))
+    biased = "up_bias" in text
     x = numbers(tokens * columns)
     experts = list(choose(draw, tokens))
     shares = [draw.choice([0.5, 1.0, 2.0]) for _ in experts]
     matrices = [{"gate": numbers(HIDDEN * WIDTH), "up": numbers(HIDDEN * WIDTH),
                  "down": numbers(WIDTH * HIDDEN)} for _ in range(EXPERTS)]
+    biases = [{"gate": numbers(HIDDEN), "up": numbers(HIDDEN),
+               "down": numbers(WIDTH)} for _ in range(EXPERTS if biased else 0)]
     weights = os.path.join(work, "weights.safetensors")
     tensors.save(weights, {
-        f"{e}.{name}": ("BF16", [WIDTH, HIDDEN] if name == "down"
-                        else [HIDDEN, WIDTH], stored(values))
-        for e, matrix in enumerate(matrices) for name, values in matrix.items()})
+        **{f"{e}.{name}": ("BF16", [WIDTH, HIDDEN] if name == "down"
+                           else [HIDDEN, WIDTH], stored(values))
+           for e, matrix in enumerate(matrices)
+           for name, values in matrix.items()},
+        **{f"{e}.{name}.bias": ("BF16", [len(values)], stored(values))
+           for e, bias in enumerate(biases) for name, values in bias.items()}})
     inputs, outputs = (os.path.join(work, name) for name in
                        ("in.safetensors", "out.safetensors"))
     tensors.save(inputs, {
@@ -89,10 +96,17 @@ def main():
         row = x[(token + 1) * columns - WIDTH:(token + 1) * columns]
         for slot in range(token * ACTIVE, (token + 1) * ACTIVE):
             of = matrices[experts[slot]]
-            hidden = [rounded(max(g, 0) * u) for g, u in
-                      zip(times(of["gate"], row), times(of["up"], row))]
-            sums = [s + shares[slot] * r
-                    for s, r in zip(sums, times(of["down"], hidden))]
+            gate, up = times(of["gate"], row), times(of["up"], row)
+            if biased:
+                by = biases[experts[slot]]
+                gate = [min(g + b, 3) for g, b in zip(gate, by["gate"])]
+                up = [max(min(u + b, 3), -3) + 1
+                      for u, b in zip(up, by["up"])]
+            hidden = [rounded(max(g, 0) * u) for g, u in zip(gate, up)]
+            down = times(of["down"], hidden)
+            if biased:
+                down = [a + b for a, b in zip(down, by["down"])]
+            sums = [s + shares[slot] * r for s, r in zip(sums, down)]
         return sums
 
     # Some tokens, and that of the lone expert.
