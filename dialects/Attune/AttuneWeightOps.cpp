@@ -8,6 +8,7 @@
 #include "AttuneBytecode.h"
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneFactors.h"
 #include "Attune/AttunePanels.h"
 
 using namespace mlir;
@@ -48,6 +49,34 @@ void WeightOp::writeProperties(DialectBytecodeWriter &writer) {
   writer.writeAttribute(own.type);
   writer.writeOptionalAttribute(own.gain);
   writer.writeOptionalAttribute(own.gain_offset);
+}
+
+/// W9, of a weight in one piece.
+static LogicalResult verifyFactor(WeightOp weight) {
+  if (!weight->hasAttr("attune.factor") && !weight->hasAttr("attune.product"))
+    return success();
+  std::optional<Factor> factor = factorOf(weight);
+  auto side = weight->getAttrOfType<StringAttr>("attune.factor");
+  if (!factor || (side.getValue() != "left" && side.getValue() != "right"))
+    return weight.emitOpError(
+        "is a factor, which takes attune.factor, \"left\" "
+        "or \"right\", and attune.product, two sizes");
+  if (weight.getParts())
+    return weight.emitOpError("has parts, whose factors nothing computes");
+  if (weight.getPanelWidth())
+    return success();
+  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  int64_t wanted = factor->left ? factor->rows : factor->columns;
+  int64_t rank = shape.size() == 2 ? shape[factor->left ? 1 : 0] : 0;
+  if (weight.holdsScales())
+    return success();
+  if (shape.size() != 2 || shape[factor->left ? 0 : 1] != wanted || rank < 1 ||
+      rank > std::min(factor->rows, factor->columns))
+    return weight.emitOpError("has type ")
+           << weight.getLayerType() << " of a layer, which is no "
+           << side.getValue() << " factor of a matrix " << factor->rows << "x"
+           << factor->columns;
+  return success();
 }
 
 LogicalResult WeightOp::verify() {
@@ -109,6 +138,9 @@ LogicalResult WeightOp::verify() {
              << getNumParts() << " parts, but its source '"
              << source.getTensor() << "' needs either {e} or a step";
   }
+  // W9
+  if (failed(verifyFactor(*this)))
+    return failure();
   // W7
   std::optional<int64_t> group = getGroup();
   Type element = type.getElementType();

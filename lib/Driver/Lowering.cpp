@@ -54,6 +54,9 @@ Lowering::Lowering(const Options &options, Report &report,
     pipeline.quantize = source.quantize->words();
   else if (!source.stored.empty() && !options.machine.tilesInParallel())
     pipeline.quantize = {"stored"};
+  if (source.lowRank)
+    pipeline.lowRank = source.lowRank->words();
+  pipeline.ranks = source.ranks;
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;

@@ -344,6 +344,21 @@ static std::optional<ModelSource> readModel(const Options &options,
   return source;
 }
 
+/// The tensors with their adapters, without a word about these.
+static std::optional<Checkpoint> openMerged(const Options &options,
+                                            const ModelSource &source,
+                                            DiagnosticEngine &diags) {
+  std::optional<Checkpoint> checkpoint =
+      Checkpoint::open(source.checkpointPath, diags);
+  if (!checkpoint)
+    return std::nullopt;
+  checkpoint->leaveOut(source.leftOut);
+  for (const Options::Lora &lora : options.loras)
+    if (!checkpoint->mergeLora(lora.folder, lora.scale, diags))
+      return std::nullopt;
+  return checkpoint;
+}
+
 /// Matrices that an adapter changes are no longer what the checkpoint has in
 /// few bits: forgets the form of those. False after an error, which is
 /// reported.
@@ -351,13 +366,9 @@ static bool forgetChanged(const Options &options, ModelSource &source,
                           DiagnosticEngine &diags) {
   if (options.loras.empty() || source.stored.empty())
     return true;
-  std::optional<Checkpoint> checkpoint =
-      Checkpoint::open(source.checkpointPath, diags);
+  std::optional<Checkpoint> checkpoint = openMerged(options, source, diags);
   if (!checkpoint)
     return false;
-  for (const Options::Lora &lora : options.loras)
-    if (!checkpoint->mergeLora(lora.folder, lora.scale, diags))
-      return false;
   for (auto it = source.stored.begin(); it != source.stored.end();) {
     const CheckpointTensor *tensor = checkpoint->find(it->first);
     bool same =
@@ -392,6 +403,26 @@ static bool chooseQuantization(const Options &options, ModelSource &source,
   return true;
 }
 
+/// Opens what rules with errors need.
+static bool chooseLowRank(const Options &options, ModelSource &source,
+                          DiagnosticEngine &diags) {
+  if (!options.lowRank || options.lowRank->isNone())
+    return true;
+  source.lowRank = options.lowRank;
+  if (!source.lowRank->needsValues())
+    return true;
+  if (source.checkpointPath.empty()) {
+    diags.error(atFile(options.model),
+                "an error of --low-rank is one of values, and there are no "
+                "weights; give ranks, or --weights=PATH");
+    return false;
+  }
+  std::optional<Checkpoint> checkpoint = openMerged(options, source, diags);
+  if (checkpoint)
+    source.ranks = std::make_shared<MatrixRanks>(std::move(*checkpoint));
+  return checkpoint.has_value();
+}
+
 std::optional<ModelSource> driver::openModel(const Options &options,
                                              DiagnosticEngine &diags) {
   if (!options.weights.empty() && !options.hasRandomWeights() &&
@@ -412,7 +443,8 @@ std::optional<ModelSource> driver::openModel(const Options &options,
     return std::nullopt;
   }
   if (!forgetChanged(options, *source, diags) ||
-      !chooseQuantization(options, *source, diags))
+      !chooseQuantization(options, *source, diags) ||
+      !chooseLowRank(options, *source, diags))
     return std::nullopt;
   if (!options.tokenizer.empty())
     source->tokenizerPath = options.tokenizer;

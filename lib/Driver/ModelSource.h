@@ -10,6 +10,7 @@
 
 #include "Options/Options.h"
 
+#include "attune/Transforms/LowRank.h"
 #include "attune/Weights/TensorEncoding.h"
 
 #include <map>
@@ -38,6 +39,9 @@ struct ModelSource {
 
   /// What --quantize says, else the description.
   std::optional<QuantizationRules> quantize;
+  /// What --low-rank says, else the description; nothing: matrices stay whole.
+  std::optional<LowRankRules> lowRank;
+  std::shared_ptr<MatrixRanks> ranks; ///< if `lowRank` needs values
 
   bool isMlir() const { return !model; }
 };

@@ -138,6 +138,30 @@ static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
                       .str());
 }
 
+/// Reports what each matrix of low rank takes and loses, layer by layer.
+static void noteLowRank(const WeightReport &done, Report &report) {
+  for (const WeightReport::LowRank &some : done.lowRank) {
+    double before = double(some.rows) * double(some.columns);
+    double now = double(some.rank) * double(some.rows + some.columns);
+    std::string errors;
+    for (double error : some.errors)
+      errors +=
+          llvm::formatv("{0}{1:f2}%", errors.empty() ? "" : ", ", 100 * error)
+              .str();
+    report.note({},
+                llvm::formatv("'{0}' of {1}x{2} has rank {3}: {4} numbers, "
+                              "and {5} operations for a row, instead of "
+                              "{6} and {7} ({8:f0}%); off by {9} (root mean "
+                              "square{10})",
+                              some.name, some.rows, some.columns, some.rank,
+                              formatShort(now), formatShort(2 * now),
+                              formatShort(before), formatShort(2 * before),
+                              100 * now / before, errors,
+                              some.errors.size() > 1 ? ", layer by layer" : "")
+                    .str());
+  }
+}
+
 /// Reports the tensors that the checkpoint keeps in few bits.
 static void noteEncoded(const WeightReport &done, Report &report) {
   std::string text;
@@ -183,6 +207,10 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
     return ExitCode::BadInput;
   note(*done, report);
   noteEncoded(*done, report);
+  noteLowRank(*done, report);
+  if (done->lowRank.empty() && options.lowRank && !options.lowRank->isNone())
+    report.warning({}, "no matrix of the model has a low rank; --remarks=FILE "
+                       "says why");
   for (const WeightReport::Quantized &some : done->quantized)
     noteQuantized(some, report);
   if (done->quantized.empty() && done->encoded.empty() && options.quantize)

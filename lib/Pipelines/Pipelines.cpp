@@ -10,6 +10,7 @@
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/TargetInfo/GpuTiles.h"
+#include "attune/Transforms/LowRank.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -79,6 +80,11 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
+  if (!options.lowRank.empty()) {
+    LowRankOptions lowRank;
+    lowRank.rules.assign(options.lowRank.begin(), options.lowRank.end());
+    pm.addPass(createLowRank(lowRank, options.ranks));
+  }
   if (!options.quantize.empty()) {
     QuantizeOptions quantize;
     quantize.rules.assign(options.quantize.begin(), options.quantize.end());
@@ -327,6 +333,10 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       *this, "quantize",
       llvm::cl::desc(
           "Keep matrices in few bits: the rules of attune-quantize")};
+  ListOption<std::string> lowRank{
+      *this, "low-rank",
+      llvm::cl::desc("Keep matrices as products of two thin ones: the rules of "
+                     "attune-low-rank, with ranks")};
   ListOption<std::string> insertions{
       *this, "insert", llvm::cl::desc("Passes at a named point: POINT:PASSES")};
 
@@ -334,6 +344,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     PipelineOptions options;
     options.fusion = fuse ? FusionMode::Auto : FusionMode::Off;
     options.quantize.assign(quantize.begin(), quantize.end());
+    options.lowRank.assign(lowRank.begin(), lowRank.end());
     auto refuse = [](const llvm::Twine &problem) {
       llvm::report_fatal_error(problem, false);
     };

@@ -439,7 +439,8 @@ void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
   fingerprint.reset();
   // This pass makes another function on purpose: from here on, that one must
   // stay the same.
-  if (pass->getArgument() == "attune-quantize")
+  if (pass->getArgument() == "attune-quantize" ||
+      pass->getArgument() == "attune-low-rank")
     return start(module);
   if (op != module) {
     steps.push_back({nameOf(pass), pathTo(op, module), op->clone()});

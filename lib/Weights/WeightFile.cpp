@@ -8,7 +8,9 @@
 #include "attune/Weights/WeightFile.h"
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneFactors.h"
 #include "Attune/AttunePanels.h"
+#include "FactorEncoding.h"
 #include "WeightPacker.h"
 #include "attune/Runtime/WeightSection.h"
 
@@ -60,6 +62,13 @@ static std::vector<int64_t> unpackedShape(WeightOp weight) {
   return result;
 }
 
+/// The matrix that its sources are: itself, or what it is a factor of.
+static std::vector<int64_t> sourceShape(WeightOp weight) {
+  std::optional<Factor> factor = factorOf(weight);
+  return factor ? std::vector<int64_t>{factor->rows, factor->columns}
+                : unpackedShape(weight);
+}
+
 static SourceLocation toSource(Location loc,
                                const std::shared_ptr<const SourceFile> &file) {
   SourceLocation where;
@@ -96,39 +105,44 @@ static bool partsShareTensors(WeightOp weight) {
       sources, [](WeightSourceAttr source) { return source.getStep() != 0; });
 }
 
+static void addNeeded(WeightOp weight,
+                      const std::shared_ptr<const SourceFile> &file,
+                      std::vector<NeededWeight> &needed) {
+  for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+    // Parts of one tensor are wanted as that tensor, whole.
+    if (partsShareTensors(weight)) {
+      for (auto [i, source] : llvm::enumerate(
+               weight.getSources().getAsRange<WeightSourceAttr>())) {
+        NeededWeight &entry = needed.emplace_back();
+        entry.name = substituteLayer(weight.getSymName().str(), layer);
+        entry.shape = sourceShape(weight);
+        bool columns = source.getTransposed() && entry.shape.size() > 1;
+        entry.shape[columns ? 1 : 0] = source.getStep() * weight.getNumParts();
+        entry.sources = {sourcesOf(weight, layer, 0)[i]};
+        entry.sources[0].begin = 0;
+        entry.sources[0].end = -1;
+        entry.location = toSource(weight.getLoc(), file);
+      }
+      continue;
+    }
+    for (int64_t part = 0; part < weight.getNumParts(); ++part) {
+      NeededWeight &entry = needed.emplace_back();
+      entry.name = substituteLayer(weight.getSymName().str(), layer);
+      if (weight.getNumParts() > 1)
+        entry.name += "." + std::to_string(part);
+      entry.shape = sourceShape(weight);
+      entry.padding = factorOf(weight) ? 0 : maxPadding(weight);
+      entry.sources = sourcesOf(weight, layer, part);
+      entry.location = toSource(weight.getLoc(), file);
+    }
+  }
+}
+
 static std::vector<NeededWeight>
 neededWeights(ModuleOp module, const std::shared_ptr<const SourceFile> &file) {
   std::vector<NeededWeight> needed;
   for (auto weight : module.getOps<WeightOp>())
-    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
-      // Parts of one tensor are wanted as that tensor, whole.
-      if (partsShareTensors(weight)) {
-        for (auto [i, source] : llvm::enumerate(
-                 weight.getSources().getAsRange<WeightSourceAttr>())) {
-          NeededWeight &entry = needed.emplace_back();
-          entry.name = substituteLayer(weight.getSymName().str(), layer);
-          entry.shape = unpackedShape(weight);
-          bool columns = source.getTransposed() && entry.shape.size() > 1;
-          entry.shape[columns ? 1 : 0] =
-              source.getStep() * weight.getNumParts();
-          entry.sources = {sourcesOf(weight, layer, 0)[i]};
-          entry.sources[0].begin = 0;
-          entry.sources[0].end = -1;
-          entry.location = toSource(weight.getLoc(), file);
-        }
-        continue;
-      }
-      for (int64_t part = 0; part < weight.getNumParts(); ++part) {
-        NeededWeight &entry = needed.emplace_back();
-        entry.name = substituteLayer(weight.getSymName().str(), layer);
-        if (weight.getNumParts() > 1)
-          entry.name += "." + std::to_string(part);
-        entry.shape = unpackedShape(weight);
-        entry.padding = maxPadding(weight);
-        entry.sources = sourcesOf(weight, layer, part);
-        entry.location = toSource(weight.getLoc(), file);
-      }
-    }
+    addNeeded(weight, file, needed);
   return needed;
 }
 
@@ -173,7 +187,20 @@ private:
                                              int64_t part,
                                              const WeightValues &values);
 
+  /// Adds a factor of what the sources give.
+  void addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+                 const Factor &factor, const WeightValues &values);
+
   std::vector<std::unique_ptr<PackedMatrix>> matrices;
+  /// Matrices of low rank, by their sources, and in order.
+  std::map<std::string, std::shared_ptr<FactoredMatrix>> factored;
+  struct LowRank {
+    std::string name;
+    int64_t rank;
+    std::shared_ptr<FactoredMatrix> matrix;
+  };
+  std::vector<LowRank> lowRank;
+  std::vector<std::unique_ptr<FactorEncoding>> factors;
   /// One flag for each weight.
   std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
       overflows;
@@ -218,6 +245,95 @@ static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
   return noise;
 }
 
+/// Adds what the sources of one part of one layer give to a matrix of `shape`.
+static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+                      int64_t part, ArrayRef<int64_t> shape,
+                      const Checkpoint *checkpoint,
+                      std::atomic<bool> *overflow) {
+  int64_t rows = shape.empty() ? 1 : shape[0];
+  bool open = false;
+  for (const spec::WeightSource &source : sourcesOf(weight, layer, part)) {
+    int64_t shift = part * source.step;
+    PackPiece &piece = matrix.pieces.emplace_back();
+    piece.overflow = overflow;
+    piece.begin = source.begin;
+    if (source.count > 1) {
+      piece.run = source.end - source.begin;
+      piece.stride = source.stride;
+    }
+    open |= source.end < 0;
+    if (!checkpoint) {
+      piece.rows = (source.end - source.begin) * source.count;
+      continue;
+    }
+    const CheckpointTensor *info = checkpoint->find(source.tensor);
+    piece.data = info->data;
+    piece.tensor = info;
+    piece.dtype = info->dtype;
+    piece.transposed =
+        source.transposed && info->shape.size() > 1 && shape.size() > 1;
+    // Dimensions before the rows are 1, those behind them are columns.
+    int64_t elements = 1;
+    for (int64_t size : info->shape)
+      elements *= size;
+    piece.tensorRows = piece.transposed
+                           ? info->shape.back()
+                           : elements / std::max<int64_t>(matrix.columns, 1);
+    piece.rows =
+        ((source.end < 0 ? piece.tensorRows : source.end) - source.begin) *
+        source.count;
+    if (piece.transposed)
+      piece.firstValue = shift * piece.tensorRows;
+    else
+      piece.begin += shift;
+  }
+  // Without a file the number of rows may be known only up to the padding, and
+  // is not that of the sources if the matrix is a factor of theirs.
+  if (!checkpoint && (open || factorOf(weight))) {
+    matrix.pieces.resize(1);
+    matrix.pieces[0].rows = rows;
+  }
+  for (const PackPiece &piece : matrix.pieces)
+    matrix.rows += piece.rows;
+}
+
+void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+                     const Factor &factor, const WeightValues &values) {
+  int64_t rank = factor.left ? matrix.columns : matrix.numBands;
+  if (matrix.panelWidth && !factor.left)
+    rank = notedRows(weight).value_or(rank * matrix.panelWidth);
+  std::string key;
+  llvm::raw_string_ostream(key)
+      << weight.getSources() << '#' << layer << '#' << rank;
+  std::shared_ptr<FactoredMatrix> &known = factored[key];
+  if (!known) {
+    auto product = std::make_unique<PackedMatrix>();
+    product->columns = factor.columns;
+    product->numBands = factor.rows;
+    addPieces(*product, weight, layer, /*part=*/0,
+              {factor.rows, factor.columns}, values.checkpoint,
+              overflows.back().second.get());
+    known = std::make_shared<FactoredMatrix>(std::move(product), rank);
+    StringRef name = weight.getSymName();
+    name.consume_back(".scales");
+    name.consume_back(factor.left ? ".left" : ".right");
+    lowRank.push_back({name.str(), rank, known});
+  }
+  auto encoding = std::make_unique<FactorEncoding>(known, factor.left);
+  CheckpointTensor &tensor = encoding->tensor;
+  tensor.name = weight.getSymName().str();
+  tensor.dtype = runtime::DType::F32;
+  tensor.shape = {factor.left ? factor.rows : rank,
+                  factor.left ? rank : factor.columns};
+  tensor.encoding = encoding.get();
+  PackPiece &piece = matrix.pieces.emplace_back();
+  piece.overflow = overflows.back().second.get();
+  piece.tensor = &tensor;
+  matrix.factored = known.get();
+  piece.rows = piece.tensorRows = matrix.rows = tensor.shape[0];
+  factors.push_back(std::move(encoding));
+}
+
 std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
                                                  int64_t part,
                                                  const WeightValues &values) {
@@ -252,49 +368,12 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
       noiseFor(weight.getSymName(), layer * weight.getNumParts() + part,
                shape.size() < 2, matrix->columns, values.seed);
 
-  bool open = false;
-  for (const spec::WeightSource &source : sourcesOf(weight, layer, part)) {
-    int64_t shift = part * source.step;
-    PackPiece &piece = matrix->pieces.emplace_back();
-    piece.overflow = overflows.back().second.get();
-    piece.begin = source.begin;
-    if (source.count > 1) {
-      piece.run = source.end - source.begin;
-      piece.stride = source.stride;
-    }
-    open |= source.end < 0;
-    if (!values.checkpoint) {
-      piece.rows = (source.end - source.begin) * source.count;
-      continue;
-    }
-    const CheckpointTensor *info = values.checkpoint->find(source.tensor);
-    piece.data = info->data;
-    piece.tensor = info;
-    piece.dtype = info->dtype;
-    piece.transposed =
-        source.transposed && info->shape.size() > 1 && shape.size() > 1;
-    // Dimensions before the rows are 1, those behind them are columns.
-    int64_t elements = 1;
-    for (int64_t size : info->shape)
-      elements *= size;
-    piece.tensorRows = piece.transposed
-                           ? info->shape.back()
-                           : elements / std::max<int64_t>(matrix->columns, 1);
-    piece.rows =
-        ((source.end < 0 ? piece.tensorRows : source.end) - source.begin) *
-        source.count;
-    if (piece.transposed)
-      piece.firstValue = shift * piece.tensorRows;
-    else
-      piece.begin += shift;
-  }
-  // Without a file the number of rows may be known only up to the padding.
-  if (!values.checkpoint && open) {
-    matrix->pieces.resize(1);
-    matrix->pieces[0].rows = rows;
-  }
-  for (const PackPiece &piece : matrix->pieces)
-    matrix->rows += piece.rows;
+  if (std::optional<Factor> factor = factorOf(weight);
+      factor && values.checkpoint)
+    addFactor(*matrix, weight, layer, *factor, values);
+  else
+    addPieces(*matrix, weight, layer, part, shape, values.checkpoint,
+              overflows.back().second.get());
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")
         << matrix->rows << " rows";
@@ -328,6 +407,8 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
   for (int64_t band = 0; band < matrix->numBands; band += step) {
     int64_t last = std::min(band + step, matrix->numBands);
     tasks.push_back({matrix.get(), band, last, start + band * bandBytes});
+    if (matrix->factored)
+      matrix->factored->addTask();
     maxTaskBytes = std::max(maxTaskBytes, (last - band) * bandBytes);
   }
   matrices.push_back(std::move(matrix));
@@ -371,6 +452,8 @@ bool Plan::run(
       uint8_t *out = blob ? blob + task.offset : buffer.data();
       (task.matrix->bits == 4 ? lostOf4 : lostOf8)
           .add(task.matrix->pack(task.first, task.last, out));
+      if (task.matrix->factored)
+        task.matrix->factored->finishTask();
       int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
       if (!blob && !sink(task.offset, out, bytes))
         ok = false;
@@ -422,7 +505,16 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
 }
 
 WeightReport Plan::report(double seconds) const {
-  WeightReport result{uint64_t(totalBytes), seconds, {}, {}};
+  WeightReport result{uint64_t(totalBytes), seconds, {}, {}, {}};
+  for (const LowRank &layer : lowRank) {
+    if (result.lowRank.empty() || result.lowRank.back().name != layer.name)
+      result.lowRank.push_back({layer.name,
+                                layer.matrix->getProduct().rows,
+                                layer.matrix->getProduct().columns,
+                                layer.rank,
+                                {}});
+    result.lowRank.back().errors.push_back(layer.matrix->error());
+  }
   for (const auto &matrix : matrices) {
     const CheckpointTensor *before = nullptr; // of which rows are taken twice
     for (const PackPiece &piece : matrix->pieces)
@@ -455,6 +547,22 @@ WeightReport Plan::report(double seconds) const {
       result.quantized.push_back(sum);
   }
   return result;
+}
+
+std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
+                                             const Checkpoint &checkpoint,
+                                             DiagnosticEngine &diags) {
+  std::vector<NeededWeight> needed;
+  addNeeded(weight, nullptr, needed);
+  if (!checkWeights(needed, checkpoint, diags, /*complete=*/false))
+    return std::nullopt;
+  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  PackedMatrix matrix;
+  matrix.columns = shape[1];
+  matrix.numBands = shape[0];
+  addPieces(matrix, weight, layer, /*part=*/0, shape, &checkpoint,
+            /*overflow=*/nullptr);
+  return matrix.values();
 }
 
 //===----------------------------------------------------------------------===//

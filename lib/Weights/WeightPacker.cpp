@@ -122,12 +122,12 @@ void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
   const TensorEncoding *encoding =
       piece.tensor ? piece.tensor->encoding : nullptr;
   int64_t start = 0;
-  if (piece.data) {
+  if (piece.data || encoding) {
     int64_t tensorRow = piece.rowOf(pieceRow);
     int64_t at = piece.transposed ? column * piece.tensorRows + tensorRow
                                   : tensorRow * columns + column;
     start = piece.firstValue + at;
-    in = piece.data + start * size;
+    in = piece.data ? piece.data + start * size : nullptr;
     if (piece.dtype == dtype && !encoding) {
       std::memcpy(out, in, count * size);
       return;

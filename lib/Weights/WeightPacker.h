@@ -15,6 +15,7 @@
 #include <vector>
 
 namespace attune {
+class FactoredMatrix;
 
 /// Rows that one tensor gives to a weight.
 struct PackPiece {
@@ -80,6 +81,8 @@ struct PackedMatrix {
   PackNoise noise;
   /// The factor of each column, if there are any; `dtype` is F32 then.
   std::vector<float> gains;
+  /// What it is a factor of, if it is one.
+  FactoredMatrix *factored = nullptr;
 
   int64_t bandBytes() const {
     int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;

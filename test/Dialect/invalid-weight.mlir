@@ -234,3 +234,27 @@ func.func @v3(%b: memref<?xi8>) {
   %w = attune.weight_view @w of %b at -64 : memref<?xi8> to memref<4xf32>
   return
 }
+
+// -----
+
+// W9: a factor says which, and of what
+// expected-error @+1 {{is a factor, which takes attune.factor, "left" or "right", and attune.product, two sizes}}
+attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.factor = "left"}
+
+// -----
+
+// W9: a factor fits its product
+// expected-error @+1 {{has type 'tensor<8x2xf32>' of a layer, which is no right factor of a matrix 8x4}}
+attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.factor = "right", attune.product = array<i64: 8, 4>}
+
+// -----
+
+// W9: and has no higher rank
+// expected-error @+1 {{has type 'tensor<8x5xf32>' of a layer, which is no left factor of a matrix 8x4}}
+attune.weight @w : tensor<8x5xf32> from [#attune.source<"w">] {attune.factor = "left", attune.product = array<i64: 8, 4>}
+
+// -----
+
+// W9: parts
+// expected-error @+1 {{has parts, whose factors nothing computes}}
+attune.weight @w parts 2 : tensor<2x8x2xf32> from [#attune.source<"w.{e}">] {attune.factor = "left", attune.product = array<i64: 8, 4>}

@@ -33,7 +33,7 @@ RANK = {room: rank for rank, level in enumerate(LEVELS) for room in level}
 # What a room may not reach, not even through another header.
 FORBIDDEN = {"Spec": ("mlir/",), "Runtime": ("mlir/", "llvm/")}
 # One room wraps each of these; the rest go through it.
-ONLY_USER = {"nlohmann/": {"Spec", "test"}}
+ONLY_USER = {"nlohmann/": {"Spec", "test"}, "Eigen/": {"Weights"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.MULTILINE)
 

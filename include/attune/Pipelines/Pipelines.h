@@ -20,6 +20,8 @@
 /// the one before it gives.
 namespace attune {
 
+class MatrixRanks;
+
 enum class FusionMode {
   Auto, ///< fuse the attention ladder where it matches
   Off,  ///< the reference path: every rung of the ladder on its own
@@ -48,6 +50,9 @@ struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
   /// The rules of attune-quantize; none: matrices are kept as they are.
   std::vector<std::string> quantize;
+  /// The rules of attune-low-rank; none: matrices stay whole.
+  std::vector<std::string> lowRank;
+  std::shared_ptr<MatrixRanks> ranks; ///< for rules with errors
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
   const Backend *backend = findBackend("cpu");
   TargetDescription target; ///< of the backend; decides tile sizes

@@ -261,6 +261,59 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
   ];
 }
 
+def LowRank : Pass<"attune-low-rank", "::mlir::ModuleOp"> {
+  let summary = "Keep matrices as products of two thin ones";
+  let description = [{
+    Needs: ffn ops decomposed; weights neither quantized nor in panels.
+    Gives: a matrix [N, K] that linear layers alone multiply by and that `rules`
+    name is two weights, `right` [r, K] and `left` [N, r], and each of the layers
+    two: the second has the bias, residual, activation and gate. The factors are
+    the truncated singular value decomposition of what the sources of the
+    matrix say; they are computed when weights are packed.
+
+    A rule is `PATTERN:RANK`, `PATTERN:ERROR%` or `PATTERN:none` for names as in
+    `attune-quantize`; the first pattern that matches decides, and one that matches
+    nothing is an error. An error is that of the matrix, the root of the sum of
+    squares of what is lost by that of what there was. It asks for the least
+    rank, a multiple of 32, at which every layer of the weight keeps to it, and
+    needs the values: those of `weights`, a safetensors file or a folder.
+
+    Where r (N + K) is not less than N K nothing would be saved: the matrix
+    stays, as does one with another user or in parts. A remark of category
+    `attune-low-rank` says why.
+    Keeps: not the numbers; that is what it is for.
+
+    Before:
+
+    ```mlir
+    attune.weight @fc : tensor<256x512xf32> from [#attune.source<"fc">]
+    %w = attune.weight_get @fc : tensor<256x512xf32>
+    %y = attune.linear %x, %w bias %b
+    ```
+
+    After `rules=fc:64` (types left out):
+
+    ```mlir
+    attune.weight @fc.left : tensor<256x64xf32> from [#attune.source<"fc">] {attune.factor = "left", attune.product = array<i64: 256, 512>}
+    attune.weight @fc.right : tensor<64x512xf32> from [#attune.source<"fc">] {attune.factor = "right", attune.product = array<i64: 256, 512>}
+    %l = attune.weight_get @fc.left : tensor<256x64xf32>
+    %r = attune.weight_get @fc.right : tensor<64x512xf32>
+    %z = attune.linear %x, %r
+    %y = attune.linear %z, %l bias %b
+    ```
+  }];
+  let dependentDialects = ["::attune::AttuneDialect"];
+  let options = [
+    ListOption<"rules", "rules", "std::string", "Ranks and errors by patterns">,
+    Option<"weights", "weights", "std::string", /*default=*/"",
+           "Where values are, for rules with an error">,
+  ];
+  let statistics = [
+    Statistic<"numReduced", "num-reduced", "Matrices that became two">,
+    Statistic<"numLeft", "num-left", "Matrices left as they were">,
+  ];
+}
+
 def FuseNorms : Pass<"attune-fuse-norms", "::mlir::ModuleOp"> {
   let summary = "Make RMS norms factors of the linear layers that follow";
   let description = [{

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_WEIGHTS_WEIGHTFILE_H
 #define ATTUNE_WEIGHTS_WEIGHTFILE_H
 
+#include "Attune/AttuneDialect.h"
 #include "attune/Weights/Checkpoint.h"
 #include "attune/Weights/WeightLayout.h"
 
@@ -65,6 +66,14 @@ struct WeightReport {
     uint64_t widened = 0; ///< of these, numbers with scales that became floats
   };
   std::vector<Encoded> encoded;
+  /// Matrices that are kept as products of two, and for each layer what is lost
+  /// by that, relative as above; before the factors are rounded.
+  struct LowRank {
+    std::string name;
+    int64_t rows = 0, columns = 0, rank = 0;
+    std::vector<double> errors;
+  };
+  std::vector<LowRank> lowRank;
 
   double megabytesPerSecond() const {
     return seconds > 0 ? double(bytes) / 1e6 / seconds : 0;
@@ -76,6 +85,12 @@ struct WeightReport {
 bool checkWeights(mlir::ModuleOp module, const Checkpoint &checkpoint,
                   DiagnosticEngine &diags,
                   std::shared_ptr<const SourceFile> file = nullptr);
+
+/// One layer of a matrix that is neither packed nor in parts, row by row.
+/// Problems of its tensors are reported.
+std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
+                                             const Checkpoint &checkpoint,
+                                             DiagnosticEngine &diags);
 
 /// Fills `blob`, which has the `totalBytes` of `layoutWeights(module)`.
 std::optional<WeightReport> packWeights(mlir::ModuleOp module,

@@ -138,6 +138,12 @@ static bool applyQuantize(const Flag &, StringRef value, Options &options,
   return options.quantize.has_value();
 }
 
+static bool applyLowRank(const Flag &, StringRef value, Options &options,
+                         std::string &problem) {
+  options.lowRank = LowRankRules::parse(value, problem);
+  return options.lowRank.has_value();
+}
+
 static bool applyFusion(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
   auto index = pickWord(flag.spelling(), value, {"auto", "off"}, problem);
@@ -448,6 +454,16 @@ static ArrayRef<Flag> ownFlags() {
        "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
        "checkpoint has them that is quantized already. Bytes are what is "
        "multiplied. For CPUs"},
+      {"low-rank", "RULES",
+       compile | run | generate | embed | chat | serve | bench | inspect |
+           perplexity | compare,
+       applyLowRank,
+       "PATTERN:RANK or PATTERN:ERROR%: keep the matrices of linear layers "
+       "with "
+       "such names as products of two thin ones (truncated singular value "
+       "decomposition), of that rank or of the least rank that loses no more; "
+       "several by commas, the first that matches. Where that saves nothing, "
+       "they stay. Before --quantize"},
       {"fusion", "MODE",
        compile | run | generate | chat | serve | bench | perplexity,
        applyFusion,

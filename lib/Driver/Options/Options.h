@@ -14,6 +14,7 @@
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
 #include "attune/TargetInfo/TargetDescription.h"
+#include "attune/Transforms/LowRankRules.h"
 #include "attune/Transforms/QuantizationRules.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -77,6 +78,8 @@ struct Options {
   std::optional<spec::DType> dtype;
   /// Set: matrices are kept in few bits.
   std::optional<QuantizationRules> quantize;
+  /// Set: matrices become products of two.
+  std::optional<LowRankRules> lowRank;
   bool tf32 = false; ///< products of f32 on tensor cores may round to it
   bool fusion = true;
   bool explainFusion = false;

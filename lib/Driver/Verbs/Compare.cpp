@@ -232,6 +232,7 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
   // The teacher is as its folder has it, and multiplies f32.
   Options teacher = options, student = options;
   teacher.quantize.reset();
+  teacher.lowRank.reset();
   teacher.loras.clear();
   teacher.dtype.reset();
   teacher.machine.bf16Pairs = teacher.machine.tf32 = false;

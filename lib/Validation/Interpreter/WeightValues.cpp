@@ -26,7 +26,10 @@ using namespace mlir;
 static uint64_t identify(WeightOp weight) {
   uint64_t hash = 0xcbf29ce484222325u;
   std::string text;
-  llvm::raw_string_ostream(text) << weight.getSources();
+  llvm::raw_string_ostream stream(text);
+  stream << weight.getSources();
+  if (auto factor = weight->getAttr("attune.factor"))
+    stream << factor;
   for (char c : text)
     hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
   return hash;
