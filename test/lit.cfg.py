@@ -154,6 +154,16 @@ modules = os.environ.get("ATTUNE_NODE_MODULES", "")
 if shutil.which("node") and os.path.isdir(os.path.join(modules, "openai")):
     features.add("npm-openai")
     config.environment["ATTUNE_NODE_MODULES"] = os.path.abspath(modules)
+# Both kinds of MPI can be installed; each has its own mpirun.
+if shutil.which("mpirun.mpich"):
+    features.add("mpich")
+    substitute("%mpich", shutil.which("mpirun.mpich"))
+if shutil.which("mpirun.openmpi"):
+    features.add("openmpi")
+    substitute("%openmpi", shutil.which("mpirun.openmpi") + " --oversubscribe")
+    # Machines that test are containers, in which all is root's.
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        config.environment[name] = "1"
 chip = cuda_chip()
 if chip:
     features.add("cuda")

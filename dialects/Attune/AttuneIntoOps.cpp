@@ -5,7 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttuneInto.h"
+
 #include "Attune/AttuneGroupOps.h"
+#include "Attune/AttuneMeshOps.h"
 #include "Attune/AttunePanels.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -25,6 +28,10 @@ void AttuneDialect::registerIntoOps() {
   addOperations<
 #define GET_OP_LIST
 #include "Attune/AttuneGroupOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneMeshOps.cpp.inc"
       >();
 }
 
@@ -153,10 +160,9 @@ LogicalResult AttentionIntoOp::verify() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Reads every operand but destinations, and those too if `reads`; writes the
-/// destinations.
-static void effectsOf(DestinationStyleOpInterface op, bool reads,
-                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+void attune::effectsOf(
+    DestinationStyleOpInterface op, bool reads,
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -167,18 +173,17 @@ static void effectsOf(DestinationStyleOpInterface op, bool reads,
   }
 }
 
-/// A result is its destination's buffer.
-static AliasingValueList destinationOf(DestinationStyleOpInterface op,
-                                       OpOperand &operand) {
+AliasingValueList attune::destinationOf(DestinationStyleOpInterface op,
+                                        OpOperand &operand) {
   if (!op.isDpsInit(&operand))
     return {};
   return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
 }
 
-static LogicalResult bufferizeInto(DestinationStyleOpInterface op,
-                                   RewriterBase &rewriter,
-                                   const BufferizationOptions &options,
-                                   BufferizationState &state) {
+LogicalResult attune::bufferizeInto(DestinationStyleOpInterface op,
+                                    RewriterBase &rewriter,
+                                    const BufferizationOptions &options,
+                                    BufferizationState &state) {
   SmallVector<Value> buffers, dests;
   for (Value operand : op->getOperands()) {
     FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);

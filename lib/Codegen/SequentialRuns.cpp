@@ -7,6 +7,8 @@
 
 #include "attune/Codegen/SequentialRuns.h"
 
+#include "Attune/AttuneMeshOps.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,7 +19,8 @@ using namespace mlir;
 namespace attune {
 
 static bool isParallelStep(Operation *op) {
-  return isa<scf::ForallOp, scf::ParallelOp, gpu::LaunchOp, func::CallOp>(op);
+  return isa<scf::ForallOp, scf::ParallelOp, gpu::LaunchOp, func::CallOp,
+             AllReduceOp, AllGatherOp>(op);
 }
 static bool holdsParallelStep(Operation *op) {
   return op

@@ -57,6 +57,7 @@ Lowering::Lowering(const Options &options, Report &report,
   if (source.lowRank)
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;
+  pipeline.meshRanks = options.meshRanks;
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;
@@ -369,6 +370,10 @@ bool Lowering::import(Entries entries) {
 }
 
 bool Lowering::optimize() {
+  if (options.meshRanks > 1 && source.lowRank)
+    return fail("--mesh does not cut matrices of low rank yet; leave "
+                "--low-rank out",
+                ExitCode::BadInput);
   // Entries with other arguments are not what they were, on purpose.
   if (options.machine.tilesInParallel() &&
       !runStage("preparing entries", buildEntriesPipeline,

@@ -68,6 +68,11 @@ void buildEntriesPipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-import");
+  if (options.meshRanks > 1) {
+    ShardOptions shard;
+    shard.tp = options.meshRanks;
+    pm.addPass(createShard(shard));
+  }
   if (options.fusion == FusionMode::Auto) {
     FuseAttentionOptions fuse;
     fuse.explainFusion = options.explainFusion;

@@ -7,20 +7,115 @@
 
 #include "attune/Runtime/CompiledModel.h"
 #include "Cuda/CudaDevice.h"
+#include "Mesh/MeshCalls.h"
 #include "Weights.h"
 #include "attune/Runtime/Machine.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace attune::runtime {
 
 CompiledModel::CompiledModel() : blob(new WeightsBlob()) {}
-CompiledModel::~CompiledModel() = default;
+CompiledModel::~CompiledModel() {
+  if (calls && calls->leads())
+    calls->stop();
+}
 
 const uint8_t *CompiledModel::weights() const { return blob->data(); }
 uint64_t CompiledModel::weightsBytes() const { return blob->size(); }
+
+bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
+  WeightsBlob &blob = *this->blob;
+  // Of all ranks in the file, of one of them in memory.
+  uint64_t each = modelInfo.weightsBytes - modelInfo.sharedBytes;
+  uint64_t expected = modelInfo.ranks > 1
+                          ? modelInfo.sharedBytes + each * modelInfo.ranks
+                          : modelInfo.weightsBytes;
+  bool absent;
+  if (options.weights)
+    blob.borrow(options.weights, options.weightsBytes);
+  else if (!options.weightsPath.empty()) {
+    if (!blob.map(options.weightsPath, absent, error))
+      return false;
+  } else if (expected && !blob.locate(descriptor, error))
+    return false;
+  if (expected && blob.size() != expected) {
+    error.badInput("the model's weights have " + std::to_string(blob.size()) +
+                   " bytes, but the model was compiled for " +
+                   std::to_string(expected));
+    return false;
+  }
+  const std::string &layout = modelInfo.weightsLayout;
+  if (expected && !layout.empty() && !blob.layout().empty() &&
+      blob.layout() != layout) {
+    error.badInput(blob.file() +
+                   ": the weights are packed for another model or another CPU "
+                   "(their layout is " +
+                   blob.layout() + ", this model reads " + layout +
+                   "); give those that were compiled with it");
+    return false;
+  }
+  return modelInfo.ranks < 2 ||
+         blob.keepRank(static_cast<uint64_t>(mesh->rank()),
+                       modelInfo.sharedBytes, each, error);
+}
+
+/// Ranks of one machine share its cores, unless the launcher has given each
+/// its own.
+static unsigned threadsOfRank() {
+  unsigned cores = availableCores();
+  long all = sysconf(_SC_NPROCESSORS_ONLN);
+  int ranks = LaunchedRank::read().ranksOfHost;
+  return ranks > 1 && long(cores) == all
+             ? std::max(cores / static_cast<unsigned>(ranks), 1u)
+             : cores;
+}
+
+bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
+  if (options.weights)
+    return error.badInput("a model that is cut for several ranks finds its "
+                          "weights in a file alone");
+  mesh = Mesh::join(modelInfo.ranks, options, error);
+  if (!mesh)
+    return false;
+  bool good = openWeights(options, error);
+  if (!good && mesh->rank())
+    std::fprintf(stderr, "%s: error: %s\n", mesh->name().c_str(),
+                 error.message.c_str());
+  // The file's layout, or what the code reads if the file does not tell.
+  std::string layout = blob->layout() + modelInfo.weightsLayout;
+  uint64_t fingerprint = 0xcbf29ce484222325u; // FNV-1a
+  auto add = [&](std::string_view text) {
+    for (char c : text)
+      fingerprint = (fingerprint ^ static_cast<unsigned char>(c)) *
+                    uint64_t(0x100000001b3);
+  };
+  add(layout);
+  add({descriptor->metadata, descriptor->metadata_size});
+  if (!mesh->agree(good, fingerprint, error))
+    return false;
+  calls.reset(new MeshCalls(*mesh, *this));
+  return true;
+}
+
+bool CompiledModel::follows() const { return calls && !calls->leads(); }
+
+bool CompiledModel::follow(Error &error) {
+  if (calls->follow(error))
+    return true;
+  // The first rank has most likely failed alike and is about to say so.
+  usleep(300000);
+  mesh->abort(error.message, error.code);
+}
+
+MeshCalls *CompiledModel::ranksToTell() const {
+  return calls && calls->leads() ? calls.get() : nullptr;
+}
 
 std::unique_ptr<CompiledModel>
 CompiledModel::open(const attune_model_descriptor *descriptor,
@@ -41,40 +136,24 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
     return nullptr;
   if (!checkMachine(model->modelInfo.needs, error))
     return nullptr;
-  WeightsBlob &blob = *model->blob;
-  uint64_t expected = model->modelInfo.weightsBytes;
-  bool absent;
-  if (options.weights)
-    blob.borrow(options.weights, options.weightsBytes);
-  else if (!options.weightsPath.empty()) {
-    if (!blob.map(options.weightsPath, absent, error))
+  OpenOptions given = options;
+  if (model->modelInfo.ranks > 1) {
+    if (!model->joinRanks(options, error))
       return nullptr;
-  } else if (expected && !blob.locate(descriptor, error))
-    return nullptr;
-  if (expected && blob.size() != expected) {
-    error.badInput("the model's weights have " + std::to_string(blob.size()) +
-                   " bytes, but the model was compiled for " +
-                   std::to_string(expected));
-    return nullptr;
-  }
-  const std::string &layout = model->modelInfo.weightsLayout;
-  if (expected && !layout.empty() && !blob.layout().empty() &&
-      blob.layout() != layout) {
-    error.badInput(blob.file() +
-                   ": the weights are packed for another model or another CPU "
-                   "(their layout is " +
-                   blob.layout() + ", this model reads " + layout +
-                   "); give those that were compiled with it");
+    if (!given.threads)
+      given.threads = threadsOfRank();
+  } else if (!model->openWeights(options, error)) {
     return nullptr;
   }
   const attune_device_code *code = descriptor->device;
   // A GPU is driven by one thread.
-  model->threads = ThreadTeam::create(code ? 1 : options.threads,
-                                      options.memoryLimit, error);
+  model->threads =
+      ThreadTeam::create(code ? 1 : given.threads, options.memoryLimit, error);
   if (!model->threads)
     return nullptr;
   if (!code)
     return model;
+  const WeightsBlob &blob = *model->blob;
   model->gpu = CudaDevice::open(*code, options.memoryLimit, error);
   if (!model->gpu ||
       !model->gpu->allocate(blob.size(), "the model's weights",
@@ -96,6 +175,13 @@ struct Call {
 } // namespace
 
 bool CompiledModel::call(const EntryInfo &entry, void **args, Error &error) {
+  if (MeshCalls *ranks = ranksToTell())
+    ranks->call(entry, args);
+  return callHere(entry, args, error);
+}
+
+bool CompiledModel::callHere(const EntryInfo &entry, void **args,
+                             Error &error) {
   if (gpu)
     return gpu->run(descriptor->entries[entry.index], entry, args, error);
   Call call = {descriptor->entries[entry.index], args};
@@ -138,12 +224,15 @@ bool Buffer::reserve(uint64_t bytes) {
 //===----------------------------------------------------------------------===//
 
 ModelMemory::~ModelMemory() {
+  if (ranks && host.data())
+    ranks->release(host.data());
   if (onDevice)
     device->release(onDevice);
 }
 
 void ModelMemory::swap(ModelMemory &other) {
   std::swap(host, other.host);
+  std::swap(ranks, other.ranks);
   std::swap(device, other.device);
   std::swap(onDevice, other.onDevice);
 }
@@ -151,11 +240,16 @@ void ModelMemory::swap(ModelMemory &other) {
 bool ModelMemory::reserve(CompiledModel &model, uint64_t bytes,
                           const char *what, Error &error) {
   device = model.device();
-  if (!device)
-    return host.reserve(bytes) ||
-           error.set(ExitResourceLimit, std::string(what) + " need " +
-                                            std::to_string(bytes) +
-                                            " bytes of memory");
+  if (!device) {
+    if (!host.reserve(bytes))
+      return error.set(ExitResourceLimit, std::string(what) + " need " +
+                                              std::to_string(bytes) +
+                                              " bytes of memory");
+    ranks = model.ranksToTell();
+    if (ranks)
+      ranks->reserve(host.data(), bytes);
+    return true;
+  }
   void *address = nullptr;
   if (!device->allocate(bytes, what, address, error))
     return false;
@@ -180,7 +274,15 @@ bool ModelMemory::copy(uint64_t to, const ModelMemory &other, uint64_t from,
   if (device)
     return device->copy(data() + to, other.data() + from, bytes, error);
   std::memcpy(data() + to, other.data() + from, bytes);
+  if (ranks)
+    ranks->copy(data() + to, other.data() + from, bytes);
   return true;
+}
+
+void ModelMemory::exchange(uint64_t a, uint64_t b, uint64_t bytes) {
+  std::swap_ranges(data() + a, data() + a + bytes, data() + b);
+  if (ranks)
+    ranks->exchange(data() + a, data() + b, bytes);
 }
 
 } // namespace attune::runtime

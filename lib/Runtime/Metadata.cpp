@@ -85,6 +85,9 @@ public:
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;
     info.weightsBytes = static_cast<uint64_t>(bytes);
+    if (const JsonValue *mesh = root.find("mesh"))
+      if (!readMesh(*mesh))
+        return false;
     if (info.context == 0)
       info.context = -1;
     if (const JsonValue *generation = root.find("generation"))
@@ -165,6 +168,20 @@ private:
         return fail(key, "an array of strings", item);
       values.push_back(item.string);
     }
+    return true;
+  }
+
+  bool readMesh(const JsonValue &mesh) {
+    if (!mesh.isObject())
+      return fail("mesh", "an object", mesh);
+    int64_t shared = 0;
+    if (!integer(mesh, "tp", info.ranks, true) ||
+        !integer(mesh, "shared_bytes", shared, true))
+      return false;
+    if (info.ranks < 1 || info.ranks > 1 << 20 || shared < 0 ||
+        static_cast<uint64_t>(shared) > info.weightsBytes)
+      return fail("mesh", "a number of ranks and bytes of the weights", mesh);
+    info.sharedBytes = static_cast<uint64_t>(shared);
     return true;
   }
 

@@ -100,6 +100,7 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     bytes = static_cast<const uint8_t *>(mapping) + (offset - start);
   }
   numBytes = size;
+  fileOffset = offset;
   this->path = path;
   if (uint64_t told = littleEndian(trailer + 16)) {
     char digits[17];
@@ -108,6 +109,58 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     fingerprint = digits;
   }
   close(fd);
+  return true;
+}
+
+bool WeightsBlob::keepRank(uint64_t rank, uint64_t shared, uint64_t each,
+                           Error &error) {
+  struct Part {
+    uint64_t from, to, size;
+  } parts[] = {{fileOffset, 0, shared},
+               {fileOffset + shared + rank * each, shared, each}};
+  auto fail = [&](int fd, const char *what) {
+    if (fd >= 0)
+      close(fd);
+    return error.badInput(path + ": " + what + ": " + std::strerror(errno));
+  };
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return fail(fd, "cannot open");
+  uint64_t size = shared + each;
+  void *range = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED)
+    return fail(fd, "cannot map");
+  munmap(mapping, mappingBytes);
+  mapping = range;
+  mappingBytes = size;
+  auto *place = static_cast<uint8_t *>(range);
+  uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (const Part &part : parts) {
+    if (!part.size)
+      continue;
+    // Where something has moved the blob off the pages, or pages are larger
+    // than it was laid out for, it is read.
+    if (part.from % page == 0 && part.to % page == 0) {
+      if (mmap(place + part.to, part.size, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+               fd, static_cast<off_t>(part.from)) == MAP_FAILED)
+        return fail(fd, "cannot map");
+      continue;
+    }
+    for (uint64_t done = 0; done < part.size;) {
+      ssize_t got = pread(fd, place + part.to + done, part.size - done,
+                          static_cast<off_t>(part.from + done));
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got <= 0)
+        return fail(fd, "cannot read");
+      done += static_cast<uint64_t>(got);
+    }
+  }
+  close(fd);
+  madvise(range, size, MADV_HUGEPAGE);
+  bytes = place;
+  numBytes = size;
   return true;
 }
 

@@ -36,6 +36,11 @@ public:
   /// file>.weights`.
   bool locate(const void *symbol, Error &error);
 
+  /// Keeps of a blob for several ranks what one of them reads, as if it stood
+  /// side by side: the first `shared` bytes, and the rank's part of the rest,
+  /// of which each has `each` bytes.
+  bool keepRank(uint64_t rank, uint64_t shared, uint64_t each, Error &error);
+
   const uint8_t *data() const { return bytes; }
   uint64_t size() const { return numBytes; }
   /// The file that was mapped; empty for borrowed memory.
@@ -50,6 +55,7 @@ private:
   std::string path, fingerprint;
   void *mapping = nullptr;
   uint64_t mappingBytes = 0;
+  uint64_t fileOffset = 0; ///< of the blob
 };
 
 } // namespace attune::runtime

@@ -7,7 +7,7 @@
 
 #include "attune/Weights/WeightFile.h"
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneCut.h"
 #include "Attune/AttuneFactors.h"
 #include "Attune/AttunePanels.h"
 #include "FactorEncoding.h"
@@ -47,7 +47,8 @@ static int64_t maxPadding(WeightOp weight) {
 }
 
 /// The matrix of one part of one layer before it was packed; unless its rows
-/// are noted it has those of the padding, too.
+/// are noted it has those of the padding, too. Of a weight that ranks share it
+/// is one rank's part.
 static std::vector<int64_t> unpackedShape(WeightOp weight) {
   ArrayRef<int64_t> shape = weight.getPartType().getShape();
   std::optional<int64_t> width = weight.getPanelWidth();
@@ -62,11 +63,18 @@ static std::vector<int64_t> unpackedShape(WeightOp weight) {
   return result;
 }
 
-/// The matrix that its sources are: itself, or what it is a factor of.
+/// The matrix that its sources are: itself, what it is a factor of, or of a
+/// weight that ranks share the parts of all.
 static std::vector<int64_t> sourceShape(WeightOp weight) {
-  std::optional<Factor> factor = factorOf(weight);
-  return factor ? std::vector<int64_t>{factor->rows, factor->columns}
-                : unpackedShape(weight);
+  if (std::optional<Factor> factor = factorOf(weight))
+    return {factor->rows, factor->columns};
+  std::vector<int64_t> shape = unpackedShape(weight);
+  if (std::optional<WeightCut> cut = getCut(weight)) {
+    shape[0] = cut->wholeRows;
+    if (shape.size() > 1)
+      shape = {cut->wholeRows, cut->wholeColumns};
+  }
+  return shape;
 }
 
 static SourceLocation toSource(Location loc,
@@ -131,7 +139,8 @@ static void addNeeded(WeightOp weight,
       if (weight.getNumParts() > 1)
         entry.name += "." + std::to_string(part);
       entry.shape = sourceShape(weight);
-      entry.padding = factorOf(weight) ? 0 : maxPadding(weight);
+      bool whole = !factorOf(weight) && !getCut(weight);
+      entry.padding = whole ? maxPadding(weight) : 0;
       entry.sources = sourcesOf(weight, layer, part);
       entry.location = toSource(weight.getLoc(), file);
     }
@@ -180,11 +189,11 @@ public:
   WeightReport report(double seconds) const;
 
 private:
-  bool addPart(WeightOp weight, int64_t layer, int64_t part,
+  bool addPart(WeightOp weight, int64_t layer, int64_t part, int64_t rank,
                const WeightValues &values);
   /// Describes the matrix to be packed; null after an error.
   std::unique_ptr<PackedMatrix> describePart(WeightOp weight, int64_t layer,
-                                             int64_t part,
+                                             int64_t part, int64_t rank,
                                              const WeightValues &values);
 
   /// Adds a factor of what the sources give.
@@ -276,9 +285,9 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     int64_t elements = 1;
     for (int64_t size : info->shape)
       elements *= size;
-    piece.tensorRows = piece.transposed
-                           ? info->shape.back()
-                           : elements / std::max<int64_t>(matrix.columns, 1);
+    piece.tensorRows =
+        piece.transposed ? info->shape.back()
+                         : elements / std::max<int64_t>(matrix.wholeColumns, 1);
     piece.rows =
         ((source.end < 0 ? piece.tensorRows : source.end) - source.begin) *
         source.count;
@@ -293,8 +302,10 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     matrix.pieces.resize(1);
     matrix.pieces[0].rows = rows;
   }
-  for (const PackPiece &piece : matrix.pieces)
+  for (PackPiece &piece : matrix.pieces) {
+    piece.whole = matrix.rows;
     matrix.rows += piece.rows;
+  }
 }
 
 void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
@@ -308,7 +319,7 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
   std::shared_ptr<FactoredMatrix> &known = factored[key];
   if (!known) {
     auto product = std::make_unique<PackedMatrix>();
-    product->columns = factor.columns;
+    product->columns = product->wholeColumns = factor.columns;
     product->numBands = factor.rows;
     addPieces(*product, weight, layer, /*part=*/0,
               {factor.rows, factor.columns}, values.checkpoint,
@@ -335,7 +346,7 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
 }
 
 std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
-                                                 int64_t part,
+                                                 int64_t part, int64_t rank,
                                                  const WeightValues &values) {
   // Weights that become bytes are read as f32.
   std::optional<runtime::DType> storage =
@@ -362,18 +373,33 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   for (size_t i = 1; i < shape.size(); ++i)
     matrix->columns *= shape[i];
   int64_t rows = shape.empty() ? 1 : shape[0];
+  matrix->wholeColumns = matrix->columns;
+  std::optional<WeightCut> cut = getCut(weight);
+  std::vector<int64_t> whole = shape;
+  if (cut) {
+    whole[0] = cut->wholeRows;
+    matrix->wholeColumns = cut->wholeColumns;
+    if (cut->cutsColumns)
+      matrix->firstColumn = rank * matrix->columns;
+  }
   matrix->numBands =
       matrix->panelWidth ? weight.getPartType().getDimSize(0) : rows;
   matrix->noise =
       noiseFor(weight.getSymName(), layer * weight.getNumParts() + part,
-               shape.size() < 2, matrix->columns, values.seed);
+               shape.size() < 2, matrix->wholeColumns, values.seed);
 
   if (std::optional<Factor> factor = factorOf(weight);
       factor && values.checkpoint)
     addFactor(*matrix, weight, layer, *factor, values);
   else
-    addPieces(*matrix, weight, layer, part, shape, values.checkpoint,
+    addPieces(*matrix, weight, layer, part, whole, values.checkpoint,
               overflows.back().second.get());
+  if (cut) {
+    std::vector<std::pair<int64_t, int64_t>> kept;
+    for (const WeightCut::Rows &some : cut->rows[rank])
+      kept.emplace_back(some.begin, some.count);
+    matrix->keepRows(kept);
+  }
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")
         << matrix->rows << " rows";
@@ -383,16 +409,17 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   return matrix;
 }
 
-bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
+bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part, int64_t rank,
                    const WeightValues &values) {
   std::unique_ptr<PackedMatrix> matrix =
-      describePart(weight, layer, part, values);
+      describePart(weight, layer, part, rank, values);
   if (!matrix)
     return false;
   if (weight.getGainAttr()) {
     auto gain = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
         weight, weight.getGainAttr());
-    std::unique_ptr<PackedMatrix> vector = describePart(gain, layer, 0, values);
+    std::unique_ptr<PackedMatrix> vector =
+        describePart(gain, layer, 0, rank, values);
     if (!vector)
       return false;
     matrix->gains = vector->values();
@@ -401,7 +428,7 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part,
   }
   const WeightPlace &place = *layout.lookup(weight.getSymName());
   int64_t bandBytes = std::max<int64_t>(matrix->bandBytes(), 1);
-  int64_t start = place.getLayerOffset(layer) +
+  int64_t start = layout.inBlob(place.getLayerOffset(layer), rank) +
                   part * (place.layerBytes / weight.getNumParts());
   int64_t step = std::max<int64_t>((1 << 20) / bandBytes, 1);
   for (int64_t band = 0; band < matrix->numBands; band += step) {
@@ -429,10 +456,12 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
   for (auto weight : module.getOps<WeightOp>()) {
     overflows.emplace_back(weight.getSymName().str(),
                            std::make_unique<std::atomic<bool>>(false));
-    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
-      for (int64_t part = 0; part < weight.getNumParts(); ++part)
-        if (!addPart(weight, layer, part, values))
-          return false;
+    std::optional<WeightCut> cut = getCut(weight);
+    for (int64_t rank = 0; rank < (cut ? cut->numRanks() : 1); ++rank)
+      for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
+        for (int64_t part = 0; part < weight.getNumParts(); ++part)
+          if (!addPart(weight, layer, part, rank, values))
+            return false;
   }
   return true;
 }
@@ -558,7 +587,7 @@ std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
     return std::nullopt;
   ArrayRef<int64_t> shape = weight.getLayerType().getShape();
   PackedMatrix matrix;
-  matrix.columns = shape[1];
+  matrix.columns = matrix.wholeColumns = shape[1];
   matrix.numBands = shape[0];
   addPieces(matrix, weight, layer, /*part=*/0, shape, &checkpoint,
             /*overflow=*/nullptr);

@@ -7,7 +7,7 @@
 
 #include "attune/Weights/WeightLayout.h"
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneCut.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -17,12 +17,29 @@ using namespace mlir;
 namespace attune {
 
 /// Rounds up to the alignment; false on overflow.
-static bool alignUp(int64_t &bytes) {
+static bool alignUp(int64_t &bytes, int64_t alignment = kWeightAlignment) {
   int64_t sum;
-  if (llvm::AddOverflow(bytes, kWeightAlignment - 1, sum))
+  if (llvm::AddOverflow(bytes, alignment - 1, sum))
     return false;
-  bytes = sum / kWeightAlignment * kWeightAlignment;
+  bytes = sum / alignment * alignment;
   return true;
+}
+
+/// Puts what ranks have of their own behind what they share.
+static bool placeRanks(ModuleOp module, WeightLayout &layout) {
+  if (layout.ranks == 1)
+    return true;
+  bool fits = alignUp(layout.sharedBytes, kWeightPage) &&
+              alignUp(layout.rankBytes, kWeightPage);
+  for (auto weight : module.getOps<WeightOp>())
+    if (getCut(weight))
+      fits =
+          fits && !llvm::AddOverflow(layout.places[weight.getSymName()].offset,
+                                     layout.sharedBytes,
+                                     layout.places[weight.getSymName()].offset);
+  int64_t all;
+  return fits && !llvm::MulOverflow(layout.rankBytes, layout.ranks, all) &&
+         !llvm::AddOverflow(layout.sharedBytes, all, layout.totalBytes);
 }
 
 FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
@@ -38,8 +55,12 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
       return weight.emitOpError("has elements of type ")
              << type.getElementType() << ", which have no size";
 
+    std::optional<WeightCut> cut = getCut(weight);
+    if (cut)
+      layout.ranks = std::max(layout.ranks, cut->numRanks());
+    int64_t &end = cut ? layout.rankBytes : layout.sharedBytes;
     WeightPlace place;
-    place.offset = layout.totalBytes;
+    place.offset = end;
     place.numLayers = weight.getNumLayers();
     // i1 and other narrow integers take a byte.
     place.layerBytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
@@ -50,8 +71,7 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
     fits = fits && alignUp(place.layerStride) &&
            !llvm::MulOverflow(place.layerStride, place.numLayers,
                               place.totalBytes) &&
-           !llvm::AddOverflow(layout.totalBytes, place.totalBytes,
-                              layout.totalBytes);
+           !llvm::AddOverflow(end, place.totalBytes, end);
     if (!fits)
       return weight.emitOpError("of type ")
              << weight.getTensorType()
@@ -60,6 +80,9 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
     weight->print(description, OpPrintingFlags().useLocalScope());
     description << '\n';
   }
+  layout.totalBytes = layout.sharedBytes;
+  if (!placeRanks(module, layout))
+    return module.emitError("the weights are larger than any file");
   layout.fingerprint = llvm::xxh3_64bits(described);
   return layout;
 }

@@ -113,7 +113,7 @@ static void makeNoise(const PackNoise &noise, uint64_t index, float *out,
   }
 }
 
-void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
+void PackedMatrix::load(const PackPiece &piece, int64_t pieceRow,
                         int64_t column, int64_t count, uint8_t *out) const {
   constexpr int64_t chunk = 256;
   float buffer[chunk];
@@ -122,10 +122,11 @@ void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
   const TensorEncoding *encoding =
       piece.tensor ? piece.tensor->encoding : nullptr;
   int64_t start = 0;
+  column += firstColumn;
   if (piece.data || encoding) {
     int64_t tensorRow = piece.rowOf(pieceRow);
     int64_t at = piece.transposed ? column * piece.tensorRows + tensorRow
-                                  : tensorRow * columns + column;
+                                  : tensorRow * wholeColumns + column;
     start = piece.firstValue + at;
     in = piece.data ? piece.data + start * size : nullptr;
     if (piece.dtype == dtype && !encoding) {
@@ -141,7 +142,9 @@ void PackedMatrix::load(const PackPiece &piece, int64_t row, int64_t pieceRow,
     else if (in)
       widen(piece.dtype, in + done * size, buffer, n);
     else
-      makeNoise(noise, uint64_t(row) * columns + column + done, buffer, n);
+      makeNoise(noise,
+                uint64_t(piece.whole + pieceRow) * wholeColumns + column + done,
+                buffer, n);
     overflow |=
         narrow(dtype, buffer, out + done * runtime::dtypeBytes(dtype), n);
   }
@@ -170,7 +173,7 @@ void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
     for (int64_t begin = std::max(first, start); begin < end;) {
       int64_t count =
           std::min(end - begin, piece.neighboursFrom(begin - start));
-      packNeighbours(piece, begin, begin - start, count,
+      packNeighbours(piece, begin - start, count,
                      out + (begin - first) * rowStride *
                                runtime::dtypeBytes(dtype),
                      rowStride, columnStride);
@@ -180,8 +183,8 @@ void PackedMatrix::packRows(int64_t first, int64_t last, uint8_t *out,
   }
 }
 
-void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t begin,
-                                  int64_t pieceRow, int64_t count, uint8_t *out,
+void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t pieceRow,
+                                  int64_t count, uint8_t *out,
                                   int64_t rowStride,
                                   int64_t columnStride) const {
   int64_t size = runtime::dtypeBytes(dtype);
@@ -194,13 +197,14 @@ void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t begin,
   int64_t tileColumns = blocks ? wide : 64, tileRows = tileSize / tileColumns;
 
   // Same direction on both sides: whole runs.
-  if (!piece.transposed && columnStride == 1 && rowStride == columns) {
-    load(piece, begin, pieceRow, 0, count * columns, out);
+  if (!piece.transposed && columnStride == 1 && rowStride == columns &&
+      columns == wholeColumns) {
+    load(piece, pieceRow, 0, count * columns, out);
     return;
   }
   if (piece.transposed && rowStride == 1) {
     for (int64_t k = 0; k < columns; ++k)
-      load(piece, begin, pieceRow, k, count, out + k * columnStride * size);
+      load(piece, pieceRow, k, count, out + k * columnStride * size);
     return;
   }
 
@@ -212,8 +216,7 @@ void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t begin,
       int64_t runs = piece.transposed ? n : m,
               length = piece.transposed ? m : n;
       for (int64_t i = 0; i < runs; ++i)
-        load(piece, begin + r + (piece.transposed ? 0 : i),
-             pieceRow + r + (piece.transposed ? 0 : i),
+        load(piece, pieceRow + r + (piece.transposed ? 0 : i),
              k + (piece.transposed ? i : 0), length,
              tile + i * tileColumns * size);
       int64_t stride = piece.transposed ? rowStride : columnStride;
@@ -333,7 +336,7 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
                              int64_t row, int64_t begin, float *rounded,
                              uint8_t *out) const {
   std::vector<int8_t> numbers(group);
-  int64_t first = piece.rowOf(pieceRow) * columns + begin;
+  int64_t first = piece.rowOf(pieceRow) * wholeColumns + firstColumn + begin;
   float scale =
       piece.tensor->encoding->readGroup(*piece.tensor, first, numbers.data());
   if (scales)
@@ -369,10 +372,39 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
   return error;
 }
 
+void PackedMatrix::keepRows(
+    const std::vector<std::pair<int64_t, int64_t>> &ranges) {
+  std::vector<PackPiece> kept;
+  rows = 0;
+  for (auto [begin, count] : ranges) {
+    int64_t start = 0; // the piece's first row in the weight
+    for (const PackPiece &piece : pieces) {
+      int64_t from = std::max(begin, start);
+      int64_t to = std::min(begin + count, start + piece.rows);
+      // What is not side by side in the tensor becomes pieces of its own.
+      for (int64_t row = from - start; row < to - start;) {
+        PackPiece part = piece;
+        part.rows = std::min(piece.neighboursFrom(row), to - start - row);
+        part.begin = piece.rowOf(row);
+        part.whole += row;
+        part.run = part.stride = 0;
+        rows += part.rows;
+        row += part.rows;
+        kept.push_back(part);
+      }
+      start += piece.rows;
+    }
+  }
+  pieces = std::move(kept);
+}
+
 QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
                                      uint8_t *out) const {
   QuantizationError error;
   if (!panelWidth && !group) {
+    // Rows that are not there are zero, in panels as well.
+    if (last > rows)
+      std::memset(out, 0, (last - first) * bandBytes());
     packRows(first, last, out, columns, 1);
     for (int64_t row = first; row < last; ++row)
       scaleColumns(out + (row - first) * bandBytes());

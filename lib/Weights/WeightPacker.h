@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace attune {
@@ -32,6 +33,7 @@ struct PackPiece {
   /// Rows are taken in runs of so many, each `stride` rows after the one
   /// before; 0: they are neighbours.
   int64_t run = 0, stride = 0;
+  int64_t whole = 0; ///< number of the first one in the weight before any cut
   /// Set if a finite value did not fit the storage type.
   std::atomic<bool> *overflow = nullptr;
 
@@ -68,6 +70,8 @@ struct PackedMatrix {
   std::vector<PackPiece> pieces; ///< one below the other
   runtime::DType dtype = runtime::DType::F32;
   int64_t rows = 0, columns = 1;
+  /// Of a rank's part of a matrix: its first column, and all that there are.
+  int64_t firstColumn = 0, wholeColumns = 1;
   int64_t panelWidth = 0; ///< 0: row by row
   bool gated = false;     ///< panels of the two halves of the rows alternate
   bool pairs = false;     ///< two columns of a panel side by side, in 16 bits
@@ -93,6 +97,8 @@ struct PackedMatrix {
   }
   /// Whether a piece has the numbers and scales that are to be packed.
   bool keeps(const PackPiece &piece) const;
+  /// Keeps these rows of the weight, each `count` from `begin` on.
+  void keepRows(const std::vector<std::pair<int64_t, int64_t>> &ranges);
   /// Writes bands [first, last) to `out`, `bandBytes` each.
   QuantizationError pack(int64_t first, int64_t last, uint8_t *out) const;
   /// The values of a vector, which is kept row by row.
@@ -105,9 +111,9 @@ private:
   void packRows(int64_t first, int64_t last, uint8_t *out, int64_t rowStride,
                 int64_t columnStride) const;
   /// `count` rows of a piece that are neighbours in its tensor, from row
-  /// `pieceRow` of those that it takes on: row `begin` of the weight.
-  void packNeighbours(const PackPiece &piece, int64_t begin, int64_t pieceRow,
-                      int64_t count, uint8_t *out, int64_t rowStride,
+  /// `pieceRow` of those that it takes on.
+  void packNeighbours(const PackPiece &piece, int64_t pieceRow, int64_t count,
+                      uint8_t *out, int64_t rowStride,
                       int64_t columnStride) const;
   /// Rows [first, last) as quantized numbers or scales, as one band.
   QuantizationError quantizeRows(int64_t first, int64_t last,
@@ -128,9 +134,9 @@ private:
   /// Multiplies the columns of a band by their gains.
   void scaleColumns(uint8_t *band) const;
   /// `count` values of `piece` that lie side by side in its tensor. The first
-  /// is (row, column) of the weight, in row `pieceRow` of the piece.
-  void load(const PackPiece &piece, int64_t row, int64_t pieceRow,
-            int64_t column, int64_t count, uint8_t *out) const;
+  /// is that of column `column` in row `pieceRow` of the piece.
+  void load(const PackPiece &piece, int64_t pieceRow, int64_t column,
+            int64_t count, uint8_t *out) const;
 };
 
 } // namespace attune

@@ -6,6 +6,7 @@
   oracle_table.py ATTUNE ORACLE WORK [--specs=FOLDER] [--jobs=N]
                   [--only=TEXT]... [--fused|--unfused] [--narrow] [--flag=FLAG]...
                   [--programs=FOLDER [--prepare]] [--limit=SECONDS]
+                  [--launch=WORDS]
 
 ORACLE holds hf/, torch/, sdpa/ and trained/. A case is compiled to a program,
 with fused attention and without, and the program runs all that was recorded of
@@ -19,6 +20,9 @@ some share of the largest value: twice as much is allowed.
 
 With --prepare the programs are compiled into FOLDER and not run; without it
 those in FOLDER are run, perhaps on another machine, and ATTUNE is not.
+
+With --launch these words stand before each program: mpirun -n 2, for models that
+FLAGs cut for two ranks.
 
 One row per output: the largest difference, what is allowed, and the verdict. A
 model whose architecture the compiler says it does not know, or that nobody has
@@ -167,7 +171,7 @@ class Runner:
         path = os.path.join(self.work, label)
         tensors.save(path + ".in.safetensors", inputs)
         self.command(label, [
-            self.program, "run", "--inputs", path + ".in.safetensors",
+            *self.options.launch, self.program, "run", "--inputs", path + ".in.safetensors",
             "--outputs", path + ".out.safetensors", "--threads=1"])
         return tensors.load(path + ".out.safetensors")
 
@@ -238,7 +242,7 @@ class Runner:
         ids = compare_safetensors.Tensor(*prompt).values()
         flags = ["--ignore-eos"] if stem == "greedy" else []
         result = self.command(name, [
-            self.program, "generate", "--greedy", "--format=ids",
+            *self.options.launch, self.program, "generate", "--greedy", "--format=ids",
             "--prompt-ids=" + ",".join(map(str, ids)),
             f"--max-new-tokens={len(numbers)}", *flags])
         want = ",".join(map(str, numbers))
@@ -318,7 +322,7 @@ class Runner:
         wanted = rows(self.fixtures["greedy_ids"])
         for source, want in zip(rows(sources), wanted):
             result = self.command("greedy_ids", [
-                self.program, "generate", "--greedy", "--format=ids",
+                *self.options.launch, self.program, "generate", "--greedy", "--format=ids",
                 "--ignore-eos", "--prompt-ids=" + ",".join(map(str, source)),
                 f"--max-new-tokens={len(want)}"])
             if result.stdout.strip() != ",".join(map(str, want)):
@@ -348,6 +352,7 @@ def main():
     parser.add_argument("--limit", type=int, default=1200,
                         help="seconds that a program may take")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--launch", type=str.split, default=[])
     parser.add_argument("--programs")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--narrow", action="store_true")

@@ -331,7 +331,8 @@ def ConvertAttuneViewsToMemRef
   let summary = "Places of weights become arithmetic on their offsets";
   let description = [{
     Needs: nothing; runs when the loops on memory have been looked at.
-    Gives: memref.view in place of attune.weight_view.
+    Gives: memref.view in place of attune.weight_view, and calls of the runtime
+    in place of attune.rank, attune.all_reduce and attune.all_gather.
     Keeps: values.
 
     Before:
@@ -349,7 +350,8 @@ def ConvertAttuneViewsToMemRef
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::memref::MemRefDialect"
   ];
 }
 

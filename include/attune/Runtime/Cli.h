@@ -39,6 +39,7 @@ struct GuessCounts;
 struct TeamOptions {
   unsigned threads = 0;
   uint64_t memoryLimit = 0;
+  double timeout = 300; ///< seconds; 0: none
 
   static const OptionSpecs &specs();
   /// Takes an option named in specs(). `mine` is false for any other.

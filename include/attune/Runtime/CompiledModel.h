@@ -31,6 +31,8 @@
 namespace attune::runtime {
 
 class CudaDevice;
+class Mesh;
+class MeshCalls;
 class WeightsBlob;
 
 struct OpenOptions {
@@ -41,6 +43,8 @@ struct OpenOptions {
   const void *weights = nullptr;
   uint64_t weightsBytes = 0;
   std::string weightsPath;
+  /// Seconds that a rank waits for another one before all end; 0: for ever.
+  double timeout = 0;
 };
 
 class CompiledModel {
@@ -59,8 +63,16 @@ public:
   const uint8_t *weights() const;
   uint64_t weightsBytes() const;
 
-  /// Calls an entry on the whole team, or on the GPU.
+  /// Calls an entry on the whole team, or on the GPU, and on all ranks.
   bool call(const EntryInfo &entry, void **args, Error &error);
+  /// The same on this rank alone.
+  bool callHere(const EntryInfo &entry, void **args, Error &error);
+  /// Whether this process is a rank that does what the first one says.
+  bool follows() const;
+  /// Does so until the first rank has done.
+  bool follow(Error &error);
+  /// Tells other ranks what to do; null: there are none to tell.
+  MeshCalls *ranksToTell() const;
   /// The GPU that the model runs on; null: the CPU does.
   CudaDevice *device() const { return gpu.get(); }
   /// The most bytes of intermediate results that were ever in use.
@@ -73,6 +85,11 @@ private:
   std::unique_ptr<WeightsBlob> blob;
   std::unique_ptr<ThreadTeam> threads;
   std::unique_ptr<CudaDevice> gpu;
+  std::unique_ptr<Mesh> mesh; ///< null: one process runs all of the model
+  std::unique_ptr<MeshCalls> calls;
+
+  bool openWeights(const OpenOptions &options, Error &error);
+  bool joinRanks(const OpenOptions &options, Error &error);
 };
 
 /// A tensor that the caller owns.
@@ -129,6 +146,8 @@ public:
   /// Copies from other memory of the same model.
   bool copy(uint64_t to, const ModelMemory &other, uint64_t from,
             uint64_t bytes, Error &error);
+  /// Exchanges two parts of it; for models on the CPU.
+  void exchange(uint64_t a, uint64_t b, uint64_t bytes);
   /// The first `bytes`, where the host can read them: in `copy` if they are
   /// not. Null if that fails.
   const uint8_t *read(Buffer &copy, uint64_t bytes, Error &error) const;
@@ -136,6 +155,7 @@ public:
 private:
   void swap(ModelMemory &other);
   Buffer host;
+  MeshCalls *ranks = nullptr; ///< that have such memory, too
   CudaDevice *device = nullptr;
   uint8_t *onDevice = nullptr;
 };

@@ -100,7 +100,11 @@ struct ModelInfo {
   int64_t context = -1; ///< most positions, -1: no limit
   /// Why no step takes several sequences, "it has ..."; may be empty.
   std::string decodesAlone;
-  uint64_t weightsBytes = 0;
+  uint64_t weightsBytes = 0; ///< that one process reads
+  /// Ranks that the model is cut for. Of the bytes, the first ones are the same
+  /// for all ranks, and stand in the file once; then come those of each rank.
+  int64_t ranks = 1;
+  uint64_t sharedBytes = 0;
   /// The fingerprint of the layout that the code reads, in 16 digits; empty
   /// if it is not known.
   std::string weightsLayout;

@@ -66,6 +66,20 @@ int64_t attune_rt_num_threads(void);
 void *attune_rt_frame_push(int64_t bytes);
 void attune_rt_frame_pop(int64_t bytes);
 
+/* Called by models that several ranks share, by every thread of the team. Of a
+ * process that is no rank, the first is 0 and the others do nothing. */
+int64_t attune_rt_rank(void);
+/* The sum of `input` over all ranks, in their order, into `dest`; with
+ * `accumulate`, onto what is there. `count` elements. */
+void attune_rt_all_reduce(const float *input, float *dest, int64_t count,
+                          int64_t accumulate);
+/* The first `columns` of each row of `input` ([rows, input_columns]) of all
+ * ranks side by side in `dest` ([rows, dest_columns]), as far as there is room.
+ */
+void attune_rt_all_gather(const float *input, float *dest, int64_t rows,
+                          int64_t input_columns, int64_t columns,
+                          int64_t dest_columns);
+
 /* Called by the entries of a model for a GPU. A kernel's parameters are 8-byte
  * words; sizes of grid and block that are zero launch nothing. */
 void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,

@@ -480,6 +480,55 @@ def NarrowActivations
   ];
 }
 
+def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
+  let summary = "Cut a language model among ranks, as Megatron-LM does";
+  let description = [{
+    Needs: attune as imported, with heads from `attune.split_heads` and
+    feed-forward layers in one op.
+    Gives: the functions of one rank of `tp`. All ranks run the same code on the
+    same shapes: a weight has the type of one rank's part, and says in
+    `attune.cut` which rows or columns each rank has. Queries, keys and values
+    and the up projections are cut by rows, the output of attention and the down
+    projections by columns, with an `attune.all_reduce` behind them; a bias of
+    the latter is the first rank's alone. Caches have a rank's heads; where there
+    are more ranks than heads of keys and values, several ranks have a copy of
+    one. The table of tokens and the head are cut by the vocabulary: a rank takes
+    a row of zeros for a token of another, and `attune.all_gather` puts the
+    logits together. The module has the number of ranks in `attune.ranks`.
+    Keeps: values, up to the order of sums over a row. Fails, with an error at
+    the layer, where something does not divide or is not known.
+
+    Source: Shoeybi et al. (2019), Megatron-LM, section 3.
+
+    Before:
+
+    ```mlir
+    %y = attune.linear %heads, %o residual %x : tensor<?x?x64xf32>
+      : tensor<?x?x64xf32>, tensor<64x64xf32> -> tensor<?x?x64xf32>
+    ```
+
+    After, with tp=2:
+
+    ```mlir
+    %p = attune.linear %heads, %o
+      : tensor<?x?x32xf32>, tensor<64x32xf32> -> tensor<?x?x64xf32>
+    %y = attune.all_reduce %p into %x accumulate
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"tp", "tp", "int64_t", /*default=*/"1",
+      "Ranks that share each layer (tensor parallelism)">,
+  ];
+  let statistics = [
+    Statistic<"numCut", "num-cut", "Weights cut among ranks">,
+  ];
+}
+
 def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Give the matrices of linear layers the layout kernels stream";
   let description = [{

@@ -30,7 +30,6 @@
 namespace attune {
 
 constexpr int64_t kWeightTrailerBytes = 32;
-constexpr int64_t kWeightPage = 4096;
 
 /// Where values come from.
 struct WeightValues {

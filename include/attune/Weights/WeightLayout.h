@@ -21,6 +21,8 @@ namespace attune {
 
 /// Every weight, and every layer of a stacked one, starts on a cache line.
 constexpr int64_t kWeightAlignment = 64;
+/// What files are mapped by.
+constexpr int64_t kWeightPage = 4096;
 
 /// The place of one `attune.weight`.
 struct WeightPlace {
@@ -36,11 +38,23 @@ struct WeightPlace {
 };
 
 /// The blob: weights in the order of their ops in the module, without holes
-/// other than those of the alignment.
+/// other than those of the alignment. Of a model that ranks share, the weights
+/// that all of them read come first, and then, on pages of their own, each
+/// rank's parts of the others. A rank maps the former and its own parts side by
+/// side; places are those that it sees.
 struct WeightLayout {
   /// By symbol name; the keys belong to the module's context.
   llvm::MapVector<llvm::StringRef, WeightPlace> places;
-  int64_t totalBytes = 0;
+  int64_t totalBytes = 0;  ///< of the blob
+  int64_t ranks = 1;       ///< that share it
+  int64_t sharedBytes = 0; ///< that all of them read; all of the blob if one
+  int64_t rankBytes = 0;   ///< that each of several has of its own
+  /// Bytes that one process reads.
+  int64_t seenBytes() const { return sharedBytes + rankBytes; }
+  /// Where in the blob something of rank `rank` is.
+  int64_t inBlob(int64_t offset, int64_t rank) const {
+    return offset < sharedBytes ? offset : offset + rank * rankBytes;
+  }
   /// A hash of every weight's name, type, packing and sources. Blobs of equal
   /// hashes can stand for each other; two CPUs may pack a model into equally
   /// many bytes in different order.

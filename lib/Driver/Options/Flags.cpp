@@ -144,6 +144,20 @@ static bool applyLowRank(const Flag &, StringRef value, Options &options,
   return options.lowRank.has_value();
 }
 
+static bool applyMesh(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  auto [axis, size] = value.split('=');
+  bool number = !size.getAsInteger(10, options.meshRanks);
+  if (axis == "tp" && number && options.meshRanks >= 1 &&
+      options.meshRanks <= 1024)
+    return true;
+  problem = flag.spelling() +
+            ": expected tp=N, with N ranks from 1 to 1024, "
+            "found '" +
+            value.str() + "'";
+  return false;
+}
+
 static bool applyFusion(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
   auto index = pickWord(flag.spelling(), value, {"auto", "off"}, problem);
@@ -464,6 +478,9 @@ static ArrayRef<Flag> ownFlags() {
        "decomposition), of that rank or of the least rank that loses no more; "
        "several by commas, the first that matches. Where that saves nothing, "
        "they stay. Before --quantize"},
+      {"mesh", "tp=N", compile, applyMesh,
+       "Cut the model for N ranks, each with its part of every layer: the "
+       "program is started with mpirun -n N (MPICH or Open MPI)"},
       {"fusion", "MODE",
        compile | run | generate | chat | serve | bench | perplexity,
        applyFusion,

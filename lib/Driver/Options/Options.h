@@ -80,7 +80,8 @@ struct Options {
   std::optional<QuantizationRules> quantize;
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
-  bool tf32 = false; ///< products of f32 on tensor cores may round to it
+  int64_t meshRanks = 1; ///< processes that share the model: --mesh=tp=N
+  bool tf32 = false;     ///< products of f32 on tensor cores may round to it
   bool fusion = true;
   bool explainFusion = false;
   std::string remarks;

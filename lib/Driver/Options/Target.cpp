@@ -225,6 +225,19 @@ static bool pickMachine(Options &options, std::string &problem) {
               " leave it out, or store weights in --dtype=bf16";
     return false;
   }
+  if (options.meshRanks > 1 && !gpus.empty()) {
+    problem =
+        "--mesh is for CPUs; for --target=" + options.backend->getName().str() +
+        " leave it out";
+    return false;
+  }
+  if (options.meshRanks > 1 && options.product &&
+      !options.product->executable) {
+    problem = "--mesh makes executables, which mpirun starts; leave it out for "
+              "--emit=" +
+              options.emit;
+    return false;
+  }
   if (options.cpu.empty())
     options.cpu = options.backend->getDefaultCpu();
   if (auto machine = options.backend->describe(options.cpu, options.gpu)) {

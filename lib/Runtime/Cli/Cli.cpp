@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/Cli.h"
+#include "../Mesh/Mpi.h"
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Serve.h"
 
@@ -68,7 +69,10 @@ private:
   ChatOptions chat;
   ServeOptions serve;
   bool inspectJson = false;
+  /// Whether another rank speaks: all are given the same command line.
+  bool silent = false;
 
+  void beSilent();
   int fail(const Error &error);
   std::string usage() const;
   static OptionSpecs specsOf(Verb verb);
@@ -76,7 +80,20 @@ private:
   bool execute(Verb verb, Error &error);
 };
 
+/// Of the ranks of a model, the first one speaks.
+void Program::beSilent() {
+  if (LaunchedRank::read().rank <= 0)
+    return;
+  ModelInfo info;
+  Error error;
+  silent = parseModelInfo({descriptor->metadata, descriptor->metadata_size},
+                          descriptor->num_entries, info, error) &&
+           info.ranks > 1 && std::freopen("/dev/null", "w", stdout);
+}
+
 int Program::fail(const Error &error) {
+  if (silent)
+    return error.code ? error.code : ExitInternalError;
   if (jsonMessages) {
     std::string line = "{\"severity\":\"error\",\"message\":";
     appendJsonString(line, error.message);
@@ -226,10 +243,13 @@ bool Program::execute(Verb verb, Error &error) {
                           "tokenizer have it");
   open.threads = team.threads;
   open.memoryLimit = team.memoryLimit;
+  open.timeout = team.timeout;
   std::unique_ptr<CompiledModel> model =
       CompiledModel::open(descriptor, open, error);
   if (!model)
     return false;
+  if (model->follows())
+    return model->follow(error);
   if (verb == Verb::Run)
     return executeRun(*model, run, {stderr, jsonMessages}, error);
   if (verb == Verb::Embed)
@@ -244,6 +264,7 @@ bool Program::execute(Verb verb, Error &error) {
 
 int Program::main() {
   Error error;
+  beSilent();
   std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "--help" || verb == "-h" || verb == "help") {
     std::fputs(usage().c_str(), stdout);

@@ -104,7 +104,7 @@ bool SessionGroup::reserveCaches(Error &error) {
       shape.push_back(grows ? capacity : arg.shape[d].size);
     }
     if (!byteSize(shape, dtypeBytes(arg.dtype), bytes) ||
-        !cache.data.reserve(bytes))
+        !cache.data.reserve(model, bytes, "keys and values", error))
       return error.set(ExitResourceLimit,
                        "no memory for keys and values of " +
                            std::to_string(count()) + " sequences of " +
@@ -143,6 +143,7 @@ void SessionGroup::swapRows(unsigned row, unsigned other) {
   unsigned &first = sessionAt[row], &second = sessionAt[other];
   auto ofFirst = static_cast<uint64_t>(lengthOf(first));
   auto ofSecond = static_cast<uint64_t>(lengthOf(second));
+  Error none; // copies fail on a GPU alone
   const Session &any = *sessions[sessions[first] ? first : second];
   for (size_t c = 0; c < caches.size(); ++c) {
     Cache &cache = caches[c];
@@ -151,11 +152,12 @@ void SessionGroup::swapRows(unsigned row, unsigned other) {
     uint64_t both = form.bytesOf(std::min(ofFirst, ofSecond));
     uint64_t longest = form.bytesOf(std::max(ofFirst, ofSecond));
     for (uint64_t i = 0; i < form.planes; ++i) {
-      uint8_t *a = cache.data.data() + row * cache.bytes + i * plane;
-      uint8_t *b = cache.data.data() + other * cache.bytes + i * plane;
-      std::swap_ranges(a, a + both, b);
-      uint8_t *to = ofFirst > ofSecond ? b : a;
-      std::memcpy(to + both, (to == a ? b : a) + both, longest - both);
+      uint64_t a = row * cache.bytes + i * plane;
+      uint64_t b = other * cache.bytes + i * plane;
+      cache.data.exchange(a, b, both);
+      uint64_t to = ofFirst > ofSecond ? b : a;
+      uint64_t from = to == a ? b : a;
+      cache.data.copy(to + both, cache.data, from + both, longest - both, none);
     }
   }
   std::swap(first, second);

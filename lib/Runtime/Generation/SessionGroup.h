@@ -55,7 +55,7 @@ public:
 private:
   /// The memory of one of the model's caches, for all sessions.
   struct Cache {
-    Buffer data;
+    ModelMemory data;
     uint64_t bytes = 0; ///< of a session
   };
   bool reserveCaches(Error &error);

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Mesh/MeshCalls.h"
 #include "attune/Runtime/CompiledModel.h"
 
 #include <algorithm>
@@ -47,6 +48,8 @@ bool Session::copyCache(size_t number, const Session &other, uint64_t held,
         return false;
     } else {
       std::memcpy(to.place + at, from.place + at, bytes);
+      if (MeshCalls *ranks = model.ranksToTell())
+        ranks->copy(to.place + at, from.place + at, bytes);
     }
   }
   return true;

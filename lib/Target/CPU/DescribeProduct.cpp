@@ -212,13 +212,16 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
       {"abi", ATTUNE_ABI_VERSION},
       {"entries", std::move(entries)},
       {"context", info.context},
-      {"weights_bytes", layout->totalBytes},
+      {"weights_bytes", layout->seenBytes()},
       {"weights_layout", llvm::utohexstr(layout->fingerprint,
                                          /*LowerCase=*/true,
                                          /*Width=*/16)},
       {"generation", std::move(generation)}};
   if (!info.decodesAlone.empty())
     metadata["decodes_alone"] = info.decodesAlone;
+  if (layout->ranks > 1)
+    metadata["mesh"] = llvm::json::Object{
+        {"tp", layout->ranks}, {"shared_bytes", layout->sharedBytes}};
   llvm::json::Object embedding;
   if (!info.pooling.empty())
     embedding["pooling"] = info.pooling;

@@ -47,6 +47,9 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
   add("attune_rt_num_threads", &attune_rt_num_threads);
   add("attune_rt_frame_push", &attune_rt_frame_push);
   add("attune_rt_frame_pop", &attune_rt_frame_pop);
+  add("attune_rt_rank", &attune_rt_rank);
+  add("attune_rt_all_reduce", &attune_rt_all_reduce);
+  add("attune_rt_all_gather", &attune_rt_all_gather);
   add("attune_rt_launch", &attune_rt_launch);
   add("attune_rt_tensor_map", &attune_rt_tensor_map);
   add("attune_rt_device_read", &attune_rt_device_read);

@@ -1,0 +1,82 @@
+//===- AttuneCut.h - Weights whose parts several ranks have -----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_DIALECT_CUT_H
+#define ATTUNE_DIALECT_CUT_H
+
+#include "Attune/AttuneDialect.h"
+
+#include <optional>
+
+namespace attune {
+
+/// What each rank has of a matrix, before it is packed; an `attune.weight` with
+/// a cut has the type of one rank's part. All ranks' parts are of one size:
+/// rows that a rank lacks are zero.
+struct WeightCut {
+  struct Rows {
+    int64_t begin = 0, count = 0;
+    bool operator==(const Rows &other) const {
+      return begin == other.begin && count == other.count;
+    }
+  };
+  /// Of the whole matrix; a vector has one column.
+  int64_t wholeRows = 0, wholeColumns = 1;
+  /// For each rank, the rows it has of the whole one, in its order.
+  llvm::SmallVector<llvm::SmallVector<Rows>> rows;
+  /// Rank r has the r-th part of the columns.
+  bool cutsColumns = false;
+
+  int64_t numRanks() const { return int64_t(rows.size()); }
+  bool operator==(const WeightCut &other) const {
+    return wholeRows == other.wholeRows && wholeColumns == other.wholeColumns &&
+           rows == other.rows && cutsColumns == other.cutsColumns;
+  }
+};
+
+/// The cut of a weight, from its attribute `attune.cut`; nothing: each rank
+/// has the whole weight.
+inline std::optional<WeightCut> getCut(WeightOp weight) {
+  auto dictionary = weight->getAttrOfType<mlir::DictionaryAttr>("attune.cut");
+  if (!dictionary)
+    return std::nullopt;
+  auto whole = dictionary.getAs<mlir::DenseI64ArrayAttr>("whole");
+  auto ranks = dictionary.getAs<mlir::ArrayAttr>("rows");
+  if (!whole || whole.size() != 2 || !ranks)
+    return std::nullopt;
+  WeightCut cut;
+  cut.wholeRows = whole[0];
+  cut.wholeColumns = whole[1];
+  cut.cutsColumns = dictionary.contains("columns");
+  for (auto rank : ranks.getAsRange<mlir::DenseI64ArrayAttr>()) {
+    auto &rows = cut.rows.emplace_back();
+    for (int64_t i = 0; i + 1 < rank.size(); i += 2)
+      rows.push_back({rank[i], rank[i + 1]});
+  }
+  return cut;
+}
+
+inline void setCut(WeightOp weight, const WeightCut &cut) {
+  mlir::Builder b(weight.getContext());
+  mlir::NamedAttrList list;
+  list.set("whole", b.getDenseI64ArrayAttr({cut.wholeRows, cut.wholeColumns}));
+  llvm::SmallVector<mlir::Attribute> ranks;
+  for (const auto &rows : cut.rows) {
+    llvm::SmallVector<int64_t> numbers;
+    for (const WeightCut::Rows &some : rows)
+      numbers.append({some.begin, some.count});
+    ranks.push_back(b.getDenseI64ArrayAttr(numbers));
+  }
+  list.set("rows", b.getArrayAttr(ranks));
+  if (cut.cutsColumns)
+    list.set("columns", b.getUnitAttr());
+  weight->setAttr("attune.cut", list.getDictionary(weight.getContext()));
+}
+
+} // namespace attune
+
+#endif // ATTUNE_DIALECT_CUT_H

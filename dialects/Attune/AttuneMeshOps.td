@@ -1,0 +1,121 @@
+//===- AttuneMeshOps.td - Ranks that share a model -----------*- tablegen -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_MESH_OPS_TD
+#define ATTUNE_MESH_OPS_TD
+
+include "AttuneTypes.td"
+include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// A tensor, or the buffer that it becomes.
+def Attune_MeshPlace : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
+
+// What ranks exchange is in memory, so that these ops stay whole until there
+// are buffers. Only what makes them and what lowers them includes
+// Attune/AttuneMeshOps.h.
+class Attune_MeshOp<string mnemonic>
+    : Attune_Op<mnemonic, [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+        DeclareOpInterfaceMethods<BufferizableOpInterface,
+          ["bufferizesToMemoryRead", "bufferizesToMemoryWrite",
+           "getAliasingValues", "bufferize"]>]>;
+
+def Attune_RankOp : Attune_Op<"rank", [Pure]> {
+  let summary = "The number of this rank among those that share the model";
+  let description = [{
+    `0 <= result < ranks`, and the same throughout a run. All ranks run the same
+    code on tensors of the same shapes; the number says which part of the model
+    is this rank's. Nothing is computed.
+
+    Source: `MPI_Comm_rank` of MPI.
+
+    ```mlir
+    %rank = attune.rank
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Attune_AllReduceOp : Attune_MeshOp<"all_reduce"> {
+  let summary = "The sum of a tensor over all ranks, into a destination";
+  let description = [{
+    `Y = X_0 + X_1 + ... + X_(ranks - 1)`, where rank r has `X_r`. With
+    `accumulate` the destination's own values come first, and are the same on
+    all ranks: `Y = D + X_0 + X_1 + ...`, left to right.
+
+    In f32, in the order of ranks: each addition rounds, and all ranks get the
+    same bits from every engine.
+    Source: `MPI_Allreduce` of MPI; where a transformer needs it: Shoeybi et al.
+    (2019), Megatron-LM, section 3.
+
+    Verifier rules (tests: `invalid-mesh.mlir`, one case per label):
+    - C1: all operands are f32 tensors and there is a result, or all are f32
+      buffers and there is none.
+    - C2: input and destination have the same shape.
+
+    ```mlir
+    %y = attune.all_reduce %x into %d accumulate
+       : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_MeshPlace:$input, Attune_MeshPlace:$dest,
+                       UnitAttr:$accumulate);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $input `into` $dest (`accumulate` $accumulate^)? attr-dict
+    `:` type($input) `,` type($dest) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+  }];
+}
+
+def Attune_AllGatherOp : Attune_MeshOp<"all_gather"> {
+  let summary = "The columns of all ranks side by side, into a destination";
+  let description = [{
+    `Y[..., r * C + c] = X_r[..., c]` for `c < C`, with C the `columns` that each
+    rank gives and `X_r` the input of rank r, which may have more columns.
+    Columns that the destination does not have are left out: the last rank may
+    have fewer than the others, and pads.
+
+    Nothing is computed, so nothing rounds.
+    Source: `MPI_Allgather` of MPI.
+
+    Verifier rules (tests: `invalid-mesh.mlir`, one case per label):
+    - C1: all operands are f32 tensors and there is a result, or all are f32
+      buffers and there is none.
+    - C3: input and destination agree in all sizes but the last, which are
+      known; `columns` are at least one and at most those of the input and of
+      the destination.
+
+    ```mlir
+    %y = attune.all_gather %x columns 50 into %d
+       : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
+    ```
+  }];
+  let arguments = (ins Attune_MeshPlace:$input, Attune_MeshPlace:$dest,
+                       I64Attr:$columns);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $input `columns` $columns `into` $dest attr-dict
+    `:` type($input) `,` type($dest) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+  }];
+}
+
+#endif // ATTUNE_MESH_OPS_TD

@@ -1,0 +1,294 @@
+//===- Mesh.cpp - Ranks that run one model together -----------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mesh.h"
+
+#include "attune/Runtime/Model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <sched.h>
+#include <unistd.h>
+
+namespace attune::runtime {
+
+static Mesh *only = nullptr;
+
+/// Floats of a sum that are exchanged at a time: 4 MiB a rank, which bounds
+/// the memory for what others give.
+static constexpr int64_t sumsAtOnce = 1 << 20;
+/// Bytes of one message; MPI counts them in 31 bits.
+static constexpr uint64_t messageBytes = uint64_t(1) << 30;
+
+static double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+Mesh *Mesh::current() { return only; }
+
+static std::string launchAdvice(int64_t ranks) {
+  std::string count = std::to_string(ranks);
+  return "the model is cut for " + count + " ranks; start it with 'mpirun -n " +
+         count + " MODEL VERB ...'";
+}
+
+std::unique_ptr<Mesh> Mesh::join(int64_t ranks, const OpenOptions &options,
+                                 Error &error) {
+  LaunchedRank launched = LaunchedRank::read();
+  if (launched.rank < 0) {
+    error.badInput(launchAdvice(ranks));
+    return nullptr;
+  }
+  if (only) {
+    error.set(ExitInternalError, "a process is one rank of one model");
+    return nullptr;
+  }
+  // Without MPI's start if that is possible: it takes a second.
+  if (launched.size && launched.size != ranks) {
+    error.badInput(launchAdvice(ranks) + ", not with " +
+                   std::to_string(launched.size));
+    return nullptr;
+  }
+  std::unique_ptr<Mesh> mesh(new Mesh());
+  if (!mesh->engine.start(launched, error))
+    return nullptr;
+  if (mesh->size() != ranks) {
+    error.badInput(launchAdvice(ranks) + "; " + mesh->engineName() +
+                   " counts " + std::to_string(mesh->size()) +
+                   " (is it the library that belongs to mpirun?)");
+    mesh->engine.finish();
+    return nullptr;
+  }
+  mesh->timeout = options.timeout;
+  only = mesh.get();
+  return mesh;
+}
+
+Mesh::~Mesh() {
+  if (only == this)
+    only = nullptr;
+  engine.finish();
+}
+
+std::string Mesh::name() const {
+  return "rank " + std::to_string(rank()) + " of " + std::to_string(size());
+}
+
+void Mesh::abort(const std::string &why, int code) {
+  std::fprintf(stderr, "%s: error: %s\n", name().c_str(), why.c_str());
+  std::fflush(stderr);
+  engine.abort(code);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+void Mesh::wait(std::vector<Mpi::Request> &requests,
+                const std::vector<int> &peers, bool idle) {
+  double start = 0;
+  for (uint64_t turn = 0;; ++turn) {
+    bool all = true;
+    for (Mpi::Request &request : requests)
+      all &= engine.test(request);
+    if (all)
+      return;
+    // Whoever is waited for may need this core.
+    if (turn >= 64)
+      sched_yield();
+    if (turn % 256 != 255)
+      continue;
+    double time = now();
+    if (start == 0)
+      start = time;
+    double waited = time - start;
+    if (idle) {
+      if (waited > 0.01)
+        usleep(waited > 1 ? 1000 : 100);
+      continue;
+    }
+    if (timeout <= 0 || waited < timeout)
+      continue;
+    std::string whom;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      std::string peer = "rank " + std::to_string(peers[i]);
+      if (!requests[i].done && whom.find(peer) == std::string::npos)
+        whom += (whom.empty() ? "" : ", ") + peer;
+    }
+    char seconds[40];
+    std::snprintf(seconds, sizeof seconds, "%g", timeout);
+    abort("has waited " + std::string(seconds) + " s for " + whom +
+              " (--timeout)",
+          ExitResourceLimit);
+  }
+}
+
+void Mesh::gather(const void *own, uint64_t bytes, void *all) {
+  auto *out = static_cast<uint8_t *>(all);
+  auto *in = static_cast<const uint8_t *>(own);
+  for (uint64_t done = 0; done < bytes; done += messageBytes) {
+    uint64_t count = std::min(bytes - done, messageBytes);
+    requests.clear();
+    peers.clear();
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank())
+        continue;
+      requests.emplace_back();
+      peers.push_back(peer);
+      engine.receive(out + uint64_t(peer) * bytes + done, count, peer,
+                     requests.back());
+    }
+    // The nearest ones behind this rank first, so that not all send to one.
+    for (int i = 1; i < size(); ++i) {
+      int peer = (rank() + i) % size();
+      requests.emplace_back();
+      peers.push_back(peer);
+      engine.send(in + done, count, peer, requests.back());
+    }
+    wait(requests, peers, /*idle=*/false);
+  }
+  std::memcpy(out + uint64_t(rank()) * bytes, own, bytes);
+}
+
+void Mesh::broadcast(void *data, uint64_t bytes, bool idle) {
+  auto *place = static_cast<uint8_t *>(data);
+  for (uint64_t done = 0; done < bytes; done += messageBytes) {
+    uint64_t count = std::min(bytes - done, messageBytes);
+    requests.clear();
+    peers.clear();
+    for (int peer = rank() ? 0 : 1; peer < (rank() ? 1 : size()); ++peer) {
+      requests.emplace_back();
+      peers.push_back(peer);
+      if (rank())
+        engine.receive(place + done, count, peer, requests.back());
+      else
+        engine.send(place + done, count, peer, requests.back());
+    }
+    wait(requests, peers, idle);
+  }
+}
+
+bool Mesh::agree(bool good, uint64_t fingerprint, Error &error) {
+  struct Word {
+    uint64_t good, fingerprint;
+  };
+  Word own = {good, fingerprint};
+  std::vector<Word> all(size());
+  gather(&own, sizeof own, all.data());
+  for (int peer = 0; peer < size(); ++peer)
+    if (good && !all[peer].good)
+      return error.badInput("rank " + std::to_string(peer) +
+                            " could not open the model");
+  for (int peer = 0; peer < size(); ++peer)
+    if (good && all[peer].fingerprint != all[0].fingerprint)
+      return error.badInput("rank " + std::to_string(peer) +
+                            " has started another model than rank 0; all "
+                            "ranks need the same file");
+  return good;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A thread's share of `count` elements, in whole cache lines.
+struct Share {
+  int64_t begin, end;
+
+  explicit Share(int64_t count) {
+    int64_t threads = attune_rt_num_threads(), lines = (count + 15) / 16;
+    int64_t each = (lines + threads - 1) / threads * 16;
+    begin = std::min(attune_rt_thread() * each, count);
+    end = std::min(begin + each, count);
+  }
+};
+} // namespace
+
+void Mesh::allReduce(const float *input, float *dest, int64_t count,
+                     bool accumulate) {
+  bool first = attune_rt_thread() == 0;
+  for (int64_t done = 0; done < count; done += sumsAtOnce) {
+    int64_t some = std::min(count - done, sumsAtOnce);
+    // All have read what came before, and have made what goes out.
+    attune_rt_barrier();
+    if (first) {
+      uint64_t bytes = uint64_t(some) * sizeof(float);
+      if (!parts.reserve(bytes * uint64_t(size())))
+        abort("no memory for what ranks exchange", ExitResourceLimit);
+      gather(input + done, bytes, parts.data());
+    }
+    attune_rt_barrier();
+    auto *all = reinterpret_cast<const float *>(parts.data());
+    Share share(some);
+    float *out = dest + done;
+    for (int peer = 0; peer < size(); ++peer) {
+      const float *in = all + int64_t(peer) * some;
+      if (peer == 0 && !accumulate)
+        std::copy(in + share.begin, in + share.end, out + share.begin);
+      else
+        for (int64_t i = share.begin; i < share.end; ++i)
+          out[i] += in[i];
+    }
+  }
+  attune_rt_barrier();
+}
+
+void Mesh::allGather(const float *input, float *dest, int64_t rows,
+                     int64_t inputColumns, int64_t columns,
+                     int64_t destColumns) {
+  bool first = attune_rt_thread() == 0;
+  int64_t atOnce = std::max<int64_t>(sumsAtOnce / inputColumns, 1);
+  for (int64_t done = 0; done < rows; done += atOnce) {
+    int64_t some = std::min(rows - done, atOnce);
+    attune_rt_barrier();
+    if (first) {
+      uint64_t bytes = uint64_t(some * inputColumns) * sizeof(float);
+      if (!parts.reserve(bytes * uint64_t(size())))
+        abort("no memory for what ranks exchange", ExitResourceLimit);
+      gather(input + done * inputColumns, bytes, parts.data());
+    }
+    attune_rt_barrier();
+    auto *all = reinterpret_cast<const float *>(parts.data());
+    int64_t threads = attune_rt_num_threads();
+    for (int64_t i = attune_rt_thread(); i < some * size(); i += threads) {
+      int64_t peer = i % size(), row = i / size();
+      int64_t begin = peer * columns;
+      int64_t count = std::min(columns, destColumns - begin);
+      const float *in = all + (peer * some + row) * inputColumns;
+      if (count > 0)
+        std::copy(in, in + count, dest + (done + row) * destColumns + begin);
+    }
+  }
+  attune_rt_barrier();
+}
+
+} // namespace attune::runtime
+
+using attune::runtime::Mesh;
+
+int64_t attune_rt_rank(void) {
+  Mesh *mesh = Mesh::current();
+  return mesh ? mesh->rank() : 0;
+}
+
+void attune_rt_all_reduce(const float *input, float *dest, int64_t count,
+                          int64_t accumulate) {
+  if (Mesh *mesh = Mesh::current())
+    mesh->allReduce(input, dest, count, accumulate != 0);
+}
+
+void attune_rt_all_gather(const float *input, float *dest, int64_t rows,
+                          int64_t input_columns, int64_t columns,
+                          int64_t dest_columns) {
+  if (Mesh *mesh = Mesh::current())
+    mesh->allGather(input, dest, rows, input_columns, columns, dest_columns);
+}

@@ -1,0 +1,79 @@
+//===- Mesh.h - Ranks that run one model together ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A process of a launch is one rank. All ranks run the same code on their own
+// parts of the weights; what they exchange on the way goes through here. Sums
+// are made in the order of ranks, each by who needs it, so that all ranks and
+// all engines get the same bits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_MESH_MESH_H
+#define ATTUNE_LIB_RUNTIME_MESH_MESH_H
+
+#include "Mpi.h"
+#include "attune/Runtime/CompiledModel.h"
+
+#include <memory>
+#include <vector>
+
+namespace attune::runtime {
+
+class Mesh {
+public:
+  /// Joins the ranks of the launch, of which there must be `ranks`. A process
+  /// does so once.
+  static std::unique_ptr<Mesh> join(int64_t ranks, const OpenOptions &options,
+                                    Error &error);
+  /// The mesh of this process; null: it has none.
+  static Mesh *current();
+  ~Mesh();
+  Mesh(const Mesh &) = delete;
+  Mesh &operator=(const Mesh &) = delete;
+
+  int rank() const { return engine.rank(); }
+  int size() const { return engine.size(); }
+  const std::string &engineName() const { return engine.name(); }
+  /// "rank 1 of 2"
+  std::string name() const;
+
+  /// Compares what ranks have opened. False, on all ranks, if one of them
+  /// failed (`error` is set there) or has another `fingerprint`.
+  bool agree(bool good, uint64_t fingerprint, Error &error);
+
+  /// Gives `bytes` of every rank to every rank, in the order of ranks.
+  void gather(const void *own, uint64_t bytes, void *all);
+  /// The first rank's bytes become everybody's. A rank that is `idle` waits as
+  /// long as it takes, and gently.
+  void broadcast(void *data, uint64_t bytes, bool idle = false);
+  /// Ends all ranks; the message says why.
+  [[noreturn]] void abort(const std::string &why, int code);
+
+  /// The collectives of compiled code; every thread of the team calls them.
+  void allReduce(const float *input, float *dest, int64_t count,
+                 bool accumulate);
+  void allGather(const float *input, float *dest, int64_t rows,
+                 int64_t inputColumns, int64_t columns, int64_t destColumns);
+
+private:
+  Mesh() = default;
+  /// Waits until what was sent and received is done; says for whom if that
+  /// takes longer than the timeout.
+  void wait(std::vector<Mpi::Request> &requests, const std::vector<int> &peers,
+            bool idle);
+
+  Mpi engine;
+  double timeout = 0; ///< seconds; 0: for ever
+  std::vector<Mpi::Request> requests;
+  std::vector<int> peers;
+  /// What ranks gave for a sum.
+  Buffer parts;
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_MESH_MESH_H

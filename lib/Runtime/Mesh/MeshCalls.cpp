@@ -1,0 +1,211 @@
+//===- MeshCalls.cpp - The first rank leads, the others follow ------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeshCalls.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace attune::runtime {
+
+static uint64_t addressOf(const void *place) {
+  return reinterpret_cast<uintptr_t>(place);
+}
+
+void MeshCalls::tell(Task task, const void *a, const void *b, uint64_t bytes) {
+  Order order = {task, addressOf(a), addressOf(b), bytes};
+  mesh.broadcast(&order, sizeof order);
+}
+
+void MeshCalls::reserve(const void *place, uint64_t bytes) {
+  tell(Task::Reserve, place, nullptr, bytes);
+}
+
+void MeshCalls::release(const void *place) {
+  tell(Task::Release, place, nullptr, 0);
+}
+
+void MeshCalls::copy(const void *to, const void *from, uint64_t bytes) {
+  tell(Task::Copy, to, from, bytes);
+}
+
+void MeshCalls::exchange(const void *a, const void *b, uint64_t bytes) {
+  tell(Task::Exchange, a, b, bytes);
+}
+
+void MeshCalls::stop() { tell(Task::Stop, nullptr, nullptr, 0); }
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+// The message of a call has, for each argument but the weights, one word (a
+// number, or the address of a cache) and the sizes of its dimensions, and then
+// the inputs themselves, each on a cache line.
+
+static uint64_t onLine(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static bool isNumber(const ArgInfo &arg) {
+  return arg.kind == ArgKind::Past || arg.kind == ArgKind::Size;
+}
+
+static bool carriesData(const ArgInfo &arg) {
+  return arg.kind == ArgKind::Input || arg.kind == ArgKind::Lengths;
+}
+
+static uint64_t wordsOf(const EntryInfo &entry) {
+  uint64_t words = 0;
+  for (const ArgInfo &arg : entry.args)
+    words += arg.kind == ArgKind::Weights ? 0 : 1 + arg.shape.size();
+  return words;
+}
+
+/// Bytes of a tensor of these sizes.
+static uint64_t bytesOf(const ArgInfo &arg, const int64_t *sizes) {
+  uint64_t bytes = dtypeBytes(arg.dtype);
+  for (size_t i = 0; i < arg.shape.size(); ++i)
+    bytes *= static_cast<uint64_t>(sizes[i]);
+  return bytes;
+}
+
+void MeshCalls::call(const EntryInfo &entry, void **args) {
+  uint64_t header = onLine(wordsOf(entry) * 8), bytes = header;
+  // A tensor is { allocated, aligned, offset, sizes, strides }.
+  auto sizesOf = [&](size_t i) {
+    return static_cast<const int64_t *>(args[i]) + 3;
+  };
+  for (size_t i = 0; i < entry.args.size(); ++i)
+    if (carriesData(entry.args[i]))
+      bytes += onLine(bytesOf(entry.args[i], sizesOf(i)));
+  tell(Task::Call, reinterpret_cast<const void *>(uintptr_t(entry.index)),
+       nullptr, bytes);
+  if (!message.reserve(bytes))
+    mesh.abort("no memory for what ranks exchange", ExitResourceLimit);
+  auto *word = reinterpret_cast<int64_t *>(message.data());
+  uint8_t *data = message.data() + header;
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    if (arg.kind == ArgKind::Weights)
+      continue;
+    if (isNumber(arg)) {
+      *word++ = *static_cast<const int64_t *>(args[i]);
+      continue;
+    }
+    auto *words = static_cast<const int64_t *>(args[i]);
+    *word++ = words[1];
+    word = std::copy(sizesOf(i), sizesOf(i) + arg.shape.size(), word);
+    if (!carriesData(arg))
+      continue;
+    uint64_t size = bytesOf(arg, sizesOf(i));
+    std::memcpy(data, reinterpret_cast<const void *>(uintptr_t(words[1])),
+                size);
+    data += onLine(size);
+  }
+  mesh.broadcast(message.data(), bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Following
+//===----------------------------------------------------------------------===//
+
+uint8_t *MeshCalls::find(uint64_t address) {
+  for (Region &region : regions)
+    if (address >= region.address && address - region.address <= region.bytes)
+      return region.own.data() + (address - region.address);
+  mesh.abort("has no memory for what the first rank names", ExitInternalError);
+}
+
+bool MeshCalls::obey(const EntryInfo &entry, uint64_t bytes, Error &error) {
+  if (!message.reserve(bytes))
+    return error.set(ExitResourceLimit, "no memory for what ranks exchange");
+  mesh.broadcast(message.data(), bytes);
+  auto *word = reinterpret_cast<const int64_t *>(message.data());
+  uint8_t *data = message.data() + onLine(wordsOf(entry) * 8);
+  std::vector<std::vector<int64_t>> tensors(entry.args.size());
+  std::vector<int64_t> numbers(entry.args.size());
+  std::vector<void *> args(entry.args.size());
+  outputs.resize(std::max(outputs.size(), entry.args.size()));
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    if (isNumber(arg)) {
+      numbers[i] = *word++;
+      args[i] = &numbers[i];
+      continue;
+    }
+    std::vector<int64_t> sizes = {static_cast<int64_t>(model.weightsBytes())};
+    void *place = const_cast<uint8_t *>(model.weights());
+    if (arg.kind != ArgKind::Weights) {
+      auto address = static_cast<uint64_t>(*word++);
+      sizes.assign(word, word + arg.shape.size());
+      word += arg.shape.size();
+      uint64_t size = bytesOf(arg, sizes.data());
+      if (carriesData(arg)) {
+        place = data;
+        data += onLine(size);
+      } else if (arg.kind == ArgKind::Cache) {
+        place = find(address);
+      } else {
+        if (!outputs[i].reserve(size))
+          return error.set(ExitResourceLimit,
+                           "no memory for '" + arg.name + "'");
+        place = outputs[i].data();
+      }
+    }
+    // Dense, row after row.
+    auto base = static_cast<int64_t>(addressOf(place));
+    std::vector<int64_t> &words = tensors[i];
+    words = {base, base, 0};
+    words.insert(words.end(), sizes.begin(), sizes.end());
+    int64_t stride = 1;
+    words.resize(3 + 2 * sizes.size());
+    for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d])
+      words[3 + sizes.size() + d] = stride;
+    args[i] = words.data();
+  }
+  return model.callHere(entry, args.data(), error);
+}
+
+bool MeshCalls::follow(Error &error) {
+  for (;;) {
+    Order order;
+    mesh.broadcast(&order, sizeof order, /*idle=*/true);
+    switch (order.task) {
+    case Task::Stop:
+      return true;
+    case Task::Reserve: {
+      Region region = {order.a, order.bytes, {}};
+      if (!region.own.reserve(order.bytes))
+        return error.set(ExitResourceLimit, "no memory for " +
+                                                std::to_string(order.bytes) +
+                                                " bytes of keys and values");
+      regions.push_back(std::move(region));
+      break;
+    }
+    case Task::Release:
+      regions.erase(std::remove_if(regions.begin(), regions.end(),
+                                   [&](const Region &region) {
+                                     return region.address == order.a;
+                                   }),
+                    regions.end());
+      break;
+    case Task::Copy:
+      std::memcpy(find(order.a), find(order.b), order.bytes);
+      break;
+    case Task::Exchange:
+      std::swap_ranges(find(order.a), find(order.a) + order.bytes,
+                       find(order.b));
+      break;
+    case Task::Call:
+      for (const EntryInfo &entry : model.info().entries)
+        if (entry.index == order.a && !obey(entry, order.bytes, error))
+          return false;
+      break;
+    }
+  }
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,63 @@
+//===- MeshCalls.h - The first rank leads, the others follow ----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Only the first rank knows what is asked for: it reads the prompt, samples and
+// prints. It tells the others which entry it calls, with which inputs, and what
+// it does to the memory of the model, of which each rank has its own part.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_MESH_MESHCALLS_H
+#define ATTUNE_LIB_RUNTIME_MESH_MESHCALLS_H
+
+#include "Mesh.h"
+
+namespace attune::runtime {
+
+class MeshCalls {
+public:
+  MeshCalls(Mesh &mesh, CompiledModel &model) : mesh(mesh), model(model) {}
+
+  bool leads() const { return mesh.rank() == 0; }
+
+  // For the first rank. The others have memory of the same sizes, and know it
+  // by the first one's addresses.
+  void reserve(const void *place, uint64_t bytes);
+  void release(const void *place);
+  void copy(const void *to, const void *from, uint64_t bytes);
+  void exchange(const void *a, const void *b, uint64_t bytes);
+  void call(const EntryInfo &entry, void **args);
+  void stop();
+
+  /// For the others: does what the first rank says until it stops.
+  bool follow(Error &error);
+
+private:
+  enum class Task : uint64_t { Stop, Reserve, Release, Copy, Exchange, Call };
+  struct Order {
+    Task task = Task::Stop;
+    uint64_t a = 0, b = 0, bytes = 0;
+  };
+  struct Region {
+    uint64_t address, bytes; ///< of the first rank
+    Buffer own;
+  };
+  void tell(Task task, const void *a, const void *b, uint64_t bytes);
+  /// This rank's memory for an address of the first one.
+  uint8_t *find(uint64_t address);
+  bool obey(const EntryInfo &entry, uint64_t bytes, Error &error);
+
+  Mesh &mesh;
+  CompiledModel &model;
+  Buffer message;
+  std::vector<Region> regions;
+  std::vector<Buffer> outputs; ///< of an entry's arguments, by their number
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_MESH_MESHCALLS_H

@@ -1,0 +1,326 @@
+//===- HeadShards.cpp - Which rank has which heads --------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HeadShards.h"
+
+#include "Attune/AttuneMeshOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace attune {
+
+/// The dimension of heads: of [B, H, T, D], of caches [L, B, H, C, D], of
+/// channels [B, T, H * D], and of a row's state [B, H, T].
+static int64_t headDim(RankedTensorType type) {
+  return type.getRank() == 4 ? 1 : 2;
+}
+
+LogicalResult HeadShards::refuse(Operation *op) {
+  return op->emitError("'")
+         << op->getName() << "' cannot be cut by heads among ranks";
+}
+
+RankedTensorType HeadShards::shareOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getRank() < 3 || type.getRank() > 5) {
+    emitError(value.getLoc(), "what heads gave cannot be cut among ranks");
+    return {};
+  }
+  int64_t dim = headDim(type), size = type.getDimSize(dim);
+  SmallVector<int64_t> shape(type.getShape());
+  if (!ShapedType::isDynamic(size) && size % ranks == 0)
+    shape[dim] = size / ranks;
+  else if (type.getRank() > 3 && !ShapedType::isDynamic(size) &&
+           ranks % size == 0)
+    shape[dim] = 1; // several ranks have a copy of each
+  else {
+    emitError(value.getLoc())
+        << size << (type.getRank() > 3 ? " heads" : " channels of heads")
+        << " cannot be cut in " << ranks
+        << " equal parts; --mesh=tp=N takes an N that divides them";
+    return {};
+  }
+  return type.clone(shape);
+}
+
+LogicalResult HeadShards::mark(Value value) {
+  if (!marked.insert(value).second)
+    return success();
+  RankedTensorType share = shareOf(value);
+  if (!share)
+    return failure();
+  wholeHeads[value] =
+      cast<RankedTensorType>(value.getType()).getDimSize(headDim(share));
+  value.setType(share);
+  work.push_back(value);
+  return success();
+}
+
+LogicalResult HeadShards::followArgument(BlockArgument argument) {
+  Operation *parent = argument.getOwner()->getParentOp();
+  unsigned number = argument.getArgNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+    if (number == 0)
+      return refuse(loop);
+    unsigned carried = number - 1;
+    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    return success(succeeded(mark(loop.getInitArgs()[carried])) &&
+                   succeeded(mark(yield.getOperand(carried))) &&
+                   succeeded(mark(loop.getResult(carried))));
+  }
+  auto func = dyn_cast<func::FuncOp>(parent);
+  if (!func)
+    return refuse(parent);
+  if (func->hasAttr("attune.entry")) {
+    auto kind = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
+    if (kind && kind.getValue() == "cache")
+      return success();
+    return func.emitError("an input of the model would have to be cut by heads "
+                          "among ranks");
+  }
+  auto uses = func.getSymbolUses(module);
+  for (SymbolTable::SymbolUse use : *uses)
+    if (auto call = dyn_cast<func::CallOp>(use.getUser()))
+      if (failed(mark(call.getOperand(number))))
+        return failure();
+  return success();
+}
+
+/// What `value` is made of has to be cut, too.
+LogicalResult HeadShards::followSource(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return followArgument(argument);
+  Operation *op = value.getDefiningOp();
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (auto split = dyn_cast<SplitHeadsOp>(op)) {
+    auto linear = split.getInput().getDefiningOp<LinearOp>();
+    if (!linear)
+      return refuse(split);
+    projections.insert(linear);
+    return success();
+  }
+  if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
+          CacheReadOp, MergeHeadsOp, ActivationOp>(op))
+    return mark(op->getOperand(0));
+  if (isa<SimilarityOp, WeightedSumOp, CacheAppendOp>(op))
+    return success(succeeded(mark(op->getOperand(0))) &&
+                   succeeded(mark(op->getOperand(1))));
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return success(succeeded(mark(attention.getQuery())) &&
+                   succeeded(mark(attention.getKey())) &&
+                   succeeded(mark(attention.getValue())));
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    return mark(callee.getBody().back().getTerminator()->getOperand(number));
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return mark(loop.getRegionIterArg(number));
+  return refuse(op);
+}
+
+LogicalResult HeadShards::followUse(OpOperand &use) {
+  Operation *op = use.getOwner();
+  unsigned number = use.getOperandNumber();
+  if (isa<tensor::DimOp>(op))
+    return success();
+  if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
+          SimilarityOp, WeightedSumOp, AttentionOp, CacheAppendOp, CacheReadOp,
+          MergeHeadsOp, ActivationOp>(op)) {
+    // The second result of attention is what attention maps are made of.
+    if (isa<AttentionOp>(op) && op->getNumResults() > 1)
+      return refuse(op);
+    perHead.insert(op);
+    for (Value result : op->getResults())
+      if (failed(mark(result)))
+        return failure();
+    return success();
+  }
+  if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0) {
+    outputs.insert(linear);
+    return success();
+  }
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    return mark(callee.getArgument(number));
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && number >= 3)
+    return mark(loop.getRegionIterArg(number - 3));
+  if (auto yield = dyn_cast<scf::YieldOp>(op))
+    if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp()))
+      return mark(loop.getRegionIterArg(number));
+  if (auto result = dyn_cast<func::ReturnOp>(op)) {
+    auto func = cast<func::FuncOp>(result->getParentOp());
+    if (func->hasAttr("attune.entry")) {
+      auto kind = func.getResultAttrOfType<StringAttr>(number, "attune.kind");
+      if (kind && kind.getValue() == "cache")
+        return success();
+      return func.emitError("an output of the model would have to be cut by "
+                            "heads among ranks; leave out --tap");
+    }
+    auto uses = func.getSymbolUses(module);
+    for (SymbolTable::SymbolUse symbol : *uses)
+      if (auto call = dyn_cast<func::CallOp>(symbol.getUser()))
+        if (failed(mark(call.getResult(number))))
+          return failure();
+    return success();
+  }
+  return refuse(op);
+}
+
+LogicalResult HeadShards::sliceHeads(OpOperand &operand, int64_t dim,
+                                     int64_t heads) {
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  if (marked.contains(operand.get()) || type.getDimSize(dim) == 1)
+    return success();
+  Operation *op = operand.getOwner();
+  if (type.getDimSize(dim) != heads || heads % ranks != 0)
+    return op->emitError("cannot cut ")
+           << type << " among ranks, which belongs to " << heads << " heads";
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  Value first = arith::MulIOp::create(
+      b, loc, RankOp::create(b, loc),
+      arith::ConstantIndexOp::create(b, loc, heads / ranks).getResult());
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes,
+      strides(type.getRank(), b.getIndexAttr(1));
+  SmallVector<int64_t> shape(type.getShape());
+  offsets[dim] = first;
+  shape[dim] = heads / ranks;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    sizes.push_back(
+        ShapedType::isDynamic(shape[i])
+            ? OpFoldResult(
+                  tensor::DimOp::create(b, loc, operand.get(), i).getResult())
+            : b.getIndexAttr(shape[i]));
+  operand.set(tensor::ExtractSliceOp::create(
+      b, loc, type.clone(shape), operand.get(), offsets, sizes, strides));
+  return success();
+}
+
+/// Queries, keys and values by rows, each in the order of its heads.
+LogicalResult HeadShards::cutProjection(LinearOp linear) {
+  if (linear.getResidual() || linear.getGated())
+    return refuse(linear);
+  SmallVector<SplitHeadsOp> splits;
+  for (Operation *user : linear.getResult().getUsers()) {
+    auto split = dyn_cast<SplitHeadsOp>(user);
+    if (!split)
+      return isa<tensor::DimOp>(user) ? success() : refuse(user);
+    splits.push_back(split);
+  }
+  llvm::sort(splits, [](SplitHeadsOp a, SplitHeadsOp b) {
+    return a.getOffset() < b.getOffset();
+  });
+  std::vector<WeightShards::Range> ranges;
+  int64_t next = 0, local = 0;
+  for (SplitHeadsOp split : splits) {
+    auto type = cast<RankedTensorType>(split.getType());
+    int64_t width = type.getDimSize(3), share = type.getDimSize(1);
+    int64_t heads = wholeHeads.lookup(split.getResult());
+    // Two readers of the same heads, or columns that nobody reads.
+    if (int64_t(split.getOffset()) != next)
+      return refuse(split);
+    int64_t repeat = std::max<int64_t>(ranks / heads, 1);
+    ranges.push_back({next, share * width, share * width, repeat});
+    next += heads * width;
+    split.setOffset(local);
+    local += share * width;
+  }
+  auto type = cast<RankedTensorType>(linear.getType());
+  if (next != type.getDimSize(2))
+    return refuse(linear);
+  if (failed(weights.cutRows(linear.getWeight(), ranges)) ||
+      (linear.getBias() && failed(weights.cutRows(linear.getBias(), ranges))))
+    return failure();
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = local;
+  linear.getResult().setType(type.clone(shape));
+  return success();
+}
+
+/// The projection of merged heads by columns, then a sum over all ranks.
+LogicalResult HeadShards::cutOutput(LinearOp linear) {
+  auto activation = linear.getActivation();
+  if (linear.getGated() || activation != Activation::Identity ||
+      linear.getRmsEps())
+    return refuse(linear);
+  if (failed(weights.cutColumns(linear.getWeight())) ||
+      (linear.getBias() && failed(weights.keepOnFirst(linear.getBias()))))
+    return failure();
+  Value residual = linear.getResidual();
+  linear.getResidualMutable().clear();
+  OpBuilder b(linear);
+  b.setInsertionPointAfter(linear);
+  Location loc = linear.getLoc();
+  Value partial = linear.getResult(), dest = residual;
+  auto type = cast<RankedTensorType>(partial.getType());
+  if (!dest) {
+    SmallVector<Value> sizes;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        sizes.push_back(tensor::DimOp::create(b, loc, partial, dim));
+    dest = tensor::EmptyOp::create(b, loc, type, sizes);
+  }
+  auto sum = AllReduceOp::create(b, loc, type, partial, dest, bool(residual));
+  partial.replaceUsesWithIf(sum.getResult(), [&](OpOperand &use) {
+    return use.getOwner() != sum && !isa<tensor::DimOp>(use.getOwner());
+  });
+  return success();
+}
+
+LogicalResult HeadShards::run() {
+  WalkResult walked = module.walk([&](SplitHeadsOp split) -> WalkResult {
+    return mark(split.getResult());
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (failed(followSource(value)))
+      return failure();
+    for (OpOperand &use : value.getUses())
+      if (failed(followUse(use)))
+        return failure();
+  }
+  for (Operation *op : perHead) {
+    int64_t heads = wholeHeads.lookup(op->getOperand(0));
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+      if (!type || marked.contains(operand.get()))
+        continue;
+      bool scores = isa<MaskScoresOp, SoftmaxOp, AttentionOp>(op);
+      bool gains = isa<LayerNormOp, RMSNormOp>(op) && type.getRank() == 2;
+      bool vector =
+          scores && type.getRank() == 1 && type.getElementType().isF32();
+      bool matrix = scores && type.getRank() == 4;
+      if ((gains || vector || matrix) &&
+          failed(sliceHeads(operand, matrix ? 1 : 0, heads)))
+        return failure();
+    }
+  }
+  for (Operation *linear : projections)
+    if (failed(cutProjection(cast<LinearOp>(linear))))
+      return failure();
+  for (Operation *linear : outputs)
+    if (failed(cutOutput(cast<LinearOp>(linear))))
+      return failure();
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.isExternal())
+      continue;
+    Operation *result = func.getBody().back().getTerminator();
+    func.setFunctionType(FunctionType::get(
+        func.getContext(), func.getBody().front().getArgumentTypes(),
+        result->getOperandTypes()));
+  }
+  return success();
+}
+
+} // namespace attune

@@ -1,0 +1,250 @@
+//===- Shard.cpp - One rank's part of a model -------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HeadShards.h"
+#include "WeightShards.h"
+
+#include "Attune/AttuneMeshOps.h"
+#include "attune/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace attune {
+#define GEN_PASS_DEF_SHARD
+#include "attune/Transforms/Passes.h.inc"
+
+namespace {
+/// An uninitialised tensor as large as `like`, with `type`'s known sizes.
+Value emptyLike(OpBuilder &b, Location loc, Value like, RankedTensorType type) {
+  SmallVector<Value> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(tensor::DimOp::create(b, loc, like, dim));
+  return tensor::EmptyOp::create(b, loc, type, sizes);
+}
+
+/// The sum over all ranks, added to `addend` if there is one.
+Value reduce(OpBuilder &b, Location loc, Value partial, Value addend) {
+  auto type = cast<RankedTensorType>(partial.getType());
+  Value dest = addend ? addend : emptyLike(b, loc, partial, type);
+  return AllReduceOp::create(b, loc, type, partial, dest, bool(addend))
+      .getResult();
+}
+
+struct Shard final : impl::ShardBase<Shard> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (tp < 1) {
+      module.emitError("tp must be positive, not ") << tp.getValue();
+      return signalPassFailure();
+    }
+    if (tp == 1)
+      return;
+    WeightShards weights(module, tp);
+    HeadShards heads(module, weights);
+    if (failed(heads.run()) || failed(cutFeedForward(module, weights)) ||
+        failed(cutVocabulary(module, weights)) || failed(weights.finish()))
+      return signalPassFailure();
+    if (weights.numCut() == 0) {
+      module.emitError("has no attention, no feed-forward layer and no "
+                       "vocabulary that ranks could share");
+      return signalPassFailure();
+    }
+    module->setAttr("attune.ranks",
+                    Builder(module).getI64IntegerAttr(tp.getValue()));
+    numCut += weights.numCut();
+  }
+
+  /// Up projections by rows, down projections by columns, then a sum.
+  LogicalResult cutFeedForward(ModuleOp module, WeightShards &weights) {
+    WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
+      if (auto ffn = dyn_cast<FFNOp>(op))
+        return cutFFN(ffn, ffn.getUp(), ffn.getUpBias(), 1, weights);
+      if (auto ffn = dyn_cast<GatedFFNOp>(op))
+        return cutFFN(ffn, ffn.getGateUp(), ffn.getGateUpBias(), 2, weights);
+      if (isa<MoEOp>(op))
+        return op->emitError("experts cannot be cut among ranks yet"),
+               failure();
+      return success();
+    });
+    return failure(walked.wasInterrupted());
+  }
+
+  template <typename Op>
+  LogicalResult cutFFN(Op ffn, Value up, Value upBias, int64_t halves,
+                       WeightShards &weights) {
+    auto type = cast<RankedTensorType>(up.getType());
+    int64_t rows = type.getDimSize(0), width = rows / halves;
+    if (width % tp != 0)
+      return ffn.emitError("a feed-forward layer of width ")
+             << width << " cannot be cut in " << tp.getValue()
+             << " equal parts; --mesh=tp=N takes an N that divides it";
+    std::vector<WeightShards::Range> ranges;
+    for (int64_t half = 0; half < halves; ++half)
+      ranges.push_back({half * width, width / tp, width / tp});
+    if (failed(weights.cutRows(up, ranges)) ||
+        (upBias && failed(weights.cutRows(upBias, ranges))) ||
+        failed(weights.cutColumns(ffn.getDown())))
+      return failure();
+    if (Value bias = ffn.getDownBias())
+      if (failed(weights.keepOnFirst(bias)))
+        return failure();
+    OpBuilder b(ffn);
+    Value residual = ffn.getResidual();
+    ffn.getResidualMutable().clear();
+    b.setInsertionPointAfter(ffn);
+    Value result = ffn.getResult();
+    Value sum = reduce(b, ffn.getLoc(), result, residual);
+    result.replaceUsesWithIf(sum, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return user != sum.getDefiningOp() && !isa<tensor::DimOp>(user);
+    });
+    return success();
+  }
+
+  /// The table and the head: each rank has a range of the vocabulary, and a row
+  /// of zeros behind it for the tokens of other ranks.
+  LogicalResult cutVocabulary(ModuleOp module, WeightShards &weights) {
+    SmallVector<EmbeddingOp> tables;
+    SmallVector<LinearOp> heads;
+    module.walk([&](Operation *op) {
+      if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
+        if (readsTokens(embedding))
+          tables.push_back(embedding);
+      } else if (auto linear = dyn_cast<LinearOp>(op)) {
+        if (givesLogits(linear))
+          heads.push_back(linear);
+      }
+    });
+    for (EmbeddingOp embedding : tables)
+      if (failed(cutTable(embedding, weights)))
+        return failure();
+    for (LinearOp head : heads)
+      if (failed(cutHead(head, weights)))
+        return failure();
+    return success();
+  }
+
+  /// Whether the ids are an input that the caller has to give: not positions,
+  /// and not kinds of tokens.
+  static bool readsTokens(EmbeddingOp op) {
+    auto ids = dyn_cast<BlockArgument>(op.getIds());
+    if (!ids || !op.getTable().getDefiningOp<WeightGetOp>() || op.getOffset())
+      return false;
+    auto func = dyn_cast<func::FuncOp>(ids.getOwner()->getParentOp());
+    return func && func->hasAttr("attune.entry") &&
+           !func.getArgAttr(ids.getArgNumber(), "attune.default");
+  }
+
+  /// Whether an entry gives the result, which no other layer reads.
+  static bool givesLogits(LinearOp op) {
+    auto func = dyn_cast<func::FuncOp>(op->getParentOp());
+    if (!func || !func->hasAttr("attune.entry") || op.getGated() ||
+        op.getResidual() || !op.getWeight().getDefiningOp<WeightGetOp>())
+      return false;
+    Value value = op.getResult();
+    while (value.hasOneUse()) {
+      OpOperand &use = *value.use_begin();
+      if (auto result = dyn_cast<func::ReturnOp>(use.getOwner())) {
+        auto name = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
+                                                         "attune.name");
+        return name && name.getValue() == "logits";
+      }
+      if (use.getOwner()->getNumResults() != 1 ||
+          isa<LinearOp, LayerNormOp, RMSNormOp>(use.getOwner()))
+        return false;
+      value = use.getOwner()->getResult(0);
+    }
+    return false;
+  }
+
+  LogicalResult cutTable(EmbeddingOp op, WeightShards &weights) {
+    int64_t rows = op.getTable().getType().getDimSize(0);
+    int64_t each = llvm::divideCeil(rows, tp.getValue());
+    Location loc = op.getLoc();
+    OpBuilder b(op);
+    if (failed(weights.cutRows(op.getTable(), {{0, each, each}}, 1)))
+      return failure();
+    // Of another rank's token, the row of zeros behind the own ones.
+    Value first = arith::MulIOp::create(
+        b, loc, RankOp::create(b, loc),
+        arith::ConstantIndexOp::create(b, loc, each).getResult());
+    first = arith::IndexCastOp::create(b, loc, b.getI64Type(), first);
+    Value count = arith::ConstantIntOp::create(b, loc, each, 64);
+    auto type = cast<RankedTensorType>(op.getIds().getType());
+    Value dest = emptyLike(b, loc, op.getIds(), type);
+    AffineMap same = b.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> loops(type.getRank(),
+                                           utils::IteratorType::parallel);
+    Value own =
+        linalg::GenericOp::create(
+            b, loc, TypeRange(type), ValueRange(op.getIds()), ValueRange(dest),
+            ArrayRef<AffineMap>{same, same}, loops,
+            [&](OpBuilder &b, Location loc, ValueRange in) {
+              Value id = in[0];
+              if (!type.getElementType().isInteger(64))
+                id = arith::ExtSIOp::create(b, loc, b.getI64Type(), id);
+              Value local = arith::SubIOp::create(b, loc, id, first);
+              Value inside = arith::CmpIOp::create(
+                  b, loc, arith::CmpIPredicate::ult, local, count);
+              local = arith::SelectOp::create(b, loc, inside, local, count);
+              if (!type.getElementType().isInteger(64))
+                local = arith::TruncIOp::create(b, loc, type.getElementType(),
+                                                local);
+              linalg::YieldOp::create(b, loc, local);
+            })
+            .getResult(0);
+    Value partial =
+        EmbeddingOp::create(b, loc, op.getType(), own, op.getTable(), Value(),
+                            op.getScaleAttr(), op.getOffsetAttr());
+    Value sum = reduce(b, loc, partial, op.getAddend());
+    op->replaceAllUsesWith(ValueRange(sum));
+    op.erase();
+    return success();
+  }
+
+  LogicalResult cutHead(LinearOp op, WeightShards &weights) {
+    int64_t rows =
+        cast<RankedTensorType>(op.getWeight().getType()).getDimSize(0);
+    auto whole = cast<RankedTensorType>(op.getType());
+    int64_t total = whole.getShape().back();
+    int64_t each = llvm::divideCeil(total, tp.getValue());
+    // A tied table is cut already.
+    if (!weights.isCut(op.getWeight()) && rows != total)
+      return success();
+    if (failed(weights.cutRows(op.getWeight(), {{0, each, each}}, 1)) ||
+        (op.getBias() &&
+         failed(weights.cutRows(op.getBias(), {{0, each, each}}, 1))))
+      return failure();
+    SmallVector<int64_t> shape(whole.getShape());
+    shape.back() = each + 1;
+    OpBuilder b(op);
+    b.setInsertionPointAfter(op);
+    Location loc = op.getLoc();
+    Value result = op.getResult();
+    result.setType(whole.clone(shape));
+    Value dest = emptyLike(b, loc, result, whole);
+    Value all = AllGatherOp::create(b, loc, whole, result, dest,
+                                    b.getI64IntegerAttr(each))
+                    .getResult();
+    result.replaceUsesWithIf(all, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return user != all.getDefiningOp() && !isa<tensor::DimOp>(user);
+    });
+    return success();
+  }
+};
+} // namespace
+} // namespace attune

@@ -1,0 +1,35 @@
+// RUN: attune-opt %s | FileCheck %s
+// RUN: attune-opt %s --mlir-print-op-generic | attune-opt | FileCheck %s
+// RUN: attune-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" | FileCheck %s --check-prefix=BUFFERS
+
+// CHECK-LABEL: @rank(
+func.func @rank() -> index {
+  // CHECK: attune.rank
+  %rank = attune.rank
+  return %rank : index
+}
+
+// The sum goes where the residual was, without a copy.
+// CHECK-LABEL: @all_reduce(
+// BUFFERS-LABEL: @all_reduce(
+// BUFFERS-NOT: memref.copy
+func.func @all_reduce(%x: tensor<?x?x64xf32>,
+                      %d: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.all_reduce %{{.+}} into %{{.+}} accumulate : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+  // BUFFERS: attune.all_reduce %[[X:.+]] into %[[D:.+]] accumulate : memref<?x?x64xf32>, memref<?x?x64xf32>
+  // BUFFERS-NEXT: return %[[D]]
+  %y = attune.all_reduce %x into %d accumulate
+     : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: @all_gather(
+// BUFFERS-LABEL: @all_gather(
+func.func @all_gather(%x: tensor<?x1x51xf32>,
+                      %d: tensor<?x1x99xf32>) -> tensor<?x1x99xf32> {
+  // CHECK: attune.all_gather %{{.+}} columns 50 into %{{.+}} : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
+  // BUFFERS: attune.all_gather %{{.+}} columns 50 into %{{.+}} : memref<?x1x51xf32>, memref<?x1x99xf32>
+  %y = attune.all_gather %x columns 50 into %d
+     : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
+  return %y : tensor<?x1x99xf32>
+}

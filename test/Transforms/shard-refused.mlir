@@ -1,0 +1,47 @@
+// RUN: attune-opt %s --attune-shard=tp=3 --split-input-file --verify-diagnostics
+
+attune.weight @qk : tensor<32x16xf32> from [#attune.source<"qk">]
+func.func @heads(%x: tensor<?x?x16xf32>) -> tensor<?x4x?x4xf32> {
+  %w = attune.weight_get @qk : tensor<32x16xf32>
+  %y = attune.linear %x, %w : tensor<?x?x16xf32>, tensor<32x16xf32> -> tensor<?x?x32xf32>
+  // expected-error @+1 {{4 heads cannot be cut in 3 equal parts; --mesh=tp=N takes an N that divides them}}
+  %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x4x?x4xf32>
+  return %q : tensor<?x4x?x4xf32>
+}
+
+// -----
+
+attune.weight @up : tensor<16x8xf32> from [#attune.source<"up">]
+attune.weight @down : tensor<8x16xf32> from [#attune.source<"down">]
+func.func @width(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
+  %u = attune.weight_get @up : tensor<16x8xf32>
+  %d = attune.weight_get @down : tensor<8x16xf32>
+  // expected-error @+1 {{a feed-forward layer of width 16 cannot be cut in 3 equal parts}}
+  %y = attune.ffn %x, %u, %d activation <gelu> : tensor<?x?x8xf32>, tensor<16x8xf32>, tensor<8x16xf32> -> tensor<?x?x8xf32>
+  return %y : tensor<?x?x8xf32>
+}
+
+// -----
+
+// A matrix that another layer needs whole.
+attune.weight @up : tensor<9x9xf32> from [#attune.source<"up">] // expected-note {{the weight is declared here}}
+attune.weight @down : tensor<9x9xf32> from [#attune.source<"down">]
+func.func @twice(%x: tensor<?x?x9xf32>) -> tensor<?x?x9xf32> {
+  %u = attune.weight_get @up : tensor<9x9xf32>
+  %d = attune.weight_get @down : tensor<9x9xf32>
+  %y = attune.ffn %x, %u, %d activation <gelu> : tensor<?x?x9xf32>, tensor<9x9xf32>, tensor<9x9xf32> -> tensor<?x?x9xf32>
+  // expected-error @+1 {{needs the whole weight 'up', which is cut among ranks for another layer}}
+  %again = attune.weight_get @up : tensor<9x9xf32>
+  %z = attune.linear %y, %again : tensor<?x?x9xf32>, tensor<9x9xf32> -> tensor<?x?x9xf32>
+  return %z : tensor<?x?x9xf32>
+}
+
+// -----
+
+// Nothing to share.
+// expected-error @+1 {{has no attention, no feed-forward layer and no vocabulary that ranks could share}}
+module {
+  func.func @none(%x: tensor<?x?x9xf32>) -> tensor<?x?x9xf32> {
+    return %x : tensor<?x?x9xf32>
+  }
+}
