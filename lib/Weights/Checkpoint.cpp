@@ -253,11 +253,14 @@ bool Checkpoint::unpackQuantized(DiagnosticEngine &diags) {
 /// Where the number of an expert belongs in the name of a stack; npos: the
 /// tensor is none.
 static size_t placeOfExpert(const CheckpointTensor &tensor) {
-  constexpr std::string_view owner = ".experts.";
-  size_t at = tensor.name.find(owner);
+  size_t at = std::string::npos;
+  // The last two are Granite's.
+  for (std::string_view owner : {".experts.", ".block_sparse_moe.input_linear.",
+                                 ".block_sparse_moe.output_linear."})
+    if (size_t found = tensor.name.find(owner); found != std::string::npos)
+      at = found + owner.size();
   if (at == std::string::npos)
     return at;
-  at += owner.size();
   // "experts.7.up_proj.weight" is of one expert.
   bool named = at < tensor.name.size() && tensor.name[at] >= '0' &&
                tensor.name[at] <= '9';

@@ -23,7 +23,8 @@ from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weigh
                             layer_norm, linear, norm_each, plain, plus,
                             projections, relu, rms_norm, scaled, silu, split,
                             tied, turn)
-from decoder_mixtures import ernie4_5_moe, glm4_moe, gpt_oss, minimax_m2
+from decoder_mixtures import (ernie4_5_moe, glm4_moe, gpt_oss, granitemoe,
+                              minimax_m2)
 
 
 def llama_like(w, ids, layers, self_attention, offset=0.0, factor=1.0,
@@ -679,7 +680,7 @@ def mpt_clip(w, ids):
 
 CASES = {function.__name__: function for function in (
     llama_biases, mistral, qwen2_window, qwen3, smollm3, gemma2, gemma3, olmo, olmo2, olmo3, glm, glm4, glm4_moe, seed_oss,
-    ernie4_5, ernie4_5_moe, exaone4, hunyuan, minimax_m2, gpt_oss, cohere, cohere2, stablelm, phi, phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, gpt_neo,
+    ernie4_5, ernie4_5_moe, exaone4, hunyuan, minimax_m2, gpt_oss, granitemoe, cohere, cohere2, stablelm, phi, phi3_longrope, falcon_7b, falcon_11b, falcon_rw, gpt2_by_layer, gpt_neo,
     bigcode_mqa, bigcode_mha, gpt_neox, opt_350m, opt_plain_norms, bloom_residual, mpt_clip)}
 
 

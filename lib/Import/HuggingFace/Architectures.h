@@ -48,6 +48,7 @@ std::optional<spec::Model> importGPTJ(ImportContext &context);
 std::optional<spec::Model> importGPTNeo(ImportContext &context);
 std::optional<spec::Model> importGPTNeoX(ImportContext &context);
 std::optional<spec::Model> importGranite(ImportContext &context);
+std::optional<spec::Model> importGraniteMoE(ImportContext &context);
 std::optional<spec::Model> importLlama(ImportContext &context);
 std::optional<spec::Model> importMamba(ImportContext &context);
 std::optional<spec::Model> importMarian(ImportContext &context);

@@ -328,6 +328,18 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_bias=false mlp_bias=false embedding_multiplier=1 "
        "attention_multiplier=1 residual_multiplier=1 logits_scaling=1",
        "attention_dropout pretraining_tp"},
+      {"granitemoe",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false embedding_multiplier=1 attention_multiplier=1 "
+       "residual_multiplier=1 logits_scaling=1 num_local_experts=8 "
+       "num_experts_per_tok=2",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"hunyuan_v1_dense",
        "hidden_size=4096 intermediate_size=11008 "
        "num_hidden_layers=32 num_attention_heads=32 "

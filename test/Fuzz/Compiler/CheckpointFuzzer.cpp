@@ -1,4 +1,4 @@
-//===- CheckpointFuzzer.cpp - Checkpoints of several files -------------------===//
+//===- CheckpointFuzzer.cpp - Checkpoints of several files ----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ConfigFuzzer.cpp - config.json of published models --------------------===//
+//===- ConfigFuzzer.cpp - config.json of published models -----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

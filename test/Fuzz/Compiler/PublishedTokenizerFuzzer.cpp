@@ -1,4 +1,4 @@
-//===- PublishedTokenizerFuzzer.cpp - Tokenizers in older files --------------===//
+//===- PublishedTokenizerFuzzer.cpp - Tokenizers in older files -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

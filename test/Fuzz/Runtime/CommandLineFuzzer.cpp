@@ -1,4 +1,4 @@
-//===- CommandLineFuzzer.cpp - Command lines of products ------------------------===//
+//===- CommandLineFuzzer.cpp - Command lines of products ------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

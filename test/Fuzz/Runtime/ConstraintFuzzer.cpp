@@ -1,4 +1,4 @@
-//===- ConstraintFuzzer.cpp - Schemas, patterns and grammars --------------------===//
+//===- ConstraintFuzzer.cpp - Schemas, patterns and grammars --------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- HttpFuzzer.cpp - Requests of HTTP ----------------------------------------===//
+//===- HttpFuzzer.cpp - Requests of HTTP ----------------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

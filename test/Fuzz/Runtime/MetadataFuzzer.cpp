@@ -1,4 +1,4 @@
-//===- MetadataFuzzer.cpp - What a product says of itself -----------------------===//
+//===- MetadataFuzzer.cpp - What a product says of itself -----------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RegexFuzzer.cpp - Patterns of tokenizers ---------------------------------===//
+//===- RegexFuzzer.cpp - Patterns of tokenizers ---------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RequestFuzzer.cpp - Bodies of requests -----------------------------------===//
+//===- RequestFuzzer.cpp - Bodies of requests -----------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

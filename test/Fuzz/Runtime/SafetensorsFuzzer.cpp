@@ -1,4 +1,4 @@
-//===- SafetensorsFuzzer.cpp - Files of weights ---------------------------------===//
+//===- SafetensorsFuzzer.cpp - Files of weights ---------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

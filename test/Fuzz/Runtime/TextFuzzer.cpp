@@ -1,4 +1,4 @@
-//===- TextFuzzer.cpp - Texts for tokenizers ------------------------------------===//
+//===- TextFuzzer.cpp - Texts for tokenizers ------------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

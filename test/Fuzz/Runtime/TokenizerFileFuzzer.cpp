@@ -1,4 +1,4 @@
-//===- TokenizerFileFuzzer.cpp - Files of tokenizers ----------------------------===//
+//===- TokenizerFileFuzzer.cpp - Files of tokenizers ----------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

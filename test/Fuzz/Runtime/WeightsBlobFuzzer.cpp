@@ -1,4 +1,4 @@
-//===- WeightsBlobFuzzer.cpp - Weights behind a program -------------------------===//
+//===- WeightsBlobFuzzer.cpp - Weights behind a program -------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
