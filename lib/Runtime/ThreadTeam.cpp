@@ -147,6 +147,13 @@ struct ThreadTeam::State {
   };
   std::vector<Claims> claims;
 
+  // What workers do that wait in a pause: a new value of `orders` is either a
+  // task that is run meanwhile, or the pause is over.
+  alignas(64) std::atomic<uint32_t> orders{0};
+  bool resumes = false;
+  Task pause = nullptr; // null: barriers are not asked
+  void *pauseContext = nullptr;
+
   alignas(64) Task task = nullptr; // null: go home
   void *context = nullptr;
   int callersCore = -1;            // where thread 0 began the task
@@ -158,7 +165,10 @@ struct ThreadTeam::State {
 
   void leaveCallersCore();
   void workerLoop(unsigned index);
-  void execute(unsigned index);
+  void execute(unsigned index, uint64_t top, bool isPaused);
+  void start(Task newTask, void *newContext);
+  uint64_t finish();
+  void pauseHere();
 };
 
 namespace {
@@ -167,18 +177,27 @@ struct ThreadContext {
   unsigned index;
   uint64_t top; // bytes of frames in use
   jmp_buf *home;
-  uint32_t phase; // barriers that this thread has passed
+  uint32_t phase;  // barriers that this thread has passed
+  uint32_t orders; // that it has seen
+  bool isPaused;   // at barriers
 };
-thread_local ThreadContext current = {nullptr, 0, 0, nullptr, 0};
+thread_local ThreadContext current = {nullptr, 0, 0, nullptr, 0, 0, false};
 // Frames of a thread that belongs to no team (kernels called directly).
 thread_local Arena ownArena;
 thread_local int64_t ownClaimed = 0;
 } // namespace
 
-void ThreadTeam::State::execute(unsigned index) {
+/// Executes the task, with its frames behind the first `top` bytes.
+void ThreadTeam::State::execute(unsigned index, uint64_t top, bool isPaused) {
   jmp_buf home;
   ThreadContext outer = current;
-  current = {this, index, 0, &home, phase.load(std::memory_order_relaxed)};
+  current = {this,
+             index,
+             top,
+             &home,
+             phase.load(std::memory_order_relaxed),
+             orders.load(std::memory_order_relaxed),
+             isPaused};
   // A frame over the limit jumps back here; compiled code owns nothing that
   // would have to be destroyed on the way.
   if (setjmp(home) == 0)
@@ -239,7 +258,7 @@ void ThreadTeam::State::workerLoop(unsigned index) {
       return;
     if (sleeps)
       leaveCallersCore();
-    execute(index);
+    execute(index, 0, pause != nullptr);
     working.fetch_sub(1, std::memory_order_release);
   }
 }
@@ -323,38 +342,84 @@ ThreadTeam::~ThreadTeam() {
   state->arena.release();
 }
 
+/// Says what is to be executed, to workers that are waiting.
+void ThreadTeam::State::start(Task newTask, void *newContext) {
+  task = newTask;
+  context = newContext;
+  wanted.store(0);
+  working.store(size - 1);
+}
+
+/// Waits for the workers; gives the bytes of a frame that was over the limit.
+uint64_t ThreadTeam::State::finish() {
+  while (uint32_t left = working.load(std::memory_order_acquire))
+    spinWhile(working, left, spin);
+  // Whoever left early may have left barriers half full and loops half done.
+  arrived.store(0);
+  phase.fetch_add(1);
+  return wanted.load();
+}
+
+/// Every thread has passed a barrier. The caller's asks what is to be done
+/// before the task goes on; the others wait for its orders. Other tasks have
+/// barriers of their own, whose number all take over.
+void ThreadTeam::State::pauseHere() {
+  if (current.index == 0) {
+    pause(pauseContext);
+    resumes = true;
+    orders.fetch_add(1, std::memory_order_release);
+  }
+  while (current.index != 0) {
+    spinWhile(orders, current.orders++, spin);
+    if (resumes)
+      break;
+    execute(current.index, current.top, /*isPaused=*/false);
+    working.fetch_sub(1, std::memory_order_release);
+  }
+  current.phase = phase.load(std::memory_order_relaxed);
+}
+
 bool ThreadTeam::run(Task task, void *context, Error &error) {
   if (state->process != getpid())
     return error.set(ExitBadCommandLine,
                      "the process was forked after the model was opened, and "
                      "the model's threads are not in the child: open the model "
                      "there");
-  pthread_mutex_lock(&state->turn);
-  state->task = task;
-  state->context = context;
-  state->wanted.store(0);
-  state->working.store(state->size - 1);
-  if (state->size > 1) {
-    state->callersCore = sched_getcpu();
-    state->epoch.fetch_add(1);
-    if (state->sleepers.load())
-      futexWakeAll(state->epoch);
+  State &team = *state;
+  uint64_t wanted;
+  if (current.team == &team) { // in a pause of another task
+    Task outer = team.task;
+    void *outerContext = team.context;
+    team.start(task, context);
+    team.resumes = false;
+    team.orders.fetch_add(1, std::memory_order_release);
+    team.execute(0, current.top, /*isPaused=*/false);
+    wanted = team.finish();
+    team.start(outer, outerContext); // at which all still are
+  } else {
+    pthread_mutex_lock(&team.turn);
+    team.start(task, context);
+    if (team.size > 1) {
+      team.callersCore = sched_getcpu();
+      team.epoch.fetch_add(1);
+      if (team.sleepers.load())
+        futexWakeAll(team.epoch);
+    }
+    team.execute(0, 0, team.pause != nullptr);
+    wanted = team.finish();
+    pthread_mutex_unlock(&team.turn);
   }
-  state->execute(0);
-  while (uint32_t left = state->working.load(std::memory_order_acquire))
-    spinWhile(state->working, left, state->spin);
-  uint64_t wanted = state->wanted.load();
-  uint64_t limit = state->frameLimit;
-  // Whoever left early may have left barriers half full and loops half done.
-  state->arrived.store(0);
-  state->phase.fetch_add(1);
-  pthread_mutex_unlock(&state->turn);
   if (!wanted)
     return true;
   return error.set(ExitResourceLimit,
                    "intermediate results need " + std::to_string(wanted) +
                        " bytes of memory or more, but the limit is " +
-                       std::to_string(limit));
+                       std::to_string(team.frameLimit));
+}
+
+void ThreadTeam::setPause(Task pause, void *context) {
+  state->pause = pause;
+  state->pauseContext = context;
 }
 
 unsigned ThreadTeam::size() const { return state->size; }
@@ -378,9 +443,11 @@ void attune_rt_barrier(void) {
   if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team->size) {
     team->arrived.store(0, std::memory_order_relaxed);
     team->phase.store(phase + 1, std::memory_order_release);
-    return;
+  } else {
+    spinWhile(team->phase, phase, team->spin);
   }
-  spinWhile(team->phase, phase, team->spin);
+  if (current.isPaused)
+    team->pauseHere();
 }
 
 // Every thread has iterations of its own, each size-th of them, and the word

@@ -15,6 +15,11 @@
 // are pushed and popped by every thread in the same order, so each thread
 // counts for itself and all agree on the addresses.
 //
+// A long task may be paused at its barriers, where every thread has done its
+// part of a loop: the caller's thread is asked there, and may run other tasks
+// on the team before this one goes on. Their frames lie behind those of the
+// task.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTUNE_RUNTIME_THREADTEAM_H
@@ -46,6 +51,10 @@ public:
   /// Callers of different threads take turns. Fails, with every thread back
   /// home, if the task asked for larger frames than the limit.
   bool run(Task task, void *context, Error &error);
+  /// From now on, `pause(context)` is called at the barriers of tasks, on the
+  /// thread of their caller, and may call run(); null: no more. For a team
+  /// whose tasks have one caller.
+  void setPause(Task pause, void *context);
 
   unsigned size() const;
   /// The most bytes of frames that were ever in use.

@@ -51,6 +51,12 @@ public:
   /// the logits of each. If it fails, what these sessions hold is undefined.
   bool step(const std::vector<unsigned> &members,
             const std::vector<int64_t> &ids, Error &error);
+  /// From here on, steps of these sessions or of some of them move no other
+  /// session, until a step takes others.
+  void settle(const std::vector<unsigned> &members) {
+    if (together && members.size() > 1)
+      bringToFront(members);
+  }
 
 private:
   /// The memory of one of the model's caches, for all sessions.

@@ -76,6 +76,8 @@ public:
             const std::vector<int64_t> &ids, Error &error) {
     return group.step(members, ids, error);
   }
+  /// Steps of these slots leave the memory of others where it is.
+  void settle(const std::vector<unsigned> &members) { group.settle(members); }
   /// The session of a slot that is taken.
   Session &session(unsigned slot) { return group.session(slot); }
   /// Positions that slots hold.

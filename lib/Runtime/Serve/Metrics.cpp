@@ -84,6 +84,8 @@ std::string Metrics::format(const Scheduler &scheduler,
       counts.newTokens.load());
   add("attune_decode_rounds_total", "counter",
       "Rounds of one token for every sequence.", counts.rounds.load());
+  add("attune_prompt_pauses_total", "counter",
+      "Of them, those that a prompt was paused for.", counts.pauses.load());
   add("attune_decode_steps_total", "counter",
       "Steps of the model that gave a token to one or more sequences.",
       counts.steps.load());

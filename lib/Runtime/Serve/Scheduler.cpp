@@ -19,6 +19,17 @@ namespace attune::runtime {
 /// up after each piece.
 static constexpr size_t longPiece = 512;
 
+/// While others wait for tokens, a piece is computed in slices between the
+/// rounds of tokens: each takes this part of a round, and goes on to the next
+/// barrier, which is not to be further away than that part. So a token comes
+/// after 1.4 rounds, give or take the clock's errors.
+static constexpr double sliceOfRound = 0.25, gapOfRound = 0.15;
+/// The piece before anything is measured; about the shortest that is worth
+/// reading all weights for.
+static constexpr size_t firstPiece = 64;
+/// Seconds after which a piece ends, so that other prompts have their turns.
+static constexpr double longestPiece = 1;
+
 Scheduler::Active::Active(SequenceRequest wanted)
     : request(std::move(wanted)), sampler(request.sampling),
       history(request.prompt) {
@@ -89,7 +100,8 @@ void Scheduler::stop(bool now) {
 
 void Scheduler::loop() {
   while (takeNew()) {
-    dropAbandoned();
+    dropAbandonedTexts(/*onlyDecoding=*/false);
+    dropAbandonedRequests();
     admit();
     for (size_t i = 0; i < tasks.size();)
       if (tasks[i]->runPiece())
@@ -138,14 +150,21 @@ void Scheduler::removeFinished() {
 }
 
 /// Frees the places of those that nobody waits for.
-void Scheduler::dropAbandoned() {
+void Scheduler::dropAbandonedTexts(bool onlyDecoding) {
   Error none;
-  for (auto &each : active)
+  for (auto &each : active) {
+    if (onlyDecoding && !each->isDecoding())
+      continue;
     if (const char *why = each->request.sink->whyAbandoned()) {
       finish(*each, why, none);
       each.reset();
     }
+  }
   removeFinished();
+}
+
+void Scheduler::dropAbandonedRequests() {
+  Error none;
   for (size_t i = 0; i < queue.size();) {
     const char *why = queue[i].sink->whyAbandoned();
     if (!why) {
@@ -242,13 +261,18 @@ void Scheduler::step(const std::vector<size_t> &chosen) {
   }
 }
 
-/// A token for every sequence that has its prompt behind it.
-void Scheduler::computeTokens() {
-  double start = monotonicTime();
+std::vector<size_t> Scheduler::findDecoding() const {
   std::vector<size_t> decoding;
   for (size_t i = 0; i < active.size(); ++i)
     if (active[i]->isDecoding())
       decoding.push_back(i);
+  return decoding;
+}
+
+/// A token for every sequence that has its prompt behind it.
+void Scheduler::computeTokens() {
+  double start = monotonicTime();
+  std::vector<size_t> decoding = findDecoding();
   if (decoding.empty())
     return;
   size_t most = slots->stepsTogether() ? decoding.size() : 1;
@@ -262,12 +286,10 @@ void Scheduler::computeTokens() {
 
 /// A piece of one prompt, in turns.
 void Scheduler::computePrompts() {
-  bool isAlone =
-      std::none_of(active.begin(), active.end(),
-                   [](const auto &each) { return each->isDecoding(); });
+  bool isAlone = findDecoding().empty();
   if (isAlone)
     credit = 0;
-  if (credit < 0)
+  if (model.device() && credit < 0)
     return;
   for (size_t i = 0; i < active.size(); ++i) {
     size_t turn = (nextPrompt + i) % active.size();
@@ -275,13 +297,15 @@ void Scheduler::computePrompts() {
       continue;
     nextPrompt = turn + 1;
     Active &each = *active[turn];
-    if (!computePiece(each, isAlone)) {
-      active[turn].reset();
-    } else if (each.isDecoding()) {
+    bool goesOn = computePiece(each, isAlone);
+    if (goesOn && each.isDecoding()) {
       forkFollowers(each);
-      if (!takeToken(each))
-        active[turn].reset();
+      goesOn = takeToken(each);
     }
+    // Others may have come to their end meanwhile.
+    for (auto &own : active)
+      if (!goesOn && own.get() == &each)
+        own.reset();
     return;
   }
 }
@@ -314,6 +338,41 @@ void Scheduler::forkFollowers(const Active &leader) {
   }
 }
 
+/// How much of a prompt is computed in one call. The first part of a prompt is
+/// never short, nor is the rest.
+size_t Scheduler::choosePiece(const Active &each, bool isAlone) {
+  size_t left = each.request.prompt.size() - each.computed;
+  double count = longPiece;
+  if (!isAlone && model.device()) {
+    // A call of a GPU is not interrupted: it takes half as long as a round.
+    count = perToken > 0 ? roundTime / 2 / perToken : fewRows;
+  } else if (!isAlone) {
+    count = firstPiece;
+    if (gapPerToken > 0)
+      count = std::min(roundTime * gapOfRound / gapPerToken,
+                       longestPiece / perToken);
+  }
+  count = std::min(std::max(count, double(fewRows)), double(longPiece));
+  size_t unit = slots->pieceUnit(each.slot);
+  size_t piece = (static_cast<size_t>(count) + unit - 1) / unit * unit;
+  return left < piece + fewRows ? left : piece;
+}
+
+/// At a barrier of the piece, where the team can do something else. What was
+/// active may have come to its end afterwards, but for the piece's own.
+void Scheduler::pausePiece() {
+  double now = monotonicTime();
+  longestGap = std::max(longestGap, now - lastBarrier);
+  lastBarrier = now;
+  if (now - lastRound < roundTime * sliceOfRound)
+    return;
+  dropAbandonedTexts(/*onlyDecoding=*/true);
+  computeTokens();
+  numbers.pauses.fetch_add(1);
+  lastRound = lastBarrier = monotonicTime();
+  pausedTime += lastRound - now;
+}
+
 bool Scheduler::computePiece(Active &each, bool isAlone) {
   const std::vector<int64_t> &prompt = each.request.prompt;
   Error error;
@@ -322,29 +381,34 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
     finish(each, "error", error);
     return false;
   }
-  size_t left = prompt.size() - each.computed, count = longPiece;
-  // As much as half a round of tokens takes.
-  if (!isAlone)
-    count = secondsPerToken > 0 && roundTime / 2 < secondsPerToken * longPiece
-                ? static_cast<size_t>(roundTime / 2 / secondsPerToken)
-                : fewRows;
-  count = std::max(count, fewRows);
-  size_t unit = slots->pieceUnit(each.slot);
-  count = (count + unit - 1) / unit * unit;
-  // The last piece is not short either.
-  if (left < count + fewRows)
-    count = left;
-  double start = monotonicTime();
-  if (count == left)
+  size_t count = choosePiece(each, isAlone);
+  if (each.computed + count == prompt.size())
     each.chooser->prepare(bannedAt(1));
-  if (!slots->append(each.slot, prompt.data() + each.computed, count, error)) {
+  bool isPaused = !isAlone && !model.device();
+  if (isPaused) {
+    std::vector<unsigned> members;
+    for (size_t i : findDecoding())
+      members.push_back(active[i]->slot);
+    slots->settle(members);
+    model.team().setPause(
+        [](void *self) { static_cast<Scheduler *>(self)->pausePiece(); }, this);
+  }
+  double start = monotonicTime();
+  lastRound = lastBarrier = start;
+  longestGap = pausedTime = 0;
+  bool works =
+      slots->append(each.slot, prompt.data() + each.computed, count, error);
+  double time = monotonicTime() - start - pausedTime;
+  model.team().setPause(nullptr, nullptr);
+  if (!works) {
     finish(each, "error", error);
     return false;
   }
   each.computed += count;
   numbers.promptTokens.fetch_add(static_cast<int64_t>(count));
-  double time = monotonicTime() - start;
-  secondsPerToken = time / static_cast<double>(count);
+  perToken = time / static_cast<double>(count);
+  if (isPaused)
+    gapPerToken = longestGap / static_cast<double>(count);
   if (!isAlone)
     credit -= time;
   return true;

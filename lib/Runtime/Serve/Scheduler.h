@@ -8,8 +8,10 @@
 // One thread computes. It gives each sequence a slot with a cache, and goes
 // round: a token for every sequence that has its prompt behind it, in one step
 // if the model can take sequences of unequal length, then a piece of one
-// prompt. A prompt may take half the time that tokens take while others wait
-// for theirs, so that it delays them by no more than half.
+// prompt. While others wait for tokens, such a piece is paused for them, at
+// barriers between the loops of its kernels, so that a prompt delays each token
+// by less than half. A GPU is not paused; there prompts may take half the time
+// that tokens take.
 //
 // The text of a sequence does not depend on what else is computed or was
 // before. Kernels give the same bits for a row whatever the number of rows is,
@@ -77,8 +79,8 @@ public:
 struct SchedulerCounts {
   std::atomic<int64_t> running{0}, waiting{0}, cachedPositions{0};
   std::atomic<int64_t> prompts{0}, promptHits{0}, promptTokens{0},
-      reusedTokens{0}, newTokens{0}, rounds{0}, steps{0}; ///< so far
-  std::atomic<int64_t> sequencesOfStep{0};                ///< of the last one
+      reusedTokens{0}, newTokens{0}, rounds{0}, pauses{0}, steps{0}; ///< so far
+  std::atomic<int64_t> sequencesOfStep{0}; ///< of the last one
 };
 
 class Scheduler {
@@ -122,12 +124,16 @@ private:
   explicit Scheduler(CompiledModel &model) : model(model) {}
   void loop();
   bool takeNew();
-  void dropAbandoned();
+  void dropAbandonedTexts(bool onlyDecoding);
+  void dropAbandonedRequests();
   void admit();
   void computePrompts();
   void computeTokens();
   void step(const std::vector<size_t> &chosen);
+  std::vector<size_t> findDecoding() const;
+  size_t choosePiece(const Active &active, bool isAlone);
   bool computePiece(Active &active, bool isAlone);
+  void pausePiece();
   bool hasLeader(size_t number) const;
   void forkFollowers(const Active &leader);
   void noteReuse(Active &active, size_t computed);
@@ -158,9 +164,15 @@ private:
   std::vector<std::shared_ptr<ModelTask>> tasks;
   std::vector<std::unique_ptr<Active>> active; ///< null: at its end
   size_t nextPrompt = 0;
-  double credit = 0;          ///< seconds that prompts may take
-  double roundTime = 0;       ///< seconds of the last round of tokens
-  double secondsPerToken = 0; ///< of prompts
+  double roundTime = 0; ///< seconds of the last round of tokens
+  double credit = 0;    ///< on a GPU: seconds that prompts may take
+  // Of pieces of prompts, in seconds; 0: not known yet.
+  double perToken = 0;    ///< to compute a token
+  double gapPerToken = 0; ///< between two barriers at most
+  // Of the piece that is computed.
+  double lastRound = 0;   ///< when tokens were computed last
+  double lastBarrier = 0; ///< when it went on
+  double longestGap = 0, pausedTime = 0;
 };
 
 } // namespace attune::runtime

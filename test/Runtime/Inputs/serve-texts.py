@@ -1,8 +1,10 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""serve-texts.py PRODUCT CLIENT: what the server writes is what `generate` writes.
+"""serve-texts.py PRODUCT CLIENT|prompts: what the server writes is what
+`generate` writes.
 
-PRODUCT is the storyteller with a chat template; CLIENT is the example's.
+PRODUCT is the storyteller with a chat template; CLIENT is the example's. With
+`prompts`, prompts share beginnings, or are long.
 """
 
 import json
@@ -203,6 +205,24 @@ def shared_beginnings():
     assert server.metric("attune_prompt_hits_total") >= hits + 6
 
 
+def paused_prompts():
+    """A long prompt is paused for the tokens of others, and no text changes."""
+    long = " ".join(["The bear ran to the lake and the bird sang a song."] * 20)
+    prompts = [PROMPTS[0], PROMPTS[3], long]
+    options = ["--max-new-tokens=150", "--ignore-eos"]
+    wanted = [generate(prompt, *options)["text"] for prompt in prompts]
+    pauses = server.metric("attune_prompt_pauses_total")
+    for _ in range(3):
+        replies = post_all([{"prompt": prompt, "max_tokens": 150,
+                             "ignore_eos": True} for prompt in prompts])
+        for reply, text in zip(replies, wanted):
+            assert reply["choices"][0]["text"] == text, (reply, text)
+        # Another beginning, which no slot holds.
+        prompts[2] = "x" + prompts[2]
+        wanted[2] = generate(prompts[2], *options)["text"]
+    assert server.metric("attune_prompt_pauses_total") > pauses + 3
+
+
 def one_prompt_for_several():
     """The prompt of `n` texts is computed once."""
     prompt = "The fox had a plan. " * 9
@@ -310,8 +330,11 @@ def example():
     assert run.stdout == PROMPTS[0] + text + "\n", run.stdout
 
 
+LONG_PROMPTS = [shared_prompts, shared_beginnings, paused_prompts,
+                one_prompt_for_several]
+TEXTS = [texts_alone, streams, many_at_once, unequal_lengths, several, chats,
+         tokens, example]
+
 with serving.Server(sys.argv[1:2], "--slots=3") as server:
-    serving.run([texts_alone, streams, many_at_once, unequal_lengths,
-                 shared_prompts, shared_beginnings, one_prompt_for_several,
-                 several, chats, tokens, example])
+    serving.run(LONG_PROMPTS if sys.argv[2] == "prompts" else TEXTS)
     assert server.stop() == 0

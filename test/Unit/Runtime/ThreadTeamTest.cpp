@@ -72,6 +72,74 @@ TEST_P(Team, BarriersKeepRoundsApart) {
   EXPECT_EQ(shared.wrong.load(), 0);
 }
 
+/// A task with loops and frames of its own is run at every third barrier of
+/// another, which finds its frame, its iterations and its barriers as they
+/// were.
+TEST_P(Team, TasksArePausedAtBarriers) {
+  struct Shared {
+    ThreadTeam *team;
+    int barriers = 0, inner = 0;
+    std::atomic<int64_t> iterations{0}, wrong{0};
+  } shared;
+  auto team = makeTeam(GetParam());
+  shared.team = team.get();
+  team->setPause(
+      [](void *context) {
+        auto &shared = *static_cast<Shared *>(context);
+        if (++shared.barriers % 3 != 0)
+          return;
+        Error error;
+        EXPECT_TRUE(shared.team->run(
+            [](void *context) {
+              auto &shared = *static_cast<Shared *>(context);
+              auto *frame = static_cast<int *>(attune_rt_frame_push(4096));
+              for (int round = 0; round < 3; ++round) {
+                for (int64_t i; (i = attune_rt_claim(1000)) < 1000;)
+                  frame[i] = round;
+                attune_rt_barrier();
+                for (int64_t i = 0; i < 1000; ++i)
+                  shared.wrong += frame[i] != round;
+                attune_rt_barrier();
+              }
+              attune_rt_frame_pop(4096);
+            },
+            context, error));
+        ++shared.inner;
+        // One that needs too much fails, and nothing else does.
+        EXPECT_FALSE(shared.team->run(
+            [](void *) { attune_rt_frame_push(int64_t(1) << 50); }, nullptr,
+            error));
+      },
+      &shared);
+  Error error;
+  for (int run = 0; run < 2; ++run)
+    ASSERT_TRUE(team->run(
+        [](void *context) {
+          auto &shared = *static_cast<Shared *>(context);
+          auto *frame = static_cast<int *>(attune_rt_frame_push(4096));
+          for (int round = 0; round < 30; ++round) {
+            for (int64_t i; (i = attune_rt_claim(1000)) < 1000;) {
+              frame[i] = round;
+              ++shared.iterations;
+            }
+            attune_rt_barrier();
+            for (int64_t i = 0; i < 1000; ++i)
+              shared.wrong += frame[i] != round;
+            attune_rt_barrier();
+          }
+          attune_rt_frame_pop(4096);
+        },
+        &shared, error))
+        << error.message;
+  EXPECT_EQ(shared.barriers, 120);
+  EXPECT_EQ(shared.inner, 40);
+  EXPECT_EQ(shared.iterations.load(), 60000);
+  EXPECT_EQ(shared.wrong.load(), 0);
+  team->setPause(nullptr, nullptr);
+  ASSERT_TRUE(team->run([](void *) { attune_rt_barrier(); }, nullptr, error));
+  EXPECT_EQ(shared.barriers, 120);
+}
+
 /// Two teams by turns, as two models of one program are: while threads of one
 /// still spin on the other cores, those of the other must not stay where their
 /// caller is.
