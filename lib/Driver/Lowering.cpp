@@ -308,7 +308,8 @@ static bool serves(const Options &options, const ModelSource &source) {
   if (options.machine.tilesInParallel())
     return false; // a GPU
   if (options.verb == Verb::Compile)
-    return (options.emit == "exe" || options.emit == "so") &&
+    return (options.emit == "exe" || options.emit == "so" ||
+            options.emit == "obj") &&
            !source.tokenizerPath.empty();
   return options.verb == Verb::Serve;
 }
