@@ -26,7 +26,7 @@ const OptionSpecs &TeamOptions::specs() {
       {"threads", "N", "threads to use (default: one per available core)"},
       {"memory-limit", "SIZE",
        "most memory of intermediate results, such as 512M"},
-      {"timeout", "SECONDS",
+      {"rank-timeout", "SECONDS",
        "of a model that several ranks share: how long one waits for another "
        "before all end (default: 300; 0: for ever)"},
   };
@@ -44,7 +44,7 @@ bool TeamOptions::set(const ParsedOption &option, bool &mine, Error &error) {
   }
   if (option.name == "memory-limit")
     return parseBytes(option, memoryLimit, error);
-  if (option.name == "timeout")
+  if (option.name == "rank-timeout")
     return parseReal(option, 0, 1e6, timeout, error);
   mine = false;
   return true;

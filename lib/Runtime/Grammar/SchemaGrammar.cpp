@@ -8,9 +8,13 @@
 #include "SchemaGrammar.h"
 
 #include "Pattern.h"
+#include "SchemaMerge.h"
+#include "SchemaNumbers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <memory>
 
 namespace attune::runtime {
 
@@ -89,6 +93,14 @@ private:
                     Grammar::Rule rule);
   bool addType(const JsonValue &schema, std::string_view type,
                const std::string &where, Grammar::Rule rule);
+  bool addAll(const JsonValue &schema, const std::string &where,
+              Grammar::Rule rule);
+  bool mergeParts(JsonValue &to, const JsonValue &schema,
+                  const std::string &where, unsigned level);
+  const JsonValue *findReference(const JsonValue &reference,
+                                 const std::string &where);
+  bool addNumber(const JsonValue &schema, bool isInteger,
+                 const std::string &where, Grammar::Rule rule);
   bool addString(const JsonValue &schema, const std::string &where,
                  Grammar::Rule rule);
   bool addArray(const JsonValue &schema, const std::string &where,
@@ -107,6 +119,7 @@ private:
           stringRule = -1, valueRule = -1, objectRule = -1;
   /// Schemas that are referred to, and their rules.
   std::vector<std::pair<const JsonValue *, Grammar::Rule>> known;
+  std::vector<std::unique_ptr<JsonValue>> merged; ///< of allOf
 };
 } // namespace
 
@@ -183,7 +196,8 @@ bool SchemaReader::checkKeywords(const JsonValue &schema,
       "type", "enum", "const", "properties", "required", "additionalProperties",
       "items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength",
       "pattern", "format", "anyOf", "oneOf", "allOf", "$ref", "$defs",
-      "definitions",
+      "definitions", "minimum", "maximum", "exclusiveMinimum",
+      "exclusiveMaximum", "multipleOf",
       // Keys that restrict nothing.
       "title", "description", "default", "examples", "deprecated", "readOnly",
       "writeOnly", "$schema", "$id", "$comment", "$anchor", "contentEncoding",
@@ -229,13 +243,13 @@ bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
   };
   bool good = true;
   for (const char *keyword :
-       {"$ref", "const", "enum", "anyOf", "oneOf", "allOf"}) {
+       {"allOf", "$ref", "const", "enum", "anyOf", "oneOf"}) {
     const JsonValue *value = schema.find(keyword);
     if (!value)
       continue;
     std::string_view name = keyword;
     std::string place = where + "/" + keyword;
-    if (isBeside(keyword))
+    if (name != "allOf" && isBeside(keyword))
       return fail(place, "it stands beside another keyword that restricts, "
                          "which is not supported");
     if (name == "$ref") {
@@ -252,8 +266,8 @@ bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
         appendJson(json, item);
         grammar.addAlternative(rule, text(json));
       }
-    } else if (name == "allOf" && value->items.size() != 1) {
-      return fail(place, "of allOf one schema alone is supported");
+    } else if (name == "allOf") {
+      good = addAll(schema, place, rule);
     } else {
       good = addUnion(*value, place, rule);
     }
@@ -271,6 +285,10 @@ bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
         : schema.find("pattern") || schema.find("minLength") ||
                 schema.find("maxLength") || schema.find("format")
             ? "string"
+        : schema.find("minimum") || schema.find("maximum") ||
+                schema.find("exclusiveMinimum") ||
+                schema.find("exclusiveMaximum") || schema.find("multipleOf")
+            ? "number"
             : "";
     if (implied.empty())
       grammar.addAlternative(rule, {{true, anyValue()}});
@@ -304,16 +322,71 @@ bool SchemaReader::addUnion(const JsonValue &schemas, const std::string &where,
   return true;
 }
 
-/// "#/$defs/name", with the escapes of JSON pointers.
-bool SchemaReader::addReference(const JsonValue &reference,
-                                const std::string &where, Grammar::Rule rule) {
-  if (!reference.isString() || reference.string.substr(0, 1) != "#")
-    return fail(where, "expected a place in this schema, as #/$defs/NAME");
+/// Adds the schemas of `allOf` to what a schema says itself.
+bool SchemaReader::mergeParts(JsonValue &to, const JsonValue &schema,
+                              const std::string &where, unsigned level) {
+  if (level > mostDepth)
+    return fail(where, "schemas refer to each other without end");
+  if (!schema.isObject())
+    return fail(where,
+                std::string("expected an object, found ") + schema.kindName());
+  if (!checkKeywords(schema, where))
+    return false;
+  JsonValue own = schema;
+  const JsonValue *parts = schema.find("allOf");
+  const JsonValue *reference = schema.find("$ref");
+  for (const char *key : {"allOf", "$ref"}) {
+    auto at = std::find(own.keys.begin(), own.keys.end(), key);
+    if (at == own.keys.end())
+      continue;
+    own.items.erase(own.items.begin() + (at - own.keys.begin()));
+    own.keys.erase(at);
+  }
+  std::string keyword;
+  if (!mergeSchema(to, own, keyword))
+    return fail(where, "two schemas say differently what '" + keyword +
+                           "' is, which no one schema can");
+  if (reference) {
+    const JsonValue *target = findReference(*reference, where + "/$ref");
+    if (!target || !mergeParts(to, *target, reference->string, level + 1))
+      return false;
+  }
+  if (parts && (!parts->isArray() || parts->items.empty()))
+    return fail(where + "/allOf", "expected an array of schemas");
+  for (size_t i = 0; parts && i < parts->items.size(); ++i)
+    if (!mergeParts(to, parts->items[i], where + "/allOf/" + std::to_string(i),
+                    level + 1))
+      return false;
+  return true;
+}
+
+bool SchemaReader::addAll(const JsonValue &schema, const std::string &where,
+                          Grammar::Rule rule) {
+  merged.emplace_back(new JsonValue());
+  JsonValue &whole = *merged.back();
+  whole.kind = JsonValue::Kind::Object;
+  std::string own = where.substr(0, where.size() - std::strlen("/allOf"));
+  Grammar::Rule target;
+  if (!mergeParts(whole, schema, own, 0) || !readSchema(whole, where, target))
+    return false;
+  grammar.addAlternative(rule, {{true, target}});
+  return true;
+}
+
+/// "#/$defs/name", with the escapes of JSON pointers. Null: there is none.
+const JsonValue *SchemaReader::findReference(const JsonValue &reference,
+                                             const std::string &where) {
+  if (!reference.isString() || reference.string.substr(0, 1) != "#") {
+    fail(where, "expected a place in this schema, as #/$defs/NAME");
+    return nullptr;
+  }
   const JsonValue *at = root;
   std::string_view rest = std::string_view(reference.string).substr(1);
   while (at && !rest.empty()) {
-    if (rest[0] != '/')
-      return fail(where, "'" + reference.string + "' is no JSON pointer");
+    if (rest[0] != '/') {
+      fail(where, "'" + reference.string + "' is no JSON pointer");
+      return nullptr;
+    }
     rest.remove_prefix(1);
     size_t end = std::min(rest.find('/'), rest.size());
     std::string name;
@@ -336,9 +409,15 @@ bool SchemaReader::addReference(const JsonValue &reference,
     }
   }
   if (!at)
-    return fail(where, "there is no '" + reference.string + "'");
+    fail(where, "there is no '" + reference.string + "'");
+  return at;
+}
+
+bool SchemaReader::addReference(const JsonValue &reference,
+                                const std::string &where, Grammar::Rule rule) {
+  const JsonValue *at = findReference(reference, where);
   Grammar::Rule target;
-  if (!readSchema(*at, reference.string.substr(1), target))
+  if (!at || !readSchema(*at, reference.string.substr(1), target))
     return false;
   grammar.addAlternative(rule, {{true, target}});
   return true;
@@ -369,10 +448,8 @@ bool SchemaReader::addType(const JsonValue &schema, std::string_view type,
     return addArray(schema, where, rule);
   if (type == "object")
     return addObject(schema, where, rule);
-  if (type == "integer") {
-    grammar.addAlternative(rule, {{true, integer()}});
-  } else if (type == "number") {
-    grammar.addAlternative(rule, {{true, number()}});
+  if (type == "integer" || type == "number") {
+    return addNumber(schema, type == "integer", where, rule);
   } else if (type == "null") {
     grammar.addAlternative(rule, text("null"));
   } else if (type == "boolean") {
@@ -383,6 +460,31 @@ bool SchemaReader::addType(const JsonValue &schema, std::string_view type,
                                      "'; expected string, number, integer, "
                                      "boolean, null, array or object");
   }
+  return true;
+}
+
+bool SchemaReader::addNumber(const JsonValue &schema, bool isInteger,
+                             const std::string &where, Grammar::Rule rule) {
+  NumberBounds bounds;
+  std::string keyword, why;
+  if (!bounds.read(schema, isInteger, keyword, why))
+    return fail(where + "/" + keyword, why);
+  if (bounds.multipleOf > 1) {
+    addMultiples(grammar, rule, bounds.multipleOf);
+    return true;
+  }
+  if (!bounds.hasBounds) {
+    grammar.addAlternative(rule, {{true, isInteger ? integer() : number()}});
+    return true;
+  }
+  std::string pattern = describeNumbers(bounds, isInteger);
+  if (pattern.empty())
+    return fail(where, "no number is within these bounds");
+  Sequence sequence;
+  if (!appendPattern(grammar, sequence, pattern, /*isSearch=*/false,
+                     /*inString=*/false, why))
+    return fail(where, why);
+  grammar.addAlternative(rule, std::move(sequence));
   return true;
 }
 

@@ -126,7 +126,7 @@ void Mesh::wait(std::vector<Mpi::Request> &requests,
     char seconds[40];
     std::snprintf(seconds, sizeof seconds, "%g", timeout);
     abort("has waited " + std::string(seconds) + " s for " + whom +
-              " (--timeout)",
+              " (--rank-timeout)",
           ExitResourceLimit);
   }
 }

@@ -146,6 +146,80 @@ static bool readMessage(JsonValue &message, RequestError &error) {
          error.set("'messages': a message has no content", "messages");
 }
 
+/// The texts that are a call of one of the tools, `only` this one if it is not
+/// empty, as a schema. False: a tool has no name, or none is called `only`.
+static bool describeCalls(const JsonValue &tools, const std::string &only,
+                          std::string &schema) {
+  bool hasAny = false;
+  schema = "{\"anyOf\":[";
+  for (const JsonValue &tool : tools.items) {
+    const JsonValue *function =
+        tool.isObject() ? tool.find("function") : nullptr;
+    const JsonValue *name =
+        function && function->isObject() ? function->find("name") : nullptr;
+    if (!name || !name->isString())
+      return false;
+    if (!only.empty() && name->string != only)
+      continue;
+    schema += std::string(hasAny ? "," : "") +
+              "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":";
+    appendJsonString(schema, name->string);
+    schema += "},\"arguments\":";
+    const JsonValue *parameters = function->find("parameters");
+    if (parameters && !parameters->isNull())
+      appendJson(schema, *parameters);
+    else
+      schema += "{\"type\":\"object\"}";
+    schema += "},\"required\":[\"name\",\"arguments\"],"
+              "\"additionalProperties\":false}";
+    hasAny = true;
+  }
+  schema += "]}";
+  return hasAny;
+}
+
+/// `tool_choice`: whether tools may be called is in `tools`, which becomes null
+/// if not; if one must be, the text has no other form.
+bool CompletionRequest::readToolChoice(RequestFields &fields,
+                                       const ServedModel &model,
+                                       const JsonValue *&tools,
+                                       RequestError &error) {
+  const JsonValue *choice = fields.find("tool_choice");
+  if (!choice)
+    return true;
+  std::string_view word = choice->isString() ? choice->string : "";
+  if (word == "auto")
+    return true;
+  if (word == "none") {
+    tools = nullptr;
+    return true;
+  }
+  const JsonValue *function =
+      choice->isObject() ? choice->find("function") : nullptr;
+  const JsonValue *name =
+      function && function->isObject() ? function->find("name") : nullptr;
+  if (word != "required" && !(name && name->isString()))
+    return fields.expected("tool_choice",
+                           "\"none\", \"auto\", \"required\" or "
+                           "{\"type\": \"function\", \"function\": {\"name\": "
+                           "...}}",
+                           *choice);
+  TextForm form;
+  form.kind = TextForm::Kind::JsonSchema;
+  if (!tools || !describeCalls(*tools, name ? name->string : "", form.source))
+    return error.set(name ? "'tool_choice': 'tools' has no function '" +
+                                name->string + "'"
+                          : "'tool_choice': 'tools' has no function",
+                     "tool_choice");
+  if (options.automaton)
+    return error.set("'tool_choice': a call of a tool has a form of its own, "
+                     "which 'response_format' cannot change",
+                     "tool_choice");
+  Error problem;
+  options.automaton = model.constraints->make(form, problem);
+  return options.automaton || error.set("'tools': " + problem.message, "tools");
+}
+
 bool CompletionRequest::readMessages(RequestFields &fields,
                                      const ServedModel &model,
                                      RequestError &error) {
@@ -166,16 +240,12 @@ bool CompletionRequest::readMessages(RequestFields &fields,
     if (!readMessage(message, error))
       return false;
   const JsonValue *tools = fields.find("tools");
-  const JsonValue *choice = fields.find("tool_choice");
   if (tools && !tools->isArray())
     return fields.expected("tools", "an array of tools", *tools);
-  bool isOff = choice && choice->isString() && choice->string == "none";
-  if (choice && !isOff && !(choice->isString() && choice->string == "auto"))
-    return error.set("'tool_choice': expected \"auto\" or \"none\": the model "
-                     "decides whether it calls a tool",
-                     "tool_choice", "unsupported_parameter");
-  if (tools && (isOff || tools->items.empty()))
+  if (tools && tools->items.empty())
     tools = nullptr;
+  if (!readToolChoice(fields, model, tools, error))
+    return false;
   if (tools && !model.chat->takesTools())
     return error.set("'tools': the model's chat template knows no tools",
                      "tools", "unsupported_parameter");

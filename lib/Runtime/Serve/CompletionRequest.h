@@ -59,6 +59,8 @@ private:
                    RequestError &error);
   bool readMessages(RequestFields &fields, const ServedModel &model,
                     RequestError &error);
+  bool readToolChoice(RequestFields &fields, const ServedModel &model,
+                      const JsonValue *&tools, RequestError &error);
   bool readSampling(RequestFields &fields, const ServedModel &model,
                     RequestError &error);
   bool readForm(RequestFields &fields, const ServedModel &model,

@@ -357,6 +357,37 @@ def tools():
         for choice in first(tools=None), first(tool_choice="none"):
             assert choice["message"]["content"] == text, choice
             assert choice["finish_reason"] == "stop", choice
+        # A call that is asked for has the form of one, whatever the model says.
+        body["tools"].append({"type": "function", "function": {
+            "name": "weigh", "parameters": {
+                "type": "object", "properties": {"kg": {"type": "integer"}},
+                "required": ["kg"], "additionalProperties": False}}})
+        call = '{"name": "weigh", "arguments": {"kg": 12}}'
+        asked = {"messages": [{"role": "user", "content": call}],
+                 "max_tokens": 80}
+        for tool_choice in "required", {"type": "function",
+                                        "function": {"name": "weigh"}}:
+            choice = first(tool_choice=tool_choice, **asked)
+            assert choice["message"]["content"] is None, choice
+            [made] = choice["message"]["tool_calls"]
+            assert made["function"]["name"] == "weigh", choice
+            assert set(json.loads(made["function"]["arguments"])) == {"kg"}
+        choice = first(tool_choice={"type": "function", "function": {
+            "name": "add"}}, **asked)
+        if choice["finish_reason"] == "tool_calls":
+            [made] = choice["message"]["tool_calls"]
+            assert made["function"]["name"] == "add", choice
+        for wrong in ({"tool_choice": "always"},
+                      {"tool_choice": {"type": "function", "function": {
+                          "name": "sing"}}},
+                      {"tool_choice": "required", "response_format": {
+                          "type": "json_object"}},
+                      {"tool_choice": "required", "tools": []}):
+            error = server.post("/v1/chat/completions", {**body, **wrong},
+                                400)["error"]
+            assert error["param"] == "tool_choice", (wrong, error)
+        body["tools"].pop()
+        [call] = message["tool_calls"]
         # What was called, and what came out, go back as messages: the template
         # sees arguments as an object.
         reply = first(messages=[

@@ -1,0 +1,142 @@
+//===- SchemaMerge.cpp - Several schemas as one ---------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchemaMerge.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace attune::runtime {
+
+static std::string textOf(const JsonValue &value) {
+  std::string text;
+  appendJson(text, value);
+  return text;
+}
+
+static JsonValue *findIn(JsonValue &object, std::string_view key) {
+  return const_cast<JsonValue *>(object.find(key));
+}
+
+/// {"allOf": [x, y]}
+static JsonValue bothOf(JsonValue x, const JsonValue &y) {
+  JsonValue both, list;
+  list.kind = JsonValue::Kind::Array;
+  list.items = {std::move(x), y};
+  both.kind = JsonValue::Kind::Object;
+  both.keys = {"allOf"};
+  both.items = {std::move(list)};
+  return both;
+}
+
+static bool isOneOf(std::string_view key,
+                    std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), key) != names.end();
+}
+
+/// The values of `to` that `from` has, too.
+static bool intersect(JsonValue &to, const JsonValue &from) {
+  if (!to.isArray() || !from.isArray())
+    return false;
+  auto isMissing = [&](const JsonValue &value) {
+    return std::none_of(
+        from.items.begin(), from.items.end(),
+        [&](const JsonValue &other) { return textOf(other) == textOf(value); });
+  };
+  to.items.erase(std::remove_if(to.items.begin(), to.items.end(), isMissing),
+                 to.items.end());
+  return !to.items.empty();
+}
+
+static bool mergeMembers(JsonValue &to, const JsonValue &from) {
+  if (!to.isObject() || !from.isObject())
+    return false;
+  for (size_t i = 0; i < from.keys.size(); ++i) {
+    if (JsonValue *own = findIn(to, from.keys[i])) {
+      *own = bothOf(std::move(*own), from.items[i]);
+      continue;
+    }
+    to.keys.push_back(from.keys[i]);
+    to.items.push_back(from.items[i]);
+  }
+  return true;
+}
+
+static bool mergeKeyword(std::string_view key, JsonValue &to,
+                         const JsonValue &from) {
+  if (textOf(to) == textOf(from))
+    return true;
+  if (key == "type") {
+    bool areNumbers = to.isString() && from.isString() &&
+                      isOneOf(to.string, {"integer", "number"}) &&
+                      isOneOf(from.string, {"integer", "number"});
+    if (areNumbers)
+      to.string = "integer";
+    return areNumbers || intersect(to, from);
+  }
+  if (key == "enum")
+    return intersect(to, from);
+  if (key == "properties")
+    return mergeMembers(to, from);
+  if (key == "items") {
+    to = bothOf(std::move(to), from);
+    return true;
+  }
+  if (isOneOf(key, {"required", "allOf"})) {
+    if (!to.isArray() || !from.isArray())
+      return false;
+    to.items.insert(to.items.end(), from.items.begin(), from.items.end());
+    return true;
+  }
+  bool isLeast =
+      isOneOf(key, {"minimum", "exclusiveMinimum", "minLength", "minItems"});
+  if (isLeast ||
+      isOneOf(key, {"maximum", "exclusiveMaximum", "maxLength", "maxItems"})) {
+    if (!to.isNumber() || !from.isNumber())
+      return false;
+    if (isLeast ? from.real > to.real : from.real < to.real)
+      to = from;
+    return true;
+  }
+  // What says nothing of values may differ.
+  return isOneOf(key, {"title", "description", "default", "examples",
+                       "deprecated", "readOnly", "writeOnly", "$schema", "$id",
+                       "$comment", "$anchor", "$defs", "definitions"});
+}
+
+/// Whether what a schema says of members that it does not name would be asked
+/// of members that the other one names.
+static bool namesOthers(const JsonValue &closed, const JsonValue &other) {
+  const JsonValue *rest = closed.find("additionalProperties");
+  const JsonValue *names = other.find("properties");
+  if (!rest || (rest->isBool() && rest->boolean) || !names)
+    return false;
+  const JsonValue *own = closed.find("properties");
+  return std::any_of(
+      names->keys.begin(), names->keys.end(),
+      [&](const std::string &name) { return !own || !own->find(name); });
+}
+
+bool mergeSchema(JsonValue &to, const JsonValue &from, std::string &keyword) {
+  keyword = "additionalProperties";
+  if (namesOthers(to, from) || namesOthers(from, to))
+    return false;
+  for (size_t i = 0; i < from.keys.size(); ++i) {
+    keyword = from.keys[i];
+    JsonValue *own = findIn(to, keyword);
+    if (own) {
+      if (!mergeKeyword(keyword, *own, from.items[i]))
+        return false;
+      continue;
+    }
+    to.keys.push_back(keyword);
+    to.items.push_back(from.items[i]);
+  }
+  return true;
+}
+
+} // namespace attune::runtime
