@@ -95,11 +95,23 @@ const float *Constraint::mask(const float *logits, int64_t count,
   const std::vector<uint64_t> &allowed = automaton->allowed(state);
   masked.resize(static_cast<size_t>(count));
   bool any = false;
-  for (int64_t id = 0; id < count; ++id) {
-    auto word = static_cast<size_t>(id / 64);
-    bool goes = word < allowed.size() && (allowed[word] >> id % 64 & 1);
-    masked[id] = goes ? logits[id] : -HUGE_VALF;
-    any |= goes;
+  // By 64 tokens: most are all alike.
+  for (int64_t first = 0; first < count; first += 64) {
+    auto number = static_cast<size_t>(first / 64);
+    int64_t end = std::min<int64_t>(count - first, 64);
+    uint64_t word = number < allowed.size() ? allowed[number] : 0;
+    if (end < 64)
+      word &= (uint64_t(1) << end) - 1;
+    const float *from = logits + first;
+    float *to = masked.data() + first;
+    any |= word != 0;
+    if (word == 0)
+      std::fill(to, to + end, -HUGE_VALF);
+    else if (word == UINT64_MAX)
+      std::copy(from, from + end, to);
+    else
+      for (int64_t id = 0; id < end; ++id)
+        to[id] = word >> id & 1 ? from[id] : -HUGE_VALF;
   }
   bool isComplete = automaton->isComplete(state);
   for (int64_t id : ends)

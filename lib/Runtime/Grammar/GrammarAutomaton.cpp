@@ -22,7 +22,7 @@ TokenTexts::TokenTexts(const Tokenizer &tokenizer) : numIds(tokenizer.size()) {
   for (int64_t id = 0; id < numIds; ++id) {
     std::string bytes = tokenizer.bytesOf(id);
     if (!bytes.empty() && !tokenizer.isSpecial(id))
-      all.push_back({std::move(bytes), id, 0});
+      all.push_back({std::move(bytes), id, 0, 0});
   }
   std::sort(all.begin(), all.end(), [](const Entry &a, const Entry &b) {
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.id < b.id;
@@ -36,6 +36,11 @@ TokenTexts::TokenTexts(const Tokenizer &tokenizer) : numIds(tokenizer.size()) {
     size_t most = std::min(before.size(), own.size());
     while (all[i].common < most && before[all[i].common] == own[all[i].common])
       ++all[i].common;
+  }
+  for (size_t i = all.size(); i-- > 0;) {
+    size_t &beyond = all[i].beyond = i + 1;
+    while (beyond < all.size() && all[beyond].common >= all[i].common)
+      beyond = all[beyond].beyond;
   }
 }
 
@@ -196,15 +201,20 @@ const std::vector<uint64_t> &GrammarAutomaton::allowed(State state) {
                              1);
   // States after each byte of the token before, which tokens share.
   std::vector<State> after = {state};
-  for (const TokenTexts::Entry &entry : texts->entries()) {
+  const std::vector<TokenTexts::Entry> &entries = texts->entries();
+  for (size_t i = 0; i < entries.size();) {
+    const TokenTexts::Entry &entry = entries[i++];
     if (after.size() > entry.common + 1)
       after.resize(entry.common + 1);
-    // One that is dead after a byte that this token begins with, too.
     while (after.back() != dead && after.size() <= entry.bytes.size())
       after.push_back(next(after.back(), static_cast<unsigned char>(
                                              entry.bytes[after.size() - 1])));
     if (after.back() != dead && after.size() == entry.bytes.size() + 1)
       mask[entry.id / 64] |= uint64_t(1) << entry.id % 64;
+    // Others that begin with the bytes that lead nowhere.
+    if (after.back() == dead)
+      while (i < entries.size() && entries[i].common + 1 >= after.size())
+        i = entries[i].beyond;
   }
   std::vector<uint64_t> &kept =
       numMasks < mostMasks ? states[state].mask : lastMask;

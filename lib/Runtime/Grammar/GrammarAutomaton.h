@@ -38,6 +38,9 @@ public:
     int64_t id;
     /// Bytes that it has in common with the one before.
     size_t common;
+    /// The first one behind this that has fewer in common with the one before
+    /// it; until there, all begin with this one's common bytes.
+    size_t beyond;
   };
   const std::vector<Entry> &entries() const { return all; }
   int64_t size() const { return numIds; }
