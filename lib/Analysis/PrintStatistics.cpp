@@ -146,17 +146,33 @@ static std::string describeDims(const ModelStatistics &statistics) {
   return result;
 }
 
+/// Otherwise matrices are in full width, but as products of two.
+static bool isQuantized(const CompressionStatistics &compression) {
+  return !compression.forms.empty() || compression.lowRank.empty();
+}
+
 static void noteCompression(const CompressionStatistics &compression,
                             double before, std::vector<std::string> &notes) {
-  notes.push_back("quantized: all weights take " +
+  bool quantized = isQuantized(compression);
+  notes.push_back((quantized ? "quantized" : "low rank") +
+                  std::string(": all weights take ") +
                   formatBytes(compression.bytes) + " instead of " +
                   formatBytes(before));
+  for (const CompressionStatistics::LowRank &some : compression.lowRank)
+    notes.push_back(
+        "  of rank " + std::to_string(some.rank) + ": " + some.name + " of " +
+        std::to_string(some.rows) + "x" + std::to_string(some.columns) + ", " +
+        formatCount(some.matrices) +
+        (some.matrices == 1 ? " matrix, " : " matrices, ") +
+        formatBytes(some.bytes) + "; " + formatShort(some.flops()) +
+        " operations for a row instead of " + formatShort(some.flopsBefore()));
   for (const CompressionStatistics::Form &form : compression.forms)
     notes.push_back("  in " + form.name + ": " + formatCount(form.matrices) +
                     (form.matrices == 1 ? " matrix, " : " matrices, ") +
                     formatBytes(form.bytes));
   for (const auto &[name, bytes] : compression.left)
-    notes.push_back("  in full width: " + name + ", " + formatBytes(bytes));
+    if (quantized)
+      notes.push_back("  in full width: " + name + ", " + formatBytes(bytes));
   if (compression.tokenBytesBefore > 0)
     notes.push_back("  one generated token reads " +
                     formatBytes(compression.tokenBytes) + " instead of " +
@@ -316,13 +332,35 @@ static void printLayer(llvm::json::OStream &json,
 
 static void printCompression(llvm::json::OStream &json,
                              const CompressionStatistics &compression) {
-  json.attributeObject("quantized", [&] {
+  auto printBytes = [&] {
     json.attribute("weight_bytes", number(compression.bytes));
     if (compression.tokenBytesBefore > 0) {
       json.attribute("token_bytes", number(compression.tokenBytes));
       json.attribute("token_bytes_before",
                      number(compression.tokenBytesBefore));
     }
+  };
+  if (!compression.lowRank.empty())
+    json.attributeObject("low_rank", [&] {
+      printBytes();
+      json.attributeArray("matrices", [&] {
+        for (const CompressionStatistics::LowRank &some : compression.lowRank)
+          json.object([&] {
+            json.attribute("name", llvm::json::fixUTF8(some.name));
+            json.attribute("rows", some.rows);
+            json.attribute("columns", some.columns);
+            json.attribute("rank", some.rank);
+            json.attribute("layers", static_cast<int64_t>(some.matrices));
+            json.attribute("bytes", number(some.bytes));
+            json.attribute("row_flops", number(some.flops()));
+            json.attribute("row_flops_before", number(some.flopsBefore()));
+          });
+      });
+    });
+  if (!isQuantized(compression))
+    return;
+  json.attributeObject("quantized", [&] {
+    printBytes();
     json.attributeArray("forms", [&] {
       for (const CompressionStatistics::Form &form : compression.forms)
         json.object([&] {

@@ -403,18 +403,34 @@ static bool chooseQuantization(const Options &options, ModelSource &source,
   return true;
 }
 
-/// Opens what rules with errors need.
+/// The command line's word, else the description's. `verify` compares with the
+/// matrices as they are.
 static bool chooseLowRank(const Options &options, ModelSource &source,
                           DiagnosticEngine &diags) {
-  if (!options.lowRank || options.lowRank->isNone())
-    return true;
   source.lowRank = options.lowRank;
+  SourceLocation where = atFile(options.model);
+  std::string name = "--low-rank: ";
+  if (!source.lowRank && source.model && !source.model->lowRank.empty() &&
+      options.verb != Verb::Verify) {
+    where = source.model->lowRankLocation;
+    name = "/low_rank: ";
+    std::string problem;
+    source.lowRank =
+        LowRankRules::parse(StringRef(source.model->lowRank), problem);
+    if (!source.lowRank) {
+      diags.error(where, name + problem);
+      return false;
+    }
+  }
+  if (!source.lowRank || source.lowRank->isNone()) {
+    source.lowRank.reset();
+    return true;
+  }
   if (!source.lowRank->needsValues())
     return true;
   if (source.checkpointPath.empty()) {
-    diags.error(atFile(options.model),
-                "an error of --low-rank is one of values, and there are no "
-                "weights; give ranks, or --weights=PATH");
+    diags.error(where, name + "an error is one of values, and there are no "
+                              "weights; give ranks, or --weights=PATH");
     return false;
   }
   std::optional<Checkpoint> checkpoint = openMerged(options, source, diags);

@@ -208,7 +208,8 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
   note(*done, report);
   noteEncoded(*done, report);
   noteLowRank(*done, report);
-  if (done->lowRank.empty() && options.lowRank && !options.lowRank->isNone())
+  if (checkpoint && done->lowRank.empty() && options.lowRank &&
+      !options.lowRank->isNone())
     report.warning({}, "no matrix of the model has a low rank; --remarks=FILE "
                        "says why");
   for (const WeightReport::Quantized &some : done->quantized)

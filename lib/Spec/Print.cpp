@@ -759,6 +759,8 @@ std::string print(const Model &model) {
     json["dtype"] = stringify(model.dtype);
   if (!model.quantize.empty())
     json["quantize"] = model.quantize;
+  if (!model.lowRank.empty())
+    json["low_rank"] = model.lowRank;
   if (model.context != 0)
     json["context"] = model.context;
   Json generation = print(model.generation);

@@ -70,7 +70,7 @@ struct DecodeStatistics {
   std::optional<MemoryStatistics> memory; ///< as ModelStatistics::memory
 };
 
-/// The sizes of quantized weights, in panels and with their scales.
+/// The sizes of compressed weights, in panels and with their scales.
 struct CompressionStatistics {
   struct Form {
     std::string name; ///< "int4:g32"
@@ -78,6 +78,18 @@ struct CompressionStatistics {
     double bytes = 0;
   };
   std::vector<Form> forms;
+  /// Matrices that are products of two, in all layers together.
+  struct LowRank {
+    std::string name;
+    int64_t rows = 0, columns = 0, rank = 0;
+    uint64_t matrices = 0;
+    double bytes = 0; ///< of both factors
+
+    /// Operations for a row of inputs, of one matrix: now, and as a whole.
+    double flops() const { return 2.0 * double(rank) * double(rows + columns); }
+    double flopsBefore() const { return 2.0 * double(rows) * double(columns); }
+  };
+  std::vector<LowRank> lowRank;
   /// Matrices that stay in full width, and their bytes.
   std::vector<std::pair<std::string, double>> left;
   double bytes = 0;       ///< of all weights
@@ -105,7 +117,7 @@ struct ModelStatistics {
   double activationBytes = 0, scoreBytes = 0;
   std::optional<DecodeStatistics> decode;  ///< causal models of one stream
   std::vector<AdapterStatistics> adapters; ///< analyze() leaves it empty
-  /// Set for `--quantize`; analyze() leaves it out.
+  /// Set for `--quantize` and `--low-rank`; analyze() leaves it out.
   std::optional<CompressionStatistics> compression;
   /// The exact plan; analyze() leaves it out, as it takes lowering the model.
   std::optional<MemoryStatistics> memory;

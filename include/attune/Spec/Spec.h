@@ -649,6 +649,8 @@ struct Model {
   DType dtype = DType::F32; ///< storage of weights unless overridden
   std::string quantize;     ///< as --quantize says it; empty: full width
   SourceLocation quantizeLocation;
+  std::string lowRank; ///< as --low-rank says it; empty: matrices stay whole
+  SourceLocation lowRankLocation;
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
   std::shared_ptr<const SourceFile> file;

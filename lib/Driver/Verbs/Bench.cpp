@@ -340,7 +340,9 @@ ExitCode Bench::run() {
                   Entries::All, options.fusion);
   if (code != ExitCode::Success)
     return code;
-  if (quantized) {
+  if (source->lowRank)
+    report.note({}, "operations are counted as before --low-rank");
+  if (quantized || source->lowRank) {
     double saved = activeWeightBytes(statistics) - model.getActiveBytes();
     statistics.weightBytes = model.getWeightBytes();
     if (statistics.decode)

@@ -13,6 +13,7 @@
 #include "Verbs.h"
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneFactors.h"
 #include "attune/Analysis/MemoryPlan.h"
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/Cli.h"
@@ -139,11 +140,29 @@ struct QuietReport final : Report {
 };
 } // namespace
 
-/// The compressed sizes of a model that `--quantize` was given for. Refusals,
-/// as of a pattern that matches nothing, are reported.
+/// Adds one factor of a matrix of low rank, or its scales.
+static void countFactor(WeightOp weight, const Factor &factor, double bytes,
+                        CompressionStatistics &result) {
+  llvm::StringRef name = weight.getSymName();
+  name.consume_back(".scales");
+  name.consume_back(factor.left ? ".left" : ".right");
+  auto known = llvm::find_if(
+      result.lowRank, [&](const auto &other) { return other.name == name; });
+  if (known == result.lowRank.end())
+    known =
+        result.lowRank.insert(known, {name.str(), factor.rows, factor.columns,
+                                      0, uint64_t(weight.getNumLayers()), 0});
+  known->bytes += bytes;
+  if (factor.left && !weight.holdsScales())
+    known->rank =
+        weight.getPartType().getDimSize(1) * weight.getColumnsSideBySide();
+}
+
+/// The compressed sizes of a model that `--quantize` or `--low-rank` was given
+/// for. Refusals, as of a pattern that matches nothing, are reported.
 static std::optional<CompressionStatistics>
-countQuantized(const Options &options, const ModelSource &source,
-               Report &report) {
+countCompressed(const Options &options, const ModelSource &source,
+                Report &report) {
   Lowering lowering(options, report, source, options.fusion);
   if (!lowering.import(Entries::Forward) || !lowering.optimize())
     return std::nullopt;
@@ -156,6 +175,9 @@ countQuantized(const Options &options, const ModelSource &source,
   result.activeBytes = result.bytes - lowering.getInactiveBytes();
   for (auto weight : weights.getOps<WeightOp>()) {
     const WeightPlace *place = layout->lookup(weight.getSymName());
+    std::optional<Factor> factor = factorOf(weight);
+    if (factor)
+      countFactor(weight, *factor, double(place->totalBytes), result);
     if (std::optional<int64_t> group = weight.getGroup()) {
       std::string name = "int" + std::to_string(weight.getBits()) + ":g" +
                          std::to_string(*group);
@@ -170,7 +192,7 @@ countQuantized(const Options &options, const ModelSource &source,
       continue;
     }
     int64_t rank = weight.getPartType().getRank();
-    if (rank > 1)
+    if (rank > 1 && !factor)
       result.left.emplace_back(weight.getSymName().str(),
                                double(place->totalBytes));
   }
@@ -226,8 +248,8 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!options.loras.empty() &&
       !describeLoras(options, *source, report, statistics.adapters))
     return ExitCode::BadInput;
-  if (source->quantize) {
-    statistics.compression = countQuantized(options, *source, report);
+  if (source->quantize || source->lowRank) {
+    statistics.compression = countCompressed(options, *source, report);
     if (!statistics.compression)
       return ExitCode::BadInput;
     // Tables that tokens pick rows of are not read whole, and stay as they are.

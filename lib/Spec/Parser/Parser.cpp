@@ -71,6 +71,9 @@ void ModelParser::run() {
   model.quantize = root.string("quantize");
   if (const Value *quantize = root.get("quantize"))
     model.quantizeLocation = context.reporter.locate(quantize->offset);
+  model.lowRank = root.string("low_rank");
+  if (const Value *lowRank = root.get("low_rank"))
+    model.lowRankLocation = context.reporter.locate(lowRank->offset);
   root.integer("attune", std::nullopt); // its range is the check
   context.dims.evaluateAll();
   model.dims = context.dims.getValues();

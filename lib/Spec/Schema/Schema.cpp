@@ -517,6 +517,9 @@ const ObjectType &modelType() {
           {"quantize", string(),
            "forms of matrices in few bits, as --quantize takes them; default: "
            "all have the full width"},
+          {"low_rank", string(),
+           "ranks of matrices that become products of two, as --low-rank takes "
+           "them; default: all stay whole"},
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
       },
