@@ -54,6 +54,12 @@ def Attune_WeightOp : Attune_Op<"weight",
     same layer, plus `gain_offset`: what a norm does to each channel before a
     linear layer meets it. That is for f32, where it is one more rounding.
 
+    With `attune.factor`, "left" or "right", and `attune.product = array<i64: N, K>`
+    it is a factor of the matrix [N, K] that the sources give: of left [N, r] times
+    right [r, K], the truncated singular value decomposition (Eckart and Young,
+    1936), in which columns of left have length one. It is computed when the
+    weight is packed.
+
     Packing moves numbers and rounds none but those; a file of a wider type
     is rounded to `type`, or to bytes, once, when it is packed.
     Source: safetensors for what is read; panels: Goto and van de Geijn (2008).
@@ -74,6 +80,8 @@ def Attune_WeightOp : Attune_Op<"weight",
       f32 of bytes and f16 of 4 bits, have groups.
     - W8: a gain is an attune.weight of f32, one entry a column, of as many
       layers; its matrix is f32, without parts and groups.
+    - W9: a factor says which it is and of what, in two sizes; its type fits both,
+      and it has no parts.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>

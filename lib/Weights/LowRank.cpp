@@ -92,16 +92,24 @@ static Matrix orthonormal(Matrix y) {
   return y;
 }
 
-/// A basis [rows, about count] of where W is longest.
+/// A basis [rows, about count] of where W is longest. Products are in single
+/// precision: what they round is small beside what a random start misses.
 static Matrix rangeOf(const Input &w, int64_t count) {
   // The same numbers each time, so that products are.
   std::mt19937_64 engine(0x6c6f7772616e6bu);
-  Matrix start(w.cols(), count);
+  Floats start(w.cols(), count);
   for (Eigen::Index i = 0; i < start.size(); ++i)
-    start.data()[i] = double(engine() >> 11) * 0x1p-52 - 1;
-  Matrix basis = orthonormal(times(w, start));
+    start.data()[i] = float(int32_t(engine() >> 32)) * 0x1p-31f;
+  auto rowSide = [&](const Floats &x) {
+    return orthonormal(Floats(w * x).cast<double>());
+  };
+  auto columnSide = [&](const Matrix &x) {
+    Floats product = w.transpose() * x.cast<float>();
+    return Floats(orthonormal(product.cast<double>()).cast<float>());
+  };
+  Matrix basis = rowSide(start);
   for (int power = 0; power < 2; ++power)
-    basis = orthonormal(times(w, orthonormal(timesTransposed(w, basis))));
+    basis = rowSide(columnSide(basis));
   return basis;
 }
 
