@@ -190,6 +190,55 @@ TEST_F(Group, SessionsStartAnewWhereTheyAre) {
   step({0, 1, 2}, {13, 14, 15});
 }
 
+TEST_F(Group, GoesOnFromCopies) {
+  ASSERT_TRUE(open(metadata(), 4)) << error.message;
+  read(0, {5, 6, 7});
+  read(1, {8});
+  read(2, {9, 10, 11, 12});
+  ASSERT_TRUE(group->open(3, error)) << error.message;
+  // A beginning, a whole one over what was there, and more of a beginning.
+  ASSERT_TRUE(group->session(3).copyFrom(group->session(0), 2, error));
+  texts[3] = {5, 6};
+  ASSERT_TRUE(group->session(2).copyFrom(group->session(0), 3, error));
+  texts[2] = texts[0];
+  check(2);
+  step({3, 1, 2}, {20, 21, 22});
+  step({0, 3}, {23, 24});
+  read(1, {25});
+  ASSERT_TRUE(group->session(3).rewind(1, error));
+  ASSERT_TRUE(group->session(3).copyFrom(group->session(0), 4, error, 1));
+  texts[3] = texts[0];
+  check(3);
+  step({0, 1, 2, 3}, {30, 31, 32, 33});
+  EXPECT_FALSE(group->session(1).copyFrom(group->session(0), 6, error));
+  EXPECT_EQ(error.message, "one session cannot go on from the other");
+}
+
+TEST_F(Group, GoesOnFromBytes) {
+  ASSERT_TRUE(open(metadata(), 3)) << error.message;
+  read(0, {5, 6, 7});
+  read(1, {8});
+  step({1, 0}, {1, 2});
+  std::vector<uint8_t> bytes(group->session(0).countSaved());
+  ASSERT_TRUE(group->session(0).save(bytes.data(), error)) << error.message;
+  ASSERT_TRUE(group->open(2, error));
+  ASSERT_TRUE(group->session(2).restore(bytes.data(), bytes.size(), error))
+      << error.message;
+  texts[2] = texts[0];
+  check(2);
+  step({2, 1, 0}, {3, 4, 5});
+  // Whatever is changed in its head, nothing is written beyond a cache.
+  for (size_t i = 0; i < 40; ++i)
+    for (uint8_t bit : {0x01, 0x80}) {
+      std::vector<uint8_t> damaged = bytes;
+      damaged[i] ^= bit;
+      EXPECT_FALSE(
+          group->session(2).restore(damaged.data(), damaged.size(), error))
+          << i;
+    }
+  ASSERT_TRUE(group->session(2).restore(bytes.data(), bytes.size(), error));
+}
+
 TEST_F(Group, EndsWithTheCapacity) {
   ASSERT_TRUE(open(metadata(), 2)) << error.message;
   read(0, {1, 2, 3, 4, 5, 6, 7});
