@@ -12,6 +12,7 @@
 #include "attune/Runtime/Machine.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -106,6 +107,9 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
 bool CompiledModel::follows() const { return calls && !calls->leads(); }
 
 bool CompiledModel::follow(Error &error) {
+  // Launchers pass these on to all ranks; the first one knows what to finish.
+  std::signal(SIGTERM, SIG_IGN);
+  std::signal(SIGINT, SIG_IGN);
   if (calls->follow(error))
     return true;
   // The first rank has most likely failed alike and is about to say so.
@@ -176,7 +180,7 @@ struct Call {
 
 bool CompiledModel::call(const EntryInfo &entry, void **args, Error &error) {
   if (MeshCalls *ranks = ranksToTell())
-    ranks->call(entry, args);
+    return ranks->call(entry, args, error);
   return callHere(entry, args, error);
 }
 

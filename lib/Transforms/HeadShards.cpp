@@ -291,6 +291,12 @@ LogicalResult HeadShards::run() {
         return failure();
   }
   for (Operation *op : perHead) {
+    // Keys and values may be copied; a copy of queries would count twice.
+    int64_t queries = wholeHeads.lookup(op->getOperand(0));
+    if (isa<SimilarityOp, AttentionOp>(op) && queries % ranks != 0)
+      return op->emitError() << queries << " heads cannot be cut in " << ranks
+                             << " equal parts; --mesh=tp=N takes an N that "
+                                "divides them";
     int64_t heads = wholeHeads.lookup(op->getOperand(0));
     for (OpOperand &operand : op->getOpOperands()) {
       auto type = dyn_cast<RankedTensorType>(operand.get().getType());

@@ -196,10 +196,13 @@ void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t pieceRow,
   bool blocks = piece.tensor && piece.tensor->encoding && !piece.transposed;
   int64_t tileColumns = blocks ? wide : 64, tileRows = tileSize / tileColumns;
 
-  // Same direction on both sides: whole runs.
-  if (!piece.transposed && columnStride == 1 && rowStride == columns &&
-      columns == wholeColumns) {
-    load(piece, pieceRow, 0, count * columns, out);
+  // Same direction on both sides: whole runs, or rows of a rank's columns.
+  if (!piece.transposed && columnStride == 1) {
+    int64_t atOnce =
+        rowStride == columns && columns == wholeColumns ? count : 1;
+    for (int64_t row = 0; row < count; row += atOnce)
+      load(piece, pieceRow + row, 0, atOnce * columns,
+           out + row * rowStride * size);
     return;
   }
   if (piece.transposed && rowStride == 1) {

@@ -45,3 +45,17 @@ module {
     return %x : tensor<?x?x9xf32>
   }
 }
+
+// -----
+
+// Three ranks could have copies of one head, but not of one of the queries'.
+attune.weight @one : tensor<12x16xf32> from [#attune.source<"one">]
+func.func @one_head(%x: tensor<?x?x16xf32>) -> tensor<?x1x?x?xf32> {
+  %w = attune.weight_get @one : tensor<12x16xf32>
+  %y = attune.linear %x, %w : tensor<?x?x16xf32>, tensor<12x16xf32> -> tensor<?x?x12xf32>
+  %q = attune.split_heads %y : tensor<?x?x12xf32> -> tensor<?x1x?x6xf32>
+  %k = attune.split_heads %y at 6 : tensor<?x?x12xf32> -> tensor<?x1x?x6xf32>
+  // expected-error @+1 {{1 heads cannot be cut in 3 equal parts}}
+  %s = attune.similarity %q, %k scale 1.0 : tensor<?x1x?x6xf32>, tensor<?x1x?x6xf32> -> tensor<?x1x?x?xf32>
+  return %s : tensor<?x1x?x?xf32>
+}

@@ -158,6 +158,38 @@ static bool applyMesh(const Flag &flag, StringRef value, Options &options,
   return false;
 }
 
+/// A number with one of some units behind it.
+static std::optional<double>
+readWithUnit(StringRef text, ArrayRef<std::pair<StringRef, double>> units) {
+  for (auto [unit, factor] : units) {
+    double number;
+    StringRef digits = text;
+    if (digits.consume_back(unit) && !digits.getAsDouble(number) &&
+        number > 0 && number < 1e15)
+      return number * factor;
+  }
+  return std::nullopt;
+}
+
+static bool applyLink(const Flag &flag, StringRef value, Options &options,
+                      std::string &problem) {
+  auto [latency, bandwidth] = value.split(',');
+  // "s" comes last: the others end in it.
+  auto seconds = readWithUnit(
+      latency, {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}});
+  auto bytes = readWithUnit(
+      bandwidth, {{"GB/s", 1e9}, {"MB/s", 1e6}, {"Gbit/s", 1e9 / 8}});
+  if (!seconds || !bytes) {
+    problem = flag.spelling() +
+              ": expected LATENCY,BANDWIDTH as in 2us,25GB/s or 10us,100Gbit/s,"
+              " found '" +
+              value.str() + "'";
+    return false;
+  }
+  options.link = {*seconds, *bytes};
+  return true;
+}
+
 static bool applyFusion(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
   auto index = pickWord(flag.spelling(), value, {"auto", "off"}, problem);
@@ -481,6 +513,11 @@ static ArrayRef<Flag> ownFlags() {
       {"mesh", "tp=N", compile, applyMesh,
        "Cut the model for N ranks, each with its part of every layer: the "
        "program is started with mpirun -n N (MPICH or Open MPI)"},
+      {"mesh", "tp=N", inspect, applyMesh,
+       "Also count what one of N ranks has, computes and sends"},
+      {"link", "LATENCY,BANDWIDTH", inspect, applyLink,
+       "With --mesh: predict the time of a token if such a link joins the "
+       "ranks, as in 2us,25GB/s"},
       {"fusion", "MODE",
        compile | run | generate | chat | serve | bench | perplexity,
        applyFusion,

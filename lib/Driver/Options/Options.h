@@ -81,7 +81,12 @@ struct Options {
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
   int64_t meshRanks = 1; ///< processes that share the model: --mesh=tp=N
-  bool tf32 = false;     ///< products of f32 on tensor cores may round to it
+  /// What joins them, for predictions: seconds, and bytes a second.
+  struct Link {
+    double latency = 0, bandwidth = 0;
+  };
+  std::optional<Link> link;
+  bool tf32 = false; ///< products of f32 on tensor cores may round to it
   bool fusion = true;
   bool explainFusion = false;
   std::string remarks;

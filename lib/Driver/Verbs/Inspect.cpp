@@ -15,14 +15,17 @@
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneFactors.h"
 #include "attune/Analysis/MemoryPlan.h"
+#include "attune/Analysis/MeshStatistics.h"
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Safetensors.h"
+#include "attune/Target/CPU/MachineProbe.h"
 #include "attune/Weights/WeightLayout.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -227,11 +230,123 @@ planEntry(const Options &options, const ModelSource &source, Entries entries,
   auto plan = attune::planMemory(lowering.getModule(), name, dims);
   if (mlir::failed(weights) || !plan)
     return std::nullopt;
-  return MemoryStatistics{double(weights->totalBytes),
+  return MemoryStatistics{double(weights->seenBytes()),
                           double(plan->intermediate), double(plan->tensors)};
 }
 
+namespace {
+/// One of the ranks that --mesh asks for.
+struct RankReport {
+  MeshStatistics mesh;
+  double bytes = 0, sharedBytes = 0;
+  std::optional<Options::Link> link;
+  double readGBs = 0; ///< of this machine; measured with a link alone
+
+  double readSeconds() const { return mesh.readBytes / (readGBs * 1e9); }
+  double linkSeconds() const {
+    return mesh.exchangeSeconds(link->latency, link->bandwidth);
+  }
+  llvm::json::Object json() const;
+  std::string text(uint64_t parameters) const;
+};
+} // namespace
+
+llvm::json::Object RankReport::json() const {
+  llvm::json::Array parameters;
+  for (uint64_t count : mesh.parameters)
+    parameters.push_back(int64_t(count));
+  llvm::json::Object object{{"tp", mesh.ranks},
+                            {"parameters", std::move(parameters)},
+                            {"weight_bytes", int64_t(bytes)},
+                            {"shared_bytes", int64_t(sharedBytes)},
+                            {"token_flops", int64_t(mesh.flops)},
+                            {"token_read_bytes", int64_t(mesh.readBytes)},
+                            {"token_exchanges", mesh.exchanges},
+                            {"token_messages", mesh.messages},
+                            {"token_sent_bytes", int64_t(mesh.sentBytes)}};
+  if (link)
+    object["predicted"] =
+        llvm::json::Object{{"read_gbs", readGBs},
+                           {"read_seconds", readSeconds()},
+                           {"link_seconds", linkSeconds()},
+                           {"token_seconds", readSeconds() + linkSeconds()}};
+  return object;
+}
+
+std::string RankReport::text(uint64_t parameters) const {
+  auto [least, most] =
+      std::minmax_element(mesh.parameters.begin(), mesh.parameters.end());
+  std::string count = formatShort(double(*most));
+  if (formatShort(double(*least)) != count)
+    count = formatShort(double(*least)) + " to " + count;
+  std::string text =
+      llvm::formatv(
+          "\ncut for {0} ranks, each of them:\n"
+          "  {1} of {2} parameters, weights {3} ({4} of these on all ranks)\n"
+          "  one generated token: {5} FLOPs and {6} read; {7} exchanges, {8} "
+          "messages of {9} in all sent\n",
+          mesh.ranks, count, formatShort(double(parameters)),
+          formatBytes(bytes), formatBytes(sharedBytes), formatFlops(mesh.flops),
+          formatBytes(mesh.readBytes), mesh.exchanges, mesh.messages,
+          formatBytes(mesh.sentBytes))
+          .str();
+  if (link)
+    text += llvm::formatv("  predicted: {0:f3} ms a token, of which reading "
+                          "takes {1:f3} at {2:f1} GB/s (measured here) and the "
+                          "link {3:f3}\n",
+                          (readSeconds() + linkSeconds()) * 1e3,
+                          readSeconds() * 1e3, readGBs, linkSeconds() * 1e3)
+                .str();
+  return text;
+}
+
+/// Cuts the model as compile does, and counts.
+static std::optional<RankReport>
+countRank(const Options &options, const ModelSource &source, Report &report,
+          const std::map<std::string, int64_t> &dims) {
+  Lowering lowering(options, report, source, options.fusion);
+  if (!lowering.import(Entries::Decode) || !lowering.optimize())
+    return std::nullopt;
+  auto layout = layoutWeights(lowering.getWeights());
+  auto length = dims.find("seq");
+  auto mesh = countMesh(lowering.getModule(),
+                        length == dims.end() ? 0 : length->second);
+  if (mlir::failed(layout) || !mesh) {
+    report.error({}, "the model has layers whose number is not known");
+    return std::nullopt;
+  }
+  RankReport rank{*mesh, double(layout->seenBytes()),
+                  double(layout->sharedBytes), options.link};
+  if (!rank.link)
+    return rank;
+  llvm::Expected<MachineProbe> probe = MachineProbe::create(options.threads);
+  if (!probe) {
+    report.error({}, "the speed of memory cannot be measured: " +
+                         llvm::toString(probe.takeError()));
+    return std::nullopt;
+  }
+  rank.readGBs = probe->measureReads();
+  return rank;
+}
+
+/// The statistics in JSON, with one more member.
+static std::string addRank(const std::string &numbers, const RankReport &rank) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(numbers);
+  if (!value) {
+    llvm::consumeError(value.takeError());
+    return numbers;
+  }
+  (*value->getAsObject())["mesh"] = rank.json();
+  return llvm::formatv("{0:2}\n", *value).str();
+}
+
 ExitCode driver::runInspect(const Options &options, Report &report) {
+  if (options.link && options.meshRanks < 2)
+    return report.fail("--link needs --mesh=tp=N with two ranks or more",
+                       ExitCode::BadCommandLine);
+  if (options.meshRanks > 1 && options.format == "html")
+    return report.fail("--mesh has a table and JSON, and no --format=html",
+                       ExitCode::BadCommandLine);
   if (isBinary(options.model))
     return inspectProduct(options, report);
   std::optional<ModelSource> source = openModel(options, report);
@@ -272,6 +387,12 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
     statistics.decode->memory =
         planEntry(options, *source, Entries::Decode, "decode", full);
   }
+  std::optional<RankReport> rank;
+  if (options.meshRanks > 1) {
+    rank = countRank(options, *source, report, statistics.dims);
+    if (!rank)
+      return ExitCode::BadInput;
+  }
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (options.format == "json")
@@ -280,6 +401,9 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
     printHtml(statistics, stream);
   else
     printTable(statistics, stream);
+  if (rank)
+    text = options.format == "json" ? addRank(text, *rank)
+                                    : text + rank->text(statistics.parameters);
   OutputFiles files(report);
   bool written =
       files.write(options.output.empty() ? "-" : options.output, text) &&

@@ -12,6 +12,19 @@
 
 namespace attune::runtime {
 
+namespace {
+class Turn {
+public:
+  explicit Turn(pthread_mutex_t &mutex) : mutex(mutex) {
+    pthread_mutex_lock(&mutex);
+  }
+  ~Turn() { pthread_mutex_unlock(&mutex); }
+
+private:
+  pthread_mutex_t &mutex;
+};
+} // namespace
+
 static uint64_t addressOf(const void *place) {
   return reinterpret_cast<uintptr_t>(place);
 }
@@ -22,22 +35,29 @@ void MeshCalls::tell(Task task, const void *a, const void *b, uint64_t bytes) {
 }
 
 void MeshCalls::reserve(const void *place, uint64_t bytes) {
+  Turn mine(turn);
   tell(Task::Reserve, place, nullptr, bytes);
 }
 
 void MeshCalls::release(const void *place) {
+  Turn mine(turn);
   tell(Task::Release, place, nullptr, 0);
 }
 
 void MeshCalls::copy(const void *to, const void *from, uint64_t bytes) {
+  Turn mine(turn);
   tell(Task::Copy, to, from, bytes);
 }
 
 void MeshCalls::exchange(const void *a, const void *b, uint64_t bytes) {
+  Turn mine(turn);
   tell(Task::Exchange, a, b, bytes);
 }
 
-void MeshCalls::stop() { tell(Task::Stop, nullptr, nullptr, 0); }
+void MeshCalls::stop() {
+  Turn mine(turn);
+  tell(Task::Stop, nullptr, nullptr, 0);
+}
 
 //===----------------------------------------------------------------------===//
 // Calls
@@ -72,7 +92,14 @@ static uint64_t bytesOf(const ArgInfo &arg, const int64_t *sizes) {
   return bytes;
 }
 
-void MeshCalls::call(const EntryInfo &entry, void **args) {
+bool MeshCalls::call(const EntryInfo &entry, void **args, Error &error) {
+  // All the while: what the entry exchanges goes the same way.
+  Turn mine(turn);
+  sendCall(entry, args);
+  return model.callHere(entry, args, error);
+}
+
+void MeshCalls::sendCall(const EntryInfo &entry, void **args) {
   uint64_t header = onLine(wordsOf(entry) * 8), bytes = header;
   // A tensor is { allocated, aligned, offset, sizes, strides }.
   auto sizesOf = [&](size_t i) {

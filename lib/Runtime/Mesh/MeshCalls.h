@@ -16,6 +16,8 @@
 
 #include "Mesh.h"
 
+#include <pthread.h>
+
 namespace attune::runtime {
 
 class MeshCalls {
@@ -30,7 +32,9 @@ public:
   void release(const void *place);
   void copy(const void *to, const void *from, uint64_t bytes);
   void exchange(const void *a, const void *b, uint64_t bytes);
-  void call(const EntryInfo &entry, void **args);
+  /// Calls the entry on all ranks. Threads that call, or that do something to
+  /// the memory, take turns.
+  bool call(const EntryInfo &entry, void **args, Error &error);
   void stop();
 
   /// For the others: does what the first rank says until it stops.
@@ -47,12 +51,14 @@ private:
     Buffer own;
   };
   void tell(Task task, const void *a, const void *b, uint64_t bytes);
+  void sendCall(const EntryInfo &entry, void **args);
   /// This rank's memory for an address of the first one.
   uint8_t *find(uint64_t address);
   bool obey(const EntryInfo &entry, uint64_t bytes, Error &error);
 
   Mesh &mesh;
   CompiledModel &model;
+  pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   Buffer message;
   std::vector<Region> regions;
   std::vector<Buffer> outputs; ///< of an entry's arguments, by their number

@@ -289,7 +289,7 @@ void Scheduler::computePrompts() {
   bool isAlone = findDecoding().empty();
   if (isAlone)
     credit = 0;
-  if (model.device() && credit < 0)
+  if (!mayPause() && credit < 0)
     return;
   for (size_t i = 0; i < active.size(); ++i) {
     size_t turn = (nextPrompt + i) % active.size();
@@ -338,13 +338,19 @@ void Scheduler::forkFollowers(const Active &leader) {
   }
 }
 
+/// A GPU is not asked at barriers, and other ranks go on where the first one
+/// would be paused.
+bool Scheduler::mayPause() const {
+  return !model.device() && !model.ranksToTell();
+}
+
 /// How much of a prompt is computed in one call. The first part of a prompt is
 /// never short, nor is the rest.
 size_t Scheduler::choosePiece(const Active &each, bool isAlone) {
   size_t left = each.request.prompt.size() - each.computed;
   double count = longPiece;
-  if (!isAlone && model.device()) {
-    // A call of a GPU is not interrupted: it takes half as long as a round.
+  if (!isAlone && !mayPause()) {
+    // A call that is not interrupted takes half as long as a round.
     count = perToken > 0 ? roundTime / 2 / perToken : fewRows;
   } else if (!isAlone) {
     count = firstPiece;
@@ -384,7 +390,7 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
   size_t count = choosePiece(each, isAlone);
   if (each.computed + count == prompt.size())
     each.chooser->prepare(bannedAt(1));
-  bool isPaused = !isAlone && !model.device();
+  bool isPaused = !isAlone && mayPause();
   if (isPaused) {
     std::vector<unsigned> members;
     for (size_t i : findDecoding())

@@ -10,8 +10,8 @@
 // if the model can take sequences of unequal length, then a piece of one
 // prompt. While others wait for tokens, such a piece is paused for them, at
 // barriers between the loops of its kernels, so that a prompt delays each token
-// by less than half. A GPU is not paused; there prompts may take half the time
-// that tokens take.
+// by less than half. A GPU is not paused, nor are ranks that share a model;
+// there prompts may take half the time that tokens take.
 //
 // The text of a sequence does not depend on what else is computed or was
 // before. Kernels give the same bits for a row whatever the number of rows is,
@@ -131,6 +131,7 @@ private:
   void computeTokens();
   void step(const std::vector<size_t> &chosen);
   std::vector<size_t> findDecoding() const;
+  bool mayPause() const;
   size_t choosePiece(const Active &active, bool isAlone);
   bool computePiece(Active &active, bool isAlone);
   void pausePiece();

@@ -1,0 +1,46 @@
+//===- MeshStatistics.h - What one rank has and sends -----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_ANALYSIS_MESHSTATISTICS_H
+#define ATTUNE_ANALYSIS_MESHSTATISTICS_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace attune {
+
+/// One rank of a model that several share, for a generated token.
+struct MeshStatistics {
+  int64_t ranks = 1;
+  /// Of each rank, in their order; what all of them have counts for each.
+  std::vector<uint64_t> parameters;
+  double flops = 0;     ///< 2 for each multiply-add
+  double readBytes = 0; ///< weights, and cached keys and values
+  /// Exchanges among all ranks, one after the other, the first rank's word of
+  /// what to do included.
+  int64_t exchanges = 0;
+  int64_t messages = 0; ///< that one rank sends
+  double sentBytes = 0; ///< by one rank
+
+  /// Seconds that the exchanges take over links of `latency` seconds and
+  /// `bandwidth` bytes a second, if each rank has one.
+  double exchangeSeconds(double latency, double bandwidth) const {
+    return double(exchanges) * latency + sentBytes / bandwidth;
+  }
+};
+
+/// Counts what the entry `decode` of an optimised module does for one token
+/// after `past` others. Nothing if there is no such entry, or if something is
+/// in a loop whose length is not known.
+std::optional<MeshStatistics> countMesh(mlir::ModuleOp module, int64_t past);
+
+} // namespace attune
+
+#endif // ATTUNE_ANALYSIS_MESHSTATISTICS_H
