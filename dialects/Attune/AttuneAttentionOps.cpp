@@ -108,8 +108,11 @@ static LogicalResult lengthsOf(Operation *op, Value lengths, NamedSize batch) {
   return sameSize(op, {lengths, 0, "lengths", "entries"}, batch);
 }
 
-/// M6, A10: queries stand at lengths only where there are some.
+/// M6, A10: queries stand at lengths only where there are some, and windows
+/// have two sides only where there is one.
 template <typename Op> static LogicalResult alignmentOf(Op op) {
+  if (op.getCausal() == CausalAlign::Symmetric && !op.getWindow())
+    return op->emitOpError("has the causal alignment symmetric, but no window");
   if (op.getCausal() != CausalAlign::Lengths)
     return success();
   if constexpr (std::is_same_v<Op, MaskScoresOp> ||

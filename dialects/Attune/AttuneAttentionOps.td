@@ -53,7 +53,9 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     block (m / p, n / q) of `blocks` of [p, q] is false, `causal` hides key n
     from query m, or n is `window` or more keys before m's own (so the window
     counts the query itself; m stands at key position `m + N - M`, or at `m` if
-    the causal alignment is top_left). A window alone hides no later key.
+    the causal alignment is top_left). A window alone hides no later key; with
+    the alignment symmetric those are hidden that are `window` or more keys
+    behind m's own, and no others.
     Lengths hide keys and move none: N is the same for all of the batch. But
     with the causal alignment `lengths` the last query of each sequence stands
     at its last key. For slopes, causality and window N becomes
@@ -77,10 +79,14 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     - M4: lengths is [B].
     - M5: blocks is [B|1, H|1, ceil(M / p), ceil(N / q)], and has two sizes
       [p, q], which are positive.
-    - M6: the causal alignment `lengths` needs lengths.
+    - M6: the causal alignment `lengths` needs lengths, symmetric a window.
 
     ```mlir
     %f = attune.mask_scores %e causal <bottom_right> window 64
+       : tensor<1x8x4x6xf32>
+    ```
+    ```mlir
+    %f = attune.mask_scores %e causal <symmetric> window 64
        : tensor<1x8x4x6xf32>
     ```
     ```mlir
@@ -207,7 +213,7 @@ def Attune_AttentionOp : Attune_Op<"attention",
     - A8: lengths is [B].
     - A9: blocks is [B|1, Hq|1, ceil(M / p), ceil(N / q)], and has two sizes
       [p, q], which are positive.
-    - A10: the causal alignment `lengths` needs lengths.
+    - A10: the causal alignment `lengths` needs lengths, symmetric a window.
 
     The loops that this op becomes stop at a sequence's length, and step over
     blocks that are false. They step by divisors of the block sizes: sizes

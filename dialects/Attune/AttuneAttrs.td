@@ -56,6 +56,8 @@ def Attune_CausalAlign : Attune_Enum<"CausalAlign",
       I32EnumCase<"BottomRight", 1, "bottom_right">, // n <= m + N - M is seen
       I32EnumCase<"TopLeft", 2, "top_left">,         // n <= m is seen
       I32EnumCase<"Lengths", 3, "lengths">, // n <= m + lengths[b] - M is seen
+      // No diagonal: n < m + N - M + window is seen, a window to both sides.
+      I32EnumCase<"Symmetric", 4, "symmetric">,
     ]>;
 def Attune_CausalAlignAttr : EnumAttr<Attune_Dialect, Attune_CausalAlign,
                                       "causal"> {

@@ -54,6 +54,7 @@ struct ScoreModifiers {
     return all;
   }
 
+  /// Whether some later keys are hidden.
   bool isCausal() const { return causal != CausalAlign::None; }
   /// Whether some keys are hidden for their distance from the query.
   bool hidesByDistance() const { return isCausal() || window; }

@@ -47,9 +47,11 @@ static double sumClamped(double count, double shift, double limit) {
 /// windows show; `shift` leads from a query's row to its column.
 static double visiblePairs(const Attention &attention, double rows,
                            double columns, double shift) {
-  if (attention.causal == Causal::None)
+  bool causal = attention.causal != Causal::None;
+  if (!causal && !attention.window)
     return rows * columns;
-  double seen = sumClamped(rows, shift + 1, columns);
+  double ahead = causal ? 1 : static_cast<double>(*attention.window);
+  double seen = sumClamped(rows, shift + ahead, columns);
   if (attention.window)
     seen -= sumClamped(rows, shift + 1 - static_cast<double>(*attention.window),
                        columns);

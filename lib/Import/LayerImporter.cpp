@@ -114,7 +114,7 @@ static CausalAlign toAlignment(const spec::Attention &attention,
   spec::Causal causal = attention.causal;
   bool byDistance = attention.window || attention.alibi || operands.diagonals;
   if (causal == spec::Causal::None)
-    return CausalAlign::None;
+    return attention.window ? CausalAlign::Symmetric : CausalAlign::None;
   if (decoding && operands.lengths)
     return byDistance ? CausalAlign::Lengths : CausalAlign::None;
   return decoding || causal == spec::Causal::BottomRight

@@ -77,7 +77,8 @@ std::string nameOf(Operation *op) {
       .Case<AttentionOp>([&](AttentionOp attention) {
         name.text = "attention";
         name.add(knownSizes(attention.getQuery()));
-        if (attention.getCausal() != CausalAlign::None)
+        if (attention.getCausal() != CausalAlign::None &&
+            attention.getCausal() != CausalAlign::Symmetric)
           name.add("causal");
         if (attention.getWindow())
           name.add("window");

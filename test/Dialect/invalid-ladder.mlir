@@ -99,6 +99,15 @@ func.func @m2(%e: tensor<1x8x4x6xf32>) {
 
 // -----
 
+// M6: to both sides of what
+func.func @m6_2(%e: tensor<1x8x4x6xf32>) {
+  // expected-error @+1 {{has the causal alignment symmetric, but no window}}
+  %f = attune.mask_scores %e causal <symmetric> : tensor<1x8x4x6xf32>
+  return
+}
+
+// -----
+
 // M2: softcap > 0
 func.func @m2_2(%e: tensor<1x8x4x6xf32>) {
   // expected-error @+1 {{has softcap -1.000000e+00, which is not a positive number}}

@@ -217,3 +217,12 @@ func.func @prefetch(%q: memref<1x8x4x64xf32>, %k: memref<1x2x6x64xf32>, %v: memr
      : memref<1x8x4x64xf32>, memref<1x2x6x64xf32>, memref<1x2x6x64xf32>
   return
 }
+
+// A window to both sides.
+// CHECK-LABEL: @both_sides(
+func.func @both_sides(%e: tensor<1x8x4x6xf32>) -> tensor<1x8x4x6xf32> {
+  // CHECK: attune.mask_scores %{{.+}} causal <symmetric> window 64 : tensor<1x8x4x6xf32>
+  %f = attune.mask_scores %e causal <symmetric> window 64
+     : tensor<1x8x4x6xf32>
+  return %f : tensor<1x8x4x6xf32>
+}

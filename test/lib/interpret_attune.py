@@ -376,6 +376,7 @@ class Interpreter:
         assert not re.search(r"\bbias %", text), "not needed so far"
         window, cap = self.number(text, "window", 0), self.number(text, "softcap", 0)
         causal = re.search(r"causal <(\w+)>", text)
+        sides = causal and causal.group(1) == "symmetric"
         batch, heads, queries, keys = scores.shape
         shift = 0 if causal and causal.group(1) == "top_left" else keys - queries
         rows = scores.rows()
@@ -388,7 +389,8 @@ class Interpreter:
                 if slopes:
                     score += slopes.data[h] * (n - (m + keys - queries))
                 hidden = mask and not mask.data[b * keys + n]
-                if hidden or causal and n > here or window and n <= here - window:
+                end = here + window - 1 if sides else here
+                if hidden or causal and n > end or window and n <= here - window:
                     score = -math.inf
                 row[n] = score
         return from_rows(scores.shape, rows)

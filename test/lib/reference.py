@@ -370,6 +370,8 @@ class Layer:
                     hidden = causal and n > m + shift
                     hidden |= bool(mask) and not mask[n]
                     hidden |= bool(window) and n <= m + shift - number(window)
+                    hidden |= (bool(window) and not causal
+                               and n >= m + shift + number(window))
                     hidden |= self.hides(options, h, m, n)
                     scores.append(-math.inf if hidden else s)
                 probs = (softmax(scores, sinks[h]) if linear is None

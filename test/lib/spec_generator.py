@@ -134,6 +134,8 @@ class Generator:
             attention["causal"] = causal
         if causal and self.chance(0.35):
             attention["window"] = self.pick(1, 2, 5, 16, 100, 4096)
+        if not causal and self.forms.random() < 0.3:
+            attention["window"] = self.forms.choice([1, 3, 16, 100, 4096])
 
     def positions_inside(self, attention):
         kind = self.pick("none", "none", "rope", "rope", "alibi", "bias")

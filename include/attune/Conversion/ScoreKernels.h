@@ -68,7 +68,7 @@ public:
   /// negative; null without a window.
   mlir::Value begin(mlir::Value own);
   /// The end of the keys that it and the following `count` - 1 queries see,
-  /// which may be behind the last key; null without causality.
+  /// which may be behind the last key; null if no later key is hidden.
   mlir::Value end(mlir::Value own, mlir::Value count);
 
   const mlir::Value numQueries, numKeys;

@@ -178,7 +178,7 @@ struct Attention {
   /// Scores of the first repeat are divided by 1, of the second by 2, ...
   bool scaleByLayer = false;
   Causal causal = Causal::None;
-  std::optional<int64_t> window;
+  std::optional<int64_t> window; ///< to both sides unless causal
   std::optional<double> softcap;
   bool alibi = false; ///< with slopes 2^(-8h/H), interleaved if H is no power
                       ///< of two (Press et al.)

@@ -84,7 +84,12 @@ Value KeysInReach::begin(Value own) {
   return k.sub(own, k.index(*modifiers.window - 1));
 }
 Value KeysInReach::end(Value own, Value count) {
-  return modifiers.isCausal() ? k.add(own, count) : Value();
+  if (!modifiers.isCausal())
+    return {};
+  Value end = k.add(own, count);
+  return modifiers.causal == CausalAlign::Symmetric
+             ? k.add(end, k.index(*modifiers.window - 1))
+             : end;
 }
 
 Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,

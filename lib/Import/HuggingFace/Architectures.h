@@ -55,6 +55,7 @@ std::optional<spec::Model> importMarian(ImportContext &context);
 std::optional<spec::Model> importMBart(ImportContext &context);
 std::optional<spec::Model> importMistral(ImportContext &context);
 std::optional<spec::Model> importMixtral(ImportContext &context);
+std::optional<spec::Model> importModernBert(ImportContext &context);
 std::optional<spec::Model> importMPT(ImportContext &context);
 std::optional<spec::Model> importMT5(ImportContext &context);
 std::optional<spec::Model> importOlmo(ImportContext &context);

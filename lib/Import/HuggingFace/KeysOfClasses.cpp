@@ -437,6 +437,22 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"modernbert",
+       "hidden_size=768 intermediate_size=1152 num_hidden_layers=22 "
+       "num_attention_heads=12 vocab_size=50368 "
+       "max_position_embeddings=8192 norm_eps=1e-05 norm_bias=false "
+       "hidden_activation=gelu attention_bias=false mlp_bias=false "
+       "global_attn_every_n_layers=3 local_attention=128 "
+       "global_rope_theta=160000 local_rope_theta=10000 "
+       "partial_rotary_factor=1 rope_theta rope_parameters rope_scaling "
+       "layer_types "
+       "tie_word_embeddings=true classifier_bias=false decoder_bias=true "
+       "classifier_activation=gelu classifier_pooling=cls",
+       "attention_dropout classifier_dropout cls_token_id "
+       "deterministic_flash_attn embedding_dropout gradient_checkpointing "
+       "initializer_cutoff_factor layer_norm_eps mlp_dropout "
+       "position_embedding_type reference_compile repad_logits_with_grad "
+       "sep_token_id sparse_pred_ignore_index sparse_prediction"},
       {"mpt",
        "d_model=2048 n_heads=16 n_layers=24 vocab_size=50368 max_seq_len=2048 "
        "tie_word_embeddings=true layer_norm_epsilon=1e-05 attn_config "

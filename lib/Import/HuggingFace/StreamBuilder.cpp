@@ -140,11 +140,11 @@ static size_t findCycle(const std::vector<size_t> &kindOf) {
 void StreamBuilder::blocks(const std::string &name, const char *key,
                            const std::vector<Block> &kinds,
                            const std::vector<size_t> &kindOf,
-                           const TensorNames &tensors,
-                           const WeightMap &weights) {
-  auto addRun = [&](size_t first, size_t count) -> Layer & {
-    Layer &layer = blocks(name, key, count, kinds[kindOf[first]], tensors);
-    layer.first = first;
+                           const TensorNames &tensors, const WeightMap &weights,
+                           int64_t first) {
+  auto addRun = [&](size_t at, size_t count) -> Layer & {
+    Layer &layer = blocks(name, key, count, kinds[kindOf[at]], tensors);
+    layer.first = first + static_cast<int64_t>(at);
     for (const auto &[role, sources] : weights) {
       std::vector<WeightSource> &named = layer.weights[role] = sources;
       for (WeightSource &source : named)

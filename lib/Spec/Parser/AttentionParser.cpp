@@ -154,10 +154,9 @@ void LayerParser::parseMasking(const Object &object, Attention &attention) {
   if (object.has("window")) {
     Known window = object.integer("window", std::nullopt);
     attention.window = window.value_or(1);
-    if (attention.causal == Causal::None &&
-        (!object.has("causal") || object.get("causal")))
-      object.error("window", "counts the last keys before a query, so the "
-                             "attention must be causal");
+    if (attention.causal == Causal::None && object.has("source"))
+      object.error("window", "counts keys from a query's place, which another "
+                             "stream does not have");
   }
   if (object.get("softcap"))
     attention.softcap = object.number("softcap", 0);

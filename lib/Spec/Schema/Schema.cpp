@@ -199,7 +199,8 @@ static const ObjectType &attentionType() {
            "hide the future; true is bottom_right, where the last query sees "
            "every key; default false"},
           {"window", integer(1),
-           "see only this many last keys, the query's own among them"},
+           "see only this many last keys, the query's own among them; without "
+           "'causal' as many from the query's own on, too"},
           {"softcap", positive(), "scores become c tanh(score / c)"},
           {"alibi", either({boolean(), choice({"falcon"})}),
            "linear biases by distance, or Falcon's form of them, which is "

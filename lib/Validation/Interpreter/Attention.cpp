@@ -149,7 +149,10 @@ static bool maskScores(Step &step, Op op, Scores &scores) {
                            .i;
           }
           int64_t own = causal == CausalAlign::TopLeft ? m : m + past;
-          hidden |= causal != CausalAlign::None && n > own;
+          int64_t ahead = causal == CausalAlign::Symmetric
+                              ? int64_t(*op.getWindow()) - 1
+                              : 0;
+          hidden |= causal != CausalAlign::None && n > own + ahead;
           if (op.getWindow())
             hidden |= n <= own - int64_t(*op.getWindow());
           if (hidden)

@@ -66,10 +66,11 @@ public:
   /// A block for each number in `kindOf`, of one of `kinds`: one layer if all
   /// are alike or take turns, else one for each run of equal ones. `weights`
   /// has roles that no table can say; their tensors get the layer's prefix.
+  /// `first` is the number of the first one.
   void blocks(const std::string &name, const char *key,
               const std::vector<spec::Block> &kinds,
               const std::vector<size_t> &kindOf, const TensorNames &tensors,
-              const spec::WeightMap &weights = {});
+              const spec::WeightMap &weights = {}, int64_t first = 0);
   void norm(const std::string &name, const spec::Norm &norm);
   /// The head over the vocabulary, without the prefix. `tied` names an
   /// embedding of this builder (without prefix), or is empty.

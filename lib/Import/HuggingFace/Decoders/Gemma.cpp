@@ -24,8 +24,9 @@ readGemma(ImportContext &context, const char *name, LlamaDefaults defaults) {
   defaults.activationKey = "hidden_activation";
   defaults.activation = "gelu_pytorch_tanh";
   config.ignore({"hidden_act"});
-  config.mustBeFalse("use_bidirectional_attention",
-                     "attention to later tokens is not supported");
+  if (std::string_view(name) != "gemma3_text")
+    config.mustBeFalse("use_bidirectional_attention",
+                       "attention to later tokens is not supported");
   std::optional<LlamaConfig> gemma = readLlama(context, name, defaults);
   bool bias = config.flag("attention_bias", false);
   if (!gemma)
@@ -124,6 +125,15 @@ std::optional<Model> importGemma3(ImportContext &context) {
               "sliding_window_pattern"
           ? config.integer("sliding_window_pattern", 6)
           : config.integer("_sliding_window_pattern", 6);
+  // Such a window is the whole span around a query.
+  bool bothSides = config.flag("use_bidirectional_attention", false);
+  if (bothSides && window)
+    window = *window / 2 + 1;
+  if (bothSides && context.languageModel)
+    config.error("use_bidirectional_attention",
+                 "what sees the tokens behind it cannot predict them; expected "
+                 "false for " +
+                     std::string(context.modelClass->name));
   std::optional<double> scoreCap =
       config.cap("attn_logit_softcapping", std::nullopt);
   std::optional<double> logitCap =
@@ -132,6 +142,8 @@ std::optional<Model> importGemma3(ImportContext &context) {
     return std::nullopt;
   makePeri(*gemma, scalar);
   Attention &attention = *gemma->block.attention;
+  if (bothSides)
+    attention.causal = Causal::None;
   attention.softcap = scoreCap;
   attention.qkNorm = gemma->norm;
   gemma->logitCap = logitCap;

@@ -209,7 +209,9 @@ def scores(b, h, m):
         if slopes:
             score += slopes[h] * (n - (m + N - M))
         place = m if case["causal"] == "top_left" else m + N - M
-        hidden = (case["causal"] and n > place) or (
+        last = place + (case["window"] - 1
+                        if case["causal"] == "symmetric" else 0)
+        hidden = (case["causal"] and n > last) or (
             case["window"] and n <= place - case["window"])
         hidden = hidden or (lengths is not None and n >= lengths[b])
         if mask is not None:
