@@ -214,7 +214,8 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
                        "says why");
   for (const WeightReport::Quantized &some : done->quantized)
     noteQuantized(some, report);
-  if (done->quantized.empty() && done->encoded.empty() && options.quantize)
+  if (done->quantized.empty() && done->encoded.empty() && options.quantize &&
+      options.quantize->quantizes())
     report.warning({}, "no matrix of the model is kept in " +
                            options.quantize->describe() +
                            "; --remarks=FILE says why");

@@ -114,6 +114,12 @@ std::vector<std::string> QuantizationRules::unused() const {
   return result;
 }
 
+bool QuantizationRules::quantizes() const {
+  return others.bits != 0 || llvm::any_of(rules, [](const Rule &rule) {
+           return rule.form.bits != 0;
+         });
+}
+
 std::string QuantizationRules::describe() const {
   bool four = others.bits == 4, eight = others.bits == 8;
   for (const Rule &rule : rules) {

@@ -48,6 +48,8 @@ public:
   static std::optional<QuantizationRules> parse(llvm::StringRef text,
                                                 std::string &problem);
 
+  /// Whether any matrix may get fewer bits than a checkpoint has.
+  bool quantizes() const;
   /// The form of a weight that goes by `names`. A pattern may leave out the end
   /// `.weight` of a name.
   QuantizedForm lookup(llvm::ArrayRef<std::string> names, Use use);

@@ -323,7 +323,7 @@ ExitCode Bench::run() {
     return ExitCode::BadInput;
   statistics = analyze(*source->model, *chosen);
   dims = statistics.dims;
-  quantized = source->quantize.has_value();
+  quantized = source->quantize && source->quantize->quantizes();
   dtype = quantized      ? source->quantize->describe()
           : options.tf32 ? "tf32"
                          : std::string(spec::stringify(
