@@ -28,7 +28,10 @@ function(attune_instrumented name)
     ATTUNE_VERSION="${PROJECT_VERSION}")
   target_include_directories(${name} PUBLIC
     ${ATTUNE_INCLUDE_DIRS} ${PROJECT_SOURCE_DIR}/lib/Runtime)
-  target_include_directories(${name} SYSTEM PRIVATE ${ATTUNE_LIBEVENT_INCLUDE})
+  foreach(room ${COPY_UNPARSED_ARGUMENTS})
+    target_include_directories(${name} SYSTEM PRIVATE
+      $<TARGET_PROPERTY:${room},INCLUDE_DIRECTORIES>)
+  endforeach()
   target_link_libraries(${name} PUBLIC
     nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
   add_dependencies(${name} AttuneHeaders)

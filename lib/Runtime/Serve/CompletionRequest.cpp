@@ -187,7 +187,9 @@ bool CompletionRequest::readToolChoice(RequestFields &fields,
   const JsonValue *choice = fields.find("tool_choice");
   if (!choice)
     return true;
-  std::string_view word = choice->isString() ? choice->string : "";
+  std::string_view word;
+  if (choice->isString())
+    word = choice->string;
   if (word == "auto")
     return true;
   if (word == "none") {
