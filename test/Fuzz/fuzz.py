@@ -21,7 +21,7 @@ import seeds
 KEPT = pathlib.Path(__file__).resolve().parent / "Corpus"
 # Bytes of an input, seconds for one, megabytes of memory: an input that needs
 # more is a finding.
-LIMITS = ["-max_len=16384", "-timeout=10", "-rss_limit_mb=2048"]
+LIMITS = ["-max_len=16384", "-timeout=30", "-rss_limit_mb=2048"]
 
 
 def run_target(target, work, seconds):
