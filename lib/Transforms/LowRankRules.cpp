@@ -7,10 +7,6 @@
 
 #include "attune/Transforms/LowRankRules.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Error.h"
-
 using namespace llvm;
 
 namespace attune {
@@ -49,13 +45,8 @@ std::optional<LowRankRules> LowRankRules::parse(ArrayRef<std::string> words,
                 "more, an error between 0% and 100%";
       return std::nullopt;
     }
-    Expected<GlobPattern> glob = GlobPattern::create(pattern);
-    if (!glob || pattern.empty()) {
-      problem = "'" + pattern.str() + "' of --low-rank is no pattern of names" +
-                (glob ? "" : ": " + toString(glob.takeError()));
+    if (!result.rules.add(pattern, *bound, "--low-rank", problem))
       return std::nullopt;
-    }
-    result.rules.push_back({pattern.str(), std::move(*glob), *bound});
   }
   if (words.empty()) {
     problem = "--low-rank needs PATTERN:RANK or PATTERN:ERROR%";
@@ -66,36 +57,16 @@ std::optional<LowRankRules> LowRankRules::parse(ArrayRef<std::string> words,
 
 std::optional<LowRankRules> LowRankRules::parse(StringRef text,
                                                 std::string &problem) {
-  SmallVector<StringRef> parts;
-  text.split(parts, ',');
-  std::vector<std::string> words;
-  for (StringRef part : parts)
-    words.push_back(part.str());
-  return parse(words, problem);
+  return parse(splitWords(text), problem);
 }
 
 RankBound LowRankRules::lookup(ArrayRef<std::string> names) {
-  for (Rule &rule : rules)
-    if (any_of(names, [&](StringRef name) {
-          return rule.glob.match(name) ||
-                 (name.consume_back(".weight") && rule.glob.match(name));
-        })) {
-      rule.used = true;
-      return rule.bound;
-    }
-  return {};
-}
-
-std::vector<std::string> LowRankRules::unused() const {
-  std::vector<std::string> result;
-  for (const Rule &rule : rules)
-    if (!rule.used)
-      result.push_back(rule.pattern);
-  return result;
+  const RankBound *bound = rules.lookup(names);
+  return bound ? *bound : RankBound();
 }
 
 bool LowRankRules::needsValues() const {
-  return any_of(rules, [](const Rule &rule) { return rule.bound.error > 0; });
+  return rules.anyOf([](const RankBound &bound) { return bound.error > 0; });
 }
 
 } // namespace attune

@@ -7,11 +7,6 @@
 
 #include "attune/Transforms/QuantizationRules.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Error.h"
-
 using namespace llvm;
 
 namespace attune {
@@ -64,13 +59,8 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
       result.others = *parsed;
       continue;
     }
-    Expected<GlobPattern> glob = GlobPattern::create(pattern);
-    if (!glob || pattern.empty()) {
-      problem = "'" + pattern.str() + "' of --quantize is no pattern of names" +
-                (glob ? "" : ": " + toString(glob.takeError()));
+    if (!result.rules.add(pattern, *parsed, "--quantize", problem))
       return std::nullopt;
-    }
-    result.rules.push_back({pattern.str(), std::move(*glob), *parsed});
   }
   if (words.empty()) {
     problem = "--quantize needs a form: int8 or int4";
@@ -81,52 +71,30 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
 
 std::optional<QuantizationRules>
 QuantizationRules::parse(StringRef text, std::string &problem) {
-  SmallVector<StringRef> parts;
-  text.split(parts, ',');
-  std::vector<std::string> words;
-  for (StringRef part : parts)
-    words.push_back(part.str());
-  return parse(words, problem);
+  return parse(splitWords(text), problem);
 }
 
 QuantizedForm QuantizationRules::lookup(ArrayRef<std::string> names, Use use) {
-  auto matches = [](const GlobPattern &glob, StringRef name) {
-    return glob.match(name) ||
-           (name.consume_back(".weight") && glob.match(name));
-  };
-  for (Rule &rule : rules)
-    if (any_of(names,
-               [&](StringRef name) { return matches(rule.glob, name); })) {
-      rule.used = true;
-      return rule.form;
-    }
+  if (const QuantizedForm *form = rules.lookup(names))
+    return *form;
   if (use == Use::Router && !others.stored)
     return {};
   constexpr QuantizedForm bytes{8, 128};
   return use == Use::Vocabulary && others.bits == 4 ? bytes : others;
 }
 
-std::vector<std::string> QuantizationRules::unused() const {
-  std::vector<std::string> result;
-  for (const Rule &rule : rules)
-    if (!rule.used)
-      result.push_back(rule.pattern);
-  return result;
-}
-
 bool QuantizationRules::quantizes() const {
-  return others.bits != 0 || llvm::any_of(rules, [](const Rule &rule) {
-           return rule.form.bits != 0;
-         });
+  return others.bits != 0 ||
+         rules.anyOf([](const QuantizedForm &form) { return form.bits != 0; });
 }
 
 std::string QuantizationRules::describe() const {
-  bool four = others.bits == 4, eight = others.bits == 8;
-  for (const Rule &rule : rules) {
-    four |= rule.form.bits == 4;
-    eight |= rule.form.bits == 8;
-  }
-  return four && eight ? "int4 and int8" : four ? "int4" : "int8";
+  auto has = [&](int64_t bits) {
+    return others.bits == bits || rules.anyOf([&](const QuantizedForm &form) {
+      return form.bits == bits;
+    });
+  };
+  return has(4) && has(8) ? "int4 and int8" : has(4) ? "int4" : "int8";
 }
 
 } // namespace attune

@@ -8,9 +8,10 @@
 #ifndef ATTUNE_TRANSFORMS_LOWRANKRULES_H
 #define ATTUNE_TRANSFORMS_LOWRANKRULES_H
 
+#include "attune/Transforms/NameRules.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/GlobPattern.h"
 
 #include <optional>
 #include <string>
@@ -45,7 +46,7 @@ public:
   /// end `.weight` of a name.
   RankBound lookup(llvm::ArrayRef<std::string> names);
   /// The patterns that matched nothing so far.
-  std::vector<std::string> unused() const;
+  std::vector<std::string> unused() const { return rules.unused(); }
   /// Whether a rank depends on the weights' values.
   bool needsValues() const;
   /// Whether it is about any matrix.
@@ -54,13 +55,7 @@ public:
   const std::vector<std::string> &words() const { return text; }
 
 private:
-  struct Rule {
-    std::string pattern;
-    llvm::GlobPattern glob;
-    RankBound bound;
-    bool used = false;
-  };
-  std::vector<Rule> rules;
+  NameRules<RankBound> rules;
   std::vector<std::string> text;
 };
 

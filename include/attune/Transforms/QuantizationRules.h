@@ -8,9 +8,10 @@
 #ifndef ATTUNE_TRANSFORMS_QUANTIZATIONRULES_H
 #define ATTUNE_TRANSFORMS_QUANTIZATIONRULES_H
 
+#include "attune/Transforms/NameRules.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/GlobPattern.h"
 
 #include <optional>
 #include <string>
@@ -56,20 +57,14 @@ public:
   /// A form by its name, as in "int4:g64"; nothing if it is none.
   static std::optional<QuantizedForm> parseForm(llvm::StringRef text);
   /// The patterns that matched nothing so far.
-  std::vector<std::string> unused() const;
+  std::vector<std::string> unused() const { return rules.unused(); }
   /// Their words, in order.
   const std::vector<std::string> &words() const { return text; }
   /// "int4", "int8", or both: "int4 and int8".
   std::string describe() const;
 
 private:
-  struct Rule {
-    std::string pattern;
-    llvm::GlobPattern glob;
-    QuantizedForm form;
-    bool used = false;
-  };
-  std::vector<Rule> rules;
+  NameRules<QuantizedForm> rules;
   QuantizedForm others;
   std::vector<std::string> text;
 };
