@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Transforms/LowRank.h"
+
+#include "RepeatedLayers.h"
+
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneFactors.h"
-#include "attune/Support/TensorNames.h"
 #include "attune/Transforms/LowRankRules.h"
 #include "attune/Transforms/Passes.h"
 #include "attune/Weights/LowRank.h"
@@ -104,28 +106,11 @@ private:
     });
   }
 
-  /// What the rules say of a weight; nothing, after an error, if they tell
-  /// layers apart that are stored alike.
   static std::optional<RankBound> chooseBound(WeightOp weight,
                                               LowRankRules &rules) {
-    std::optional<RankBound> bound;
-    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
-      SmallVector<std::string> names = {
-          substituteLayer(weight.getSymName().str(), layer)};
-      for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
-        names.push_back(substituteLayer(source.getTensor().str(), layer));
-      RankBound here = rules.lookup(names);
-      if (bound && !(here == *bound)) {
-        weight.emitError("'")
-            << weight.getSymName() << "' is of " << weight.getNumLayers()
-            << " repeated layers, which are stored alike, but --low-rank tells "
-               "layer "
-            << layer << " from those before it";
-        return std::nullopt;
-      }
-      bound = here;
-    }
-    return bound;
+    return chooseForLayers<RankBound>(
+        weight, "--low-rank",
+        [&](ArrayRef<std::string> names) { return rules.lookup(names); });
   }
 
   static std::string findObstacle(WeightOp weight, ArrayRef<WeightGetOp> gets) {

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RepeatedLayers.h"
+
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttunePanels.h"
-#include "attune/Support/TensorNames.h"
 #include "attune/Transforms/Passes.h"
 #include "attune/Transforms/QuantizationRules.h"
 
@@ -125,26 +126,11 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   static std::optional<QuantizedForm> chooseForm(WeightOp weight,
                                                  QuantizationRules::Use use,
                                                  QuantizationRules &rules) {
-    std::optional<QuantizedForm> form;
-    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
-      SmallVector<std::string> names = {
-          substituteLayer(weight.getSymName().str(), layer)};
-      for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
-        names.push_back(substituteLayer(source.getTensor().str(), layer));
-      QuantizedForm here = rules.lookup(names, use);
-      if (here.stored)
-        here = storedForm(weight);
-      if (form && !(here == *form)) {
-        weight.emitError("'")
-            << weight.getSymName() << "' is of " << weight.getNumLayers()
-            << " repeated layers, which are stored alike, but --quantize tells "
-               "layer "
-            << layer << " from those before it";
-        return std::nullopt;
-      }
-      form = here;
-    }
-    return form;
+    return chooseForLayers<QuantizedForm>(
+        weight, "--quantize", [&](ArrayRef<std::string> names) {
+          QuantizedForm form = rules.lookup(names, use);
+          return form.stored ? storedForm(weight) : form;
+        });
   }
 
   /// The form in which the checkpoint has the weight, as its attribute says;
