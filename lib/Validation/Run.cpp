@@ -87,8 +87,69 @@ static bool fits(Type type, const Array &array) {
   return true;
 }
 
-/// The array as a tensor or in a buffer of its own.
-static std::optional<Datum> bind(Type type, const Datum &value) {
+namespace {
+/// One dimension that ranks share: equal parts in their order, or, if there are
+/// more ranks than entries, `repeat` neighbours with a copy of each.
+struct Cut {
+  size_t dim = 0;
+  int64_t each = 0, repeat = 1;
+
+  /// How ranks share `whole` if each has `part`; nothing if they do not.
+  static std::optional<Cut> find(llvm::ArrayRef<int64_t> whole,
+                                 llvm::ArrayRef<int64_t> part, int64_t ranks) {
+    std::optional<Cut> cut;
+    if (whole.size() != part.size())
+      return cut;
+    for (auto [dim, size, own] : llvm::enumerate(whole, part)) {
+      if (ShapedType::isDynamic(own) || own == size)
+        continue;
+      if (cut || own < 1 || own >= size || size % own != 0 ||
+          ranks % (size / own) != 0)
+        return std::nullopt;
+      cut = Cut{dim, own, ranks / (size / own)};
+    }
+    return cut;
+  }
+  int64_t begin(int64_t rank) const { return rank / repeat * each; }
+
+  /// Copies between a part and its place in the whole array.
+  template <typename Copy>
+  void transfer(Array &whole, Array &part, int64_t rank, Copy copy) const {
+    int64_t below = volume(llvm::ArrayRef(part.shape).drop_front(dim + 1));
+    int64_t run = each * below, stride = whole.shape[dim] * below;
+    int64_t count = run ? int64_t(part.data.size()) / run : 0;
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < run; ++j)
+        copy(whole.data[i * stride + begin(rank) * below + j],
+             part.data[i * run + j]);
+  }
+};
+} // namespace
+
+/// One rank's part of an array that is to be of `type`; the array itself if
+/// ranks do not share it.
+static Datum partFor(const Machine &machine, Type type, const Datum &value) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  int64_t ranks = machine.ranks->size();
+  if (ranks == 1 || !shaped || !shaped.hasRank() || !value.box)
+    return value;
+  std::optional<Cut> cut =
+      Cut::find(value.array().shape, shaped.getShape(), ranks);
+  if (!cut)
+    return value;
+  Shape shape = value.array().shape;
+  shape[cut->dim] = cut->each;
+  Datum part = makeArray(shape, whole(0));
+  cut->transfer(value.array(), part.array(), machine.rank,
+                [](Scalar &from, Scalar &to) { to = from; });
+  return part;
+}
+
+/// The array, or the machine's part of it, as a tensor or in a buffer of its
+/// own.
+static std::optional<Datum> bind(const Machine &machine, Type type,
+                                 const Datum &made) {
+  Datum value = partFor(machine, type, made);
   if (!value.box)
     return value;
   if (!isa<TensorType, MemRefType>(type) || !fits(type, value.array()))
@@ -107,11 +168,11 @@ static Datum read(Type type, const Datum &value) {
              : value;
 }
 
-std::optional<Outputs> validation::run(Machine &machine,
-                                       FunctionOpInterface func,
-                                       const Signature &signature,
-                                       llvm::ArrayRef<Argument> args,
-                                       const Outputs *like) {
+/// One rank's run.
+static std::optional<Outputs> runOn(Machine &machine, FunctionOpInterface func,
+                                    const Signature &signature,
+                                    llvm::ArrayRef<Argument> args,
+                                    const Outputs *like) {
   auto unknown = [&](const Twine &why) {
     machine.fail(func, Failure::Unsupported, why);
     return std::nullopt;
@@ -132,11 +193,12 @@ std::optional<Outputs> validation::run(Machine &machine,
       if (!value->box)
         return unknown("has weights that have no place");
     } else if (i < first + args.size()) {
-      value = bind(roles[i].type, args[i - first].value);
+      value = bind(machine, roles[i].type, args[i - first].value);
     } else if (const Output *model =
                    findResult(like, roles[i].name, i - first - args.size())) {
-      value = bind(roles[i].type, makeArray(model->value.array().shape,
-                                            poison(model->element)));
+      value =
+          bind(machine, roles[i].type,
+               makeArray(model->value.array().shape, poison(model->element)));
     }
     if (!value)
       return unknown("takes other arguments than before");
@@ -199,6 +261,55 @@ std::optional<Outputs> validation::run(Machine &machine,
   return outputs;
 }
 
+/// Puts together what ranks have of a result, which is of the shape of `like`
+/// if that is known.
+static Output join(std::vector<Output> &parts, const Output *like) {
+  int64_t ranks = int64_t(parts.size());
+  Output all = parts[0];
+  std::optional<Cut> cut;
+  if (like && all.value.box && like->value.box)
+    cut = Cut::find(like->value.array().shape, all.value.array().shape, ranks);
+  if (!cut) {
+    for (const Output &part : llvm::ArrayRef(parts).drop_front())
+      all.copies.push_back(part.value);
+    return all;
+  }
+  std::vector<Datum> copies;
+  for (int64_t copy = 0; copy < cut->repeat; ++copy) {
+    copies.push_back(makeArray(like->value.array().shape, whole(0)));
+    for (int64_t rank = copy; rank < ranks; rank += cut->repeat)
+      cut->transfer(copies.back().array(), parts[rank].value.array(), rank,
+                    [](Scalar &to, Scalar &from) { to = from; });
+  }
+  all.value = copies[0];
+  all.copies.assign(copies.begin() + 1, copies.end());
+  return all;
+}
+
+std::optional<Outputs> validation::run(Ranks &ranks, FunctionOpInterface func,
+                                       const Signature &signature,
+                                       llvm::ArrayRef<Argument> args,
+                                       const Outputs *like) {
+  std::vector<std::optional<Outputs>> own(ranks.size());
+  bool good = ranks.run([&](Machine &machine) {
+    own[machine.rank] = runOn(machine, func, signature, args, like);
+    return own[machine.rank].has_value();
+  });
+  if (!good)
+    return std::nullopt;
+  if (ranks.size() == 1)
+    return std::move(own[0]);
+  Outputs all;
+  for (size_t o = 0; o < own[0]->size(); ++o) {
+    std::vector<Output> parts;
+    for (std::optional<Outputs> &outputs : own)
+      parts.push_back((*outputs)[o]);
+    all.push_back(
+        join(parts, like && o < like->size() ? &(*like)[o] : nullptr));
+  }
+  return all;
+}
+
 //===----------------------------------------------------------------------===//
 // Comparing
 //===----------------------------------------------------------------------===//
@@ -220,6 +331,8 @@ std::string Mismatch::text() const {
     return std::string(text);
   };
   std::string result = "'" + name + "'";
+  if (copy)
+    result += " of another rank";
   if (!index.empty())
     result += " [" + place + "]";
   return result + " was " + number(before) + " and is " + number(after) +
@@ -228,95 +341,122 @@ std::string Mismatch::text() const {
               : "");
 }
 
+namespace {
+/// Finds the value that is farthest off, of all results.
+struct Comparison {
+  const Case &check;
+  Tolerance tolerance;
+  std::optional<Mismatch> worst = std::nullopt;
+  double worstBy = 0;
+
+  /// Compares one result; `moved` is null if there is none.
+  void add(const Output &output, bool copy, const Datum &before,
+           const Datum *after, const Datum *moved);
+};
+} // namespace
+
+void Comparison::add(const Output &output, bool copy, const Datum &before,
+                     const Datum *after, const Datum *moved) {
+  const std::string &name = output.name;
+  auto want = elementsOf(before);
+  auto got = after ? elementsOf(*after) : std::vector<Scalar>();
+  Shape shape = shapeOf(before);
+  bool isFloat = isa<FloatType>(output.element);
+  // Below its least normal number a type has no relative precision.
+  double normal = isFloat
+                      ? APFloat::getSmallestNormalized(
+                            cast<FloatType>(output.element).getFloatSemantics())
+                            .convertToDouble()
+                      : 0;
+  if (got.size() != want.size()) {
+    worst = Mismatch{name + "' has another size: '" + name,
+                     {},
+                     double(want.size()),
+                     double(got.size()),
+                     0,
+                     output.element,
+                     copy};
+    worstBy = INFINITY;
+    return;
+  }
+  double largest = 0;
+  for (Scalar value : want)
+    if (isFloat && std::isfinite(value.f))
+      largest = std::max(largest, std::fabs(value.f));
+  auto shifted = moved ? elementsOf(*moved) : std::vector<Scalar>();
+  size_t row = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
+  // Other sequences of the batch must not notice the last one.
+  int batch = output.batch;
+  int64_t below = 1;
+  for (size_t d = batch + 1; d < shape.size(); ++d)
+    below *= shape[d];
+  double spread = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (i % row == 0) {
+      spread = 0;
+      for (size_t j = i; isFloat && moved && j < std::min(i + row, want.size());
+           ++j) {
+        double by = std::fabs(shifted[j].f - want[j].f);
+        spread = std::isnan(by) ? INFINITY : std::max(spread, by);
+      }
+    }
+    if (check.numbers == Numbers::NotANumber &&
+        (batch < 0 || int64_t(i) / below % shape[batch] == shape[batch] - 1))
+      continue;
+    double by, allowed = 0;
+    if (isFloat) {
+      double a = want[i].f, b = got[i].f;
+      // Where the answer is not a number there is nothing to keep.
+      if (a == b || std::isnan(a))
+        continue;
+      allowed = tolerance.atol * largest +
+                tolerance.rtol * std::max(std::fabs(a), normal) + 8 * spread +
+                1e-37;
+      by = std::fabs(a - b);
+      if (by <= allowed)
+        continue;
+      by = std::isnan(by) ? INFINITY : by / std::max(allowed, 1e-300);
+    } else {
+      if (want[i].i == got[i].i || (moved && shifted[i].i != want[i].i))
+        continue;
+      by = INFINITY;
+    }
+    if (worst && by <= worstBy)
+      continue;
+    worstBy = by;
+    worst.emplace();
+    worst->name = name;
+    worst->copy = copy;
+    worst->element = output.element;
+    worst->index.assign(shape.size(), 0);
+    int64_t rest = int64_t(i);
+    for (size_t d = shape.size(); d-- > 0;) {
+      worst->index[d] = rest % shape[d];
+      rest /= shape[d];
+    }
+    worst->before = isFloat ? want[i].f : double(want[i].i);
+    worst->after = isFloat ? got[i].f : double(got[i].i);
+    worst->allowed = allowed;
+  }
+}
+
 std::optional<Mismatch> validation::compare(const Outputs &before,
                                             const Outputs &after,
                                             const Case &check,
                                             Tolerance tolerance,
                                             const Outputs *moved) {
-  std::optional<Mismatch> worst;
-  double worstBy = 0;
+  Comparison all{check, tolerance};
   for (size_t o = 0; o < before.size(); ++o) {
-    auto want = elementsOf(before[o].value);
-    const Output *other = o < after.size() ? &after[o] : nullptr;
-    auto got = other ? elementsOf(other->value) : std::vector<Scalar>();
-    Shape shape = shapeOf(before[o].value);
-    bool isFloat = isa<FloatType>(before[o].element);
-    // Below its least normal number a type has no relative precision.
-    double normal =
-        isFloat ? APFloat::getSmallestNormalized(
-                      cast<FloatType>(before[o].element).getFloatSemantics())
-                      .convertToDouble()
-                : 0;
-    if (got.size() != want.size()) {
-      Mismatch mismatch{before[o].name + "' has another size: '" +
-                            before[o].name,
-                        {},
-                        double(want.size()),
-                        double(got.size()),
-                        0,
-                        {}};
-      mismatch.element = before[o].element;
-      return mismatch;
-    }
-    double largest = 0;
-    for (Scalar value : want)
-      if (isFloat && std::isfinite(value.f))
-        largest = std::max(largest, std::fabs(value.f));
-    auto shifted =
-        moved ? elementsOf((*moved)[o].value) : std::vector<Scalar>();
-    size_t row = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
-    // Other sequences of the batch must not notice the last one.
-    int batch = before[o].batch;
-    int64_t below = 1;
-    for (size_t d = batch + 1; d < shape.size(); ++d)
-      below *= shape[d];
-    double spread = 0;
-    for (size_t i = 0; i < want.size(); ++i) {
-      if (i % row == 0) {
-        spread = 0;
-        for (size_t j = i;
-             isFloat && moved && j < std::min(i + row, want.size()); ++j) {
-          double by = std::fabs(shifted[j].f - want[j].f);
-          spread = std::isnan(by) ? INFINITY : std::max(spread, by);
-        }
-      }
-      if (check.numbers == Numbers::NotANumber &&
-          (batch < 0 || int64_t(i) / below % shape[batch] == shape[batch] - 1))
-        continue;
-      double by, allowed = 0;
-      if (isFloat) {
-        double a = want[i].f, b = got[i].f;
-        // Where the answer is not a number there is nothing to keep.
-        if (a == b || std::isnan(a))
-          continue;
-        allowed = tolerance.atol * largest +
-                  tolerance.rtol * std::max(std::fabs(a), normal) + 8 * spread +
-                  1e-37;
-        by = std::fabs(a - b);
-        if (by <= allowed)
-          continue;
-        by = std::isnan(by) ? INFINITY : by / std::max(allowed, 1e-300);
-      } else {
-        if (want[i].i == got[i].i || (moved && shifted[i].i != want[i].i))
-          continue;
-        by = INFINITY;
-      }
-      if (worst && by <= worstBy)
-        continue;
-      worstBy = by;
-      worst.emplace();
-      worst->name = before[o].name;
-      worst->element = before[o].element;
-      worst->index.assign(shape.size(), 0);
-      int64_t rest = int64_t(i);
-      for (size_t d = shape.size(); d-- > 0;) {
-        worst->index[d] = rest % shape[d];
-        rest /= shape[d];
-      }
-      worst->before = isFloat ? want[i].f : double(want[i].i);
-      worst->after = isFloat ? got[i].f : double(got[i].i);
-      worst->allowed = allowed;
+    const Output &want = before[o];
+    const Output *got = o < after.size() ? &after[o] : nullptr;
+    size_t values = std::max(want.numValues(), got ? got->numValues() : 1);
+    for (size_t i = 0; i < values; ++i) {
+      auto of = [&](const Output &output) {
+        return &output.get(i < output.numValues() ? i : 0);
+      };
+      all.add(want, i > 0, *of(want), got ? of(*got) : nullptr,
+              moved ? of((*moved)[o]) : nullptr);
     }
   }
-  return worst;
+  return all.worst;
 }

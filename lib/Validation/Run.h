@@ -9,7 +9,7 @@
 #define ATTUNE_LIB_VALIDATION_RUN_H
 
 #include "Inputs.h"
-#include "Interpreter/Machine.h"
+#include "Interpreter/Ranks.h"
 
 namespace attune::validation {
 
@@ -19,6 +19,11 @@ struct Output {
   mlir::Type element;
   Datum value;    ///< a scalar or an array
   int batch = -1; ///< its dimension, if there is one
+  /// What other ranks have of it: all of it, or other copies of its parts.
+  std::vector<Datum> copies = {};
+
+  size_t numValues() const { return 1 + copies.size(); }
+  const Datum &get(size_t i) const { return i ? copies[i - 1] : value; }
 };
 using Outputs = std::vector<Output>;
 
@@ -45,10 +50,11 @@ struct Signature {
 };
 
 /// Calls `func`, as it is now, on arguments as they were made. `like` has the
-/// results of an earlier run, whose sizes results in arguments have. Nothing,
-/// if the machine failed or the signature has become one that is not known; the
-/// machine says why.
-std::optional<Outputs> run(Machine &machine, mlir::FunctionOpInterface func,
+/// results of an earlier run, whose sizes results in arguments have. Where
+/// ranks share the model, each gets its part of an argument that is cut by now,
+/// and their parts of a result are put together. Nothing, if a machine failed
+/// or the signature has become one that is not known; that machine says why.
+std::optional<Outputs> run(Ranks &ranks, mlir::FunctionOpInterface func,
                            const Signature &signature,
                            llvm::ArrayRef<Argument> args, const Outputs *like);
 
@@ -58,6 +64,7 @@ struct Mismatch {
   Shape index;
   double before, after, allowed;
   mlir::Type element;
+  bool copy = false; ///< of another rank than the first
 
   std::string text() const;
 };

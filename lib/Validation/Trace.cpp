@@ -67,11 +67,11 @@ static bool traceRun(ModuleOp module, StringRef name,
   auto func = dyn_cast_or_null<FunctionOpInterface>(module.lookupSymbol(name));
   if (!func)
     return false;
-  Machine machine(module);
-  machine.reset(budget);
-  machine.onResult = record;
-  machine.onResultState = &trace;
-  return run(machine, func, signature, args, &like).has_value();
+  Ranks ranks(module);
+  ranks.reset(budget);
+  ranks[0].onResult = record;
+  ranks[0].onResultState = &trace;
+  return run(ranks, func, signature, args, &like).has_value();
 }
 
 /// How far the value is from the one that it should be, where it is farthest

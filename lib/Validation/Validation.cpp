@@ -189,9 +189,9 @@ private:
   void thin(StringRef name, Watched &watched);
   void leaveOut(FunctionOpInterface func, Watched *watched,
                 const llvm::Twine &from, StringRef why);
-  /// The cost of a machine since its budget was reset to `allowed`.
-  int64_t account(const Machine &machine, int64_t allowed) {
-    int64_t cost = allowed - std::max<int64_t>(machine.budget, 0);
+  /// The cost of all ranks since their budget was reset to `allowed`.
+  int64_t account(const Ranks &ranks, int64_t allowed) {
+    int64_t cost = ranks.spent(allowed);
     left -= cost;
     return cost;
   }
@@ -200,12 +200,11 @@ private:
                 ArrayRef<Operation *> changed);
   void judge(ArrayRef<std::string> passes, ModuleOp module,
              FunctionOpInterface func, Watched &watched);
-  bool judgeCase(ArrayRef<std::string> passes, ModuleOp module,
-                 Machine &machine, FunctionOpInterface func, Watched &watched,
-                 Checked &checked);
+  bool judgeCase(ArrayRef<std::string> passes, ModuleOp module, Ranks &ranks,
+                 FunctionOpInterface func, Watched &watched, Checked &checked);
   /// Runs the function in `module`; true if there was an answer, which agrees
   /// or is described in `blame`.
-  bool runCase(ModuleOp module, Machine &machine, FunctionOpInterface func,
+  bool runCase(ModuleOp module, Ranks &ranks, FunctionOpInterface func,
                const Watched &watched, Checked &checked, Blame &blame);
   /// Finds the first of the passes on nested operations that `func` did not
   /// survive.
@@ -303,7 +302,7 @@ void Validation::Watch::thin(StringRef name, Watched &watched) {
 
 bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
                               std::string &why) {
-  Machine machine(module, &weights);
+  Ranks ranks(module, &weights);
   Watched watched(func);
   why = "takes what cannot be made up";
   std::string unknown;
@@ -315,21 +314,20 @@ bool Validation::Watch::watch(ModuleOp module, FunctionOpInterface func,
     auto args = makeArguments(func, check);
     if (!args)
       break;
-    machine.reset(options.budget);
+    ranks.reset(options.budget);
     if (options.progress)
       options.progress(("@" + func.getName() + " as it is").str());
-    auto outputs =
-        run(machine, func, watched.signature, *args, /*like=*/nullptr);
-    int64_t cost = account(machine, options.budget);
+    auto outputs = run(ranks, func, watched.signature, *args, /*like=*/nullptr);
+    int64_t cost = account(ranks, options.budget);
     if (outputs) {
       last = check.name;
       watched.cases.push_back(
           {check, std::move(*args), std::move(*outputs), cost});
       continue;
     }
-    why = machine.message;
-    if (machine.failure == Failure::Unsupported) {
-      unknown = machine.culprit->getName().getStringRef().str();
+    why = ranks.failed().message;
+    if (ranks.failed().failure == Failure::Unsupported) {
+      unknown = ranks.failed().culprit->getName().getStringRef().str();
       break; // no input changes that
     }
   }
@@ -473,16 +471,16 @@ void Validation::Watch::judge(ArrayRef<std::string> passes, ModuleOp module,
   // Layouts that are gone are not needed again.
   if (weights.held > 2 * options.budget)
     weights = WeightCache();
-  Machine machine(module, &weights);
+  Ranks ranks(module, &weights);
   bool judged = true;
   std::string why;
   for (Checked &checked : watched.cases) {
-    bool answered = judgeCase(passes, module, machine, func, watched, checked);
+    bool answered = judgeCase(passes, module, ranks, func, watched, checked);
     if (watched.done)
       return;
     judged &= answered || checked.tooLong;
     if (!answered)
-      why = machine.message;
+      why = ranks.failed().message;
   }
   thin(func.getName(), watched);
   std::string names = llvm::join(passes, ", ");
@@ -509,15 +507,15 @@ void Validation::Watch::judge(ArrayRef<std::string> passes, ModuleOp module,
 
 /// Whether there was an answer to compare.
 bool Validation::Watch::judgeCase(ArrayRef<std::string> passes, ModuleOp module,
-                                  Machine &machine, FunctionOpInterface func,
+                                  Ranks &ranks, FunctionOpInterface func,
                                   Watched &watched, Checked &checked) {
   Blame blame;
   if (options.progress)
     options.progress(
         ("@" + func.getName() + " after '" + passes.back() + "'").str());
-  if (!runCase(module, machine, func, watched, checked, blame)) {
+  if (!runCase(module, ranks, func, watched, checked, blame)) {
     say("after " + llvm::join(passes, ", ") + ", @" + func.getName() +
-        " cannot be run: " + machine.message);
+        " cannot be run: " + ranks.failed().message);
     return false;
   }
   if (!blame.wrong)
@@ -535,21 +533,21 @@ bool Validation::Watch::judgeCase(ArrayRef<std::string> passes, ModuleOp module,
   return true;
 }
 
-bool Validation::Watch::runCase(ModuleOp module, Machine &machine,
+bool Validation::Watch::runCase(ModuleOp module, Ranks &ranks,
                                 FunctionOpInterface func,
                                 const Watched &watched, Checked &checked,
                                 Blame &blame) {
   // The function was defined within the budget; a little more is no bug.
-  machine.reset(4 * options.budget);
+  ranks.reset(4 * options.budget);
   auto outputs =
-      run(machine, func, watched.signature, checked.args, &checked.before);
-  checked.cost = account(machine, 4 * options.budget);
+      run(ranks, func, watched.signature, checked.args, &checked.before);
+  checked.cost = account(ranks, 4 * options.budget);
   if (!outputs) {
-    checked.tooLong = machine.failure == Failure::Budget;
-    blame.wrong = machine.failure == Failure::Illegal ||
-                  machine.failure == Failure::OutOfBounds;
-    blame.message = machine.message;
-    blame.culprit = machine.culprit;
+    checked.tooLong = ranks.failed().failure == Failure::Budget;
+    blame.wrong = ranks.failed().failure == Failure::Illegal ||
+                  ranks.failed().failure == Failure::OutOfBounds;
+    blame.message = ranks.failed().message;
+    blame.culprit = ranks.failed().culprit;
     return blame.wrong;
   }
   blame.mismatch =
@@ -584,9 +582,9 @@ std::optional<Blame> Validation::Watch::narrow(const Watched &watched,
     if (!func || !reaches(now->get(), func, changed))
       continue;
     passes.push_back(step.pass);
-    Machine machine(now->get(), &weights);
+    Ranks ranks(now->get(), &weights);
     Blame blame;
-    if (!runCase(now->get(), machine, func, watched, checked, blame))
+    if (!runCase(now->get(), ranks, func, watched, checked, blame))
       continue;
     if (blame.wrong) {
       blame.passes = std::move(passes);
@@ -605,10 +603,10 @@ std::optional<Outputs> Validation::Watch::moved(const Watched &watched,
                                                 const Checked &checked,
                                                 StringRef name) {
   auto before = watched.module->get().lookupSymbol<FunctionOpInterface>(name);
-  Machine machine(watched.module->get(), &weights);
-  machine.reset(4 * options.budget);
+  Ranks ranks(watched.module->get(), &weights);
+  ranks.reset(4 * options.budget);
   double step = tolerance.rtol > 1e-3 ? 1e-3 : 1e-6;
-  return run(machine, before, watched.signature, disturb(checked.args, step),
+  return run(ranks, before, watched.signature, disturb(checked.args, step),
              &checked.before);
 }
 

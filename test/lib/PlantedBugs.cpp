@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneCut.h"
+#include "Attune/AttuneMeshOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -178,6 +179,38 @@ static int reuseEarly(func::FuncOp func) {
   return planted;
 }
 
+/// A rank takes its own part for the sum over all ranks.
+static int forgetReduce(AllReduceOp op) {
+  OpBuilder b(op);
+  Value own = op.getInput();
+  if (op.getAccumulate())
+    own = arith::AddFOp::create(b, op.getLoc(), op.getDest(), own);
+  op.getResult().replaceAllUsesWith(own);
+  op.erase();
+  return 1;
+}
+
+/// What the first rank alone adds, all of them add.
+static int biasOnEveryRank(WeightOp weight) {
+  std::optional<WeightCut> cut = getCut(weight);
+  if (!cut || !cut->rows.back().empty())
+    return 0;
+  for (auto &rows : cut->rows)
+    rows = cut->rows.front();
+  setCut(weight, *cut);
+  return 1;
+}
+
+/// The last rank's rows are taken one too early.
+static int shiftSlice(WeightOp weight) {
+  std::optional<WeightCut> cut = getCut(weight);
+  if (!cut || cut->cutsColumns || cut->rows.back().empty())
+    return 0;
+  --cut->rows.back().back().begin;
+  setCut(weight, *cut);
+  return 1;
+}
+
 namespace {
 /// On a module, or on its functions one by one.
 struct PlantBug final : PassWrapper<PlantBug, OperationPass<>> {
@@ -216,7 +249,9 @@ struct PlantBug final : PassWrapper<PlantBug, OperationPass<>> {
         plant("window", widenWindow) || plant("tail", dropTail) ||
         plant("axis", softmaxOverQueries) || plant("rope", otherPairs) ||
         plant("scale", forgetScale) || plant("bf16", narrowSums) ||
-        plant("cache", readStale) || plant("buffer", reuseEarly))
+        plant("cache", readStale) || plant("buffer", reuseEarly) ||
+        plant("reduce", forgetReduce) || plant("ranks-bias", biasOnEveryRank) ||
+        plant("slice", shiftSlice))
       return;
     emitError(getOperation()->getLoc(), "'" + bug + "' is no bug");
     signalPassFailure();

@@ -234,6 +234,8 @@ static bool runCall(Step &step) {
     step.give(whole(name == "attune_rt_thread" ? 0 : 1));
     return true;
   }
+  if (std::optional<bool> done = callMesh(step, name))
+    return *done;
   return step.machine.fail(step.op, Failure::Unsupported,
                            "calls '" + name + "', which has no body");
 }

@@ -165,6 +165,8 @@ static bool runCall(Step &step) {
       machine.frames.pop_back();
     return true;
   }
+  if (std::optional<bool> done = callMesh(step, name))
+    return *done;
   return machine.fail(step.op, Failure::Unsupported,
                       "calls '" + name + "', which has no body");
 }

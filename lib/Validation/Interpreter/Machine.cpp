@@ -34,7 +34,7 @@ static const Handlers &allHandlers() {
     for (auto add :
          {addControl, addArith, addMath, addTensor, addLinalg, addVector,
           addMemRef, addLLVM, addPointers, addAttention, addLinear, addExperts,
-          addTokens, addRecurrent, addPairProducts, addMatrixTiles})
+          addTokens, addRecurrent, addPairProducts, addMatrixTiles, addMesh})
       add(all);
     return all;
   }();

@@ -17,11 +17,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace attune::validation {
 
 class Machine;
+class Ranks;
 
 /// One op with the values of its operands, about to get those of its results.
 struct Step {
@@ -99,6 +101,10 @@ public:
   static constexpr llvm::StringLiteral tooLong =
       "costs more than 'budget' allows";
 
+  /// Which one of the ranks that share the model it is.
+  int64_t rank = 0;
+  Ranks *ranks = nullptr;
+
   Failure failure = Failure::None;
   std::string message;
   mlir::Operation *culprit = nullptr;
@@ -162,6 +168,11 @@ void addTokens(Handlers &);
 void addRecurrent(Handlers &);
 void addPairProducts(Handlers &);
 void addMatrixTiles(Handlers &);
+void addMesh(Handlers &);
+
+/// Runs a call of the runtime by which ranks exchange something; nothing if the
+/// function is none of those.
+std::optional<bool> callMesh(Step &step, llvm::StringRef name);
 
 } // namespace attune::validation
 

@@ -8,6 +8,7 @@
 #include "../Noise.h"
 #include "Layers.h"
 
+#include "Attune/AttuneCut.h"
 #include "Attune/AttunePanels.h"
 #include "attune/Weights/WeightLayout.h"
 
@@ -35,10 +36,41 @@ static uint64_t identify(WeightOp weight) {
   return hash;
 }
 
+namespace {
+/// Where an entry of a rank's part of a weight is in the whole one.
+class RankPart {
+public:
+  RankPart(WeightOp weight, int64_t rank) : cut(getCut(weight)), rank(rank) {}
+
+  bool isCut() const { return cut.has_value(); }
+  int64_t wholeColumns() const { return cut->wholeColumns; }
+  /// Nothing: the rank has zeros there.
+  std::optional<int64_t> rowOf(int64_t row) const {
+    if (!cut)
+      return row;
+    for (const WeightCut::Rows &some : cut->rows[rank]) {
+      if (row < some.count)
+        return some.begin + row;
+      row -= some.count;
+    }
+    return std::nullopt;
+  }
+  int64_t columnOf(int64_t column) const {
+    return cut && cut->cutsColumns
+               ? column + rank * (cut->wholeColumns / cut->numRanks())
+               : column;
+  }
+
+private:
+  std::optional<WeightCut> cut;
+  int64_t rank;
+};
+} // namespace
+
 /// One part of one layer, in the layout of its type. An entry is decided by its
-/// row and column, wherever the layout puts it. `gains` of columns, if there
-/// are any, come on top.
-static void fillPart(WeightOp weight, uint64_t seed,
+/// row and column in the whole weight, wherever the layout puts it. `gains` of
+/// columns, if there are any, come on top.
+static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
                      llvm::ArrayRef<double> gains, Scalar *out) {
   RankedTensorType type = weight.getPartType();
   llvm::ArrayRef<int64_t> shape = type.getShape();
@@ -54,14 +86,19 @@ static void fillPart(WeightOp weight, uint64_t seed,
   if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
     rows = known.getInt();
   // Products keep the size of what they are of; gains and biases are near one.
-  double spread =
-      matrix ? 1.7 / std::sqrt(double(scales ? columns * group : columns))
-             : 0.5;
+  int64_t summands = place.isCut() ? place.wholeColumns()
+                     : scales      ? columns * group
+                                   : columns;
+  double spread = matrix ? 1.7 / std::sqrt(double(summands)) : 0.5;
   double centre = matrix ? 0 : 0.75;
   bool gated = weight.getGated() && panel;
   int64_t half = gated ? rows / 2 : rows;
   auto entry = [&](int64_t row, int64_t column) {
-    Noise noise(seed + uint64_t(row) * 0x9e3779b97f4a7c15u + uint64_t(column));
+    std::optional<int64_t> wholeRow = place.rowOf(row);
+    if (!wholeRow)
+      return 0.0;
+    Noise noise(seed + uint64_t(*wholeRow) * 0x9e3779b97f4a7c15u +
+                uint64_t(place.columnOf(column)));
     double value = centre + spread * noise.real();
     return gains.empty() ? value : roundTo(element, value) * gains[column];
   };
@@ -140,8 +177,11 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
   llvm::ArrayRef<int64_t> shape = weight.getLayerType().getShape();
   Datum &known = weights[key];
   Datum *shared = nullptr;
+  RankPart place(weight, rank);
   if (cache) {
-    shared = &cache->values[{weight->getAttrDictionary(), layer}];
+    int64_t number =
+        place.isCut() ? layer + rank * weight.getNumLayers() : layer;
+    shared = &cache->values[{weight->getAttrDictionary(), number}];
     if (shared->box)
       return known = *shared;
   }
@@ -152,7 +192,7 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
   int64_t each = int64_t(known.array().data.size()) / parts;
   for (int64_t part = 0; part < parts; ++part)
     fillPart(
-        weight,
+        weight, place,
         Noise::mix(identify(weight) + uint64_t(layer) * 8191 + uint64_t(part)),
         gains, &known.array().data[part * each]);
   if (shared) {
@@ -169,9 +209,9 @@ Datum Machine::getWeightBytes() {
   if (failed(layout))
     return {};
   Type byte = IntegerType::get(module.getContext(), 8);
-  if (!spend(module, layout->totalBytes / 4))
+  if (!spend(module, layout->seenBytes() / 4))
     return {};
-  Datum bytes = allocate(byte, {layout->totalBytes});
+  Datum bytes = allocate(byte, {layout->seenBytes()});
   for (auto weight : module.getOps<WeightOp>()) {
     const WeightPlace *place = layout->lookup(weight.getSymName());
     Type element = weight.getTensorType().getElementType();

@@ -1,0 +1,253 @@
+//===- Ranks.cpp - Machines that share a model ------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include "Pointers.h"
+
+#include "Attune/AttuneMeshOps.h"
+
+#include <thread>
+
+using namespace attune;
+using namespace attune::validation;
+using namespace mlir;
+
+Ranks::Ranks(ModuleOp module, WeightCache *cache) {
+  auto ranks = module->getAttrOfType<IntegerAttr>("attune.ranks");
+  int64_t count = ranks ? std::max<int64_t>(ranks.getInt(), 1) : 1;
+  for (int64_t rank = 0; rank < count; ++rank) {
+    machines.push_back(std::make_unique<Machine>(module, cache));
+    machines.back()->rank = rank;
+    machines.back()->ranks = this;
+  }
+}
+
+void Ranks::reset(int64_t work) {
+  culprit = 0;
+  for (auto &machine : machines)
+    machine->reset(work);
+}
+
+int64_t Ranks::spent(int64_t work) const {
+  int64_t sum = 0;
+  for (const auto &machine : machines)
+    sum += work - std::max<int64_t>(machine->budget, 0);
+  return sum;
+}
+
+bool Ranks::run(llvm::function_ref<bool(Machine &)> body) {
+  if (size() == 1)
+    return body(*machines[0]);
+  turn = 0;
+  done.assign(size(), false);
+  exchanges.assign(size(), 0);
+  for (Round &round : rounds)
+    round = {std::vector<Datum>(size()), std::vector<Operation *>(size()),
+             std::vector<int64_t>(size())};
+  bool good = true;
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < size(); ++rank)
+    threads.emplace_back([&, rank] {
+      {
+        std::unique_lock<std::mutex> lock(mutex);
+        changed.wait(lock, [&] { return turn == rank; });
+      }
+      bool own = body(*machines[rank]);
+      std::unique_lock<std::mutex> lock(mutex);
+      if (!own && good)
+        culprit = rank;
+      good &= own;
+      done[rank] = true;
+      passOn(rank);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return good;
+}
+
+void Ranks::passOn(int64_t rank) {
+  for (int64_t step = 1; step <= size(); ++step) {
+    turn = (rank + step) % size();
+    if (!done[turn])
+      break;
+  }
+  changed.notify_all();
+}
+
+void Ranks::yield(int64_t rank) {
+  std::unique_lock<std::mutex> lock(mutex);
+  passOn(rank);
+  changed.wait(lock, [&] { return turn == rank; });
+}
+
+llvm::ArrayRef<Datum> Ranks::exchange(Machine &machine, Operation *op,
+                                      Datum own) {
+  int64_t rank = machine.rank, number = ++exchanges[rank];
+  Round &round = rounds[number % 2];
+  round.values[rank] = std::move(own);
+  round.ops[rank] = op;
+  round.numbers[rank] = number;
+  if (size() > 1)
+    yield(rank);
+  for (int64_t other = 0; other < size(); ++other)
+    if (round.numbers[other] != number || round.ops[other] != op) {
+      machine.fail(op, Failure::Illegal,
+                   "rank " + llvm::Twine(rank) + " waits for rank " +
+                       llvm::Twine(other) + ", which is not here");
+      return {};
+    }
+  return round.values;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops and calls
+//===----------------------------------------------------------------------===//
+
+/// The sum in the order of ranks, behind what `dest` has if it counts. False if
+/// ranks give tensors of different sizes.
+static bool addRanks(Step &step, llvm::ArrayRef<Datum> given, bool accumulate,
+                     llvm::MutableArrayRef<Scalar> dest) {
+  for (auto [rank, datum] : llvm::enumerate(given)) {
+    const std::vector<Scalar> &part = datum.array().data;
+    if (part.size() != dest.size())
+      return step.machine.illegal(step, "sums " + llvm::Twine(part.size()) +
+                                            " numbers of one rank and " +
+                                            llvm::Twine(dest.size()) +
+                                            " of another");
+    for (size_t i = 0; i < dest.size(); ++i)
+      dest[i].f = rank == 0 && !accumulate
+                      ? part[i].f
+                      : float(float(dest[i].f) + float(part[i].f));
+  }
+  return true;
+}
+
+/// Rows of `from` columns, of which `columns` of each rank go side by side into
+/// rows of `to` columns.
+static bool placeRanks(Step &step, llvm::ArrayRef<Datum> given, int64_t from,
+                       int64_t columns, int64_t to,
+                       llvm::MutableArrayRef<Scalar> dest) {
+  int64_t rows = to > 0 ? int64_t(dest.size()) / to : 0;
+  for (auto [rank, datum] : llvm::enumerate(given)) {
+    const std::vector<Scalar> &part = datum.array().data;
+    if (int64_t(part.size()) != rows * from)
+      return step.machine.illegal(step, "ranks gather rows of different sizes");
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0, at = int64_t(rank) * columns; i < columns && at < to;
+           ++i, ++at)
+        dest[row * to + at] = part[row * from + i];
+  }
+  return true;
+}
+
+static bool runRank(Step &step) {
+  step.give(whole(step.machine.rank));
+  return true;
+}
+
+/// Runs an op on tensors or buffers: `combine` writes into the destination.
+template <typename Combine>
+static bool runCollective(Step &step, Combine combine) {
+  Value input = step.op->getOperand(0), dest = step.op->getOperand(1);
+  bool tensors = isa<TensorType>(dest.getType());
+  Type element = step.elementOf(dest);
+  Datum own = tensors ? step.in[0] : readView(step.in[0].view(), element);
+  Datum into = tensors ? step.in[1] : readView(step.in[1].view(), element);
+  int64_t from = cast<ShapedType>(input.getType()).getRank() > 0
+                     ? own.array().shape.back()
+                     : 1;
+  llvm::ArrayRef<Datum> given =
+      step.machine.ranks->exchange(step.machine, step.op, std::move(own));
+  if (tensors)
+    step.in[1] = Datum(); // so that `into` may have no other owner
+  if (given.empty() || !combine(given, from, into.ownArray()))
+    return false;
+  if (!step.machine.spend(step,
+                          int64_t(into.array().data.size() * given.size())))
+    return false;
+  if (tensors)
+    step.give(into);
+  else
+    writeView(step.in[1].view(), element, into.array());
+  return true;
+}
+
+static bool runAllReduce(Step &step) {
+  auto op = cast<AllReduceOp>(step.op);
+  return runCollective(
+      step, [&](llvm::ArrayRef<Datum> given, int64_t, Array &dest) {
+        return addRanks(step, given, op.getAccumulate(), dest.data);
+      });
+}
+
+static bool runAllGather(Step &step) {
+  auto op = cast<AllGatherOp>(step.op);
+  return runCollective(
+      step, [&](llvm::ArrayRef<Datum> given, int64_t from, Array &dest) {
+        return placeRanks(step, given, from, op.getColumns(), dest.shape.back(),
+                          dest.data);
+      });
+}
+
+/// Floats that lie one behind the other from an address on.
+static Datum loadFloats(Step &step, const Datum &address, int64_t count) {
+  const uint8_t *place = count < 0 || count > (int64_t(1) << 32)
+                             ? nullptr
+                             : bytesAt(step, address, 4 * count);
+  if (!place)
+    return {};
+  Datum result = makeArray({count}, real(0));
+  Type f32 = Float32Type::get(step.op->getContext());
+  for (Scalar &value : result.array().data) {
+    value = loadScalar(f32, place);
+    place += 4;
+  }
+  return result;
+}
+
+static bool storeFloats(Step &step, const Datum &address, const Array &array) {
+  uint8_t *place = bytesAt(step, address, 4 * int64_t(array.data.size()));
+  if (!place)
+    return false;
+  Type f32 = Float32Type::get(step.op->getContext());
+  for (Scalar value : array.data) {
+    storeScalar(f32, place, value);
+    place += 4;
+  }
+  return true;
+}
+
+std::optional<bool> validation::callMesh(Step &step, llvm::StringRef name) {
+  if (name == "attune_rt_rank")
+    return runRank(step);
+  bool sum = name == "attune_rt_all_reduce";
+  if (!sum && name != "attune_rt_all_gather")
+    return std::nullopt;
+  // (input, dest, count, accumulate), or
+  // (input, dest, rows, input's columns, columns, dest's columns)
+  auto number = [&](unsigned i) { return step.in[i].integer(); };
+  int64_t count = number(2);
+  Datum own = loadFloats(step, step.in[0], sum ? count : count * number(3));
+  Datum dest = loadFloats(step, step.in[1], sum ? count : count * number(5));
+  if (!own.box || !dest.box)
+    return false;
+  llvm::ArrayRef<Datum> given =
+      step.machine.ranks->exchange(step.machine, step.op, std::move(own));
+  if (given.empty())
+    return false;
+  bool good = sum ? addRanks(step, given, number(3) != 0, dest.array().data)
+                  : placeRanks(step, given, number(3), number(4), number(5),
+                               dest.array().data);
+  return good && storeFloats(step, step.in[1], dest.array());
+}
+
+void validation::addMesh(Handlers &handlers) {
+  handlers["attune.rank"] = runRank;
+  handlers["attune.all_reduce"] = runAllReduce;
+  handlers["attune.all_gather"] = runAllGather;
+}
