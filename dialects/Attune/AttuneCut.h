@@ -30,11 +30,14 @@ struct WeightCut {
   llvm::SmallVector<llvm::SmallVector<Rows>> rows;
   /// Rank r has the r-th part of the columns.
   bool cutsColumns = false;
+  /// Of a weight in parts: `rows` are of these, `wholeColumns` what each has.
+  bool cutsParts = false;
 
   int64_t numRanks() const { return int64_t(rows.size()); }
   bool operator==(const WeightCut &other) const {
     return wholeRows == other.wholeRows && wholeColumns == other.wholeColumns &&
-           rows == other.rows && cutsColumns == other.cutsColumns;
+           rows == other.rows && cutsColumns == other.cutsColumns &&
+           cutsParts == other.cutsParts;
   }
 };
 
@@ -52,6 +55,7 @@ inline std::optional<WeightCut> getCut(WeightOp weight) {
   cut.wholeRows = whole[0];
   cut.wholeColumns = whole[1];
   cut.cutsColumns = dictionary.contains("columns");
+  cut.cutsParts = dictionary.contains("parts");
   for (auto rank : ranks.getAsRange<mlir::DenseI64ArrayAttr>()) {
     auto &rows = cut.rows.emplace_back();
     for (int64_t i = 0; i + 1 < rank.size(); i += 2)
@@ -74,6 +78,8 @@ inline void setCut(WeightOp weight, const WeightCut &cut) {
   list.set("rows", b.getArrayAttr(ranks));
   if (cut.cutsColumns)
     list.set("columns", b.getUnitAttr());
+  if (cut.cutsParts)
+    list.set("parts", b.getUnitAttr());
   weight->setAttr("attune.cut", list.getDictionary(weight.getContext()));
 }
 

@@ -47,7 +47,8 @@ private:
       std::optional<WeightCut> cut = getCut(weight);
       for (int64_t rank = 0; rank < result.ranks; ++rank)
         result.parameters[rank] +=
-            parts * uint64_t(cut ? elementsOf(*cut, rank) : elementsOf(weight));
+            parts * uint64_t(cut && !cut->cutsParts ? elementsOf(*cut, rank)
+                                                    : elementsOf(weight));
     }
   }
 
@@ -90,6 +91,10 @@ private:
     } else if (isa<LinearOp, QuantizedLinearOp>(op)) {
       for (Value operand : op->getOperands())
         countWeight(operand, times);
+    } else if (auto moe = dyn_cast<MoEOp>(op)) {
+      countExperts(op, moe.getExperts(), times);
+    } else if (auto moe = dyn_cast<QuantizedMoEOp>(op)) {
+      countExperts(op, moe.getExperts(), times);
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       ShapedType query = attention.getQuery().getType();
       double heads = double(query.getDimSize(1)) * double(times);
@@ -111,16 +116,29 @@ private:
     }
   }
 
-  void countWeight(Value operand, int64_t times) {
+  WeightOp weightOf(Value operand) {
     auto get = operand.getDefiningOp<WeightGetOp>();
-    auto weight = get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
+    return get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
+  }
+
+  /// A token goes through a few experts, which are on any rank as likely.
+  void countExperts(Operation *op, Value experts, int64_t times) {
+    auto active = cast<ShapedType>(experts.getType()).getShape().back();
+    for (Value operand : op->getOperands())
+      if (WeightOp weight = weightOf(operand))
+        countWeight(operand, double(times) * double(active) /
+                                 double(getCut(weight) ? result.ranks : 1));
+  }
+
+  void countWeight(Value operand, double times) {
+    WeightOp weight = weightOf(operand);
     if (!weight)
       return;
     RankedTensorType type = weight.getPartType();
-    result.readBytes += double(times) * double(type.getNumElements()) *
+    result.readBytes += times * double(type.getNumElements()) *
                         type.getElementTypeBitWidth() / 8;
     if (type.getRank() > 1 && !weight.holdsScales())
-      result.flops += 2 * double(times) * double(elementsOf(weight));
+      result.flops += 2 * times * double(elementsOf(weight));
   }
 
   ModuleOp module;

@@ -15,6 +15,7 @@
 #include "Report/Remarks.h"
 #include "Verbs/Inspect.h"
 
+#include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
 #include "attune/Import/Tokenizers.h"
 #include "attune/Support/TensorNames.h"
@@ -57,7 +58,7 @@ Lowering::Lowering(const Options &options, Report &report,
   if (source.lowRank)
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;
-  pipeline.meshRanks = options.meshRanks;
+  pipeline.mesh = source.mesh;
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;
@@ -140,8 +141,11 @@ static double countInactive(mlir::ModuleOp module) {
     for (mlir::Value operand : op->getOperands())
       if (auto get = operand.getDefiningOp<WeightGetOp>())
         if (auto weight = symbols.lookup<WeightOp>(get.getWeight());
-            weight && weight.getParts())
-          inactive[weight] = 1 - double(active) / double(weight.getNumParts());
+            weight && weight.getParts()) {
+          std::optional<WeightCut> cut = getCut(weight);
+          int64_t parts = cut ? cut->wholeRows : weight.getNumParts();
+          inactive[weight] = 1 - double(active) / double(parts);
+        }
   });
   double bytes = 0;
   for (auto [weight, share] : inactive)
@@ -371,7 +375,7 @@ bool Lowering::import(Entries entries) {
 }
 
 bool Lowering::optimize() {
-  if (options.meshRanks > 1 && source.lowRank)
+  if (source.mesh.ranks() > 1 && source.lowRank)
     return fail("--mesh does not cut matrices of low rank yet; leave "
                 "--low-rank out",
                 ExitCode::BadInput);

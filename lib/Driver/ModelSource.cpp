@@ -462,6 +462,7 @@ std::optional<ModelSource> driver::openModel(const Options &options,
       !chooseQuantization(options, *source, diags) ||
       !chooseLowRank(options, *source, diags))
     return std::nullopt;
+  source->mesh = options.mesh.value_or(MeshAxes());
   if (!options.tokenizer.empty())
     source->tokenizerPath = options.tokenizer;
   for (StringRef place : {StringRef(options.weights), StringRef(options.model)})

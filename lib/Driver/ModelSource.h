@@ -42,6 +42,7 @@ struct ModelSource {
   /// What --low-rank says, else the description; nothing: matrices stay whole.
   std::optional<LowRankRules> lowRank;
   std::shared_ptr<MatrixRanks> ranks; ///< if `lowRank` needs values
+  MeshAxes mesh;                      ///< what --mesh says
 
   bool isMlir() const { return !model; }
 };

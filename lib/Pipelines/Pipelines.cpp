@@ -68,9 +68,10 @@ void buildEntriesPipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-import");
-  if (options.meshRanks > 1) {
+  if (options.mesh.ranks() > 1) {
     ShardOptions shard;
-    shard.tp = options.meshRanks;
+    shard.tp = options.mesh.tp;
+    shard.ep = options.mesh.ep;
     pm.addPass(createShard(shard));
   }
   if (options.fusion == FusionMode::Auto) {

@@ -175,7 +175,7 @@ private:
     if (!mesh.isObject())
       return fail("mesh", "an object", mesh);
     int64_t shared = 0;
-    if (!integer(mesh, "tp", info.ranks, true) ||
+    if (!integer(mesh, "ranks", info.ranks, true) ||
         !integer(mesh, "shared_bytes", shared, true))
       return false;
     if (info.ranks < 1 || info.ranks > 1 << 20 || shared < 0 ||

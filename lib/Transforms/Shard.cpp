@@ -46,25 +46,109 @@ struct Shard final : impl::ShardBase<Shard> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (tp < 1) {
-      module.emitError("tp must be positive, not ") << tp.getValue();
+    if (tp < 1 || ep < 1 || (tp > 1 && ep > 1 && tp != ep)) {
+      module.emitError("tp and ep must be positive and, where both are more "
+                       "than 1, the same; not ")
+          << tp.getValue() << " and " << ep.getValue();
       return signalPassFailure();
     }
-    if (tp == 1)
+    int64_t ranks = std::max(tp.getValue(), ep.getValue());
+    if (ranks == 1)
       return;
-    WeightShards weights(module, tp);
-    HeadShards heads(module, weights);
-    if (failed(heads.run()) || failed(cutFeedForward(module, weights)) ||
-        failed(cutVocabulary(module, weights)) || failed(weights.finish()))
+    WeightShards weights(module, ranks);
+    if ((ep > 1 && failed(cutExperts(module, weights))) ||
+        (tp > 1 && failed(cutLayers(module, weights))) ||
+        failed(weights.finish()))
       return signalPassFailure();
     if (weights.numCut() == 0) {
-      module.emitError("has no attention, no feed-forward layer and no "
-                       "vocabulary that ranks could share");
+      module.emitError(tp > 1 ? "has no attention, no feed-forward layer and "
+                                "no vocabulary that ranks could share"
+                              : "has no experts that ranks could share");
       return signalPassFailure();
     }
-    module->setAttr("attune.ranks",
-                    Builder(module).getI64IntegerAttr(tp.getValue()));
+    module->setAttr("attune.ranks", Builder(module).getI64IntegerAttr(ranks));
     numCut += weights.numCut();
+  }
+
+  LogicalResult cutLayers(ModuleOp module, WeightShards &weights) {
+    HeadShards heads(module, weights);
+    return success(succeeded(heads.run()) &&
+                   succeeded(cutFeedForward(module, weights)) &&
+                   succeeded(cutVocabulary(module, weights)));
+  }
+
+  /// Each rank has a run of the experts of every mixture, sees all tokens, and
+  /// adds what its own experts give them; then a sum. A mixture of one, which a
+  /// gate makes of a shared expert, is everybody's.
+  LogicalResult cutExperts(ModuleOp module, WeightShards &weights) {
+    WalkResult walked = module.walk([&](MoEOp op) -> WalkResult {
+      int64_t experts = op.getUp().getType().getDimSize(0);
+      return experts == 1 ? success() : cutMixture(op, experts, weights);
+    });
+    return failure(walked.wasInterrupted());
+  }
+
+  LogicalResult cutMixture(MoEOp op, int64_t experts, WeightShards &weights) {
+    if (experts % ep != 0)
+      return op.emitError()
+             << experts << " experts cannot be cut in " << ep.getValue()
+             << " equal parts; --mesh=ep=N takes an N that "
+                "divides them";
+    for (Value stack :
+         {op.getUp(), op.getDown(), op.getUpBias(), op.getDownBias()})
+      if (stack && failed(weights.cutParts(stack)))
+        return failure();
+    OpBuilder b(op);
+    op.getExpertsMutable().assign(toLocal(b, op.getExperts(), experts / ep));
+    addUp(op, op.getResidualMutable());
+    return success();
+  }
+
+  /// Numbers from this rank's first one on. What another rank has becomes
+  /// `each`, which is behind the last.
+  static Value toLocal(OpBuilder &b, Value ids, int64_t each) {
+    Location loc = ids.getLoc();
+    Value first = arith::MulIOp::create(
+        b, loc, RankOp::create(b, loc),
+        arith::ConstantIndexOp::create(b, loc, each).getResult());
+    first = arith::IndexCastOp::create(b, loc, b.getI64Type(), first);
+    Value count = arith::ConstantIntOp::create(b, loc, each, 64);
+    auto type = cast<RankedTensorType>(ids.getType());
+    Value dest = emptyLike(b, loc, ids, type);
+    AffineMap same = b.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> loops(type.getRank(),
+                                           utils::IteratorType::parallel);
+    auto compute = [&](OpBuilder &b, Location loc, ValueRange in) {
+      Value id = in[0];
+      if (!type.getElementType().isInteger(64))
+        id = arith::ExtSIOp::create(b, loc, b.getI64Type(), id);
+      Value local = arith::SubIOp::create(b, loc, id, first);
+      Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                           local, count);
+      local = arith::SelectOp::create(b, loc, inside, local, count);
+      if (!type.getElementType().isInteger(64))
+        local = arith::TruncIOp::create(b, loc, type.getElementType(), local);
+      linalg::YieldOp::create(b, loc, local);
+    };
+    return linalg::GenericOp::create(
+               b, loc, TypeRange(type), ValueRange(ids), ValueRange(dest),
+               ArrayRef<AffineMap>{same, same}, loops, compute)
+        .getResult(0);
+  }
+
+  /// Puts the sum over all ranks in place of an op's only result; its residual
+  /// counts once.
+  static void addUp(Operation *op, MutableOperandRange residual) {
+    Value addend = residual.empty() ? Value() : residual[0].get();
+    residual.clear();
+    OpBuilder b(op);
+    b.setInsertionPointAfter(op);
+    Value result = op->getResult(0);
+    Value sum = reduce(b, op->getLoc(), result, addend);
+    result.replaceUsesWithIf(sum, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return user != sum.getDefiningOp() && !isa<tensor::DimOp>(user);
+    });
   }
 
   /// Up projections by rows, down projections by columns, then a sum.
@@ -74,8 +158,9 @@ struct Shard final : impl::ShardBase<Shard> {
         return cutFFN(ffn, ffn.getUp(), ffn.getUpBias(), 1, weights);
       if (auto ffn = dyn_cast<GatedFFNOp>(op))
         return cutFFN(ffn, ffn.getGateUp(), ffn.getGateUpBias(), 2, weights);
-      if (isa<MoEOp>(op))
-        return op->emitError("experts cannot be cut among ranks yet"),
+      if (isa<MoEOp>(op) && ep == 1)
+        return op->emitError("experts are not cut by their width; ranks share "
+                             "them whole, with --mesh=tp=N,ep=N"),
                failure();
       return success();
     });
@@ -101,16 +186,7 @@ struct Shard final : impl::ShardBase<Shard> {
     if (Value bias = ffn.getDownBias())
       if (failed(weights.keepOnFirst(bias)))
         return failure();
-    OpBuilder b(ffn);
-    Value residual = ffn.getResidual();
-    ffn.getResidualMutable().clear();
-    b.setInsertionPointAfter(ffn);
-    Value result = ffn.getResult();
-    Value sum = reduce(b, ffn.getLoc(), result, residual);
-    result.replaceUsesWithIf(sum, [&](OpOperand &use) {
-      Operation *user = use.getOwner();
-      return user != sum.getDefiningOp() && !isa<tensor::DimOp>(user);
-    });
+    addUp(ffn, ffn.getResidualMutable());
     return success();
   }
 
@@ -178,34 +254,7 @@ struct Shard final : impl::ShardBase<Shard> {
     if (failed(weights.cutRows(op.getTable(), {{0, each, each}}, 1)))
       return failure();
     // Of another rank's token, the row of zeros behind the own ones.
-    Value first = arith::MulIOp::create(
-        b, loc, RankOp::create(b, loc),
-        arith::ConstantIndexOp::create(b, loc, each).getResult());
-    first = arith::IndexCastOp::create(b, loc, b.getI64Type(), first);
-    Value count = arith::ConstantIntOp::create(b, loc, each, 64);
-    auto type = cast<RankedTensorType>(op.getIds().getType());
-    Value dest = emptyLike(b, loc, op.getIds(), type);
-    AffineMap same = b.getMultiDimIdentityMap(type.getRank());
-    SmallVector<utils::IteratorType> loops(type.getRank(),
-                                           utils::IteratorType::parallel);
-    Value own =
-        linalg::GenericOp::create(
-            b, loc, TypeRange(type), ValueRange(op.getIds()), ValueRange(dest),
-            ArrayRef<AffineMap>{same, same}, loops,
-            [&](OpBuilder &b, Location loc, ValueRange in) {
-              Value id = in[0];
-              if (!type.getElementType().isInteger(64))
-                id = arith::ExtSIOp::create(b, loc, b.getI64Type(), id);
-              Value local = arith::SubIOp::create(b, loc, id, first);
-              Value inside = arith::CmpIOp::create(
-                  b, loc, arith::CmpIPredicate::ult, local, count);
-              local = arith::SelectOp::create(b, loc, inside, local, count);
-              if (!type.getElementType().isInteger(64))
-                local = arith::TruncIOp::create(b, loc, type.getElementType(),
-                                                local);
-              linalg::YieldOp::create(b, loc, local);
-            })
-            .getResult(0);
+    Value own = toLocal(b, op.getIds(), each);
     Value partial =
         EmbeddingOp::create(b, loc, op.getType(), own, op.getTable(), Value(),
                             op.getScaleAttr(), op.getOffsetAttr());

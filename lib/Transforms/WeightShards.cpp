@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace attune {
 
-WeightOp WeightShards::weightOf(Value value) {
+WeightOp WeightShards::weightOf(Value value, bool inParts) {
   auto get = value.getDefiningOp<WeightGetOp>();
   WeightOp weight =
       get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
@@ -20,7 +20,8 @@ WeightOp WeightShards::weightOf(Value value) {
                               "ranks");
     return {};
   }
-  if (weight.getPanelWidth() || weight.getGroup() || weight.getParts()) {
+  if (weight.getPanelWidth() || weight.getGroup() ||
+      bool(weight.getParts()) != inParts) {
     weight.emitOpError("is in panels, in few bits or in parts already, and "
                        "cannot be cut among ranks");
     return {};
@@ -106,6 +107,23 @@ LogicalResult WeightShards::cutColumns(Value value) {
   for (auto &rows : cut.rows)
     rows.push_back({0, shape[0]});
   shape[1] /= ranks;
+  return apply(value, weight, cut, shape);
+}
+
+LogicalResult WeightShards::cutParts(Value value) {
+  WeightOp weight = weightOf(value, /*inParts=*/true);
+  if (!weight)
+    return failure();
+  SmallVector<int64_t> shape(wholeShape(weight));
+  if (shape[0] % ranks != 0)
+    return emitError(value.getLoc())
+           << shape[0] << " parts cannot be cut in " << ranks << " equal parts";
+  WeightCut cut = describe(shape, ranks);
+  cut.cutsParts = true;
+  shape[0] /= ranks;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    cut.rows[rank].push_back({rank * shape[0], shape[0]});
+  weight.setParts(shape[0]);
   return apply(value, weight, cut, shape);
 }
 

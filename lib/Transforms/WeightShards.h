@@ -37,6 +37,9 @@ public:
                               int64_t padding = 0);
   /// Rank r gets the r-th part of the columns.
   mlir::LogicalResult cutColumns(mlir::Value value);
+  /// The value is a weight in parts, of which each rank gets equally many
+  /// neighbours.
+  mlir::LogicalResult cutParts(mlir::Value value);
   /// The first rank has the weight, the others have zeros.
   mlir::LogicalResult keepOnFirst(mlir::Value value);
   bool isCut(mlir::Value value) const { return done.contains(value); }
@@ -46,7 +49,7 @@ public:
 
 private:
   /// The weight that a value is, or null after an error.
-  WeightOp weightOf(mlir::Value value);
+  WeightOp weightOf(mlir::Value value, bool inParts = false);
   mlir::LogicalResult apply(mlir::Value value, WeightOp weight,
                             const WeightCut &cut,
                             llvm::ArrayRef<int64_t> shape);

@@ -69,7 +69,8 @@ static std::vector<int64_t> sourceShape(WeightOp weight) {
   if (std::optional<Factor> factor = factorOf(weight))
     return {factor->rows, factor->columns};
   std::vector<int64_t> shape = unpackedShape(weight);
-  if (std::optional<WeightCut> cut = getCut(weight)) {
+  std::optional<WeightCut> cut = getCut(weight);
+  if (cut && !cut->cutsParts) {
     shape[0] = cut->wholeRows;
     if (shape.size() > 1)
       shape = {cut->wholeRows, cut->wholeColumns};
@@ -107,6 +108,12 @@ static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
   return result;
 }
 
+/// How many parts all ranks have together.
+static int64_t countAllParts(WeightOp weight) {
+  std::optional<WeightCut> cut = getCut(weight);
+  return cut && cut->cutsParts ? cut->wholeRows : weight.getNumParts();
+}
+
 static bool partsShareTensors(WeightOp weight) {
   auto sources = weight.getSources().getAsRange<WeightSourceAttr>();
   return llvm::any_of(
@@ -125,7 +132,7 @@ static void addNeeded(WeightOp weight,
         entry.name = substituteLayer(weight.getSymName().str(), layer);
         entry.shape = sourceShape(weight);
         bool columns = source.getTransposed() && entry.shape.size() > 1;
-        entry.shape[columns ? 1 : 0] = source.getStep() * weight.getNumParts();
+        entry.shape[columns ? 1 : 0] = source.getStep() * countAllParts(weight);
         entry.sources = {sourcesOf(weight, layer, 0)[i]};
         entry.sources[0].begin = 0;
         entry.sources[0].end = -1;
@@ -133,13 +140,15 @@ static void addNeeded(WeightOp weight,
       }
       continue;
     }
-    for (int64_t part = 0; part < weight.getNumParts(); ++part) {
+    int64_t numParts = countAllParts(weight);
+    for (int64_t part = 0; part < numParts; ++part) {
       NeededWeight &entry = needed.emplace_back();
       entry.name = substituteLayer(weight.getSymName().str(), layer);
-      if (weight.getNumParts() > 1)
+      if (numParts > 1)
         entry.name += "." + std::to_string(part);
       entry.shape = sourceShape(weight);
-      bool whole = !factorOf(weight) && !getCut(weight);
+      std::optional<WeightCut> cut = getCut(weight);
+      bool whole = !factorOf(weight) && (!cut || cut->cutsParts);
       entry.padding = whole ? maxPadding(weight) : 0;
       entry.sources = sourcesOf(weight, layer, part);
       entry.location = toSource(weight.getLoc(), file);
@@ -376,6 +385,10 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   matrix->wholeColumns = matrix->columns;
   std::optional<WeightCut> cut = getCut(weight);
   std::vector<int64_t> whole = shape;
+  if (cut && cut->cutsParts) {
+    part += cut->rows[rank].front().begin;
+    cut.reset();
+  }
   if (cut) {
     whole[0] = cut->wholeRows;
     matrix->wholeColumns = cut->wholeColumns;
@@ -385,7 +398,7 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   matrix->numBands =
       matrix->panelWidth ? weight.getPartType().getDimSize(0) : rows;
   matrix->noise =
-      noiseFor(weight.getSymName(), layer * weight.getNumParts() + part,
+      noiseFor(weight.getSymName(), layer * countAllParts(weight) + part,
                shape.size() < 2, matrix->wholeColumns, values.seed);
 
   if (std::optional<Factor> factor = factorOf(weight);

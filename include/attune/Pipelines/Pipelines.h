@@ -9,6 +9,7 @@
 #define ATTUNE_PIPELINES_PIPELINES_H
 
 #include "attune/Pipelines/Backends.h"
+#include "attune/Transforms/MeshAxes.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -53,7 +54,7 @@ struct PipelineOptions {
   /// The rules of attune-low-rank; none: matrices stay whole.
   std::vector<std::string> lowRank;
   std::shared_ptr<MatrixRanks> ranks; ///< for rules with errors
-  int64_t meshRanks = 1;      ///< processes that share each layer: --mesh=tp=N
+  MeshAxes mesh;                      ///< processes that share the model
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
   const Backend *backend = findBackend("cpu");
   TargetDescription target; ///< of the backend; decides tile sizes

@@ -495,6 +495,9 @@ def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
     one. The table of tokens and the head are cut by the vocabulary: a rank takes
     a row of zeros for a token of another, and `attune.all_gather` puts the
     logits together. The module has the number of ranks in `attune.ranks`.
+    With `ep` each rank has a run of the experts of every mixture: all ranks see
+    all tokens, an expert of another rank gets the number behind the last one,
+    and an `attune.all_reduce` adds up what the experts gave.
     Keeps: values, up to the order of sums over a row. Fails, with an error at
     the layer, where something does not divide or is not known.
 
@@ -523,6 +526,9 @@ def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
   let options = [
     Option<"tp", "tp", "int64_t", /*default=*/"1",
       "Ranks that share each layer (tensor parallelism)">,
+    Option<"ep", "ep", "int64_t", /*default=*/"1",
+      "Ranks that share the experts of mixtures (expert parallelism); as many "
+      "as tp, if both are more than 1">,
   ];
   let statistics = [
     Statistic<"numCut", "num-cut", "Weights cut among ranks">,

@@ -146,16 +146,10 @@ static bool applyLowRank(const Flag &, StringRef value, Options &options,
 
 static bool applyMesh(const Flag &flag, StringRef value, Options &options,
                       std::string &problem) {
-  auto [axis, size] = value.split('=');
-  bool number = !size.getAsInteger(10, options.meshRanks);
-  if (axis == "tp" && number && options.meshRanks >= 1 &&
-      options.meshRanks <= 1024)
-    return true;
-  problem = flag.spelling() +
-            ": expected tp=N, with N ranks from 1 to 1024, "
-            "found '" +
-            value.str() + "'";
-  return false;
+  options.mesh = MeshAxes::parse(value, problem);
+  if (!options.mesh)
+    problem = flag.spelling() + ": " + problem;
+  return options.mesh.has_value();
 }
 
 /// A number with one of some units behind it.
@@ -510,10 +504,11 @@ static ArrayRef<Flag> ownFlags() {
        "decomposition), of that rank or of the least rank that loses no more; "
        "several by commas, the first that matches. Where that saves nothing, "
        "they stay. Before --quantize"},
-      {"mesh", "tp=N", compile, applyMesh,
-       "Cut the model for N ranks, each with its part of every layer: the "
-       "program is started with mpirun -n N (MPICH or Open MPI)"},
-      {"mesh", "tp=N", inspect, applyMesh,
+      {"mesh", "tp=N,ep=N", compile, applyMesh,
+       "Cut the model for N ranks: tp, each with its part of every layer; ep, "
+       "each with its share of the experts; or both. The program is started "
+       "with mpirun -n N (MPICH or Open MPI)"},
+      {"mesh", "tp=N,ep=N", inspect, applyMesh,
        "Also count what one of N ranks has, computes and sends"},
       {"link", "LATENCY,BANDWIDTH", inspect, applyLink,
        "With --mesh: predict the time of a token if such a link joins the "

@@ -15,6 +15,7 @@
 #include "attune/Support/Diagnostics.h"
 #include "attune/TargetInfo/TargetDescription.h"
 #include "attune/Transforms/LowRankRules.h"
+#include "attune/Transforms/MeshAxes.h"
 #include "attune/Transforms/QuantizationRules.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -80,7 +81,8 @@ struct Options {
   std::optional<QuantizationRules> quantize;
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
-  int64_t meshRanks = 1; ///< processes that share the model: --mesh=tp=N
+  /// Set: processes share the model.
+  std::optional<MeshAxes> mesh;
   /// What joins them, for predictions: seconds, and bytes a second.
   struct Link {
     double latency = 0, bandwidth = 0;

@@ -225,17 +225,9 @@ static bool pickMachine(Options &options, std::string &problem) {
               " leave it out, or store weights in --dtype=bf16";
     return false;
   }
-  if (options.meshRanks > 1 && !gpus.empty()) {
-    problem =
-        "--mesh is for CPUs; for --target=" + options.backend->getName().str() +
-        " leave it out";
-    return false;
-  }
-  if (options.meshRanks > 1 && options.product &&
-      !options.product->executable) {
-    problem = "--mesh makes executables, which mpirun starts; leave it out for "
-              "--emit=" +
-              options.emit;
+  std::string noMesh = findMeshProblem(options);
+  if (options.mesh && options.mesh->ranks() > 1 && !noMesh.empty()) {
+    problem = "--mesh " + noMesh + "leave it out";
     return false;
   }
   if (options.cpu.empty())
@@ -280,6 +272,16 @@ static bool checkKernels(const Options &options, std::string &problem) {
   else if (options.machine.tilesInParallel())
     problem = "--kernel is for CPUs";
   return problem.empty();
+}
+
+std::string driver::findMeshProblem(const Options &options) {
+  if (options.backend && !options.backend->listGpus().empty())
+    return "is for CPUs; for --target=" + options.backend->getName().str() +
+           " ";
+  if (options.product && !options.product->executable)
+    return "makes executables, which mpirun starts; for --emit=" +
+           options.emit + " ";
+  return "";
 }
 
 bool driver::chooseTarget(Options &options, Report &report) {

@@ -19,6 +19,10 @@ namespace attune::driver {
 /// something is not known.
 bool chooseTarget(Options &options, Report &report);
 
+/// Why what is asked for cannot be cut among ranks, up to what to do instead:
+/// "is for CPUs; for --target=cuda "; empty if it can.
+std::string findMeshProblem(const Options &options);
+
 } // namespace attune::driver
 
 #endif // ATTUNE_LIB_DRIVER_OPTIONS_TARGET_H

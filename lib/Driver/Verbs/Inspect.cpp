@@ -237,6 +237,7 @@ planEntry(const Options &options, const ModelSource &source, Entries entries,
 namespace {
 /// One of the ranks that --mesh asks for.
 struct RankReport {
+  MeshAxes axes;
   MeshStatistics mesh;
   double bytes = 0, sharedBytes = 0;
   std::optional<Options::Link> link;
@@ -255,7 +256,8 @@ llvm::json::Object RankReport::json() const {
   llvm::json::Array parameters;
   for (uint64_t count : mesh.parameters)
     parameters.push_back(int64_t(count));
-  llvm::json::Object object{{"tp", mesh.ranks},
+  llvm::json::Object object{{"tp", axes.tp},
+                            {"ep", axes.ep},
                             {"parameters", std::move(parameters)},
                             {"weight_bytes", int64_t(bytes)},
                             {"shared_bytes", int64_t(sharedBytes)},
@@ -315,7 +317,7 @@ countRank(const Options &options, const ModelSource &source, Report &report,
     report.error({}, "the model has layers whose number is not known");
     return std::nullopt;
   }
-  RankReport rank{*mesh, double(layout->seenBytes()),
+  RankReport rank{source.mesh, *mesh, double(layout->seenBytes()),
                   double(layout->sharedBytes), options.link};
   if (!rank.link)
     return rank;
@@ -341,17 +343,19 @@ static std::string addRank(const std::string &numbers, const RankReport &rank) {
 }
 
 ExitCode driver::runInspect(const Options &options, Report &report) {
-  if (options.link && options.meshRanks < 2)
-    return report.fail("--link needs --mesh=tp=N with two ranks or more",
-                       ExitCode::BadCommandLine);
-  if (options.meshRanks > 1 && options.format == "html")
-    return report.fail("--mesh has a table and JSON, and no --format=html",
-                       ExitCode::BadCommandLine);
   if (isBinary(options.model))
     return inspectProduct(options, report);
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;
+  bool cut = source->mesh.ranks() > 1;
+  if (options.link && !cut)
+    return report.fail(
+        "--link needs --mesh=tp=N or ep=N with two ranks or more",
+        ExitCode::BadCommandLine);
+  if (options.mesh && cut && options.format == "html")
+    return report.fail("--mesh has a table and JSON, and no --format=html",
+                       ExitCode::BadCommandLine);
   if (source->isMlir())
     return report.fail("'" + options.model +
                        "' is an .mlir file; inspect counts from a description "
@@ -388,7 +392,7 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
         planEntry(options, *source, Entries::Decode, "decode", full);
   }
   std::optional<RankReport> rank;
-  if (options.meshRanks > 1) {
+  if (cut && options.format != "html") {
     rank = countRank(options, *source, report, statistics.dims);
     if (!rank)
       return ExitCode::BadInput;

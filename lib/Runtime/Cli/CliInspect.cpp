@@ -110,6 +110,8 @@ static std::string inspectJson(const ModelInfo &info) {
   std::string out = "{\"name\":";
   appendJsonString(out, info.name);
   out += ",\"weights_bytes\":" + std::to_string(info.weightsBytes);
+  if (info.ranks > 1)
+    out += ",\"ranks\":" + std::to_string(info.ranks);
   if (info.context >= 0)
     out += ",\"context\":" + std::to_string(info.context);
   if (!info.decodesAlone.empty()) {
@@ -177,6 +179,8 @@ std::string formatInspection(const ModelInfo &info, bool json) {
   std::string out = "model: " + info.name + "\n";
   out += "weights: " + grouped(static_cast<int64_t>(info.weightsBytes)) +
          " bytes\n";
+  if (info.ranks > 1)
+    out += "ranks: " + grouped(info.ranks) + ", which mpirun starts\n";
   if (info.context >= 0)
     out += "context: " + grouped(info.context) + " positions\n";
   out += "tokenizer: " + describeTokenizer(info) + "\n";

@@ -221,7 +221,7 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     metadata["decodes_alone"] = info.decodesAlone;
   if (layout->ranks > 1)
     metadata["mesh"] = llvm::json::Object{
-        {"tp", layout->ranks}, {"shared_bytes", layout->sharedBytes}};
+        {"ranks", layout->ranks}, {"shared_bytes", layout->sharedBytes}};
   llvm::json::Object embedding;
   if (!info.pooling.empty())
     embedding["pooling"] = info.pooling;

@@ -110,8 +110,10 @@ static bool sumExperts(Step &step, Op op, const Array &x, const Array &chosen,
   for (int64_t t = 0; t < tokens; ++t)
     for (int64_t a = 0; a < active; ++a) {
       int64_t e = chosen.data[t * active + a].i;
-      if (e < 0 || e >= numExperts)
+      if (e < 0)
         return step.machine.illegal(step, "names an expert that is not there");
+      if (e >= numExperts)
+        continue; // another rank's
       std::vector<double> y = expert(&x.data[t * in], e);
       for (int64_t n = 0; n < width; ++n)
         result.array().data[t * width + n].f +=

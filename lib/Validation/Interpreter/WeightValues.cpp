@@ -42,11 +42,15 @@ class RankPart {
 public:
   RankPart(WeightOp weight, int64_t rank) : cut(getCut(weight)), rank(rank) {}
 
-  bool isCut() const { return cut.has_value(); }
+  bool isCut() const { return cut && !cut->cutsParts; }
+  /// Of a weight in parts: which part it is of all.
+  int64_t partOf(int64_t part) const {
+    return cut && cut->cutsParts ? part + cut->rows[rank].front().begin : part;
+  }
   int64_t wholeColumns() const { return cut->wholeColumns; }
   /// Nothing: the rank has zeros there.
   std::optional<int64_t> rowOf(int64_t row) const {
-    if (!cut)
+    if (!isCut())
       return row;
     for (const WeightCut::Rows &some : cut->rows[rank]) {
       if (row < some.count)
@@ -56,7 +60,7 @@ public:
     return std::nullopt;
   }
   int64_t columnOf(int64_t column) const {
-    return cut && cut->cutsColumns
+    return isCut() && cut->cutsColumns
                ? column + rank * (cut->wholeColumns / cut->numRanks())
                : column;
   }
@@ -180,7 +184,7 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
   RankPart place(weight, rank);
   if (cache) {
     int64_t number =
-        place.isCut() ? layer + rank * weight.getNumLayers() : layer;
+        layer + (getCut(weight) ? rank * weight.getNumLayers() : 0);
     shared = &cache->values[{weight->getAttrDictionary(), number}];
     if (shared->box)
       return known = *shared;
@@ -191,10 +195,10 @@ Datum Machine::getWeight(llvm::StringRef name, int64_t layer) {
   int64_t parts = weight.getNumParts();
   int64_t each = int64_t(known.array().data.size()) / parts;
   for (int64_t part = 0; part < parts; ++part)
-    fillPart(
-        weight, place,
-        Noise::mix(identify(weight) + uint64_t(layer) * 8191 + uint64_t(part)),
-        gains, &known.array().data[part * each]);
+    fillPart(weight, place,
+             Noise::mix(identify(weight) + uint64_t(layer) * 8191 +
+                        uint64_t(place.partOf(part))),
+             gains, &known.array().data[part * each]);
   if (shared) {
     *shared = known;
     cache->held += volume(shape);

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 // A mixture first sorts what it has to do: (token, expert) pairs, called slots,
-// by expert, in one counting sort. Then each expert multiplies its contiguous
+// by expert, in one counting sort; those of other ranks' experts come last and
+// are left out. Then each expert multiplies its contiguous
 // rows with the same kernel as a linear layer; rows come through the sorted
 // order, so no activation is moved. An expert that nobody chose is no task: its
 // weights are not read. At the end each token sums what its slots gave, in the
@@ -53,8 +54,9 @@ struct Schedule {
   int64_t active = 1, numExperts = 1;
   int64_t rowBlock = 1; ///< a task has at most so many rows
 
-  // [0]: how many tasks; then the sort's scratch, one number per expert.
-  Value order(KernelBuilder &k) const { return k.index(1 + numExperts); }
+  // [0]: how many tasks; then the sort's scratch: where each expert's slots
+  // end, and those that no expert here has.
+  Value order(KernelBuilder &k) const { return k.index(2 + numExperts); }
   Value place(KernelBuilder &k) const { return k.add(order(k), numSlots); }
   Value tasks(KernelBuilder &k) const { return k.add(place(k), numSlots); }
   /// An expert has a task for each whole block of its slots and one for the
@@ -70,6 +72,10 @@ struct Schedule {
   }
   Value placeOf(KernelBuilder &k, Value slot) const {
     return loadIndex(k, numbers, k.add(place(k), slot));
+  }
+  /// How many slots experts here have; the others stand behind them.
+  Value numOwn(KernelBuilder &k) const {
+    return loadIndex(k, numbers, k.index(numExperts));
   }
   Value numTasks(KernelBuilder &k) const {
     return loadIndex(k, numbers, k.index(0));
@@ -92,13 +98,14 @@ void Schedule::build(KernelBuilder &k) {
   Value dest = tensor::EmptyOp::create(k.b, k.loc, {total}, k.b.getI64Type());
   Value offsets = one;
   auto expertOf = [&](KernelBuilder &k, Value slot) {
-    return loadIndex(k, experts,
-                     {divide(k, slot, active), remainder(k, slot, active)});
+    Value expert = loadIndex(
+        k, experts, {divide(k, slot, active), remainder(k, slot, active)});
+    return arith::MinUIOp::create(k.b, k.loc, expert, k.index(numExperts));
   };
   auto sort = [&](KernelBuilder &k, ValueRange, Value tile) -> Value {
     // How often each expert was chosen ...
     tile =
-        k.forLoop(zero, k.index(numExperts), 1, tile,
+        k.forLoop(zero, k.index(numExperts + 1), 1, tile,
                   [&](KernelBuilder &k, Value e, ValueRange c) {
                     return Values{storeIndex(k, zero, c[0], k.add(offsets, e))};
                   })[0];
@@ -130,6 +137,7 @@ void Schedule::build(KernelBuilder &k) {
           return Values{blocks[0], k.add(begin, count), blocks[1]};
         });
     tile = storeIndex(k, after[2], after[0], zero);
+    tile = storeIndex(k, after[1], tile, k.index(1 + numExperts));
     return k.forLoop(zero, numSlots, 1, tile,
                      [&](KernelBuilder &k, Value slot, ValueRange c) {
                        Value at = k.add(offsets, expertOf(k, slot));
@@ -200,7 +208,13 @@ void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
   auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
                   Value valid) {
     Value place = schedule.placeOf(k, k.add(k.mul(token, schedule.active), a));
-    return k.load(slots, {place, column}, lowering.lanes, valid);
+    Value loaded = k.load(slots, {place, column}, lowering.lanes, valid);
+    // What no expert here has was not computed.
+    Value own = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
+                                      place, schedule.numOwn(k));
+    Value none = arith::ConstantOp::create(k.b, k.loc,
+                                           k.b.getZeroAttr(loaded.getType()));
+    return arith::SelectOp::create(k.b, k.loc, own, loaded, none).getResult();
   };
   Value rows = sumSlots(k, dest, lowering, schedule.active,
                         bool(op.getResidual()), part);
