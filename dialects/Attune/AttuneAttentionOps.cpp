@@ -166,7 +166,7 @@ template <typename Op> static LogicalResult verifyScores(Op op) {
   if (failed(headsShare(op, q, k, "key")))
     return failure();
   // A3, O3, W3
-  if (failed(sameSize(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+  if (failed(sameWidth(op, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
     return failure();
   // A4, O4, W4
   std::array<NamedSize, 4> scores = {{{q, 0, "query", "batch size"},
@@ -228,7 +228,8 @@ LogicalResult SimilarityOp::verify() {
   if (failed(headsShare(*this, q, k, "key")))
     return failure();
   // S3
-  if (failed(sameSize(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
+  if (failed(
+          sameWidth(*this, {q, 3, "query", "width"}, {k, 3, "key", "width"})))
     return failure();
   // S4
   if (failed(rowsOf(*this, e, "result", q, "query")))
@@ -294,7 +295,7 @@ LogicalResult WeightedSumOp::verify() {
   // Y4
   if (failed(rowsOf(*this, y, "result", a, "weights")))
     return failure();
-  return sameSize(*this, {y, 3, "result", "width"}, {v, 3, "value", "width"});
+  return sameWidth(*this, {y, 3, "result", "width"}, {v, 3, "value", "width"});
 }
 
 LogicalResult AttentionOp::verify() {
@@ -306,8 +307,8 @@ LogicalResult AttentionOp::verify() {
   // A6
   Value y = getResult();
   if (failed(rowsOf(*this, y, "result", getQuery(), "query")) ||
-      failed(sameSize(*this, {y, 3, "result", "width"},
-                      {getValue(), 3, "value", "width"})))
+      failed(sameWidth(*this, {y, 3, "result", "width"},
+                       {getValue(), 3, "value", "width"})))
     return failure();
   return getLse() ? rowsOf(*this, getLse(), "lse", getQuery(), "query")
                   : success();

@@ -15,6 +15,7 @@ def Attune_SimilarityOp : Attune_Op<"similarity", [Pure, Attune_Reify]> {
   let summary = "Scaled dot products of queries and keys";
   let description = [{
     `E[b,h,m,n] = scale * sum_d Q[b,h,m,d] K[b,h*Hkv/Hq,n,d]`, summed in f32.
+    A key in bytes is what they say times its scale.
 
     Rounds once, at the end.
     Source: Vaswani et al. (2017), equation 1; shared key/value heads: Ainslie
@@ -31,7 +32,8 @@ def Attune_SimilarityOp : Attune_Op<"similarity", [Pure, Attune_Reify]> {
        : tensor<1x8x4x64xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x6xf32>
     ```
   }];
-  let arguments = (ins Attune_Heads:$query, Attune_Heads:$key, F32Attr:$scale);
+  let arguments = (ins Attune_Heads:$query, Attune_CachedHeads:$key,
+                       F32Attr:$scale);
   let results = (outs Attune_Scores:$result);
   let assemblyFormat = [{
     $query `,` $key `scale` $scale attr-dict
@@ -164,7 +166,7 @@ def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure, Attune_Reify]> {
   let summary = "Values averaged with attention weights";
   let description = [{
     `Y[b,h,m,d] = sum_n A[b,h,m,n] V[b,h*Hkv/Hq,n,d]`, summed in f32 and
-    rounded once.
+    rounded once. A value in bytes is what they say times its scale.
 
     Source: Vaswani et al. (2017), equation 1.
 
@@ -179,7 +181,7 @@ def Attune_WeightedSumOp : Attune_Op<"weighted_sum", [Pure, Attune_Reify]> {
        : tensor<1x8x4x6xf32>, tensor<1x2x6x64xf32> -> tensor<1x8x4x64xf32>
     ```
   }];
-  let arguments = (ins Attune_Scores:$probs, Attune_Heads:$value);
+  let arguments = (ins Attune_Scores:$probs, Attune_CachedHeads:$value);
   let results = (outs Attune_Heads:$result);
   let assemblyFormat = [{
     $probs `,` $value attr-dict
@@ -232,7 +234,8 @@ def Attune_AttentionOp : Attune_Op<"attention",
     ```
   }];
   let arguments = !con(
-      (ins Attune_Heads:$query, Attune_Heads:$key, Attune_Heads:$value),
+      (ins Attune_Heads:$query, Attune_CachedHeads:$key,
+           Attune_CachedHeads:$value),
       Attune_ScoreTensors,
       (ins Optional<Attune_PerHead>:$sinks, Optional<Attune_Lengths>:$lengths,
            Optional<Attune_BlockMask>:$blocks, F32Attr:$scale),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
 
@@ -45,15 +46,19 @@ static int64_t batchDim(bool sequenceMajor) { return sequenceMajor ? 0 : 1; }
 /// [B, L, H, C, D].
 static LogicalResult fits(Operation *op, Value rows, StringRef owner,
                           Value cache, bool sequenceMajor, bool mayRound) {
-  StringRef what[] = {"batch size", "heads", "", "width"};
-  for (int64_t dim : {0, 1, 3})
+  Type row = cast<RankedTensorType>(rows.getType()).getElementType();
+  Type stored = cast<RankedTensorType>(cache.getType()).getElementType();
+  bool rounds = mayRound && !isInBytes(row);
+  StringRef what[] = {"batch size", "heads"};
+  for (int64_t dim : {0, 1})
     if (failed(sameSize(op, {rows, dim, owner, what[dim]},
                         {cache, dim == 0 ? batchDim(sequenceMajor) : dim + 1,
                          "cache", what[dim]})))
       return failure();
-  Type row = cast<RankedTensorType>(rows.getType()).getElementType();
-  Type stored = cast<RankedTensorType>(cache.getType()).getElementType();
-  if (row == stored || (mayRound && row.isF32()))
+  NamedSize width{rows, 3, owner, "width"}, kept{cache, 4, "cache", "width"};
+  if (failed(rounds ? sameWidth(op, width, kept) : sameSize(op, width, kept)))
+    return failure();
+  if (row == stored || (rounds && (row.isF32() || isInBytes(stored))))
     return success();
   InFlightDiagnostic diag = op->emitOpError("has ")
                             << owner << " of " << row << ", but a cache of "

@@ -23,13 +23,22 @@ def Attune_CacheAppendOp : Attune_Op<"cache_append",
     that the cache is [batch, layers, heads, capacity, width], all layers of a
     sequence side by side: the first sequences of such a cache are one too.
 
-    Rows of f32 round once where the cache has 16 bits; else nothing rounds.
+    Rows of f32 round once where the cache has 16 bits. Where it has bytes, D
+    numbers are followed by the four bytes of a scale (f32):
+
+    ```
+    scale  = max_d |new[d]| / most            most = 127 for i8, 448 for f8E4M3FN
+    R[d]   = round(new[d] * most / max_d |new[d]|)      to nearest, ties to even
+    ```
+
+    A row of zeros has the scale 0, and one with a NaN or infinity that one.
+    Else nothing rounds.
     Source: Shazeer (2019), incremental inference; Yu et al. (2022), Orca, for
     sequences of unequal length.
 
     Verifier rules (tests: `invalid-cache.mlir`, one case per label):
     - C1: batch, heads and width of cache and new rows agree, and so do element
-      types, unless the new rows are f32.
+      types, unless the new rows are f32 or the cache is bytes.
     - C2: there are no more new rows than the cache holds.
     - C3: a tensor of past positions is [B], and T is 1.
 
@@ -40,6 +49,10 @@ def Attune_CacheAppendOp : Attune_Op<"cache_append",
     ```mlir
     %c2 = attune.cache_append %k into %c0[%layer, %lengths : tensor<?xi64>]
        sequence_major : tensor<?x2x1x32xf32>, tensor<?x5x2x?x32xbf16>
+    ```
+    ```mlir
+    %c3 = attune.cache_append %k into %c0[%layer, %past]
+       : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xi8>
     ```
   }];
   let arguments = (ins Attune_Heads:$new_rows, Attune_Cache:$cache,
@@ -61,7 +74,8 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
     `sequence_major` `cache[b, layer, h, t, d]`.
 
     Nothing is computed, so nothing rounds. The result has the cache's element
-    type: it is a view, and what reads it widens.
+    type: it is a view, and what reads it widens, or takes the scale of its
+    rows.
     Source: Shazeer (2019), incremental inference.
 
     Verifier rules (tests: `invalid-cache.mlir`, one case per label):
@@ -74,7 +88,7 @@ def Attune_CacheReadOp : Attune_Op<"cache_read", [Pure, Attune_Reify]> {
   }];
   let arguments = (ins Attune_Cache:$cache, Index:$layer, Index:$length,
                        UnitAttr:$sequence_major);
-  let results = (outs Attune_Heads:$result);
+  let results = (outs Attune_CachedHeads:$result);
   let assemblyFormat = [{
     $cache `[` $layer `]` `length` $length
     (`sequence_major` $sequence_major^)? attr-dict

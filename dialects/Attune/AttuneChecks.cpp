@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttuneCachedRows.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -27,6 +28,19 @@ LogicalResult attune::sameSize(Operation *op, NamedSize left, NamedSize right) {
                       << left.owner << " " << left.what << " " << left.get()
                       << ", but " << right.owner << " " << right.what << " "
                       << right.get(),
+                  op, right);
+}
+
+LogicalResult attune::sameWidth(Operation *op, NamedSize left,
+                                NamedSize right) {
+  int64_t sizes[] = {widthOfRows(cast<ShapedType>(left.value.getType())),
+                     widthOfRows(cast<ShapedType>(right.value.getType()))};
+  if (!left.known() || !right.known() || sizes[0] == sizes[1])
+    return success();
+  return withNote(op->emitOpError("has ")
+                      << left.owner << " " << left.what << " " << sizes[0]
+                      << ", but " << right.owner << " " << right.what << " "
+                      << sizes[1],
                   op, right);
 }
 

@@ -28,6 +28,11 @@ struct NamedSize {
 mlir::LogicalResult sameSize(mlir::Operation *op, NamedSize left,
                              NamedSize right);
 
+/// The same of the numbers that rows have, of which those in bytes have fewer
+/// than elements.
+mlir::LogicalResult sameWidth(mlir::Operation *op, NamedSize left,
+                              NamedSize right);
+
 /// Fails if `left` is known to be another number than `right`, which is what
 /// `why` says.
 mlir::LogicalResult sizeIs(mlir::Operation *op, NamedSize left, int64_t right,

@@ -154,8 +154,8 @@ LogicalResult OnlineAttentionOp::verify() {
   Value acc = getAcc();
   if (failed(isState(*this, acc, getMax(), getSum())) ||
       failed(rowsOf(*this, acc, "accumulator", getQuery(), "query")) ||
-      failed(sameSize(*this, {acc, 3, "accumulator", "width"},
-                      {getValue(), 3, "value", "width"})))
+      failed(sameWidth(*this, {acc, 3, "accumulator", "width"},
+                       {getValue(), 3, "value", "width"})))
     return failure();
   // O8
   if (auto tile = getTile()) {

@@ -73,6 +73,8 @@ class Attune_TilePlace<list<Type> elements, int rank, string description>
                 description # " tensor or buffer", "::mlir::ShapedType">;
 def Attune_TileHeads : Attune_TilePlace<[F32, F16, BF16], 4,
     "[batch, heads, tokens, width]">;
+def Attune_TileCachedHeads : Attune_TilePlace<[F32, F16, BF16, I8, F8E4M3FN],
+    4, "[batch, heads, tokens, width], or with width + 4 bytes">;
 def Attune_TileRows : Attune_TilePlace<[F32], 3, "[batch, heads, queries] f32">;
 def Attune_TileMask : Attune_TilePlace<[I1], 4,
     "[batch|1, heads|1, queries|1, keys] i1">;
@@ -174,13 +176,13 @@ def Attune_OnlineAttentionOp : Attune_TileOp<"online_attention",
     ```
   }];
   let arguments = !con(
-      (ins Attune_TileHeads:$query, Attune_TileHeads:$key,
-           Attune_TileHeads:$value),
+      (ins Attune_TileHeads:$query, Attune_TileCachedHeads:$key,
+           Attune_TileCachedHeads:$value),
       Attune_ScoreOperands<Attune_TileMask, Attune_TileBias,
                            Attune_TileDiagonals, Attune_TilePerHead>.operands,
       (ins Index:$query_offset, Index:$key_offset, Index:$num_queries,
-           Index:$num_keys, Optional<Attune_TileHeads>:$next_key,
-           Optional<Attune_TileHeads>:$next_value, Attune_TileHeads:$acc,
+           Index:$num_keys, Optional<Attune_TileCachedHeads>:$next_key,
+           Optional<Attune_TileCachedHeads>:$next_value, Attune_TileHeads:$acc,
            Attune_TileRows:$max, Attune_TileRows:$sum, F32Attr:$scale),
       Attune_ScoreAttributes, (ins OptionalAttr<DenseI64ArrayAttr>:$tile));
   let results = (outs Variadic<AnyRankedTensor>:$results);

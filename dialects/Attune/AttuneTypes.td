@@ -15,6 +15,12 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // [batch, heads, tokens, width]
 def Attune_Heads : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[4]>],
                                   "[batch, heads, tokens, width] tensor">;
+// The same, or as a cache in bytes has them: i8 or f8E4M3FN, and behind the
+// numbers of each row the four bytes of an f32 that they are multiplied by. See
+// AttuneCachedRows.h.
+def Attune_CachedHeads : RankedTensorOf<[F32, F16, BF16, I8, F8E4M3FN],
+    [HasAnyRankOfPred<[4]>], "[batch, heads, tokens, width] tensor, or with "
+    "width + 4 bytes">;
 // [batch, heads, queries, keys]
 def Attune_Scores : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
                                    "[batch, heads, queries, keys] f32 tensor">;
@@ -81,9 +87,11 @@ def Attune_Steps : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>],
 def Attune_KeepSteps : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>],
                                       "[batch, tokens] i1 tensor">;
 
-// [layers, batch, kv heads, capacity, width]
-def Attune_Cache : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[5]>],
-    "[layers, batch, heads, capacity, width] tensor">;
+// [layers, batch, kv heads, capacity, width], of rows as Attune_CachedHeads
+// says.
+def Attune_Cache : RankedTensorOf<[F32, F16, BF16, I8, F8E4M3FN],
+    [HasAnyRankOfPred<[5]>],
+    "[layers, batch, heads, capacity, width] tensor, or with width + 4 bytes">;
 
 // Ops whose result sizes follow from operands, so tensor.dim resolves.
 def Attune_Reify : DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,

@@ -7,6 +7,7 @@
 
 #include "attune/Analysis/MeshStatistics.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneMeshOps.h"
 
@@ -99,7 +100,7 @@ private:
       ShapedType query = attention.getQuery().getType();
       double heads = double(query.getDimSize(1)) * double(times);
       double width = double(query.getDimSize(3)) +
-                     double(attention.getValue().getType().getDimSize(3));
+                     double(widthOfRows(attention.getValue().getType()));
       result.flops += 2 * heads * width * double(past + 1);
       for (Value cached : {attention.getKey(), attention.getValue()}) {
         auto type = cast<ShapedType>(cached.getType());

@@ -7,6 +7,8 @@
 
 #include "attune/Analysis/ModelStatistics.h"
 
+#include "Attune/AttuneCachedRows.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -32,6 +34,14 @@ static double sizeOf(DType dtype) {
     return 1;
   }
   return 4;
+}
+
+/// Bytes of what a position of one head is cached in, of so many numbers in
+/// `rows` rows: a key and a value.
+static double bytesCached(const Model &model, double numbers, double rows) {
+  return model.kvCache == KvCache::Full
+             ? numbers * sizeOf(model.dtype)
+             : numbers + rows * double(kRowScaleBytes);
 }
 
 /// Sum over m = 0 .. count-1 of m + shift, clamped to [0, limit].
@@ -320,9 +330,12 @@ void Counter::countAttention(const std::string &prefix,
   if (attention.linear && attention.causal != Causal::None)
     current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
                           kvHeads * headDim * (valueDim + 1) * activationSize;
-  else if (attention.causal != Causal::None || !attention.source.empty())
+  else if (!attention.source.empty())
     current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
                           kvChannels * sizeOf(model.dtype);
+  else if (attention.causal != Causal::None)
+    current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
+                          bytesCached(model, kvChannels, 2 * kvHeads);
   // The residual, its norm, queries, keys and values, the heads' results.
   alive(tokens() * (2 * channels + heads * (headDim + valueDim)) +
         sourceTokens * kvChannels);
@@ -631,8 +644,8 @@ void Counter::countDecode(const Layer &layer) {
   decode.flops += repeat * 2 * here.batch *
                   static_cast<double>(attention->heads) * keys * channels;
   decode.bytes += repeat * here.batch *
-                  static_cast<double>(attention->kvHeads) * keys * channels *
-                  sizeOf(model.dtype);
+                  static_cast<double>(attention->kvHeads) * keys *
+                  bytesCached(model, channels, 2);
 }
 
 /// Whether tokens can be appended one by one: a single stream of causal

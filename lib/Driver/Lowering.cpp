@@ -306,6 +306,13 @@ static bool checksGuesses(const Options &options) {
   return options.verb == Verb::Generate && options.generate.guesses();
 }
 
+/// Whether perplexity is that of steps, as caches in bytes change what the
+/// model says.
+static bool measuresSteps(const Options &options, const ModelSource &source) {
+  return options.verb == Verb::Perplexity && source.model &&
+         source.model->kvCache != spec::KvCache::Full;
+}
+
 /// Whether the product may decode several sequences of unequal length: it
 /// serves, or a program that embeds it has sets of them.
 static bool serves(const Options &options, const ModelSource &source) {
@@ -343,8 +350,11 @@ bool Lowering::import(Entries entries) {
 
   report.beginStage("importing");
   ImportOptions imported;
+  bool steps = measuresSteps(options, source);
+  if (steps)
+    entries = Entries::Decode;
   imported.decode = entries != Entries::Forward;
-  imported.decodeAll = checksGuesses(options);
+  imported.decodeAll = checksGuesses(options) || steps;
   imported.decodeBatch = serves(options, source);
   module = modules.import(source, imported);
   if (!module) {

@@ -403,6 +403,52 @@ static bool chooseQuantization(const Options &options, ModelSource &source,
   return true;
 }
 
+/// Whether latent attention caches its rows, which stay in full: one row is a
+/// key and a value, of different widths.
+static bool cachesLatents(const spec::Model &model) {
+  for (const spec::Stream &stream : model.streams)
+    for (const spec::Layer &layer : stream.layers) {
+      const auto *block = std::get_if<spec::Block>(&layer.op);
+      const auto *attention = std::get_if<spec::Attention>(&layer.op);
+      if (block && block->attention)
+        attention = &*block->attention;
+      if (attention && attention->latent)
+        return true;
+    }
+  return false;
+}
+
+/// The command line's word, else the description's. `verify` compares with keys
+/// and values in full.
+static bool chooseKvCache(const Options &options, ModelSource &source,
+                          DiagnosticEngine &diags) {
+  if (!source.model) {
+    if (!options.kvCache)
+      return true;
+    diags.error(atFile(options.model),
+                "--kv-cache needs a description; an .mlir file has its caches "
+                "in the types of its entries");
+    return false;
+  }
+  spec::KvCache &form = source.model->kvCache;
+  form = options.verb == Verb::Verify ? spec::KvCache::Full
+                                      : options.kvCache.value_or(form);
+  if (form == spec::KvCache::Full)
+    return true;
+  if (options.backend && !options.backend->listGpus().empty()) {
+    diags.error(atFile(options.model),
+                "/kv_cache: bytes are for CPUs; for --target=" +
+                    options.backend->getName().str() + " add --kv-cache=full");
+    return false;
+  }
+  if (cachesLatents(*source.model))
+    diags.warning(atFile(options.model),
+                  std::string("/kv_cache: latent attention caches its rows in "
+                              "full, not in ") +
+                      spec::stringify(form));
+  return true;
+}
+
 /// The command line's word, else the description's. `verify` compares with the
 /// matrices as they are.
 static bool chooseLowRank(const Options &options, ModelSource &source,
@@ -460,6 +506,7 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   }
   if (!forgetChanged(options, *source, diags) ||
       !chooseQuantization(options, *source, diags) ||
+      !chooseKvCache(options, *source, diags) ||
       !chooseLowRank(options, *source, diags))
     return std::nullopt;
   source->mesh = options.mesh.value_or(MeshAxes());

@@ -22,7 +22,8 @@ struct ModuleImport {
   const ImportOptions &options;
   mlir::ModuleOp module;
   WeightTable &weights;
-  /// The storage type of weights, and of cached keys and values.
+  /// The storage type of weights, and of keys and values that are kept, but for
+  /// those that decoding caches if these are bytes.
   mlir::Type storage;
   /// Symbol prefix of each layer of each stream, unique in the module.
   std::vector<std::vector<std::string>> symbols;

@@ -7,6 +7,8 @@
 
 #include "EntryImporter.h"
 
+#include "Attune/AttuneCachedRows.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -293,6 +295,8 @@ struct CacheRole {
   /// Written once and only read from then on, so that a stored number rounds
   /// once. States and sums round at every step, and stay f32.
   bool stored = false;
+  /// Rows that may be bytes with a scale.
+  bool heads = false;
 };
 } // namespace
 
@@ -322,8 +326,20 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
   if (attention->linear)
     return {
         {"sums", layer.repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
-  return {{"k", layer.repeat, {heads, rows, fixed(keyDim)}, true},
-          {"v", layer.repeat, {heads, rows, fixed(valueDim)}, true}};
+  return {{"k", layer.repeat, {heads, rows, fixed(keyDim)}, true, true},
+          {"v", layer.repeat, {heads, rows, fixed(valueDim)}, true, true}};
+}
+
+/// The element type of a cache.
+static Type elementOf(OpBuilder &builder, const CacheRole &role,
+                      const ModuleImport &shared) {
+  if (!role.stored)
+    return builder.getF32Type();
+  if (role.heads && shared.model.kvCache == spec::KvCache::Int8)
+    return builder.getI8Type();
+  if (role.heads && shared.model.kvCache == spec::KvCache::Fp8)
+    return builder.getType<Float8E4M3FNType>();
+  return shared.storage;
 }
 
 /// How many tokens are cached, at most and of each sequence, and what each
@@ -361,7 +377,9 @@ void EntryImporter::addCaches() {
         shape.push_back(dim);
         sizes.push_back(dim.size < 0 ? ShapedType::kDynamic : dim.size);
       }
-      Type element = role.stored ? shared.storage : builder.getF32Type();
+      Type element = elementOf(builder, role, shared);
+      if (isInBytes(element))
+        shape.back().size = sizes.back() = elementsOfRow(element, sizes.back());
       arguments.push_back({stream->symbols[n] + "." + role.name, "cache", "",
                            RankedTensorType::get(sizes, element), shape,
                            std::nullopt, loc(layer.location)});

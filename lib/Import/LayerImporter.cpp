@@ -7,6 +7,7 @@
 
 #include "LayerImporter.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "attune/Import/PositionMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -315,7 +316,7 @@ std::pair<Value, Value> attune::buildAttention(
     const AttentionOperands &operands, bool decoding,
     MutableArrayRef<AttentionMap> maps, bool cross, Value index) {
   auto query = typeOf(operands.query), key = typeOf(operands.key);
-  int64_t valueDim = widthOf(operands.value);
+  int64_t valueDim = widthOfRows(typeOf(operands.value));
   Value slopes = operands.slopes;
   if (attention.alibi && !slopes) {
     std::vector<float> numbers = alibiSlopes(attention.heads);

@@ -761,6 +761,8 @@ std::string print(const Model &model) {
     json["quantize"] = model.quantize;
   if (!model.lowRank.empty())
     json["low_rank"] = model.lowRank;
+  if (model.kvCache != KvCache::Full)
+    json["kv_cache"] = stringify(model.kvCache);
   if (model.context != 0)
     json["context"] = model.context;
   Json generation = print(model.generation);

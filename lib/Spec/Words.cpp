@@ -48,6 +48,18 @@ const char *stringify(DType dtype) {
   return "";
 }
 
+const char *stringify(KvCache form) {
+  switch (form) {
+  case KvCache::Full:
+    return "full";
+  case KvCache::Int8:
+    return "int8";
+  case KvCache::Fp8:
+    return "fp8";
+  }
+  return "";
+}
+
 const char *stringify(NormKind kind) {
   switch (kind) {
   case NormKind::LayerNorm:

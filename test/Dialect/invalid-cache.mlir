@@ -50,6 +50,26 @@ func.func @c1_5(%c: tensor<5x1x2x16x32xbf16>, %i: index) {
 
 // -----
 
+// C1: a row in bytes has four more, its scale
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_8(%k: tensor<1x2x3x32xf32>, %c: tensor<5x1x2x16x32xi8>, %i: index) {
+  // expected-error @+1 {{has new rows width 32, but cache width 28}}
+  %c1 = attune.cache_append %k into %c[%i, %i] : tensor<1x2x3x32xf32>, tensor<5x1x2x16x32xi8>
+  return
+}
+
+// -----
+
+// C1: reading keeps it
+// expected-note @+1 {{cache comes from here}}
+func.func @c1_9(%c: tensor<5x1x2x16x36xf8E4M3FN>, %i: index) {
+  // expected-error @+1 {{has result width 32, but cache width 36}}
+  %r = attune.cache_read %c[%i] length %i : tensor<5x1x2x16x36xf8E4M3FN> -> tensor<1x2x?x32xf8E4M3FN>
+  return
+}
+
+// -----
+
 // C2: no more rows than the cache holds
 func.func @c2(%k: tensor<1x2x17x32xf32>, %c: tensor<5x1x2x16x32xf32>, %i: index) {
   // expected-error @+1 {{writes 17 rows into a cache of 16}}

@@ -129,6 +129,20 @@ func.func @cache(%k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x32xbf16>, %layer:
   return %r : tensor<?x2x?x32xbf16>
 }
 
+// CHECK-LABEL: @cache_in_bytes(
+func.func @cache_in_bytes(%q: tensor<?x4x?x32xf32>, %k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x36xi8>, %d0: tensor<5x?x2x?x36xf8E4M3FN>, %layer: index, %past: index, %n: index) -> tensor<?x4x?x32xf32> {
+  // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}}] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xi8>
+  %c1 = attune.cache_append %k into %c0[%layer, %past] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xi8>
+  %d1 = attune.cache_append %k into %d0[%layer, %past] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xf8E4M3FN>
+  // CHECK: attune.cache_read %{{.+}}[%{{.+}}] length %{{.+}} : tensor<5x?x2x?x36xi8> -> tensor<?x2x?x36xi8>
+  %r = attune.cache_read %c1[%layer] length %n : tensor<5x?x2x?x36xi8> -> tensor<?x2x?x36xi8>
+  %s = attune.cache_read %d1[%layer] length %n : tensor<5x?x2x?x36xf8E4M3FN> -> tensor<?x2x?x36xf8E4M3FN>
+  // CHECK: attune.attention
+  // CHECK-SAME: tensor<?x4x?x32xf32>, tensor<?x2x?x36xi8>, tensor<?x2x?x36xf8E4M3FN> -> tensor<?x4x?x32xf32>
+  %y = attune.attention %q, %r, %s scale 1.250000e-01 : tensor<?x4x?x32xf32>, tensor<?x2x?x36xi8>, tensor<?x2x?x36xf8E4M3FN> -> tensor<?x4x?x32xf32>
+  return %y : tensor<?x4x?x32xf32>
+}
+
 // CHECK-LABEL: @unequal_cache(
 func.func @unequal_cache(%k: tensor<?x2x1x32xf32>, %c0: tensor<?x5x2x?x32xbf16>, %layer: index, %lengths: tensor<?xi64>, %n: index) -> tensor<?x2x?x32xbf16> {
   // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}} : tensor<?xi64>] sequence_major : tensor<?x2x1x32xf32>, tensor<?x5x2x?x32xbf16>

@@ -25,6 +25,10 @@ namespace attune::spec {
 
 enum class DType { F32, F16, BF16, I64, I32, I8, Bool };
 
+/// How cached keys and values are stored: in the model's dtype, or in bytes
+/// with a scale for each head and position.
+enum class KvCache { Full, Int8, Fp8 };
+
 /// A tensor dimension: a number, or a symbol such as "batch" or "seq".
 struct Dim {
   int64_t size = -1;  ///< -1: symbolic
@@ -651,6 +655,7 @@ struct Model {
   SourceLocation quantizeLocation;
   std::string lowRank; ///< as --low-rank says it; empty: matrices stay whole
   SourceLocation lowRankLocation;
+  KvCache kvCache = KvCache::Full;
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
   std::shared_ptr<const SourceFile> file;
@@ -706,6 +711,7 @@ int64_t numModulated(const Block &block);
 const char *keyOf(const Layer &layer);
 
 /// Spellings in the file.
+const char *stringify(KvCache form);
 const char *stringify(DType dtype);
 const char *stringify(NormKind kind);
 const char *stringify(Causal causal);

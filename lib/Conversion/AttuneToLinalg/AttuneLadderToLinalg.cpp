@@ -10,6 +10,7 @@
 // to be fast. Steps that change one element at a time take their tensor as
 // `outs`, so that bufferization updates it in place.
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttuneDialect.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/ScoreKernels.h"
@@ -122,6 +123,64 @@ struct Kit {
   Location loc;
 };
 
+/// A byte of a cache as an integer of 8 bits, whatever its type.
+Value byteOf(Kit &k, Value element) {
+  Type i8 = k.b.getI8Type();
+  return element.getType() == i8 ? element
+                                 : k.make<arith::BitcastOp>(i8, element);
+}
+
+/// What a byte says, before it is scaled.
+Value numberOf(Kit &k, Value element) {
+  Type f32 = k.b.getF32Type(), i16 = k.b.getIntegerType(16);
+  if (element.getType().isInteger(8))
+    return k.make<arith::SIToFPOp>(f32, element);
+  // A float of 8 bits has the sign, exponent and mantissa of one of 16, whose
+  // exponent counts from 15 and not from 7.
+  auto bits = [&](int64_t number) -> Value {
+    return k.make<arith::ConstantOp>(k.b.getIntegerAttr(i16, number));
+  };
+  Value wide = k.make<arith::ExtSIOp>(i16, byteOf(k, element));
+  Value sign = k.make<arith::AndIOp>(wide, bits(-0x8000));
+  Value rest =
+      k.make<arith::AndIOp>(k.make<arith::ShLIOp>(wide, bits(7)), bits(0x3f80));
+  Value half = k.make<arith::BitcastOp>(k.b.getF16Type(),
+                                        k.make<arith::OrIOp>(sign, rest));
+  return k.make<arith::MulFOp>(k.make<arith::ExtFOp>(f32, half), k.f32(0x1p8F));
+}
+
+/// Keys or values; those in bytes as the numbers that they stand for.
+Value readHeads(Kit &k, Value heads) {
+  auto type = cast<RankedTensorType>(heads.getType());
+  if (!isInBytes(type.getElementType()))
+    return heads;
+  int64_t width = widthOfRows(type);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(k.b, k.loc, heads);
+  sizes.back() = k.b.getIndexAttr(width);
+  Value out = tensor::EmptyOp::create(k.b, k.loc, sizes, k.b.getF32Type());
+  return k.generic(
+      {}, out, {k.b.getMultiDimIdentityMap(4)},
+      SmallVector<utils::IteratorType>(4, kParallel), [&](Kit &k, ValueRange) {
+        SmallVector<Value> at;
+        for (int64_t i = 0; i < 4; ++i)
+          at.push_back(k.make<linalg::IndexOp>(i));
+        Value number = numberOf(k, k.make<tensor::ExtractOp>(heads, at));
+        Value bits;
+        for (int64_t i = kRowScaleBytes - 1; i >= 0; --i) {
+          at.back() = k.index(width + i);
+          Value byte = k.make<arith::ExtUIOp>(
+              k.b.getI32Type(),
+              byteOf(k, k.make<tensor::ExtractOp>(heads, at)));
+          Value eight = k.make<arith::ConstantOp>(k.b.getI32IntegerAttr(8));
+          bits = bits ? k.make<arith::OrIOp>(k.make<arith::ShLIOp>(bits, eight),
+                                             byte)
+                      : byte;
+        }
+        return k.make<arith::MulFOp>(
+            number, k.make<arith::BitcastOp>(k.b.getF32Type(), bits));
+      });
+}
+
 /// How many query heads share one key/value head; 0 if not known.
 int64_t groupOf(Value queries, Value keys) {
   int64_t hq = cast<RankedTensorType>(queries.getType()).getDimSize(1);
@@ -168,17 +227,16 @@ struct LowerSimilarity final : OpRewritePattern<SimilarityOp> {
     if (!group || failed(scores))
       return rewriter.notifyMatchFailure(op, "needs static heads");
     // b, h, m, n, d
-    Value products =
-        k.generic({op.getQuery(), op.getKey()}, k.filled(*scores, k.f32(0)),
-                  {k.map(5, {k.d(0), k.d(1), k.d(2), k.d(4)}),
-                   k.map(5, {k.d(0), k.d(1).floorDiv(group), k.d(3), k.d(4)}),
-                   k.map(5, {k.d(0), k.d(1), k.d(2), k.d(3)})},
-                  {kParallel, kParallel, kParallel, kParallel, kReduction},
-                  [](Kit &k, ValueRange v) {
-                    Value product =
-                        k.make<arith::MulFOp>(k.widen(v[0]), k.widen(v[1]));
-                    return k.make<arith::AddFOp>(v[2], product);
-                  });
+    Value products = k.generic(
+        {op.getQuery(), readHeads(k, op.getKey())}, k.filled(*scores, k.f32(0)),
+        {k.map(5, {k.d(0), k.d(1), k.d(2), k.d(4)}),
+         k.map(5, {k.d(0), k.d(1).floorDiv(group), k.d(3), k.d(4)}),
+         k.map(5, {k.d(0), k.d(1), k.d(2), k.d(3)})},
+        {kParallel, kParallel, kParallel, kParallel, kReduction},
+        [](Kit &k, ValueRange v) {
+          Value product = k.make<arith::MulFOp>(k.widen(v[0]), k.widen(v[1]));
+          return k.make<arith::AddFOp>(v[2], product);
+        });
     Value scale = k.make<arith::ConstantOp>(op.getScaleAttr());
     rewriter.replaceOp(op, k.update({}, products, [&](Kit &k, ValueRange v) {
       return k.make<arith::MulFOp>(v[0], scale);
@@ -366,7 +424,8 @@ struct LowerWeightedSum final : OpRewritePattern<WeightedSumOp> {
       return rewriter.notifyMatchFailure(op, "needs static heads");
     // b, h, m, n, d: the innermost loop runs along rows of the values.
     Value sum =
-        k.generic({op.getProbs(), op.getValue()}, k.filled(*start, k.f32(0)),
+        k.generic({op.getProbs(), readHeads(k, op.getValue())},
+                  k.filled(*start, k.f32(0)),
                   {k.map(5, {k.d(0), k.d(1), k.d(2), k.d(3)}),
                    k.map(5, {k.d(0), k.d(1).floorDiv(group), k.d(3), k.d(4)}),
                    k.map(5, {k.d(0), k.d(1), k.d(2), k.d(4)})},

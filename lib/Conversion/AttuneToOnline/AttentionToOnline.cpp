@@ -20,6 +20,7 @@
 
 #include "AttentionInto.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 #include "attune/Conversion/ScoreKernels.h"
@@ -112,7 +113,7 @@ public:
     if (op.getBlocks() && tensorType(op.getBlocks()).getDimSize(1) != 1)
       sizes.group = 1;
     sizes.width = tensorType(query).getDimSize(3);
-    sizes.valueWidth = tensorType(value).getDimSize(3);
+    sizes.valueWidth = widthOfRows(tensorType(value));
     sizes.elementBytes =
         llvm::divideCeil(tensorType(key).getElementTypeBitWidth(), 8);
     sizes.cached = readsCache(op);
@@ -313,7 +314,11 @@ private:
     all.push_back(last);
     return all;
   }
+  /// Numbers of a row, and elements that it has in memory.
   OpFoldResult width(Value heads) {
+    return k.b.getIndexAttr(widthOfRows(tensorType(heads)));
+  }
+  OpFoldResult elements(Value heads) {
     return k.b.getIndexAttr(tensorType(heads).getDimSize(3));
   }
 
@@ -398,8 +403,8 @@ private:
       OpFoldResult keys =
           getAsOpFoldResult(k.min(k.index(plan.keys), k.sub(end, first)));
       SmallVector<OpFoldResult> at = {batch, kvHead, first, zero};
-      Value kBlock = cut(k, key, at, {one, one, keys, width(key)});
-      Value vBlock = cut(k, value, at, {one, one, keys, width(value)});
+      Value kBlock = cut(k, key, at, {one, one, keys, elements(key)});
+      Value vBlock = cut(k, value, at, {one, one, keys, elements(value)});
       Value mask =
           cutScores(k, op.getMask(), with(rowAt, first), with(rowSizes, keys));
       Value bias =

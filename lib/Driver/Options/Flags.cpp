@@ -138,6 +138,17 @@ static bool applyQuantize(const Flag &, StringRef value, Options &options,
   return options.quantize.has_value();
 }
 
+static bool applyKvCache(const Flag &flag, StringRef value, Options &options,
+                         std::string &problem) {
+  auto index =
+      pickWord(flag.spelling(), value, {"full", "int8", "fp8"}, problem);
+  static const spec::KvCache forms[] = {
+      spec::KvCache::Full, spec::KvCache::Int8, spec::KvCache::Fp8};
+  if (index)
+    options.kvCache = forms[*index];
+  return index.has_value();
+}
+
 static bool applyLowRank(const Flag &, StringRef value, Options &options,
                          std::string &problem) {
   options.lowRank = LowRankRules::parse(value, problem);
@@ -494,6 +505,13 @@ static ArrayRef<Flag> ownFlags() {
        "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
        "checkpoint has them that is quantized already. Bytes are what is "
        "multiplied. For CPUs"},
+      {"kv-cache", "FORM",
+       compile | generate | chat | serve | bench | inspect | import |
+           perplexity,
+       applyKvCache,
+       "int8 or fp8: cache keys and values in bytes, with a scale for each "
+       "head and position; full: as --dtype says. By default as the model "
+       "says. For CPUs"},
       {"low-rank", "RULES",
        compile | run | generate | embed | chat | serve | bench | inspect |
            perplexity | compare,

@@ -81,6 +81,7 @@ struct Options {
   std::optional<QuantizationRules> quantize;
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
+  std::optional<spec::KvCache> kvCache;
   /// Set: processes share the model.
   std::optional<MeshAxes> mesh;
   /// What joins them, for predictions: seconds, and bytes a second.

@@ -225,6 +225,13 @@ static bool pickMachine(Options &options, std::string &problem) {
               " leave it out, or store weights in --dtype=bf16";
     return false;
   }
+  if (options.kvCache.value_or(spec::KvCache::Full) != spec::KvCache::Full &&
+      !gpus.empty()) {
+    problem = "--kv-cache=int8 and fp8 are for CPUs; for --target=" +
+              options.backend->getName().str() +
+              " leave it out, or store keys and values in --dtype=bf16";
+    return false;
+  }
   std::string noMesh = findMeshProblem(options);
   if (options.mesh && options.mesh->ranks() > 1 && !noMesh.empty()) {
     problem = "--mesh " + noMesh + "leave it out";

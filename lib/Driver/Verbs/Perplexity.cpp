@@ -29,11 +29,15 @@ namespace {
 /// begins half a window later, and its second half counts: each token of the
 /// text but the first counts once, and any behind the first window with at
 /// least half a window before it.
+///
+/// If keys and values are cached in bytes, a window is a step from an empty
+/// cache: each token is predicted from what the cache has.
 class Perplexity {
 public:
   explicit Perplexity(runtime::CompiledModel &model) : model(model) {}
 
-  bool open(runtime::Error &error);
+  /// For windows of at most so many tokens.
+  bool open(int64_t window, runtime::Error &error);
   bool measure(const std::vector<int64_t> &tokens, int64_t window,
                runtime::Error &error);
 
@@ -41,11 +45,16 @@ public:
   double getCrossEntropy() const { return sum / double(counted); }
 
 private:
+  /// The logits of tokens [begin, end) of the text, [tokens, width]; null:
+  /// failed.
+  const float *computeLogits(const int64_t *tokens, int64_t size,
+                             int64_t &width, runtime::Error &error);
   /// Counts tokens [from, end) of the text, given those from `begin` on.
   bool count(const std::vector<int64_t> &tokens, int64_t begin, int64_t from,
              int64_t end, runtime::Error &error);
 
   runtime::CompiledModel &model;
+  std::unique_ptr<runtime::Session> session; ///< null: there are no steps
   std::unique_ptr<runtime::Invocation> call;
   const runtime::ArgInfo *ids = nullptr;
   unsigned logits = 0; ///< number of the output
@@ -55,7 +64,16 @@ private:
 };
 } // namespace
 
-bool Perplexity::open(runtime::Error &error) {
+bool Perplexity::open(int64_t window, runtime::Error &error) {
+  if (model.entry("decode")) {
+    session = runtime::Session::create(model, /*batch=*/1, window, error);
+    if (!session)
+      return false;
+    return session->canGuess() ||
+           error.badInput("a step of model '" + model.info().name +
+                          "' gives the logits of its last token alone, so "
+                          "that what --kv-cache costs cannot be measured");
+  }
   const runtime::EntryInfo *entry = model.entry("forward");
   ids = entry ? entry->findIds() : nullptr;
   unsigned outputs = 0;
@@ -80,36 +98,53 @@ bool Perplexity::open(runtime::Error &error) {
   return true;
 }
 
-bool Perplexity::count(const std::vector<int64_t> &tokens, int64_t begin,
-                       int64_t from, int64_t end, runtime::Error &error) {
+const float *Perplexity::computeLogits(const int64_t *tokens, int64_t size,
+                                       int64_t &width, runtime::Error &error) {
+  if (session) {
+    session->reset();
+    width = session->vocabulary();
+    return session->stepAll(tokens, size, error);
+  }
   call->reset();
   runtime::InputTensor input;
   input.name = ids->name;
   input.dtype = runtime::DType::I64;
-  input.shape = {1, end - begin};
-  input.data = &tokens[size_t(begin)];
+  input.shape = {1, size};
+  input.data = tokens;
   if (!call->bindInput(input, error) || !call->resolve(/*past=*/0, "", error))
-    return false;
+    return nullptr;
   for (unsigned i = 0; i < buffers.size(); ++i) {
     const runtime::TensorDecl &decl = call->outputs()[i];
     uint64_t bytes = 0;
     if (!runtime::byteSize(decl.shape, runtime::dtypeBytes(decl.dtype),
                            bytes) ||
-        !buffers[i].reserve(bytes))
-      return error.set(runtime::ExitResourceLimit,
-                       "no memory for output '" + decl.name +
-                           "' of a window of " + std::to_string(end - begin) +
-                           " tokens; take fewer with --window=N");
+        !buffers[i].reserve(bytes)) {
+      error.set(runtime::ExitResourceLimit,
+                "no memory for output '" + decl.name + "' of a window of " +
+                    std::to_string(size) +
+                    " tokens; take fewer with --window=N");
+      return nullptr;
+    }
     call->setOutput(i, buffers[i].data());
   }
   const std::vector<int64_t> &shape = call->outputs()[logits].shape;
-  if (shape[1] != end - begin)
-    return error.badInput("the model gives logits for other tokens than it "
-                          "reads");
+  if (shape[1] != size) {
+    error.badInput("the model gives logits for other tokens than it reads");
+    return nullptr;
+  }
   if (!call->run(error))
+    return nullptr;
+  width = shape[2];
+  return reinterpret_cast<const float *>(buffers[logits].data());
+}
+
+bool Perplexity::count(const std::vector<int64_t> &tokens, int64_t begin,
+                       int64_t from, int64_t end, runtime::Error &error) {
+  int64_t width = 0;
+  const float *rows =
+      computeLogits(&tokens[size_t(begin)], end - begin, width, error);
+  if (!rows)
     return false;
-  int64_t width = shape[2];
-  auto *rows = reinterpret_cast<const float *>(buffers[logits].data());
   for (int64_t place = from; place < end; ++place) {
     const float *row = rows + (place - 1 - begin) * width;
     int64_t id = tokens[size_t(place)];
@@ -168,8 +203,7 @@ ExitCode driver::runPerplexity(const Options &options, Report &report) {
   Perplexity perplexity(model.getModel());
   llvm::StringRef bytes = (*text)->getBuffer();
   if (!tokenizer ||
-      !tokenizer->encode({bytes.data(), bytes.size()}, tokens, error) ||
-      !perplexity.open(error))
+      !tokenizer->encode({bytes.data(), bytes.size()}, tokens, error))
     return reportError(error, report);
   int64_t window = options.window ? options.window : kWindow;
   if (info.context > 0 && options.window > info.context)
@@ -178,6 +212,8 @@ ExitCode driver::runPerplexity(const Options &options, Report &report) {
                        std::to_string(info.context));
   if (info.context > 0)
     window = std::min(window, info.context);
+  if (!perplexity.open(window, error))
+    return reportError(error, report);
   report.beginStage("running");
   if (!perplexity.measure(tokens, window, error))
     return reportError(error, report);

@@ -521,6 +521,9 @@ const ObjectType &modelType() {
           {"low_rank", string(),
            "ranks of matrices that become products of two, as --low-rank takes "
            "them; default: all stay whole"},
+          {"kv_cache", choice({"full", "int8", "fp8"}),
+           "how keys and values are cached: as dtype says (full), or in bytes "
+           "with a scale for each head and position; default full"},
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
       },

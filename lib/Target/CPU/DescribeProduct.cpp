@@ -27,6 +27,8 @@ static const char *nameOfType(Type type) {
     return "i32";
   if (type.isInteger(8))
     return "i8";
+  if (isa<Float8E4M3FNType>(type))
+    return "f8_e4m3";
   if (type.isF16())
     return "f16";
   if (type.isBF16())

@@ -7,7 +7,10 @@
 
 #include "Layers.h"
 
+#include "Attune/AttuneCachedRows.h"
+
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace attune;
@@ -41,6 +44,32 @@ static Scalar spread(const Array &a, int64_t i, int64_t j, int64_t k,
   const Shape &s = a.shape;
   return at(a, s[0] == 1 ? 0 : i, s[1] == 1 ? 0 : j, s[2] == 1 ? 0 : k,
             s[3] == 1 ? 0 : l);
+}
+
+/// Keys or values, operand `number`: those in bytes as the numbers that they
+/// stand for.
+static Datum headsOf(Step &step, unsigned number) {
+  Type type = step.elementOf(step.op->getOperand(number));
+  const Datum &given = step.in[number];
+  if (!isInBytes(type))
+    return given;
+  const Array &stored = given.array();
+  int64_t elements = stored.shape.back(), width = elements - kRowScaleBytes;
+  Shape shape(stored.shape);
+  shape.back() = width;
+  Datum result = makeReals(shape);
+  for (int64_t row = 0, count = volume(shape) / width; row < count; ++row) {
+    const Scalar *from = &stored.data[row * elements];
+    uint8_t bytes[kRowScaleBytes + 1];
+    for (int64_t i = 0; i < kRowScaleBytes; ++i)
+      storeScalar(type, bytes + i, from[width + i]);
+    float scale;
+    std::memcpy(&scale, bytes, kRowScaleBytes);
+    for (int64_t d = 0; d < width; ++d)
+      result.array().data[row * width + d] =
+          real(scale * (type.isInteger(8) ? double(from[d].i) : from[d].f));
+  }
+  return result;
 }
 
 static bool groupsOf(Step &step, int64_t heads, int64_t keyHeads) {
@@ -233,7 +262,7 @@ static bool weightedSum(Step &step, const Array &a, const Array &v,
 static bool runSimilarity(Step &step) {
   auto op = cast<SimilarityOp>(step.op);
   Scores scores;
-  if (!similarity(step, step.in[0].array(), step.in[1].array(),
+  if (!similarity(step, step.in[0].array(), headsOf(step, 1).array(),
                   op.getScale().convertToFloat(), scores))
     return false;
   giveRounded(step, 0, scores.values);
@@ -302,7 +331,7 @@ static bool runLogSumExp(Step &step) {
 
 static bool runWeightedSum(Step &step) {
   Datum result;
-  if (!weightedSum(step, step.in[0].array(), step.in[1].array(), result))
+  if (!weightedSum(step, step.in[0].array(), headsOf(step, 1).array(), result))
     return false;
   giveRounded(step, 0, result);
   return true;
@@ -311,14 +340,14 @@ static bool runWeightedSum(Step &step) {
 static bool runAttention(Step &step) {
   auto op = cast<AttentionOp>(step.op);
   Scores scores;
-  if (!similarity(step, step.in[0].array(), step.in[1].array(),
+  if (!similarity(step, step.in[0].array(), headsOf(step, 1).array(),
                   op.getScale().convertToFloat(), scores) ||
       !maskScores(step, op, scores))
     return false;
   Datum lse = makeReals({scores.size(0), scores.size(1), scores.size(2)});
   Datum result;
   if (!softmax(step, scores, arrayOf(step, op.getSinks()), &lse.array()) ||
-      !weightedSum(step, scores.array(), step.in[2].array(), result))
+      !weightedSum(step, scores.array(), headsOf(step, 2).array(), result))
     return false;
   giveRounded(step, 0, result);
   if (op.getLse())
@@ -335,7 +364,7 @@ static bool runAttentionWeights(Step &step) {
   }
   Scores scores;
   const Array &lse = step.in[2].array();
-  if (!similarity(step, step.in[0].array(), step.in[1].array(),
+  if (!similarity(step, step.in[0].array(), headsOf(step, 1).array(),
                   op.getScale().convertToFloat(), scores) ||
       !maskScores(step, op, scores))
     return false;
@@ -397,7 +426,7 @@ static bool runOnlineStart(Step &step) {
 static bool runOnline(Step &step) {
   auto op = cast<OnlineAttentionOp>(step.op);
   Scores scores;
-  if (!similarity(step, step.in[0].array(), step.in[1].array(),
+  if (!similarity(step, step.in[0].array(), headsOf(step, 1).array(),
                   op.getScale().convertToFloat(), scores))
     return false;
   scores.m0 = integerOf(step, op.getQueryOffset());
@@ -406,7 +435,8 @@ static bool runOnline(Step &step) {
   scores.numKeys = integerOf(step, op.getNumKeys());
   if (!maskScores(step, op, scores))
     return false;
-  const Array &v = step.in[2].array();
+  Datum values = headsOf(step, 2);
+  const Array &v = values.array();
   size_t states = step.in.size() - 3;
   Datum acc = step.in[states], max = step.in[states + 1],
         sum = step.in[states + 2];

@@ -71,8 +71,10 @@ Scalar validation::loadScalar(Type type, const uint8_t *from) {
   if (type.isF64())
     return real(get<double>(from));
   if (auto narrow = dyn_cast<FloatType>(type)) {
+    bool byte = narrow.getWidth() == 8;
     llvm::APFloat value(narrow.getFloatSemantics(),
-                        llvm::APInt(16, get<uint16_t>(from)));
+                        byte ? llvm::APInt(8, *from)
+                             : llvm::APInt(16, get<uint16_t>(from)));
     bool losesInfo;
     value.convert(llvm::APFloat::IEEEdouble(),
                   llvm::APFloat::rmNearestTiesToEven, &losesInfo);
@@ -102,7 +104,10 @@ void validation::storeScalar(Type type, uint8_t *to, Scalar value) {
     exact.convert(narrow.getFloatSemantics(),
                   llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     uint16_t bits = uint16_t(exact.bitcastToAPInt().getZExtValue());
-    std::memcpy(to, &bits, 2);
+    if (narrow.getWidth() == 8)
+      *to = uint8_t(bits);
+    else
+      std::memcpy(to, &bits, 2);
   } else {
     std::memcpy(to, &value.i, bytesOf(type));
   }

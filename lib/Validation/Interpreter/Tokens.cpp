@@ -7,10 +7,12 @@
 
 #include "Layers.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttunePanels.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -402,8 +404,47 @@ struct CacheDims {
 };
 } // namespace
 
+/// Rows of a cache in bytes, [.., width + 4] of `type`, for these numbers: as
+/// `cache_append` says, with the roundings of f32.
+static Datum inBytes(Type type, const Array &rows) {
+  int64_t width = rows.shape.back();
+  Shape shape(rows.shape);
+  shape.back() = elementsOfRow(type, width);
+  Datum result = makeArray(shape, real(0));
+  Array &made = result.array();
+  auto most = float(largestInBytes(type));
+  for (int64_t row = 0, count = volume(rows.shape) / width; row < count;
+       ++row) {
+    const Scalar *from = &rows.data[row * width];
+    Scalar *to = &made.data[row * shape.back()];
+    float largest = 0;
+    for (int64_t d = 0; d < width; ++d) {
+      float size = std::fabs(float(from[d].f));
+      largest = size > largest || std::isnan(size) ? size : largest;
+      if (std::isnan(largest))
+        break;
+    }
+    float inverse = largest == 0 ? 0 : most / largest, scale = largest / most;
+    for (int64_t d = 0; d < width; ++d) {
+      float x = float(from[d].f) * inverse;
+      x = x > -most ? x : -most;
+      x = x < most ? x : most;
+      to[d] = type.isInteger(8) ? whole(int64_t(std::nearbyint(x)))
+                                : real(roundTo(type, x));
+    }
+    uint8_t bytes[kRowScaleBytes];
+    std::memcpy(bytes, &scale, kRowScaleBytes);
+    for (int64_t i = 0; i < kRowScaleBytes; ++i)
+      to[width + i] = loadScalar(type, bytes + i);
+  }
+  return result;
+}
+
 static bool runCacheAppend(Step &step) {
-  const Array &rows = step.in[0].array();
+  Type type = getElementTypeOrSelf(step.op->getResult(0));
+  bool bytes = isInBytes(type);
+  Datum made = bytes ? inBytes(type, step.in[0].array()) : step.in[0];
+  const Array &rows = made.array();
   Array &cache = step.in[1].ownArray();
   auto op = cast<CacheAppendOp>(step.op);
   bool each = !op.getPast().getType().isIndex();
@@ -421,15 +462,14 @@ static bool runCacheAppend(Step &step) {
     fits = pastOf(b) >= 0 && pastOf(b) <= cache.shape[3] - rows.shape[2];
   if (!fits)
     return step.machine.illegal(step, "does not fit the cache");
-  Type type = getElementTypeOrSelf(step.op->getResult(0));
   size_t i = 0;
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < rows.shape[1]; ++h)
       for (int64_t t = 0; t < rows.shape[2]; ++t)
-        for (int64_t d = 0; d < rows.shape[3]; ++d)
+        for (int64_t d = 0; d < rows.shape[3]; ++d, ++i)
           cache.data[flatten(dims.at(layer, b, h, pastOf(b) + t, d),
                              cache.shape)] =
-              real(roundTo(type, rows.data[i++].f));
+              bytes ? rows.data[i] : real(roundTo(type, rows.data[i].f));
   step.give(step.in[1]);
   return true;
 }

@@ -42,6 +42,11 @@ static int64_t elementBits(Value heads) {
   return tensorType(heads).getElementTypeBitWidth();
 }
 
+/// Of a row.
+static int64_t elementsOf(Value heads) {
+  return tensorType(heads).getDimSize(3);
+}
+
 static int64_t ceilDiv(int64_t number, int64_t by) {
   return int64_t(llvm::divideCeil(number, by));
 }
@@ -66,8 +71,8 @@ static Value anyLayout(KernelBuilder &k, Value heads) {
 void StepKernel::chooseFetching() {
   int64_t most = keyPanels * lanes;
   keysFolded = most;
-  int64_t bytes = (width * elementBits(op.getKey()) +
-                   valueWidth * elementBits(op.getValue())) /
+  int64_t bytes = (elementsOf(op.getKey()) * elementBits(op.getKey()) +
+                   elementsOf(op.getValue()) * elementBits(op.getValue())) /
                   8;
   int64_t near = nearBytes / bytes / lanes * lanes;
   // One row has little to rescale; bf16 pairs make the rest twice as fast.
@@ -110,10 +115,10 @@ StepKernel::Fetching StepKernel::besideKeys(KernelBuilder &k, Value start,
                                             int64_t ahead, int64_t turns) {
   if (!crossing)
     return fetchingFrom(k, /*ofKeys=*/true, k.add(start, k.index(ahead)),
-                        ceilDiv(lanes * width, turns));
+                        ceilDiv(lanes * elementsOf(op.getKey()), turns));
   Lying values = {
       op.getValue(), {batch, kvHead}, k.index(0), k.sub(keys, k.index(1))};
-  return {values, start, ceilDiv(lanes * valueWidth, turns)};
+  return {values, start, ceilDiv(lanes * elementsOf(op.getValue()), turns)};
 }
 
 /// The first key behind the part.
@@ -130,7 +135,8 @@ StepKernel::Fetching StepKernel::besideWeights(KernelBuilder &k,
     return {};
   return fetchingFrom(
       k, /*ofKeys=*/true, nextKeys(k),
-      ceilDiv(keysBesideWeights * width * lanes, keysFolded * turns));
+      ceilDiv(keysBesideWeights * elementsOf(op.getKey()) * lanes,
+              keysFolded * turns));
 }
 
 /// Prefetches while `depth` values from `start` on are multiplied, `values` of
@@ -140,13 +146,13 @@ StepKernel::Fetching StepKernel::besideValues(KernelBuilder &k, Value start,
                                               int64_t turns) {
   if (!crossing)
     return fetchingFrom(k, /*ofKeys=*/false, k.add(start, depth),
-                        ceilDiv(valueWidth * values, turns));
+                        ceilDiv(elementsOf(op.getValue()) * values, turns));
   int64_t others = keysFolded - keysBesideWeights;
   Value done =
       arith::DivUIOp::create(k.b, k.loc, scoreOf(k, start), k.index(values));
   Fetching fetching = fetchingFrom(
       k, /*ofKeys=*/true, k.add(nextKeys(k), k.index(keysBesideWeights)),
-      ceilDiv(others * width * values, keysFolded * turns));
+      ceilDiv(others * elementsOf(op.getKey()) * values, keysFolded * turns));
   fetching.firstTurn = k.mul(done, turns);
   return fetching;
 }

@@ -21,9 +21,9 @@
 // to add up their lanes, and hides the latency of an addition. Prefetches are
 // spread evenly among the products: see AttentionFetching.cpp.
 //
-// Keys and values of 16 bits are widened to scratch first, once for all rows,
-// unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp. More rows
-// than a vector has groups of four lanes: see AttentionFewQuads.cpp.
+// Keys and values of 16 bits or in bytes are widened to scratch first, once for
+// all rows, unless the CPU multiplies pairs of bf16: see AttentionFewPairs.cpp.
+// More rows than a vector has groups of four lanes: see AttentionFewQuads.cpp.
 
 #include "StepKernel.h"
 
@@ -100,7 +100,7 @@ void StepKernel::makeFewRowsScratch(KernelBuilder &k) {
     return;
   }
   auto widened = [&](Value heads, int64_t count) -> Value {
-    int64_t channels = tensorType(heads).getDimSize(3);
+    int64_t channels = widthOfRows(tensorType(heads));
     return elementBits(heads) == 32
                ? Value()
                : scratch(k, {count, int64_t(llvm::alignTo(channels, lanes))});
@@ -118,10 +118,10 @@ StepKernel::Lying StepKernel::inF32(KernelBuilder &k, Value heads, Value first,
         heads, {batch, kvHead}, first, k.sub(k.sub(keys, k.index(1)), first)};
   auto widen = [&](KernelBuilder &k, Value i, ValueRange c) {
     return forVectors(
-        k, k.dim(heads, 3), lanes, c,
+        k, k.index(widthOfRows(tensorType(heads))), lanes, c,
         [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
-          Value x = k.load(heads, {batch, kvHead, k.add(first, i), column},
-                           lanes, valid);
+          Value x = loadHeads(
+              k, heads, {batch, kvHead, k.add(first, i), column}, lanes, valid);
           return Values{k.store(x, c[0], {i, column})};
         });
   };

@@ -162,9 +162,9 @@ Value StepKernel::packKeys(KernelBuilder &k, Value to) {
     for (int64_t i = 0; i < kSquare; ++i) {
       Value n = k.add(k.mul(panel, lanes), k.index(lane + i));
       Value valid = columns < kSquare ? k.index(columns) : Value();
-      square.push_back(k.load(op.getKey(),
-                              {batch, kvHead, k.min(n, last), column}, kSquare,
-                              valid));
+      square.push_back(loadHeads(k, op.getKey(),
+                                 {batch, kvHead, k.min(n, last), column},
+                                 kSquare, valid));
     }
     square = transposeSquare(k, square);
     for (int64_t i = 0; i < columns; ++i)
@@ -202,8 +202,9 @@ Value StepKernel::packValues(KernelBuilder &k, Value to) {
           Value valid = valueWidth - column < lanes
                             ? k.index(valueWidth - column)
                             : Value();
-          Value x = k.load(op.getValue(), {batch, kvHead, n, k.index(column)},
-                           lanes, valid);
+          Value x =
+              loadHeads(k, op.getValue(), {batch, kvHead, n, k.index(column)},
+                        lanes, valid);
           packed = k.store(x, packed, {k.index(panel), n, k.index(0)});
         }
         return Values{packed};

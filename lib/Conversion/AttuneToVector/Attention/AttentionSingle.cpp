@@ -14,6 +14,9 @@
 // the upper half is one as it is and the lower one a shift away. This separates
 // even and odd channels, which does not matter to a sum over channels; sums of
 // channels are interleaved once they are complete.
+//
+// Those in bytes become numbers in registers. The scale of a key multiplies its
+// score, that of a value the probability.
 
 #include "StepKernel.h"
 
@@ -61,6 +64,7 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
   Value last = k.sub(keys, k.index(1));
   Value zero = k.index(0);
   Value all = k.splat(0.0, lanes);
+  bool bytes = isInBytes(op.getKey());
   int64_t each = isBF16(op.getKey()) ? 2 * kSquare : kSquare;
   if (width % each != 0)
     each = kSquare;
@@ -78,8 +82,9 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
       Value q = k.load(packedQueries, {zero, zero, column}, kSquare);
       Values next;
       for (int64_t i = 0; i < kSquare; ++i) {
-        Value x =
-            k.load(op.getKey(), {batch, kvHead, at[i], column}, kSquare, valid);
+        Value where[] = {batch, kvHead, at[i], column};
+        Value x = bytes ? loadUnscaled(k, op.getKey(), where, kSquare, valid)
+                        : k.load(op.getKey(), where, kSquare, valid);
         next.push_back(k.fma(x, q, sums[i]));
       }
       return next;
@@ -108,9 +113,18 @@ Value StepKernel::products(KernelBuilder &k, Value panel) {
                   });
     if (whole < width)
       sums = step(k, k.index(whole), k.index(width - whole), sums);
-    all = vector::InsertStridedSliceOp::create(
-        k.b, k.loc, combineSquare(k, sums, addUp), all, ArrayRef<int64_t>{lane},
-        ArrayRef<int64_t>{1});
+    Value products = combineSquare(k, sums, addUp);
+    if (bytes) {
+      Values scales;
+      for (Value key : at)
+        scales.push_back(loadRowScale(k, op.getKey(), {batch, kvHead, key}));
+      Value by = vector::FromElementsOp::create(k.b, k.loc,
+                                                k.vectorType(kSquare), scales);
+      products = arith::MulFOp::create(k.b, k.loc, products, by);
+    }
+    all = vector::InsertStridedSliceOp::create(k.b, k.loc, products, all,
+                                               ArrayRef<int64_t>{lane},
+                                               ArrayRef<int64_t>{1});
   }
   return all;
 }
@@ -123,6 +137,7 @@ Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
   };
   // Two sums a panel, of its even and its odd channels, or one of all.
   bool apart = isBF16(op.getValue()) && valueWidth % lanes == 0;
+  bool bytes = isInBytes(op.getValue());
   auto sum = [&](KernelBuilder &k, ValueRange factors, Value probabilities,
                  Value first, Value depth, Value acc) {
     Value factor = k.splat(factors[0], lanes);
@@ -153,6 +168,10 @@ Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
         Value n = k.add(first, i);
         fetch(k, fetching, k.add(i, k.mul(depth, begin / 4)));
         Value p = k.loadScalar(probabilities, {k.index(0), scoreOf(k, n)});
+        if (bytes)
+          p = arith::MulFOp::create(
+              k.b, k.loc, p,
+              loadRowScale(k, op.getValue(), {batch, kvHead, n}));
         p = k.splat(p, apart ? lanes / 2 : lanes);
         Values next;
         for (int64_t panel = begin; panel < end; ++panel) {
@@ -164,8 +183,9 @@ Values StepKernel::foldSingle(KernelBuilder &k, ValueRange carried) {
             continue;
           }
           int64_t left = valueWidth - panel * lanes;
-          Value x = k.load(op.getValue(), where, lanes,
-                           left < lanes ? k.index(left) : Value());
+          Value valid = left < lanes ? k.index(left) : Value();
+          Value x = bytes ? loadUnscaled(k, op.getValue(), where, lanes, valid)
+                          : k.load(op.getValue(), where, lanes, valid);
           next.push_back(k.fma(p, x, c[next.size()]));
         }
         return next;

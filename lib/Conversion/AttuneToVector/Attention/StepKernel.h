@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_ATTENTION_STEPKERNEL_H
 #define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_ATTENTION_STEPKERNEL_H
 
+#include "../Rows/CachedRows.h"
 #include "Attention.h"
 
 #include "attune/Conversion/ScoreKernels.h"
@@ -54,7 +55,7 @@ public:
     auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
     group = query.getDimSize(1) / key.getDimSize(1);
     width = query.getDimSize(3);
-    valueWidth = tensorType(op.getValue()).getDimSize(3);
+    valueWidth = widthOfRows(tensorType(op.getValue()));
     rowBlocks = llvm::divideCeil(group * maxQueries, rows);
     keyPanels = llvm::divideCeil(maxKeys, lanes);
     valuePanels = llvm::divideCeil(valueWidth, lanes);
@@ -310,7 +311,7 @@ private:
   mlir::Value keys;              // in the block
   mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
   mlir::Value narrowScratch;        // of probabilities, in pairs
-  mlir::Value wideKeys, wideValues; // of 16 bits, in f32
+  mlir::Value wideKeys, wideValues; // of 16 or 8 bits, in f32
   mlir::Value fewScoreScratch;      // of few rows, if they fold fewer keys
   mlir::Value scoredFrom;           // the key of their first score; null: 0
   mlir::Value narrowFewScratch;     // of probabilities of few rows, in pairs

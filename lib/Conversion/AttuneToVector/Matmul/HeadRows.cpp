@@ -26,7 +26,8 @@ bool turnsIntoCache(RotaryOp rotary) {
   auto angles = cast<RankedTensorType>(rotary.getCos().getType());
   return append && append.getNewRows() == rotary.getResult() &&
          !angles.isDynamicDim(2) &&
-         elementOf(append.getCache()) == elementOf(rotary.getResult());
+         (elementOf(append.getCache()) == elementOf(rotary.getResult()) ||
+          isInBytes(append.getCache()));
 }
 
 bool readsColumns(Operation *user, SplitHeadsOp split) {
@@ -54,6 +55,8 @@ static SmallVector<Value> with(ArrayRef<Value> row, Value channel) {
 
 Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes, LoadColumns load,
               Value tile, ArrayRef<Value> to) {
+  if (isInBytes(tile))
+    return writeInBytes(k, width, lanes, load, tile, to);
   return forColumns(
       k, width, lanes, tile,
       [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
@@ -162,6 +165,25 @@ Value Turning::emitInPlace(KernelBuilder &k, Value batch, Value token,
         return k.load(tile, with(to, column), lanes);
       },
       batch, token, tile, to);
+}
+
+Value throughRow(
+    KernelBuilder &k, int64_t width, int64_t lanes, Value tile,
+    ArrayRef<Value> to,
+    function_ref<Value(KernelBuilder &, Value tile, ArrayRef<Value> to)>
+        write) {
+  if (!isInBytes(tile))
+    return write(k, tile, to);
+  // Scratch of the same rank, on the thread's stack.
+  SmallVector<int64_t> shape(to.size(), 1);
+  shape.push_back(width);
+  SmallVector<Value> front(to.size(), k.index(0));
+  Value row = write(
+      k, tensor::EmptyOp::create(k.b, k.loc, shape, k.b.getF32Type()), front);
+  auto load = [&](KernelBuilder &k, Value column, int64_t lanes, Value valid) {
+    return k.load(row, with(front, column), lanes, valid);
+  };
+  return writeInBytes(k, width, lanes, load, tile, to);
 }
 
 //===----------------------------------------------------------------------===//
@@ -313,6 +335,8 @@ SmallVector<KernelBuilder::Tile> HeadEpilogue::place(KernelBuilder &k,
       } else {
         tile.offsets[2] = k.add(append.getPast(), of.firstToken);
       }
+      tile.sizes.back() =
+          k.b.getIndexAttr(elementsOfRow(elementOf(append.getCache()), width));
       unsigned layerDim = append.getSequenceMajor() ? 1 : 0;
       tile.offsets.insert(tile.offsets.begin() + layerDim, append.getLayer());
       tile.sizes.insert(tile.sizes.begin() + layerDim, k.b.getIndexAttr(1));
@@ -353,20 +377,22 @@ KernelBuilder::Values HeadEpilogue::take(KernelBuilder &k, Value firstRow,
           to.insert(to.begin() + (append.getSequenceMajor() ? 1 : 0),
                     k.index(0));
         }
-        Value tile = carried[0];
-        if (part.norm) {
+        auto changed = [&](KernelBuilder &k, Value tile, ArrayRef<Value> to) {
+          if (!part.norm)
+            return Turning(part.rotary, lanes, ahead)
+                .emit(k, load, batch, token, tile, to);
           Value ofPart = k.sub(head, k.index(part.begin));
           tile = normaliseHead(k, *Norm::of(part.norm), load, ofPart, width,
                                lanes, tile, to);
-          if (part.rotary)
-            tile = Turning(part.rotary, lanes, ahead)
-                       .emitInPlace(k, batch, token, tile, to);
-          return KernelBuilder::Values{tile};
-        }
-        tile = part.rotary ? Turning(part.rotary, lanes, ahead)
-                                 .emit(k, load, batch, token, tile, to)
-                           : copyRow(k, width, lanes, load, tile, to);
-        return KernelBuilder::Values{tile};
+          return part.rotary ? Turning(part.rotary, lanes, ahead)
+                                   .emitInPlace(k, batch, token, tile, to)
+                             : tile;
+        };
+        Value tile = carried[0];
+        return KernelBuilder::Values{
+            part.norm || part.rotary
+                ? throughRow(k, width, lanes, tile, to, changed)
+                : copyRow(k, width, lanes, load, tile, to)};
       };
       written.push_back(k.forLoop(begin, end, 1, tile, one)[0]);
     }

@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_HEADROWS_H
 #define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_HEADROWS_H
 
-#include "../Patterns.h"
+#include "../Rows/CachedRows.h"
 
 namespace attune {
 
@@ -28,10 +28,20 @@ inline bool hasUnequalPast(CacheAppendOp append) {
 mlir::Value pastOf(KernelBuilder &k, CacheAppendOp append,
                    mlir::Value sequence);
 
-/// A row of `width` columns, at `to` of the tile.
+/// A row of `width` columns, at `to` of the tile; in bytes if that is a cache
+/// of them.
 mlir::Value copyRow(KernelBuilder &k, int64_t width, int64_t lanes,
                     LoadColumns load, mlir::Value tile,
                     llvm::ArrayRef<mlir::Value> to);
+
+/// What `write` writes of a row of `width` columns, at `to` of the tile; into a
+/// cache in bytes from scratch, as the scale depends on the whole row.
+mlir::Value
+throughRow(KernelBuilder &k, int64_t width, int64_t lanes, mlir::Value tile,
+           llvm::ArrayRef<mlir::Value> to,
+           llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value tile,
+                                          llvm::ArrayRef<mlir::Value> to)>
+               write);
 
 /// Turns rows by the op's angles, of which there must be a static number.
 class Turning {

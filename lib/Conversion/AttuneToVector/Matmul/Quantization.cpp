@@ -5,9 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Patterns.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "../Rows/CachedRows.h"
 
 using namespace mlir;
 
@@ -58,63 +56,25 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
     return success();
   }
 
-  /// `x` where the comparison with `bound` holds, else `bound`: a single
-  /// instruction, which says what becomes of one that is no number.
-  Value clamped(KernelBuilder &k, Value x, arith::CmpFPredicate holds,
-                double bound) const {
-    Value other = k.splat(bound, lanes);
-    Value within = arith::CmpFOp::create(k.b, k.loc, holds, x, other);
-    return arith::SelectOp::create(k.b, k.loc, within, x, other);
-  }
-
   /// Group `group` of a row, into the row's values, scales and sums.
   Values quantize(KernelBuilder &k, Value input, Value row, Value group,
                   int64_t size, ValueRange tiles) const {
     Value first = k.mul(group, size), zero = k.index(0);
-    auto load = [&](KernelBuilder &k, Value column, Value valid) {
+    auto load = [&](KernelBuilder &k, Value column, int64_t lanes,
+                    Value valid) {
       return k.load(input, {row, k.add(first, column)}, lanes, valid);
     };
     auto integers = VectorType::get({lanes}, k.b.getI32Type());
-    auto splat = [&](int32_t value) -> Value {
-      return arith::ConstantOp::create(
-          k.b, k.loc,
-          DenseElementsAttr::get(integers, k.b.getI32IntegerAttr(value)));
-    };
-    // Bits without the sign are in the order of magnitudes, and one that is no
-    // number is the largest.
-    Value largest = forColumns(
-        k, size, lanes, splat(0),
-        [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-          Value bits = arith::BitcastOp::create(k.b, k.loc, integers,
-                                                load(k, column, valid));
-          Value magnitude =
-              arith::AndIOp::create(k.b, k.loc, bits, splat(INT32_MAX));
-          return Values{
-              arith::MaxSIOp::create(k.b, k.loc, carried[0], magnitude)};
-        })[0];
-    Value most = arith::BitcastOp::create(
-        k.b, k.loc, k.b.getF32Type(),
-        vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MAXSI,
-                                    largest)
-            .getResult());
-    Value bytes = k.f32(127);
-    Value scale = arith::DivFOp::create(k.b, k.loc, most, bytes);
-    Value inverse = arith::DivFOp::create(k.b, k.loc, bytes, most);
-    Value none = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ,
-                                       most, k.f32(0));
-    inverse = arith::SelectOp::create(k.b, k.loc, none, k.f32(0), inverse);
-    Value by = k.splat(inverse, lanes);
+    RowScale scales(k, largestMagnitude(k, size, lanes, load), 127);
+    Value none =
+        arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(integers));
+    Value by = k.splat(scales.inverse, lanes);
     Values done = forColumns(
-        k, size, lanes, {tiles[0], splat(0)},
+        k, size, lanes, {tiles[0], none},
         [&](KernelBuilder &k, Value column, Value valid, ValueRange carried) {
-          Value x = math::RoundEvenOp::create(
-              k.b, k.loc,
-              arith::MulFOp::create(k.b, k.loc, load(k, column, valid), by)
-                  .getResult());
-          // Infinity or NaN shows in the scale; here it must become some byte.
-          x = clamped(k, x, arith::CmpFPredicate::OGT, -127.0);
-          x = clamped(k, x, arith::CmpFPredicate::OLT, 127.0);
-          Value q = arith::FPToSIOp::create(k.b, k.loc, integers, x);
+          Value q = roundToBytes(
+              k, arith::MulFOp::create(k.b, k.loc,
+                                       load(k, column, lanes, valid), by));
           Value narrow = arith::TruncIOp::create(
               k.b, k.loc, VectorType::get({lanes}, k.b.getI8Type()), q);
           return Values{
@@ -127,7 +87,7 @@ struct LowerQuantizeRows final : OpRewritePattern<QuantizeRowsOp> {
       return tensor::InsertOp::create(k.b, k.loc, value, tile,
                                       ValueRange{zero, group});
     };
-    return {done[0], insert(scale, tiles[1]), insert(sum, tiles[2])};
+    return {done[0], insert(scales.scale, tiles[1]), insert(sum, tiles[2])};
   }
 
   int64_t lanes;

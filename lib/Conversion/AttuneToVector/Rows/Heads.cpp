@@ -257,7 +257,10 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
                       rotary ? rotary : op.getOperation());
     auto type = cast<RankedTensorType>(op.getNewRows().getType());
     int64_t width = type.getDimSize(3), lanes = lowering.lanes;
-    int64_t each = rotary ? width : columnsOfThread(lowering, width);
+    // The scale of bytes depends on the whole row.
+    bool whole = rotary || isInBytes(op.getCache());
+    int64_t each = whole ? width : columnsOfThread(lowering, width);
+    Type stored = getElementTypeOrSelf(op.getCache().getType());
     bool everyToken = lowering.cooperative;
     Value tokens = source.tokens(k);
     OpFoldResult one = k.b.getIndexAttr(1);
@@ -279,7 +282,7 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
           KernelBuilder::Tile tile = {
               {op.getLayer(), ivs[0], ivs[1], first, columnOf(k, ivs)},
               {one, one, one, everyToken ? one : getAsOpFoldResult(tokens),
-               k.b.getIndexAttr(each)}};
+               k.b.getIndexAttr(elementsOfRow(stored, each))}};
           if (op.getSequenceMajor())
             std::swap(tile.offsets[0], tile.offsets[1]);
           return tile;
@@ -289,9 +292,13 @@ struct LowerCacheAppend final : OpRewritePattern<CacheAppendOp> {
           auto write = [&](KernelBuilder &k, Value t, Value line, Value tile) {
             HeadRow row = {ivs[0], ivs[1], t, line, columnOf(k, ivs)};
             SmallVector<Value> to = {zero, zero, zero, line};
-            if (rotary)
+            auto turned = [&](KernelBuilder &k, Value tile,
+                              ArrayRef<Value> to) {
               return Turning(rotary, lanes, /*ahead=*/everyToken)
                   .emit(k, source.columns(row), row.batch, row.token, tile, to);
+            };
+            if (rotary)
+              return throughRow(k, width, lanes, tile, to, turned);
             return copyRow(k, each, lanes, source.columns(row), tile, to);
           };
           if (everyToken)
