@@ -186,7 +186,9 @@ LogicalResult attune::bufferizeInto(DestinationStyleOpInterface op,
                                     BufferizationState &state) {
   SmallVector<Value> buffers, dests;
   for (Value operand : op->getOperands()) {
-    FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+    FailureOr<Value> buffer = operand;
+    if (isa<TensorType>(operand.getType()))
+      buffer = getBuffer(rewriter, operand, options, state);
     if (failed(buffer))
       return failure();
     buffers.push_back(*buffer);

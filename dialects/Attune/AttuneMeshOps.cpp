@@ -9,6 +9,8 @@
 
 #include "Attune/AttuneMeshOps.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace mlir::bufferization;
 using namespace attune;
@@ -60,15 +62,18 @@ LogicalResult AllGatherOp::verify() {
   if (failed(checkPlaces(*this, getInput(), getDest())))
     return failure();
   // C3
+  std::optional<int64_t> columns = getConstantIntValue(getColumns());
+  auto fits = [&](int64_t size) {
+    return !columns || ShapedType::isDynamic(size) ||
+           (*columns >= 0 && *columns <= size);
+  };
   ArrayRef<int64_t> from = cast<ShapedType>(getInput().getType()).getShape();
   ArrayRef<int64_t> to = cast<ShapedType>(getDest().getType()).getShape();
   if (from.empty() || from.size() != to.size() ||
       !llvm::equal(from.drop_back(), to.drop_back(), agree) ||
-      ShapedType::isDynamic(from.back()) || ShapedType::isDynamic(to.back()) ||
-      int64_t(getColumns()) < 1 || int64_t(getColumns()) > from.back() ||
-      int64_t(getColumns()) > to.back())
+      !fits(from.back()) || !fits(to.back()))
     return emitOpError("puts ")
-           << getColumns() << " columns of " << getInput().getType()
+           << columns.value_or(0) << " columns of " << getInput().getType()
            << " side by side in " << getDest().getType();
   return success();
 }

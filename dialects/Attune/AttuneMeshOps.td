@@ -86,7 +86,8 @@ def Attune_AllGatherOp : Attune_MeshOp<"all_gather"> {
     `Y[..., r * C + c] = X_r[..., c]` for `c < C`, with C the `columns` that each
     rank gives and `X_r` the input of rank r, which may have more columns.
     Columns that the destination does not have are left out: the last rank may
-    have fewer than the others, and pads.
+    have fewer than the others, and pads. With `columns` zero, which it is on all
+    ranks then, ranks exchange nothing and the destination stays.
 
     Nothing is computed, so nothing rounds.
     Source: `MPI_Allgather` of MPI.
@@ -94,17 +95,16 @@ def Attune_AllGatherOp : Attune_MeshOp<"all_gather"> {
     Verifier rules (tests: `invalid-mesh.mlir`, one case per label):
     - C1: all operands are f32 tensors and there is a result, or all are f32
       buffers and there is none.
-    - C3: input and destination agree in all sizes but the last, which are
-      known; `columns` are at least one and at most those of the input and of
-      the destination.
+    - C3: input and destination agree in all sizes but the last; where `columns`
+      and these are known, they are at most those of either.
 
     ```mlir
-    %y = attune.all_gather %x columns 50 into %d
+    %y = attune.all_gather %x columns %n into %d
        : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
     ```
   }];
-  let arguments = (ins Attune_MeshPlace:$input, Attune_MeshPlace:$dest,
-                       I64Attr:$columns);
+  let arguments = (ins Attune_MeshPlace:$input, Index:$columns,
+                       Attune_MeshPlace:$dest);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     $input `columns` $columns `into` $dest attr-dict

@@ -390,7 +390,7 @@ bool Lowering::optimize() {
                 "--low-rank out",
                 ExitCode::BadInput);
   // Entries with other arguments are not what they were, on purpose.
-  if (options.machine.tilesInParallel() &&
+  if ((options.machine.tilesInParallel() || source.mesh.tp > 1) &&
       !runStage("preparing entries", buildEntriesPipeline,
                 /*mayRefuse=*/false, /*mayValidate=*/false))
     return false;

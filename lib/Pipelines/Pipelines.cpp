@@ -62,7 +62,7 @@ static void cleanUp(OpPassManager &pm, bool again = false) {
 }
 
 void buildEntriesPipeline(OpPassManager &pm, const PipelineOptions &options) {
-  if (options.target.tilesInParallel())
+  if (options.target.tilesInParallel() || options.mesh.tp > 1)
     pm.addPass(createChooseCandidates());
 }
 

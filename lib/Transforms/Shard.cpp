@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CandidateShards.h"
 #include "HeadShards.h"
 #include "WeightShards.h"
 
@@ -231,19 +232,43 @@ struct Shard final : impl::ShardBase<Shard> {
         op.getResidual() || !op.getWeight().getDefiningOp<WeightGetOp>())
       return false;
     Value value = op.getResult();
-    while (value.hasOneUse()) {
-      OpOperand &use = *value.use_begin();
-      if (auto result = dyn_cast<func::ReturnOp>(use.getOwner())) {
-        auto name = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
-                                                         "attune.name");
+    while (OpOperand *use = onlyUse(value)) {
+      if (auto result = dyn_cast<func::ReturnOp>(use->getOwner())) {
+        auto name = func.getResultAttrOfType<StringAttr>(
+            use->getOperandNumber(), "attune.name");
         return name && name.getValue() == "logits";
       }
-      if (use.getOwner()->getNumResults() != 1 ||
-          isa<LinearOp, LayerNormOp, RMSNormOp>(use.getOwner()))
+      if (use->getOwner()->getNumResults() != 1 ||
+          isa<LinearOp, LayerNormOp, RMSNormOp>(use->getOwner()))
         return false;
-      value = use.getOwner()->getResult(0);
+      value = use->getOwner()->getResult(0);
     }
     return false;
+  }
+
+  /// The use of a value, if there is one beside a choice of candidates.
+  static OpOperand *onlyUse(Value value) {
+    OpOperand *only = nullptr;
+    for (OpOperand &use : value.getUses()) {
+      if (isa<TopKOp>(use.getOwner()))
+        continue;
+      if (only)
+        return nullptr;
+      only = &use;
+    }
+    return only;
+  }
+
+  /// The choice among what a head gives, with nothing but a reshape between.
+  static TopKOp findChoice(LinearOp head) {
+    OpOperand *use = onlyUse(head.getResult());
+    auto reshape =
+        use ? dyn_cast<tensor::CollapseShapeOp>(use->getOwner()) : nullptr;
+    if (reshape)
+      for (Operation *user : reshape->getUsers())
+        if (auto choice = dyn_cast<TopKOp>(user))
+          return choice;
+    return {};
   }
 
   LogicalResult cutTable(EmbeddingOp op, WeightShards &weights) {
@@ -283,14 +308,30 @@ struct Shard final : impl::ShardBase<Shard> {
     b.setInsertionPointAfter(op);
     Location loc = op.getLoc();
     Value result = op.getResult();
+    TopKOp choice = findChoice(op);
+    Value own = result;
     result.setType(whole.clone(shape));
+    Value columns = arith::ConstantIndexOp::create(b, loc, each);
+    if (choice) {
+      // Whoever asks for candidates does not read the logits.
+      auto reshape =
+          choice.getLogits().getDefiningOp<tensor::CollapseShapeOp>();
+      own = tensor::CollapseShapeOp::create(b, loc, result,
+                                            reshape.getReassociationIndices());
+      Value none = arith::ConstantIndexOp::create(b, loc, 0);
+      Value all = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                        choice.getCount(), none);
+      columns = arith::SelectOp::create(b, loc, all, columns, none);
+      if (failed(cutCandidates(choice, {own, each, total, tp.getValue()})))
+        return failure();
+    }
     Value dest = emptyLike(b, loc, result, whole);
-    Value all = AllGatherOp::create(b, loc, whole, result, dest,
-                                    b.getI64IntegerAttr(each))
-                    .getResult();
+    Value all =
+        AllGatherOp::create(b, loc, whole, result, columns, dest).getResult();
     result.replaceUsesWithIf(all, [&](OpOperand &use) {
       Operation *user = use.getOwner();
-      return user != all.getDefiningOp() && !isa<tensor::DimOp>(user);
+      return user != all.getDefiningOp() && !isa<tensor::DimOp>(user) &&
+             user != own.getDefiningOp();
     });
     return success();
   }

@@ -38,8 +38,9 @@ func.func @c2(%x: memref<4xf32>, %d: memref<5xf32>) {
 
 // C3: no more columns than there are
 func.func @c3(%x: memref<2x4xf32>, %d: memref<2x9xf32>) {
+  %n = arith.constant 5 : index
   // expected-error @+1 {{puts 5 columns of 'memref<2x4xf32>' side by side in 'memref<2x9xf32>'}}
-  attune.all_gather %x columns 5 into %d : memref<2x4xf32>, memref<2x9xf32>
+  attune.all_gather %x columns %n into %d : memref<2x4xf32>, memref<2x9xf32>
   return
 }
 
@@ -47,7 +48,8 @@ func.func @c3(%x: memref<2x4xf32>, %d: memref<2x9xf32>) {
 
 // C3: the same rows
 func.func @c3_2(%x: memref<2x4xf32>, %d: memref<3x9xf32>) {
+  %n = arith.constant 4 : index
   // expected-error @+1 {{puts 4 columns of 'memref<2x4xf32>' side by side in 'memref<3x9xf32>'}}
-  attune.all_gather %x columns 4 into %d : memref<2x4xf32>, memref<3x9xf32>
+  attune.all_gather %x columns %n into %d : memref<2x4xf32>, memref<3x9xf32>
   return
 }

@@ -27,9 +27,10 @@ func.func @all_reduce(%x: tensor<?x?x64xf32>,
 // BUFFERS-LABEL: @all_gather(
 func.func @all_gather(%x: tensor<?x1x51xf32>,
                       %d: tensor<?x1x99xf32>) -> tensor<?x1x99xf32> {
-  // CHECK: attune.all_gather %{{.+}} columns 50 into %{{.+}} : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
-  // BUFFERS: attune.all_gather %{{.+}} columns 50 into %{{.+}} : memref<?x1x51xf32>, memref<?x1x99xf32>
-  %y = attune.all_gather %x columns 50 into %d
+  // CHECK: attune.all_gather %{{.+}} columns %{{.+}} into %{{.+}} : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
+  // BUFFERS: attune.all_gather %{{.+}} columns %{{.+}} into %{{.+}} : memref<?x1x51xf32>, memref<?x1x99xf32>
+  %n = arith.constant 50 : index
+  %y = attune.all_gather %x columns %n into %d
      : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
   return %y : tensor<?x1x99xf32>
 }

@@ -91,7 +91,7 @@ func.func @forward(%ids: tensor<?x?xi64> {attune.kind = "input", attune.name = "
   %y = attune.gated_ffn %x, %u, %d residual %x : tensor<?x?x8xf32> activation <silu> : tensor<?x?x8xf32>, tensor<24x8xf32>, tensor<8x12xf32> -> tensor<?x?x8xf32>
   %h = attune.weight_get @wte : tensor<9x8xf32>
   // CHECK: %[[L:.+]] = attune.linear %{{.+}} : tensor<?x?x8xf32>, tensor<6x8xf32> -> tensor<?x?x6xf32>
-  // CHECK: attune.all_gather %[[L]] columns 5 into %{{.+}} : tensor<?x?x6xf32>, tensor<?x?x9xf32> -> tensor<?x?x9xf32>
+  // CHECK: attune.all_gather %[[L]] columns %{{.+}} into %{{.+}} : tensor<?x?x6xf32>, tensor<?x?x9xf32> -> tensor<?x?x9xf32>
   %z = attune.linear %y, %h : tensor<?x?x8xf32>, tensor<9x8xf32> -> tensor<?x?x9xf32>
   return %z : tensor<?x?x9xf32>
 }

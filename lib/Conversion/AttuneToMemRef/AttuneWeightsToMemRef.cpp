@@ -110,9 +110,9 @@ public:
              {address(b, loc, gather.getInput()),
               address(b, loc, gather.getDest()),
               elements(b, loc, gather.getInput(), 1),
-              number(b, loc, lastSize(gather.getInput())),
-              number(b, loc, gather.getColumns()),
-              number(b, loc, lastSize(gather.getDest()))},
+              lastSize(b, loc, gather.getInput()),
+              asNumber(b, loc, gather.getColumns()),
+              lastSize(b, loc, gather.getDest())},
              {});
         gather.erase();
       }
@@ -122,8 +122,12 @@ public:
   }
 
 private:
-  static int64_t lastSize(Value buffer) {
-    return cast<MemRefType>(buffer.getType()).getShape().back();
+  static Value asNumber(OpBuilder &b, Location loc, Value index) {
+    return arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
+  }
+  static Value lastSize(OpBuilder &b, Location loc, Value buffer) {
+    int64_t last = cast<MemRefType>(buffer.getType()).getRank() - 1;
+    return asNumber(b, loc, memref::DimOp::create(b, loc, buffer, last));
   }
 
   /// Row after row without gaps, as far as the type tells.

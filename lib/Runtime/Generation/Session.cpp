@@ -140,10 +140,17 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
 }
 
 int64_t Session::mostCandidates() const {
+  // A step for a whole group gives logits alone.
+  if (!caches.empty() && !caches.front().data.data())
+    return 0;
   return idsOutput < 0 ? 0 : std::min(mostOfRow, vocabularySize);
 }
 
 const float *Session::logits(Error &error) {
+  if (!model.device() && candidates > 0) {
+    error.set(ExitInternalError, "a step that gave candidates has no logits");
+    return nullptr;
+  }
   if (model.device() && copied)
     return reinterpret_cast<const float *>(logitsCopy.data());
   const uint8_t *read =

@@ -245,6 +245,8 @@ void Mesh::allReduce(const float *input, float *dest, int64_t count,
 void Mesh::allGather(const float *input, float *dest, int64_t rows,
                      int64_t inputColumns, int64_t columns,
                      int64_t destColumns) {
+  if (columns <= 0)
+    return;
   bool first = attune_rt_thread() == 0;
   int64_t atOnce = std::max<int64_t>(sumsAtOnce / inputColumns, 1);
   for (int64_t done = 0; done < rows; done += atOnce) {

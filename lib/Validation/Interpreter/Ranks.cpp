@@ -153,18 +153,21 @@ static bool runRank(Step &step) {
 /// Runs an op on tensors or buffers: `combine` writes into the destination.
 template <typename Combine>
 static bool runCollective(Step &step, Combine combine) {
-  Value input = step.op->getOperand(0), dest = step.op->getOperand(1);
+  // (input, ..., destination)
+  Value input = step.op->getOperand(0);
+  Value dest = step.op->getOperands().back();
   bool tensors = isa<TensorType>(dest.getType());
   Type element = step.elementOf(dest);
   Datum own = tensors ? step.in[0] : readView(step.in[0].view(), element);
-  Datum into = tensors ? step.in[1] : readView(step.in[1].view(), element);
+  Datum into =
+      tensors ? step.in.back() : readView(step.in.back().view(), element);
   int64_t from = cast<ShapedType>(input.getType()).getRank() > 0
                      ? own.array().shape.back()
                      : 1;
   llvm::ArrayRef<Datum> given =
       step.machine.ranks->exchange(step.machine, step.op, std::move(own));
   if (tensors)
-    step.in[1] = Datum(); // so that `into` may have no other owner
+    step.in.back() = Datum(); // so that `into` may have no other owner
   if (given.empty() || !combine(given, from, into.ownArray()))
     return false;
   if (!step.machine.spend(step,
@@ -173,7 +176,7 @@ static bool runCollective(Step &step, Combine combine) {
   if (tensors)
     step.give(into);
   else
-    writeView(step.in[1].view(), element, into.array());
+    writeView(step.in.back().view(), element, into.array());
   return true;
 }
 
@@ -186,12 +189,11 @@ static bool runAllReduce(Step &step) {
 }
 
 static bool runAllGather(Step &step) {
-  auto op = cast<AllGatherOp>(step.op);
-  return runCollective(
-      step, [&](llvm::ArrayRef<Datum> given, int64_t from, Array &dest) {
-        return placeRanks(step, given, from, op.getColumns(), dest.shape.back(),
-                          dest.data);
-      });
+  int64_t columns = step.in[1].integer();
+  return runCollective(step, [&](llvm::ArrayRef<Datum> given, int64_t from,
+                                 Array &dest) {
+    return placeRanks(step, given, from, columns, dest.shape.back(), dest.data);
+  });
 }
 
 /// Floats that lie one behind the other from an address on.

@@ -117,7 +117,8 @@ Values putResult(KernelBuilder &k, Value logits, Value row, Value column,
           put(k, value, lists[1], rank, length)};
 }
 
-/// Sequential, each over the whole row: the largest behind the last one.
+/// Sequential: one number after the other goes into a list, in its place, if it
+/// is larger than the last one there. Few are.
 struct LowerTopK final : OpRewritePattern<TopKOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -134,40 +135,64 @@ struct LowerTopK final : OpRewritePattern<TopKOp> {
           return ListPlace{ivs[0], count};
         },
         [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
-          Value row = ivs[0];
-          Values start = {number(k, kNowhere), number(k, -1), tiles[0],
-                          tiles[1]};
+          Value width = k.dim(logits, 1);
+          Value some = compare(k, CmpIPredicate::sgt, count, k.index(0));
+          // The rank of the last number of a list that is full.
+          Values start = {number(k, kNone), tiles[0], tiles[1]};
           Values end = k.forLoop(
-              k.index(0), count, 1, start,
-              [&](KernelBuilder &k, Value rank, ValueRange last) {
-                Values next = findBehind(k, logits, row, last[0], last[1]);
-                llvm::append_range(next,
-                                   putResult(k, logits, row, next[1],
-                                             last.drop_front(2), rank, count));
-                return next;
+              k.index(0), select(k, some, width, k.index(0)), 1, start,
+              [&](KernelBuilder &k, Value column, ValueRange state) {
+                Value x = k.loadScalar(logits, {ivs[0], column});
+                Value rank = rankOf(k, x);
+                Value enters = compare(k, CmpIPredicate::sgt, rank, state[0]);
+                return k.forLoop(
+                    k.index(0), select(k, enters, k.index(1), k.index(0)), 1,
+                    state, [&](KernelBuilder &k, Value, ValueRange state) {
+                      return enter(k, x, rank, column, count,
+                                   state.drop_front());
+                    });
               });
-          return Values{end[2], end[3]};
+          return Values{end[1], end[2]};
         });
     replace(rewriter, op, results);
     return success();
   }
 
-  static Values findBehind(KernelBuilder &k, Value logits, Value row,
-                           Value lastRank, Value lastColumn) {
-    return k.forLoop(
-        k.index(0), k.dim(logits, 1), 1,
-        {number(k, kNone), number(k, kNowhere)},
-        [&](KernelBuilder &k, Value column, ValueRange best) {
-          Value rank = rankAt(k, logits, row, column), at = toI32(k, column);
-          Value same = compare(k, CmpIPredicate::eq, rank, lastRank);
-          Value behind = either(
-              k, compare(k, CmpIPredicate::slt, rank, lastRank),
-              both(k, same, compare(k, CmpIPredicate::sgt, at, lastColumn)));
-          Value better =
-              both(k, behind, compare(k, CmpIPredicate::sgt, rank, best[0]));
-          return Values{select(k, better, rank, best[0]),
-                        select(k, better, at, best[1])};
+  /// Puts a number behind those that are not smaller and moves the others on.
+  /// Returns the rank of the last one and the lists.
+  static Values enter(KernelBuilder &k, Value x, Value rank, Value column,
+                      Value count, ValueRange lists) {
+    Value filled = k.min(column, count);
+    Value length = k.min(k.add(column, k.index(1)), count);
+    Value no = arith::ConstantIntOp::create(k.b, k.loc, 0, 1);
+    Value id = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), column);
+    // What is carried, and whether the new number is in.
+    Values start = {id, x, no, lists[0], lists[1]};
+    Values end = k.forLoop(
+        k.index(0), length, 1, start,
+        [&](KernelBuilder &k, Value place, ValueRange state) {
+          // There may be nothing yet.
+          Value before = arith::MaxSIOp::create(
+              k.b, k.loc, k.sub(filled, k.index(1)), k.index(0));
+          Value there = k.min(place, before);
+          SmallVector<Value> from = {k.index(0), there};
+          Value oldId = tensor::ExtractOp::create(k.b, k.loc, state[3], from);
+          Value old = tensor::ExtractOp::create(k.b, k.loc, state[4], from);
+          Value beyond = compare(k, CmpIPredicate::sge, place, filled);
+          Value smaller = compare(k, CmpIPredicate::slt, rankOf(k, old), rank);
+          Value in = either(k, state[2], either(k, beyond, smaller));
+          SmallVector<Value> to = {k.index(0), place};
+          Value ids = tensor::InsertOp::create(
+              k.b, k.loc, select(k, in, state[0], oldId), state[3], to);
+          Value values = tensor::InsertOp::create(
+              k.b, k.loc, select(k, in, state[1], old), state[4], to);
+          return Values{select(k, in, oldId, state[0]),
+                        select(k, in, old, state[1]), in, ids, values};
         });
+    Value full = compare(k, CmpIPredicate::eq, length, count);
+    Value last = tensor::ExtractOp::create(
+        k.b, k.loc, end[4], ValueRange{k.index(0), k.sub(length, k.index(1))});
+    return {select(k, full, rankOf(k, last), number(k, kNone)), end[3], end[4]};
   }
 
   /// The lists may know fewer sizes than the op's results.
