@@ -314,7 +314,8 @@ static bool measuresSteps(const Options &options, const ModelSource &source) {
 }
 
 /// Whether the product may decode several sequences of unequal length: it
-/// serves, or a program that embeds it has sets of them.
+/// serves, a program that embeds it has sets of them, or there are several
+/// prompts, whose beams and guesses would take steps of their own.
 static bool serves(const Options &options, const ModelSource &source) {
   if (options.machine.tilesInParallel())
     return false; // a GPU
@@ -322,6 +323,9 @@ static bool serves(const Options &options, const ModelSource &source) {
     return (options.emit == "exe" || options.emit == "so" ||
             options.emit == "obj") &&
            !source.tokenizerPath.empty();
+  if (options.verb == Verb::Generate)
+    return !options.generate.promptsFile.empty() &&
+           options.generate.beams == 1 && !options.generate.guesses();
   return options.verb == Verb::Serve;
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
 
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -281,6 +283,113 @@ static bool findIds(const ModelInfo &info, const GenerateOptions &options,
   return true;
 }
 
+namespace {
+/// A prompt, and where its new tokens go.
+struct Sink {
+  Sink(const Prompt &prompt, FILE *out, const GenerateOptions &options,
+       GenerateOptions::Format format, const Tokenizer *tokenizer,
+       const std::vector<int64_t> *ends)
+      : prompt(prompt), echo(options.echo),
+        printer(out, options, format, tokenizer, ends) {}
+
+  static bool push(void *context, const NewToken &token) {
+    auto *sink = static_cast<Sink *>(context);
+    if (sink->echo && sink->printer.newIds().empty())
+      sink->printer.echo(sink->prompt, sink->ids);
+    return sink->printer.push(token);
+  }
+
+  const Prompt &prompt;
+  bool echo;
+  std::vector<int64_t> ids; ///< of the prompt
+  Printer printer;
+};
+
+/// What a text of many prints, until those before it are printed.
+class Page {
+public:
+  Page() : file(open_memstream(&text, &size)) {}
+  Page(const Page &) = delete;
+  ~Page() {
+    if (file)
+      std::fclose(file);
+    std::free(text);
+  }
+
+  FILE *stream() { return file; }
+  void end() { ended = true; }
+  bool isOver() const { return ended; }
+  bool copyTo(FILE *out) {
+    return std::fflush(file) == 0 && std::fwrite(text, 1, size, out) == size &&
+           std::fflush(out) == 0;
+  }
+
+private:
+  char *text = nullptr;
+  size_t size = 0;
+  FILE *file; ///< null: there is no memory
+  bool ended = false;
+};
+
+/// Several texts that are generated together and printed in the order of their
+/// prompts.
+class Pages {
+public:
+  Pages(FILE *out, const std::vector<Prompt> &prompts,
+        const GenerateOptions &options, GenerateOptions::Format format,
+        const Tokenizer *tokenizer, const std::vector<int64_t> *ends)
+      : out(out), pages(prompts.size()) {
+    for (size_t i = 0; i < prompts.size(); ++i)
+      texts.push_back({*this, i, nullptr});
+    for (size_t i = 0; i < prompts.size() && pages[i].stream(); ++i)
+      texts[i].sink.reset(new Sink(prompts[i], pages[i].stream(), options,
+                                   format, tokenizer, ends));
+  }
+
+  size_t size() const { return texts.size(); }
+  /// Null: there is no memory.
+  Sink *sink(size_t i) { return texts[i].sink.get(); }
+  bool run(CompiledModel &model, const GenerateOptions &options,
+           TextTimes &times, Error &error);
+
+private:
+  struct Text {
+    Pages &all;
+    size_t number;
+    std::unique_ptr<Sink> sink;
+  };
+  static bool push(void *context, const NewToken &token) {
+    return Sink::push(static_cast<Text *>(context)->sink.get(), token);
+  }
+  static bool end(void *context, const std::string &stoppedBy) {
+    auto *text = static_cast<Text *>(context);
+    Sink &sink = *text->sink;
+    sink.printer.finish(/*good=*/true, sink.ids, stoppedBy);
+    text->all.pages[text->number].end();
+    return !sink.printer.isBroken() && text->all.printEnded();
+  }
+  bool printEnded() {
+    for (; printed < pages.size() && pages[printed].isOver(); ++printed)
+      if (!pages[printed].copyTo(out))
+        return false;
+    return true;
+  }
+
+  FILE *out;
+  std::vector<Page> pages;
+  std::vector<Text> texts;
+  size_t printed = 0;
+};
+} // namespace
+
+bool Pages::run(CompiledModel &model, const GenerateOptions &options,
+                TextTimes &times, Error &error) {
+  std::vector<TextOfMany> all;
+  for (Text &text : texts)
+    all.push_back({text.sink->ids, &text, push, end});
+  return generateTogether(model, options, all, times, error);
+}
+
 bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
                      FILE *out, const Messages &messages, Error &error) {
   const ModelInfo &info = model.info();
@@ -333,38 +442,44 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
   Statistics sum;
   GuessCounts guesses;
   options.guessCounts = &guesses;
+  const std::vector<int64_t> *shownEnds = options.ignoreEos ? nullptr : &ends;
+  if (prompts.size() > 1 && canGenerateTogether(model, options)) {
+    Pages pages(out, prompts, options, format, tokenizer.get(), shownEnds);
+    for (size_t i = 0; i < pages.size(); ++i)
+      if (!pages.sink(i))
+        return error.set(ExitResourceLimit, "no memory for the texts");
+      else if (!findIds(info, options, tokenizer.get(), chat.get(), prompts[i],
+                        pages.sink(i)->ids, error))
+        return false;
+    TextTimes times;
+    if (!pages.run(model, options, times, error))
+      return false;
+    for (size_t i = 0; i < pages.size(); ++i) {
+      sum.promptTokens += pages.sink(i)->ids.size();
+      sum.newTokens += pages.sink(i)->printer.newIds().size() - 1;
+    }
+    sum.first = times.prompts;
+    sum.later = times.steps;
+    prompts.clear();
+  }
   for (const Prompt &prompt : prompts) {
-    std::vector<int64_t> ids;
-    if (!findIds(info, options, tokenizer.get(), chat.get(), prompt, ids,
+    Sink sink(prompt, out, options, format, tokenizer.get(), shownEnds);
+    if (!findIds(info, options, tokenizer.get(), chat.get(), prompt, sink.ids,
                  error))
       return false;
-    Printer printer(out, options, format, tokenizer.get(),
-                    options.ignoreEos ? nullptr : &ends);
-    struct Sink {
-      Printer &printer;
-      const Prompt &prompt;
-      const std::vector<int64_t> &ids;
-      bool echo;
-    } sink = {printer, prompt, ids, options.echo};
     double start = now();
     std::string stoppedBy;
-    bool good = generateTokens(
-        model, ids, options,
-        [](void *context, const NewToken &token) {
-          auto *sink = static_cast<Sink *>(context);
-          if (sink->echo && sink->printer.newIds().empty())
-            sink->printer.echo(sink->prompt, sink->ids);
-          return sink->printer.push(token);
-        },
-        &sink, stoppedBy, error);
+    bool good = generateTokens(model, sink.ids, options, Sink::push, &sink,
+                               stoppedBy, error);
     double end = now();
-    printer.finish(good, ids, stoppedBy);
+    Printer &printer = sink.printer;
+    printer.finish(good, sink.ids, stoppedBy);
     if (!good)
       return false;
     if (printer.isBroken())
       return error.badInput(std::string("cannot write the output: ") +
                             std::strerror(errno));
-    sum.promptTokens += ids.size();
+    sum.promptTokens += sink.ids.size();
     sum.newTokens += printer.newIds().size() - 1;
     sum.first += printer.timeOfFirst() - start;
     sum.later += end - printer.timeOfFirst();

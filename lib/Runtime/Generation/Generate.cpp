@@ -7,11 +7,15 @@
 
 #include "Beams.h"
 #include "Generation.h"
+#include "SessionGroup.h"
 
 #include "attune/Runtime/Guess.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <optional>
 
 namespace attune::runtime {
 
@@ -133,6 +137,19 @@ public:
   bool run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
            Error &error);
 
+  // The same in steps, in a session of the caller: prepare(), begin(), then
+  // choose() and a step of the session, until the text is over.
+
+  /// Checks the prompt and finds how many positions the text may take.
+  bool prepare(const std::vector<int64_t> &prompt, int64_t &positions,
+               Error &error);
+  /// Computes the prompt, in `own`, which has nothing in it.
+  bool begin(Session &own, Error &error);
+  /// Chooses the next token and passes it on. If it was the last one,
+  /// `stoppedBy` says why.
+  bool choose(bool &isOver, std::string &stoppedBy, Error &error);
+  int64_t lastToken() const { return history.back(); }
+
 private:
   bool start(const std::vector<int64_t> &prompt, Error &error);
   SamplingOptions sampling() const;
@@ -153,8 +170,11 @@ private:
   bool (*onToken)(void *context, const NewToken &token);
   void *context;
 
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Session> session;       ///< null: it is the caller's
   std::unique_ptr<Constraint> constraint; ///< null: any text
+  std::optional<Sampler> sampler;
+  std::optional<Chooser> chooser;
+  int64_t count = 0; ///< of tokens that were chosen
   std::vector<int64_t> history;
   size_t promptLength = 0;
   TokenLimit limit;
@@ -204,7 +224,8 @@ SamplingOptions Generation::sampling() const {
   return result;
 }
 
-bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
+bool Generation::prepare(const std::vector<int64_t> &prompt, int64_t &positions,
+                         Error &error) {
   const EntryInfo *encoder = model.entry("encode");
   if (!encoder && !options.inputs.empty())
     return error.badInput("model '" + info.name +
@@ -223,13 +244,9 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
       !findTokenLimit(options, static_cast<int64_t>(promptLength), context,
                       limit, error))
     return false;
-  int64_t capacity;
   if (__builtin_add_overflow(static_cast<int64_t>(promptLength), limit.tokens,
-                             &capacity))
+                             &positions))
     return error.badInput("--max-new-tokens is absurdly large");
-  session = Session::create(model, /*batch=*/options.beams, capacity, error);
-  if (!session)
-    return false;
   if (options.automaton)
     constraint.reset(new Constraint(options.automaton, info.eos));
   forced = encoder ? info.forcedBos : -1;
@@ -237,8 +254,17 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
   notFirst = info.suppress;
   notFirst.insert(notFirst.end(), info.beginSuppress.begin(),
                   info.beginSuppress.end());
-  return !encoder || encode(*session, *encoder, options.beams, options.inputs,
-                            prompt, error);
+  return true;
+}
+
+bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
+  int64_t capacity;
+  if (!prepare(prompt, capacity, error))
+    return false;
+  session = Session::create(model, /*batch=*/options.beams, capacity, error);
+  const EntryInfo *encoder = model.entry("encode");
+  return session && (!encoder || encode(*session, *encoder, options.beams,
+                                        options.inputs, prompt, error));
 }
 
 bool Generation::search(std::string &stoppedBy, Error &error) {
@@ -280,28 +306,41 @@ bool Generation::isLast(const NewToken &token, int64_t count,
   return count == limit.tokens;
 }
 
-bool Generation::decode(std::string &stoppedBy, Error &error) {
-  Sampler sampler(sampling());
-  sampler.setPromptLength(promptLength);
-  Chooser chooser(*session, sampler, options.logprobs >= 0, constraint.get());
-  chooser.prepare(bannedAt(1));
-  if (!session->step(history.data(), static_cast<int64_t>(promptLength), error))
+bool Generation::begin(Session &own, Error &error) {
+  sampler.emplace(sampling());
+  sampler->setPromptLength(promptLength);
+  chooser.emplace(own, *sampler, options.logprobs >= 0, constraint.get());
+  chooser->prepare(bannedAt(1));
+  return own.step(history.data(), static_cast<int64_t>(promptLength), error);
+}
+
+bool Generation::choose(bool &isOver, std::string &stoppedBy, Error &error) {
+  NewToken token;
+  token.id = forced;
+  if (++count >= firstFree &&
+      !chooser->choose(history, bannedAt(count), token, error))
     return false;
-  for (int64_t count = 1;; ++count) {
-    NewToken token;
-    token.id = forced;
-    if (count >= firstFree &&
-        !chooser.choose(history, bannedAt(count), token, error))
+  history.push_back(token.id);
+  isOver = isLast(token, count, stoppedBy);
+  if (!isOver && constraint && constraint->isOver()) {
+    stoppedBy = "eos";
+    isOver = true;
+  }
+  if (!isOver)
+    chooser->prepare(bannedAt(count + 1));
+  return true;
+}
+
+bool Generation::decode(std::string &stoppedBy, Error &error) {
+  if (!begin(*session, error))
+    return false;
+  for (bool isOver = false;;) {
+    if (!choose(isOver, stoppedBy, error))
       return false;
-    history.push_back(token.id);
-    if (isLast(token, count, stoppedBy))
+    if (isOver)
       return true;
-    if (constraint && constraint->isOver()) {
-      stoppedBy = "eos";
-      return true;
-    }
-    chooser.prepare(bannedAt(count + 1));
-    if (!session->step(&token.id, 1, error))
+    int64_t id = lastToken();
+    if (!session->step(&id, 1, error))
       return false;
   }
 }
@@ -413,6 +452,115 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     void *context, std::string &stoppedBy, Error &error) {
   return Generation(model, options, onToken, context)
       .run(prompt, stoppedBy, error);
+}
+
+static double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+namespace {
+/// Texts that take their steps together, as many at a time as there are places.
+class Crowd {
+public:
+  Crowd(CompiledModel &model, const GenerateOptions &options,
+        std::vector<TextOfMany> &texts)
+      : model(model), options(options), texts(texts) {}
+
+  bool run(TextTimes &times, Error &error);
+
+private:
+  bool enter(unsigned place, SessionGroup &group, Error &error);
+  bool leave(unsigned place, Error &error);
+
+  CompiledModel &model;
+  const GenerateOptions &options;
+  std::vector<TextOfMany> &texts;
+  std::vector<std::unique_ptr<Generation>> generations;
+  size_t entered = 0;
+  /// The text at each place; none: it is free.
+  std::vector<std::optional<size_t>> textAt;
+};
+} // namespace
+
+/// The prompt of the next text.
+bool Crowd::enter(unsigned place, SessionGroup &group, Error &error) {
+  size_t text = entered++;
+  Session *session = group.open(place, error);
+  if (!session)
+    return false;
+  session->reset();
+  textAt[place] = text;
+  return generations[text]->begin(*session, error);
+}
+
+/// Chooses a text's next token, after which it may be over.
+bool Crowd::leave(unsigned place, Error &error) {
+  size_t text = *textAt[place];
+  bool isOver = false;
+  std::string stoppedBy;
+  if (!generations[text]->choose(isOver, stoppedBy, error))
+    return false;
+  if (!isOver)
+    return true;
+  textAt[place].reset();
+  return texts[text].onEnd(texts[text].context, stoppedBy) ||
+         error.badInput("cannot write the output: " +
+                        std::string(std::strerror(errno)));
+}
+
+bool Crowd::run(TextTimes &times, Error &error) {
+  int64_t capacity = 0;
+  for (const TextOfMany &text : texts) {
+    int64_t positions;
+    generations.push_back(std::make_unique<Generation>(
+        model, options, text.onToken, text.context));
+    if (!generations.back()->prepare(text.prompt, positions, error))
+      return false;
+    capacity = std::max(capacity, positions);
+  }
+  auto places = static_cast<unsigned>(std::min(texts.size(), textsAtOnce));
+  SessionGroup group(model, places, capacity);
+  textAt.resize(places);
+  std::vector<unsigned> members;
+  std::vector<int64_t> ids;
+  do {
+    double start = now();
+    members.clear();
+    ids.clear();
+    for (unsigned place = 0; place < places; ++place) {
+      // A text may be over with its first token.
+      while (!textAt[place] && entered < texts.size())
+        if (!enter(place, group, error) || !leave(place, error))
+          return false;
+      if (!textAt[place])
+        continue;
+      members.push_back(place);
+      ids.push_back(generations[*textAt[place]]->lastToken());
+    }
+    times.prompts += now() - start;
+    start = now();
+    if (!members.empty() && !group.step(members, ids, error))
+      return false;
+    for (unsigned place : members)
+      if (!leave(place, error))
+        return false;
+    times.steps += now() - start;
+  } while (!members.empty());
+  return true;
+}
+
+bool canGenerateTogether(CompiledModel &model, const GenerateOptions &options) {
+  return options.beams == 1 && !options.guesses() && !model.entry("encode") &&
+         SessionGroup(model, /*count=*/2, /*capacity=*/1).stepsTogether();
+}
+
+bool generateTogether(CompiledModel &model, const GenerateOptions &options,
+                      std::vector<TextOfMany> &texts, TextTimes &times,
+                      Error &error) {
+  return Crowd(model, options, texts).run(times, error);
 }
 
 } // namespace attune::runtime

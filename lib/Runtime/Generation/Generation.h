@@ -50,6 +50,34 @@ struct TokenLimit {
 bool findTokenLimit(const GenerateOptions &options, int64_t promptLength,
                     int64_t context, TokenLimit &limit, Error &error);
 
+/// So many texts take a step together: fewer than the rows from which on a
+/// product on a matrix unit rounds in another order than that of one row.
+constexpr size_t textsAtOnce = 8;
+
+/// One of several texts.
+struct TextOfMany {
+  std::vector<int64_t> prompt;
+  void *context = nullptr;
+  /// Told of each new token, as by generateTokens().
+  bool (*onToken)(void *context, const NewToken &token) = nullptr;
+  /// Told that the text is over, and why; false: it could not be written.
+  bool (*onEnd)(void *context, const std::string &stoppedBy) = nullptr;
+};
+
+/// Seconds that prompts took, and steps of all texts.
+struct TextTimes {
+  double prompts = 0, steps = 0;
+};
+
+/// Whether the model has a step for several texts that these options can use.
+bool canGenerateTogether(CompiledModel &model, const GenerateOptions &options);
+/// Generates them all, some at a time: each is what generateTokens() makes of
+/// its prompt alone. They end in any order. All prompts are checked before the
+/// first is computed.
+bool generateTogether(CompiledModel &model, const GenerateOptions &options,
+                      std::vector<TextOfMany> &texts, TextTimes &times,
+                      Error &error);
+
 } // namespace attune::runtime
 
 #endif // ATTUNE_LIB_RUNTIME_GENERATION_GENERATION_H
