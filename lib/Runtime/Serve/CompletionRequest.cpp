@@ -146,11 +146,30 @@ static bool readMessage(JsonValue &message, RequestError &error) {
          error.set("'messages': a message has no content", "messages");
 }
 
+/// Moves a schema to `place` of another one: what it refers to, as
+/// #/$defs/NAME, moves with it. Data in it (const, enum, examples) stays as it
+/// is.
+static void moveReferences(JsonValue &schema, const std::string &place) {
+  for (size_t i = 0; schema.isObject() && i < schema.keys.size(); ++i) {
+    std::string_view key = schema.keys[i];
+    JsonValue &value = schema.items[i];
+    if (key == "$ref" && value.isString() && value.string.substr(0, 1) == "#")
+      value.string.insert(1, place);
+    else if (key == "properties" || key == "$defs" || key == "definitions" ||
+             key == "prefixItems" || key == "anyOf" || key == "oneOf" ||
+             key == "allOf")
+      for (JsonValue &part : value.items)
+        moveReferences(part, place);
+    else if (key == "items" || key == "additionalProperties")
+      moveReferences(value, place);
+  }
+}
+
 /// The texts that are a call of one of the tools, `only` this one if it is not
 /// empty, as a schema. False: a tool has no name, or none is called `only`.
 static bool describeCalls(const JsonValue &tools, const std::string &only,
                           std::string &schema) {
-  bool hasAny = false;
+  size_t count = 0;
   schema = "{\"anyOf\":[";
   for (const JsonValue &tool : tools.items) {
     const JsonValue *function =
@@ -161,21 +180,25 @@ static bool describeCalls(const JsonValue &tools, const std::string &only,
       return false;
     if (!only.empty() && name->string != only)
       continue;
-    schema += std::string(hasAny ? "," : "") +
+    schema += std::string(count ? "," : "") +
               "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":";
     appendJsonString(schema, name->string);
     schema += "},\"arguments\":";
     const JsonValue *parameters = function->find("parameters");
-    if (parameters && !parameters->isNull())
-      appendJson(schema, *parameters);
-    else
+    if (parameters && !parameters->isNull()) {
+      JsonValue moved = *parameters;
+      moveReferences(moved, "/anyOf/" + std::to_string(count) +
+                                "/properties/arguments");
+      appendJson(schema, moved);
+    } else {
       schema += "{\"type\":\"object\"}";
+    }
     schema += "},\"required\":[\"name\",\"arguments\"],"
               "\"additionalProperties\":false}";
-    hasAny = true;
+    ++count;
   }
   schema += "]}";
-  return hasAny;
+  return count > 0;
 }
 
 /// `tool_choice`: whether tools may be called is in `tools`, which becomes null

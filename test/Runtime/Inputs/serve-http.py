@@ -377,6 +377,31 @@ def tools():
         if choice["finish_reason"] == "tool_calls":
             [made] = choice["message"]["tool_calls"]
             assert made["function"]["name"] == "add", choice
+        # What its parameters refer to is within them, whichever tool it is;
+        # data that looks like a reference is data.
+        body["tools"].append({"type": "function", "function": {
+            "name": "route", "parameters": {
+                "type": "object", "properties": {
+                    "to": {"$ref": "#/$defs/place"},
+                    "$ref": {"const": {"$ref": "#"}}},
+                "required": ["to", "$ref"], "additionalProperties": False,
+                "$defs": {"place": {
+                    "type": "object", "properties": {
+                        "x": {"type": "integer"},
+                        "via": {"anyOf": [{"$ref": "#/$defs/place"},
+                                          {"type": "null"}]}},
+                    "required": ["x", "via"],
+                    "additionalProperties": False}}}}})
+        arguments = {"to": {"x": 1, "via": {"x": 2, "via": None}},
+                     "$ref": {"$ref": "#"}}
+        call = json.dumps({"name": "route", "arguments": arguments})
+        for tool_choice in "required", {"type": "function",
+                                        "function": {"name": "route"}}:
+            choice = first(tool_choice=tool_choice, max_tokens=150, messages=[
+                {"role": "user", "content": call}])
+            [made] = choice["message"]["tool_calls"]
+            assert json.loads(made["function"]["arguments"]) == arguments, choice
+        body["tools"].pop()
         for wrong in ({"tool_choice": "always"},
                       {"tool_choice": {"type": "function", "function": {
                           "name": "sing"}}},
