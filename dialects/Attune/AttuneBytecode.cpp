@@ -18,7 +18,8 @@ using namespace attune;
 ///
 /// 2: linear has rms_eps, weight a gain.
 /// 3: moe and quantized_moe have biases, a limit and an offset.
-static constexpr uint64_t currentVersion = 3;
+/// 4: layer_norm has an offset, rotary_table a growth.
+static constexpr uint64_t currentVersion = 4;
 
 /// Until version 3 the residual was the one operand that need not be there.
 template <typename Op> static void divideOperands(Op op) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneBytecode.h"
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
@@ -87,6 +88,28 @@ LogicalResult SinusoidalOp::verify() {
   return success();
 }
 
+LogicalResult RotaryTableOp::readProperties(DialectBytecodeReader &reader,
+                                            OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(
+      succeeded(reader.readOptionalAttribute(own.dynamic)) &&
+      succeeded(reader.readOptionalAttribute(own.factor)) &&
+      succeeded(reader.readAttribute(own.frequencies)) &&
+      succeeded(reader.readOptionalAttribute(own.long_frequencies)) &&
+      succeeded(reader.readOptionalAttribute(own.long_from)) &&
+      succeeded(readSince(4, reader, own.growth)));
+}
+
+void RotaryTableOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeOptionalAttribute(own.dynamic);
+  writer.writeOptionalAttribute(own.factor);
+  writer.writeAttribute(own.frequencies);
+  writer.writeOptionalAttribute(own.long_frequencies);
+  writer.writeOptionalAttribute(own.long_from);
+  writer.writeOptionalAttribute(own.growth);
+}
+
 LogicalResult RotaryTableOp::verify() {
   // R1
   int64_t pairs = getFrequencies().size();
@@ -121,6 +144,20 @@ LogicalResult RotaryTableOp::verify() {
                                << pairs << " pairs of channels";
   if (longOnes && getDynamic())
     return emitOpError("has both dynamic scaling and long frequencies");
+  // R5
+  if (std::optional<ArrayRef<double>> growth = getGrowth()) {
+    if (growth->size() != 3)
+      return emitOpError("has ")
+             << growth->size() << " numbers of growth, not 3";
+    if (!std::isfinite((*growth)[0]) || !((*growth)[1] > 0) ||
+        !std::isfinite((*growth)[1]) || !((*growth)[2] >= 0) ||
+        !std::isfinite((*growth)[2]))
+      return emitOpError("has growth by ")
+             << (*growth)[0] << " for each " << (*growth)[1] << " tokens from "
+             << (*growth)[2]
+             << " on, expected finite numbers, the second above 0, the third "
+                "from 0 on";
+  }
   // R3
   std::optional<ArrayRef<double>> dynamic = getDynamic();
   if (!dynamic)

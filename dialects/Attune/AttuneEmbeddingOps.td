@@ -91,13 +91,18 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
     `s = (scaling * n / max_length - scaling + 1)`; then pair i turns by
     `w_i * s^(-2 i / (R - 2))` (R = 2 * number of pairs).
 
+    `growth = [beta, length, shift]` multiplies what position p turns by
+    `1 + beta * log(1 + floor((p + shift) / length))`: queries whose scores grow
+    with their place (Nakanishi 2025), as Llama 4 and Ministral 3 have them.
+    Frequencies of 0 leave a turn that does nothing else.
+
     `long w' from n0` is LongRoPE (Ding et al. 2024): with n as above, but
     without `max_length`, w' takes the place of w if n > n0.
 
     Angles are f32 products; the cosines and sines round to
     f32.
     Source: Su et al. (2021); YaRN: Peng et al. (2023); LongRoPE: Ding et al.
-    (2024).
+    (2024); growth: Nakanishi (2025).
 
     Verifier rules (tests: `invalid-embedding.mlir`, one case per label):
     - R1: results are [B, T, pairs].
@@ -105,6 +110,7 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
     - R3: dynamic is [max_length >= 1, scaling > 0, 2 * pairs].
     - R4: long frequencies are as many as the others, come with `from`, and not
       with dynamic scaling.
+    - R5: growth is [beta finite, length > 0, shift >= 0].
 
     ```mlir
     %cos, %sin = attune.rotary_table %pos frequencies [1.000000e+00, 1.000000e-02]
@@ -115,17 +121,19 @@ def Attune_RotaryTableOp : Attune_Op<"rotary_table",
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
                        OptionalAttr<DenseF64ArrayAttr>:$dynamic,
                        OptionalAttr<DenseF64ArrayAttr>:$long_frequencies,
-                       OptionalAttr<I64Attr>:$long_from);
+                       OptionalAttr<I64Attr>:$long_from,
+                       OptionalAttr<DenseF64ArrayAttr>:$growth);
   let results = (outs RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$cos,
                       RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$sin);
   let assemblyFormat = [{
     $positions `frequencies` custom<ExactDoubles>($frequencies)
     (`factor` $factor^)? (`dynamic` custom<ExactDoubles>($dynamic)^)?
     (`long` custom<ExactDoubles>($long_frequencies)^)? (`from` $long_from^)?
-    attr-dict
+    (`growth` custom<ExactDoubles>($growth)^)? attr-dict
     `:` type($positions) `->` type($cos) `,` type($sin)
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
 }
 
 def Attune_RotaryOp : Attune_Op<"rotary",

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneBytecode.h"
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttuneShapes.h"
 #include "Attune/AttuneSyntax.h"
@@ -20,6 +21,22 @@ void AttuneDialect::registerNormOps() {
 #define GET_OP_LIST
 #include "Attune/AttuneNormOps.cpp.inc"
       >();
+}
+
+LogicalResult LayerNormOp::readProperties(DialectBytecodeReader &reader,
+                                          OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(succeeded(reader.readAttribute(own.eps)) &&
+                 succeeded(reader.readSparseArray(
+                     MutableArrayRef<int32_t>(own.operandSegmentSizes))) &&
+                 succeeded(readSince(4, reader, own.offset)));
+}
+
+void LayerNormOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeAttribute(own.eps);
+  writer.writeSparseArray(ArrayRef<int32_t>(own.operandSegmentSizes));
+  writer.writeOptionalAttribute(own.offset);
 }
 
 /// N1 to N3 of both norms.

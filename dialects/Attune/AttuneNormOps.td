@@ -15,9 +15,10 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
   let summary = "Layer normalisation over the last dimension";
   let description = [{
     Ba, Kiros and Hinton (2016). `mu = mean x`, `var = mean (x - mu)^2` (two
-    passes, f32), `y = (x - mu) / sqrt(var + eps) * gamma + beta`; gamma
-    defaults to 1, beta to 0. `eps` in f32. Heads [B, H, T, Dh] may have a gamma
-    and beta each: [H, Dh].
+    passes, f32), `y = (x - mu) / sqrt(var + eps) * (offset + gamma) + beta`;
+    without gamma the factor is 1, without beta nothing is added. `offset` is 0,
+    or 1 for the form of Nemotron. `eps` in f32. Heads [B, H, T, Dh] may have a
+    gamma and beta each: [H, Dh].
 
     In f32. Rounds once, at the end, to the result's type.
     Source: Ba, Kiros and Hinton (2016).
@@ -34,14 +35,16 @@ def Attune_LayerNormOp : Attune_Op<"layer_norm",
   }];
   let arguments = (ins Attune_Activations:$input,
                        Optional<Attune_HeadChannel>:$gamma,
-                       Optional<Attune_HeadChannel>:$beta, F32Attr:$eps);
+                       Optional<Attune_HeadChannel>:$beta, F32Attr:$eps,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$offset);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
     $input (`gamma` $gamma^ `:` type($gamma))? (`beta` $beta^ `:` type($beta))?
-    `eps` $eps attr-dict `:` type($input)
+    `eps` $eps (`offset` $offset^)? attr-dict `:` type($input)
     `` custom<ResultLike>(type($result), ref(type($input)))
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
 }
 
 def Attune_RMSNormOp : Attune_Op<"rms_norm", [Pure, Attune_Reify]> {

@@ -52,22 +52,50 @@ LogicalResult SelectiveScanOp::verify() {
         return failure();
     return success();
   };
+  bool heads = hasHeads();
   // V3
-  if (failed(like(getStep(), "step", 3)) ||
+  if (failed(like(getStep(), "step", heads ? 2 : 3)) ||
       (getGate() && failed(like(getGate(), "gate", 3))) ||
       failed(like(getResult(), "result", 3)))
     return failure();
+  NamedSize channels{getInput(), 2, "input", "channels"};
+  NamedSize states = heads ? NamedSize{getLast(), 1, "last state", "states"}
+                           : NamedSize{getALog(), 1, "a_log", "states"};
   // V4
-  NamedSize states{getALog(), 1, "a_log", "states"};
   for (auto [value, owner] : {std::pair(getB(), "b"), std::pair(getC(), "c")})
     if (failed(like(value, owner, 2)) ||
-        failed(sameSize(*this, {value, 2, owner, "states"}, states)))
+        (!heads &&
+         failed(sameSize(*this, {value, 2, owner, "states"}, states))))
       return failure();
-  // V5
-  NamedSize channels{getInput(), 2, "input", "channels"};
-  if (failed(sameSize(*this, {getALog(), 0, "a_log", "channels"}, channels)) ||
-      failed(sameSize(*this, {getSkip(), 0, "skip", "channels"}, channels)))
+  if (heads) {
+    NamedSize number{getALog(), 0, "a_log", "heads"};
+    // V3, V5
+    if (failed(sameSize(*this, {getStep(), 2, "step", "heads"}, number)) ||
+        failed(sameSize(*this, {getSkip(), 0, "skip", "heads"}, number)) ||
+        failed(sameSize(*this, {getC(), 2, "c", "states"},
+                        {getB(), 2, "b", "states"})))
+      return failure();
+    // V7
+    if (number.known() && channels.known() &&
+        (number.get() == 0 || channels.get() % number.get()))
+      return emitOpError("has ")
+             << number.get() << " heads, which do not "
+             << "divide the " << channels.get() << " channels";
+    NamedSize all{getB(), 2, "b", "states"};
+    if (all.known() && states.known()) {
+      int64_t groups = states.get() ? all.get() / states.get() : 0;
+      if (groups == 0 || groups * states.get() != all.get() ||
+          (number.known() && number.get() % groups))
+        return emitOpError("has B and C of ")
+               << all.get() << " numbers for " << states.get()
+               << " states, which are no groups of heads";
+    }
+  } else if (failed(sameSize(*this, {getALog(), 0, "a_log", "channels"},
+                             channels)) ||
+             failed(sameSize(*this, {getSkip(), 0, "skip", "channels"},
+                             channels))) { // V5
     return failure();
+  }
   // V6
   for (auto [value, owner] :
        {std::pair(getState(), "state"), std::pair(getLast(), "last state")})
@@ -84,6 +112,8 @@ SelectiveScanOp::reifyResultShapes(OpBuilder &builder,
                                    ReifiedRankedShapedTypeDims &shapes) {
   if (failed(reifyAs(builder, getLoc(), getResult(), getInput(), shapes)))
     return failure();
+  // Where there are heads only the type says how many states each has.
+  SizeSource states = hasHeads() ? SizeSource() : SizeSource(getALog(), 1);
   return reifySizes(builder, getLoc(), getLast(),
-                    {{getInput(), 0}, {getALog(), 1}, {getInput(), 2}}, shapes);
+                    {{getInput(), 0}, states, {getInput(), 2}}, shapes);
 }

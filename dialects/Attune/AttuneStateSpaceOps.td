@@ -13,6 +13,9 @@ include "AttuneTypes.td"
 // Numbers of each channel.
 def Attune_PerChannel : RankedTensorOf<[F32, F16, BF16],
     [HasAnyRankOfPred<[2]>], "[channels, count] tensor">;
+// Numbers of each channel, or one of each head.
+def Attune_Decays : RankedTensorOf<[F32, F16, BF16],
+    [HasAnyRankOfPred<[1, 2]>], "[channels, states] or [heads] tensor">;
 
 def Attune_CausalConvOp : Attune_Op<"causal_conv",
     [Pure, Attune_Reify, AttrSizedOperandSegments,
@@ -65,17 +68,26 @@ def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
     `[batch, S, channels]`: a scan may go on where another ended. The states of
     the tokens between are nowhere: memory is that of the operands.
 
+    With one decay for each of N heads (Mamba-2), `a_log` is [N], a head is as
+    many neighbouring channels as N goes into them, and the channels of a head
+    share its step, decay and skip: `step` is [batch, tokens, N], `skip` [N].
+    The heads may be divided further into G groups of neighbours, each with its
+    own B and C: these are [batch, tokens, G * S], group by group.
+
     `step` is meant before its softplus, `a_log` as checkpoints have it, so that
     no third tensor of their size is made on the way.
 
     Every operation rounds to f32.
-    Source: Gu and Dao (2023), algorithm 2.
+    Source: Gu and Dao (2023), algorithm 2; heads and groups: Dao and Gu (2024).
 
     Verifier rules (tests: `invalid-state-space.mlir`, one case per label):
-    - V3: step, gate and Y have X's sizes.
-    - V4: B and C have X's batch and tokens and the states of a_log.
-    - V5: a_log and skip have X's channels.
+    - V3: gate and Y have X's sizes; step has them, too, but for one channel a
+      head where there are heads.
+    - V4: B and C have X's batch and tokens and the states of a_log, or those of
+      the last state, once for each group.
+    - V5: a_log and skip have X's channels, or both the heads.
     - V6: states are [batch, S, channels].
+    - V7: heads divide the channels, and groups the heads.
 
     ```mlir
     %y, %last = attune.selective_scan %x step %d, a_log %a, b %b, c %c, skip %s
@@ -84,7 +96,7 @@ def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
     ```
   }];
   let arguments = (ins Attune_Steps:$input, Attune_Steps:$step,
-                       Attune_PerChannel:$a_log, Attune_Steps:$b,
+                       Attune_Decays:$a_log, Attune_Steps:$b,
                        Attune_Steps:$c, Attune_Channel:$skip,
                        Optional<Attune_Steps>:$gate,
                        Optional<Attune_Steps>:$state);
@@ -97,6 +109,10 @@ def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
     `->` type($result) `,` type($last)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether channels of a head share a step, a decay and a skip.
+    bool hasHeads() { return getALog().getType().getRank() == 1; }
+  }];
 }
 
 #endif // ATTUNE_STATE_SPACE_OPS_TD

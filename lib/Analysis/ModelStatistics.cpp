@@ -133,6 +133,7 @@ private:
   void countRecurrent(const Recurrent &recurrent, int64_t width);
   void countStep(const ScanStep &step, double times);
   void countMamba(const std::string &prefix, const Mamba &mamba, int64_t width);
+  void countShortConv(const ShortConv &conv, int64_t width);
   void countLinear(const Linear &linear, int64_t width);
   void countConv(const Conv &conv);
   void countModulation(const Modulation &by, int64_t rows);
@@ -444,19 +445,34 @@ void Counter::countMamba(const std::string &prefix, const Mamba &mamba,
                          int64_t width) {
   double channels = static_cast<double>(width);
   double inner = static_cast<double>(mamba.inner);
+  double heads = static_cast<double>(mamba.heads);
   double rank = static_cast<double>(mamba.rank);
   double states = static_cast<double>(mamba.states);
-  double each = 2 * tokens() * inner;
-  addFlops(prefix + "in_proj", 2 * each * channels);
-  addFlops(prefix + "conv1d", each * static_cast<double>(mamba.kernel));
-  addFlops(prefix + "x_proj", each * (rank + 2 * states));
-  addFlops(prefix + "dt_proj", each * rank);
-  addFlops(prefix + "scan", 3 * each * states);
-  addFlops(prefix + "out_proj", each * channels);
-  current.cacheBytes +=
-      static_cast<double>(current.repeat) * here.batch * inner *
-      (static_cast<double>(mamba.kernel - 1) + states) * activationSize;
-  alive(tokens() * (5 * inner + rank + 2 * states));
+  double kernel = static_cast<double>(mamba.kernel);
+  double convolved = static_cast<double>(numConvolved(mamba));
+  addFlops(prefix + "in_proj", 2 * tokens() * (inner + convolved) * channels);
+  addFlops(prefix + "conv1d", 2 * tokens() * convolved * kernel);
+  if (!mamba.heads)
+    addFlops(prefix + "x_proj", 2 * tokens() * inner * (rank + 2 * states));
+  addFlops(prefix + "dt_proj",
+           2 * tokens() * (mamba.heads ? heads * channels : inner * rank));
+  addFlops(prefix + "scan", 6 * tokens() * inner * states);
+  addFlops(prefix + "out_proj", 2 * tokens() * inner * channels);
+  current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                        ((kernel - 1) * convolved + states * inner) *
+                        activationSize;
+  alive(tokens() * (4 * inner + convolved + rank + 2 * states));
+}
+
+void Counter::countShortConv(const ShortConv &conv, int64_t width) {
+  double channels = static_cast<double>(width), each = 2 * tokens() * channels;
+  double kernel = static_cast<double>(conv.kernel);
+  addFlops("short_conv.in_proj", 3 * each * channels);
+  addFlops("short_conv.conv", each * kernel);
+  addFlops("short_conv.out_proj", each * channels);
+  current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                        channels * (kernel - 1) * activationSize;
+  alive(tokens() * 5 * channels);
 }
 
 /// A step of a scan that runs `times` times.
@@ -502,6 +518,8 @@ void Counter::countBlock(const Block &block, int64_t width) {
     countAttention("attention.", *block.attention, width);
   if (block.mamba)
     countMamba("mamba.", *block.mamba, width);
+  if (block.shortConv)
+    countShortConv(*block.shortConv, width);
   if (block.cross)
     countAttention("cross.", *block.cross, width);
   if (block.ffn)
@@ -659,7 +677,8 @@ static bool canDecode(const Model &model) {
       if (!op->projections)
         return false;
     const auto *block = std::get_if<Block>(&layer.op);
-    found |= std::holds_alternative<Mamba>(layer.op) || (block && block->mamba);
+    found |= std::holds_alternative<Mamba>(layer.op) ||
+             (block && (block->mamba || block->shortConv));
     if (const auto *recurrent = std::get_if<Recurrent>(&layer.op)) {
       if (recurrent->bidirectional)
         return false;

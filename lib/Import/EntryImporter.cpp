@@ -98,6 +98,7 @@ static RankedTensorType typeOf(Value value) {
 /// Everything after this layer treats each token on its own.
 static bool mixesTokens(const spec::Layer &layer) {
   return getSelfAttention(layer) || getRope(layer) || getMamba(layer) ||
+         getShortConv(layer) ||
          std::holds_alternative<spec::Recurrent>(layer.op) ||
          std::holds_alternative<spec::Scan>(layer.op) ||
          std::holds_alternative<spec::Embedding>(layer.op) ||
@@ -431,13 +432,16 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();
-  if (getSelfAttention(layer) || getMamba(layer))
+  if (getSelfAttention(layer) || getMamba(layer) || getShortConv(layer)) {
     scope.mask = stream->mask;
-  if ((getSelfAttention(layer) || getMamba(layer)) && decode) {
-    scope.past = past;
-    scope.length = length;
+    if (decode) {
+      scope.past = past;
+      scope.length = length;
+    }
   }
   if (const spec::Attention *attention = getSelfAttention(layer)) {
+    if (attention->queryGrowth && failed(growthTables(*attention, scope)))
+      return failure();
     if (failed(fillForms(*attention, scope)))
       return failure();
     if (lengths && !attention->linear)
@@ -465,10 +469,11 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
 static SmallVector<Value *> passed(LayerScope &scope) {
   SmallVector<Value *> values;
   for (Value *value :
-       {&scope.cos, &scope.sin, &scope.mask, &scope.memory, &scope.memoryMask,
-        &scope.lengths, &scope.memoryLengths, &scope.blocks, &scope.diagonals,
-        &scope.condition, &scope.past, &scope.length, &scope.crossKeys,
-        &scope.crossValues, &scope.keyCache, &scope.valueCache})
+       {&scope.cos, &scope.sin, &scope.queryCos, &scope.querySin, &scope.mask,
+        &scope.memory, &scope.memoryMask, &scope.lengths, &scope.memoryLengths,
+        &scope.blocks, &scope.diagonals, &scope.condition, &scope.past,
+        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.keyCache,
+        &scope.valueCache})
     if (*value)
       values.push_back(value);
   for (AttentionMap &map : scope.maps)

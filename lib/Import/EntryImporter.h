@@ -10,6 +10,7 @@
 
 #include "LayerImporter.h"
 #include "attune/Import/ImportSpec.h"
+#include "attune/Import/PositionMath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <map>
@@ -201,6 +202,11 @@ private:
   mlir::LogicalResult sharedDiagonals(const spec::Layer &layer,
                                       LayerScope &scope);
   mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
+  /// Those of queries that grow with their position.
+  mlir::LogicalResult growthTables(const spec::Attention &attention,
+                                   LayerScope &scope);
+  std::pair<mlir::Value, mlir::Value> tablesOf(mlir::Location at,
+                                               const RotaryPlan &plan);
   void collectMaps();
   void startMap(AskedMap &asked, const spec::Layer &layer);
   void fillMaps(size_t number, LayerScope &scope);

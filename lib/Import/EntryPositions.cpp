@@ -357,13 +357,43 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
                       "' needs original_length or the model's context");
       return failure();
     }
-  RotaryPlan plan = planRotary(rope, model.context);
+  std::tie(scope.cos, scope.sin) =
+      tablesOf(loc(rope.location), planRotary(rope, model.context));
+  return success();
+}
+
+LogicalResult EntryImporter::growthTables(const spec::Attention &attention,
+                                          LayerScope &scope) {
+  const spec::QueryGrowth &growth = *attention.queryGrowth;
+  if (attention.headDim % 2 != 0 || state.chunks || state.shape.size() != 3) {
+    diags.error(growth.location,
+                "queries that grow need heads of an even width and a stream of "
+                "[batch, tokens, width]");
+    return failure();
+  }
+  // Frequencies of 0 turn nothing, and leave the growth.
+  RotaryPlan plan;
+  if (attention.rope && attention.rope->channels == attention.headDim)
+    plan = planRotary(*attention.rope, model.context);
+  else
+    plan.frequencies.assign(attention.headDim / 2, 0);
+  plan.growth = {growth.by, double(growth.length), double(growth.shift)};
+  std::tie(scope.queryCos, scope.querySin) =
+      tablesOf(loc(growth.location), plan);
+  return success();
+}
+
+/// Blocks share the tables of one plan.
+std::pair<Value, Value> EntryImporter::tablesOf(Location at,
+                                                const RotaryPlan &plan) {
   std::vector<double> key = plan.frequencies;
   key.push_back(plan.factor);
   if (plan.dynamic)
     key.insert(key.end(), plan.dynamic->begin(), plan.dynamic->end());
   key.insert(key.end(), plan.longFrequencies.begin(),
              plan.longFrequencies.end());
+  if (plan.growth)
+    key.insert(key.end(), plan.growth->begin(), plan.growth->end());
   // Class tokens and the places of a convolution are in no input: they are
   // counted.
   auto given = inputs.find(stream->positionsName);
@@ -381,7 +411,7 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
       positions = given->second.value;
     else
       positions = TokenPositionsOp::create(
-          builder, loc(rope.location),
+          builder, at,
           RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic},
                                 builder.getI64Type()),
           state.value, /*pad=*/IntegerAttr());
@@ -402,15 +432,16 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
       if (decode)
         function->setAttr("attune.recompute_beyond", longFrom);
     }
-    auto op = RotaryTableOp::create(
-        builder, loc(rope.location), type, type, positions,
-        builder.getDenseF64ArrayAttr(plan.frequencies),
-        builder.getF64FloatAttr(plan.factor), dynamic, longFrequencies,
-        longFrom);
+    DenseF64ArrayAttr growth;
+    if (plan.growth)
+      growth = builder.getDenseF64ArrayAttr(*plan.growth);
+    auto op =
+        RotaryTableOp::create(builder, at, type, type, positions,
+                              builder.getDenseF64ArrayAttr(plan.frequencies),
+                              builder.getF64FloatAttr(plan.factor), dynamic,
+                              longFrequencies, longFrom, growth);
     cos = op.getCos();
     sin = op.getSin();
   }
-  scope.cos = cos;
-  scope.sin = sin;
-  return success();
+  return {cos, sin};
 }

@@ -52,10 +52,12 @@ static bool needsPositions(const spec::Stream &stream) {
     if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
       if (positions->count == spec::PositionCount::Input)
         return true;
-    if (getRope(layer))
+    const spec::Attention *attention = getSelfAttention(layer);
+    if (getRope(layer) || (attention && attention->queryGrowth))
       return true;
     for (const spec::Block &block : layer.cycle)
-      if (block.attention && block.attention->rope)
+      if (block.attention &&
+          (block.attention->rope || block.attention->queryGrowth))
         return true;
   }
   return false;
@@ -273,6 +275,7 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
   std::vector<spec::Dim> tokens(first->shape.begin(), first->shape.begin() + 2);
   bool attends = llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
     return getSelfAttention(layer) != nullptr || getMamba(layer) ||
+           getShortConv(layer) ||
            std::holds_alternative<spec::Recurrent>(layer.op);
   });
   // No mask has numbers for class tokens and places of a convolution.
@@ -310,8 +313,14 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
     return roles;
   }
   if (const spec::Mamba *op = getMamba(layer))
-    return {{"conv", layer.repeat, {fixed(op->kernel - 1), fixed(op->inner)}},
+    return {{"conv",
+             layer.repeat,
+             {fixed(op->kernel - 1), fixed(spec::numConvolved(*op))}},
             {"state", layer.repeat, {fixed(op->states), fixed(op->inner)}}};
+  if (const spec::ShortConv *op = getShortConv(layer))
+    return {{"conv",
+             layer.repeat,
+             {fixed(op->kernel - 1), fixed(layer.inputWidth)}}};
   const spec::Attention *attention = getSelfAttention(layer);
   if (!attention)
     return {};

@@ -7,6 +7,10 @@
 
 #include "LayerImporter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 using namespace mlir;
 using namespace attune;
 
@@ -93,6 +97,35 @@ Value LayerImporter::sharedExpert(const spec::MoE &moe,
                        /*limit=*/FloatAttr(), APFloat(0.0f));
 }
 
+/// Rows times one f32 each.
+static Value scaledRows(OpBuilder &builder, Location at, Value rows,
+                        Value factors) {
+  auto type = typeOf(rows);
+  auto rank = static_cast<unsigned>(type.getRank());
+  AffineMap each = builder.getMultiDimIdentityMap(rank);
+  AffineMap first = each.dropResult(rank - 1).insertResult(
+      builder.getAffineConstantExpr(0), rank - 1);
+  Value empty = tensor::EmptyOp::create(
+      builder, at, tensor::getMixedSizes(builder, at, rows),
+      type.getElementType());
+  return linalg::GenericOp::create(
+             builder, at, type, ValueRange{rows, factors}, empty,
+             ArrayRef<AffineMap>{each, first, each},
+             SmallVector<utils::IteratorType>(rank,
+                                              utils::IteratorType::parallel),
+             [](OpBuilder &b, Location at, ValueRange values) {
+               Value x = values[0];
+               Type narrow = x.getType();
+               if (!narrow.isF32())
+                 x = arith::ExtFOp::create(b, at, b.getF32Type(), x);
+               x = arith::MulFOp::create(b, at, x, values[1]);
+               if (!narrow.isF32())
+                 x = arith::TruncFOp::create(b, at, narrow, x);
+               linalg::YieldOp::create(b, at, x);
+             })
+      .getResult(0);
+}
+
 Value LayerImporter::moe(const spec::MoE &moe, StringRef prefix, Value input,
                          int64_t width, Value residual) {
   Location at = loc(moe.location);
@@ -140,10 +173,15 @@ Value LayerImporter::moe(const spec::MoE &moe, StringRef prefix, Value input,
       static_cast<uint64_t>(router.groups),
       static_cast<uint64_t>(router.activeGroups), score, router.renormalise,
       APFloat(float(router.eps)), APFloat(float(router.scale)));
+  Value read = input, shares = choice.getWeights();
+  if (moe.scaleInput) {
+    read = scaledRows(builder, at, input, shares);
+    shares = splatLike(at, shares, 1);
+  }
   return MoEOp::create(
       builder, at, withWidth(input, width, typeOf(input).getElementType()),
-      input, choice.getExperts(), choice.getWeights(), up, down, upBias,
-      downBias, residual, moe.gated, toActivation(moe.activation),
+      read, choice.getExperts(), shares, up, down, upBias, downBias, residual,
+      moe.gated, toActivation(moe.activation),
       moe.limit ? builder.getF32FloatAttr(float(*moe.limit)) : FloatAttr(),
       APFloat(float(moe.upOffset)));
 }

@@ -60,9 +60,12 @@ bool attune::canDecode(const spec::Model &model) {
   bool grows = true;
   for (const spec::Layer &layer : stream.layers)
     for (const spec::Block &block : layer.cycle) {
-      const auto &first = layer.cycle.front().attention;
-      grows &= !block.attention || !first ||
-               block.attention->linear.has_value() == first->linear.has_value();
+      const spec::Block &first = layer.cycle.front();
+      grows &= block.mamba.has_value() == first.mamba.has_value() &&
+               block.shortConv.has_value() == first.shortConv.has_value();
+      grows &= !block.attention || !first.attention ||
+               block.attention->linear.has_value() ==
+                   first.attention->linear.has_value();
     }
   forEachAttention(stream, [&](const spec::Attention &attention) {
     if (attention.source.empty())
@@ -175,7 +178,8 @@ static void describe(ModuleOp module, const spec::Model &model) {
 /// ones can be taken back.
 static bool cachesOnlyTokens(const spec::Model &model) {
   for (const spec::Layer &layer : model.streams.back().layers) {
-    if (getMamba(layer) || std::holds_alternative<spec::Recurrent>(layer.op))
+    if (getMamba(layer) || getShortConv(layer) ||
+        std::holds_alternative<spec::Recurrent>(layer.op))
       return false;
     if (const spec::Attention *attention = getSelfAttention(layer))
       if (attention->linear)

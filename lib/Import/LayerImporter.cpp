@@ -46,12 +46,6 @@ const spec::Rope *attune::getRope(const spec::Layer &layer) {
   return attention && attention->rope ? &*attention->rope : nullptr;
 }
 
-const spec::Mamba *attune::getMamba(const spec::Layer &layer) {
-  if (const auto *block = std::get_if<spec::Block>(&layer.op))
-    return block->mamba ? &*block->mamba : nullptr;
-  return std::get_if<spec::Mamba>(&layer.op);
-}
-
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -191,22 +185,17 @@ Value LayerImporter::norm(const spec::Norm &norm, StringRef prefix, Value input,
       return {};
   }
   FloatAttr eps = builder.getF32FloatAttr(float(norm.eps));
+  FloatAttr offset = builder.getF32FloatAttr(float(norm.offset));
   if (norm.kind == spec::NormKind::RMSNorm)
     return RMSNormOp::create(builder, at, input.getType(), input, gamma, eps,
-                             builder.getF32FloatAttr(float(norm.offset)));
-  if (norm.offset != 0) {
-    diags.error(norm.location,
-                "layer_norm has no offset; only rms_norm has the "
-                "(offset + gamma) form");
-    return {};
-  }
+                             offset);
   if (norm.bias) {
     beta = vector("bias");
     if (!beta)
       return {};
   }
   return LayerNormOp::create(builder, at, input.getType(), input, gamma, beta,
-                             eps);
+                             eps, offset);
 }
 
 Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
@@ -527,6 +516,7 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
                                  StringRef prefix, Value input,
                                  AttentionOperands &operands) {
   Location at = loc(attention.location);
+  int64_t headDim = attention.headDim;
   if (!projections(attention, prefix, input, operands))
     return false;
   operands.mask = scope.mask;
@@ -546,10 +536,19 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
     RotaryPairing pairing = attention.rope->interleaved
                                 ? RotaryPairing::Interleaved
                                 : RotaryPairing::Half;
-    for (Value *heads : {&operands.query, &operands.key})
+    bool whole = attention.rope->channels == headDim && scope.queryCos;
+    for (Value *heads : {&operands.query, &operands.key}) {
+      bool grows = whole && heads == &operands.query;
       *heads = RotaryOp::create(builder, ropeAt, heads->getType(), *heads,
-                                scope.cos, scope.sin, pairing);
+                                grows ? scope.queryCos : scope.cos,
+                                grows ? scope.querySin : scope.sin, pairing);
+    }
   }
+  if (attention.queryGrowth &&
+      !(attention.rope && attention.rope->channels == headDim))
+    operands.query = RotaryOp::create(
+        builder, loc(attention.queryGrowth->location), operands.query.getType(),
+        operands.query, scope.queryCos, scope.querySin, RotaryPairing::Half);
   if (attention.qkNormAfterRotary && !normBoth())
     return false;
   if (scope.keyCache && !attention.linear) {
@@ -780,6 +779,11 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
   if (block.mamba)
     x = around(x, "norm1", [&](Value read, Value residual, double scale) {
       return mamba(*block.mamba, "mamba.", read, width, residual, scale);
+    });
+  if (block.shortConv)
+    x = around(x, "norm1", [&](Value read, Value residual, double scale) {
+      return shortConv(*block.shortConv, "short_conv.", read, width, residual,
+                       scale);
     });
   if (x && block.cross)
     x = around(x, "norm_cross", [&](Value read, Value residual, double scale) {

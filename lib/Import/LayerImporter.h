@@ -26,6 +26,8 @@ const spec::Attention *getCrossAttention(const spec::Layer &layer);
 const spec::Rope *getRope(const spec::Layer &layer);
 /// The state space of a layer, if it has one.
 const spec::Mamba *getMamba(const spec::Layer &layer);
+/// The short convolution of a layer, if it has one.
+const spec::ShortConv *getShortConv(const spec::Layer &layer);
 
 /// Where the weights of a layer's attention go that an output asks for.
 struct AttentionMap {
@@ -53,6 +55,9 @@ struct LayerScope {
   mlir::Value index; ///< number of the repeat
   mlir::Value cos;   ///< rotary tables
   mlir::Value sin;
+  /// Tables of queries that grow with their position: in place of the others
+  /// if these turn whole heads, else after them.
+  mlir::Value queryCos, querySin;
   mlir::Value mask;          ///< [batch, 1, 1, keys]
   mlir::Value memory;        ///< cross-attention: result of the other stream
   mlir::Value memoryMask;    ///< cross-attention: mask of the other stream
@@ -64,8 +69,8 @@ struct LayerScope {
   /// of the longest sequence.
   mlir::Value past, length;
   /// Decoding: replaced by their successors. Latent attention has but one, and
-  /// so have the sums of linear attention. In a state space they are the last
-  /// inputs of its convolution and its states.
+  /// so have the sums of linear attention and a short convolution. In a state
+  /// space they are the last inputs of its convolution and its states.
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
@@ -204,6 +209,24 @@ private:
   mlir::Value mamba(const spec::Mamba &mamba, llvm::StringRef prefix,
                     mlir::Value input, int64_t width, mlir::Value residual,
                     double scale = 1);
+  mlir::Value shortConv(const spec::ShortConv &conv, llvm::StringRef prefix,
+                        mlir::Value input, int64_t width, mlir::Value residual,
+                        double scale = 1);
+  /// A projection of a state space or a short convolution.
+  mlir::Value stateProjection(mlir::Location at, llvm::StringRef role,
+                              mlir::Value from, int64_t rows, bool bias,
+                              mlir::Value residual = {});
+  /// A convolution of `role` over `x` and what the cache kept, which then keeps
+  /// the last inputs.
+  mlir::Value cachedConv(mlir::Location at, llvm::StringRef role, mlir::Value x,
+                         int64_t kernel, bool bias, Activation activation);
+  /// The steps, inputs and outputs of a state space and its result.
+  mlir::Value scanChannels(const spec::Mamba &mamba, llvm::StringRef prefix,
+                           mlir::Value x, mlir::Value gate,
+                           mlir::Type lastType);
+  mlir::Value scanHeads(const spec::Mamba &mamba, llvm::StringRef prefix,
+                        mlir::Value input, mlir::Value convolved,
+                        mlir::Value gate, mlir::Type lastType);
   /// With `heads` the norm has a gamma (and beta) for each of them.
   mlir::Value norm(const spec::Norm &norm, llvm::StringRef prefix,
                    mlir::Value input, int64_t heads = 0);

@@ -1,4 +1,4 @@
-//===- StateSpaceImporter.cpp - Selective state spaces ----------*- C++ -*-===//
+//===- StateSpaceImporter.cpp - State spaces, short convolutions *- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,6 +13,17 @@
 
 using namespace mlir;
 using namespace attune;
+
+const spec::Mamba *attune::getMamba(const spec::Layer &layer) {
+  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+    return block->mamba ? &*block->mamba : nullptr;
+  return std::get_if<spec::Mamba>(&layer.op);
+}
+
+const spec::ShortConv *attune::getShortConv(const spec::Layer &layer) {
+  const auto *block = std::get_if<spec::Block>(&layer.op);
+  return block && block->shortConv ? &*block->shortConv : nullptr;
+}
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
@@ -74,40 +85,30 @@ static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
   return joined;
 }
 
-Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
-                           Value input, int64_t width, Value residual,
-                           double scale) {
-  Location at = loc(mamba.location);
-  if (scale != 1) {
-    Value result = this->mamba(mamba, prefix, input, width, Value());
-    return result ? addScaled(at, residual, result, scale) : Value();
-  }
-  int64_t inner = mamba.inner, states = mamba.states, rank = mamba.rank;
-  auto get = [&](StringRef role, int64_t rows, int64_t depth) {
-    return weight(at, (prefix + role).str(), rows, depth);
-  };
-  auto project = [&](StringRef role, Value from, int64_t rows, bool bias,
-                     Value residual = {}) -> Value {
-    Value matrix =
-        get((role + ".weight").str(), rows, typeOf(from).getShape().back());
-    Value biases =
-        bias && matrix ? get((role + ".bias").str(), rows, 0) : Value();
-    if (!matrix || (bias && !biases))
-      return {};
-    SmallVector<int64_t> shape(typeOf(from).getShape());
-    shape.back() = rows;
-    auto type = RankedTensorType::get(shape, typeOf(from).getElementType());
-    return LinearOp::create(builder, at, type, from, matrix, biases, residual,
-                            attune::Activation::Identity, /*gated=*/false,
-                            /*scale=*/nullptr);
-  };
+Value LayerImporter::stateProjection(Location at, StringRef role, Value from,
+                                     int64_t rows, bool bias, Value residual) {
+  Value matrix = weight(at, (role + ".weight").str(), rows,
+                        typeOf(from).getShape().back());
+  Value biases =
+      bias && matrix ? weight(at, (role + ".bias").str(), rows, 0) : Value();
+  if (!matrix || (bias && !biases))
+    return {};
+  SmallVector<int64_t> shape(typeOf(from).getShape());
+  shape.back() = rows;
+  auto type = RankedTensorType::get(shape, typeOf(from).getElementType());
+  return LinearOp::create(builder, at, type, from, matrix, biases, residual,
+                          attune::Activation::Identity, /*gated=*/false,
+                          /*scale=*/nullptr);
+}
 
-  // The stream that the state space sees, and the gate of its result.
-  Value both = project("in_proj", input, 2 * inner, mamba.bias);
-  Value taps = get("conv1d.weight", inner, mamba.kernel);
-  Value tapsBias = mamba.convBias ? get("conv1d.bias", inner, 0) : Value();
-  Value decay = get("A_log", inner, states), skip = get("D", inner, 0);
-  if (!both || !taps || !decay || !skip || (mamba.convBias && !tapsBias))
+Value LayerImporter::cachedConv(Location at, StringRef role, Value x,
+                                int64_t kernel, bool bias,
+                                attune::Activation activation) {
+  int64_t channels = typeOf(x).getShape().back();
+  Value taps = weight(at, (role + ".weight").str(), channels, kernel);
+  Value tapsBias =
+      bias ? weight(at, (role + ".bias").str(), channels, 0) : Value();
+  if (!taps || (bias && !tapsBias))
     return {};
   Value keep;
   if (scope.mask) {
@@ -117,19 +118,72 @@ Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
         builder, at, type, scope.mask,
         ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
   }
-  Value x = columns(builder, at, both, 0, inner);
+  OpFoldResult tokens = tensor::getMixedSize(builder, at, x, 1);
   if (scope.keyCache)
     x = afterCached(builder, at, x, scope);
-  x = CausalConvOp::create(builder, at, x, taps, tapsBias, keep,
-                           attune::Activation::Silu);
+  x = CausalConvOp::create(builder, at, x, taps, tapsBias, keep, activation);
   if (scope.keyCache)
-    x = rows(builder, at, x, builder.getIndexAttr(mamba.kernel - 1),
-             tensor::getMixedSize(builder, at, both, 1));
-  Value gate = columns(builder, at, both, inner, inner);
+    x = rows(builder, at, x, builder.getIndexAttr(kernel - 1), tokens);
+  return x;
+}
 
+Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
+                           Value input, int64_t width, Value residual,
+                           double scale) {
+  Location at = loc(mamba.location);
+  if (scale != 1) {
+    Value result = this->mamba(mamba, prefix, input, width, Value());
+    return result ? addScaled(at, residual, result, scale) : Value();
+  }
+  // What the convolution reads, and the gate of the result, which Mamba-2 has
+  // first.
+  int64_t inner = mamba.inner, convolved = spec::numConvolved(mamba);
+  Value both = stateProjection(at, (prefix + "in_proj").str(), input,
+                               inner + convolved, mamba.bias);
+  if (!both)
+    return {};
+  Value x = columns(builder, at, both, mamba.heads ? inner : 0, convolved);
+  Value gate = columns(builder, at, both, mamba.heads ? 0 : inner, inner);
+  x = cachedConv(at, (prefix + "conv1d").str(), x, mamba.kernel, mamba.convBias,
+                 attune::Activation::Silu);
+  if (!x)
+    return {};
+  auto lastType = RankedTensorType::get(
+      {typeOf(input).getDimSize(0), mamba.states, inner}, builder.getF32Type());
+  Value result = mamba.heads
+                     ? scanHeads(mamba, prefix, input, x, gate, lastType)
+                     : scanChannels(mamba, prefix, x, gate, lastType);
+  if (!result)
+    return {};
+  return stateProjection(at, (prefix + "out_proj").str(), result, width,
+                         mamba.bias, residual);
+}
+
+/// The scan of `x` from the cached states, which are replaced.
+static Value scan(OpBuilder &builder, Location at, LayerScope &scope,
+                  Type lastType, Value x, Value step, Value decay, Value b,
+                  Value c, Value skip, Value gate) {
+  Value before;
+  if (scope.valueCache)
+    before = readState(builder, at, scope.valueCache, scope.index, scope.past);
+  auto scan = SelectiveScanOp::create(builder, at, x.getType(), lastType, x,
+                                      step, decay, b, c, skip, gate, before);
+  if (scope.valueCache)
+    scope.valueCache = writeState(builder, at, scope.valueCache, scope.index,
+                                  scope.past, scan.getLast());
+  return scan.getResult();
+}
+
+Value LayerImporter::scanChannels(const spec::Mamba &mamba, StringRef prefix,
+                                  Value x, Value gate, Type lastType) {
+  Location at = loc(mamba.location);
+  int64_t inner = mamba.inner, states = mamba.states, rank = mamba.rank;
+  Value decay = weight(at, (prefix + "A_log").str(), inner, states);
+  Value skip = weight(at, (prefix + "D").str(), inner, 0);
   // Step sizes, what goes into the states and what is read from them.
-  Value chosen = project("x_proj", x, rank + 2 * states, /*bias=*/false);
-  if (!chosen)
+  Value chosen = stateProjection(at, (prefix + "x_proj").str(), x,
+                                 rank + 2 * states, /*bias=*/false);
+  if (!decay || !skip || !chosen)
     return {};
   int64_t first = 0;
   auto part = [&](StringRef name, int64_t count) -> Value {
@@ -142,18 +196,66 @@ Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
   Value low = part("dt", rank), b = part("b", states), c = part("c", states);
   if (!low || !b || !c)
     return {};
-  Value step = project("dt_proj", low, inner, /*bias=*/true);
+  Value step = stateProjection(at, (prefix + "dt_proj").str(), low, inner,
+                               /*bias=*/true);
   if (!step)
     return {};
-  auto lastType = RankedTensorType::get(
-      {typeOf(input).getDimSize(0), states, inner}, builder.getF32Type());
-  Value before;
-  if (scope.valueCache)
-    before = readState(builder, at, scope.valueCache, scope.index, scope.past);
-  auto scan = SelectiveScanOp::create(builder, at, x.getType(), lastType, x,
-                                      step, decay, b, c, skip, gate, before);
-  if (scope.valueCache)
-    scope.valueCache = writeState(builder, at, scope.valueCache, scope.index,
-                                  scope.past, scan.getLast());
-  return project("out_proj", scan.getResult(), width, mamba.bias, residual);
+  return scan(builder, at, scope, lastType, x, step, decay, b, c, skip, gate);
+}
+
+Value LayerImporter::scanHeads(const spec::Mamba &mamba, StringRef prefix,
+                               Value input, Value convolved, Value gate,
+                               Type lastType) {
+  Location at = loc(mamba.location);
+  int64_t inner = mamba.inner, all = mamba.groups * mamba.states;
+  Value decay = weight(at, (prefix + "A_log").str(), mamba.heads, 0);
+  Value skip = weight(at, (prefix + "D").str(), mamba.heads, 0);
+  Value step = stateProjection(at, (prefix + "dt_proj").str(), input,
+                               mamba.heads, /*bias=*/true);
+  if (!decay || !skip || !step)
+    return {};
+  Value x = columns(builder, at, convolved, 0, inner);
+  Value b = columns(builder, at, convolved, inner, all);
+  Value c = columns(builder, at, convolved, inner + all, all);
+  Value y =
+      scan(builder, at, scope, lastType, x, step, decay, b, c, skip, gate);
+  if (!mamba.outNorm)
+    return y;
+  std::string role = (prefix + "norm.").str();
+  int64_t parts = mamba.outNormParts;
+  if (parts == 1)
+    return norm(*mamba.outNorm, role, y);
+  auto type = typeOf(y);
+  auto heads = RankedTensorType::get(
+      {type.getDimSize(0), parts, type.getDimSize(1), inner / parts},
+      type.getElementType());
+  Value split = SplitHeadsOp::create(builder, at, heads, y, 0);
+  split = norm(*mamba.outNorm, role, split, parts);
+  return split ? MergeHeadsOp::create(builder, at, type, split).getResult()
+               : Value();
+}
+
+Value LayerImporter::shortConv(const spec::ShortConv &conv, StringRef prefix,
+                               Value input, int64_t width, Value residual,
+                               double scale) {
+  Location at = loc(conv.location);
+  if (scale != 1) {
+    Value result = shortConv(conv, prefix, input, width, Value());
+    return result ? addScaled(at, residual, result, scale) : Value();
+  }
+  Value thirds = stateProjection(at, (prefix + "in_proj").str(), input,
+                                 3 * width, conv.bias);
+  if (!thirds)
+    return {};
+  auto third = [&](int64_t number) {
+    return columns(builder, at, thirds, number * width, width);
+  };
+  Value x = arith::MulFOp::create(builder, at, third(0), third(2));
+  x = cachedConv(at, (prefix + "conv").str(), x, conv.kernel, conv.bias,
+                 attune::Activation::Identity);
+  if (!x)
+    return {};
+  x = arith::MulFOp::create(builder, at, third(1), x);
+  return stateProjection(at, (prefix + "out_proj").str(), x, width, conv.bias,
+                         residual);
 }

@@ -154,6 +154,14 @@ static Json print(const Attention &attention, int64_t width) {
   }
   if (attention.rope)
     json["rope"] = print(*attention.rope, attention.headDim);
+  if (const auto &growth = attention.queryGrowth) {
+    Json by = Json::object();
+    by["by"] = growth->by;
+    by["length"] = growth->length;
+    if (growth->shift)
+      by["shift"] = growth->shift;
+    json["query_growth"] = std::move(by);
+  }
   if (attention.latent)
     json["latent"] = print(*attention.latent);
   if (attention.qkNorm) {
@@ -249,6 +257,8 @@ static Json print(const MoE &moe) {
     json["limit"] = *moe.limit;
   if (moe.upOffset != 0)
     json["up_offset"] = moe.upOffset;
+  if (moe.scaleInput)
+    json["scale_input"] = true;
   json["router"] = print(moe.router);
   if (moe.shared) {
     Json shared = Json::object();
@@ -265,7 +275,18 @@ static Json print(const Mamba &mamba) {
   json["inner"] = mamba.inner;
   json["states"] = mamba.states;
   json["kernel"] = mamba.kernel;
-  json["rank"] = mamba.rank;
+  if (mamba.heads) {
+    json["heads"] = mamba.heads;
+    if (mamba.groups != 1)
+      json["groups"] = mamba.groups;
+    if (mamba.outNorm) {
+      json["out_norm"] = print(*mamba.outNorm, /*withKind=*/true);
+      if (mamba.outNormParts != 1)
+        json["out_norm"]["parts"] = mamba.outNormParts;
+    }
+  } else {
+    json["rank"] = mamba.rank;
+  }
   if (mamba.bias)
     json["bias"] = true;
   if (!mamba.convBias)
@@ -311,6 +332,13 @@ static Json toJson(const Block &block, int64_t width) {
     json["attention"] = print(*block.attention, width);
   if (block.mamba)
     json["mamba"] = print(*block.mamba);
+  if (block.shortConv) {
+    Json conv = Json::object();
+    conv["kernel"] = block.shortConv->kernel;
+    if (block.shortConv->bias)
+      conv["bias"] = true;
+    json["short_conv"] = std::move(conv);
+  }
   if (block.cross)
     json["cross"] = print(*block.cross, width);
   if (block.ffn)

@@ -160,8 +160,18 @@ public:
   }
 
   void mamba(const std::string &prefix, const Mamba &op, int64_t width) {
-    projection(prefix + "in_proj.", 2 * op.inner, width, op.bias);
-    projection(prefix + "conv1d.", op.inner, op.kernel, op.convBias);
+    int64_t convolved = numConvolved(op);
+    projection(prefix + "in_proj.", op.inner + convolved, width, op.bias);
+    projection(prefix + "conv1d.", convolved, op.kernel, op.convBias);
+    if (op.heads) {
+      projection(prefix + "dt_proj.", op.heads, width, /*bias=*/true);
+      roles.push_back({prefix + "A_log", op.heads, 0});
+      roles.push_back({prefix + "D", op.heads, 0});
+      if (op.outNorm)
+        norm(prefix + "norm.", *op.outNorm, op.inner);
+      projection(prefix + "out_proj.", width, op.inner, op.bias);
+      return;
+    }
     projection(prefix + "x_proj.", op.rank + 2 * op.states, op.inner,
                /*bias=*/false);
     if (op.norm) {
@@ -197,6 +207,13 @@ public:
       blockNorm("norm1", block, width);
       mamba("mamba.", *block.mamba, width);
     }
+    if (block.shortConv) {
+      blockNorm("norm1", block, width);
+      bool bias = block.shortConv->bias;
+      projection("short_conv.in_proj.", 3 * width, width, bias);
+      projection("short_conv.conv.", width, block.shortConv->kernel, bias);
+      projection("short_conv.out_proj.", width, width, bias);
+    }
     if (block.cross) {
       blockNorm("norm_cross", block, width);
       attention("cross.", *block.cross, width);
@@ -218,7 +235,8 @@ public:
 } // namespace
 
 int64_t numModulated(const Block &block) {
-  return int64_t(block.attention.has_value() || block.mamba.has_value()) +
+  return int64_t(block.attention.has_value() || block.mamba.has_value() ||
+                 block.shortConv.has_value()) +
          int64_t(block.cross.has_value()) +
          int64_t(block.ffn.has_value() || block.moe.has_value());
 }

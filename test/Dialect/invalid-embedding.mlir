@@ -159,6 +159,24 @@ func.func @r3_2(%ids: tensor<2x5xi64>) {
 
 // -----
 
+// R5: three numbers of growth
+func.func @r5(%ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{has 2 numbers of growth, not 3}}
+  %c, %s = attune.rotary_table %ids frequencies [1.0, 0.5] growth [0.1, 8192.0] : tensor<2x5xi64> -> tensor<2x5x2xf32>, tensor<2x5x2xf32>
+  return
+}
+
+// -----
+
+// R5: by steps of some length
+func.func @r5_2(%ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{has growth by 1.000000e-01 for each 0.000000e+00 tokens from 1.000000e+00 on, expected finite numbers, the second above 0, the third from 0 on}}
+  %c, %s = attune.rotary_table %ids frequencies [1.0, 0.5] growth [0.1, 0.0, 1.0] : tensor<2x5xi64> -> tensor<2x5x2xf32>, tensor<2x5x2xf32>
+  return
+}
+
+// -----
+
 // R1: no more channels than a head has
 // expected-note @+1 {{tables come from here}}
 func.func @r1_3(%x: tensor<2x3x5x8xf32>, %c: tensor<2x5x5xf32>) {

@@ -82,3 +82,45 @@ func.func @v6(%x: tensor<?x?x64xf32>, %a: tensor<64x16xf32>, %b: tensor<?x?x16xf
     : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<64x16xf32>, tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<64xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return
 }
+
+// -----
+
+// V3: a step size for every head
+// expected-note @+1 {{a_log comes from here}}
+func.func @v3_heads(%x: tensor<?x?x64xf32>, %d: tensor<?x?x64xf32>, %a: tensor<8xf32>, %b: tensor<?x?x16xf32>, %s: tensor<8xf32>) {
+  // expected-error @+1 {{has step heads 64, but a_log heads 8}}
+  %y, %l = attune.selective_scan %x step %d, a_log %a, b %b, c %b, skip %s
+    : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<8xf32>, tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<8xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return
+}
+
+// -----
+
+// V5: and what skips the states
+// expected-note @+1 {{a_log comes from here}}
+func.func @v5_heads(%x: tensor<?x?x64xf32>, %d: tensor<?x?x8xf32>, %a: tensor<8xf32>, %b: tensor<?x?x16xf32>, %s: tensor<64xf32>) {
+  // expected-error @+1 {{has skip heads 64, but a_log heads 8}}
+  %y, %l = attune.selective_scan %x step %d, a_log %a, b %b, c %b, skip %s
+    : tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<8xf32>, tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<64xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return
+}
+
+// -----
+
+// V7: heads are equally wide
+func.func @v7(%x: tensor<?x?x64xf32>, %d: tensor<?x?x7xf32>, %a: tensor<7xf32>, %b: tensor<?x?x16xf32>, %s: tensor<7xf32>) {
+  // expected-error @+1 {{has 7 heads, which do not divide the 64 channels}}
+  %y, %l = attune.selective_scan %x step %d, a_log %a, b %b, c %b, skip %s
+    : tensor<?x?x64xf32>, tensor<?x?x7xf32>, tensor<7xf32>, tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<7xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return
+}
+
+// -----
+
+// V7: and groups have equally many
+func.func @v7_2(%x: tensor<?x?x64xf32>, %d: tensor<?x?x8xf32>, %a: tensor<8xf32>, %b: tensor<?x?x48xf32>, %s: tensor<8xf32>) {
+  // expected-error @+1 {{has B and C of 48 numbers for 16 states, which are no groups of heads}}
+  %y, %l = attune.selective_scan %x step %d, a_log %a, b %b, c %b, skip %s
+    : tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<8xf32>, tensor<?x?x48xf32>, tensor<?x?x48xf32>, tensor<8xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return
+}

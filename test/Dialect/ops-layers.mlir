@@ -6,8 +6,10 @@ func.func @norms(%x: tensor<?x?x768xf32>, %g: tensor<768xf32>, %b: tensor<768xf3
   // CHECK: attune.layer_norm %{{.+}} gamma %{{.+}} : tensor<768xf32> beta %{{.+}} : tensor<768xf32> eps 9.99999974E-6 : tensor<?x?x768xf32>
   %y = attune.layer_norm %x gamma %g : tensor<768xf32>
      beta %b : tensor<768xf32> eps 1.000000e-05 : tensor<?x?x768xf32>
+  // CHECK: attune.layer_norm %{{.+}} gamma %{{.+}} : tensor<768xf32> eps 9.99999974E-6 offset 1.000000e+00 : tensor<?x?x768xf32>
+  %w = attune.layer_norm %y gamma %g : tensor<768xf32> eps 1.000000e-05 offset 1.0 : tensor<?x?x768xf32>
   // CHECK: attune.rms_norm %{{.+}} gamma %{{.+}} : tensor<768xf32> eps 9.99999974E-6 offset 1.000000e+00 : tensor<?x?x768xf32>
-  %z = attune.rms_norm %x gamma %g : tensor<768xf32> eps 1.000000e-05 offset 1.0
+  %z = attune.rms_norm %w gamma %g : tensor<768xf32> eps 1.000000e-05 offset 1.0
      : tensor<?x?x768xf32>
   return %y, %z : tensor<?x?x768xf32>, tensor<?x?x768xf32>
 }
@@ -97,6 +99,9 @@ func.func @rotary_table(%pos: tensor<?x?xi64>) -> tensor<?x?x2xf32> {
   // CHECK: attune.rotary_table %{{.+}} frequencies [1.000000e+00, 1.000000e-02] : tensor<?x?xi64> -> tensor<?x?x2xf32>, tensor<?x?x2xf32>
   %cos, %sin = attune.rotary_table %pos frequencies [1.000000e+00, 1.000000e-02]
      : tensor<?x?xi64> -> tensor<?x?x2xf32>, tensor<?x?x2xf32>
+  // CHECK: attune.rotary_table %{{.+}} frequencies [0.000000e+00] growth [1.000000e-01, 8.192000e+03, 1.000000e+00] :
+  %c, %s = attune.rotary_table %pos frequencies [0.0] growth [0.1, 8192.0, 1.0]
+     : tensor<?x?xi64> -> tensor<?x?x1xf32>, tensor<?x?x1xf32>
   return %sin : tensor<?x?x2xf32>
 }
 

@@ -32,3 +32,11 @@ func.func @ungated(%x: tensor<?x?x64xf32>, %d: tensor<?x?x64xf32>, %a: tensor<64
        tensor<?x?x16xf32>, tensor<64xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
 }
+
+// CHECK-LABEL: @heads(
+func.func @heads(%x: tensor<?x?x64xf32>, %d: tensor<?x?x8xf32>, %a: tensor<8xf32>, %b: tensor<?x?x32xf32>, %s: tensor<8xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>) {
+  // CHECK: attune.selective_scan {{.+}} : tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<8xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<8xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  %y, %last = attune.selective_scan %x step %d, a_log %a, b %b, c %b, skip %s
+     : tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<8xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<8xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
+}

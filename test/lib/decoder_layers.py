@@ -59,9 +59,10 @@ def linear(w, name, x, rows, bias=False):
     return [[dot(row, v) + b for row, b in zip(matrix, offset)] for v in x]
 
 
-def layer_norm(w, name, x, eps=1e-5, bias=True, affine=True):
+def layer_norm(w, name, x, eps=1e-5, bias=True, affine=True, offset=0.0):
     size = len(x[0])
-    gamma = w.vector(name + ".weight", size, 1.0) if affine else [1.0] * size
+    gamma = [offset + g for g in w.vector(name + ".weight", size, 1.0 - offset)
+             ] if affine else [1.0] * size
     beta = w.vector(name + ".bias", size) if bias and affine else [0.0] * size
     result = []
     for v in x:
@@ -141,15 +142,17 @@ def yarn(theta, channels, factor, length, fast=32.0, slow=1.0):
     return frequencies, 0.1 * math.log(factor) + 1
 
 
-def attend(q, k, v, scale=None, window=None, cap=None, bias=None, sinks=None):
+def attend(q, k, v, scale=None, window=None, cap=None, bias=None, sinks=None,
+           chunk=None):
     """Causal; `bias(head, query, key)` is added to the scaled scores, and the
-    softmax counts each head's sink."""
+    softmax counts each head's sink. Tokens see those of their chunk."""
     scale = scale or 1 / math.sqrt(len(q[0][0]))
     group = len(q) // len(k)
     joined = [[] for _ in q[0]]
     for h, rows in enumerate(q):
         for m, query in enumerate(rows):
             first = max(0, m - window + 1) if window else 0
+            first = m - m % chunk if chunk else first
             scores = []
             for n in range(first, m + 1):
                 score = scale * dot(query, k[h // group][n])
@@ -194,6 +197,20 @@ def tied(w, name, x):
 
 def plus(x, y):
     return [add(a, b) for a, b in zip(x, y)]
+
+
+def llama_like(w, ids, layers, self_attention, offset=0.0, factor=1.0,
+               function=silu, untied=True, eps=1e-6):
+    x = embed(w, "model.embed_tokens.weight", ids, factor)
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x, eps, offset)
+        x = plus(x, self_attention(w, at + "self_attn.", normed, i))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, eps, offset)
+        x = plus(x, gated(w, at + "mlp.", normed, function))
+    x = rms_norm(w, "model.norm", x, eps, offset)
+    return head(w, "lm_head", x) if untied else tied(
+        w, "model.embed_tokens.weight", x)
 
 
 def norm_each(w, name, heads, function):

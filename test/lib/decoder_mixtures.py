@@ -187,19 +187,34 @@ def gpt_oss(w, ids):
     return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
 
 
-def granitemoe(w, ids):
-    """Experts in two stacks [out, in], and factors of nearly everything."""
-    config = {**BASE, "model_type": "granitemoe", "num_key_value_heads": 2,
-              "num_local_experts": 6, "num_experts_per_tok": 3,
-              "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
-              "residual_multiplier": 0.4, "logits_scaling": 2.0,
-              "tie_word_embeddings": True}
-
+def granite_experts(w, at, x):
+    """Three of six experts, in two stacks [out, in]."""
     def stack(name, rows, columns):
         flat = w.vector(name, 6 * rows * columns)
         w.made[name] = ([6, rows, columns], w.made[name][1])
         return [[flat[(e * rows + r) * columns:(e * rows + r + 1) * columns]
                  for r in range(rows)] for e in range(6)]
+    both = stack(at + "input_linear.weight", 2 * INNER, WIDTH)
+    down = stack(at + "output_linear.weight", WIDTH, INNER)
+    out = []
+    for v, logits in zip(x, linear(w, at + "router.layer", x, 6)):
+        best = sorted(range(6), key=lambda e: -logits[e])[:3]
+        row = [0.0] * WIDTH
+        for share, e in zip(softmax([logits[e] for e in best]), best):
+            sums = [dot(r, v) for r in both[e]]
+            inner = [silu(a) * b for a, b in zip(sums[:INNER], sums[INNER:])]
+            row = [a + share * dot(r, inner) for a, r in zip(row, down[e])]
+        out.append(row)
+    return out
+
+
+def granitemoe(w, ids):
+    """Experts in two stacks, and factors of nearly everything."""
+    config = {**BASE, "model_type": "granitemoe", "num_key_value_heads": 2,
+              "num_local_experts": 6, "num_experts_per_tok": 3,
+              "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
+              "residual_multiplier": 0.4, "logits_scaling": 2.0,
+              "tie_word_embeddings": True}
     x = embed(w, "model.embed_tokens.weight", ids, 3.0)
     for i in range(2):
         at = f"model.layers.{i}."
@@ -209,18 +224,8 @@ def granitemoe(w, ids):
         y = linear(w, at + "self_attn.o_proj", y, WIDTH)
         x = plus(x, [scaled(row, 0.4) for row in y])
         normed = rms_norm(w, at + "post_attention_layernorm", x)
-        at += "block_sparse_moe."
-        both = stack(at + "input_linear.weight", 2 * INNER, WIDTH)
-        down = stack(at + "output_linear.weight", WIDTH, INNER)
-        logits = linear(w, at + "router.layer", normed, 6)
-        for t, v in enumerate(normed):
-            best = sorted(range(6), key=lambda e: -logits[t][e])[:3]
-            for share, e in zip(softmax([logits[t][e] for e in best]), best):
-                sums = [dot(row, v) for row in both[e]]
-                inner = [silu(a) * b
-                         for a, b in zip(sums[:INNER], sums[INNER:])]
-                x[t] = [a + 0.4 * share * dot(row, inner)
-                        for a, row in zip(x[t], down[e])]
+        y = granite_experts(w, at + "block_sparse_moe.", normed)
+        x = plus(x, [scaled(row, 0.4) for row in y])
     x = rms_norm(w, "model.norm", x)
     return config, [scaled(row, 0.5)
                     for row in tied(w, "model.embed_tokens.weight", x)]

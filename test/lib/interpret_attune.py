@@ -320,7 +320,13 @@ class Interpreter:
         numbers = re.search(r"frequencies \[(.*?)\]", text).group(1)
         frequencies = [float(n) for n in numbers.split(", ")]
         factor, shape = self.number(text, "factor", 1), positions.shape + (len(frequencies),)
-        return tuple(from_rows(shape, [[factor * f(p * w) for w in frequencies]
+        growth = re.search(r"growth \[(.*?)\]", text)
+        beta, length, shift = ((float(n) for n in growth.group(1).split(", "))
+                               if growth else (0.0, 1.0, 0.0))
+
+        def by(p):
+            return factor * (1 + beta * math.log(1 + (p + shift) // length))
+        return tuple(from_rows(shape, [[by(p) * f(p * w) for w in frequencies]
                                        for p in positions.data])
                      for f in (math.cos, math.sin))
 

@@ -215,10 +215,15 @@ class Layer:
                   for x in logits]
         result = [[0.0] * width for _ in rows]
         for e in range(experts):
-            given = self.expert(rows, options, role + "experts.{e}.", e,
+            read, shares = rows, [route.get(e, 0.0) for route in routes]
+            if options.get("scale_input"):
+                read = [[share * x for x in row]
+                        for row, share in zip(rows, shares)]
+                shares = [float(e in route) for route in routes]
+            given = self.expert(read, options, role + "experts.{e}.", e,
                                 options["width"])
-            result = [[x + route.get(e, 0.0) * y for x, y in zip(p, q)]
-                      for p, q, route in zip(result, given, routes)]
+            result = [[x + share * y for x, y in zip(p, q)]
+                      for p, q, share in zip(result, given, shares)]
         if "shared" in options:
             shared = options["shared"]
             given = self.expert(rows, options, role + "shared.", None,
@@ -329,6 +334,13 @@ class Layer:
                      for t, token in enumerate(query)]
             key = [[self.rotate(h, rope, t, dim, len(key)) for h in token]
                    for t, token in enumerate(key)]
+        growth = options.get("query_growth")
+        if growth is not None:
+            steps = [(t + growth.get("shift", 0)) // growth.get("length", 8192)
+                     for t in range(len(query))]
+            query = [[[x * (1 + growth.get("by", 0.1) * math.log(1 + step))
+                       for x in h] for h in token]
+                     for token, step in zip(query, steps)]
         linear = options.get("linear")
         if linear is not None:
             f = FEATURES[linear.get("feature_map", "elu_plus_one")]
@@ -443,8 +455,13 @@ class Layer:
             return self.ffn(x, block["ffn"], "ffn.")
         def mix(x):
             return reference_recurrent.mamba(self, x, block["mamba"], "mamba.")
+
+        def convolve(x):
+            return reference_recurrent.short_conv(self, x, block["short_conv"],
+                                                  "short_conv.")
         parts = [(key, role, f) for key, role, f in (
-            ("attention", "norm1", attend), ("mamba", "norm1", mix), ("cross", "norm_cross", cross),
+            ("attention", "norm1", attend), ("mamba", "norm1", mix),
+            ("short_conv", "norm1", convolve), ("cross", "norm_cross", cross),
             ("ffn", "norm2", feed), ("moe", "norm2", feed)) if key in block]
         if place == "parallel":
             total = rows

@@ -184,8 +184,76 @@ def softplus(x):
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
+def convolved(layer, rows, role, taps, bias):
+    """Each channel over the tokens up to its own."""
+    count = len(rows[0])
+    filters = layer.weight(role + "weight", count, taps)
+    shift = layer.weight(role + "bias", count) if bias else [0.0] * count
+    return [[shift[c] + sum(filters[c][k] * rows[t - taps + 1 + k][c]
+                            for k in range(taps) if t - taps + 1 + k >= 0)
+             for c in range(count)] for t in range(len(rows))]
+
+
+def short_conv(layer, rows, options, prefix):
+    """C * conv(B * x) with the thirds of a projection."""
+    number, width = layer.model.number, len(rows[0])
+    bias = options.get("bias", False)
+    thirds = layer.linear(rows, prefix + "in_proj.", 3 * width, bias)
+    read = [[b * x for b, x in zip(row[:width], row[2 * width:])]
+            for row in thirds]
+    made = convolved(layer, read, prefix + "conv.",
+                     number(options.get("kernel", 3)), bias)
+    made = [[c * x for c, x in zip(row[width:2 * width], y)]
+            for row, y in zip(thirds, made)]
+    return layer.linear(made, prefix + "out_proj.", width, bias)
+
+
+def mamba_heads(layer, rows, options, prefix):
+    """Mamba-2: one step, decay and skip for each head, inputs and outputs for
+    each group of heads."""
+    number, width = layer.model.number, len(rows[0])
+    inner = number(options.get("inner", 2 * width))
+    states, heads = number(options.get("states", 16)), number(options["heads"])
+    groups = number(options.get("groups", 1))
+    count = inner + 2 * groups * states
+    both = layer.linear(rows, prefix + "in_proj.", inner + count, False)
+    steps = layer.linear(rows, prefix + "dt_proj.", heads, True)
+    seen = convolved(layer, [row[inner:] for row in both], prefix + "conv1d.",
+                     number(options.get("kernel", 4)),
+                     options.get("conv_bias", True))
+    seen = [[v * sigmoid(v) for v in row] for row in seen]
+    logs, skip = (layer.weight(prefix + name, heads) for name in ("A_log", "D"))
+    h, made = [[0.0] * states for _ in range(inner)], []
+    for t, row in enumerate(seen):
+        y = []
+        for c in range(inner):
+            head = c * heads // inner
+            first = inner + head * groups // heads * states
+            dt = softplus(steps[t][head])
+            for s in range(states):
+                h[c][s] = (math.exp(-dt * math.exp(logs[head])) * h[c][s]
+                           + dt * row[first + s] * row[c])
+            first += groups * states
+            z = both[t][c]
+            y.append((skip[head] * row[c] + sum(
+                a * b for a, b in zip(row[first:], h[c]))) * z * sigmoid(z))
+        made.append(y)
+    norm = options.get("out_norm")
+    if norm:
+        parts = number(norm.get("parts", 1))
+        size = inner // parts
+        gamma = layer.weight(prefix + "norm.weight", inner)
+        made = [[x * (gamma[c] + norm.get("offset", 0)) / math.sqrt(
+            sum(v * v for v in row[c // size * size:][:size]) / size
+            + norm.get("eps", 1e-5)) for c, x in enumerate(row)]
+                for row in made]
+    return layer.linear(made, prefix + "out_proj.", width, False)
+
+
 def mamba(layer, rows, options, prefix):
     """A selective state space: one state for each channel and number."""
+    if "heads" in options:
+        return mamba_heads(layer, rows, options, prefix)
     number, width = layer.model.number, len(rows[0])
     inner = number(options.get("inner", 2 * width))
     states, taps = number(options.get("states", 16)), number(options.get("kernel", 4))
@@ -195,15 +263,9 @@ def mamba(layer, rows, options, prefix):
         return layer.linear(given, f"{prefix}{role}.", out, bias)
 
     both = project("in_proj", rows, 2 * inner, options.get("bias", False))
-    filters = layer.weight(prefix + "conv1d.weight", inner, taps)
-    bias = (layer.weight(prefix + "conv1d.bias", inner)
-            if options.get("conv_bias", True) else [0.0] * inner)
-    x = []
-    for t in range(len(rows)):
-        sums = [bias[c] + sum(filters[c][k] * both[t - taps + 1 + k][c]
-                              for k in range(taps) if t - taps + 1 + k >= 0)
-                for c in range(inner)]
-        x.append([v * sigmoid(v) for v in sums])
+    x = convolved(layer, [row[:inner] for row in both], prefix + "conv1d.",
+                  taps, options.get("conv_bias", True))
+    x = [[v * sigmoid(v) for v in row] for row in x]
     chosen = project("x_proj", x, rank + 2 * states, False)
     parts = {"dt": [c[:rank] for c in chosen],
              "b": [c[rank:rank + states] for c in chosen],

@@ -25,6 +25,8 @@ struct RotaryPlan {
   /// LongRoPE: frequencies of calls that reach beyond `longFrom` tokens.
   std::vector<double> longFrequencies;
   int64_t longFrom = 0;
+  /// By how much, for each so many tokens, added to positions.
+  std::optional<std::array<double, 3>> growth;
 };
 
 /// Inverse frequencies with every static scaling folded in, in f64. `context`

@@ -137,6 +137,15 @@ struct BlockSparse {
   SourceLocation location;
 };
 
+/// Queries times 1 + by * log(1 + floor((position + shift) / length)), which
+/// keeps scores sharp where keys are many (Nakanishi 2025).
+struct QueryGrowth {
+  double by = 0.1;
+  int64_t length = 8192;
+  int64_t shift = 0;
+  SourceLocation location;
+};
+
 enum class FeatureMap { EluPlusOne, Relu, Identity };
 /// Linear attention (Katharopoulos et al. 2020): weights are products of
 /// features of queries and keys, so that sums over keys serve every query.
@@ -194,6 +203,7 @@ struct Attention {
   bool relative = false;
   std::optional<RelativeBias> relativeBias;
   std::optional<Rope> rope;
+  std::optional<QueryGrowth> queryGrowth;
   std::optional<Latent> latent;
   std::optional<double> clip;     ///< of queries, keys and values to [-c, c]
   std::optional<Norm> qkNorm;     ///< roles q_norm, k_norm
@@ -275,6 +285,9 @@ struct MoE {
   /// Gated: act(min(gate, limit)) * (clamp(up, limit) + upOffset).
   std::optional<double> limit;
   double upOffset = 0;
+  /// The score multiplies what the expert reads, not what it gives; then one
+  /// expert is active.
+  bool scaleInput = false;
   Router router;
   std::optional<SharedExpert> shared;
   SourceLocation location;
@@ -290,13 +303,19 @@ struct Modulation {
   SourceLocation location;
 };
 
-/// Branch: x + norm(f(x)), a norm of the result alone.
 /// The selective state space of Mamba (Gu and Dao 2023) on `inner` channels.
 /// Roles, with the names of its checkpoints: "in_proj.weight" [2*inner, D],
 /// "conv1d.weight" [inner, kernel], "conv1d.bias", "x_proj.weight"
 /// [rank + 2*states, inner], "dt_proj.weight" [inner, rank], "dt_proj.bias",
 /// "A_log" [inner, states], "D" [inner], "out_proj.weight" [D, inner]; "bias"
 /// of in_proj and out_proj if asked for.
+///
+/// With `heads` it is Mamba-2 (Dao and Gu 2024): one step, decay and skip for
+/// each head, B and C for each group of heads, all made of the input and, but
+/// for the steps, convolved. Roles "in_proj.weight" [2*inner + 2*groups*states,
+/// D] (the gate, then what the convolution reads: x, B, C), "dt_proj.weight"
+/// [heads, D], "dt_proj.bias", "conv1d.*" [inner + 2*groups*states, kernel],
+/// "A_log" and "D" [heads], "norm.weight" [inner], "out_proj.weight".
 struct Mamba {
   int64_t inner = 0; ///< default twice D
   int64_t states = 16;
@@ -307,16 +326,37 @@ struct Mamba {
   /// Jamba: the step sizes' input, B and C are normed; roles "dt_norm.*",
   /// "b_norm.*", "c_norm.*".
   std::optional<Norm> norm;
+  int64_t heads = 0;  ///< 0: the first form
+  int64_t groups = 1; ///< of heads
+  /// With heads: of the gated result, in so many parts of its channels.
+  std::optional<Norm> outNorm;
+  int64_t outNormParts = 1;
+  SourceLocation location;
+};
+/// The channels that a state space's convolution reads.
+inline int64_t numConvolved(const Mamba &mamba) {
+  return mamba.inner +
+         (mamba.heads ? 2 * mamba.groups * mamba.states : int64_t(0));
+}
+
+/// A short convolution between two gates (LFM2): with B, C and x the thirds of
+/// a projection, C * conv(B * x), projected. Roles "in_proj.weight" [3*D, D],
+/// "conv.weight" [D, kernel], "out_proj.weight" [D, D] and, with `bias`,
+/// ".bias" of each.
+struct ShortConv {
+  int64_t kernel = 3;
+  bool bias = false;
   SourceLocation location;
 };
 
+/// Branch: x + norm(f(x)), a norm of the result alone.
 enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
 /// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*"; peri
 /// placement adds "norm1_post.*", "norm2_post.*", "norm_cross_post.*". Only the
 /// sublayers that the block has bring a norm. Sublayer roles are prefixed
-/// "attention.", "mamba.", "cross.", "ffn.", "moe."; a block has attention or a
-/// state space, an FFN or a mixture.
+/// "attention.", "mamba.", "short_conv.", "cross.", "ffn.", "moe."; a block has
+/// attention, a state space or a short convolution, an FFN or a mixture.
 struct Block {
   Placement placement = Placement::Pre;
   double residualScale = 1; ///< of what sublayers add to x
@@ -324,7 +364,8 @@ struct Block {
   bool residualOfNorm = false;
   Norm norm;
   std::optional<Attention> attention;
-  std::optional<Mamba> mamba; ///< in place of `attention`
+  std::optional<Mamba> mamba;         ///< in place of `attention`
+  std::optional<ShortConv> shortConv; ///< in place of `attention`
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
   std::optional<MoE> moe; ///< in place of `ffn`

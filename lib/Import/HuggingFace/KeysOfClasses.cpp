@@ -30,6 +30,14 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_probs_dropout_prob classifier_dropout "
        "classifier_dropout_prob down_scale_factor gap_size "
        "hidden_dropout_prob net_structure_type num_memory_blocks"},
+      {"arcee",
+       "hidden_size=2560 intermediate_size=18432 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=4096 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=relu2 head_dim=80 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false mlp_bias=false",
+       "attention_dropout pretraining_tp"},
       {"bart",
        "d_model=1024 hidden_size max_position_embeddings=1024 "
        "vocab_size=50265 activation_function=gelu scale_embedding=false "
@@ -340,6 +348,22 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"granitemoehybrid",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false embedding_multiplier=1 attention_multiplier=1 "
+       "residual_multiplier=1 logits_scaling=1 num_local_experts=8 "
+       "num_experts_per_tok=2 shared_intermediate_size=1024 "
+       "position_embedding_type=none layer_types layers_block_type "
+       "mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 mamba_d_head=64 "
+       "mamba_d_conv=4 mamba_expand=2 mamba_conv_bias=true "
+       "mamba_proj_bias=false normalization_function=rmsnorm",
+       "attention_dropout aux_loss_alpha ep_group ep_size mamba_chunk_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"hunyuan_v1_dense",
        "hidden_size=4096 intermediate_size=11008 "
        "num_hidden_layers=32 num_attention_heads=32 "
@@ -357,6 +381,19 @@ const std::vector<ClassKeys> &classKeys() {
        "position_embedding_xdrope pretraining_tp sep_token_id "
        "skip_cls_token text_end_id text_start_id use_cla use_qk_norm "
        "use_rotary_pos_emb vit_path xdrope_section"},
+      {"lfm2",
+       "hidden_size=2560 intermediate_size=12288 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=65536 "
+       "max_position_embeddings=128000 norm_eps=1e-05 "
+       "tie_word_embeddings=true tie_embedding=true hidden_act=silu "
+       "head_dim=80 theta=1000000 rope_theta=1000000 partial_rotary_factor=1 "
+       "rope_parameters rope_scaling conv_L_cache=3 conv_bias=false "
+       "block_ff_dim=12288 block_multiple_of=256 block_ffn_dim_multiplier=1 "
+       "block_auto_adjust_ff_dim=true block_dim=2560 conv_dim=2560 "
+       "conv_dim_out=2560 block_use_swiglu=true full_attn_idxs layer_types",
+       "attention_dropout block_mlp_init_scale block_norm_eps "
+       "block_out_init_scale block_use_xavier_init conv_use_xavier_init "
+       "num_heads use_pos_enc"},
       {"llama",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
@@ -366,6 +403,21 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_bias=false mlp_bias=false sliding_window layer_types",
        "activation attention_dropout is_llama_config pretraining_tp "
        "rope_interleaved"},
+      {"llama4_text",
+       "hidden_size=5120 intermediate_size=8192 num_hidden_layers=48 "
+       "num_attention_heads=40 num_key_value_heads=8 vocab_size=202048 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=500000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false use_qk_norm=true "
+       "attn_temperature_tuning=true attn_scale=0.1 floor_scale=8192 "
+       "attention_chunk_size=8192 intermediate_size_mlp=16384 "
+       "num_local_experts=16 num_experts_per_tok=1 moe_layers "
+       "interleave_moe_layer_step=1 no_rope_layers no_rope_layer_interval=4 "
+       "layer_types",
+       "attention_dropout aux_loss_alpha ep_group ep_size for_llm_compressor "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"mamba",
        "hidden_size=768 vocab_size=50280 num_hidden_layers=32 "
        "layer_norm_epsilon=1e-05 state_size=16 conv_kernel=4 expand=2 "
@@ -375,6 +427,17 @@ const std::vector<ClassKeys> &classKeys() {
        "rescale_prenorm_residual residual_in_fp32 rms_norm ssm_cfg "
        "time_step_floor time_step_init_scheme time_step_max time_step_min "
        "time_step_scale use_associative_scan use_falcon_mambapy use_mambapy"},
+      {"mamba2",
+       "hidden_size=4096 vocab_size=32768 num_hidden_layers=64 "
+       "layer_norm_epsilon=1e-05 state_size=128 conv_kernel=4 expand=2 "
+       "num_heads=128 head_dim=64 n_groups=8 use_bias=false "
+       "use_conv_bias=true hidden_act=silu tie_word_embeddings=false "
+       "time_step_limit",
+       "chunk_size d_inner d_model fused_add_norm n_layer norm_before_gate "
+       "pad_vocab_size_multiple rescale_prenorm_residual residual_in_fp32 "
+       "rms_norm ssm_cfg time_step_floor time_step_init_scheme time_step_max "
+       "time_step_min time_step_rank time_step_scale use_associative_scan "
+       "use_falcon_mambapy use_mambapy"},
       {"marian",
        "d_model=1024 hidden_size max_position_embeddings=1024 "
        "vocab_size=50265 activation_function=gelu scale_embedding=false "
@@ -403,6 +466,15 @@ const std::vector<ClassKeys> &classKeys() {
        "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
+      {"mimo",
+       "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "use_sliding_window=false sliding_window=4096 max_window_layers=28 "
+       "layer_types attention_bias=true",
+       "attention_dropout num_nextn_predict_layers"},
       {"minimax_m2",
        "hidden_size=3072 intermediate_size=1536 num_hidden_layers=62 "
        "num_attention_heads=48 num_key_value_heads=8 vocab_size=200064 "
@@ -419,6 +491,14 @@ const std::vector<ClassKeys> &classKeys() {
        "mtp_transformer_layers num_mtp_modules output_router_logits "
        "pretraining_tp router_aux_loss_coef router_jitter_noise seq_aux "
        "shared_intermediate_size shared_moe_mode use_mtp"},
+      {"ministral3",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=34 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=131072 "
+       "max_position_embeddings=262144 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=1000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling sliding_window",
+       "attention_dropout layer_types"},
       {"mistral",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
@@ -467,6 +547,14 @@ const std::vector<ClassKeys> &classKeys() {
        "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
        "tie_word_embeddings=false scale_decoder_outputs=false",
        "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"nemotron",
+       "hidden_size=6144 intermediate_size=24576 num_hidden_layers=32 "
+       "num_attention_heads=48 num_key_value_heads=48 vocab_size=256000 "
+       "max_position_embeddings=4096 norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=relu2 head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+       "rope_scaling attention_bias=false mlp_bias=false",
+       "attention_dropout pretraining_tp"},
       {"nomic_bert",
        "n_embd=768 n_head=12 n_layer=12 n_inner=3072 vocab_size=50257 "
        "layer_norm_epsilon=1e-05 activation_function=gelu mlp_fc1_bias=true "

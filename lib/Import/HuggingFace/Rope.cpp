@@ -41,7 +41,13 @@ static void readYarn(Config &scaling, RopeScaling &out, int64_t length,
   // DeepSeek's names for two temperatures, of which the quotient counts.
   bool hasMscale = scaling.get("mscale"),
        hasAll = scaling.get("mscale_all_dim");
-  if (hasMscale && hasAll) {
+  bool isZero = false; // which counts as not there
+  for (const char *key : {"mscale", "mscale_all_dim"})
+    if (const Value *value = scaling.get(key))
+      isZero |= value->isNumber() && value->real == 0;
+  if (isZero) {
+    // The temperature is the plain one.
+  } else if (hasMscale && hasAll) {
     double mscale = scaling.real("mscale", 1);
     double all = scaling.real("mscale_all_dim", 1);
     if (!out.attentionFactor)
@@ -261,6 +267,8 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
     partial = members->real("partial_rotary_factor", 1);
   if (members)
     members->ignore({"partial_rotary_factor"});
+  if (members && defaults.takesGrowth)
+    members->ignore({"llama_4_scaling_beta", "max_position_embeddings"});
   if (partial != 1 && !defaults.partial)
     config.error(partialKey, "this architecture turns whole heads, expected 1");
   else if (partial > 1)
@@ -288,6 +296,29 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
                   defaults.takesAlpha);
   }
   return settings;
+}
+
+std::optional<QueryGrowth> readGrowth(Config &config,
+                                      const RopeDefaults &defaults) {
+  const Value *object = config.peek("rope_parameters");
+  if (!object)
+    object = config.peek("rope_scaling");
+  QueryGrowth growth;
+  growth.location = config.locate("rope_parameters");
+  if (!object || !object->isObject()) {
+    growth.length = defaults.scaling->originalLength;
+    return growth;
+  }
+  Config members =
+      config.inner(*object, config.peek("rope_parameters") ? "rope_parameters"
+                                                           : "rope_scaling");
+  const Value *by = members.peek("llama_4_scaling_beta");
+  if (!by || (by->isNumber() && by->real == 0))
+    return std::nullopt;
+  growth.by = members.real("llama_4_scaling_beta", 0);
+  growth.length =
+      members.integer("original_max_position_embeddings", std::nullopt);
+  return growth;
 }
 
 std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,

@@ -28,6 +28,8 @@ struct RopeDefaults {
   const char *kind = "full_attention";
   /// Where no key says anything of scaling.
   std::optional<spec::RopeScaling> scaling;
+  /// "llama_4_scaling_beta" says how queries grow with their position.
+  bool takesGrowth = false;
   /// With "alpha", a dynamic scaling is a base of theta alpha^(d / (d - 2)).
   bool takesAlpha = false;
 };
@@ -43,6 +45,12 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
 /// the entry `defaults.kind` of `rope_parameters`, or a plain embedding.
 std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,
                                           const RopeDefaults &defaults);
+
+/// How queries grow with their position ("llama_4_scaling_beta"), if they do;
+/// where no key says anything of scaling, as the class has it, whose default
+/// scaling `defaults` has.
+std::optional<spec::QueryGrowth> readGrowth(Config &config,
+                                            const RopeDefaults &defaults);
 
 /// `value` in the type that a model runs in.
 double roundTo(spec::DType dtype, double value);

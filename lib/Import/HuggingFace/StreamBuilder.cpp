@@ -8,6 +8,7 @@
 #include "attune/Import/HuggingFace/StreamBuilder.h"
 
 #include <map>
+#include <set>
 
 namespace attune::hf {
 
@@ -145,14 +146,23 @@ void StreamBuilder::blocks(const std::string &name, const char *key,
   auto addRun = [&](size_t at, size_t count) -> Layer & {
     Layer &layer = blocks(name, key, count, kinds[kindOf[at]], tensors);
     layer.first = first + static_cast<int64_t>(at);
+    std::set<std::string> roles;
+    for (const WeightRole &role : weightRoles(layer))
+      roles.insert(role.role);
     for (const auto &[role, sources] : weights) {
+      if (!roles.count(role)) // that of another kind
+        continue;
       std::vector<WeightSource> &named = layer.weights[role] = sources;
       for (WeightSource &source : named)
         source.tensor.insert(0, layer.name + ".");
     }
     return layer;
   };
+  // Blocks of a cycle share one cache, so that all attend or there is but one.
   size_t cycle = findCycle(kindOf);
+  for (size_t i = 0; cycle > 1 && i < kindOf.size(); ++i)
+    if (!kinds[kindOf[i]].attention)
+      cycle = 0;
   if (cycle) {
     Layer &layer = addRun(0, kindOf.size());
     for (size_t i = 0; cycle > 1 && i < cycle; ++i) {

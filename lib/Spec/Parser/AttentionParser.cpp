@@ -14,8 +14,8 @@ namespace attune::spec {
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "lse"};
 static const char *const projectionKeys[] = {
-    "rope",   "relative", "relative_bias", "qk_norm",      "bias",
-    "source", "latent",   "clip",          "sequence_rank"};
+    "rope",   "relative", "relative_bias", "qk_norm",       "bias",
+    "source", "latent",   "clip",          "sequence_rank", "query_growth"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -115,6 +115,16 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
              attention.qkNormScope == NormScope::Projection)
       norm->error("after_rotary", "is for norms of heads; with \"projection\" "
                                   "they are not cut apart yet");
+  }
+  if (auto growth = object.object("query_growth")) {
+    QueryGrowth &by = attention.queryGrowth.emplace();
+    by.location = growth->getLocation();
+    by.by = growth->number("by", 0.1);
+    by.length = growth->integer("length", 8192).value_or(8192);
+    by.shift = growth->integer("shift", 0).value_or(0);
+    if (!attention.source.empty() || object.has("latent"))
+      object.error("query_growth", "is for attention of a stream to itself "
+                                   "with queries of its own");
   }
   if (object.get("clip"))
     attention.clip = object.number("clip", 1);

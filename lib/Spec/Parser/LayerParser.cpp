@@ -495,6 +495,12 @@ Block LayerParser::parseBlock(const Object &object) {
     block.attention = parseAttention(*attention, Place::Self);
   if (auto mamba = object.object("mamba"))
     block.mamba = parseMamba(*mamba);
+  if (auto conv = object.object("short_conv")) {
+    ShortConv &shortConv = block.shortConv.emplace();
+    shortConv.location = conv->getLocation();
+    shortConv.kernel = conv->integer("kernel", 3).value_or(3);
+    shortConv.bias = conv->boolean("bias", false);
+  }
   if (auto cross = object.object("cross"))
     block.cross = parseAttention(*cross, Place::Cross);
   if (auto ffn = object.object("ffn"))
@@ -511,10 +517,15 @@ Block LayerParser::parseBlock(const Object &object) {
   if (object.has("attention") && object.has("mamba"))
     object.error("mamba", "takes the place of 'attention'; a block has one of "
                           "them");
+  if (object.has("short_conv") &&
+      (object.has("attention") || object.has("mamba")))
+    object.error("short_conv", "takes the place of 'attention' and 'mamba'; a "
+                               "block has one of them");
   if (!object.has("attention") && !object.has("mamba") &&
-      !object.has("cross") && !object.has("ffn") && !object.has("moe"))
-    object.error("block has no sublayer; give it attention, mamba, cross, ffn "
-                 "or moe");
+      !object.has("short_conv") && !object.has("cross") && !object.has("ffn") &&
+      !object.has("moe"))
+    object.error("block has no sublayer; give it attention, mamba, short_conv, "
+                 "cross, ffn or moe");
   if (block.placement == Placement::Parallel) {
     if (object.has("cross"))
       object.error("cross", "cannot be in a parallel block, which runs "

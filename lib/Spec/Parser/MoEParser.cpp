@@ -74,6 +74,10 @@ MoE LayerParser::parseMoE(const Object &object) {
   if (object.get("limit"))
     moe.limit = object.number("limit", 1);
   moe.upOffset = object.number("up_offset", 0);
+  moe.scaleInput = object.boolean("scale_input", false);
+  if (moe.scaleInput && active && *active != 1)
+    object.error("scale_input",
+                 "is for one active expert, not " + std::to_string(*active));
   for (const char *key : {"limit", "up_offset"})
     if (!moe.gated && object.has(key))
       object.error(key, "is for gated experts");

@@ -9,6 +9,32 @@
 
 namespace attune::spec {
 
+/// The rest of Mamba-2.
+void LayerParser::parseHeads(const Object &object, Mamba &mamba) {
+  for (const char *key : {"rank", "norm", "bias"})
+    if (object.has(key))
+      object.error(key, "is not a key of Mamba-2, which 'heads' ask for");
+  mamba.convBias = object.boolean("conv_bias", true);
+  mamba.groups = object.integer("groups", 1).value_or(1);
+  if (mamba.inner && mamba.inner % mamba.heads != 0)
+    object.error("heads", std::to_string(mamba.heads) +
+                              " heads do not divide the " +
+                              std::to_string(mamba.inner) + " channels");
+  else if (mamba.heads % mamba.groups != 0)
+    object.error("groups", std::to_string(mamba.groups) +
+                               " groups do not divide the " +
+                               std::to_string(mamba.heads) + " heads");
+  auto norm = object.object("out_norm");
+  if (!norm)
+    return;
+  mamba.outNorm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
+  mamba.outNormParts = norm->integer("parts", 1).value_or(1);
+  if (mamba.inner && mamba.inner % mamba.outNormParts != 0)
+    norm->error("parts", std::to_string(mamba.outNormParts) +
+                             " parts do not divide the " +
+                             std::to_string(mamba.inner) + " channels");
+}
+
 Mamba LayerParser::parseMamba(const Object &object) {
   Mamba mamba;
   mamba.location = object.getLocation();
@@ -17,6 +43,16 @@ Mamba LayerParser::parseMamba(const Object &object) {
   mamba.inner = object.integer("inner", twice).value_or(0);
   mamba.states = object.integer("states", 16).value_or(16);
   mamba.kernel = object.integer("kernel", 4).value_or(4);
+  mamba.heads = object.get("heads")
+                    ? object.integer("heads", std::nullopt).value_or(0)
+                    : 0;
+  if (mamba.heads) {
+    parseHeads(object, mamba);
+    return mamba;
+  }
+  for (const char *key : {"groups", "out_norm"})
+    if (object.has(key))
+      object.error(key, "needs 'heads', which make it Mamba-2");
   mamba.rank = object.integer("rank", part).value_or(0);
   mamba.bias = object.boolean("bias", false);
   mamba.convBias = object.boolean("conv_bias", true);

@@ -65,4 +65,32 @@ const ObjectType &sequenceRankType() {
   return type;
 }
 
+const ObjectType &queryGrowthType() {
+  static const ObjectType type{
+      "query_growth",
+      "Queries times 1 + by * log(1 + floor((position + shift) / length)).",
+      {
+          {"by", number(), "default 0.1"},
+          {"length", integer(1), "tokens of a step; default 8192"},
+          {"shift", integer(0), "added to positions; default 0"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &biasType() {
+  static const ObjectType type{
+      "projection_bias",
+      "Which projections of an attention have a bias.",
+      {
+          {"qkv", boolean(), "queries, keys and values; default false"},
+          {"key", boolean(), "keys in particular; default as qkv"},
+          {"out", boolean(), "the output projection; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 } // namespace attune::spec

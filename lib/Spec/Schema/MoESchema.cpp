@@ -72,6 +72,9 @@ const ObjectType &moeType() {
            "partner on both sides; default none"},
           {"up_offset", number(),
            "gated: added to the gate's partner; default 0"},
+          {"scale_input", boolean(),
+           "the score of the one active expert multiplies what it reads, not "
+           "what it gives; default false"},
           {"router", object(routerType()), "default a plain softmax"},
           {"shared", object(sharedExpertType()), "default none"},
       },

@@ -142,6 +142,33 @@ const ObjectType &scanType() {
   return type;
 }
 
+const ObjectType &outNormType() {
+  static const ObjectType type = [] {
+    std::vector<Key> keys = normType().keys;
+    keys.push_back({"parts", integer(1),
+                    "into which channels are divided, each normalised by "
+                    "itself; default 1"});
+    return ObjectType{
+        "out_norm", "Normalisation of a state space's result.", keys, {}, {}};
+  }();
+  return type;
+}
+
+const ObjectType &shortConvType() {
+  static const ObjectType type{
+      "short_conv",
+      "A convolution of each channel over the last tokens between two gates: "
+      "with B, C and x the thirds of a projection, C * conv(B * x), projected.",
+      {
+          {"kernel", integer(2, 256),
+           "tokens that the convolution reads; default 3"},
+          {"bias", boolean(), "of all three; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &mambaType() {
   static const ObjectType type{
       "mamba",
@@ -160,6 +187,15 @@ const ObjectType &mambaType() {
           {"conv_bias", boolean(), "default true"},
           {"norm", object(normType()),
            "of the low-rank steps, inputs and outputs each; default none"},
+          {"heads", integer(1),
+           "Mamba-2: channels of a head share a step, a decay and a skip; "
+           "steps, "
+           "inputs and outputs are made of the stream, and inputs and outputs "
+           "are convolved, too; default none, which is the first Mamba"},
+          {"groups", integer(1),
+           "Mamba-2: of heads that share inputs and outputs; default 1"},
+          {"out_norm", object(outNormType()),
+           "Mamba-2: of the gated result; default none"},
       },
       {},
       {}};

@@ -146,20 +146,6 @@ const ObjectType &ropeType() {
   return type;
 }
 
-static const ObjectType &biasType() {
-  static const ObjectType type{
-      "projection_bias",
-      "Which projections of an attention have a bias.",
-      {
-          {"qkv", boolean(), "queries, keys and values; default false"},
-          {"key", boolean(), "keys in particular; default as qkv"},
-          {"out", boolean(), "the output projection; default false"},
-      },
-      {},
-      {}};
-  return type;
-}
-
 static const ObjectType &relativeBiasType() {
   static const ObjectType type{
       "relative_bias",
@@ -211,6 +197,8 @@ static const ObjectType &attentionType() {
           {"relative_bias", object(relativeBiasType()),
            "learned biases by distance, as in T5"},
           {"rope", object(ropeType()), "rotary positions"},
+          {"query_growth", object(queryGrowthType()),
+           "queries that grow with their position; default none"},
           {"latent", object(latentType()),
            "keys and values of one compressed row per token"},
           {"qk_norm", object(qkNormType()), "normalise queries and keys"},
@@ -267,8 +255,8 @@ static const ObjectType &ffnType() {
 static const ObjectType &blockType() {
   static const ObjectType type{
       "block",
-      "Sublayers with norms and residual connections: attention or mamba, then "
-      "cross-attention, then ffn or moe, each if given.",
+      "Sublayers with norms and residual connections: attention, mamba or "
+      "short_conv, then cross-attention, then ffn or moe, each if given.",
       {
           {"placement", choice({"pre", "post", "peri", "parallel", "branch"}),
            "norms before each sublayer, after each residual sum, before and "
@@ -282,6 +270,8 @@ static const ObjectType &blockType() {
           {"norm", object(normType()), "default a layer_norm"},
           {"attention", object(attentionType()), "self-attention"},
           {"mamba", object(mambaType()), "state space, in place of attention"},
+          {"short_conv", object(shortConvType()),
+           "short convolution, in place of attention"},
           {"cross", object(attentionType()),
            "cross-attention to the stream 'source'"},
           {"ffn", object(ffnType()), "feed-forward"},
@@ -548,6 +538,7 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &crossEntropyType(), &recurrentType(),    &scanCellType(),
       &scanAttendType(),   &scanLinearType(),   &scanMeanType(),
       &scanStepType(),     &scanType(),         &mambaType(),
+      &outNormType(),      &shortConvType(),    &queryGrowthType(),
       &modulationType(),   &timestepType(),     &chunkType(),
       &swapType(),         &overlapAddType(),   &weightSourceType(),
       &layerType(),        &inputType(),        &streamType(),

@@ -73,7 +73,10 @@ const ObjectType &routerType();
 const ObjectType &sharedExpertType();
 const ObjectType &latentType();
 const ObjectType &ropeType();
-/// Tables of cheaper forms of attention (AttentionFormsSchema.cpp).
+/// Tables of cheaper forms of attention and of parts of it
+/// (AttentionFormsSchema.cpp).
+const ObjectType &queryGrowthType();
+const ObjectType &biasType();
 const ObjectType &blockSparseType();
 const ObjectType &linearFormType();
 const ObjectType &sequenceRankType();
@@ -111,6 +114,8 @@ const ObjectType &scanMeanType();
 const ObjectType &scanStepType();
 const ObjectType &scanType();
 const ObjectType &mambaType();
+const ObjectType &outNormType();
+const ObjectType &shortConvType();
 
 } // namespace attune::spec
 

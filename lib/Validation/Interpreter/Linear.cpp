@@ -582,7 +582,8 @@ static bool runNorm(Step &step, bool centred, const Array *gamma,
 static bool runLayerNorm(Step &step) {
   auto op = cast<LayerNormOp>(step.op);
   return runNorm(step, true, arrayOf(step, op.getGamma()),
-                 arrayOf(step, op.getBeta()), op.getEps().convertToFloat(), 0);
+                 arrayOf(step, op.getBeta()), op.getEps().convertToFloat(),
+                 op.getOffset().convertToFloat());
 }
 
 static bool runRMSNorm(Step &step) {

@@ -161,10 +161,15 @@ static bool runSelectiveScan(Step &step) {
               &cs = step.in[4].array(), &skip = step.in[5].array();
   const Array *gate = arrayOf(step, op.getGate()),
               *state = arrayOf(step, op.getState());
-  int64_t batch = x.shape[0], tokens = x.shape[1], channels = x.shape[2],
-          states = log.shape[1];
-  if (steps.shape != x.shape || (gate && gate->shape != x.shape) ||
-      bs.shape[0] != batch || bs.shape[1] != tokens || cs.shape != bs.shape)
+  int64_t batch = x.shape[0], tokens = x.shape[1], channels = x.shape[2];
+  bool heads = op.hasHeads();
+  int64_t states = heads ? op.getLast().getType().getDimSize(1) : log.shape[1];
+  // Channels that share a step, a decay and a skip; those that share B and C.
+  int64_t head = heads ? channels / log.shape[0] : 1;
+  int64_t group = heads ? channels / (bs.shape[2] / states) : channels;
+  if (steps.shape != Shape{batch, tokens, channels / head} ||
+      (gate && gate->shape != x.shape) || bs.shape[0] != batch ||
+      bs.shape[1] != tokens || cs.shape != bs.shape)
     return step.machine.illegal(step, "operands have different sizes");
   for (Scalar value : log.data)
     if (value.f > 80)
@@ -178,13 +183,14 @@ static bool runSelectiveScan(Step &step) {
         h[s] = state->data[(b * states + s) * channels + c].f;
       for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
         double in = x.data[t * channels + c].f;
-        double dt =
-            activate(Activation::Softplus, steps.data[t * channels + c].f);
-        double y = skip.data[c].f * in;
+        double dt = activate(Activation::Softplus,
+                             steps.data[(t * channels + c) / head].f);
+        double y = skip.data[c / head].f * in;
         for (int64_t s = 0; s < states; ++s) {
-          double a = -std::exp(log.data[c * states + s].f);
-          h[s] = std::exp(dt * a) * h[s] + dt * bs.data[t * states + s].f * in;
-          y += cs.data[t * states + s].f * h[s];
+          double a = -std::exp(log.data[heads ? c / head : c * states + s].f);
+          int64_t at = t * bs.shape[2] + c / group * states + s;
+          h[s] = std::exp(dt * a) * h[s] + dt * bs.data[at].f * in;
+          y += cs.data[at].f * h[s];
         }
         if (gate)
           y *= activate(Activation::Silu, gate->data[t * channels + c].f);

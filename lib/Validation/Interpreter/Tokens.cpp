@@ -124,16 +124,23 @@ static bool runRotaryTable(Step &step) {
   Shape shape{positions.shape[0], positions.shape[1], pairs};
   Datum cosines = makeReals(shape), sines = makeReals(shape);
   double factor = op.getFactor().convertToDouble();
-  for (size_t t = 0; t < positions.data.size(); ++t)
+  for (size_t t = 0; t < positions.data.size(); ++t) {
+    double by = factor;
+    if (auto growth = op.getGrowth())
+      by *= 1 + (*growth)[0] *
+                    std::log(1 + std::floor((double(positions.data[t].i) +
+                                             (*growth)[2]) /
+                                            (*growth)[1]));
     for (int64_t i = 0; i < pairs; ++i) {
       double rate = rates[i];
       if (op.getDynamic())
         rate *=
             std::pow(stretch, -2.0 * double(i) / ((*op.getDynamic())[2] - 2));
       double angle = rate * double(positions.data[t].i);
-      cosines.array().data[t * pairs + i].f = factor * std::cos(angle);
-      sines.array().data[t * pairs + i].f = factor * std::sin(angle);
+      cosines.array().data[t * pairs + i].f = by * std::cos(angle);
+      sines.array().data[t * pairs + i].f = by * std::sin(angle);
     }
+  }
   giveRounded(step, 0, cosines);
   giveRounded(step, 1, sines);
   return true;

@@ -343,6 +343,19 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
     return math::LogOp::create(k.b, k.loc, s);
   }
 
+  /// The factor at a position, which fills a vector of `width`.
+  static Value grown(KernelBuilder &k, ArrayRef<double> growth, Value position,
+                     double factor, int64_t width) {
+    auto number = [&](double x) { return k.splat(x, width); };
+    Value from = arith::AddFOp::create(k.b, k.loc, position, number(growth[2]));
+    // A division, as a product with the inverse may end below a whole number.
+    Value steps = math::FloorOp::create(
+        k.b, k.loc, arith::DivFOp::create(k.b, k.loc, from, number(growth[1])));
+    Value log = math::LogOp::create(
+        k.b, k.loc, arith::AddFOp::create(k.b, k.loc, steps, number(1.0)));
+    return k.fma(log, number(growth[0] * factor), number(factor));
+  }
+
   Value fill(RotaryTableOp op, KernelBuilder &k,
              function_ref<Value(KernelBuilder &, Value, int64_t)> frequencyAt,
              int64_t pairs, bool cosine) const {
@@ -359,8 +372,11 @@ struct LowerRotaryTable final : OpRewritePattern<RotaryTableOp> {
           Value angle = arith::MulFOp::create(k.b, k.loc, position,
                                               frequencyAt(k, pair, width));
           auto [sin, cos] = emitSinCos(k, angle);
-          Value value = arith::MulFOp::create(k.b, k.loc, cosine ? cos : sin,
-                                              k.splat(factor, width));
+          Value by = op.getGrowth()
+                         ? grown(k, *op.getGrowth(), position, factor, width)
+                         : k.splat(factor, width);
+          Value value =
+              arith::MulFOp::create(k.b, k.loc, cosine ? cos : sin, by);
           return k.store(value, tile, at);
         });
     return fromRows(k, rows,

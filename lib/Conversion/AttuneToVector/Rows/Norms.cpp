@@ -296,7 +296,8 @@ template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
 std::optional<Norm> Norm::of(Operation *op) {
   if (auto norm = dyn_cast<LayerNormOp>(op))
     return Norm{norm.getGamma(), norm.getBeta(), /*centred=*/true,
-                norm.getEps().convertToDouble(), /*offset=*/0};
+                norm.getEps().convertToDouble(),
+                norm.getOffset().convertToDouble()};
   if (auto norm = dyn_cast<RMSNormOp>(op))
     return Norm{norm.getGamma(), /*beta=*/Value(), /*centred=*/false,
                 norm.getEps().convertToDouble(),

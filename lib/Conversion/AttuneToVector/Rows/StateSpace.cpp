@@ -142,14 +142,19 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
 
   LogicalResult matchAndRewrite(SelectiveScanOp op,
                                 PatternRewriter &rewriter) const override {
+    int64_t numChannels = op.getInput().getType().getDimSize(2);
+    int64_t states = op.getLast().getType().getDimSize(1);
+    int64_t width = op.getB().getType().getDimSize(2);
     auto decays = cast<RankedTensorType>(op.getALog().getType());
-    if (!decays.hasStaticShape())
+    if (!decays.hasStaticShape() || ShapedType::isDynamic(numChannels) ||
+        ShapedType::isDynamic(states) || ShapedType::isDynamic(width))
       return rewriter.notifyMatchFailure(op, "needs static channels, states");
-    int64_t states = decays.getDimSize(1);
     // Registers cannot be indexed, and neighbours of a warp read what is next
     // to each other: where threads are many, each has one channel.
     bool held = cooperative && states <= kHeldStates;
-    Channels channels{decays.getDimSize(0), held ? 1 : lanes};
+    Channels channels{numChannels, held ? 1 : lanes};
+    int64_t head = op.hasHeads() ? numChannels / decays.getDimSize(0) : 1;
+    int64_t group = numChannels / (width / states);
     Location loc = op.getLoc();
     SmallVector<OpFoldResult> sizes =
         tensor::getMixedSizes(rewriter, loc, op.getInput());
@@ -173,8 +178,8 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
         },
         [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
           Value column = k.mul(ivs[1], channels.lanes);
-          Tile tile{op,     ivs[0],        column, channels.valid(k, column),
-                    states, channels.lanes};
+          Tile tile{op,     ivs[0],         column, channels.valid(k, column),
+                    states, channels.lanes, head,   group};
           return held ? runHeld(k, tile, tiles[0], tiles[1])
                       : run(k, tile, tiles[0], tiles[1]);
         });
@@ -188,17 +193,35 @@ private:
     SelectiveScanOp op;
     Value batch, column, valid;
     int64_t states, lanes;
+    int64_t head;  ///< channels that share a step, a decay and a skip
+    int64_t group; ///< channels that share B and C
 
-    /// Minus the exponential of A_log.
-    Value decay(KernelBuilder &k, Value state) {
+    /// What `read` gives for each lane's run of `size` channels. Lanes that do
+    /// not exist repeat the last channel.
+    Value perLane(KernelBuilder &k, int64_t size,
+                  function_ref<Value(KernelBuilder &, Value)> read) {
+      auto runOf = [&](Value channel) -> Value {
+        return size == 1
+                   ? channel
+                   : arith::DivUIOp::create(k.b, k.loc, channel, k.index(size));
+      };
+      if (size % lanes == 0)
+        return k.splat(read(k, runOf(column)), lanes);
       Value lastChannel = k.sub(k.dim(op.getInput(), 2), k.index(1));
       Value all = k.splat(0.0, lanes);
       for (int64_t lane = 0; lane < lanes; ++lane) {
-        // Lanes that do not exist repeat the last channel.
         Value at = k.min(k.add(column, k.index(lane)), lastChannel);
-        all = vector::InsertOp::create(
-            k.b, k.loc, k.loadScalar(op.getALog(), {at, state}), all, lane);
+        all =
+            vector::InsertOp::create(k.b, k.loc, read(k, runOf(at)), all, lane);
       }
+      return all;
+    }
+    /// Minus the exponential of A_log; heads have one for all states.
+    Value decay(KernelBuilder &k, Value state) {
+      Value all = perLane(k, head, [&](KernelBuilder &k, Value at) {
+        return op.hasHeads() ? k.loadScalar(op.getALog(), {at})
+                             : k.loadScalar(op.getALog(), {at, state});
+      });
       return arith::NegFOp::create(k.b, k.loc, exponential(k, all));
     }
     /// The initial value of a state.
@@ -208,33 +231,53 @@ private:
                  : k.splat(0.0, lanes);
     }
     Value skip(KernelBuilder &k) {
-      return k.load(op.getSkip(), {column}, lanes, valid);
+      if (!op.hasHeads())
+        return k.load(op.getSkip(), {column}, lanes, valid);
+      return perLane(k, head, [&](KernelBuilder &k, Value at) {
+        return k.loadScalar(op.getSkip(), {at});
+      });
     }
   };
 
   /// A token of the tile.
   struct Token {
-    Token(KernelBuilder &k, Tile &tile, Value number, Value skip)
+    /// `decay` is that of heads, else null.
+    Token(KernelBuilder &k, Tile &tile, Value number, Value skip, Value decay)
         : tile(tile), number(number) {
       Value x = load(k, tile.op.getInput());
-      step =
-          emitActivation(k, Activation::Softplus, load(k, tile.op.getStep()));
+      Value raw =
+          tile.op.hasHeads()
+              ? tile.perLane(k, tile.head,
+                             [&](KernelBuilder &k, Value at) {
+                               return k.loadScalar(tile.op.getStep(),
+                                                   {tile.batch, number, at});
+                             })
+              : load(k, tile.op.getStep());
+      step = emitActivation(k, Activation::Softplus, raw);
       scaled = times(k, step, x);
       skipped = times(k, skip, x);
+      if (decay)
+        kept = exponential(k, times(k, step, decay));
     }
     Value load(KernelBuilder &k, Value from) {
       return k.load(from, {tile.batch, number, tile.column}, tile.lanes,
                     tile.valid);
     }
     Value ofState(KernelBuilder &k, Value from, Value state) {
-      return k.splat(k.loadScalar(from, {tile.batch, number, state}),
-                     tile.lanes);
+      int64_t width = cast<RankedTensorType>(from.getType()).getDimSize(2);
+      if (width == tile.states) // all channels are one group
+        return k.splat(k.loadScalar(from, {tile.batch, number, state}),
+                       tile.lanes);
+      return tile.perLane(k, tile.group, [&](KernelBuilder &k, Value at) {
+        Value place = k.add(k.mul(at, tile.states), state);
+        return k.loadScalar(from, {tile.batch, number, place});
+      });
     }
-    /// The state behind the token.
+    /// The state behind the token. `decay` is null where heads have theirs.
     Value next(KernelBuilder &k, Value state, Value decay, Value old) {
-      Value kept = exponential(k, times(k, step, decay));
+      Value by = kept ? kept : exponential(k, times(k, step, decay));
       Value fresh = times(k, scaled, ofState(k, tile.op.getB(), state));
-      return k.fma(kept, old, fresh);
+      return k.fma(by, old, fresh);
     }
     /// The sum with what the state gives.
     Value read(KernelBuilder &k, Value state, Value next, Value sum) {
@@ -250,6 +293,7 @@ private:
 
     Tile &tile;
     Value number, step, scaled, skipped;
+    Value kept; ///< what heads keep of all their states
   };
 
   /// One vector for each state, made by `make`, in scratch memory.
@@ -270,9 +314,13 @@ private:
   static KernelBuilder::Values run(KernelBuilder &k, Tile &tile, Value sequence,
                                    Value last) {
     Value zero = k.index(0), numStates = k.index(tile.states);
-    Value decay = forStates(k, tile, [&](KernelBuilder &k, Value state) {
-      return tile.decay(k, state);
-    });
+    Value ofHeads, decay;
+    if (tile.op.hasHeads())
+      ofHeads = tile.decay(k, /*state=*/Value());
+    else
+      decay = forStates(k, tile, [&](KernelBuilder &k, Value state) {
+        return tile.decay(k, state);
+      });
     Value states = forStates(k, tile, [&](KernelBuilder &k, Value state) {
       return tile.first(k, state);
     });
@@ -280,18 +328,18 @@ private:
     KernelBuilder::Values ends = k.forLoop(
         zero, k.dim(tile.op.getInput(), 1), 1, {sequence, states},
         [&](KernelBuilder &k, Value number, ValueRange carried) {
-          Token token(k, tile, number, skip);
-          KernelBuilder::Values sums =
-              k.forLoop(zero, numStates, 1, {token.skipped, carried[1]},
-                        [&](KernelBuilder &k, Value state, ValueRange carried) {
-                          Value rate = k.load(decay, {state, zero}, tile.lanes);
-                          Value old =
-                              k.load(carried[1], {state, zero}, tile.lanes);
-                          Value next = token.next(k, state, rate, old);
-                          return KernelBuilder::Values{
-                              token.read(k, state, next, carried[0]),
-                              k.store(next, carried[1], {state, zero})};
-                        });
+          Token token(k, tile, number, skip, ofHeads);
+          KernelBuilder::Values sums = k.forLoop(
+              zero, numStates, 1, {token.skipped, carried[1]},
+              [&](KernelBuilder &k, Value state, ValueRange carried) {
+                Value rate =
+                    decay ? k.load(decay, {state, zero}, tile.lanes) : Value();
+                Value old = k.load(carried[1], {state, zero}, tile.lanes);
+                Value next = token.next(k, state, rate, old);
+                return KernelBuilder::Values{
+                    token.read(k, state, next, carried[0]),
+                    k.store(next, carried[1], {state, zero})};
+              });
           return KernelBuilder::Values{token.finish(k, sums[0], carried[0]),
                                        sums[1]};
         });
@@ -308,16 +356,20 @@ private:
   /// The same with a register for each state.
   static KernelBuilder::Values runHeld(KernelBuilder &k, Tile &tile,
                                        Value sequence, Value last) {
-    KernelBuilder::Values decays, carried = {sequence};
+    KernelBuilder::Values decays(tile.states), carried = {sequence};
+    Value ofHeads;
+    if (tile.op.hasHeads())
+      ofHeads = tile.decay(k, /*state=*/Value());
     for (int64_t state = 0; state < tile.states; ++state) {
-      decays.push_back(tile.decay(k, k.index(state)));
+      if (!ofHeads)
+        decays[state] = tile.decay(k, k.index(state));
       carried.push_back(tile.first(k, k.index(state)));
     }
     Value skip = tile.skip(k), zero = k.index(0);
     KernelBuilder::Values ends = k.forLoop(
         zero, k.dim(tile.op.getInput(), 1), 1, carried,
         [&](KernelBuilder &k, Value number, ValueRange carried) {
-          Token token(k, tile, number, skip);
+          Token token(k, tile, number, skip, ofHeads);
           Value sum = token.skipped;
           KernelBuilder::Values next = {carried[0]};
           for (int64_t state = 0; state < tile.states; ++state) {

@@ -44,31 +44,155 @@ std::optional<Model> importGranite(ImportContext &context) {
   return buildLlama(context, *llama);
 }
 
-/// Every layer has experts, of which files have two stacks; Checkpoint takes
-/// them apart. The softmax is over the chosen ones.
-std::optional<Model> importGraniteMoE(ImportContext &context) {
-  Config &config = context.config;
-  std::optional<LlamaConfig> llama = readGranite(context, "granitemoe");
+/// The stacks of experts, which Checkpoint takes apart, and the feed-forward
+/// layer that every token goes through.
+static const TensorNames &expertTensors() {
+  static const TensorNames tensors = {
+      {"moe.router", "block_sparse_moe.router.layer"},
+      {"moe.experts.{e}.gate_up", "block_sparse_moe.input_linear.{e}",
+       Layout::Blocks},
+      {"moe.experts.{e}.down", "block_sparse_moe.output_linear.{e}"},
+      {"moe.shared.gate_up", "shared_mlp.input_linear", Layout::Blocks},
+      {"moe.shared.down", "shared_mlp.output_linear"},
+      {"ffn.gate_up", "shared_mlp.input_linear", Layout::Blocks},
+      {"ffn.down", "shared_mlp.output_linear"}};
+  return tensors;
+}
+
+/// `count` experts of the width that the feed-forward layer had; the softmax is
+/// over the chosen ones.
+static std::optional<MoE> readExperts(Config &config, int64_t count,
+                                      const FFN &ffn) {
   MoE moe;
   moe.location = config.locate("num_local_experts");
-  moe.experts = config.integer("num_local_experts", 8);
+  moe.experts = count;
   moe.active = config.integer("num_experts_per_tok", 2);
   checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
                moe.experts);
-  ignoreRouterKeys(config);
-  if (!llama || config.hasErrors())
-    return std::nullopt;
-  moe.width = llama->block.ffn->width;
-  moe.activation = llama->block.ffn->activation;
+  moe.width = ffn.width;
+  moe.activation = ffn.activation;
   moe.router.softmaxAfter = true;
+  if (config.hasErrors())
+    return std::nullopt;
+  return moe;
+}
+
+static void addTensors(LlamaConfig &llama, const TensorNames &tensors) {
+  for (const TensorName &row : tensors)
+    llama.tensors.push_back(row);
+}
+
+std::optional<Model> importGraniteMoE(ImportContext &context) {
+  Config &config = context.config;
+  std::optional<LlamaConfig> llama = readGranite(context, "granitemoe");
+  int64_t count = config.integer("num_local_experts", 8);
+  ignoreRouterKeys(config);
+  if (!llama)
+    return std::nullopt;
+  std::optional<MoE> moe = readExperts(config, count, *llama->block.ffn);
+  if (!moe)
+    return std::nullopt;
   llama->block.ffn.reset();
   llama->block.moe = moe;
-  for (const TensorName &row : TensorNames{
-           {"moe.router", "block_sparse_moe.router.layer"},
-           {"moe.experts.{e}.gate_up", "block_sparse_moe.input_linear.{e}",
-            Layout::Blocks},
-           {"moe.experts.{e}.down", "block_sparse_moe.output_linear.{e}"}})
-    llama->tensors.push_back(row);
+  addTensors(*llama, expertTensors());
+  return buildLlama(context, *llama);
+}
+
+/// The state space of Mamba-2 with a norm of its gated result.
+static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
+  Mamba mamba;
+  mamba.location = config.locate("mamba_n_heads");
+  mamba.heads = config.integer("mamba_n_heads", 128);
+  mamba.groups = config.integer("mamba_n_groups", 1);
+  mamba.states = config.integer("mamba_d_state", 256, 256);
+  mamba.kernel = config.integer("mamba_d_conv", 4, 256);
+  mamba.inner = config.integer("mamba_expand", 2) * llama.width;
+  if (mamba.inner % mamba.heads)
+    config.error("mamba_n_heads", std::to_string(mamba.heads) +
+                                      " heads do not divide the " +
+                                      std::to_string(mamba.inner) +
+                                      " channels of the state space");
+  else if (mamba.heads % mamba.groups)
+    config.error("mamba_n_groups", std::to_string(mamba.groups) +
+                                       " groups do not divide the " +
+                                       std::to_string(mamba.heads) + " heads");
+  const Value *dim = config.peek("mamba_d_head");
+  if (dim && dim->isString() && dim->text == "auto")
+    config.ignore({"mamba_d_head"});
+  else if (config.integer("mamba_d_head", mamba.inner / mamba.heads) *
+               mamba.heads !=
+           mamba.inner)
+    config.error("mamba_d_head",
+                 "expected " + std::to_string(mamba.inner / mamba.heads) +
+                     ", the channels of the state space over its heads");
+  mamba.convBias = config.flag("mamba_conv_bias", true);
+  config.mustBeFalse("mamba_proj_bias", "biases of a state space's projections "
+                                        "are not supported");
+  // How many tokens a kernel takes at a time changes no number.
+  config.ignore({"mamba_chunk_size"});
+  mamba.outNorm = llama.norm;
+  return mamba;
+}
+
+/// in_proj holds the gate, x, B and C, and below them the steps.
+static void nameStateSpace(LlamaConfig &llama, const Mamba &mamba) {
+  int64_t end = mamba.inner + numConvolved(mamba);
+  llama.weights["mamba.in_proj.weight"] = {
+      {"mamba.in_proj.weight", false, 0, end}};
+  llama.weights["mamba.dt_proj.weight"] = {
+      {"mamba.in_proj.weight", false, end, end + mamba.heads}};
+  llama.weights["mamba.dt_proj.bias"] = {{"mamba.dt_bias", false, 0, -1}};
+  addTensors(llama, {{"mamba.conv1d", "mamba.conv1d"},
+                     {"mamba.A_log", "mamba.A_log"},
+                     {"mamba.D", "mamba.D"},
+                     {"mamba.norm", "mamba.norm"},
+                     {"mamba.out_proj", "mamba.out_proj"}});
+}
+
+/// Granite 4: layers with attention or a state space, each with a feed-forward
+/// layer and, where there are any, experts beside it.
+std::optional<Model> importGraniteHybrid(ImportContext &context) {
+  Config &config = context.config;
+  if (config.text("normalization_function", "rmsnorm") != "rmsnorm")
+    config.error("normalization_function", "expected \"rmsnorm\"");
+  std::optional<LlamaConfig> llama = readGranite(context, "granitemoehybrid");
+  int64_t count = config.count("num_local_experts", 8);
+  int64_t shared = config.integer("shared_intermediate_size", 1024);
+  // The class takes rotary positions for "rope" alone.
+  std::string positions = config.text("position_embedding_type", "none");
+  ignoreRouterKeys(config);
+  if (!llama)
+    return std::nullopt;
+  std::vector<std::string> types;
+  for (const char *key : {"layer_types", "layers_block_type"}) // two names
+    if (types.empty())
+      types = readLayerTypes(config, llama->layers, {"mamba", "attention"},
+                             "Granite 4", key);
+  if (types.empty())
+    types.assign(llama->layers, "mamba");
+  Mamba mamba = readStateSpace(config, *llama);
+  Block &attends = llama->block;
+  if (positions != "rope")
+    attends.attention->rope.reset();
+  if (count == 0) {
+    config.ignore({"num_experts_per_tok"});
+    attends.ffn->width = shared;
+  } else if (std::optional<MoE> moe =
+                 readExperts(config, count, *attends.ffn)) {
+    moe->shared = SharedExpert{shared, /*gate=*/false};
+    attends.ffn.reset();
+    attends.moe = moe;
+  }
+  if (config.hasErrors())
+    return std::nullopt;
+  addTensors(*llama, expertTensors());
+  Block scans = attends;
+  scans.attention.reset();
+  scans.mamba = mamba;
+  llama->kinds = {attends, scans};
+  for (const std::string &type : types)
+    llama->kindOf.push_back(type == "mamba");
+  nameStateSpace(*llama, mamba);
   return buildLlama(context, *llama);
 }
 

@@ -17,19 +17,18 @@ using namespace spec;
 
 std::vector<std::string> readLayerTypes(Config &config, int64_t layers,
                                         std::vector<std::string> allowed,
-                                        const char *model) {
-  const Value *types = config.get("layer_types");
+                                        const char *model, const char *key) {
+  const Value *types = config.get(key);
   if (!types)
     return {};
   if (!types->isArray()) {
-    config.error("layer_types", "expected an array of strings");
+    config.error(key, "expected an array of strings");
     return {};
   }
   if (static_cast<int64_t>(types->elements.size()) != layers)
-    config.error("layer_types", "lists " +
-                                    std::to_string(types->elements.size()) +
-                                    " layers, but num_hidden_layers is " +
-                                    std::to_string(layers));
+    config.error(key, "lists " + std::to_string(types->elements.size()) +
+                          " layers, but num_hidden_layers is " +
+                          std::to_string(layers));
   std::string expected;
   for (size_t i = 0; i < allowed.size(); ++i)
     expected += (i ? " or \"" : "\"") + allowed[i] + "\"";
@@ -38,7 +37,7 @@ std::vector<std::string> readLayerTypes(Config &config, int64_t layers,
     if (!type.isString() ||
         std::find(allowed.begin(), allowed.end(), type.text) == allowed.end()) {
       config.getReporter().error(
-          type.offset, spec::child(config.child("layer_types"), kinds.size()),
+          type.offset, spec::child(config.child(key), kinds.size()),
           "expected " + expected + ", found " +
               (type.isString() ? quote(type.text)
                                : std::string(describe(type.kind))) +
@@ -48,6 +47,36 @@ std::vector<std::string> readLayerTypes(Config &config, int64_t layers,
     kinds.push_back(type.text);
   }
   return kinds;
+}
+
+std::vector<bool> readTurning(Config &config, int64_t layers) {
+  int64_t interval = config.integer("no_rope_layer_interval", 4);
+  std::vector<bool> turning;
+  const Value *list = config.get("no_rope_layers");
+  if (!list || (list->isArray() && list->elements.empty())) {
+    for (int64_t i = 0; i < layers; ++i)
+      turning.push_back((i + 1) % interval != 0);
+    return turning;
+  }
+  if (!list->isArray() ||
+      static_cast<int64_t>(list->elements.size()) != layers) {
+    config.error("no_rope_layers", "expected an array of " +
+                                       std::to_string(layers) +
+                                       " numbers, 0 or 1 for each layer");
+    return turning;
+  }
+  for (const Value &item : list->elements) {
+    if (item.kind != Value::Kind::Integer || item.integer < 0 ||
+        item.integer > 1) {
+      config.getReporter().error(
+          item.offset,
+          spec::child(config.child("no_rope_layers"), turning.size()),
+          "expected 0 (no rotary embedding) or 1");
+      return turning;
+    }
+    turning.push_back(item.integer == 1);
+  }
+  return turning;
 }
 
 std::optional<int64_t> readWindow(Config &config,

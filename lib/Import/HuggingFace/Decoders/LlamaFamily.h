@@ -61,17 +61,22 @@ spec::Model buildLlama(ImportContext &context, const LlamaConfig &llama);
 std::optional<int64_t> readWindow(Config &config,
                                   std::optional<int64_t> fallback);
 
+/// Which layers have RoPE: those that "no_rope_layers" lists (1: it has,
+/// whatever the name says), or all but every "no_rope_layer_interval"-th.
+std::vector<bool> readTurning(Config &config, int64_t layers);
+
 /// Gives a window to the layers that "layer_types", or else `types`, calls
 /// "sliding_attention". Call it when `block` is complete.
 void slideLayers(Config &config, LlamaConfig &llama,
                  std::optional<int64_t> window, std::vector<std::string> types,
                  const char *model);
 
-/// Reports if "layer_types" is there and has other layers than `allowed`
-/// (none: any). Gives the kinds, or nothing if the key is absent.
+/// Reports if `key` is there and has other layers than `allowed` (none: any).
+/// Gives the kinds, or nothing if the key is absent.
 std::vector<std::string> readLayerTypes(Config &config, int64_t layers,
                                         std::vector<std::string> allowed,
-                                        const char *model);
+                                        const char *model,
+                                        const char *key = "layer_types");
 
 } // namespace attune::hf
 

@@ -12,6 +12,24 @@ namespace attune::hf {
 
 using namespace spec;
 
+/// What is the same for both: how weights were started, which kernels ran, how
+/// residuals were stored, and what the files of the first implementation said.
+static void ignoreHistory(Config &config) {
+  config.ignore({"time_step_scale", "time_step_min", "time_step_max",
+                 "time_step_init_scheme", "time_step_floor",
+                 "rescale_prenorm_residual", "residual_in_fp32", "use_mambapy",
+                 "use_falcon_mambapy", "use_associative_scan", "d_inner",
+                 "d_model", "n_layer", "fused_add_norm", "rms_norm", "ssm_cfg",
+                 "pad_vocab_size_multiple"});
+}
+
+static void checkActivation(Config &config) {
+  std::optional<Activation> act = config.activation("hidden_act", "silu");
+  if (act && *act != Activation::Silu)
+    config.error("hidden_act", "state spaces with another activation than "
+                               "silu are not supported");
+}
+
 static std::optional<Model> importBlocks(ImportContext &context,
                                          const char *name, bool falcon) {
   Config &config = context.config;
@@ -51,19 +69,9 @@ static std::optional<Model> importBlocks(ImportContext &context,
     norm.eps = config.real("mixer_rms_eps", 1e-6);
     norm.location = config.locate("mixer_rms_eps");
   }
-  std::optional<Activation> act = config.activation("hidden_act", "silu");
-  if (act && *act != Activation::Silu)
-    config.error("hidden_act", "state spaces with another activation than "
-                               "silu are not supported");
+  checkActivation(config);
   bool tied = config.flag("tie_word_embeddings", true);
-  // How weights were started, which kernels ran, how residuals were stored, and
-  // what the files of the first implementation said.
-  config.ignore({"time_step_scale", "time_step_min", "time_step_max",
-                 "time_step_init_scheme", "time_step_floor",
-                 "rescale_prenorm_residual", "residual_in_fp32", "use_mambapy",
-                 "use_falcon_mambapy", "use_associative_scan", "d_inner",
-                 "d_model", "n_layer", "fused_add_norm", "rms_norm", "ssm_cfg",
-                 "pad_vocab_size_multiple"});
+  ignoreHistory(config);
   if (config.hasErrors())
     return std::nullopt;
 
@@ -80,6 +88,87 @@ static std::optional<Model> importBlocks(ImportContext &context,
                  {"mamba.A_log", "mixer.A_log"},
                  {"mamba.D", "mixer.D"},
                  {"mamba.out_proj", "mixer.out_proj"}});
+  stream.norm("norm_f", body.norm);
+  if (context.languageModel)
+    stream.head("lm_head", vocab, tied ? "embeddings" : "");
+  model.streams.push_back(stream.take());
+  return model;
+}
+
+/// Steps beyond the limit would be cut off; the published limit is none.
+static void checkStepLimit(Config &config) {
+  const Value *limit = config.get("time_step_limit");
+  if (!limit)
+    return;
+  bool none = limit->isArray() && limit->elements.size() == 2 &&
+              limit->elements[0].isNumber() && limit->elements[0].real == 0 &&
+              limit->elements[1].isNumber() && limit->elements[1].real > 1e30;
+  if (!none)
+    config.error("time_step_limit", "expected [0.0, Infinity], no limit");
+}
+
+std::optional<Model> importMamba2(ImportContext &context) {
+  Config &config = context.config;
+  int64_t width = config.integer("hidden_size", 4096);
+  int64_t vocab = config.integer("vocab_size", 32768);
+  int64_t layers = config.layers("num_hidden_layers", 64);
+  Block body;
+  body.norm.kind = NormKind::RMSNorm;
+  body.norm.bias = false;
+  body.norm.eps = config.real("layer_norm_epsilon", 1e-5);
+  body.norm.location = config.locate("layer_norm_epsilon");
+  Mamba &mamba = body.mamba.emplace();
+  mamba.location = config.locate("num_heads");
+  mamba.heads = config.integer("num_heads", 128);
+  mamba.groups = config.integer("n_groups", 8);
+  mamba.states = config.integer("state_size", 128, 256);
+  mamba.kernel = config.integer("conv_kernel", 4, 256);
+  mamba.inner = static_cast<int64_t>(config.real("expand", 2) *
+                                     static_cast<double>(width));
+  mamba.convBias = config.flag("use_conv_bias", true);
+  // Norms the gated result whatever "rms_norm" says.
+  mamba.outNorm = body.norm;
+  if (config.integer("head_dim", 64) * mamba.heads != mamba.inner)
+    config.error("head_dim", std::to_string(mamba.heads) +
+                                 " heads of this width are not the " +
+                                 std::to_string(mamba.inner) +
+                                 " channels of the state space");
+  else if (mamba.heads % mamba.groups)
+    config.error("n_groups", std::to_string(mamba.groups) +
+                                 " groups do not divide the " +
+                                 std::to_string(mamba.heads) + " heads");
+  config.mustBeFalse("use_bias", "biases of a state space's projections are "
+                                 "not supported");
+  checkStepLimit(config);
+  checkActivation(config);
+  bool tied = config.flag("tie_word_embeddings", false);
+  ignoreHistory(config);
+  // How many tokens a kernel takes at a time, and of no use to the class.
+  config.ignore({"chunk_size", "time_step_rank", "norm_before_gate"});
+  if (config.hasErrors())
+    return std::nullopt;
+
+  Model model;
+  model.name = "mamba2";
+  StreamBuilder stream(config,
+                       context.prefixFor("backbone.", "embeddings.weight"));
+  stream.embedding("embeddings", vocab, width);
+  // in_proj holds the gate, x, B and C, and below them the steps.
+  int64_t end = mamba.inner + numConvolved(mamba);
+  WeightMap weights = {
+      {"mamba.in_proj.weight", {{"mixer.in_proj.weight", false, 0, end}}},
+      {"mamba.dt_proj.weight",
+       {{"mixer.in_proj.weight", false, end, end + mamba.heads}}},
+      {"mamba.dt_proj.bias", {{"mixer.dt_bias", false, 0, -1}}}};
+  stream.blocks("layers.{i}", "num_hidden_layers", {body},
+                std::vector<size_t>(layers, 0),
+                {{"norm1", "norm"},
+                 {"mamba.conv1d", "mixer.conv1d"},
+                 {"mamba.A_log", "mixer.A_log"},
+                 {"mamba.D", "mixer.D"},
+                 {"mamba.norm", "mixer.norm"},
+                 {"mamba.out_proj", "mixer.out_proj"}},
+                weights);
   stream.norm("norm_f", body.norm);
   if (context.languageModel)
     stream.head("lm_head", vocab, tied ? "embeddings" : "");

@@ -1,4 +1,4 @@
-//===- Mistral.cpp - config.json of Mistral ---------------------*- C++ -*-===//
+//===- Mistral.cpp - config.json of Mistral, Ministral 3 --------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,6 +26,35 @@ std::optional<Model> importMistral(ImportContext &context) {
               "Mistral");
   if (config.hasErrors())
     return std::nullopt;
+  return buildLlama(context, *llama);
+}
+
+/// Ministral 3: every layer sees everything, and queries grow with their place.
+std::optional<Model> importMinistral3(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 14336;
+  defaults.layers = 34;
+  defaults.kvHeads = 8;
+  defaults.headDim = 128;
+  defaults.vocab = 131072;
+  defaults.length = 262144;
+  defaults.eps = 1e-5;
+  defaults.rope.theta = 1000000;
+  defaults.rope.takesGrowth = true;
+  RopeScaling &yarn = defaults.rope.scaling.emplace();
+  yarn.type = "yarn";
+  yarn.factor = 16;
+  yarn.originalLength = 16384;
+  yarn.attentionFactor = 1;
+  std::optional<LlamaConfig> llama = readLlama(context, "ministral3", defaults);
+  std::optional<int64_t> window = readWindow(config, std::nullopt);
+  std::optional<QueryGrowth> growth = readGrowth(config, defaults.rope);
+  config.ignore({"layer_types"});
+  if (!llama || config.hasErrors())
+    return std::nullopt;
+  llama->block.attention->window = window;
+  llama->block.attention->queryGrowth = growth;
   return buildLlama(context, *llama);
 }
 

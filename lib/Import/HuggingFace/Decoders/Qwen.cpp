@@ -27,23 +27,37 @@ static void readQwenWindow(Config &config, LlamaConfig &llama,
   slideLayers(config, llama, window, std::move(types), model);
 }
 
-std::optional<Model> importQwen2(ImportContext &context) {
+static std::optional<Model> importQwen2As(ImportContext &context,
+                                          const char *name) {
   Config &config = context.config;
   LlamaDefaults defaults;
   defaults.inner = 22016;
   defaults.kvHeads = 32;
   defaults.vocab = 151936;
   defaults.length = 32768;
-  std::optional<LlamaConfig> llama = readLlama(context, "qwen2", defaults);
+  std::optional<LlamaConfig> llama = readLlama(context, name, defaults);
   if (!llama)
     return std::nullopt;
-  readQwenWindow(config, *llama, "Qwen2");
+  readQwenWindow(config, *llama, name);
   llama->block.attention->qkvBias = true;
   for (Block &kind : llama->kinds)
     kind.attention->qkvBias = true;
   if (config.hasErrors())
     return std::nullopt;
   return buildLlama(context, *llama);
+}
+
+std::optional<Model> importQwen2(ImportContext &context) {
+  return importQwen2As(context, "qwen2");
+}
+
+/// Qwen2 with layers that predict further tokens, which are left out.
+std::optional<Model> importMiMo(ImportContext &context) {
+  context.config.ignore({"num_nextn_predict_layers"});
+  bool bias = context.config.flag("attention_bias", true);
+  if (!bias)
+    context.config.error("attention_bias", "expected true");
+  return importQwen2As(context, "mimo");
 }
 
 std::optional<Model> importQwen3(ImportContext &context) {

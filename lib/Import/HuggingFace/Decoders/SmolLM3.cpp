@@ -11,38 +11,6 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// Which layers have RoPE: those that "no_rope_layers" lists (1: it has,
-/// whatever the name says), or all but every "no_rope_layer_interval"-th.
-static std::vector<bool> readTurning(Config &config, int64_t layers) {
-  int64_t interval = config.integer("no_rope_layer_interval", 4);
-  std::vector<bool> turning;
-  const Value *list = config.get("no_rope_layers");
-  if (!list) {
-    for (int64_t i = 0; i < layers; ++i)
-      turning.push_back((i + 1) % interval != 0);
-    return turning;
-  }
-  if (!list->isArray() ||
-      static_cast<int64_t>(list->elements.size()) != layers) {
-    config.error("no_rope_layers", "expected an array of " +
-                                       std::to_string(layers) +
-                                       " numbers, 0 or 1 for each layer");
-    return turning;
-  }
-  for (const Value &item : list->elements) {
-    if (item.kind != Value::Kind::Integer || item.integer < 0 ||
-        item.integer > 1) {
-      config.getReporter().error(
-          item.offset,
-          spec::child(config.child("no_rope_layers"), turning.size()),
-          "expected 0 (no rotary embedding) or 1");
-      return turning;
-    }
-    turning.push_back(item.integer == 1);
-  }
-  return turning;
-}
-
 std::optional<Model> importSmolLM3(ImportContext &context) {
   Config &config = context.config;
   LlamaDefaults defaults;

@@ -1,0 +1,160 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decoders that mix attention with convolutions or state spaces, for
+`decoders.py`."""
+import math
+
+from decoder_layers import (BASE, TOKENS, WIDTH, attend, dot, embed, head,
+                            linear, plus, projections, rms_norm, scaled, silu,
+                            tied, turn)
+from decoder_mixtures import granite_experts
+
+
+def short_conv(w, at, x, taps):
+    """C * conv(B * x) between two projections."""
+    thirds = linear(w, at + "in_proj", x, 3 * WIDTH)
+    read = [[b * a for b, a in zip(row[:WIDTH], row[2 * WIDTH:])]
+            for row in thirds]
+    filters = w.matrix(at + "conv.weight", WIDTH, taps)
+    w.made[at + "conv.weight"] = ([WIDTH, 1, taps],
+                                  w.made[at + "conv.weight"][1])
+    made = [[row[WIDTH + c] * math.fsum(
+        filters[c][k] * read[t - taps + 1 + k][c]
+        for k in range(taps) if t - taps + 1 + k >= 0) for c in range(WIDTH)]
+            for t, row in enumerate(thirds)]
+    return linear(w, at + "out_proj", made, WIDTH)
+
+
+def lfm2(w, ids):
+    """Two layers of three convolve; the feed-forward layers' width is adjusted
+    from 60 to 40."""
+    types = ["conv", "conv", "full_attention", "conv", "full_attention"]
+    by_number = len(ids) == TOKENS
+    config = {**BASE, "model_type": "lfm2", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "block_ff_dim": 60, "block_multiple_of": 8,
+              "full_attn_idxs": [2, 4] if by_number else None,
+              "layer_types": None if by_number else types}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(5):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "operator_norm", x, 1e-5)
+        if types[i] == "conv":
+            x = plus(x, short_conv(w, at + "conv.", normed, 3))
+        else:
+            q, k, v = projections(w, at + "self_attn.", normed, 2)
+            q, k = ([rms_norm(w, f"{at}self_attn.{n}_layernorm", rows, 1e-5)
+                     for rows in h] for n, h in (("q", q), ("k", k)))
+            y = attend(turn(q, 1e6), turn(k, 1e6), v)
+            x = plus(x, linear(w, at + "self_attn.out_proj", y, WIDTH))
+        normed = rms_norm(w, at + "ffn_norm", x, 1e-5)
+        at += "feed_forward."
+        inner = [[silu(g) * u for g, u in zip(a, b)] for a, b in zip(
+            *(linear(w, at + n, normed, 40) for n in ("w1", "w3")))]
+        x = plus(x, linear(w, at + "w2", inner, WIDTH))
+    x = rms_norm(w, "model.embedding_norm", x, 1e-5)
+    return config, tied(w, "model.embed_tokens.weight", x)
+
+
+def softplus(x):
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def mamba2(w, at, x, heads, groups, states, taps, eps=1e-6):
+    """The recurrence of Mamba-2 as it stands, a norm of the gated result."""
+    inner = 2 * WIDTH
+    size, read = inner // heads, inner + 2 * groups * states
+    rows = linear(w, at + "in_proj", x, inner + read + heads)
+    filters = w.matrix(at + "conv1d.weight", read, taps)
+    w.made[at + "conv1d.weight"] = ([read, 1, taps],
+                                    w.made[at + "conv1d.weight"][1])
+    shift = w.vector(at + "conv1d.bias", read)
+    bias, logs, skips = (w.vector(at + n, heads)
+                         for n in ("dt_bias", "A_log", "D"))
+    state = [[0.0] * states for _ in range(inner)]
+    made = []
+    for t, row in enumerate(rows):
+        seen = [silu(shift[c] + math.fsum(
+            filters[c][k] * rows[t - taps + 1 + k][inner + c]
+            for k in range(taps) if t - taps + 1 + k >= 0))
+                for c in range(read)]
+        y = []
+        for c in range(inner):
+            h = c // size
+            first = inner + h * groups // heads * states
+            dt = softplus(row[inner + read + h] + bias[h])
+            state[c] = [math.exp(-dt * math.exp(logs[h])) * old
+                        + dt * b * seen[c]
+                        for old, b in zip(state[c], seen[first:])]
+            first += groups * states
+            y.append((dot(state[c], seen[first:first + states])
+                      + skips[h] * seen[c]) * silu(row[c]))
+        made.append(y)
+    return linear(w, at + "out_proj", rms_norm(w, at + "norm", made, eps), WIDTH)
+
+
+def granite_hybrid(w, ids, config, types, turns, feed):
+    x = embed(w, "model.embed_tokens.weight", ids, 3.0)
+    for i, kind in enumerate(types):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x)
+        if kind == "mamba":
+            y = mamba2(w, at + "mamba.", normed, config["mamba_n_heads"],
+                       config["mamba_n_groups"], config["mamba_d_state"], 4)
+        else:
+            q, k, v = projections(w, at + "self_attn.", normed, 2)
+            q, k = (turn(h) if turns else h for h in (q, k))
+            y = linear(w, at + "self_attn.o_proj",
+                       attend(q, k, v, scale=0.2), WIDTH)
+        x = plus(x, [scaled(row, 0.4) for row in y])
+        normed = rms_norm(w, at + "post_attention_layernorm", x)
+        both = linear(w, at + "shared_mlp.input_linear", normed, 2 * 24)
+        y = linear(w, at + "shared_mlp.output_linear",
+                   [[silu(a) * b for a, b in zip(r[:24], r[24:])]
+                    for r in both], WIDTH)
+        if feed:
+            y = plus(y, feed(at + "block_sparse_moe.", normed))
+        x = plus(x, [scaled(row, 0.4) for row in y])
+    x = rms_norm(w, "model.norm", x)
+    return config, [scaled(row, 0.5)
+                    for row in tied(w, "model.embed_tokens.weight", x)]
+
+
+def mamba2_alone(w, ids):
+    """State spaces alone, of 8 heads in 4 groups."""
+    config = {"model_type": "mamba2", "vocab_size": BASE["vocab_size"],
+              "hidden_size": WIDTH, "num_hidden_layers": 3, "num_heads": 8,
+              "head_dim": 8, "n_groups": 4, "state_size": 6}
+    x = embed(w, "backbone.embeddings.weight", ids)
+    for i in range(3):
+        at = f"backbone.layers.{i}."
+        x = plus(x, mamba2(w, at + "mixer.", rms_norm(w, at + "norm", x, 1e-5),
+                           8, 4, 6, 4, 1e-5))
+    return config, head(w, "lm_head", rms_norm(w, "backbone.norm_f", x, 1e-5))
+
+
+GRANITE4 = {**BASE, "model_type": "granitemoehybrid", "num_key_value_heads": 2,
+            "shared_intermediate_size": 24, "embedding_multiplier": 3.0,
+            "attention_multiplier": 0.2, "residual_multiplier": 0.4,
+            "logits_scaling": 2.0, "tie_word_embeddings": True}
+
+
+def granite4(w, ids):
+    """State spaces of 8 heads in 2 groups and attention without positions."""
+    types = ["mamba", "mamba", "attention", "mamba"]
+    config = {**GRANITE4, "num_hidden_layers": 4, "layer_types": types,
+              "num_local_experts": 0, "num_experts_per_tok": 0,
+              "position_embedding_type": "nope", "mamba_n_heads": 8,
+              "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_d_head": 8}
+    return granite_hybrid(w, ids, config, types, False, None)
+
+
+def granite4_experts(w, ids):
+    """Experts beside the feed-forward layer; heads of four channels, which are
+    less than a vector, and rotary positions."""
+    types = ["attention", "mamba"]
+    config = {**GRANITE4, "num_hidden_layers": 2, "layer_types": types,
+              "num_local_experts": 6, "num_experts_per_tok": 3,
+              "position_embedding_type": "rope", "mamba_n_heads": 16,
+              "mamba_n_groups": 1, "mamba_d_state": 7, "mamba_d_head": "auto"}
+    return granite_hybrid(w, ids, config, types, True,
+                          lambda at, rows: granite_experts(w, at, rows))
