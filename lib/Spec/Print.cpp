@@ -155,12 +155,11 @@ static Json print(const Attention &attention, int64_t width) {
   if (attention.rope)
     json["rope"] = print(*attention.rope, attention.headDim);
   if (const auto &growth = attention.queryGrowth) {
-    Json by = Json::object();
+    Json &by = json["query_growth"];
     by["by"] = growth->by;
     by["length"] = growth->length;
     if (growth->shift)
       by["shift"] = growth->shift;
-    json["query_growth"] = std::move(by);
   }
   if (attention.latent)
     json["latent"] = print(*attention.latent);
@@ -333,11 +332,9 @@ static Json toJson(const Block &block, int64_t width) {
   if (block.mamba)
     json["mamba"] = print(*block.mamba);
   if (block.shortConv) {
-    Json conv = Json::object();
-    conv["kernel"] = block.shortConv->kernel;
+    json["short_conv"]["kernel"] = block.shortConv->kernel;
     if (block.shortConv->bias)
-      conv["bias"] = true;
-    json["short_conv"] = std::move(conv);
+      json["short_conv"]["bias"] = true;
   }
   if (block.cross)
     json["cross"] = print(*block.cross, width);
