@@ -9,6 +9,8 @@
 
 #include "attune/Runtime/Json.h"
 
+#include <unistd.h>
+
 namespace attune::runtime {
 
 void Messages::print(const char *severity, const std::string &text) const {
@@ -25,6 +27,10 @@ void Messages::put(const std::string &text) const {
 
 void Messages::line(const std::string &text, const std::string &object) const {
   put(json ? object : text);
+}
+
+FILE *Messages::terminal() const {
+  return !json && isatty(fileno(file)) ? file : nullptr;
 }
 
 void Messages::note(const std::string &text) const {

@@ -23,6 +23,9 @@ public:
   void note(const std::string &text) const;
   /// `place`, if there is one, is the file that it is about.
   void warning(const std::string &text, const std::string &place = "") const;
+  /// Where a line may be written over by the next: a terminal that shows text;
+  /// null if they go elsewhere.
+  FILE *terminal() const;
   /// A line as it is, such as one of a log: `text`, or `object` as JSON.
   void line(const std::string &text, const std::string &object) const;
 

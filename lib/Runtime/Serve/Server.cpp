@@ -32,7 +32,8 @@ Server::Server(const ServeOptions &options, const ServedModel &model,
                Scheduler &scheduler, Desk &desk, Outbox &outbox,
                const Messages &log)
     : options(options), model(model), scheduler(scheduler), desk(desk),
-      outbox(outbox), log(log) {
+      outbox(outbox), log(log),
+      load(options.quiet ? nullptr : log.terminal(), scheduler) {
   httpLimits.body = options.maxBody;
   if (!options.allowOrigin.empty())
     origin = "Access-Control-Allow-Origin: " + options.allowOrigin +
@@ -41,7 +42,7 @@ Server::Server(const ServeOptions &options, const ServedModel &model,
 
 Server::~Server() {
   connections.clear();
-  for (event *each : {wake, signals[0], signals[1]})
+  for (event *each : {wake, tick, signals[0], signals[1]})
     if (each)
       event_free(each);
   if (listener)
@@ -128,7 +129,20 @@ bool Server::listen(Error &error) {
   for (event *each : {wake, signals[0], signals[1]})
     if (!each || event_add(each, nullptr) != 0)
       return error.set(ExitResourceLimit, "cannot wait for events");
-  return true;
+  return !load.isWanted() || watchLoad() ||
+         error.set(ExitResourceLimit, "cannot wait for events");
+}
+
+/// Shows the load from second to second.
+bool Server::watchLoad() {
+  tick = event_new(
+      base, -1, EV_PERSIST,
+      [](evutil_socket_t, short, void *self) {
+        static_cast<Server *>(self)->load.update(monotonicTime());
+      },
+      this);
+  timeval second = {1, 0};
+  return tick && event_add(tick, &second) == 0;
 }
 
 bool Server::run(Error &error) {
@@ -178,6 +192,7 @@ void Server::drain() {
   draining = true;
   evconnlistener_free(listener);
   listener = nullptr;
+  load.clear();
   log.note("stopping: " + std::to_string(numOpen) +
            " requests are being answered");
   for (size_t i = connections.size(); i-- > 0;) {
@@ -259,6 +274,7 @@ void Server::note(const Exchange &exchange, int status) {
     object += ",\"finish_reason\":";
     appendJsonString(object, exchange.finish);
   }
+  load.clear();
   log.line(text, object + "}");
 }
 

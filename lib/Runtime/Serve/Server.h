@@ -11,6 +11,7 @@
 #include "CompletionRequest.h"
 #include "Connection.h"
 #include "Desk.h"
+#include "LoadLine.h"
 #include "Metrics.h"
 
 #include "attune/Runtime/Serve.h"
@@ -74,6 +75,7 @@ private:
   void drain();
   void stopIfDone();
   void note(const Exchange &exchange, int status);
+  bool watchLoad();
 
   const ServeOptions &options;
   const ServedModel &model;
@@ -83,11 +85,12 @@ private:
   const Messages &log;
   HttpLimits httpLimits;
   Metrics metrics;
+  LoadLine load;
   std::string address, origin;
   bool isLoopback = false;
   event_base *base = nullptr;
   evconnlistener *listener = nullptr;
-  event *wake = nullptr, *signals[2] = {};
+  event *wake = nullptr, *tick = nullptr, *signals[2] = {};
   std::vector<std::unique_ptr<Connection>> connections;
   std::vector<ReplyPart> parts;
   int64_t numOpen = 0; ///< exchanges that are not answered yet
