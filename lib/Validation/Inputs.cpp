@@ -7,6 +7,7 @@
 
 #include "Inputs.h"
 
+#include "Interpreter/CachedRows.h"
 #include "Noise.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -216,6 +217,13 @@ std::optional<Datum> Maker::make(unsigned number) {
                                            : shaped.getDimSize(d));
   sawTokens |= rank == 4 && !shaped.hasStaticShape();
   Type element = shaped.getElementType();
+  // Bytes stand for numbers with a scale, like those of any other cache.
+  Type stored = element;
+  bool bytes = isCacheInBytes(element, rank);
+  if (bytes) {
+    element = Float32Type::get(type.getContext());
+    shape.back() -= kRowScaleBytes;
+  }
   Datum result = makeArray(shape, whole(0));
   std::vector<Scalar> &data = result.array().data;
   int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
@@ -233,7 +241,7 @@ std::optional<Datum> Maker::make(unsigned number) {
     if (iota)
       data[i] = whole(int64_t(i) % width);
   }
-  return result;
+  return bytes ? toBytes(stored, result.array()) : result;
 }
 
 std::optional<std::vector<Argument>>
@@ -254,7 +262,8 @@ std::vector<Argument> validation::disturb(llvm::ArrayRef<Argument> args,
   std::vector<Argument> moved(args.begin(), args.end());
   Noise noise(17);
   for (Argument &arg : moved) {
-    if (!arg.value.box || !isa<FloatType>(getElementTypeOrSelf(arg.type)))
+    Type element = getElementTypeOrSelf(arg.type);
+    if (!arg.value.box || !isa<FloatType>(element) || isInBytes(element))
       continue;
     for (Scalar &value : arg.value.ownArray().data)
       value.f =

@@ -7,6 +7,7 @@
 
 #include "Run.h"
 
+#include "Interpreter/CachedRows.h"
 #include "Interpreter/Pointers.h"
 
 #include "Attune/AttuneDialect.h"
@@ -352,11 +353,40 @@ struct Comparison {
   /// Compares one result; `moved` is null if there is none.
   void add(const Output &output, bool copy, const Datum &before,
            const Datum *after, const Datum *moved);
+  /// The same of a cache in bytes, which tells by its numbers.
+  void addBytes(const Output &output, bool copy, const Datum &before,
+                const Datum *after, const Datum *moved);
 };
 } // namespace
 
+void Comparison::addBytes(const Output &output, bool copy, const Datum &before,
+                          const Datum *after, const Datum *moved) {
+  Type type = output.element;
+  Output numbers = output;
+  numbers.element = Float32Type::get(type.getContext());
+  auto read = [&](const Datum &rows) { return fromBytes(type, rows.array()); };
+  std::optional<Datum> got, shifted;
+  if (after && after->box && shapeOf(*after) == shapeOf(before))
+    got = read(*after);
+  if (moved && moved->box)
+    shifted = read(*moved);
+  // A number between two bytes may become either: of floats with three bits of
+  // mantissa these are up to an eighth apart.
+  Comparison own{check, tolerance};
+  if (!type.isInteger(8))
+    own.tolerance.rtol = std::max(tolerance.rtol, 0.13);
+  own.add(numbers, copy, read(before), got ? &*got : nullptr,
+          shifted ? &*shifted : nullptr);
+  if (own.worst && (!worst || own.worstBy > worstBy)) {
+    worst = own.worst;
+    worstBy = own.worstBy;
+  }
+}
+
 void Comparison::add(const Output &output, bool copy, const Datum &before,
                      const Datum *after, const Datum *moved) {
+  if (isCacheInBytes(output.element, shapeOf(before).size()))
+    return addBytes(output, copy, before, after, moved);
   const std::string &name = output.name;
   auto want = elementsOf(before);
   auto got = after ? elementsOf(*after) : std::vector<Scalar>();

@@ -7,6 +7,8 @@
 
 #include "Trace.h"
 
+#include "Attune/AttuneCachedRows.h"
+
 #include "llvm/ADT/DenseMap.h"
 
 #include <cmath>
@@ -48,7 +50,8 @@ static void record(void *state, Operation *op, llvm::ArrayRef<Datum> results) {
   for (auto [type, value] : llvm::zip(op->getResultTypes(), results)) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     FileLineColLoc place = placeOf(op->getLoc());
-    if (!tensor || !isa<FloatType>(tensor.getElementType()) || !place ||
+    if (!tensor || !isa<FloatType>(tensor.getElementType()) ||
+        isInBytes(tensor.getElementType()) || !place ||
         value.array().data.empty())
       continue;
     auto *trace = static_cast<Trace *>(state);

@@ -5,12 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CachedRows.h"
 #include "Layers.h"
 
-#include "Attune/AttuneCachedRows.h"
-
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 using namespace attune;
@@ -51,25 +49,7 @@ static Scalar spread(const Array &a, int64_t i, int64_t j, int64_t k,
 static Datum headsOf(Step &step, unsigned number) {
   Type type = step.elementOf(step.op->getOperand(number));
   const Datum &given = step.in[number];
-  if (!isInBytes(type))
-    return given;
-  const Array &stored = given.array();
-  int64_t elements = stored.shape.back(), width = elements - kRowScaleBytes;
-  Shape shape(stored.shape);
-  shape.back() = width;
-  Datum result = makeReals(shape);
-  for (int64_t row = 0, count = volume(shape) / width; row < count; ++row) {
-    const Scalar *from = &stored.data[row * elements];
-    uint8_t bytes[kRowScaleBytes + 1];
-    for (int64_t i = 0; i < kRowScaleBytes; ++i)
-      storeScalar(type, bytes + i, from[width + i]);
-    float scale;
-    std::memcpy(&scale, bytes, kRowScaleBytes);
-    for (int64_t d = 0; d < width; ++d)
-      result.array().data[row * width + d] =
-          real(scale * (type.isInteger(8) ? double(from[d].i) : from[d].f));
-  }
-  return result;
+  return isInBytes(type) ? fromBytes(type, given.array()) : given;
 }
 
 static bool groupsOf(Step &step, int64_t heads, int64_t keyHeads) {

@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CachedRows.h"
 #include "Layers.h"
 
-#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttunePanels.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -411,46 +410,10 @@ struct CacheDims {
 };
 } // namespace
 
-/// Rows of a cache in bytes, [.., width + 4] of `type`, for these numbers: as
-/// `cache_append` says, with the roundings of f32.
-static Datum inBytes(Type type, const Array &rows) {
-  int64_t width = rows.shape.back();
-  Shape shape(rows.shape);
-  shape.back() = elementsOfRow(type, width);
-  Datum result = makeArray(shape, real(0));
-  Array &made = result.array();
-  auto most = float(largestInBytes(type));
-  for (int64_t row = 0, count = volume(rows.shape) / width; row < count;
-       ++row) {
-    const Scalar *from = &rows.data[row * width];
-    Scalar *to = &made.data[row * shape.back()];
-    float largest = 0;
-    for (int64_t d = 0; d < width; ++d) {
-      float size = std::fabs(float(from[d].f));
-      largest = size > largest || std::isnan(size) ? size : largest;
-      if (std::isnan(largest))
-        break;
-    }
-    float inverse = largest == 0 ? 0 : most / largest, scale = largest / most;
-    for (int64_t d = 0; d < width; ++d) {
-      float x = float(from[d].f) * inverse;
-      x = x > -most ? x : -most;
-      x = x < most ? x : most;
-      to[d] = type.isInteger(8) ? whole(int64_t(std::nearbyint(x)))
-                                : real(roundTo(type, x));
-    }
-    uint8_t bytes[kRowScaleBytes];
-    std::memcpy(bytes, &scale, kRowScaleBytes);
-    for (int64_t i = 0; i < kRowScaleBytes; ++i)
-      to[width + i] = loadScalar(type, bytes + i);
-  }
-  return result;
-}
-
 static bool runCacheAppend(Step &step) {
   Type type = getElementTypeOrSelf(step.op->getResult(0));
   bool bytes = isInBytes(type);
-  Datum made = bytes ? inBytes(type, step.in[0].array()) : step.in[0];
+  Datum made = bytes ? toBytes(type, step.in[0].array()) : step.in[0];
   const Array &rows = made.array();
   Array &cache = step.in[1].ownArray();
   auto op = cast<CacheAppendOp>(step.op);
