@@ -73,9 +73,10 @@ bool Mpi::load(const LaunchedRank &launched, Error &error) {
   if (given && *given)
     names = {given};
   else if (launched.openMpi)
-    names = {"libmpi.so.40", "libmpi.so.80", "libmpi.so"};
+    names = {"libmpi.so.40", "libmpi.so.80", "libmpi.so", "libmpi_abi.so.0"};
   else
-    names = {"libmpich.so.12", "libmpi.so.12", "libmpi.so.40"};
+    names = {"libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.0",
+             "libmpi.so.40"};
   std::string tried;
   for (const char *name : names) {
     // Open MPI's own plugins look for its symbols: global.
@@ -119,6 +120,17 @@ bool Mpi::resolve(void *library, const std::string &path, Error &error) {
   version.assign(text.data(), std::strcspn(text.data(), ",\n"));
   for (char &c : version)
     c = c == '\t' ? ' ' : c;
+  // A library of MPI 5 says whether its handles are the standard's. It may be
+  // made of one with handles of its own: those are not looked for then.
+  int (*abiVersion)(int *, int *) = nullptr;
+  *reinterpret_cast<void **>(&abiVersion) =
+      dlsym(library, "MPI_Abi_get_version");
+  int major = -1, minor = -1;
+  if (abiVersion && abiVersion(&major, &minor) == 0 && major >= 1) {
+    world = 0x101;
+    byte = 0x247;
+    return true;
+  }
   if (void *communicator = dlsym(library, "ompi_mpi_comm_world")) {
     world = reinterpret_cast<uintptr_t>(communicator);
     byte = reinterpret_cast<uintptr_t>(dlsym(library, "ompi_mpi_byte"));
@@ -131,7 +143,8 @@ bool Mpi::resolve(void *library, const std::string &path, Error &error) {
       return true;
     }
   return error.badInput(path + ": '" + version +
-                        "' is neither MPICH nor Open MPI");
+                        "' is neither MPICH nor Open MPI, and has no standard "
+                        "binary interface");
 }
 
 bool Mpi::start(const LaunchedRank &launched, Error &error) {

@@ -25,9 +25,9 @@ struct LaunchedRank {
   static LaunchedRank read();
 };
 
-/// The few functions of MPI that ranks need. Two binary interfaces are known:
-/// MPICH's, which others share (Intel MPI, MVAPICH), and Open MPI's. They
-/// differ in what handles are.
+/// The few functions of MPI that ranks need. Three binary interfaces are known:
+/// MPICH's, which others share (Intel MPI, MVAPICH), Open MPI's, and the
+/// standard one of MPI 5. They differ in what handles are.
 class Mpi {
 public:
   /// Loads the library that belongs to the launcher, or the one that
