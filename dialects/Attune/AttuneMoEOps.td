@@ -99,8 +99,8 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify,
 
     The hidden layer stays in f32, but on a GPU that is given bf16 to multiply
     by bf16 it is that as well; the sum runs over `a` in order and rounds once,
-    at the end. Work and weights read are those of the experts that are
-    named: `experts[t, a]` must be below E, which the runtime does not check.
+    at the end. Work and weights read are those of the experts that are named;
+    `experts[t, a]` of E or more (another rank's) add nothing, on a CPU alone.
 
     Source: Shazeer et al. (2017); Fedus et al. (2022); limits, offset and
     biases: OpenAI (2025), "gpt-oss-120b & gpt-oss-20b Model Card".

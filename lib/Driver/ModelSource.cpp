@@ -8,6 +8,7 @@
 #include "ModelSource.h"
 
 #include "ChatTemplates.h"
+#include "Options/Target.h"
 
 #include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
@@ -485,6 +486,32 @@ static bool chooseLowRank(const Options &options, ModelSource &source,
   return checkpoint.has_value();
 }
 
+/// The command line's word, else the description's. Verbs that run a model in
+/// their own process take it whole.
+static bool chooseMesh(const Options &options, ModelSource &source,
+                       DiagnosticEngine &diags) {
+  if (options.mesh) {
+    source.mesh = *options.mesh;
+    return true;
+  }
+  if (!source.model || source.model->mesh.empty() ||
+      (options.verb != Verb::Compile && options.verb != Verb::Inspect))
+    return true;
+  SourceLocation where = source.model->meshLocation;
+  std::string problem;
+  std::optional<MeshAxes> axes = MeshAxes::parse(source.model->mesh, problem);
+  if (!axes) {
+    diags.error(where, "/mesh: " + problem);
+    return false;
+  }
+  source.mesh = *axes;
+  std::string noMesh = findMeshProblem(options);
+  if (source.mesh.ranks() < 2 || noMesh.empty())
+    return true;
+  diags.error(where, "/mesh: " + noMesh + "add --mesh=tp=1");
+  return false;
+}
+
 std::optional<ModelSource> driver::openModel(const Options &options,
                                              DiagnosticEngine &diags) {
   if (!options.weights.empty() && !options.hasRandomWeights() &&
@@ -507,9 +534,9 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   if (!forgetChanged(options, *source, diags) ||
       !chooseQuantization(options, *source, diags) ||
       !chooseKvCache(options, *source, diags) ||
-      !chooseLowRank(options, *source, diags))
+      !chooseLowRank(options, *source, diags) ||
+      !chooseMesh(options, *source, diags))
     return std::nullopt;
-  source->mesh = options.mesh.value_or(MeshAxes());
   if (!options.tokenizer.empty())
     source->tokenizerPath = options.tokenizer;
   for (StringRef place : {StringRef(options.weights), StringRef(options.model)})

@@ -786,6 +786,8 @@ std::string print(const Model &model) {
     json["quantize"] = model.quantize;
   if (!model.lowRank.empty())
     json["low_rank"] = model.lowRank;
+  if (!model.mesh.empty())
+    json["mesh"] = model.mesh;
   if (model.kvCache != KvCache::Full)
     json["kv_cache"] = stringify(model.kvCache);
   if (model.context != 0)

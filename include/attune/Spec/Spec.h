@@ -696,6 +696,8 @@ struct Model {
   SourceLocation quantizeLocation;
   std::string lowRank; ///< as --low-rank says it; empty: matrices stay whole
   SourceLocation lowRankLocation;
+  std::string mesh; ///< as --mesh says it; empty: one process has it all
+  SourceLocation meshLocation;
   KvCache kvCache = KvCache::Full;
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;

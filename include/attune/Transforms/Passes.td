@@ -494,7 +494,8 @@ def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
     are more ranks than heads of keys and values, several ranks have a copy of
     one. The table of tokens and the head are cut by the vocabulary: a rank takes
     a row of zeros for a token of another, and `attune.all_gather` puts the
-    logits together. The module has the number of ranks in `attune.ranks`.
+    logits together, or, where `attune-choose-candidates` has asked for a few,
+    what each rank chose of its own. The module has the number of ranks in `attune.ranks`.
     With `ep` each rank has a run of the experts of every mixture: all ranks see
     all tokens, an expert of another rank gets the number behind the last one,
     and an `attune.all_reduce` adds up what the experts gave.

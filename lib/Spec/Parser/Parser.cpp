@@ -74,6 +74,9 @@ void ModelParser::run() {
   model.lowRank = root.string("low_rank");
   if (const Value *lowRank = root.get("low_rank"))
     model.lowRankLocation = context.reporter.locate(lowRank->offset);
+  model.mesh = root.string("mesh");
+  if (const Value *mesh = root.get("mesh"))
+    model.meshLocation = context.reporter.locate(mesh->offset);
   model.kvCache = root.choice("kv_cache", KvCache::Full);
   root.integer("attune", std::nullopt); // its range is the check
   context.dims.evaluateAll();

@@ -511,6 +511,9 @@ const ObjectType &modelType() {
           {"low_rank", string(),
            "ranks of matrices that become products of two, as --low-rank takes "
            "them; default: all stay whole"},
+          {"mesh", string(),
+           "ranks that the model is cut for, as --mesh takes them; default: "
+           "one process has all of it"},
           {"kv_cache", choice({"full", "int8", "fp8"}),
            "how keys and values are cached: as dtype says (full), or in bytes "
            "with a scale for each head and position; default full"},
