@@ -44,6 +44,8 @@ static ExitCode runVerb(const Options &options, Report &report) {
     return runPerplexity(options, report);
   case Verb::Compare:
     return runCompare(options, report);
+  case Verb::Split:
+    return runSplit(options, report);
   case Verb::Tokenize:
     return runTokenize(options, report);
   }

@@ -10,6 +10,7 @@
 #include "Mesh/MeshCalls.h"
 #include "Weights.h"
 #include "attune/Runtime/Machine.h"
+#include "attune/Runtime/WeightSection.h"
 
 #include <algorithm>
 #include <csignal>
@@ -45,6 +46,18 @@ bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
       return false;
   } else if (expected && !blob.locate(descriptor, error))
     return false;
+  // What `attune split` has made for one rank.
+  bool isPart = modelInfo.ranks > 1 &&
+                blob.size() == modelInfo.weightsBytes + rankLineBytes;
+  if (isPart) {
+    uint64_t rank = blob.takeRank(modelInfo.weightsBytes);
+    if (rank != static_cast<uint64_t>(mesh->rank()))
+      return error.badInput(blob.file() + ": has the weights of rank " +
+                            std::to_string(rank) + ", and this is rank " +
+                            std::to_string(mesh->rank()) +
+                            "; start each rank with its own file");
+    expected = modelInfo.weightsBytes;
+  }
   if (expected && blob.size() != expected) {
     error.badInput("the model's weights have " + std::to_string(blob.size()) +
                    " bytes, but the model was compiled for " +
@@ -61,7 +74,7 @@ bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
                    "); give those that were compiled with it");
     return false;
   }
-  return modelInfo.ranks < 2 ||
+  return modelInfo.ranks < 2 || isPart ||
          blob.keepRank(static_cast<uint64_t>(mesh->rank()),
                        modelInfo.sharedBytes, each, error);
 }

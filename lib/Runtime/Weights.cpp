@@ -112,6 +112,11 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
   return true;
 }
 
+uint64_t WeightsBlob::takeRank(uint64_t size) {
+  numBytes = size;
+  return littleEndian(bytes + size);
+}
+
 bool WeightsBlob::keepRank(uint64_t rank, uint64_t shared, uint64_t each,
                            Error &error) {
   struct Part {

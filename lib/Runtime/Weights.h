@@ -41,6 +41,10 @@ public:
   /// of which each has `each` bytes.
   bool keepRank(uint64_t rank, uint64_t shared, uint64_t each, Error &error);
 
+  /// The number of the rank whose weights these are, which stands behind them;
+  /// `size` bytes are left.
+  uint64_t takeRank(uint64_t size);
+
   const uint8_t *data() const { return bytes; }
   uint64_t size() const { return numBytes; }
   /// The file that was mapped; empty for borrowed memory.

@@ -24,7 +24,7 @@ StringRef driver::getName(Verb verb) {
   static const StringRef names[] = {
       "compile", "run",        "generate", "embed",    "inspect",
       "import",  "verify",     "bench",    "tokenize", "chat",
-      "serve",   "perplexity", "compare"};
+      "serve",   "perplexity", "compare",  "split"};
   return names[unsigned(verb)];
 }
 
@@ -82,6 +82,12 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "errors and, of logits, the divergence of their\nprobabilities and how "
        "often the best token is the same. --quantize, --lora and --dtype\n"
        "are the STUDENT's; the TEACHER multiplies f32."},
+      {Verb::Split, "PROGRAM -o NAME",
+       "Write a program of several ranks as a file for each",
+       "Takes what compile --mesh has made apart: NAME.0, NAME.1 and so on are "
+       "the program with the\nweights of one rank each, for machines without "
+       "a common disk. Start each rank with its\nown: mpirun -n 1 ./NAME.0 "
+       "... : -n 1 ./NAME.1 ..."},
       {Verb::Tokenize, "MODEL --text TEXT",
        "Print the ids and pieces of a text",
        "Cuts a text into tokens, as generate does with its prompt. MODEL is a "
@@ -405,7 +411,7 @@ constexpr unsigned compile = bit(Verb::Compile), run = bit(Verb::Run),
                    verify = bit(Verb::Verify), bench = bit(Verb::Bench),
                    tokenize = bit(Verb::Tokenize), chat = bit(Verb::Chat),
                    serve = bit(Verb::Serve), perplexity = bit(Verb::Perplexity),
-                   compare = bit(Verb::Compare);
+                   compare = bit(Verb::Compare), apart = bit(Verb::Split);
 constexpr unsigned running = run | generate | embed | chat | serve | verify |
                              bench | perplexity | compare;
 constexpr unsigned compiling = compile | running;
@@ -416,6 +422,9 @@ static ArrayRef<Flag> ownFlags() {
   static const Flag flags[] = {
       {"o", "OUT", compile | import | inspect, applyText<&Options::output>,
        "Write the result here; it appears whole or not at all", "output"},
+      {"o", "NAME", apart, applyText<&Options::output>,
+       "Write NAME.0, NAME.1, ...; by default the program's own name",
+       "output"},
       {"emit", "KIND", compile, applyText<&Options::emit>,
        "What to write: json, mlir (as imported), kernels, loops, vector, "
        "llvm, asm, ptx, cubin, obj, so, exe; by default what OUT's "

@@ -47,7 +47,8 @@ enum class Verb {
   Chat,
   Serve,
   Perplexity,
-  Compare
+  Compare,
+  Split
 };
 
 struct Options {

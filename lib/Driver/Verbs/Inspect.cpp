@@ -75,10 +75,9 @@ std::string driver::describeStatistics(const spec::Model &model) {
   return text;
 }
 
-/// The metadata of a product, which stands in it as one text that ends in zero.
-/// It is read and not run: a binary may come from anywhere.
-static std::optional<runtime::ModelInfo> readProduct(const std::string &path,
-                                                     Report &report) {
+/// The metadata stands in a product as one text that ends in zero.
+std::optional<runtime::ModelInfo> driver::readProduct(const std::string &path,
+                                                      Report &report) {
   runtime::MappedFile file;
   std::string problem;
   if (!file.open(path, problem)) {
@@ -110,7 +109,7 @@ static std::optional<runtime::ModelInfo> readProduct(const std::string &path,
   return std::nullopt;
 }
 
-static bool isBinary(const std::string &path) {
+bool driver::isBinary(const std::string &path) {
   llvm::file_magic magic;
   return !llvm::sys::fs::is_directory(path) &&
          !llvm::identify_magic(path, magic) &&

@@ -12,6 +12,7 @@
 #include "../Report/Report.h"
 
 #include "attune/Analysis/ModelStatistics.h"
+#include "attune/Runtime/CompiledModel.h"
 #include "attune/Spec/Spec.h"
 
 #include <map>
@@ -26,6 +27,14 @@ chooseDims(const Options &options, const spec::Model &model, Report &report);
 
 /// Bytes of the weights that a token goes through, in full width.
 double activeWeightBytes(const ModelStatistics &statistics);
+
+/// Whether the file is one that a compiler or a linker has made.
+bool isBinary(const std::string &path);
+
+/// The metadata of a product, which is read and not run: a binary may come from
+/// anywhere. Nothing, and an error, if it is none of Attune's.
+std::optional<runtime::ModelInfo> readProduct(const std::string &path,
+                                              Report &report);
 
 /// The JSON object that a compiled product answers `inspect` with.
 std::string describeStatistics(const spec::Model &model);

@@ -25,6 +25,7 @@ ExitCode runImport(const Options &options, Report &report);
 ExitCode runBench(const Options &options, Report &report);
 ExitCode runPerplexity(const Options &options, Report &report);
 ExitCode runCompare(const Options &options, Report &report);
+ExitCode runSplit(const Options &options, Report &report);
 ExitCode runTokenize(const Options &options, Report &report);
 
 } // namespace attune::driver
