@@ -782,12 +782,11 @@ std::string print(const Model &model) {
   json["outputs"] = std::move(outputs);
   if (model.dtype != DType::F32)
     json["dtype"] = stringify(model.dtype);
-  if (!model.quantize.empty())
-    json["quantize"] = model.quantize;
-  if (!model.lowRank.empty())
-    json["low_rank"] = model.lowRank;
-  if (!model.mesh.empty())
-    json["mesh"] = model.mesh;
+  for (auto [key, text] :
+       {std::pair("quantize", &model.quantize),
+        std::pair("low_rank", &model.lowRank), std::pair("mesh", &model.mesh)})
+    if (!text->empty())
+      json[key] = *text;
   if (model.kvCache != KvCache::Full)
     json["kv_cache"] = stringify(model.kvCache);
   if (model.context != 0)
