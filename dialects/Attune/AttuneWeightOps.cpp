@@ -9,6 +9,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneFactors.h"
+#include "Attune/AttuneKept.h"
 #include "Attune/AttunePanels.h"
 
 using namespace mlir;
@@ -79,6 +80,50 @@ static LogicalResult verifyFactor(WeightOp weight) {
   return success();
 }
 
+/// Whether lists of ranges, one for all layers or one for each, ascend within
+/// `whole` and keep equally many, `left` unless that is 0.
+static bool fitRanges(ArrayRef<KeptPart::Ranges> all, int64_t layers,
+                      int64_t whole, int64_t left) {
+  if (all.size() > 1 && int64_t(all.size()) != layers)
+    return false;
+  for (const KeptPart::Ranges &ranges : all) {
+    int64_t next = 0, sum = 0;
+    for (auto [begin, count] : ranges) {
+      if (begin < next || count < 1 || count > whole || begin > whole - count)
+        return false;
+      next = begin + count;
+      sum += count;
+    }
+    if (sum == 0 || (left && sum != left))
+      return false;
+    left = sum;
+  }
+  return true;
+}
+
+/// W10, of a weight in one piece.
+static LogicalResult verifyKept(WeightOp weight) {
+  if (!weight->hasAttr("attune.kept"))
+    return success();
+  std::optional<KeptPart> kept = keptOf(weight);
+  if (!kept || weight.getParts())
+    return weight.emitOpError(
+        "keeps a part of a matrix, which takes attune.kept with whole, two "
+        "sizes, and lists of rows or columns, and no parts");
+  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  bool plain = !weight.getPanelWidth() && !weight.holdsScales();
+  int64_t rows = plain && !shape.empty() ? shape[0] : 0;
+  int64_t columns = plain && shape.size() > 1 ? shape[1] : 0;
+  if (!fitRanges(kept->rows, weight.getNumLayers(), kept->wholeRows, rows) ||
+      !fitRanges(kept->columns, weight.getNumLayers(), kept->wholeColumns,
+                 columns))
+    return weight.emitOpError("has type ")
+           << weight.getLayerType()
+           << " of a layer, which is not what attune.kept keeps of a matrix "
+           << kept->wholeRows << "x" << kept->wholeColumns;
+  return success();
+}
+
 LogicalResult WeightOp::verify() {
   // W1
   RankedTensorType type = getTensorType();
@@ -140,6 +185,9 @@ LogicalResult WeightOp::verify() {
   }
   // W9
   if (failed(verifyFactor(*this)))
+    return failure();
+  // W10
+  if (failed(verifyKept(*this)))
     return failure();
   // W7
   std::optional<int64_t> group = getGroup();

@@ -59,6 +59,9 @@ Lowering::Lowering(const Options &options, Report &report,
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;
   pipeline.mesh = source.mesh;
+  pipeline.tapInputs = options.tapInputs;
+  if (source.heads)
+    pipeline.pruneHeads = source.heads->rules;
   pipeline.explainFusion = options.explainFusion;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;
@@ -103,7 +106,7 @@ bool Lowering::dumpReport() {
   std::optional<ModelStatistics> statistics;
   std::optional<MachinePeak> peak;
   if (source.model) {
-    statistics = analyze(*source.model, {});
+    statistics = analyze(source.counted(), {});
     if (auto probe = MachineProbe::create(options.threads))
       peak = probe->measure();
     else
@@ -393,6 +396,10 @@ bool Lowering::optimize() {
     return fail("--mesh does not cut matrices of low rank yet; leave "
                 "--low-rank out",
                 ExitCode::BadInput);
+  if (source.mesh.ranks() > 1 && source.heads)
+    return fail("--mesh does not cut attention that lost heads yet; leave "
+                "--prune-heads out",
+                ExitCode::BadInput);
   // Entries with other arguments are not what they were, on purpose.
   if ((options.machine.tilesInParallel() || source.mesh.tp > 1) &&
       !runStage("preparing entries", buildEntriesPipeline,
@@ -462,7 +469,7 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
     info.chatJson = source.chatJson;
   }
   if (source.model)
-    info.inspectJson = describeStatistics(*source.model);
+    info.inspectJson = describeStatistics(source.counted());
   return info;
 }
 

@@ -7,6 +7,7 @@
 
 #include "ModelSource.h"
 
+#include "Calibration.h"
 #include "ChatTemplates.h"
 #include "Options/Target.h"
 
@@ -22,6 +23,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
 #include <cstdio>
@@ -512,8 +514,107 @@ static bool chooseMesh(const Options &options, ModelSource &source,
   return false;
 }
 
+static std::string join(const HeadRules::Heads &heads) {
+  std::string text;
+  for (int64_t head : heads)
+    text += (text.empty() ? "" : ", ") + std::to_string(head);
+  return text;
+}
+
+/// What patterns of no use may have meant.
+static std::string explainUnused(const std::string &pattern,
+                                 const std::vector<AttentionPlace> &places) {
+  std::vector<std::string> names;
+  for (const AttentionPlace &place : places)
+    names.push_back(place.name);
+  std::string near = spec::nearest(pattern, names);
+  return "no attention has a name that '" + pattern +
+         "' of --prune-heads matches; " +
+         (names.empty()  ? "the model has none with projections"
+          : near.empty() ? "the first is '" + names.front() + "'"
+                         : "did you mean '" + near + "'?");
+}
+
+/// The command line's word, else the description's.
+static bool chooseHeads(const Options &options, ModelSource &source,
+                        Report &report) {
+  std::optional<HeadRules> rules = options.pruneHeads;
+  SourceLocation where = atFile(options.model);
+  std::string name = "--prune-heads: ", problem;
+  if (!rules && source.model && !source.model->pruneHeads.empty()) {
+    where = source.model->pruneHeadsLocation;
+    name = "/prune_heads: ";
+    rules = HeadRules::parse(source.model->pruneHeads, problem);
+    if (!rules) {
+      report.error(where, name + problem);
+      return false;
+    }
+  }
+  if (!rules || rules->isNone())
+    return true;
+  auto fail = [&](const std::string &message) {
+    report.error(where, name + message);
+    return false;
+  };
+  if (!source.model)
+    return fail("needs a description; for an .mlir file there is the pass "
+                "attune-prune-heads");
+  if (rules->getShare() && options.calibrationFile.empty())
+    return fail("which heads matter least is measured on texts: add "
+                "--calibrate=FILE, or name heads (PATTERN:0,4)");
+  std::vector<AttentionPlace> places = listAttentions(*source.model);
+  std::map<std::string, HeadProducts> products;
+  if (!options.calibrationFile.empty()) {
+    auto measured = measureHeads(options, report, places);
+    if (!measured)
+      return false;
+    products = std::move(*measured);
+  }
+  std::string errors;
+  auto choose = [&](const AttentionPlace &place) {
+    auto known = products.find(place.name);
+    HeadRules::Heads gone;
+    if (!rules->getShare()) {
+      gone = rules->lookup(endingsOf(place.name));
+    } else if (known == products.end()) {
+      problem = "'" + place.name + "' saw nothing of the texts";
+    } else if (problem.empty()) {
+      std::string why;
+      auto least = chooseLeast(known->second, place.attention->kvHeads,
+                               *rules->getShare(), why);
+      if (least)
+        gone = std::move(*least);
+      else
+        problem = "of '" + place.name + "' " + why;
+    }
+    if (known != products.end() && !gone.empty() &&
+        gone.back() < known->second.heads)
+      errors +=
+          "\n  " + place.name + " without " + join(gone) + ": off by " +
+          formatv("{0:f2}%", 100 * known->second.errorWithout(gone)).str();
+    return gone;
+  };
+  std::string refused;
+  source.heads = pruneHeads(*source.model, choose, refused);
+  // A description that is printed says what was chosen.
+  if (source.heads)
+    source.model->pruneHeads = llvm::join(source.heads->words, ",");
+  if (problem.empty())
+    problem = refused;
+  for (const std::string &pattern : rules->unused())
+    if (problem.empty())
+      problem = explainUnused(pattern, places);
+  if (!problem.empty())
+    return fail(problem);
+  if (!errors.empty())
+    report.note({}, "results of attention over the texts of --calibrate, root "
+                    "mean square:" +
+                        errors);
+  return true;
+}
+
 std::optional<ModelSource> driver::openModel(const Options &options,
-                                             DiagnosticEngine &diags) {
+                                             Report &diags) {
   if (!options.weights.empty() && !options.hasRandomWeights() &&
       !sys::fs::exists(options.weights)) {
     diags.error(atFile(options.weights),
@@ -535,7 +636,8 @@ std::optional<ModelSource> driver::openModel(const Options &options,
       !chooseQuantization(options, *source, diags) ||
       !chooseKvCache(options, *source, diags) ||
       !chooseLowRank(options, *source, diags) ||
-      !chooseMesh(options, *source, diags))
+      !chooseMesh(options, *source, diags) ||
+      !chooseHeads(options, *source, diags))
     return std::nullopt;
   if (!options.tokenizer.empty())
     source->tokenizerPath = options.tokenizer;

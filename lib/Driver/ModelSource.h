@@ -8,7 +8,9 @@
 #ifndef ATTUNE_LIB_DRIVER_MODELSOURCE_H
 #define ATTUNE_LIB_DRIVER_MODELSOURCE_H
 
+#include "HeadChoice.h"
 #include "Options/Options.h"
+#include "Report/Report.h"
 
 #include "attune/Transforms/LowRank.h"
 #include "attune/Weights/TensorEncoding.h"
@@ -43,6 +45,11 @@ struct ModelSource {
   std::optional<LowRankRules> lowRank;
   std::shared_ptr<MatrixRanks> ranks; ///< if `lowRank` needs values
   MeshAxes mesh;                      ///< what --mesh says
+  /// What --prune-heads says, else the description; nothing: all heads stay.
+  std::optional<PrunedHeads> heads;
+
+  /// The model as it is counted: without the heads that are pruned.
+  const spec::Model &counted() const { return heads ? heads->counted : *model; }
 
   bool isMlir() const { return !model; }
 };
@@ -53,8 +60,7 @@ bool checkIsModel(const std::string &path, DiagnosticEngine &diags);
 
 /// Reads MODEL. `--tap` and `--dtype` are already applied to the result.
 /// Everything found wrong is reported.
-std::optional<ModelSource> openModel(const Options &options,
-                                     DiagnosticEngine &diags);
+std::optional<ModelSource> openModel(const Options &options, Report &report);
 
 } // namespace attune::driver
 

@@ -7,6 +7,8 @@
 
 #include "WeightsForProduct.h"
 
+#include "Calibration.h"
+
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/ThreadTeam.h"
 #include "attune/Weights/WeightFile.h"
@@ -112,8 +114,10 @@ static unsigned countThreads(const Options &options) {
 }
 
 static WeightValues makeValues(const Checkpoint *checkpoint,
-                               const Options &options, Report &report) {
+                               const Options &options, Report &report,
+                               const InputProducts *inputs) {
   WeightValues values{checkpoint, options.seed, countThreads(options)};
+  values.inputs = inputs;
   auto start = std::chrono::steady_clock::now();
   values.progress = [&report, start](uint64_t done, uint64_t total) {
     std::chrono::duration<double> passed =
@@ -138,16 +142,19 @@ static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
                       .str());
 }
 
+static std::string listErrors(const std::vector<double> &errors) {
+  std::string text;
+  for (double error : errors)
+    text += llvm::formatv("{0}{1:f2}%", text.empty() ? "" : ", ", 100 * error)
+                .str();
+  return text;
+}
+
 /// Reports what each matrix of low rank takes and loses, layer by layer.
 static void noteLowRank(const WeightReport &done, Report &report) {
   for (const WeightReport::LowRank &some : done.lowRank) {
     double before = double(some.rows) * double(some.columns);
     double now = double(some.rank) * double(some.rows + some.columns);
-    std::string errors;
-    for (double error : some.errors)
-      errors +=
-          llvm::formatv("{0}{1:f2}%", errors.empty() ? "" : ", ", 100 * error)
-              .str();
     report.note({},
                 llvm::formatv("'{0}' of {1}x{2} has rank {3}: {4} numbers, "
                               "and {5} operations for a row, instead of "
@@ -156,10 +163,30 @@ static void noteLowRank(const WeightReport &done, Report &report) {
                               some.name, some.rows, some.columns, some.rank,
                               formatShort(now), formatShort(2 * now),
                               formatShort(before), formatShort(2 * before),
-                              100 * now / before, errors,
+                              100 * now / before, listErrors(some.errors),
                               some.errors.size() > 1 ? ", layer by layer" : "")
                     .str());
   }
+}
+
+/// Reports what results lose of matrices that were rounded with their inputs.
+static void noteCalibrated(const WeightReport &done, Report &report) {
+  for (const WeightReport::Calibrated &some : done.calibrated)
+    report.note({}, "'" + some.name +
+                        "' in int4: its results over the texts "
+                        "of --calibrate are off by " +
+                        listErrors(some.errors) + " instead of " +
+                        listErrors(some.nearest) + " (root mean square" +
+                        (some.errors.size() > 1 ? ", layer by layer)" : ")"));
+}
+
+/// Measures what matrices multiply that become 4 bits, if texts are given.
+static bool calibrate(mlir::ModuleOp weights, const Checkpoint *checkpoint,
+                      const Options &options, Report &report,
+                      std::unique_ptr<InputProducts> &inputs) {
+  if (options.calibrationFile.empty() || !checkpoint)
+    return true;
+  return measureInputs(weights, options, report, inputs);
 }
 
 /// Reports the tensors that the checkpoint keeps in few bits.
@@ -201,11 +228,16 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
                            " on disk, but only " +
                            formatBytes(space->available) + " are free",
                        ExitCode::ResourceLimit);
+  std::unique_ptr<InputProducts> inputs;
+  if (!calibrate(weights, checkpoint, options, report, inputs))
+    return ExitCode::BadInput;
   std::optional<WeightReport> done = appendWeights(
-      weights, makeValues(checkpoint, options, report), path, report);
+      weights, makeValues(checkpoint, options, report, inputs.get()), path,
+      report);
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
+  noteCalibrated(*done, report);
   noteEncoded(*done, report);
   noteLowRank(*done, report);
   if (checkpoint && done->lowRank.empty() && options.lowRank &&
@@ -230,7 +262,6 @@ WeightsInMemory::~WeightsInMemory() {
 ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
                                const Checkpoint *checkpoint,
                                const Options &options, Report &report) {
-  report.beginStage("packing weights");
   mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
   if (mlir::failed(layout) ||
       (checkpoint && !checkWeights(weights, *checkpoint, report)))
@@ -253,8 +284,13 @@ ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
   // Decoding streams all of it: with pages of 4 KiB it is a fifth slower.
   madvise(map, std::max<int64_t>(bytes, 1), MADV_HUGEPAGE);
   memory = static_cast<uint8_t *>(map);
+  std::unique_ptr<InputProducts> inputs;
+  if (!calibrate(weights, checkpoint, options, report, inputs))
+    return ExitCode::BadInput;
+  report.beginStage("packing weights");
   std::optional<WeightReport> done = packWeights(
-      weights, makeValues(checkpoint, options, report), memory, report);
+      weights, makeValues(checkpoint, options, report, inputs.get()), memory,
+      report);
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);

@@ -68,6 +68,11 @@ void buildEntriesPipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-import");
+  if (!options.pruneHeads.empty()) {
+    PruneHeadsOptions heads;
+    heads.rules.assign(options.pruneHeads.begin(), options.pruneHeads.end());
+    pm.addPass(createPruneHeads(heads));
+  }
   if (options.mesh.ranks() > 1) {
     ShardOptions shard;
     shard.tp = options.mesh.tp;
@@ -86,6 +91,11 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
+  if (options.tapInputs) {
+    TapInputsOptions taps;
+    taps.match.assign(options.tapInputs->begin(), options.tapInputs->end());
+    pm.addPass(createTapInputs(taps));
+  }
   if (!options.lowRank.empty()) {
     LowRankOptions lowRank;
     lowRank.rules.assign(options.lowRank.begin(), options.lowRank.end());

@@ -789,6 +789,8 @@ std::string print(const Model &model) {
       json[key] = *text;
   if (model.kvCache != KvCache::Full)
     json["kv_cache"] = stringify(model.kvCache);
+  if (!model.pruneHeads.empty())
+    json["prune_heads"] = model.pruneHeads;
   if (model.context != 0)
     json["context"] = model.context;
   Json generation = print(model.generation);

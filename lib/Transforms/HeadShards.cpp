@@ -10,25 +10,13 @@
 #include "Attune/AttuneMeshOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
 namespace attune {
 
-/// The dimension of heads: of [B, H, T, D], of caches [L, B, H, C, D], of
-/// channels [B, T, H * D], and of a row's state [B, H, T].
-static int64_t headDim(RankedTensorType type) {
-  return type.getRank() == 4 ? 1 : 2;
-}
-
-LogicalResult HeadShards::refuse(Operation *op) {
-  return op->emitError("'")
-         << op->getName() << "' cannot be cut by heads among ranks";
-}
-
-RankedTensorType HeadShards::shareOf(Value value) {
+RankedTensorType HeadShards::shareOf(Value value, unsigned) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getRank() < 3 || type.getRank() > 5) {
     emitError(value.getLoc(), "what heads gave cannot be cut among ranks");
@@ -49,130 +37,6 @@ RankedTensorType HeadShards::shareOf(Value value) {
     return {};
   }
   return type.clone(shape);
-}
-
-LogicalResult HeadShards::mark(Value value) {
-  if (!marked.insert(value).second)
-    return success();
-  RankedTensorType share = shareOf(value);
-  if (!share)
-    return failure();
-  wholeHeads[value] =
-      cast<RankedTensorType>(value.getType()).getDimSize(headDim(share));
-  value.setType(share);
-  work.push_back(value);
-  return success();
-}
-
-LogicalResult HeadShards::followArgument(BlockArgument argument) {
-  Operation *parent = argument.getOwner()->getParentOp();
-  unsigned number = argument.getArgNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-    if (number == 0)
-      return refuse(loop);
-    unsigned carried = number - 1;
-    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-    return success(succeeded(mark(loop.getInitArgs()[carried])) &&
-                   succeeded(mark(yield.getOperand(carried))) &&
-                   succeeded(mark(loop.getResult(carried))));
-  }
-  auto func = dyn_cast<func::FuncOp>(parent);
-  if (!func)
-    return refuse(parent);
-  if (func->hasAttr("attune.entry")) {
-    auto kind = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
-    if (kind && kind.getValue() == "cache")
-      return success();
-    return func.emitError("an input of the model would have to be cut by heads "
-                          "among ranks");
-  }
-  auto uses = func.getSymbolUses(module);
-  for (SymbolTable::SymbolUse use : *uses)
-    if (auto call = dyn_cast<func::CallOp>(use.getUser()))
-      if (failed(mark(call.getOperand(number))))
-        return failure();
-  return success();
-}
-
-/// What `value` is made of has to be cut, too.
-LogicalResult HeadShards::followSource(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return followArgument(argument);
-  Operation *op = value.getDefiningOp();
-  unsigned number = cast<OpResult>(value).getResultNumber();
-  if (auto split = dyn_cast<SplitHeadsOp>(op)) {
-    auto linear = split.getInput().getDefiningOp<LinearOp>();
-    if (!linear)
-      return refuse(split);
-    projections.insert(linear);
-    return success();
-  }
-  if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
-          CacheReadOp, MergeHeadsOp, ActivationOp>(op))
-    return mark(op->getOperand(0));
-  if (isa<SimilarityOp, WeightedSumOp, CacheAppendOp>(op))
-    return success(succeeded(mark(op->getOperand(0))) &&
-                   succeeded(mark(op->getOperand(1))));
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return success(succeeded(mark(attention.getQuery())) &&
-                   succeeded(mark(attention.getKey())) &&
-                   succeeded(mark(attention.getValue())));
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-    return mark(callee.getBody().back().getTerminator()->getOperand(number));
-  }
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return mark(loop.getRegionIterArg(number));
-  return refuse(op);
-}
-
-LogicalResult HeadShards::followUse(OpOperand &use) {
-  Operation *op = use.getOwner();
-  unsigned number = use.getOperandNumber();
-  if (isa<tensor::DimOp>(op))
-    return success();
-  if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
-          SimilarityOp, WeightedSumOp, AttentionOp, CacheAppendOp, CacheReadOp,
-          MergeHeadsOp, ActivationOp>(op)) {
-    // The second result of attention is what attention maps are made of.
-    if (isa<AttentionOp>(op) && op->getNumResults() > 1)
-      return refuse(op);
-    perHead.insert(op);
-    for (Value result : op->getResults())
-      if (failed(mark(result)))
-        return failure();
-    return success();
-  }
-  if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0) {
-    outputs.insert(linear);
-    return success();
-  }
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-    return mark(callee.getArgument(number));
-  }
-  if (auto loop = dyn_cast<scf::ForOp>(op); loop && number >= 3)
-    return mark(loop.getRegionIterArg(number - 3));
-  if (auto yield = dyn_cast<scf::YieldOp>(op))
-    if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp()))
-      return mark(loop.getRegionIterArg(number));
-  if (auto result = dyn_cast<func::ReturnOp>(op)) {
-    auto func = cast<func::FuncOp>(result->getParentOp());
-    if (func->hasAttr("attune.entry")) {
-      auto kind = func.getResultAttrOfType<StringAttr>(number, "attune.kind");
-      if (kind && kind.getValue() == "cache")
-        return success();
-      return func.emitError("an output of the model would have to be cut by "
-                            "heads among ranks; leave out --tap");
-    }
-    auto uses = func.getSymbolUses(module);
-    for (SymbolTable::SymbolUse symbol : *uses)
-      if (auto call = dyn_cast<func::CallOp>(symbol.getUser()))
-        if (failed(mark(call.getResult(number))))
-          return failure();
-    return success();
-  }
-  return refuse(op);
 }
 
 LogicalResult HeadShards::sliceHeads(OpOperand &operand, int64_t dim,
@@ -278,18 +142,10 @@ LogicalResult HeadShards::cutOutput(LinearOp linear) {
 
 LogicalResult HeadShards::run() {
   WalkResult walked = module.walk([&](SplitHeadsOp split) -> WalkResult {
-    return mark(split.getResult());
+    return mark(split.getResult(), 0);
   });
-  if (walked.wasInterrupted())
+  if (walked.wasInterrupted() || failed(follow()))
     return failure();
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    if (failed(followSource(value)))
-      return failure();
-    for (OpOperand &use : value.getUses())
-      if (failed(followUse(use)))
-        return failure();
-  }
   for (Operation *op : perHead) {
     // Keys and values may be copied; a copy of queries would count twice.
     int64_t queries = wholeHeads.lookup(op->getOperand(0));
@@ -318,14 +174,7 @@ LogicalResult HeadShards::run() {
   for (Operation *linear : outputs)
     if (failed(cutOutput(cast<LinearOp>(linear))))
       return failure();
-  for (auto func : module.getOps<func::FuncOp>()) {
-    if (func.isExternal())
-      continue;
-    Operation *result = func.getBody().back().getTerminator();
-    func.setFunctionType(FunctionType::get(
-        func.getContext(), func.getBody().front().getArgumentTypes(),
-        result->getOperandTypes()));
-  }
+  updateFunctions();
   return success();
 }
 

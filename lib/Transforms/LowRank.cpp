@@ -11,6 +11,7 @@
 
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneFactors.h"
+#include "Attune/AttuneKept.h"
 #include "attune/Transforms/LowRankRules.h"
 #include "attune/Transforms/Passes.h"
 #include "attune/Weights/LowRank.h"
@@ -122,6 +123,8 @@ private:
       return "is a factor already";
     if (weight.getParts() || weight.getLayerType().getRank() != 2)
       return "is no single matrix";
+    if (keptOf(weight))
+      return "lost heads";
     if (weight.getGain())
       return "has the gain of a norm in it";
     for (WeightGetOp get : gets)

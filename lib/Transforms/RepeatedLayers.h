@@ -15,20 +15,25 @@
 
 namespace attune {
 
-/// What `choose` says of the names of a weight: its own, and those of the
-/// tensors that it is made of. Nothing, after an error that names the `option`,
-/// if it tells layers apart that are stored alike.
+/// The names of one layer of a weight: its own, and those of the tensors that
+/// it is made of.
+inline llvm::SmallVector<std::string> namesOfLayer(WeightOp weight,
+                                                   int64_t layer) {
+  llvm::SmallVector<std::string> names = {
+      substituteLayer(weight.getSymName().str(), layer)};
+  for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
+    names.push_back(substituteLayer(source.getTensor().str(), layer));
+  return names;
+}
+
+/// What `choose` says of the names of a weight. Nothing, after an error that
+/// names the `option`, if it tells layers apart that are stored alike.
 template <typename Value, typename Choose>
 std::optional<Value> chooseForLayers(WeightOp weight, llvm::StringRef option,
                                      Choose choose) {
   std::optional<Value> chosen;
   for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
-    llvm::SmallVector<std::string> names = {
-        substituteLayer(weight.getSymName().str(), layer)};
-    for (auto source :
-         weight.getSources().template getAsRange<WeightSourceAttr>())
-      names.push_back(substituteLayer(source.getTensor().str(), layer));
-    Value here = choose(names);
+    Value here = choose(namesOfLayer(weight, layer));
     if (chosen && !(here == *chosen)) {
       weight.emitError("'")
           << weight.getSymName() << "' is of " << weight.getNumLayers()

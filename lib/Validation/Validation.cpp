@@ -445,7 +445,8 @@ void Validation::Watch::runAfterPass(Pass *pass, Operation *op) {
   // This pass makes another function on purpose: from here on, that one must
   // stay the same.
   if (pass->getArgument() == "attune-quantize" ||
-      pass->getArgument() == "attune-low-rank")
+      pass->getArgument() == "attune-low-rank" ||
+      pass->getArgument() == "attune-prune-heads")
     return start(module);
   if (op != module) {
     steps.push_back({nameOf(pass), pathTo(op, module), op->clone()});

@@ -18,32 +18,26 @@
 
 namespace attune {
 
-/// Both factors of one layer of a matrix. The first thread that asks computes
-/// them, others wait; the last task that needs them frees them, so that memory
-/// holds the factors of a few layers at a time.
-class FactoredMatrix {
+/// Both factors of one layer of a matrix.
+class FactoredMatrix final : public SharedResult {
 public:
   /// `product` is read row by row as f32.
   FactoredMatrix(std::unique_ptr<PackedMatrix> product, int64_t rank)
       : product(std::move(product)), rank(rank) {}
 
   const LowRankFactors &get();
-  void addTask() { ++tasks; }
-  void finishTask() {
-    if (--tasks == 0)
-      factors = {};
-  }
   /// After the last task.
   double error() const { return lost; }
   const PackedMatrix &getProduct() const { return *product; }
 
 private:
+  void release() override { factors = {}; }
+
   std::unique_ptr<PackedMatrix> product;
   int64_t rank;
   std::once_flag once;
   LowRankFactors factors;
   double lost = 0;
-  std::atomic<int64_t> tasks{0};
 };
 
 /// One of the two as a tensor of f32.

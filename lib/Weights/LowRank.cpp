@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-// The only user of Eigen, whose headers take long to compile.
+// Eigen's headers take long to compile: its users are this file and
+// CompensatedRounding.cpp.
 
 #include "attune/Weights/LowRank.h"
 

@@ -9,7 +9,9 @@
 
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneFactors.h"
+#include "Attune/AttuneKept.h"
 #include "Attune/AttunePanels.h"
+#include "CalibratedEncoding.h"
 #include "FactorEncoding.h"
 #include "WeightPacker.h"
 #include "attune/Runtime/WeightSection.h"
@@ -63,18 +65,22 @@ static std::vector<int64_t> unpackedShape(WeightOp weight) {
   return result;
 }
 
-/// The matrix that its sources are: itself, what it is a factor of, or of a
-/// weight that ranks share the parts of all.
+/// The matrix that its sources are: itself, what it is a factor or a part of,
+/// or of a weight that ranks share the parts of all.
 static std::vector<int64_t> sourceShape(WeightOp weight) {
   if (std::optional<Factor> factor = factorOf(weight))
     return {factor->rows, factor->columns};
   std::vector<int64_t> shape = unpackedShape(weight);
-  std::optional<WeightCut> cut = getCut(weight);
-  if (cut && !cut->cutsParts) {
-    shape[0] = cut->wholeRows;
+  auto widen = [&](int64_t rows, int64_t columns) {
+    shape[0] = rows;
     if (shape.size() > 1)
-      shape = {cut->wholeRows, cut->wholeColumns};
-  }
+      shape = {rows, columns};
+  };
+  std::optional<WeightCut> cut = getCut(weight);
+  if (cut && !cut->cutsParts)
+    widen(cut->wholeRows, cut->wholeColumns);
+  if (std::optional<KeptPart> kept = keptOf(weight))
+    widen(kept->wholeRows, kept->wholeColumns);
   return shape;
 }
 
@@ -148,7 +154,8 @@ static void addNeeded(WeightOp weight,
         entry.name += "." + std::to_string(part);
       entry.shape = sourceShape(weight);
       std::optional<WeightCut> cut = getCut(weight);
-      bool whole = !factorOf(weight) && (!cut || cut->cutsParts);
+      bool whole =
+          !factorOf(weight) && (!cut || cut->cutsParts) && !keptOf(weight);
       entry.padding = whole ? maxPadding(weight) : 0;
       entry.sources = sourcesOf(weight, layer, part);
       entry.location = toSource(weight.getLoc(), file);
@@ -205,6 +212,11 @@ private:
                                              int64_t part, int64_t rank,
                                              const WeightValues &values);
 
+  /// Puts numbers that were rounded with the layer's inputs in place of a
+  /// matrix that is to be rounded.
+  void calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+                 const WeightValues &values);
+
   /// Adds a factor of what the sources give.
   void addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
                  const Factor &factor, const WeightValues &values);
@@ -219,6 +231,11 @@ private:
   };
   std::vector<LowRank> lowRank;
   std::vector<std::unique_ptr<FactorEncoding>> factors;
+  /// Matrices that are rounded with their inputs, the same way.
+  std::map<std::string, std::shared_ptr<CalibratedMatrix>> calibrated;
+  std::vector<std::pair<std::string, std::shared_ptr<CalibratedMatrix>>>
+      calibratedLayers;
+  std::vector<std::unique_ptr<CalibratedEncoding>> roundings;
   /// One flag for each weight.
   std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
       overflows;
@@ -237,30 +254,6 @@ static std::optional<runtime::DType> storageOf(Type type) {
   if (type.isBF16())
     return runtime::DType::BF16;
   return std::nullopt;
-}
-
-static uint64_t hashName(StringRef name) {
-  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
-  for (unsigned char c : name)
-    hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
-}
-
-/// Random values that a deep network neither drowns in nor lets die out.
-static PackNoise noiseFor(StringRef name, int64_t layer, bool isVector,
-                          int64_t columns, uint64_t seed) {
-  PackNoise noise;
-  noise.seed = hashName(name) * 0x9e3779b97f4a7c15u +
-               uint64_t(layer) * 0xd1342543de82ef95u + seed;
-  if (!isVector) {
-    noise.spread = 0.5f / std::sqrt(float(columns));
-  } else if (name.ends_with("weight") || name.ends_with("variance")) {
-    noise.center = 1;
-    noise.spread = 0.125f;
-  } else {
-    noise.spread = 0.02f;
-  }
-  return noise;
 }
 
 /// Adds what the sources of one part of one layer give to a matrix of `shape`.
@@ -349,9 +342,58 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
   PackPiece &piece = matrix.pieces.emplace_back();
   piece.overflow = overflows.back().second.get();
   piece.tensor = &tensor;
-  matrix.factored = known.get();
+  matrix.shared = known.get();
   piece.rows = piece.tensorRows = matrix.rows = tensor.shape[0];
   factors.push_back(std::move(encoding));
+}
+
+void Plan::calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+                     const WeightValues &values) {
+  bool rounds = matrix.bits == 4 && matrix.group && values.checkpoint &&
+                values.inputs && !factorOf(weight) && !getCut(weight) &&
+                weight.getNumParts() == 1;
+  if (!rounds || llvm::any_of(matrix.pieces, [&](const PackPiece &piece) {
+        return matrix.keeps(piece);
+      }))
+    return;
+  std::vector<spec::WeightSource> sources = sourcesOf(weight, layer, 0);
+  const float *products =
+      values.inputs->find(sources.front().tensor, matrix.wholeColumns);
+  if (!products)
+    return;
+  std::string key;
+  llvm::raw_string_ostream(key)
+      << weight.getSources() << '#' << layer << '#' << matrix.group;
+  std::shared_ptr<CalibratedMatrix> &known = calibrated[key];
+  if (!known) {
+    auto whole = std::make_unique<PackedMatrix>(matrix);
+    whole->panelWidth = whole->group = 0;
+    whole->gated = whole->pairs = whole->scales = false;
+    whole->bits = 8;
+    whole->numBands = whole->rows;
+    known = std::make_shared<CalibratedMatrix>(std::move(whole), products,
+                                               matrix.group);
+    StringRef name = weight.getSymName();
+    name.consume_back(".scales");
+    calibratedLayers.emplace_back(name.str(), known);
+  }
+  auto encoding = std::make_unique<CalibratedEncoding>(known);
+  CheckpointTensor &tensor = encoding->tensor;
+  tensor.name = weight.getSymName().str();
+  tensor.dtype = runtime::DType::F32;
+  tensor.shape = {matrix.rows, matrix.columns};
+  tensor.encoding = encoding.get();
+  PackPiece piece;
+  piece.overflow = overflows.back().second.get();
+  piece.tensor = &tensor;
+  piece.rows = piece.tensorRows = matrix.rows;
+  piece.dtype = matrix.pieces.front().dtype; // before, for the report
+  matrix.pieces = {piece};
+  matrix.firstColumn = 0;
+  matrix.wholeColumns = matrix.columns;
+  matrix.keptColumns.clear();
+  matrix.shared = known.get();
+  roundings.push_back(std::move(encoding));
 }
 
 std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
@@ -395,6 +437,13 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     if (cut->cutsColumns)
       matrix->firstColumn = rank * matrix->columns;
   }
+  std::optional<KeptPart> left = keptOf(weight);
+  if (left) {
+    whole = {left->wholeRows, left->wholeColumns};
+    matrix->wholeColumns = left->wholeColumns;
+    if (const auto *ranges = KeptPart::ofLayer(left->columns, layer))
+      matrix->keptColumns.assign(ranges->begin(), ranges->end());
+  }
   matrix->numBands =
       matrix->panelWidth ? weight.getPartType().getDimSize(0) : rows;
   matrix->noise =
@@ -413,6 +462,10 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
       kept.emplace_back(some.begin, some.count);
     matrix->keepRows(kept);
   }
+  if (const auto *ranges =
+          left ? KeptPart::ofLayer(left->rows, layer) : nullptr)
+    matrix->keepRows({ranges->begin(), ranges->end()});
+  calibrate(*matrix, weight, layer, values);
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")
         << matrix->rows << " rows";
@@ -447,8 +500,8 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part, int64_t rank,
   for (int64_t band = 0; band < matrix->numBands; band += step) {
     int64_t last = std::min(band + step, matrix->numBands);
     tasks.push_back({matrix.get(), band, last, start + band * bandBytes});
-    if (matrix->factored)
-      matrix->factored->addTask();
+    if (matrix->shared)
+      matrix->shared->addTask();
     maxTaskBytes = std::max(maxTaskBytes, (last - band) * bandBytes);
   }
   matrices.push_back(std::move(matrix));
@@ -476,6 +529,19 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
           if (!addPart(weight, layer, part, rank, values))
             return false;
   }
+  // What is computed for several weights is packed at one time.
+  std::map<const SharedResult *, size_t> firstOf;
+  std::vector<std::pair<size_t, Task>> order;
+  for (const Task &task : tasks) {
+    size_t place = order.size();
+    if (const SharedResult *shared = task.matrix->shared)
+      place = firstOf.insert({shared, place}).first->second;
+    order.emplace_back(place, task);
+  }
+  llvm::stable_sort(
+      order, [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (auto [task, ordered] : llvm::zip(tasks, order))
+    task = ordered.second;
   return true;
 }
 
@@ -494,8 +560,8 @@ bool Plan::run(
       uint8_t *out = blob ? blob + task.offset : buffer.data();
       (task.matrix->bits == 4 ? lostOf4 : lostOf8)
           .add(task.matrix->pack(task.first, task.last, out));
-      if (task.matrix->factored)
-        task.matrix->factored->finishTask();
+      if (task.matrix->shared)
+        task.matrix->shared->finishTask();
       int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
       if (!blob && !sink(task.offset, out, bytes))
         ok = false;
@@ -547,7 +613,16 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
 }
 
 WeightReport Plan::report(double seconds) const {
-  WeightReport result{uint64_t(totalBytes), seconds, {}, {}, {}};
+  WeightReport result{uint64_t(totalBytes), seconds, {}, {}, {}, {}};
+  QuantizationError calibratedError;
+  for (const auto &[name, matrix] : calibratedLayers) {
+    if (result.calibrated.empty() || result.calibrated.back().name != name)
+      result.calibrated.push_back({name, {}, {}});
+    const RoundedMatrix &errors = matrix->getErrors();
+    result.calibrated.back().errors.push_back(errors.error);
+    result.calibrated.back().nearest.push_back(errors.nearestError);
+    calibratedError.add({errors.lost, errors.total});
+  }
   for (const LowRank &layer : lowRank) {
     if (result.lowRank.empty() || result.lowRank.back().name != layer.name)
       result.lowRank.push_back({layer.name,
@@ -571,7 +646,8 @@ WeightReport Plan::report(double seconds) const {
     for (const auto &matrix : matrices) {
       if (!matrix->group || matrix->bits != bits ||
           llvm::all_of(matrix->pieces, [&](const PackPiece &piece) {
-            return matrix->keeps(piece);
+            return matrix->keeps(piece) &&
+                   piece.tensor->encoding->isQuantized();
           }))
         continue;
       sum.bytes += matrix->numBands * matrix->bandBytes();
@@ -582,7 +658,9 @@ WeightReport Plan::report(double seconds) const {
         sum.bytesBefore +=
             piece.rows * matrix->columns * runtime::dtypeBytes(piece.dtype);
     }
-    const QuantizationError &error = bits == 4 ? errorOf4 : errorOf8;
+    QuantizationError error = bits == 4 ? errorOf4 : errorOf8;
+    if (bits == 4)
+      error.add(calibratedError);
     if (error.total > 0)
       sum.error = std::sqrt(error.lost / error.total);
     if (sum.matrices)
@@ -611,26 +689,17 @@ std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
 // Writing
 //===----------------------------------------------------------------------===//
 
-namespace {
-class Stopwatch {
-public:
-  double seconds() const {
-    std::chrono::duration<double> passed =
-        std::chrono::steady_clock::now() - start;
-    return passed.count();
-  }
+using Clock = std::chrono::steady_clock;
 
-private:
-  std::chrono::steady_clock::time_point start =
-      std::chrono::steady_clock::now();
-};
-} // namespace
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::optional<WeightReport> packWeights(ModuleOp module,
                                         const WeightValues &values,
                                         uint8_t *blob,
                                         DiagnosticEngine &diags) {
-  Stopwatch watch;
+  Clock::time_point start = Clock::now();
   Plan plan;
   if (!plan.build(module, values, diags))
     return std::nullopt;
@@ -639,7 +708,7 @@ std::optional<WeightReport> packWeights(ModuleOp module,
   std::memset(blob, 0, plan.getTotalBytes());
   plan.run(values, blob, nullptr);
   plan.warnOverflow(diags);
-  return plan.report(watch.seconds());
+  return plan.report(secondsSince(start));
 }
 
 static bool writeAt(int file, int64_t offset, const uint8_t *data,
@@ -666,7 +735,7 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
                                           const WeightValues &values,
                                           const std::string &path,
                                           DiagnosticEngine &diags) {
-  Stopwatch watch;
+  Clock::time_point start = Clock::now();
   Plan plan;
   if (!plan.build(module, values, diags))
     return std::nullopt;
@@ -720,7 +789,7 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
   if (::close(file) != 0)
     return fail("write", errno);
   plan.warnOverflow(diags);
-  return plan.report(watch.seconds());
+  return plan.report(secondsSince(start));
 }
 
 } // namespace attune

@@ -113,8 +113,56 @@ static void makeNoise(const PackNoise &noise, uint64_t index, float *out,
   }
 }
 
+static uint64_t hashName(llvm::StringRef name) {
+  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  for (unsigned char c : name)
+    hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+PackNoise noiseFor(llvm::StringRef name, int64_t layer, bool isVector,
+                   int64_t columns, uint64_t seed) {
+  PackNoise noise;
+  noise.seed = hashName(name) * 0x9e3779b97f4a7c15u +
+               uint64_t(layer) * 0xd1342543de82ef95u + seed;
+  if (!isVector) {
+    noise.spread = 0.5f / std::sqrt(float(columns));
+  } else if (name.ends_with("weight") || name.ends_with("variance")) {
+    noise.center = 1;
+    noise.spread = 0.125f;
+  } else {
+    noise.spread = 0.02f;
+  }
+  return noise;
+}
+
+std::pair<int64_t, int64_t> PackedMatrix::wholeColumnOf(int64_t column) const {
+  for (auto [begin, count] : keptColumns) {
+    if (column < count)
+      return {begin + column, count - column};
+    column -= count;
+  }
+  return {firstColumn + column, wholeColumns - firstColumn - column};
+}
+
 void PackedMatrix::load(const PackPiece &piece, int64_t pieceRow,
                         int64_t column, int64_t count, uint8_t *out) const {
+  if (keptColumns.empty())
+    return loadWhole(piece, pieceRow, firstColumn + column, count, out);
+  // Down a column all is side by side; along a row only what is kept in one
+  // piece.
+  for (int64_t done = 0; done < count;) {
+    auto [whole, neighbours] = wholeColumnOf(column + done);
+    int64_t n = piece.transposed ? count : std::min(count - done, neighbours);
+    loadWhole(piece, pieceRow, whole, n,
+              out + done * runtime::dtypeBytes(dtype));
+    done += n;
+  }
+}
+
+void PackedMatrix::loadWhole(const PackPiece &piece, int64_t pieceRow,
+                             int64_t column, int64_t count,
+                             uint8_t *out) const {
   constexpr int64_t chunk = 256;
   float buffer[chunk];
   int64_t size = runtime::dtypeBytes(piece.dtype);
@@ -122,7 +170,6 @@ void PackedMatrix::load(const PackPiece &piece, int64_t pieceRow,
   const TensorEncoding *encoding =
       piece.tensor ? piece.tensor->encoding : nullptr;
   int64_t start = 0;
-  column += firstColumn;
   if (piece.data || encoding) {
     int64_t tensorRow = piece.rowOf(pieceRow);
     int64_t at = piece.transposed ? column * piece.tensorRows + tensorRow
@@ -331,6 +378,9 @@ void PackedMatrix::storeNumbers(const float *numbers, int64_t row,
 }
 
 bool PackedMatrix::keeps(const PackPiece &piece) const {
+  for (auto [begin, count] : keptColumns)
+    if (group && (begin % group || count % group))
+      return false; // groups are no longer what they were
   return group && piece.tensor && piece.tensor->encoding && !piece.transposed &&
          piece.tensor->encoding->form() == StoredForm{bits, group};
 }
@@ -339,7 +389,8 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
                              int64_t row, int64_t begin, float *rounded,
                              uint8_t *out) const {
   std::vector<int8_t> numbers(group);
-  int64_t first = piece.rowOf(pieceRow) * wholeColumns + firstColumn + begin;
+  int64_t first =
+      piece.rowOf(pieceRow) * wholeColumns + wholeColumnOf(begin).first;
   float scale =
       piece.tensor->encoding->readGroup(*piece.tensor, first, numbers.data());
   if (scales)

@@ -10,13 +10,33 @@
 
 #include "attune/Weights/TensorEncoding.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace attune {
-class FactoredMatrix;
+
+/// What is computed once for all tasks that pack parts of it: the first that
+/// needs it computes it, others wait, and the last one frees it, so that memory
+/// holds that of a few layers at a time.
+class SharedResult {
+public:
+  virtual ~SharedResult() = default;
+  void addTask() { ++tasks; }
+  void finishTask() {
+    if (--tasks == 0)
+      release();
+  }
+
+protected:
+  virtual void release() = 0;
+
+private:
+  std::atomic<int64_t> tasks{0};
+};
 
 /// Rows that one tensor gives to a weight.
 struct PackPiece {
@@ -53,6 +73,11 @@ struct PackNoise {
   float center = 0, spread = 0;
 };
 
+/// Random values that a deep network neither drowns in nor lets die out, for
+/// one layer of the weight `name`.
+PackNoise noiseFor(llvm::StringRef name, int64_t layer, bool isVector,
+                   int64_t columns, uint64_t seed);
+
 /// The error of rounding to bytes: sums of squares.
 struct QuantizationError {
   double lost = 0, total = 0;
@@ -72,6 +97,10 @@ struct PackedMatrix {
   int64_t rows = 0, columns = 1;
   /// Of a rank's part of a matrix: its first column, and all that there are.
   int64_t firstColumn = 0, wholeColumns = 1;
+  /// Where columns are in the whole matrix, if heads of it were pruned: ranges,
+  /// begin and count, that give `columns` together. Empty: from `firstColumn`
+  /// on.
+  std::vector<std::pair<int64_t, int64_t>> keptColumns;
   int64_t panelWidth = 0; ///< 0: row by row
   bool gated = false;     ///< panels of the two halves of the rows alternate
   bool pairs = false;     ///< two columns of a panel side by side, in 16 bits
@@ -85,8 +114,8 @@ struct PackedMatrix {
   PackNoise noise;
   /// The factor of each column, if there are any; `dtype` is F32 then.
   std::vector<float> gains;
-  /// What it is a factor of, if it is one.
-  FactoredMatrix *factored = nullptr;
+  /// What its values come from, if they are computed.
+  SharedResult *shared = nullptr;
 
   int64_t bandBytes() const {
     int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
@@ -97,6 +126,9 @@ struct PackedMatrix {
   }
   /// Whether a piece has the numbers and scales that are to be packed.
   bool keeps(const PackPiece &piece) const;
+  /// Where a column is in the whole matrix, and how many from it on are
+  /// neighbours there.
+  std::pair<int64_t, int64_t> wholeColumnOf(int64_t column) const;
   /// Keeps these rows of the weight, each `count` from `begin` on.
   void keepRows(const std::vector<std::pair<int64_t, int64_t>> &ranges);
   /// Writes bands [first, last) to `out`, `bandBytes` each.
@@ -137,6 +169,9 @@ private:
   /// is that of column `column` in row `pieceRow` of the piece.
   void load(const PackPiece &piece, int64_t pieceRow, int64_t column,
             int64_t count, uint8_t *out) const;
+  /// The same from column `column` of the whole matrix on.
+  void loadWhole(const PackPiece &piece, int64_t pieceRow, int64_t column,
+                 int64_t count, uint8_t *out) const;
 };
 
 } // namespace attune

@@ -258,3 +258,27 @@ attune.weight @w : tensor<8x5xf32> from [#attune.source<"w">] {attune.factor = "
 // W9: parts
 // expected-error @+1 {{has parts, whose factors nothing computes}}
 attune.weight @w parts 2 : tensor<2x8x2xf32> from [#attune.source<"w.{e}">] {attune.factor = "left", attune.product = array<i64: 8, 4>}
+
+// -----
+
+// W10: a part says of what
+// expected-error @+1 {{keeps a part of a matrix, which takes attune.kept with whole, two sizes, and lists of rows or columns, and no parts}}
+attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.kept = {rows = [array<i64: 0, 8>]}}
+
+// -----
+
+// W10: and has as much as it keeps
+// expected-error @+1 {{has type 'tensor<8x2xf32>' of a layer, which is not what attune.kept keeps of a matrix 16x2}}
+attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.kept = {whole = array<i64: 16, 2>, rows = [array<i64: 0, 4, 8, 2>]}}
+
+// -----
+
+// W10: in every layer
+// expected-error @+1 {{has type 'tensor<8x2xf32>' of a layer, which is not what attune.kept keeps of a matrix 8x4}}
+attune.weight @w stacked : tensor<2x8x2xf32> from [#attune.source<"w.{i}">] {attune.kept = {whole = array<i64: 8, 4>, columns = [array<i64: 0, 2>, array<i64: 1, 1>]}}
+
+// -----
+
+// W10: ranges ascend within the matrix
+// expected-error @+1 {{has type 'tensor<8x2xf32>' of a layer, which is not what attune.kept keeps of a matrix 8x4}}
+attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.kept = {whole = array<i64: 8, 4>, columns = [array<i64: 3, 2>]}}

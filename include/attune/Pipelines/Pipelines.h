@@ -51,6 +51,10 @@ struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
   /// The rules of attune-quantize; none: matrices are kept as they are.
   std::vector<std::string> quantize;
+  /// The rules of attune-prune-heads; none: all heads stay.
+  std::vector<std::string> pruneHeads;
+  /// Patterns of weights whose inputs become outputs; nothing: none do.
+  std::optional<std::vector<std::string>> tapInputs;
   /// The rules of attune-low-rank; none: matrices stay whole.
   std::vector<std::string> lowRank;
   std::shared_ptr<MatrixRanks> ranks; ///< for rules with errors

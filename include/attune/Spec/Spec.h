@@ -699,6 +699,8 @@ struct Model {
   std::string mesh; ///< as --mesh says it; empty: one process has it all
   SourceLocation meshLocation;
   KvCache kvCache = KvCache::Full;
+  std::string pruneHeads; ///< as --prune-heads says it; empty: all heads stay
+  SourceLocation pruneHeadsLocation;
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
   std::shared_ptr<const SourceFile> file;

@@ -19,6 +19,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,14 +30,16 @@ public:
   /// False, with a `problem` that names the `option`, if `pattern` is none.
   bool add(llvm::StringRef pattern, const Value &value, llvm::StringRef option,
            std::string &problem) {
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+    // A glob refers to its text.
+    auto text = std::make_shared<const std::string>(pattern.str());
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(*text);
     if (!glob || pattern.empty()) {
       problem = "'" + pattern.str() + "' of " + option.str() +
                 " is no pattern of names" +
                 (glob ? "" : ": " + llvm::toString(glob.takeError()));
       return false;
     }
-    rules.push_back({pattern.str(), std::move(*glob), value});
+    rules.push_back({std::move(text), std::move(*glob), value});
     return true;
   }
 
@@ -59,7 +62,7 @@ public:
     std::vector<std::string> result;
     for (const Rule &rule : rules)
       if (!rule.used)
-        result.push_back(rule.pattern);
+        result.push_back(*rule.pattern);
     return result;
   }
 
@@ -71,7 +74,7 @@ public:
 
 private:
   struct Rule {
-    std::string pattern;
+    std::shared_ptr<const std::string> pattern;
     llvm::GlobPattern glob;
     Value value;
     bool used = false;

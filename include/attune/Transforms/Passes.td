@@ -261,6 +261,97 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
   ];
 }
 
+def PruneHeads : Pass<"attune-prune-heads", "::mlir::ModuleOp"> {
+  let summary = "Take heads out of attention";
+  let description = [{
+    Needs: attention whose heads a linear layer takes, before weights are
+    quantized, cut among ranks or in panels.
+    Gives: attention without the heads that `rules` name: projections of
+    queries, keys and values have fewer rows, the matrix that takes the heads
+    has fewer columns, and caches, biases, norms, slopes and sinks of heads
+    follow. Weights say in `attune.kept` which parts of their tensors stay.
+
+    A rule is `PATTERN:N,N-M,...` for a matrix that takes heads, by names as in
+    `attune-quantize`; the first that matches decides, and one that matches
+    nothing is an error. Where several heads of queries share one of keys, all
+    that share it go, and it with them, or equally many of each that stays.
+    Repeated layers may lose different heads, but equally many.
+    Keeps: not the numbers; that is what it is for.
+
+    Before:
+
+    ```mlir
+    attune.weight @q : tensor<16x32xf32> from [#attune.source<"q">]
+    attune.weight @o : tensor<32x16xf32> from [#attune.source<"o">]
+    %h = attune.split_heads %q : tensor<?x?x16xf32> -> tensor<?x4x?x4xf32>
+    %y = attune.merge_heads %x : tensor<?x4x?x4xf32> -> tensor<?x?x16xf32>
+    ```
+
+    After `rules=o:1`:
+
+    ```mlir
+    attune.weight @q : tensor<12x32xf32> from [#attune.source<"q">] {attune.kept = {rows = [array<i64: 0, 4, 8, 8>], whole = array<i64: 16, 32>}}
+    attune.weight @o : tensor<32x12xf32> from [#attune.source<"o">] {attune.kept = {columns = [array<i64: 0, 4, 8, 8>], whole = array<i64: 32, 16>}}
+    %h = attune.split_heads %q : tensor<?x?x12xf32> -> tensor<?x3x?x4xf32>
+    %y = attune.merge_heads %x : tensor<?x3x?x4xf32> -> tensor<?x?x12xf32>
+    ```
+
+    Source: Michel, Levy and Neubig, "Are sixteen heads really better than one?",
+    2019.
+  }];
+  let dependentDialects = ["::attune::AttuneDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let options = [
+    ListOption<"rules", "rules", "std::string",
+               "Heads to prune, by patterns of names">,
+  ];
+  let statistics = [
+    Statistic<"numPruned", "num-pruned", "Heads taken out, of all layers">,
+  ];
+}
+
+def TapInputs : Pass<"attune-tap-inputs", "::mlir::ModuleOp"> {
+  let summary = "Make what linear layers multiply outputs";
+  let description = [{
+    Needs: ffn ops decomposed; an entry that reads token ids [batch, seq].
+    Gives: for each weight that a name of `match` matches (all, if there is none)
+    and that linear layers multiply [batch, seq, K] by, an output
+    `WEIGHT.input` [layers, batch, seq, K] of every entry. Calibration runs
+    the model so. Of a weight that several layers of one entry share, the last
+    one is seen.
+    Keeps: all other results.
+
+    Before (types left out):
+
+    ```mlir
+    func.func @forward(%ids: tensor<?x?xi64>) {
+      %w = attune.weight_get @fc : tensor<256x512xf32>
+      %y = attune.linear %x, %w
+      return %y
+    ```
+
+    After:
+
+    ```mlir
+    func.func @forward(%ids: tensor<?x?xi64>) {
+      %all = tensor.empty(%batch, %seq) : tensor<1x?x?x512xf32>
+      %w = attune.weight_get @fc : tensor<256x512xf32>
+      %seen = tensor.insert_slice %x into %all[0, 0, 0, 0] [1, %b, %s, 512] [1, 1, 1, 1]
+      %y = attune.linear %x, %w
+      return %y, %seen
+    ```
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+  let options = [
+    ListOption<"match", "match", "std::string",
+               "Patterns of weights' names; all if there is none">,
+  ];
+  let statistics = [
+    Statistic<"numTapped", "num-tapped", "Weights whose inputs are outputs">,
+  ];
+}
+
 def LowRank : Pass<"attune-low-rank", "::mlir::ModuleOp"> {
   let summary = "Keep matrices as products of two thin ones";
   let description = [{

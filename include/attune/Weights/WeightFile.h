@@ -31,6 +31,16 @@ namespace attune {
 
 constexpr int64_t kWeightTrailerBytes = 32;
 
+/// What the layers of a model multiply, from a calibration.
+class InputProducts {
+public:
+  virtual ~InputProducts() = default;
+  /// X^T X [columns, columns] of the inputs X of the matrix whose first rows
+  /// are those of `tensor`; null if it saw none.
+  virtual const float *find(const std::string &tensor,
+                            int64_t columns) const = 0;
+};
+
 /// Where values come from.
 struct WeightValues {
   /// Null: small random values, a function of seed, weight, layer, row and
@@ -39,6 +49,8 @@ struct WeightValues {
   const Checkpoint *checkpoint = nullptr;
   uint64_t seed = 0;
   unsigned threads = 2;
+  /// Of matrices that become 4 bits; null: they are rounded to nearest.
+  const InputProducts *inputs = nullptr;
   /// Called now and then, from the calling thread: bytes done and all bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -73,6 +85,14 @@ struct WeightReport {
     std::vector<double> errors;
   };
   std::vector<LowRank> lowRank;
+  /// Matrices that were rounded with their inputs, and for each layer what its
+  /// results lose over these, relative as above: now, and if each number were
+  /// rounded to the nearest.
+  struct Calibrated {
+    std::string name;
+    std::vector<double> errors, nearest;
+  };
+  std::vector<Calibrated> calibrated;
 
   double megabytesPerSecond() const {
     return seconds > 0 ? double(bytes) / 1e6 / seconds : 0;

@@ -161,6 +161,12 @@ static bool applyLowRank(const Flag &, StringRef value, Options &options,
   return options.lowRank.has_value();
 }
 
+static bool applyPruneHeads(const Flag &, StringRef value, Options &options,
+                            std::string &problem) {
+  options.pruneHeads = HeadRules::parse(value, problem);
+  return options.pruneHeads.has_value();
+}
+
 static bool applyMesh(const Flag &flag, StringRef value, Options &options,
                       std::string &problem) {
   options.mesh = MeshAxes::parse(value, problem);
@@ -531,6 +537,22 @@ static ArrayRef<Flag> ownFlags() {
        "decomposition), of that rank or of the least rank that loses no more; "
        "several by commas, the first that matches. Where that saves nothing, "
        "they stay. Before --quantize"},
+      {"prune-heads", "HEADS",
+       compile | run | generate | embed | chat | serve | bench | inspect |
+           perplexity | compare,
+       applyPruneHeads,
+       "PATTERN:N,N-M,...: take these heads out of the attentions with such "
+       "names, as in 'layers.3.attention:0,4' or '*.attention:0-3'; several by "
+       "commas, the first that matches. Heads that share keys go together, or "
+       "equally many of each such group. 40%: that share of the heads of every "
+       "attention, those that matter least to the texts of --calibrate"},
+      {"calibrate", "FILE",
+       compile | run | generate | embed | chat | serve | bench | inspect |
+           perplexity | compare,
+       applyText<&Options::calibrationFile>,
+       "Texts like those that the model is for, or token ids in digits: the "
+       "model as it is reads them first, and --prune-heads and --quantize "
+       "measure with it what matters"},
       {"mesh", "tp=N,ep=N", compile, applyMesh,
        "Cut the model for N ranks: tp, each with its part of every layer; ep, "
        "each with its share of the experts; or both. The program is started "

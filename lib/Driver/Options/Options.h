@@ -14,6 +14,7 @@
 #include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
 #include "attune/TargetInfo/TargetDescription.h"
+#include "attune/Transforms/HeadRules.h"
 #include "attune/Transforms/LowRankRules.h"
 #include "attune/Transforms/MeshAxes.h"
 #include "attune/Transforms/QuantizationRules.h"
@@ -83,6 +84,11 @@ struct Options {
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
   std::optional<spec::KvCache> kvCache;
+  /// Set: attention loses heads.
+  std::optional<HeadRules> pruneHeads;
+  std::string calibrationFile; ///< token ids or texts; empty: none
+  /// Patterns of weights whose inputs become outputs: a run that calibrates.
+  std::optional<std::vector<std::string>> tapInputs;
   /// Set: processes share the model.
   std::optional<MeshAxes> mesh;
   /// What joins them, for predictions: seconds, and bytes a second.

@@ -321,7 +321,7 @@ ExitCode Bench::run() {
   auto chosen = chooseDims(options, *source->model, report);
   if (!chosen)
     return ExitCode::BadInput;
-  statistics = analyze(*source->model, *chosen);
+  statistics = analyze(source->counted(), *chosen);
   dims = statistics.dims;
   quantized = source->quantize && source->quantize->quantizes();
   dtype = quantized      ? source->quantize->describe()

@@ -233,6 +233,7 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
   Options teacher = options, student = options;
   teacher.quantize.reset();
   teacher.lowRank.reset();
+  teacher.pruneHeads.reset();
   teacher.loras.clear();
   teacher.dtype.reset();
   teacher.machine.bf16Pairs = teacher.machine.tf32 = false;

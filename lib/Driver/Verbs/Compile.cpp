@@ -10,6 +10,7 @@
 #include "../Lowering.h"
 #include "../OutputFile.h"
 #include "../WeightsForProduct.h"
+#include "Inspect.h"
 #include "Verbs.h"
 
 #include "attune/Analysis/ModelStatistics.h"
@@ -244,6 +245,8 @@ ExitCode driver::runCompile(const Options &options, Report &report) {
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;
+  if (source->heads)
+    report.note({}, describePruned(*source, {}));
   if (options.emit == "json" && source->isMlir())
     return report.fail("an .mlir file has no description to print");
   std::optional<Checkpoint> checkpoint;

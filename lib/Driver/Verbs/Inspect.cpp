@@ -331,14 +331,50 @@ countRank(const Options &options, const ModelSource &source, Report &report,
 }
 
 /// The statistics in JSON, with one more member.
-static std::string addRank(const std::string &numbers, const RankReport &rank) {
+static std::string addMember(const std::string &numbers, llvm::StringRef name,
+                             llvm::json::Object member) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(numbers);
   if (!value) {
     llvm::consumeError(value.takeError());
     return numbers;
   }
-  (*value->getAsObject())["mesh"] = rank.json();
+  (*value->getAsObject())[name] = std::move(member);
   return llvm::formatv("{0:2}\n", *value).str();
+}
+
+std::string driver::describePruned(const ModelSource &source,
+                                   const std::map<std::string, int64_t> &dims) {
+  ModelStatistics before = analyze(*source.model, dims),
+                  after = analyze(source.counted(), dims);
+  std::string text =
+      llvm::formatv(
+          "heads pruned: {0} of {1}; parameters {2} -> {3}, weights {4} -> "
+          "{5}, FLOPs {6} -> {7}",
+          source.heads->before - source.heads->after, source.heads->before,
+          formatShort(double(before.parameters)),
+          formatShort(double(after.parameters)),
+          formatBytes(before.weightBytes), formatBytes(after.weightBytes),
+          formatFlops(before.flops), formatFlops(after.flops))
+          .str();
+  if (before.decode && after.decode)
+    text += ", one generated token reads " + formatBytes(before.decode->bytes) +
+            " -> " + formatBytes(after.decode->bytes);
+  return text;
+}
+
+/// The same as JSON; what is left is in the statistics.
+static llvm::json::Object pruned(const ModelSource &source,
+                                 const std::map<std::string, int64_t> &dims) {
+  ModelStatistics before = analyze(*source.model, dims);
+  llvm::json::Object object{
+      {"heads_before", source.heads->before},
+      {"heads", source.heads->after},
+      {"parameters_before", int64_t(before.parameters)},
+      {"weight_bytes_before", int64_t(before.weightBytes)},
+      {"flops_before", int64_t(before.flops)}};
+  if (before.decode)
+    object["token_read_bytes_before"] = int64_t(before.decode->bytes);
+  return object;
 }
 
 ExitCode driver::runInspect(const Options &options, Report &report) {
@@ -362,7 +398,7 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   auto dims = chooseDims(options, *source->model, report);
   if (!dims)
     return ExitCode::BadInput;
-  ModelStatistics statistics = analyze(*source->model, *dims);
+  ModelStatistics statistics = analyze(source->counted(), *dims);
   if (!options.loras.empty() &&
       !describeLoras(options, *source, report, statistics.adapters))
     return ExitCode::BadInput;
@@ -404,8 +440,12 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
     printHtml(statistics, stream);
   else
     printTable(statistics, stream);
+  if (source->heads && options.format != "html")
+    text = options.format == "json"
+               ? addMember(text, "pruned_heads", pruned(*source, *dims))
+               : text + describePruned(*source, *dims) + "\n";
   if (rank)
-    text = options.format == "json" ? addRank(text, *rank)
+    text = options.format == "json" ? addMember(text, "mesh", rank->json())
                                     : text + rank->text(statistics.parameters);
   OutputFiles files(report);
   bool written =

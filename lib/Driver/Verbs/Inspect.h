@@ -39,6 +39,11 @@ std::optional<runtime::ModelInfo> readProduct(const std::string &path,
 /// The JSON object that a compiled product answers `inspect` with.
 std::string describeStatistics(const spec::Model &model);
 
+struct ModelSource;
+/// What the model loses and saves by the heads that are pruned, in a line.
+std::string describePruned(const ModelSource &source,
+                           const std::map<std::string, int64_t> &dims);
+
 } // namespace attune::driver
 
 #endif // ATTUNE_LIB_DRIVER_VERBS_INSPECT_H

@@ -78,6 +78,9 @@ void ModelParser::run() {
   if (const Value *mesh = root.get("mesh"))
     model.meshLocation = context.reporter.locate(mesh->offset);
   model.kvCache = root.choice("kv_cache", KvCache::Full);
+  model.pruneHeads = root.string("prune_heads");
+  if (const Value *heads = root.get("prune_heads"))
+    model.pruneHeadsLocation = context.reporter.locate(heads->offset);
   root.integer("attune", std::nullopt); // its range is the check
   context.dims.evaluateAll();
   model.dims = context.dims.getValues();

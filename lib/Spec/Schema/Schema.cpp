@@ -517,6 +517,9 @@ const ObjectType &modelType() {
           {"kv_cache", choice({"full", "int8", "fp8"}),
            "how keys and values are cached: as dtype says (full), or in bytes "
            "with a scale for each head and position; default full"},
+          {"prune_heads", string(),
+           "heads of attention that are taken out, as --prune-heads takes "
+           "them; default: all stay"},
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
       },

@@ -29,8 +29,9 @@ static uint64_t identify(WeightOp weight) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << weight.getSources();
-  if (auto factor = weight->getAttr("attune.factor"))
-    stream << factor;
+  for (const char *name : {"attune.factor", "attune.kept"})
+    if (auto part = weight->getAttr(name))
+      stream << part;
   for (char c : text)
     hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
   return hash;

@@ -1,0 +1,47 @@
+//===- CompensatedRounding.h - Rounding that makes up for itself *- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_WEIGHTS_COMPENSATEDROUNDING_H
+#define ATTUNE_WEIGHTS_COMPENSATEDROUNDING_H
+
+#include <cstdint>
+#include <vector>
+
+namespace attune {
+
+/// A matrix W [rows, columns] in numbers of 4 bits, -8 to 7, with a scale of
+/// f16 for each `group` neighbours of a row.
+struct RoundedMatrix {
+  std::vector<int8_t> numbers; ///< [rows, columns]
+  std::vector<float> scales;   ///< [rows, columns / group]
+  /// What the results X W^T lose over the inputs X, relative, root mean square:
+  /// so, and if each number were rounded to the nearest.
+  double error = 0, nearestError = 0;
+  /// Of the matrix itself: sums of squares of what is lost, and of all.
+  double lost = 0, total = 0;
+};
+
+/// Rounds column by column, and lets the columns that are still to come make up
+/// for what each loses, as `products`, X^T X [columns, columns] of the inputs,
+/// says they can (GPTQ, Frantar et al. 2023). The scale of a group is the one
+/// under which the least is lost, weighted by the inputs' squares (as in AWQ,
+/// Lin et al. 2024). `products` is positive semidefinite; a hundredth of the
+/// mean of its diagonal is added, so that inputs that were not seen change
+/// little.
+RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
+                                int64_t columns, const float *products,
+                                int64_t group);
+
+/// Adds X^T X of `rows` inputs X to the lower triangle of `products`.
+void addProducts(const float *inputs, int64_t rows, int64_t columns,
+                 float *products);
+/// Fills the upper triangle.
+void mirrorProducts(int64_t columns, float *products);
+
+} // namespace attune
+
+#endif // ATTUNE_WEIGHTS_COMPENSATEDROUNDING_H

@@ -1,0 +1,196 @@
+//===- HeadFlow.cpp - Where the heads of attention go -----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HeadFlow.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace attune {
+
+int64_t HeadFlow::headDim(RankedTensorType type) {
+  return type.getRank() == 4 ? 1 : 2;
+}
+
+LogicalResult HeadFlow::mark(Value value, unsigned kind) {
+  auto [known, fresh] = marked.insert({value, kind});
+  if (!fresh) {
+    if (known->second == kind)
+      return success();
+    return emitError(value.getLoc())
+           << "holds heads of two attentions, and cannot be " << verb;
+  }
+  RankedTensorType share = shareOf(value, kind);
+  if (!share)
+    return failure();
+  wholeHeads[value] =
+      cast<RankedTensorType>(value.getType()).getDimSize(headDim(share));
+  value.setType(share);
+  work.push_back(value);
+  return success();
+}
+
+LogicalResult HeadFlow::refuse(Operation *op) {
+  return op->emitError("'") << op->getName() << "' cannot be " << verb;
+}
+
+LogicalResult HeadFlow::markCaches(func::FuncOp, StringRef, unsigned) {
+  return success();
+}
+
+LogicalResult HeadFlow::followArgument(BlockArgument argument) {
+  Operation *parent = argument.getOwner()->getParentOp();
+  unsigned kind = marked.lookup(argument);
+  unsigned number = argument.getArgNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+    if (number == 0)
+      return refuse(loop);
+    unsigned carried = number - 1;
+    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    return success(succeeded(mark(loop.getInitArgs()[carried], kind)) &&
+                   succeeded(mark(yield.getOperand(carried), kind)) &&
+                   succeeded(mark(loop.getResult(carried), kind)));
+  }
+  auto func = dyn_cast<func::FuncOp>(parent);
+  if (!func)
+    return refuse(parent);
+  if (func->hasAttr("attune.entry")) {
+    auto use = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
+    if (use && use.getValue() == "cache")
+      return markCaches(
+          func, func.getArgAttrOfType<StringAttr>(number, "attune.name"), kind);
+    return func.emitError("an input of the model would have to be ") << verb;
+  }
+  auto uses = func.getSymbolUses(module);
+  for (SymbolTable::SymbolUse use : *uses)
+    if (auto call = dyn_cast<func::CallOp>(use.getUser()))
+      if (failed(mark(call.getOperand(number), kind)))
+        return failure();
+  return success();
+}
+
+LogicalResult HeadFlow::markKeys(Value value, unsigned queries) {
+  std::optional<unsigned> kind = keysOf(queries);
+  return kind ? mark(value, *kind) : success();
+}
+
+/// What `value` is made of has fewer heads, too.
+LogicalResult HeadFlow::followSource(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return followArgument(argument);
+  Operation *op = value.getDefiningOp();
+  unsigned kind = marked.lookup(value);
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (auto split = dyn_cast<SplitHeadsOp>(op)) {
+    auto linear = split.getInput().getDefiningOp<LinearOp>();
+    if (!linear)
+      return refuse(split);
+    projections.insert(linear);
+    return success();
+  }
+  if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
+          CacheReadOp, MergeHeadsOp, ActivationOp>(op))
+    return mark(op->getOperand(0), kind);
+  if (isa<CacheAppendOp>(op))
+    return success(succeeded(mark(op->getOperand(0), kind)) &&
+                   succeeded(mark(op->getOperand(1), kind)));
+  if (isa<SimilarityOp, WeightedSumOp, AttentionOp>(op)) {
+    if (failed(mark(op->getOperand(0), kind)) ||
+        failed(markKeys(op->getOperand(1), kind)))
+      return failure();
+    return isa<AttentionOp>(op) ? markKeys(op->getOperand(2), kind) : success();
+  }
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    return mark(callee.getBody().back().getTerminator()->getOperand(number),
+                kind);
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return mark(loop.getRegionIterArg(number), kind);
+  return refuse(op);
+}
+
+LogicalResult HeadFlow::followUse(OpOperand &use) {
+  Operation *op = use.getOwner();
+  unsigned kind = marked.lookup(use.get());
+  unsigned number = use.getOperandNumber();
+  if (isa<tensor::DimOp>(op))
+    return success();
+  if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
+          SimilarityOp, WeightedSumOp, AttentionOp, CacheAppendOp, CacheReadOp,
+          MergeHeadsOp, ActivationOp>(op)) {
+    // The second result of attention is what attention maps are made of.
+    if (isa<AttentionOp>(op) && op->getNumResults() > 1)
+      return refuse(op);
+    perHead.insert(op);
+    bool isKey =
+        isa<SimilarityOp, WeightedSumOp, AttentionOp>(op) && number > 0;
+    for (Value result : op->getResults())
+      if (failed(mark(result, isKey ? queriesOf(kind) : kind)))
+        return failure();
+    return success();
+  }
+  if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0) {
+    outputs.insert(linear);
+    return success();
+  }
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    return mark(callee.getArgument(number), kind);
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && number >= 3)
+    return mark(loop.getRegionIterArg(number - 3), kind);
+  if (auto yield = dyn_cast<scf::YieldOp>(op))
+    if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp()))
+      return mark(loop.getRegionIterArg(number), kind);
+  if (auto result = dyn_cast<func::ReturnOp>(op)) {
+    auto func = cast<func::FuncOp>(result->getParentOp());
+    if (func->hasAttr("attune.entry")) {
+      auto use = func.getResultAttrOfType<StringAttr>(number, "attune.kind");
+      if (use && use.getValue() == "cache")
+        return markCaches(
+            func, func.getResultAttrOfType<StringAttr>(number, "attune.name"),
+            kind);
+      return func.emitError("an output of the model would have to be ")
+             << verb << "; leave out --tap";
+    }
+    auto uses = func.getSymbolUses(module);
+    for (SymbolTable::SymbolUse symbol : *uses)
+      if (auto call = dyn_cast<func::CallOp>(symbol.getUser()))
+        if (failed(mark(call.getResult(number), kind)))
+          return failure();
+    return success();
+  }
+  return refuse(op);
+}
+
+LogicalResult HeadFlow::follow() {
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (failed(followSource(value)))
+      return failure();
+    for (OpOperand &use : value.getUses())
+      if (failed(followUse(use)))
+        return failure();
+  }
+  return success();
+}
+
+void HeadFlow::updateFunctions() {
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.isExternal())
+      continue;
+    Operation *result = func.getBody().back().getTerminator();
+    func.setFunctionType(FunctionType::get(
+        func.getContext(), func.getBody().front().getArgumentTypes(),
+        result->getOperandTypes()));
+  }
+}
+
+} // namespace attune

@@ -1,0 +1,70 @@
+//===- HeadFlow.h - Where the heads of attention go -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_TRANSFORMS_HEADFLOW_H
+#define ATTUNE_LIB_TRANSFORMS_HEADFLOW_H
+
+#include "Attune/AttuneDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace attune {
+
+/// Follows heads from the projection that makes them to the one that merges
+/// them, and through caches, loops and calls; what has heads gets fewer of
+/// them. Who derives from this says how many, and changes the projections.
+class HeadFlow {
+protected:
+  /// `verb` completes messages: "'op' cannot be ...".
+  HeadFlow(mlir::ModuleOp module, llvm::StringRef verb)
+      : module(module), verb(verb) {}
+  virtual ~HeadFlow() = default;
+
+  /// The dimension of heads: of [B, H, T, D], of caches [L, B, H, C, D], of
+  /// channels [B, T, H * D], and of a row's state [B, H, T].
+  static int64_t headDim(mlir::RankedTensorType type);
+
+  /// The type that a value with heads gets, or null after an error. `kind` is
+  /// whatever the heads of one value have in common.
+  virtual mlir::RankedTensorType shareOf(mlir::Value value, unsigned kind) = 0;
+  /// The kind of the keys and values that go with queries; nothing: they stay.
+  virtual std::optional<unsigned> keysOf(unsigned queries) = 0;
+  /// The kind of the queries that go with keys.
+  virtual unsigned queriesOf(unsigned keys) = 0;
+  /// A cache that an entry takes or gives has other heads now.
+  virtual mlir::LogicalResult markCaches(mlir::func::FuncOp entry,
+                                         llvm::StringRef name, unsigned kind);
+
+  /// Notes that `value` has other heads now.
+  mlir::LogicalResult mark(mlir::Value value, unsigned kind);
+  /// Goes on from all values that were marked.
+  mlir::LogicalResult follow();
+  /// Gives functions the types of their arguments and results.
+  void updateFunctions();
+  mlir::LogicalResult refuse(mlir::Operation *op);
+
+  mlir::ModuleOp module;
+  llvm::DenseMap<mlir::Value, unsigned> marked;
+  /// How many heads there were.
+  llvm::DenseMap<mlir::Value, int64_t> wholeHeads;
+  llvm::SetVector<mlir::Operation *> projections, outputs, perHead;
+
+private:
+  mlir::LogicalResult followUse(mlir::OpOperand &use);
+  mlir::LogicalResult followSource(mlir::Value value);
+  mlir::LogicalResult followArgument(mlir::BlockArgument argument);
+  mlir::LogicalResult markKeys(mlir::Value value, unsigned queries);
+
+  llvm::StringRef verb;
+  llvm::SmallVector<mlir::Value> work;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_LIB_TRANSFORMS_HEADFLOW_H
