@@ -552,6 +552,10 @@ static bool chooseHeads(const Options &options, ModelSource &source,
   }
   if (!rules || rules->isNone())
     return true;
+  // These see the model as it is, without a text to measure heads on.
+  if (rules->getShare() &&
+      (options.verb == Verb::Verify || options.verb == Verb::Import))
+    return true;
   auto fail = [&](const std::string &message) {
     report.error(where, name + message);
     return false;
