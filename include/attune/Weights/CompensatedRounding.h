@@ -29,10 +29,10 @@ struct RoundedMatrix {
 /// for what each loses, as `products`, X^T X [columns, columns] of the inputs,
 /// says they can (GPTQ, Frantar et al. 2023). The scale of a group is the one
 /// under which the least is lost, weighted by the inputs' squares (as in AWQ,
-/// Lin et al. 2024). Then numbers and scales move one by one to where the others
-/// leave the least to lose (coordinate descent, as in QuantEase). `products` is positive semidefinite; a hundredth of the
-/// mean of its diagonal is added, so that inputs that were not seen change
-/// little.
+/// Lin et al. 2024). Then numbers and scales move one by one to where the
+/// others leave the least to lose (coordinate descent, as in QuantEase).
+/// `products` is positive semidefinite; a hundredth of the mean of its diagonal
+/// is added, so that inputs that were not seen change little.
 RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
                                 int64_t columns, const float *products,
                                 int64_t group);
