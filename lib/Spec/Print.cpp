@@ -784,17 +784,15 @@ std::string print(const Model &model) {
     json["dtype"] = stringify(model.dtype);
   for (auto [key, text] :
        {std::pair("quantize", &model.quantize),
-        std::pair("low_rank", &model.lowRank), std::pair("mesh", &model.mesh)})
+        std::pair("low_rank", &model.lowRank), std::pair("mesh", &model.mesh),
+        std::pair("prune_heads", &model.pruneHeads)})
     if (!text->empty())
       json[key] = *text;
   if (model.kvCache != KvCache::Full)
     json["kv_cache"] = stringify(model.kvCache);
-  if (!model.pruneHeads.empty())
-    json["prune_heads"] = model.pruneHeads;
   if (model.context != 0)
     json["context"] = model.context;
-  Json generation = print(model.generation);
-  if (!generation.empty())
+  if (Json generation = print(model.generation); !generation.empty())
     json["generation"] = std::move(generation);
   return writeJson(json);
 }
