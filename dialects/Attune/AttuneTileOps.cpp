@@ -207,11 +207,34 @@ LogicalResult OnlineFinishOp::verify() {
                   : success();
 }
 
+/// M9: what goes with a matrix of a stack, and with rows in an order.
+static LogicalResult stackFits(PackedProductOp op) {
+  bool stack = bool(op.getMatrix());
+  auto isOfStack = [&](Value operand, int64_t rank) {
+    return !operand ||
+           cast<ShapedType>(operand.getType()).getRank() == rank + stack;
+  };
+  if (!isOfStack(op.getWeight(), 3) || !isOfStack(op.getBias(), 1) ||
+      !isOfStack(op.getWeightScales(), 3))
+    return op.emitOpError(stack ? "takes a matrix of what is no stack"
+                                : "does not say which matrix of a stack");
+  if (op.getNextMatrix() && !(stack && op.getNextPanel()))
+    return op.emitOpError(
+        "prefetches from a matrix without a panel, or without a stack");
+  if ((stack || op.getOrder()) &&
+      (op.hasPairs() || op.getPart() || op.getRmsEps() || op.getRest()))
+    return op.emitOpError("takes a matrix of a stack, or rows in an order, "
+                          "which cannot be in pairs or parts, normalised, or "
+                          "have a rest");
+  return success();
+}
+
 /// M1 to M4: the sizes of a product.
 static LogicalResult productFits(PackedProductOp op) {
   Value input = op.getInput(), weight = op.getWeight();
   NamedSize inputs{input, 1, "input", "columns"};
   auto panels = cast<ShapedType>(weight.getType());
+  int64_t outer = op.getMatrix() ? 1 : 0;
   // M4
   bool bytes = panels.getElementType().isInteger(8);
   bool byteRows = getElementTypeOrSelf(input.getType()).isInteger(8);
@@ -219,24 +242,27 @@ static LogicalResult productFits(PackedProductOp op) {
     return op.emitOpError(
         "multiplies bytes by bytes with scales, or numbers without");
   // M1
-  if (!inputs.known() || panels.isDynamicDim(1) || panels.isDynamicDim(2))
+  if (!inputs.known() || panels.isDynamicDim(outer + 1) ||
+      panels.isDynamicDim(outer + 2))
     return op.emitOpError("has rows or panels whose sizes are not known");
   int64_t side = bytes ? 32 / op.getBits() : op.hasPairs() ? 2 : 1;
-  if (panels.getDimSize(1) * side != inputs.get())
+  int64_t depth = panels.getDimSize(outer + 1) * side;
+  if (depth != inputs.get())
     return op.emitOpError("has panels of ")
-           << panels.getDimSize(1) * side << " inputs, but rows of "
-           << inputs.get();
+           << depth << " inputs, but rows of " << inputs.get();
   // M2
   int64_t width = op.getWidth(), lanes = op.getPanelWidth();
   if (width < 1 || lanes < 1)
     return op.emitOpError("has no channels or panels without channels");
   int64_t halves = op.getGated() ? 2 : 1;
-  if (failed(sizeIs(op, {weight, 0, "weight", "panels"},
+  if (failed(sizeIs(op, {weight, outer, "weight", "panels"},
                     int64_t(llvm::divideCeil(width, lanes)) * halves,
                     Twine(width) + " channels take")))
     return failure();
   // M3
-  if (failed(hasEntries(op, op.getBias(), "bias", halves * width)))
+  if (op.getBias() &&
+      failed(sizeIs(op, {op.getBias(), outer, "bias", "entries"},
+                    halves * width, "the matrix has rows")))
     return failure();
   // M4
   if (!bytes)
@@ -247,13 +273,15 @@ static LogicalResult productFits(PackedProductOp op) {
   return failure(
       failed(sameSize(op, {op.getInputSums(), 1, "input sums", "groups"},
                       groups)) ||
-      failed(sameSize(op, {op.getWeightScales(), 1, "weight scales", "groups"},
-                      groups)));
+      failed(sameSize(
+          op, {op.getWeightScales(), outer + 1, "weight scales", "groups"},
+          groups)));
 }
 
 LogicalResult PackedProductOp::verify() {
-  // T1, M1 to M4
-  if (failed(allTensorsOrBuffers(*this)) || failed(productFits(*this)))
+  // T1, M9, M1 to M4
+  if (failed(allTensorsOrBuffers(*this)) || failed(stackFits(*this)) ||
+      failed(productFits(*this)))
     return failure();
   // M5
   ArrayRef<int64_t> tile = getTile();
@@ -273,6 +301,12 @@ LogicalResult PackedProductOp::verify() {
   if (getRmsEps() && !getRowScales() &&
       (!rows.known() || rows.get() > tile[0] * tile[1]))
     return emitOpError("needs row_scales: its rows may be more than a tile");
+  // M10
+  if (!getGated() && (getLimit() || !getUpOffset().isZero()))
+    return emitOpError("has a limit or an offset of up, which belong to a "
+                       "gated product");
+  if (getLimit() && !(getLimit()->convertToDouble() > 0))
+    return emitOpError("has a limit that is not positive");
   // M8
   if (!getRest())
     return success();
@@ -311,6 +345,6 @@ int64_t PackedProductOp::getBits() {
   return quantizedBits(cast<ShapedType>(getWeight().getType()), getDepth());
 }
 int64_t PackedProductOp::getPanelWidth() {
-  int64_t last = cast<ShapedType>(getWeight().getType()).getDimSize(2);
+  int64_t last = cast<ShapedType>(getWeight().getType()).getShape().back();
   return last / (getInputScales() ? 4 : hasPairs() ? 2 : 1);
 }

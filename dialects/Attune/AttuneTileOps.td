@@ -67,10 +67,13 @@ class Attune_TileOp<string mnemonic, list<Trait> traits = []>
 }
 
 // The tensors of AttuneTypes.td, or the buffers that they become.
-class Attune_TilePlace<list<Type> elements, int rank, string description>
-    : AnyTypeOf<[RankedTensorOf<elements, [HasAnyRankOfPred<[rank]>]>,
-                 MemRefRankOf<elements, [rank]>],
+class Attune_TilePlaces<list<Type> elements, list<int> ranks,
+                        string description>
+    : AnyTypeOf<[RankedTensorOf<elements, [HasAnyRankOfPred<ranks>]>,
+                 MemRefRankOf<elements, ranks>],
                 description # " tensor or buffer", "::mlir::ShapedType">;
+class Attune_TilePlace<list<Type> elements, int rank, string description>
+    : Attune_TilePlaces<elements, [rank], description>;
 def Attune_TileHeads : Attune_TilePlace<[F32, F16, BF16], 4,
     "[batch, heads, tokens, width]">;
 def Attune_TileCachedHeads : Attune_TilePlace<[F32, F16, BF16, I8, F8E4M3FN],
@@ -293,15 +296,17 @@ def Attune_OnlineFinishOp : Attune_TileOp<"online_finish",
 
 def Attune_TileInput : Attune_TilePlace<[F32, F16, BF16, I8], 2,
     "[rows, inputs]">;
-def Attune_TilePanels : Attune_TilePlace<[F32, F16, BF16, I8], 3,
-    "[panels, inputs, R] packed">;
+def Attune_TilePanels : Attune_TilePlaces<[F32, F16, BF16, I8], [3, 4],
+    "[(matrices,) panels, inputs, R] packed">;
 def Attune_TileOutput : Attune_TilePlace<[F32, F16, BF16], 2,
     "[rows, channels]">;
-def Attune_TileChannels : Attune_TilePlace<[F32, F16, BF16], 1, "[channels]">;
+def Attune_TileChannels : Attune_TilePlaces<[F32, F16, BF16], [1, 2],
+    "[(matrices,) channels]">;
 def Attune_TileGroupScales : Attune_TilePlace<[F32], 2, "[rows, groups] f32">;
 def Attune_TileGroupSums : Attune_TilePlace<[I32], 2, "[rows, groups] i32">;
-def Attune_TilePanelScales : Attune_TilePlace<[F32, F16, BF16], 3,
-    "[panels, groups, R]">;
+def Attune_TilePanelScales : Attune_TilePlaces<[F32, F16, BF16], [3, 4],
+    "[(matrices,) panels, groups, R]">;
+def Attune_TileOrder : Attune_TilePlace<[I64], 1, "[rows] i64">;
 def Attune_TileRowScales : Attune_TilePlace<[F32], 1, "[rows] f32">;
 
 def Attune_PackedProductOp : Attune_TileOp<"packed_product",
@@ -331,6 +336,12 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     or [P, K / 8, 4 R] of 4 bits. They are summed as
     `attune.quantized_linear` says.
 
+    `matrix e` takes matrix e of a stack, and row e of a bias [matrices, width].
+    With `by` order, row m of the destination reads row `order[i + m]` of X, and
+    not row `i + m`. So an expert multiplies the rows that chose it, and nothing
+    is moved. `limit` and `up_offset` of a gated product are those of
+    `attune.moe`.
+
     `part b of B` takes the b-th of B equal parts of the sum over K. The first one
     starts from 0, or from the destination with `residual`; others add to the
     destination; the last one makes Y of Z.
@@ -340,8 +351,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     to as many rows as keep equally many sums; `rest` [rows, K] may hold a
     copy of these, whose row `j + m` is row `i + m` of X, at another distance.
     `prefetch` is a panel: while rows pass panel `p + j`, the caches are asked for
-    panel `prefetch + j`, or for the next part of the panel itself. These change
-    no result.
+    panel `prefetch + j`, or for the next part of the panel itself. Of a stack it
+    is a panel of matrix `next_matrix`. These change no result.
 
     Summed in f32 in the order of k, groups first. Rounds once, at the end; with
     parts the destination is f32.
@@ -360,6 +371,10 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     - M7: `row_scales` come with `rms_eps`, which is not negative, and may be
       missing only where X is known to be no more than one tile.
     - M8: `rest` has rows of K elements of the same type.
+    - M9: a stack comes with `matrix`, and all of its operands are stacks; it is
+      not in pairs, not in parts, not normalised by `rms_eps`, and has no `rest`.
+      The same holds for rows in an order.
+    - M10: limit, which is positive, and up_offset belong to a gated product.
 
     ```mlir
     %y = attune.packed_product %x[%i], %w[%p, %count] of 768
@@ -372,10 +387,16 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
        tile [6, 2] prefetch %next outs(%d : memref<?x?xf32>)
        : memref<?x64xf32>, memref<48x64x16xf32>
     ```
+    ```mlir
+    attune.packed_product %x[%i], %w[%p, %count] of 768 matrix %e
+       by %order : memref<?xi64> tile [6, 1] prefetch %next next_matrix %f
+       outs(%d : memref<?x?xf32>) : memref<?x64xf32>, memref<8x48x64x16xf32>
+    ```
   }];
   let arguments = (ins Attune_TileInput:$input, Index:$first_row,
                        Attune_TilePanels:$weight, Index:$first_panel,
-                       Index:$num_panels,
+                       Index:$num_panels, Optional<Index>:$matrix,
+                       Optional<Attune_TileOrder>:$order,
                        Optional<Index>:$part, Optional<Index>:$num_parts,
                        Optional<Attune_TileGroupScales>:$input_scales,
                        Optional<Attune_TileGroupSums>:$input_sums,
@@ -385,25 +406,29 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
                        Optional<Attune_TileInput>:$rest,
                        Optional<Index>:$first_rest,
                        Optional<Index>:$next_panel,
+                       Optional<Index>:$next_matrix,
                        Attune_TileOutput:$dest,
                        I64Attr:$width,
                        OptionalAttr<F32Attr>:$rms_eps,
                        DefaultValuedAttr<Attune_ActivationAttr,
                                          "Activation::Identity">:$activation,
-                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale,
+                       UnitAttr:$gated, OptionalAttr<F32Attr>:$limit,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset,
+                       OptionalAttr<F32Attr>:$scale,
                        UnitAttr:$residual, DenseI64ArrayAttr:$tile);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $input `[` $first_row `]` `,` $weight `[` $first_panel `,` $num_panels `]`
-    `of` $width (`part` $part^ `of` $num_parts)?
+    `of` $width (`matrix` $matrix^)? (`by` $order^ `:` type($order))?
+    (`part` $part^ `of` $num_parts)?
     (`scales` $input_scales^ `,` $input_sums `,` $weight_scales `:`
      type($input_scales) `,` type($input_sums) `,` type($weight_scales))?
     (`bias` $bias^ `:` type($bias))? (`rms_eps` $rms_eps^)?
     (`row_scales` $row_scales^ `:` type($row_scales))?
-    (`activation` $activation^)? (`gated` $gated^)? (`scale` $scale^)?
-    (`residual` $residual^)?
+    (`activation` $activation^)? (`gated` $gated^)? (`limit` $limit^)?
+    (`up_offset` $up_offset^)? (`scale` $scale^)? (`residual` $residual^)?
     (`rest` $rest^ `[` $first_rest `]` `:` type($rest))?
-    `tile` $tile (`prefetch` $next_panel^)?
+    `tile` $tile (`prefetch` $next_panel^)? (`next_matrix` $next_matrix^)?
     `outs` `(` $dest `:` type($dest) `)` attr-dict
     `:` type($input) `,` type($weight) (`->` type($results)^)?
   }];

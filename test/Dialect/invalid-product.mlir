@@ -126,3 +126,57 @@ func.func @m8(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>
   %y = attune.packed_product %x[%i], %w[%i, %i] of 64 rest %r[%i] : tensor<?x64xbf16> tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
   return
 }
+
+// -----
+
+// M9: a matrix of a stack
+func.func @m9(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{takes a matrix of what is no stack}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 matrix %i tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M9: which one
+func.func @m9_stack(%x: tensor<?x64xf32>, %w: tensor<2x4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{does not say which matrix of a stack}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<2x4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M9: what comes next
+func.func @m9_next(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{prefetches from a matrix without a panel, or without a stack}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] prefetch %i next_matrix %i outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M9: rows in an order, as they are
+func.func @m9_order(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %o: tensor<?xi64>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{takes a matrix of a stack, or rows in an order, which cannot be in pairs or parts, normalised, or have a rest}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 by %o : tensor<?xi64> part %i of %i tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M10: limits of gates
+func.func @m10(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has a limit or an offset of up, which belong to a gated product}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 limit 7.0 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M10: positive ones
+func.func @m10_positive(%x: tensor<?x64xf32>, %w: tensor<8x64x16xf32>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{has a limit that is not positive}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 gated limit 0.0 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<8x64x16xf32> -> tensor<?x?xf32>
+  return
+}

@@ -40,3 +40,23 @@ func.func @norm(%x: tensor<?x64xbf16>, %r: tensor<?xf32>, %c: tensor<?x64xbf16>,
      : tensor<?x64xbf16>, tensor<4x32x32xbf16> -> tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
+
+// A matrix of a stack, for rows in an order.
+// CHECK-LABEL: @stack(
+func.func @stack(%x: memref<?x64xf32>, %w: memref<8x48x64x16xf32>, %order: memref<?xi64>, %d: memref<?x?xf32>, %i: index, %p: index, %count: index, %e: index, %next: index, %f: index) {
+  // CHECK: attune.packed_product %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}, %{{.+}}] of 768 matrix %{{.+}} by %{{.+}} : memref<?xi64> tile [6, 1] prefetch %{{.+}} next_matrix %{{.+}} outs(%{{.+}} : memref<?x?xf32>) : memref<?x64xf32>, memref<8x48x64x16xf32>
+  attune.packed_product %x[%i], %w[%p, %count] of 768 matrix %e
+     by %order : memref<?xi64> tile [6, 1] prefetch %next next_matrix %f
+     outs(%d : memref<?x?xf32>) : memref<?x64xf32>, memref<8x48x64x16xf32>
+  return
+}
+
+// CHECK-LABEL: @limits(
+func.func @limits(%x: tensor<?x64xf32>, %w: tensor<8x64x16xf32>, %d: tensor<?x?xf32>, %i: index) -> tensor<?x?xf32> {
+  // CHECK: activation <quick_gelu> gated limit 7.000000e+00 up_offset 1.000000e+00 tile [6, 1]
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64
+     activation <quick_gelu> gated limit 7.0 up_offset 1.0 tile [6, 1]
+     outs(%d : tensor<?x?xf32>)
+     : tensor<?x64xf32>, tensor<8x64x16xf32> -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}

@@ -133,17 +133,6 @@ static std::vector<Scalar> asScalars(const std::vector<double> &numbers) {
   return result;
 }
 
-/// Matrix `number` of a stack.
-static Array partOf(const Array &stack, int64_t number) {
-  llvm::ArrayRef<int64_t> shape(stack.shape);
-  shape = shape.drop_front();
-  auto first = stack.data.begin() + number * volume(shape);
-  Array part({0}, whole(0));
-  part.shape.assign(shape.begin(), shape.end());
-  part.data.assign(first, first + volume(shape));
-  return part;
-}
-
 /// `expert`'s product of `row` with one of its matrices, and its bias.
 static std::vector<double> productOf(const Scalar *row, const Rows &matrix,
                                      const Array *biases, int64_t expert) {

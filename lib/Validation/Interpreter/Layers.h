@@ -79,6 +79,8 @@ std::vector<double> product(const Scalar *x, const Rows &w, const Array *bias,
 /// What becomes of a row's sums: the two halves of a gated one become one.
 void gate(std::vector<double> &z, Activation function, bool gated,
           double limit = HUGE_VAL, double upOffset = 0);
+/// Matrix `number` of a stack.
+Array partOf(const Array &stack, int64_t number);
 /// Leading sizes of `x` and a width of its own.
 Datum resultLike(const Array &x, int64_t width);
 bool addResidual(Step &step, mlir::Value operand, Array &out);

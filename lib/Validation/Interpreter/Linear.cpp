@@ -145,6 +145,16 @@ static bool fits(Step &step, const Array &x, const Rows &w, const Array *bias) {
          step.machine.spend(step, int64_t(x.data.size()) * w.getRows() / 8);
 }
 
+Array validation::partOf(const Array &stack, int64_t number) {
+  llvm::ArrayRef<int64_t> shape(stack.shape);
+  shape = shape.drop_front();
+  auto first = stack.data.begin() + number * volume(shape);
+  Array part({0}, whole(0));
+  part.shape.assign(shape.begin(), shape.end());
+  part.data.assign(first, first + volume(shape));
+  return part;
+}
+
 Datum validation::resultLike(const Array &x, int64_t width) {
   Shape shape = x.shape;
   shape.back() = width;
@@ -356,9 +366,13 @@ struct PackedTile {
   PackedProductOp op;
   const Array &x, &dest;
   const Rows &w;
-  const Array *bias, *rowScales;
+  const Array *bias, *rowScales, *order;
   int64_t firstRow, firstChannel, part, parts;
 
+  /// The row of X that row `m` of the tile reads.
+  int64_t inputRow(int64_t m) const {
+    return order ? order->data[firstRow + m].i : firstRow + m;
+  }
   double sum(int64_t row, int64_t channel) {
     int64_t depth = x.shape[1], share = depth / parts, begin = part * share;
     double sum = 0;
@@ -379,7 +393,7 @@ struct PackedTile {
                          op.getRmsEps()->convertToFloat());
   }
   double at(int64_t m, int64_t c) {
-    int64_t row = firstRow + m, channel = firstChannel + c;
+    int64_t row = inputRow(m), channel = firstChannel + c;
     double before = dest.data[m * dest.shape[1] + c].f;
     auto z = [&](int64_t channel, double start) {
       return rowScale(row) * (start + sum(row, channel)) +
@@ -389,9 +403,13 @@ struct PackedTile {
     double start = adds ? before : 0;
     if (part + 1 < parts)
       return start + sum(row, channel);
-    double y = op.getGated() ? activate(op.getActivation(), z(channel, 0)) *
-                                   z(int64_t(op.getWidth()) + channel, 0)
-                             : activate(op.getActivation(), z(channel, start));
+    std::vector<double> both = {z(channel, start)};
+    if (op.getGated())
+      both.push_back(z(int64_t(op.getWidth()) + channel, 0));
+    gate(both, op.getActivation(), op.getGated(),
+         op.getLimit() ? op.getLimit()->convertToDouble() : HUGE_VAL,
+         op.getUpOffset().convertToDouble());
+    double y = both[0];
     if (op.getScale())
       y *= op.getScale()->convertToFloat();
     return op.getResidual() && !op.getPart() ? y + before : y;
@@ -417,29 +435,47 @@ static bool runPackedProduct(Step &step) {
   int64_t depth = op.getDepth(), width = op.getWidth();
   int64_t channels = op.getGated() ? 2 * width : width;
   bool bytes = bool(op.getInputScales());
-  const Array &stored = *arrayOf(own, op.getWeight());
+  auto type = cast<ShapedType>(op.getWeight().getType());
+  // A matrix of a stack, its scales and its bias.
+  int64_t numMatrices =
+      op.getMatrix() ? arrayOf(own, op.getWeight())->shape[0] : 1;
+  int64_t which = number(op.getMatrix(), 0);
+  if (which < 0 || which >= numMatrices)
+    return step.machine.illegal(step, "takes a matrix that there is not");
+  auto here = [&](Value operand) {
+    const Array &all = *arrayOf(own, operand);
+    return op.getMatrix() ? partOf(all, which) : all;
+  };
+  if (op.getMatrix())
+    type = type.clone(type.getShape().drop_front());
+  Array biases = op.getBias() ? here(op.getBias()) : Array({0}, whole(0));
   Array x = bytes ? readBytes(in[0].array(), *arrayOf(own, op.getInputScales()))
                   : in[0].array();
-  Array matrix =
-      bytes ? readQuantized(stored, cast<ShapedType>(op.getWeight().getType()),
-                            *arrayOf(own, op.getWeightScales()), channels,
-                            depth, op.getGated())
-            : stored;
+  Array matrix = bytes ? readQuantized(here(op.getWeight()), type,
+                                       here(op.getWeightScales()), channels,
+                                       depth, op.getGated())
+                       : here(op.getWeight());
   Rows w(matrix, channels, op.getGated());
   w.readSideBySide(depth);
   PackedTile tile{op,
                   x,
                   dest,
                   w,
-                  arrayOf(own, op.getBias()),
+                  op.getBias() ? &biases : nullptr,
                   arrayOf(own, op.getRowScales()),
+                  arrayOf(own, op.getOrder()),
                   integerOf(own, op.getFirstRow()),
                   integerOf(own, op.getFirstPanel()) * op.getPanelWidth(),
                   number(op.getPart(), 0),
                   number(op.getNumParts(), 1)};
   int64_t most = integerOf(own, op.getNumPanels()) * op.getPanelWidth();
-  if (tile.firstRow < 0 || tile.firstRow + rows > x.shape[0])
+  int64_t rowsOrPlaces = tile.order ? tile.order->shape[0] : x.shape[0];
+  if (tile.firstRow < 0 || tile.firstRow + rows > rowsOrPlaces)
     return step.machine.illegal(step, "takes rows that there are not");
+  for (int64_t m = 0; m < rows; ++m)
+    if (tile.inputRow(m) < 0 || tile.inputRow(m) >= x.shape[0])
+      return step.machine.illegal(step, "has an order of rows that there are "
+                                        "not");
   if (tile.firstChannel < 0 ||
       columns !=
           std::max<int64_t>(0, std::min(most, width - tile.firstChannel)))

@@ -83,9 +83,9 @@ Value PanelProduct::sumGroups(
   };
   // Rows that are sorted otherwise have their scales anywhere.
   KernelBuilder::Values firstGroups;
-  for (int64_t i = 0; bytes->rowOf && i < at.rows; ++i) {
-    Value row = k.add(inputRow(k, at.row), k.index(i));
-    firstGroups.push_back(k.mul(bytes->rowOf(k, row), groups));
+  for (int64_t i = 0; order && i < at.rows; ++i) {
+    Value place = k.add(inputRow(k, at.row), k.index(i));
+    firstGroups.push_back(k.mul(rowAt(k, place), groups));
   }
   for (int64_t i = 0; i < at.rows; ++i) {
     if (inRegisters)
@@ -98,14 +98,14 @@ Value PanelProduct::sumGroups(
       [&](KernelBuilder &k, Value group, ValueRange carried) {
         Value first = k.mul(group, steps);
         Value base = k.add(k.mul(inputRow(k, at.row), groups), group);
-        auto rowAt = [&](int64_t i) {
+        auto groupOf = [&](int64_t i) {
           return firstGroups.empty() ? k.add(base, k.index(i * groups))
                                      : k.add(firstGroups[i], group);
         };
         KernelBuilder::Values sums;
         for (int64_t i = 0; i < at.rows; ++i)
           sums.push_back(
-              startOf(k, inputSums, rowAt(i), nibbles ? 8 : 128, lanes));
+              startOf(k, inputSums, groupOf(i), nibbles ? 8 : 128, lanes));
         sums = nibbles
                    ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
                    : addBytes(k, at.rows, panel, first, elements, fetch, sums);
@@ -117,7 +117,7 @@ Value PanelProduct::sumGroups(
         for (int64_t i = 0; i < at.rows; ++i) {
           Value sum =
               arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sums[i]);
-          Value scale = k.loadScalar(inputScales, {rowAt(i)});
+          Value scale = k.loadScalar(inputScales, {groupOf(i)});
           Value by =
               arith::MulFOp::create(k.b, k.loc, scales, k.splat(scale, lanes));
           if (inRegisters) {

@@ -8,10 +8,11 @@
 // A mixture first sorts what it has to do: (token, expert) pairs, called slots,
 // by expert, in one counting sort; those of other ranks' experts come last and
 // are left out. Then each expert multiplies its contiguous
-// rows with the same kernel as a linear layer; rows come through the sorted
+// rows with the same tile op as a linear layer; rows come through the sorted
 // order, so no activation is moved. An expert that nobody chose is no task: its
-// weights are not read. At the end each token sums what its slots gave, in the
-// order the router named them, so threads cannot change a bit.
+// weights are not read. At the end each token sums what its slots gave, times
+// their weights, in the order the router named them, so threads cannot change a
+// bit.
 
 #include "PanelProduct.h"
 
@@ -66,9 +67,12 @@ struct Schedule {
     return k.add(tasks(k), k.mul(most, 3));
   }
 
-  /// Which slot is at a place of the order; slots count through tokens.
-  Value slotAt(KernelBuilder &k, Value place) const {
-    return loadIndex(k, numbers, k.add(order(k), place));
+  /// Which token's row is at each place.
+  Value tokens(KernelBuilder &k) const {
+    OpFoldResult offset = getAsOpFoldResult(order(k)),
+                 size = getAsOpFoldResult(numSlots);
+    return tensor::ExtractSliceOp::create(k.b, k.loc, numbers, {offset}, {size},
+                                          {k.b.getIndexAttr(1)});
   }
   Value placeOf(KernelBuilder &k, Value slot) const {
     return loadIndex(k, numbers, k.add(place(k), slot));
@@ -142,8 +146,8 @@ void Schedule::build(KernelBuilder &k) {
                      [&](KernelBuilder &k, Value slot, ValueRange c) {
                        Value at = k.add(offsets, expertOf(k, slot));
                        Value to = loadIndex(k, c[0], at);
-                       Value tile =
-                           storeIndex(k, slot, c[0], k.add(order(k), to));
+                       Value tile = storeIndex(k, divide(k, slot, active), c[0],
+                                               k.add(order(k), to));
                        tile = storeIndex(k, to, tile, k.add(place(k), slot));
                        return Values{storeIndex(k, k.add(to, one), tile, at)};
                      })[0];
@@ -158,22 +162,14 @@ void Schedule::build(KernelBuilder &k) {
 
 /// Products of experts with the rows that are theirs.
 struct ExpertProducts {
-  using Element = PanelProduct::Element;
-  using RowReader = function_ref<Element(KernelBuilder &, Value place)>;
-  using RowScale = function_ref<Value(KernelBuilder &, Value place)>;
+  Value perTask(KernelBuilder &k, const PanelProduct &product,
+                Value input) const;
 
-  Value perTask(KernelBuilder &k, const PanelProduct &product, RowReader input,
-                RowScale scale = nullptr) const;
-
-  /// The token whose row is at a place.
-  Value tokenAt(KernelBuilder &k, Value place) const {
-    return divide(k, schedule.slotAt(k, place), schedule.active);
-  }
-  /// The second product: each slot's result times its weight of `weights`.
-  /// Then what is left to do, which replaces `op`.
+  /// The second product, of `hidden`, and what is left to do, which replaces
+  /// `op`.
   template <typename Op>
-  void finish(KernelBuilder &k, Op op, const PanelProduct &second,
-              RowReader hidden, PatternRewriter &rewriter) const;
+  void finish(KernelBuilder &k, Op op, const PanelProduct &second, Value hidden,
+              PatternRewriter &rewriter) const;
 
   const VectorLowering &lowering; ///< as the op's schedule has it
   Schedule schedule;
@@ -194,27 +190,25 @@ Schedule makeSchedule(KernelBuilder &k, Op op, const VectorLowering &own) {
 
 template <typename Op>
 void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
-                            RowReader hidden, PatternRewriter &rewriter) const {
+                            Value hidden, PatternRewriter &rewriter) const {
   auto type = cast<RankedTensorType>(op.getType());
   Value weights = asRows(k, op.getWeights());
-  Value slots = perTask(k, second, hidden, [&](KernelBuilder &k, Value place) {
-    Value slot = schedule.slotAt(k, place);
-    return k.loadScalar(weights, {divide(k, slot, schedule.active),
-                                  remainder(k, slot, schedule.active)});
-  });
+  Value slots = perTask(k, second, hidden);
   Value dest = op.getResidual() ? asRows(k, op.getResidual())
                                 : emptyRows(k, op.getInput(), second.width,
                                             type.getElementType());
   auto part = [&](KernelBuilder &k, Value token, Value a, Value column,
-                  Value valid) {
+                  Value valid) -> Value {
     Value place = schedule.placeOf(k, k.add(k.mul(token, schedule.active), a));
-    Value loaded = k.load(slots, {place, column}, lowering.lanes, valid);
+    Value weight = k.loadScalar(weights, {token, a});
+    Value weighed = arith::MulFOp::create(
+        k.b, k.loc, k.load(slots, {place, column}, lowering.lanes, valid),
+        k.splat(weight, lowering.lanes));
     // What no expert here has was not computed.
     Value own = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
                                       place, schedule.numOwn(k));
-    Value none = arith::ConstantOp::create(k.b, k.loc,
-                                           k.b.getZeroAttr(loaded.getType()));
-    return arith::SelectOp::create(k.b, k.loc, own, loaded, none).getResult();
+    return arith::SelectOp::create(k.b, k.loc, own, weighed,
+                                   k.splat(0.0, lowering.lanes));
   };
   Value rows = sumSlots(k, dest, lowering, schedule.active,
                         bool(op.getResidual()), part);
@@ -226,7 +220,7 @@ void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
 /// with two experts to a token there are shares for twice the threads, and
 /// each is long enough to keep the task's rows in the cache.
 Value ExpertProducts::perTask(KernelBuilder &k, const PanelProduct &product,
-                              RowReader input, RowScale scale) const {
+                              Value input) const {
   // The panels in use and those that come next share the cache.
   int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
   int64_t share = group * std::max<int64_t>(1, product.panels() /
@@ -251,18 +245,6 @@ Value ExpertProducts::perTask(KernelBuilder &k, const PanelProduct &product,
         Value begin = schedule.taskField(k, ivs[1], 1);
         PanelProduct mine = product;
         mine.part = schedule.taskField(k, ivs[1], 0);
-        mine.input = [&](KernelBuilder &k, Value row) {
-          return input(k, k.add(begin, row));
-        };
-        if (product.bytes)
-          mine.bytes->rowOf = [&](KernelBuilder &k, Value row) {
-            return product.bytes->rowOf(k, k.add(begin, row));
-          };
-        if (scale)
-          mine.rowScale = [&](KernelBuilder &k, Value row) {
-            return scale(k, k.add(begin, row));
-          };
-        Value rows = schedule.taskField(k, ivs[1], 2);
         // After a task's columns come those of the next task's expert.
         Value last = k.sub(schedule.numTasks(k), k.index(1));
         Value nextTask = k.min(SuccessorOp::create(k.b, k.loc, ivs[1]), last);
@@ -278,12 +260,18 @@ Value ExpertProducts::perTask(KernelBuilder &k, const PanelProduct &product,
               };
               mine.ahead = PanelProduct::Ahead{
                   choose(mine.part, nextPart),
-                  k.add(step.firstPanel, choose(after, k.index(0))),
-                  /*few=*/true};
+                  k.add(step.firstPanel, choose(after, k.index(0)))};
               Value count = k.min(k.index(group), k.sub(step.count, first));
-              return KernelBuilder::Values{mine.allRows(
-                  k, lowering.rows, rows, k.add(step.firstPanel, first), count,
-                  k.mul(first, product.lanes()), carried[0])};
+              PanelProduct::TilePlace at;
+              at.firstRow = begin;
+              at.firstPanel = k.add(step.firstPanel, first);
+              at.count = count;
+              at.tileRows = lowering.rows;
+              return KernelBuilder::Values{
+                  inColumns(k, product.lanes(), first, count, carried[0],
+                            [&](KernelBuilder &k, Value columns) {
+                              return mine.asTileOp(k, input, at, columns);
+                            })};
             })[0];
       });
 }
@@ -326,30 +314,17 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
     first.activation = op.getActivation();
     first.limits = GateLimits::of(op);
     first.bias = op.getUpBias();
+    first.order = experts.schedule.tokens(k);
     first.remarkTiles(op, "experts", own);
-    Value hidden = experts.perTask(
-        k, first, [&](KernelBuilder &k, Value place) -> Element {
-          Value token = experts.tokenAt(k, place);
-          return [input, token](KernelBuilder &k, Value step) {
-            return k.loadScalar(input, {token, step});
-          };
-        });
+    Value hidden = experts.perTask(k, first, input);
     PanelProduct second(lowering);
     second.weight = down;
     second.bias = op.getDownBias();
     second.width = typeOf(op.getResult()).getShape().back();
-    experts.finish(
-        k, op, second,
-        [&](KernelBuilder &, Value place) -> Element {
-          return [hidden, place](KernelBuilder &k, Value step) {
-            return k.loadScalar(hidden, {place, step});
-          };
-        },
-        rewriter);
+    experts.finish(k, op, second, hidden, rewriter);
     return success();
   }
 
-  using Element = PanelProduct::Element;
   VectorLowering lowering;
 };
 
@@ -369,9 +344,6 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
     KernelBuilder k(rewriter, op.getLoc());
     VectorLowering own = lowering.scheduledFor(op);
     ExpertProducts experts{own, makeSchedule(k, op, own)};
-    auto tokenAt = [&](KernelBuilder &k, Value place) {
-      return experts.tokenAt(k, place);
-    };
 
     Value input = asRows(k, op.getInput());
     PanelProduct first(lowering);
@@ -388,14 +360,10 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
         typeOf(input).getDimSize(1) / typeOf(op.getUpScales()).getDimSize(2),
         lowering.byteProducts,
         lowering.integerLanes,
-        op.getUpBits(),
-        tokenAt};
+        op.getUpBits()};
+    first.order = experts.schedule.tokens(k);
     first.remarkTiles(op, "experts", own);
-    auto readInput = first.reading(input);
-    Value hidden =
-        experts.perTask(k, first, [&](KernelBuilder &k, Value place) {
-          return readInput(k, experts.tokenAt(k, place));
-        });
+    Value hidden = experts.perTask(k, first, input);
 
     int64_t group = op.getHiddenGroup(), groups = first.width / group;
     auto typed = [&](int64_t width, Type element) {
@@ -410,20 +378,26 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
     second.weight = op.getDown();
     second.bias = op.getDownBias();
     second.width = typeOf(op.getResult()).getShape().back();
-    second.bytes = PanelProduct::Bytes{rows.getScales(),
-                                       rows.getSums(),
-                                       op.getDownScales(),
-                                       group,
-                                       lowering.byteProducts,
-                                       lowering.integerLanes,
-                                       op.getDownBits(),
-                                       [](KernelBuilder &, Value place) { return place; }};
-    experts.finish(k, op, second, second.reading(rows.getValues()), rewriter);
+    second.bytes = PanelProduct::Bytes{
+        rows.getScales(),      rows.getSums(),        op.getDownScales(), group,
+        lowering.byteProducts, lowering.integerLanes, op.getDownBits()};
+    experts.finish(k, op, second, rows.getValues(), rewriter);
     return success();
   }
 
   VectorLowering lowering;
 };
+
+/// The matrix at `offsets` of a tensor [batch, heads, rows, columns].
+Value matrixAt(KernelBuilder &k, Value tensor, ArrayRef<OpFoldResult> offsets,
+               ArrayRef<OpFoldResult> sizes) {
+  SmallVector<OpFoldResult> strides(4, k.b.getIndexAttr(1));
+  Type type = tensor::ExtractSliceOp::inferCanonicalRankReducedResultType(
+      2, typeOf(tensor), sizes);
+  return tensor::ExtractSliceOp::create(k.b, k.loc,
+                                        cast<RankedTensorType>(type), tensor,
+                                        offsets, sizes, strides);
+}
 
 struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
   LowerHeadLinear(MLIRContext *context, const VectorLowering &lowering)
@@ -440,7 +414,6 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
       product.weight =
           packMatrix(k, product.weight, lowering.lanes, /*gated=*/false);
     product.width = type.getDimSize(3);
-    product.prefix = {k.index(0), k.index(0)};
     VectorLowering own = lowering.scheduledFor(op);
     product.remarkTiles(op, "linear of heads", own);
     int64_t group = product.panelsPerStep(own);
@@ -465,16 +438,25 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
         },
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           PanelProduct::Step step = product.step(k, ivs[2], group);
-          Value sample = ivs[0], head = ivs[1];
           PanelProduct mine = product;
-          mine.part = head;
-          mine.input = [=](KernelBuilder &, Value row) {
-            return [=](KernelBuilder &k, Value column) {
-              return k.loadScalar(input, {sample, head, row, column});
-            };
-          };
-          return mine.allRows(k, own.rows, tokens, step.firstPanel, step.count,
-                              k.index(0), tile);
+          mine.part = ivs[1];
+          OpFoldResult zero = k.b.getIndexAttr(0);
+          SmallVector<OpFoldResult> inputSizes = {
+              one, one, getAsOpFoldResult(tokens),
+              k.b.getIndexAttr(typeOf(input).getDimSize(3))};
+          SmallVector<OpFoldResult> sizes = inputSizes, offsets(4, zero);
+          sizes.back() = step.columns;
+          PanelProduct::TilePlace at;
+          at.firstRow = k.index(0);
+          at.firstPanel = step.firstPanel;
+          at.count = step.count;
+          at.tileRows = own.rows;
+          Value done = mine.asTileOp(
+              k, matrixAt(k, input, {ivs[0], ivs[1], zero, zero}, inputSizes),
+              at, matrixAt(k, tile, offsets, sizes));
+          return tensor::InsertSliceOp::create(
+              k.b, k.loc, done, tile, offsets, sizes,
+              SmallVector<OpFoldResult>(4, one));
         });
     if (result.getType() != type)
       result = tensor::CastOp::create(k.b, k.loc, type, result);

@@ -199,54 +199,17 @@ Value panelsOfStep(KernelBuilder &k, const PanelProduct &product,
                    })[0];
 }
 
-/// The columns of `tile` that belong to `count` panels from `first` on, which
-/// `fill` writes.
-Value inColumns(KernelBuilder &k, int64_t lanes, Value first, Value count,
-                Value tile,
-                function_ref<Value(KernelBuilder &, Value columns)> fill) {
-  if (getConstantIntValue(first) == 0)
-    return fill(k, tile);
-  Value begin = k.mul(first, lanes), rows = k.dim(tile, 0);
-  Value width = k.min(k.mul(count, lanes), k.sub(k.dim(tile, 1), begin));
-  SmallVector<OpFoldResult> offsets = {k.b.getIndexAttr(0), begin},
-                            sizes = {getAsOpFoldResult(rows), width},
-                            strides(2, k.b.getIndexAttr(1));
-  Value columns =
-      tensor::ExtractSliceOp::create(k.b, k.loc, tile, offsets, sizes, strides);
-  return tensor::InsertSliceOp::create(k.b, k.loc, fill(k, columns), tile,
-                                       offsets, sizes, strides);
-}
-
 /// All rows of a step against some panels as tile ops, which become vectors
 /// when there are buffers: one, or one for each part of the depth.
 Value packedProduct(KernelBuilder &k, const PanelProduct &product,
                     const ProductGrid::Iteration &at, Value firstPanel,
                     Value count, Value rowScales, int64_t tileRows,
                     Value tile) {
-  Value inputScales, inputSums, weightScales, rest, firstRest;
-  if (product.bytes) {
-    inputScales = product.bytes->inputScales;
-    inputSums = product.bytes->inputSums;
-    weightScales = product.bytes->weightScales;
-  }
-  if (product.lastRows) {
-    rest = product.lastRows->rows;
-    firstRest = product.lastRows->first;
-  }
-  auto number = [&](std::optional<double> value) {
-    return value ? k.b.getF32FloatAttr(*value) : FloatAttr();
-  };
-  int64_t wide = product.unit();
   auto one = [&](KernelBuilder &k, Value part, Value parts, Value tile) {
-    return PackedProductOp::create(
-               k.b, k.loc, tile.getType(), product.rowsInMemory, at.firstRow,
-               product.weight, firstPanel, count, part, parts, inputScales,
-               inputSums, weightScales, product.bias, rowScales, rest,
-               firstRest, /*next_panel=*/Value(), tile, product.width,
-               number(product.rmsEps), product.activation, product.gated,
-               number(product.scale), product.residual,
-               ArrayRef<int64_t>{tileRows / wide, wide})
-        .getResult(0);
+    return product.asTileOp(
+        k, product.rowsInMemory,
+        {at.firstRow, firstPanel, count, part, parts, rowScales, tileRows},
+        tile);
   };
   if (product.passes == 1)
     return one(k, Value(), Value(), tile);

@@ -105,18 +105,30 @@ void PanelProduct::remarkTiles(Operation *op, StringRef what,
       << remark::metric("Depth", sums);
 }
 
+Value PanelProduct::rowAt(KernelBuilder &k, Value place) const {
+  if (!order)
+    return place;
+  Value row = k.loadScalar(order, {place});
+  return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), row);
+}
+
 std::function<PanelProduct::Element(KernelBuilder &, Value row)>
 PanelProduct::reading(Value rows) const {
+  auto inOrder = [own = *this](KernelBuilder &k, Value place) {
+    return own.rowAt(k, place);
+  };
   if (bytes) {
     int64_t lanes = std::min(this->lanes(), bytes->lanes);
-    return [=](KernelBuilder &, Value row) {
+    return [=](KernelBuilder &k, Value place) {
+      Value row = inOrder(k, place);
       return [=](KernelBuilder &k, Value step) {
         return splatQuad(k, rows, {row, k.mul(step, 4)}, lanes);
       };
     };
   }
-  return [lanes = pairLanes(lanes()), pairs = pairs, rows](KernelBuilder &,
-                                                           Value row) {
+  return [lanes = pairLanes(lanes()), pairs = pairs, rows,
+          inOrder](KernelBuilder &k, Value place) {
+    Value row = inOrder(k, place);
     return [=](KernelBuilder &k, Value step) {
       return pairs ? splatPair(k, rows, {row, k.mul(step, 2)}, lanes)
                    : k.loadScalar(rows, {row, step});
@@ -177,7 +189,7 @@ PanelProduct::Step PanelProduct::stepAt(KernelBuilder &k, Value firstPanel,
 }
 
 int64_t PanelProduct::countPasses(int64_t limit) const {
-  bool alone = !gated && !part && !rowScale && !bytes;
+  bool alone = !gated && !part && !bytes;
   // A residual is what sums start from.
   bool adds =
       !residual || (activation == Activation::Identity && !scale && !rmsEps);
@@ -374,10 +386,7 @@ PanelProduct::Outputs PanelProduct::outputsOf(KernelBuilder &k, Value panel,
 SmallVector<Value> PanelProduct::placeOf(KernelBuilder &k,
                                          const Outputs &outputs,
                                          Value row) const {
-  SmallVector<Value> place(prefix);
-  place.append(
-      {outputs.origin ? k.sub(row, outputs.origin) : row, outputs.column});
-  return place;
+  return {outputs.origin ? k.sub(row, outputs.origin) : row, outputs.column};
 }
 
 void PanelProduct::loadBias(KernelBuilder &k, Outputs &outputs) const {
@@ -415,9 +424,6 @@ Value PanelProduct::result(KernelBuilder &k, const Outputs &outputs, Value gate,
     value = emitActivation(k, activation, value);
   if (scale)
     value = arith::MulFOp::create(k.b, k.loc, value, k.splat(*scale, lanes));
-  if (rowScale)
-    value = arith::MulFOp::create(
-        k.b, k.loc, value, k.splat(rowScale(k, inputRow(k, row)), lanes));
   if (residual)
     value = arith::AddFOp::create(
         k.b, k.loc, value,

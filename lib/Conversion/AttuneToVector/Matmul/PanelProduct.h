@@ -46,13 +46,11 @@ struct PanelProduct {
     ByteProducts how;
     int64_t lanes; ///< of a register
     int64_t bits;
-    /// Where the scales and sums of an input's row are; null: at that row.
-    std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowOf =
-        nullptr;
   };
   std::optional<Bytes> bytes;
   mlir::Value part;   ///< which of the parts; null if there are none
   int64_t width = 0;  ///< output channels, without padding
+  mlir::Value order;  ///< of rows: see attune.packed_product; may be null
   bool gated = false; ///< panels of gate and up alternate
   Activation activation = Activation::Identity;
   GateLimits limits; ///< if gated
@@ -110,12 +108,8 @@ struct PanelProduct {
   /// Writes what row `row` is divided by to place `at` of `table`.
   mlir::Value storeRowScale(KernelBuilder &k, mlir::Value row,
                             mlir::Value table, mlir::Value at) const;
-  /// A factor of row `row`, if set.
-  std::function<mlir::Value(KernelBuilder &, mlir::Value row)> rowScale;
   /// Which row of the input comes first; null: 0.
   mlir::Value firstRow;
-  /// Leading indices of the tile, before row and column.
-  llvm::SmallVector<mlir::Value> prefix;
   /// What takes the results of some rows and all panels of a step, if they do
   /// not stay where they are: they come to a scratch [rows, columns], and the
   /// tiles are the consumer's business.
@@ -129,7 +123,21 @@ struct PanelProduct {
   };
   std::optional<Consumer> consumer;
 
-  /// What reads `rows` [rows, K]: numbers, pairs or quads, as the weight is.
+  /// The rows of `dest` as a tile op: rows from `firstRow` on against `count`
+  /// panels from `firstPanel` on. It becomes vectors once there are buffers.
+  /// What comes next is named of a stack alone: otherwise it is for
+  /// attune-prefetch-tiles to say.
+  struct TilePlace {
+    mlir::Value firstRow, firstPanel, count;
+    mlir::Value part = nullptr, numParts = nullptr; ///< of the sum over K
+    mlir::Value rowScales = nullptr;
+    int64_t tileRows;
+  };
+  mlir::Value asTileOp(KernelBuilder &k, mlir::Value input, const TilePlace &at,
+                       mlir::Value dest) const;
+
+  /// What reads `rows` [rows, K], in `order`: numbers, pairs or quads, as the
+  /// weight is.
   std::function<Element(KernelBuilder &, mlir::Value row)>
   reading(mlir::Value rows) const;
   /// Reads `rows` and nothing else.
@@ -244,6 +252,8 @@ private:
   mlir::Value inputRow(KernelBuilder &k, mlir::Value row) const {
     return firstRow ? k.add(firstRow, row) : row;
   }
+  /// The row of the input at a place of `order`, or if there is none, there.
+  mlir::Value rowAt(KernelBuilder &k, mlir::Value place) const;
   /// Where a row's outputs go.
   llvm::SmallVector<mlir::Value>
   placeOf(KernelBuilder &k, const Outputs &outputs, mlir::Value row) const;
@@ -281,6 +291,13 @@ private:
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
 };
+
+/// The columns of `tile` that belong to `count` panels from `first` on, which
+/// `fill` writes.
+mlir::Value inColumns(
+    KernelBuilder &k, int64_t lanes, mlir::Value first, mlir::Value count,
+    mlir::Value tile,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value columns)> fill);
 
 /// A matrix [N, K] in panels of `lanes` rows, or a stack [P, N, K] of them,
 /// made at run time: for matrices that are no attune.weight (those are packed

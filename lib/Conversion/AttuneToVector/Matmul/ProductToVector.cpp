@@ -44,19 +44,28 @@ PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
   width = op.getWidth();
   gated = op.getGated();
   activation = op.getActivation();
+  limits = GateLimits::of(op);
   bias = op.getBias();
   if (op.getScale())
     scale = op.getScale()->convertToDouble();
   residual = op.getResidual();
   wide = op.getTile()[1] == 2;
+  // The next expert's rows may be few, whatever these are.
   if (Value next = op.getNextPanel())
-    ahead = {Value(), next};
+    ahead = {op.getNextMatrix(), next, /*few=*/bool(op.getMatrix())};
   if (Value parts = op.getNumParts()) {
     // Any number but one, if it is chosen at run time.
     passes = getConstantIntValue(parts).value_or(2);
     passesHere = getConstantIntValue(parts) ? Value() : parts;
   }
-  readFrom(op.getInput());
+  part = op.getMatrix();
+  order = op.getOrder();
+  // Rows in an order are not one piece of memory, and what is fetched of a
+  // stack are weights.
+  if (part || order)
+    input = reading(op.getInput());
+  else
+    readFrom(op.getInput());
   if (op.getRest())
     lastRows = {op.getRest(), 0, op.getFirstRest(), reading(op.getRest())};
   firstRow = op.getFirstRow();
@@ -67,6 +76,53 @@ PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
     return;
   rmsEps = op.getRmsEps()->convertToDouble();
   scaleRows(k, op.getRowScales(), op.getTile()[0] * op.getTile()[1]);
+}
+
+Value PanelProduct::asTileOp(KernelBuilder &k, Value input, const TilePlace &at,
+                             Value dest) const {
+  Value inputScales, inputSums, weightScales, rest, firstRest;
+  if (bytes) {
+    inputScales = bytes->inputScales;
+    inputSums = bytes->inputSums;
+    weightScales = bytes->weightScales;
+  }
+  if (lastRows) {
+    rest = lastRows->rows;
+    firstRest = lastRows->first;
+  }
+  Value nextPanel, nextMatrix;
+  if (part && ahead) {
+    nextPanel = ahead->firstPanel;
+    nextMatrix = ahead->part;
+  }
+  auto number = [&](std::optional<double> value) {
+    return value ? k.b.getF32FloatAttr(*value) : FloatAttr();
+  };
+  return PackedProductOp::create(
+             k.b, k.loc, dest.getType(), input, at.firstRow, weight,
+             at.firstPanel, at.count, part, order, at.part, at.numParts,
+             inputScales, inputSums, weightScales, bias, at.rowScales, rest,
+             firstRest, nextPanel, nextMatrix, dest, width, number(rmsEps),
+             activation, gated, number(limits.limit),
+             APFloat(float(limits.upOffset)), number(scale), residual,
+             ArrayRef<int64_t>{at.tileRows / unit(), unit()})
+      .getResult(0);
+}
+
+Value inColumns(KernelBuilder &k, int64_t lanes, Value first, Value count,
+                Value tile,
+                function_ref<Value(KernelBuilder &, Value columns)> fill) {
+  if (getConstantIntValue(first) == 0)
+    return fill(k, tile);
+  Value begin = k.mul(first, lanes), rows = k.dim(tile, 0);
+  Value width = k.min(k.mul(count, lanes), k.sub(k.dim(tile, 1), begin));
+  SmallVector<OpFoldResult> offsets = {k.b.getIndexAttr(0), begin},
+                            sizes = {getAsOpFoldResult(rows), width},
+                            strides(2, k.b.getIndexAttr(1));
+  Value columns =
+      tensor::ExtractSliceOp::create(k.b, k.loc, tile, offsets, sizes, strides);
+  return tensor::InsertSliceOp::create(k.b, k.loc, fill(k, columns), tile,
+                                       offsets, sizes, strides);
 }
 
 void PanelProduct::scaleRows(KernelBuilder &k, Value table, int64_t tileRows) {
