@@ -301,6 +301,18 @@ LogicalResult PackedProductOp::verify() {
   if (getRmsEps() && !getRowScales() &&
       (!rows.known() || rows.get() > tile[0] * tile[1]))
     return emitOpError("needs row_scales: its rows may be more than a tile");
+  // M11
+  int64_t tileRows = tile[0] * tile[1];
+  int64_t wholeRows = tile[0];
+  NamedSize destRows{getDest(), 0, "destination", "rows"};
+  if (getTileRow() && destRows.known() && destRows.get() > tileRows)
+    return emitOpError("has ")
+           << destRows.get() << " rows in a tile of " << tileRows;
+  if (getWhole() &&
+      (!getTileRow() || !destRows.known() || destRows.get() != wholeRows))
+    return emitOpError("is a whole tile without all of its rows");
+  if (getTileRow() && (getOrder() || getPart()))
+    return emitOpError("is a tile of rows in an order, or in parts");
   // M10
   if (!getGated() && (getLimit() || !getUpOffset().isZero()))
     return emitOpError("has a limit or an offset of up, which belong to a "

@@ -350,6 +350,11 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     in registers. The rows that whole tiles leave go in tiles of one panel and up
     to as many rows as keep equally many sums; `rest` [rows, K] may hold a
     copy of these, whose row `j + m` is row `i + m` of X, at another distance.
+    With `rows r of R` the destination is one of the tiles that R rows from `i`
+    on are cut into: that of rows `r` to `r + M`, which reads X from row `i + r`
+    on, and the rest alike. Its rows are no more than registers have room for,
+    and `whole` says that it is one of many such tiles, which share what is
+    fetched.
     `prefetch` is a panel: while rows pass panel `p + j`, the caches are asked for
     panel `prefetch + j`, or for the next part of the panel itself. Of a stack it
     is a panel of matrix `next_matrix`. These change no result.
@@ -375,6 +380,9 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
       not in pairs, not in parts, not normalised by `rms_eps`, and has no `rest`.
       The same holds for rows in an order.
     - M10: limit, which is positive, and up_offset belong to a gated product.
+    - M11: of R rows a tile has as many as a whole one, or a number that is not
+      known. Only one that is whole is `whole`. Such tiles are in no order, and
+      not in parts.
 
     ```mlir
     %y = attune.packed_product %x[%i], %w[%p, %count] of 768
@@ -392,6 +400,11 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
        by %order : memref<?xi64> tile [6, 1] prefetch %next next_matrix %f
        outs(%d : memref<?x?xf32>) : memref<?x64xf32>, memref<8x48x64x16xf32>
     ```
+    ```mlir
+    %y = attune.packed_product %x[%i], %w[%p, %count] of 768 tile [6, 1]
+       rows %r of %R whole outs(%d : tensor<6x?xf32>)
+       : tensor<?x64xf32>, tensor<48x64x16xf32> -> tensor<6x?xf32>
+    ```
   }];
   let arguments = (ins Attune_TileInput:$input, Index:$first_row,
                        Attune_TilePanels:$weight, Index:$first_panel,
@@ -405,6 +418,7 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
                        Optional<Attune_TileRowScales>:$row_scales,
                        Optional<Attune_TileInput>:$rest,
                        Optional<Index>:$first_rest,
+                       Optional<Index>:$tile_row, Optional<Index>:$num_rows,
                        Optional<Index>:$next_panel,
                        Optional<Index>:$next_matrix,
                        Attune_TileOutput:$dest,
@@ -415,7 +429,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
                        UnitAttr:$gated, OptionalAttr<F32Attr>:$limit,
                        DefaultValuedAttr<F32Attr, "0.0f">:$up_offset,
                        OptionalAttr<F32Attr>:$scale,
-                       UnitAttr:$residual, DenseI64ArrayAttr:$tile);
+                       UnitAttr:$residual, UnitAttr:$whole,
+                       DenseI64ArrayAttr:$tile);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $input `[` $first_row `]` `,` $weight `[` $first_panel `,` $num_panels `]`
@@ -428,7 +443,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     (`activation` $activation^)? (`gated` $gated^)? (`limit` $limit^)?
     (`up_offset` $up_offset^)? (`scale` $scale^)? (`residual` $residual^)?
     (`rest` $rest^ `[` $first_rest `]` `:` type($rest))?
-    `tile` $tile (`prefetch` $next_panel^)? (`next_matrix` $next_matrix^)?
+    `tile` $tile (`rows` $tile_row^ `of` $num_rows)? (`whole` $whole^)?
+    (`prefetch` $next_panel^)? (`next_matrix` $next_matrix^)?
     `outs` `(` $dest `:` type($dest) `)` attr-dict
     `:` type($input) `,` type($weight) (`->` type($results)^)?
   }];

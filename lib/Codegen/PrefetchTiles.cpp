@@ -144,8 +144,8 @@ struct PrefetchTiles final : impl::PrefetchTilesBase<PrefetchTiles> {
       return signalPassFailure();
     }
     getOperation().walk([&](PackedProductOp product) {
-      // Which matrix of a stack comes next depends on the choice of experts: only
-      // who made the nest can say.
+      // Which matrix of a stack comes next depends on the choice of experts:
+      // only who made the nest can say.
       if (!product->getParentOfType<scf::ForallOp>() || product.getMatrix() ||
           product.getNextPanel() || bytesOfPanel(product) > panelBytes)
         return;

@@ -36,7 +36,8 @@ func.func @experts(%x: tensor<?x12xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32
 // VECTOR-LABEL: func.func @bytes(
 // VECTOR-NOT:     attune.packed_product
 // VECTOR:         arith.sitofp
-func.func @bytes(%x: tensor<?x32xi8>, %s: tensor<?x1xf32>, %n: tensor<?x1xi32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>, %up: tensor<4x4x8x32xi8>, %us: tensor<4x4x1x8xf32>, %down: tensor<4x2x8x32xi8>, %ds: tensor<4x2x1x8xf32>) -> tensor<?x16xf32> {
+func.func @bytes(%f: tensor<?x32xf32>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>, %up: tensor<4x4x8x32xi8>, %us: tensor<4x4x1x8xf32>, %down: tensor<4x2x8x32xi8>, %ds: tensor<4x2x1x8xf32>) -> tensor<?x16xf32> {
+  %x, %s, %n = attune.quantize_rows %f group 32 : tensor<?x32xf32> -> tensor<?x32xi8>, tensor<?x1xf32>, tensor<?x1xi32>
   %y = attune.quantized_moe %x scales %s sums %n, %e, %w, %up scales %us, %down scales %ds hidden 32 activation <relu>
      : (tensor<?x32xi8>, tensor<?x1xf32>, tensor<?x1xi32>), tensor<?x2xi64>, tensor<?x2xf32>, (tensor<4x4x8x32xi8>, tensor<4x4x1x8xf32>), (tensor<4x2x8x32xi8>, tensor<4x2x1x8xf32>) -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>

@@ -180,3 +180,30 @@ func.func @m10_positive(%x: tensor<?x64xf32>, %w: tensor<8x64x16xf32>, %d: tenso
   %y = attune.packed_product %x[%i], %w[%i, %i] of 64 gated limit 0.0 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<8x64x16xf32> -> tensor<?x?xf32>
   return
 }
+
+// -----
+
+// M11: as many rows as registers have room for
+func.func @m11(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %o: tensor<?xi64>, %d: tensor<7x?xf32>, %i: index) {
+  // expected-error @+1 {{has 7 rows in a tile of 6}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] rows %i of %i outs(%d : tensor<7x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<7x?xf32>
+  return
+}
+
+// -----
+
+// M11: all rows of a whole tile
+func.func @m11_whole(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %o: tensor<?xi64>, %d: tensor<?x?xf32>, %i: index) {
+  // expected-error @+1 {{is a whole tile without all of its rows}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] rows %i of %i whole outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M11: rows as they are
+func.func @m11_order(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %o: tensor<?xi64>, %d: tensor<6x?xf32>, %i: index) {
+  // expected-error @+1 {{is a tile of rows in an order, or in parts}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 by %o : tensor<?xi64> tile [6, 1] rows %i of %i outs(%d : tensor<6x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<6x?xf32>
+  return
+}

@@ -60,3 +60,13 @@ func.func @limits(%x: tensor<?x64xf32>, %w: tensor<8x64x16xf32>, %d: tensor<?x?x
      : tensor<?x64xf32>, tensor<8x64x16xf32> -> tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
+
+// A tile of rows that an iteration takes one after the other.
+// CHECK-LABEL: @rows(
+func.func @rows(%x: tensor<?x64xf32>, %w: tensor<48x64x16xf32>, %d: tensor<6x?xf32>, %i: index, %p: index, %count: index, %r: index, %R: index) -> tensor<6x?xf32> {
+  // CHECK: attune.packed_product %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}, %{{.+}}] of 768 tile [6, 1] rows %{{.+}} of %{{.+}} whole outs(%{{.+}} : tensor<6x?xf32>)
+  %y = attune.packed_product %x[%i], %w[%p, %count] of 768 tile [6, 1]
+     rows %r of %R whole outs(%d : tensor<6x?xf32>)
+     : tensor<?x64xf32>, tensor<48x64x16xf32> -> tensor<6x?xf32>
+  return %y : tensor<6x?xf32>
+}

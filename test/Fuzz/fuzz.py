@@ -41,7 +41,8 @@ def run_target(target, work, seconds):
     if os.access("/dev/shm", os.W_OK):
         os.environ.setdefault("TMPDIR", "/dev/shm")
     environment = dict(os.environ, UBSAN_OPTIONS="print_stacktrace=1",
-                       ATTUNE_FUZZ_TOKENIZERS=str(work / "seeds/tokenizers"))
+                       ATTUNE_FUZZ_TOKENIZERS=str(work / "seeds/tokenizers"),
+                       ATTUNE_FUZZ_MODELS=str(work / "seeds/Model"))
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env=environment, errors="replace")
     count = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stdout)

@@ -16,6 +16,7 @@ TEST = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TEST.parent
 sys.path += [str(TEST / "Tokenizers"), str(TEST / "lib")]
 import kinds  # noqa: E402
+from spec_generator import Generator  # noqa: E402
 
 # An input longer than this is mutated too slowly.
 MOST = 12000
@@ -81,6 +82,11 @@ def description_seeds():
         text = path.read_text()
         if '"inputs"' in text and len(text) < MOST:
             yield f"{path.parent.name}-{path.name}", text
+
+
+def model_seeds():
+    for seed in range(60):
+        yield f"{seed}.json", dump(Generator(seed).model())
 
 
 def safetensors(tensors):
@@ -278,7 +284,7 @@ TARGETS = {
     "Text": text_seeds, "Safetensors": safetensors_seeds, "Metadata": metadata_seeds,
     "WeightsBlob": weights_blob_seeds, "CommandLine": command_line_seeds, "Http": http_seeds,
     "Constraint": constraint_seeds, "Regex": regex_seeds, "Request": request_seeds,
-    "Description": description_seeds, "Config": config_seeds, "Checkpoint": checkpoint_seeds,
+    "Description": description_seeds, "Model": model_seeds, "Config": config_seeds, "Checkpoint": checkpoint_seeds,
     "Gguf": gguf_seeds, "PublishedTokenizer": published_tokenizer_seeds}
 
 

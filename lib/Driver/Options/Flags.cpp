@@ -512,7 +512,7 @@ static ArrayRef<Flag> ownFlags() {
        "default as the model says"},
       {"quantize", "FORMS",
        compile | run | generate | embed | chat | serve | bench | inspect |
-           perplexity | compare,
+           perplexity | compare | verify,
        applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours; int4: in 4 bits, with a scale for each 32, or as "

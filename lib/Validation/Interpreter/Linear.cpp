@@ -464,7 +464,7 @@ static bool runPackedProduct(Step &step) {
                   op.getBias() ? &biases : nullptr,
                   arrayOf(own, op.getRowScales()),
                   arrayOf(own, op.getOrder()),
-                  integerOf(own, op.getFirstRow()),
+                  integerOf(own, op.getFirstRow()) + number(op.getTileRow(), 0),
                   integerOf(own, op.getFirstPanel()) * op.getPanelWidth(),
                   number(op.getPart(), 0),
                   number(op.getNumParts(), 1)};
@@ -472,6 +472,10 @@ static bool runPackedProduct(Step &step) {
   int64_t rowsOrPlaces = tile.order ? tile.order->shape[0] : x.shape[0];
   if (tile.firstRow < 0 || tile.firstRow + rows > rowsOrPlaces)
     return step.machine.illegal(step, "takes rows that there are not");
+  if (op.getTileRow() &&
+      (number(op.getTileRow(), 0) + rows > number(op.getNumRows(), 0) ||
+       rows > op.getTile()[0] * op.getTile()[1]))
+    return step.machine.illegal(step, "is no tile of its rows");
   for (int64_t m = 0; m < rows; ++m)
     if (tile.inputRow(m) < 0 || tile.inputRow(m) >= x.shape[0])
       return step.machine.illegal(step, "has an order of rows that there are "

@@ -2,15 +2,15 @@
 // RUN:   | FileCheck %s --implicit-check-not="attune.linear" --implicit-check-not="attune.split_heads" --implicit-check-not="attune.rotary" --implicit-check-not="attune.cache_append" --implicit-check-not="attune.rms_norm" --implicit-check-not="attune.layer_norm"
 // RUN: attune-opt %s --attune-validate=verbose,lengths=1/7/19 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=16 rows=6},attune-prefetch-tiles,convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
-// SAME: after convert-attune-to-vector, @grouped is the same
-// SAME: after convert-attune-to-vector, @unequal is the same
-// SAME: after convert-attune-to-vector, @wide is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @grouped is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @unequal is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @wide is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @few is the same
-// SAME: after convert-attune-to-vector, @narrow is the same
-// SAME: after convert-attune-to-vector, @rounded is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @narrow is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @rounded is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @read_twice is the same
-// SAME: after convert-attune-to-vector, @normalised is the same
-// SAME: after convert-attune-to-vector, @twice is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @normalised is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @twice is the same
 
 // All that becomes of a projection is in its own loop: a step of whole heads
 // hands the rows of a tile over while they are in the cache. Queries are turned

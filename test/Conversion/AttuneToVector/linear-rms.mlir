@@ -5,7 +5,7 @@
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @some is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @one is the same
-// SAME: after convert-attune-to-vector, @heads is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @heads is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @gated is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @parts is the same
 

@@ -2,7 +2,7 @@
 // RUN: attune-opt %s --attune-validate=verbose,lengths=1/9/26 --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=8 rows=4 panel-bytes=2048 way-bytes=64 threads=8 wide-tiles=true},attune-prefetch-tiles{panel-bytes=2048},convert-attune-product-to-vector))" --split-input-file -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SAME --implicit-check-not=error
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @wide is the same
-// SAME: after convert-attune-to-vector, @heads is the same
+// SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @heads is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @parts is the same
 // SAME: after convert-attune-to-vector, attune-prefetch-tiles, convert-attune-product-to-vector, @narrow is the same
 

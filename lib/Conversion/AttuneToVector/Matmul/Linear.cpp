@@ -92,91 +92,43 @@ bool multipliesTiles(const PanelProduct &product,
   return product.pairs && lowering.matrixRows != 0;
 }
 
-/// What sums of normalised rows are multiplied by: one by the root mean square
-/// of each. Of many rows these are found once, before the product. Of few rows
-/// each step finds them again: a row is soon read, and threads need not wait
-/// for each other. The numbers are the same.
-class RowScales {
-public:
-  RowScales(KernelBuilder &k, const PanelProduct &product,
-            const ProductGrid &grid, Value numRows, int64_t tileRows)
-      : product(product), grid(grid), numRows(numRows), tileRows(tileRows) {
-    if (!product.rmsEps || grid.hasFewRows() == true)
-      return;
-    // One of its own: empty tensors of a size would become one, which the
-    // branches of several products do not share without a copy.
-    table = bufferization::AllocTensorOp::create(
-        k.b, k.loc,
-        RankedTensorType::get({ShapedType::kDynamic}, k.b.getF32Type()),
-        numRows);
-    auto fill = [&](KernelBuilder &k) {
-      return k.forallTiles(
-          {getAsOpFoldResult(numRows)}, table,
-          [&](KernelBuilder &k, ValueRange ivs) {
-            return KernelBuilder::Tile{{ivs[0]}, {k.b.getIndexAttr(1)}};
-          },
-          [&](KernelBuilder &k, ValueRange ivs, Value tile) {
-            return product.storeRowScale(k, ivs[0], tile, k.index(0));
-          });
-    };
-    table = grid.hasFewRows() == false
-                ? fill(k)
-                : choose(k, [&](KernelBuilder &) { return table; }, fill);
-  }
-
-  /// [rows], of all rows if these are many; null: they are never many.
-  Value getTable() const { return table; }
-
-  /// `own` as a step of the grid has it.
-  PanelProduct inStep(KernelBuilder &k, PanelProduct own) const {
-    if (!product.rmsEps)
-      return own;
-    Value scratch;
-    if (grid.hasFewRows() != false) {
-      scratch = bufferization::AllocTensorOp::create(
-          k.b, k.loc, RankedTensorType::get({tileRows}, k.b.getF32Type()),
-          ValueRange{});
-      scratch =
-          k.forLoop(k.index(0), grid.choose(k, numRows, k.index(0)), 1, scratch,
-                    [&](KernelBuilder &k, Value row, ValueRange carried) {
-                      return KernelBuilder::Values{
-                          product.storeRowScale(k, row, carried[0], row)};
-                    })[0];
-    }
-    own.inputScale = [this, scratch](KernelBuilder &k, Value row) -> Value {
-      auto ofFew = [&](KernelBuilder &k) {
-        return k.loadScalar(scratch, {row});
-      };
-      auto ofMany = [&](KernelBuilder &k) {
-        return k.loadScalar(table, {row});
-      };
-      if (auto few = grid.hasFewRows())
-        return *few ? ofFew(k) : ofMany(k);
-      return choose(k, ofFew, ofMany);
-    };
-    return own;
-  }
-
-private:
-  using Make = function_ref<Value(KernelBuilder &)>;
-  Value choose(KernelBuilder &k, Make ofFew, Make ofMany) const {
-    auto yield = [&](Make make) {
-      return [&, make](OpBuilder &builder, Location loc) {
-        KernelBuilder inner(builder, loc);
-        scf::YieldOp::create(builder, loc, make(inner));
-      };
-    };
-    return scf::IfOp::create(k.b, k.loc, grid.hasFew(), yield(ofFew),
-                             yield(ofMany))
-        .getResult(0);
-  }
-
-  const PanelProduct &product;
-  const ProductGrid &grid;
-  Value numRows;
-  int64_t tileRows;
-  Value table;
-};
+/// What sums of normalised rows are multiplied by, [rows]: one by the root mean
+/// square of each. Of many rows these are found once, before the product. Of
+/// few rows each step finds them again: a row is soon read, and threads need
+/// not wait for each other. The numbers are the same. Null: rows are never
+/// many.
+Value findRowScales(KernelBuilder &k, const PanelProduct &product,
+                    const ProductGrid &grid, Value numRows) {
+  if (!product.rmsEps || grid.hasFewRows() == true)
+    return Value();
+  // One of its own: empty tensors of a size would become one, which the
+  // branches of several products do not share without a copy.
+  Value table = bufferization::AllocTensorOp::create(
+      k.b, k.loc,
+      RankedTensorType::get({ShapedType::kDynamic}, k.b.getF32Type()), numRows);
+  auto fill = [&](KernelBuilder &k) {
+    return k.forallTiles(
+        {getAsOpFoldResult(numRows)}, table,
+        [&](KernelBuilder &k, ValueRange ivs) {
+          return KernelBuilder::Tile{{ivs[0]}, {k.b.getIndexAttr(1)}};
+        },
+        [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+          return product.storeRowScale(k, ivs[0], tile, k.index(0));
+        });
+  };
+  if (grid.hasFewRows() == false)
+    return fill(k);
+  return scf::IfOp::create(
+             k.b, k.loc, grid.hasFew(),
+             [&](OpBuilder &builder, Location loc) {
+               scf::YieldOp::create(builder, loc, table);
+             },
+             [&](OpBuilder &builder, Location loc) {
+               KernelBuilder inner(builder, loc);
+               scf::YieldOp::create(builder, loc, fill(inner));
+             })
+      .getResult(0);
+}
 
 /// Some panels of a step, from `first` on, against all of its rows.
 using SomePanels =
@@ -245,7 +197,7 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                    /*batch=*/k.index(1), numRows, tileRows);
   if (passesOfFew != own.passes)
     own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
-  RowScales scales(k, product, grid, numRows, tileRows);
+  Value rowScales = findRowScales(k, product, grid, numRows);
   return k.forallTiles(
       grid.sizes(), dest,
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -272,8 +224,8 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
               return inColumns(k, own.lanes(), first, count, tile,
                                [&](KernelBuilder &k, Value columns) {
                                  return packedProduct(k, here, at, panel, count,
-                                                      scales.getTable(),
-                                                      tileRows, columns);
+                                                      rowScales, tileRows,
+                                                      columns);
                                });
             });
       });
@@ -349,6 +301,18 @@ bool takesWideTiles(Op op, const PanelProduct &product,
          (epilogueOf(op, wide, lowering) || !epilogueOf(op, product, lowering));
 }
 
+/// The first rows and columns of `scratch`, which `fill` writes.
+Value inRows(KernelBuilder &k, Value rows, Value columns, Value scratch,
+             function_ref<Value(Value dest)> fill) {
+  SmallVector<OpFoldResult> offsets(2, k.b.getIndexAttr(0)),
+      strides(2, k.b.getIndexAttr(1)),
+      sizes = {getAsOpFoldResult(rows), getAsOpFoldResult(columns)};
+  Value dest = tensor::ExtractSliceOp::create(k.b, k.loc, scratch, offsets,
+                                              sizes, strides);
+  return tensor::InsertSliceOp::create(k.b, k.loc, fill(dest), scratch, offsets,
+                                       sizes, strides);
+}
+
 /// As byPanels. A step takes whole heads: while the rows of a tile are in the
 /// first-level cache, their heads go where they belong.
 KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
@@ -371,7 +335,7 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
                               at.tokens};
   };
   ProductGrid grid(k, product, group, most, unit, batch, tokens, lowering.rows);
-  RowScales scales(k, product, grid, k.mul(batch, tokens), lowering.rows);
+  Value rowScales = findRowScales(k, product, grid, k.mul(batch, tokens));
   return k.forallTiles(
       grid.sizes(), epilogue.destinations(k, batch, tokens),
       [&](KernelBuilder &k, ValueRange ivs) {
@@ -382,17 +346,34 @@ KernelBuilder::Values byHeads(KernelBuilder &k, const PanelProduct &product,
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
         ProductGrid::Iteration at = grid.at(k, ivs);
         Value columns = columnsOf(k, at.panels);
-        PanelProduct here =
-            scales.inStep(k, grid.productAt(k, product, at, lowering));
-        here.consumer = {grid.mostPanels() * lanes, element,
-                         [&](KernelBuilder &k, Value firstRow, Value rows,
-                             Value scratch, ValueRange tiles) {
-                           return epilogue.take(
-                               k, firstRow, rows, at.panels.firstColumn,
-                               columns, rowsOf(at), lanes, scratch, tiles);
-                         }};
-        return here.handOver(k, lowering.rows, at.rows, at.panels.firstPanel,
-                             at.panels.count, tiles);
+        PanelProduct here = grid.productAt(k, product, at, lowering);
+        return forRowTiles(
+            k, lowering.rows, product.wide, at.rows, tiles,
+            [&](KernelBuilder &k, Value row, Value rows, bool whole,
+                ValueRange tiles) {
+              Value scratch = bufferization::AllocTensorOp::create(
+                  k.b, k.loc,
+                  RankedTensorType::get(
+                      {getConstantIntValue(rows).value_or(lowering.rows),
+                       grid.mostPanels() * lanes},
+                      element),
+                  ValueRange{});
+              PanelProduct::TilePlace place;
+              place.firstRow = at.firstRow;
+              place.firstPanel = at.panels.firstPanel;
+              place.count = at.panels.count;
+              place.rowScales = rowScales;
+              place.tileRows = lowering.rows;
+              place.tileRow = row;
+              place.numRows = at.rows;
+              auto known = getConstantIntValue(at.rows);
+              place.whole = whole && !(known && *known <= lowering.rows);
+              scratch = inRows(k, rows, columns, scratch, [&](Value dest) {
+                return here.asTileOp(k, product.rowsInMemory, place, dest);
+              });
+              return epilogue.take(k, row, rows, at.panels.firstColumn, columns,
+                                   rowsOf(at), lanes, scratch, tiles);
+            });
       });
 }
 

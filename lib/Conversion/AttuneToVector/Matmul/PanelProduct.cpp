@@ -205,11 +205,12 @@ Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
                             Value tile) const {
   if (passes == 1)
     return onePass(k, tileRows, numRows, firstPanel, count, column, Value(),
-                   tile)[0];
+                   tile);
   return k.forLoop(k.index(0), numPasses(k), 1, tile,
                    [&](KernelBuilder &k, Value pass, ValueRange carried) {
-                     return onePass(k, tileRows, numRows, firstPanel, count,
-                                    column, pass, carried);
+                     return KernelBuilder::Values{
+                         onePass(k, tileRows, numRows, firstPanel, count,
+                                 column, pass, carried[0])};
                    })[0];
 }
 
@@ -217,72 +218,26 @@ Value PanelProduct::numPasses(KernelBuilder &k) const {
   return passesHere ? passesHere : k.index(passes);
 }
 
-KernelBuilder::Values PanelProduct::handOver(KernelBuilder &k, int64_t tileRows,
-                                             Value numRows, Value firstPanel,
-                                             Value count,
-                                             ValueRange tiles) const {
-  return onePass(k, tileRows, numRows, firstPanel, count, k.index(0), Value(),
-                 tiles);
-}
-
-KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
-                                            Value numRows, Value firstPanel,
-                                            Value count, Value column,
-                                            Value pass,
-                                            ValueRange tiles) const {
-  PanelProduct ofMany = *this;
-  ofMany.joined = wide ? 2 : 1;
-  int64_t wholeRows = tileRows / ofMany.joined;
-  auto block = [&](KernelBuilder &k, int64_t rows, bool whole, Value row,
-                   Value tile) {
-    const PanelProduct &own = whole ? ofMany : *this;
-    Value origin = consumer ? row : Value();
-    return k.forLoop(k.index(0), count, own.joined, tile,
-                     [&](KernelBuilder &k, Value i, ValueRange carried) {
-                       Value at = k.add(column, k.mul(i, panelLanes()));
-                       return KernelBuilder::Values{own.onePanel(
-                           k,
-                           {rows, whole, tileRows, row, numRows, firstPanel, i,
-                            count, at, pass, origin},
-                           carried[0])};
-                     })[0];
-  };
-  // `rows` rows from `row` on, at most `most`, which `fill` writes.
-  auto someRows =
-      [&](KernelBuilder &k, Value row, Value rows, int64_t most,
-          ValueRange tiles,
-          function_ref<Value(Value tile)> fill) -> KernelBuilder::Values {
-    if (!consumer)
-      return {fill(tiles[0])};
-    Value scratch = bufferization::AllocTensorOp::create(
-        k.b, k.loc,
-        RankedTensorType::get({most, consumer->columns}, consumer->element),
-        ValueRange{});
-    return consumer->take(k, row, rows, fill(scratch), tiles);
-  };
-  auto oneTile = [&](KernelBuilder &k, int64_t rows, bool whole, Value row,
-                     ValueRange tiles) {
-    return someRows(k, row, k.index(rows), rows, tiles, [&](Value tile) {
-      return block(k, rows, whole, row, tile);
-    });
-  };
-  auto known = getConstantIntValue(numRows);
-  if (known && *known <= tileRows)
-    return oneTile(k, *known, !wide && *known == tileRows, k.index(0), tiles);
+KernelBuilder::Values forRowTiles(KernelBuilder &k, int64_t tileRows, bool wide,
+                                  Value numRows, ValueRange inits,
+                                  RowTileBody body) {
+  int64_t wholeRows = wide ? tileRows / 2 : tileRows;
+  if (auto known = getConstantIntValue(numRows); known && *known <= tileRows)
+    return body(k, k.index(0), numRows, !wide && *known == tileRows, inits);
   Value rest = arith::RemSIOp::create(k.b, k.loc, numRows, k.index(wholeRows));
   // A tile of few rows takes as long as one of four: too few sums to hide the
   // latency of multiply-adds. The last whole tile shares its rows with it. Nor
   // are one or two tiles whole ones, which are many and fetch little each.
   Value numTails = k.index(1);
-  if (tileRows > 3) {
+  if (wholeTilesAreMany(tileRows)) {
     auto compare = [&](arith::CmpIPredicate how, Value a, int64_t b) -> Value {
       return arith::CmpIOp::create(k.b, k.loc, how, a, k.index(b));
     };
     auto select = [&](Value condition, Value yes, Value no) -> Value {
       return arith::SelectOp::create(k.b, k.loc, condition, yes, no);
     };
-    Value few =
-        compare(arith::CmpIPredicate::sle, numRows, kFewTiles * tileRows);
+    Value few = compare(arith::CmpIPredicate::sle, numRows,
+                        PanelProduct::kFewTiles * tileRows);
     Value share = arith::AndIOp::create(
         k.b, k.loc, compare(arith::CmpIPredicate::sge, rest, 1),
         compare(arith::CmpIPredicate::sle, rest,
@@ -293,17 +248,13 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
                       k.index(2), k.index(1));
   }
   Value whole = k.sub(numRows, rest);
-  KernelBuilder::Values done =
-      k.forLoop(k.index(0), whole, wholeRows, tiles,
-                [&](KernelBuilder &k, Value row, ValueRange carried) {
-                  return oneTile(k, wholeRows, true, row, carried);
-                });
+  KernelBuilder::Values done = k.forLoop(
+      k.index(0), whole, wholeRows, inits,
+      [&](KernelBuilder &k, Value row, ValueRange carried) {
+        return body(k, row, k.index(wholeRows), /*whole=*/true, carried);
+      });
   if (tileRows == 1)
     return done;
-  // What is left gets register tiles of just its number of rows.
-  int64_t most = tileRows > 3 ? tileRows : tileRows - 1;
-  SmallVector<int64_t> cases(most);
-  std::iota(cases.begin(), cases.end(), 1);
   auto tail = [&](KernelBuilder &k, Value number, ValueRange carried) {
     // Two tiles: the larger half first.
     auto half = [&](Value extra) -> Value {
@@ -311,31 +262,67 @@ KernelBuilder::Values PanelProduct::onePass(KernelBuilder &k, int64_t tileRows,
     };
     Value before = k.mul(number, half(k.sub(numTails, k.index(1))));
     Value rows = half(k.sub(k.sub(numTails, k.index(1)), number));
-    Value first = k.add(whole, before);
-    return someRows(k, first, rows, most, carried, [&](Value tile) -> Value {
-      // A buffer is the same one in all of them.
-      bool buffer = isa<MemRefType>(tile.getType());
-      auto choice = scf::IndexSwitchOp::create(
-          k.b, k.loc, buffer ? TypeRange() : TypeRange(tile.getType()), rows,
-          cases, cases.size());
-      auto fill = [&](Region &region, int64_t rows) {
-        OpBuilder::InsertionGuard guard(k.b);
-        k.b.createBlock(&region);
-        KernelBuilder in(k.b, k.loc);
-        Value done =
-            rows == 0 ? tile : block(in, rows, /*whole=*/false, first, tile);
-        scf::YieldOp::create(k.b, k.loc,
-                             buffer ? ValueRange() : ValueRange(done));
-      };
-      fill(choice.getDefaultRegion(), 0);
-      for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
-        fill(region, rows);
-      return buffer ? tile : choice.getResult(0);
-    });
+    return body(k, k.add(whole, before), rows, /*whole=*/false, carried);
   };
   if (getConstantIntValue(numTails))
     return tail(k, k.index(0), done);
   return k.forLoop(k.index(0), numTails, 1, done, tail);
+}
+
+Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
+                            Value firstPanel, Value count, Value column,
+                            Value pass, Value tile) const {
+  return forRowTiles(
+      k, tileRows, wide, numRows, tile,
+      [&](KernelBuilder &k, Value row, Value rows, bool whole,
+          ValueRange carried) {
+        return KernelBuilder::Values{
+            oneTile(k, rows, whole,
+                    {/*rows=*/0, whole, tileRows, row, numRows, firstPanel,
+                     /*i=*/Value(), count, column, pass, /*origin=*/Value()},
+                    carried[0])};
+      })[0];
+}
+
+/// `at` but for its number of rows and panel, which are filled in here.
+Value PanelProduct::oneTile(KernelBuilder &k, Value rows, bool whole, Place at,
+                            Value tile) const {
+  PanelProduct ofMany = *this;
+  ofMany.joined = wide ? 2 : 1;
+  auto block = [&](KernelBuilder &k, int64_t rows, Value tile) {
+    const PanelProduct &own = whole ? ofMany : *this;
+    return k.forLoop(k.index(0), at.count, own.joined, tile,
+                     [&](KernelBuilder &k, Value i, ValueRange carried) {
+                       Place here = at;
+                       here.rows = rows;
+                       here.i = i;
+                       here.column = k.add(at.column, k.mul(i, panelLanes()));
+                       return KernelBuilder::Values{
+                           own.onePanel(k, here, carried[0])};
+                     })[0];
+  };
+  if (auto known = getConstantIntValue(rows))
+    return block(k, *known, tile);
+  // What is left gets register tiles of just its number of rows.
+  int64_t most = at.tileRows > 3 ? at.tileRows : at.tileRows - 1;
+  SmallVector<int64_t> cases(most);
+  std::iota(cases.begin(), cases.end(), 1);
+  // A buffer is the same one in all of them.
+  bool buffer = isa<MemRefType>(tile.getType());
+  auto choice = scf::IndexSwitchOp::create(
+      k.b, k.loc, buffer ? TypeRange() : TypeRange(tile.getType()), rows, cases,
+      cases.size());
+  auto fill = [&](Region &region, int64_t rows) {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.createBlock(&region);
+    KernelBuilder in(k.b, k.loc);
+    Value done = rows == 0 ? tile : block(in, rows, tile);
+    scf::YieldOp::create(k.b, k.loc, buffer ? ValueRange() : ValueRange(done));
+  };
+  fill(choice.getDefaultRegion(), 0);
+  for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
+    fill(region, rows);
+  return buffer ? tile : choice.getResult(0);
 }
 
 namespace {

@@ -110,19 +110,6 @@ struct PanelProduct {
                             mlir::Value table, mlir::Value at) const;
   /// Which row of the input comes first; null: 0.
   mlir::Value firstRow;
-  /// What takes the results of some rows and all panels of a step, if they do
-  /// not stay where they are: they come to a scratch [rows, columns], and the
-  /// tiles are the consumer's business.
-  struct Consumer {
-    int64_t columns;
-    mlir::Type element;
-    std::function<KernelBuilder::Values(KernelBuilder &, mlir::Value firstRow,
-                                        mlir::Value rows, mlir::Value scratch,
-                                        mlir::ValueRange tiles)>
-        take;
-  };
-  std::optional<Consumer> consumer;
-
   /// The rows of `dest` as a tile op: rows from `firstRow` on against `count`
   /// panels from `firstPanel` on. It becomes vectors once there are buffers.
   /// What comes next is named of a stack alone: otherwise it is for
@@ -132,6 +119,8 @@ struct PanelProduct {
     mlir::Value part = nullptr, numParts = nullptr; ///< of the sum over K
     mlir::Value rowScales = nullptr;
     int64_t tileRows;
+    mlir::Value tileRow = nullptr, numRows = nullptr; ///< `rows r of R`
+    bool whole = false;
   };
   mlir::Value asTileOp(KernelBuilder &k, mlir::Value input, const TilePlace &at,
                        mlir::Value dest) const;
@@ -172,18 +161,12 @@ struct PanelProduct {
                       mlir::Value firstPanel, mlir::Value count,
                       mlir::Value column, mlir::Value tile) const;
   /// One pass of these, or all there is; null: there is one.
-  mlir::Value onePassOf(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
-                        mlir::Value firstPanel, mlir::Value count,
-                        mlir::Value column, mlir::Value pass,
-                        mlir::Value tile) const {
-    return onePass(k, tileRows, numRows, firstPanel, count, column, pass,
-                   tile)[0];
-  }
-  /// The same, handed over to the consumer.
-  KernelBuilder::Values handOver(KernelBuilder &k, int64_t tileRows,
-                                 mlir::Value numRows, mlir::Value firstPanel,
-                                 mlir::Value count,
-                                 mlir::ValueRange tiles) const;
+  mlir::Value onePass(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
+                      mlir::Value firstPanel, mlir::Value count,
+                      mlir::Value column, mlir::Value pass,
+                      mlir::Value tile) const;
+  /// What the destination of `op` gets.
+  mlir::Value tileOf(KernelBuilder &k, PackedProductOp op) const;
 
   /// The same where a matrix unit may take part: see TileProduct.cpp.
   mlir::Value allRows(KernelBuilder &k, const VectorLowering &lowering,
@@ -211,9 +194,10 @@ private:
   /// the product is of tensors.
   mlir::Block *stack = nullptr;
   mlir::Value scratchOf(KernelBuilder &k, llvm::ArrayRef<int64_t> shape) const;
-  /// Sets `inputScale`: by `table`, or if all rows are few, by what it finds
+  /// Sets `inputScale`: by `table`, or if all rows may be few, by what it finds
   /// itself.
-  void scaleRows(KernelBuilder &k, mlir::Value table, int64_t tileRows);
+  void scaleRows(KernelBuilder &k, mlir::Value table, int64_t tileRows,
+                 bool many);
   /// Rows [row, row + rows) of `numRows` against panel i of `count` ones from
   /// `firstPanel`; what comes of it starts at `column` of the tile. Pass
   /// `pass`, null if there is one.
@@ -224,11 +208,9 @@ private:
     mlir::Value row, numRows, firstPanel, i, count, column, pass;
     mlir::Value origin; ///< the row that the tile begins with, if not the first
   };
-  /// All rows once.
-  KernelBuilder::Values onePass(KernelBuilder &k, int64_t tileRows,
-                                mlir::Value numRows, mlir::Value firstPanel,
-                                mlir::Value count, mlir::Value column,
-                                mlir::Value pass, mlir::ValueRange tiles) const;
+  /// `rows` rows, which are in registers at a time.
+  mlir::Value oneTile(KernelBuilder &k, mlir::Value rows, bool whole, Place at,
+                      mlir::Value tile) const;
   mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
   /// Rows [begin, end) in tiles, `rows` at a time.
@@ -291,6 +273,21 @@ private:
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
 };
+
+/// Whether a whole tile is one of several. Tiles of so few rows have no better
+/// form for one or two.
+inline bool wholeTilesAreMany(int64_t tileRows) { return tileRows > 3; }
+
+/// Rows [0, numRows) in tiles that registers have room for: `tileRows`, half of
+/// them if tiles are `wide`, and fewer at the end. `body(k, row, rows, whole,
+/// carried)` takes `rows` of them from `row` on; how many is a constant, or at
+/// most `tileRows`. A whole tile has as many as registers have room for.
+using RowTileBody = llvm::function_ref<KernelBuilder::Values(
+    KernelBuilder &, mlir::Value row, mlir::Value rows, bool whole,
+    mlir::ValueRange carried)>;
+KernelBuilder::Values forRowTiles(KernelBuilder &k, int64_t tileRows, bool wide,
+                                  mlir::Value numRows, mlir::ValueRange inits,
+                                  RowTileBody body);
 
 /// The columns of `tile` that belong to `count` panels from `first` on, which
 /// `fill` writes.

@@ -75,7 +75,9 @@ PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
   if (!op.getRmsEps())
     return;
   rmsEps = op.getRmsEps()->convertToDouble();
-  scaleRows(k, op.getRowScales(), op.getTile()[0] * op.getTile()[1]);
+  int64_t tileRows = op.getTile()[0] * op.getTile()[1];
+  bool many = op.getWhole() && wholeTilesAreMany(tileRows);
+  scaleRows(k, op.getRowScales(), tileRows, many);
 }
 
 Value PanelProduct::asTileOp(KernelBuilder &k, Value input, const TilePlace &at,
@@ -102,9 +104,9 @@ Value PanelProduct::asTileOp(KernelBuilder &k, Value input, const TilePlace &at,
              k.b, k.loc, dest.getType(), input, at.firstRow, weight,
              at.firstPanel, at.count, part, order, at.part, at.numParts,
              inputScales, inputSums, weightScales, bias, at.rowScales, rest,
-             firstRest, nextPanel, nextMatrix, dest, width, number(rmsEps),
-             activation, gated, number(limits.limit),
-             APFloat(float(limits.upOffset)), number(scale), residual,
+             firstRest, at.tileRow, at.numRows, nextPanel, nextMatrix, dest,
+             width, number(rmsEps), activation, gated, number(limits.limit),
+             APFloat(float(limits.upOffset)), number(scale), residual, at.whole,
              ArrayRef<int64_t>{at.tileRows / unit(), unit()})
       .getResult(0);
 }
@@ -125,10 +127,25 @@ Value inColumns(KernelBuilder &k, int64_t lanes, Value first, Value count,
                                        offsets, sizes, strides);
 }
 
-void PanelProduct::scaleRows(KernelBuilder &k, Value table, int64_t tileRows) {
+Value PanelProduct::tileOf(KernelBuilder &k, PackedProductOp op) const {
+  int64_t tileRows = op.getTile()[0] * op.getTile()[1];
+  Value dest = op.getDest(), rows = k.dim(dest, 0);
+  if (!op.getTileRow())
+    return onePass(k, tileRows, rows, op.getFirstPanel(), op.getNumPanels(),
+                   k.index(0), op.getPart(), dest);
+  return oneTile(k, rows, op.getWhole(),
+                 {/*rows=*/0, op.getWhole(), tileRows, op.getTileRow(),
+                  op.getNumRows(), op.getFirstPanel(), /*i=*/Value(),
+                  op.getNumPanels(), /*column=*/k.index(0), /*pass=*/Value(),
+                  /*origin=*/op.getTileRow()},
+                 dest);
+}
+
+void PanelProduct::scaleRows(KernelBuilder &k, Value table, int64_t tileRows,
+                             bool many) {
   Value rows = k.dim(rowsInMemory, 0);
   auto known = getConstantIntValue(rows);
-  if (table && known && *known > tileRows) {
+  if (table && (many || (known && *known > tileRows))) {
     inputScale = [table](KernelBuilder &k, Value row) {
       return k.loadScalar(table, {row});
     };
@@ -170,10 +187,7 @@ struct LowerProduct final : OpRewritePattern<PackedProductOp> {
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
     PanelProduct product(k, op, lowering);
-    Value done = product.onePassOf(k, op.getTile()[0] * op.getTile()[1],
-                                   k.dim(op.getDest(), 0), op.getFirstPanel(),
-                                   op.getNumPanels(), k.index(0), op.getPart(),
-                                   op.getDest());
+    Value done = product.tileOf(k, op);
     // Of buffers the op has no results to replace.
     if (op->getNumResults() == 0)
       rewriter.eraseOp(op);
