@@ -60,6 +60,11 @@ def Attune_WeightOp : Attune_Op<"weight",
     1936), in which columns of left have length one. It is computed when the
     weight is packed.
 
+    With `attune.kept = {whole = array<i64: N, K>, rows = [..], columns = [..]}` the
+    sources give a matrix [N, K] of which this is a part: of each list, one for all
+    layers or one for each, begin and count of ranges, array<i64: 0, 4, 8, 4>.
+    Without rows, or columns, all are kept.
+
     Packing moves numbers and rounds none but those; a file of a wider type
     is rounded to `type`, or to bytes, once, when it is packed.
     Source: safetensors for what is read; panels: Goto and van de Geijn (2008).
@@ -82,6 +87,8 @@ def Attune_WeightOp : Attune_Op<"weight",
       layers; its matrix is f32, without parts and groups.
     - W9: a factor says which it is and of what, in two sizes; its type fits both,
       and it has no parts.
+    - W10: what is kept of a matrix are ascending ranges of it, for every layer
+      as many as the type says, of a weight without parts.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>

@@ -137,10 +137,10 @@ func.func @cache(%k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x32xbf16>, %layer:
 // CHECK-LABEL: @cache_in_bytes(
 func.func @cache_in_bytes(%q: tensor<?x4x?x32xf32>, %k: tensor<?x2x?x32xf32>, %c0: tensor<5x?x2x?x36xi8>, %d0: tensor<5x?x2x?x36xf8E4M3FN>, %layer: index, %past: index, %n: index) -> tensor<?x4x?x32xf32> {
   // CHECK: attune.cache_append %{{.+}} into %{{.+}}[%{{.+}}, %{{.+}}] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xi8>
-  %c1 = attune.cache_append %k into %c0[%layer, %past] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xi8>
+  %c3 = attune.cache_append %k into %c0[%layer, %past] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xi8>
   %d1 = attune.cache_append %k into %d0[%layer, %past] : tensor<?x2x?x32xf32>, tensor<5x?x2x?x36xf8E4M3FN>
   // CHECK: attune.cache_read %{{.+}}[%{{.+}}] length %{{.+}} : tensor<5x?x2x?x36xi8> -> tensor<?x2x?x36xi8>
-  %r = attune.cache_read %c1[%layer] length %n : tensor<5x?x2x?x36xi8> -> tensor<?x2x?x36xi8>
+  %r = attune.cache_read %c3[%layer] length %n : tensor<5x?x2x?x36xi8> -> tensor<?x2x?x36xi8>
   %s = attune.cache_read %d1[%layer] length %n : tensor<5x?x2x?x36xf8E4M3FN> -> tensor<?x2x?x36xf8E4M3FN>
   // CHECK: attune.attention
   // CHECK-SAME: tensor<?x4x?x32xf32>, tensor<?x2x?x36xi8>, tensor<?x2x?x36xf8E4M3FN> -> tensor<?x4x?x32xf32>

@@ -135,7 +135,8 @@ def unequal_lengths():
         assert [token["logprob"] for token in tokens] == chosen[i], i
     tokens, steps = (server.metric(name) - was
                      for name, was in zip(COUNTS, before))
-    assert tokens == 300 and steps < 200, (tokens, steps)
+    # How many steps texts share depends on when each request comes.
+    assert tokens == 300 and steps < tokens, (tokens, steps)
 
 
 def shared_prompts():
