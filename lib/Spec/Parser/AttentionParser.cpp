@@ -230,6 +230,26 @@ static Known merge(const Object &object, const char *key,
   return size;
 }
 
+/// What has a row or column for each key must have as many as the key input
+/// whenever it runs: a fixed number beside an open one would be read past its
+/// end.
+static void haveAllKeys(
+    const Object &object, const TensorSpec *key,
+    std::initializer_list<std::tuple<const char *, const TensorSpec *, size_t>>
+        inputs) {
+  if (!key || key->shape.size() < 3)
+    return;
+  const Dim &rows = key->shape[2];
+  for (auto [name, input, at] : inputs)
+    if (input && at < input->shape.size() &&
+        (input->shape[at].size < 0) != (rows.size < 0))
+      object.error(name, "input " + quote(input->name) + " has " +
+                             (rows.size < 0 ? "a fixed" : "an open") +
+                             " number of keys, but " + quote(key->name) +
+                             " has " + (rows.size < 0 ? "an open" : "a fixed") +
+                             " one; give both the same");
+}
+
 void LayerParser::parseBare(const Object &object, Attention &attention) {
   for (const char *key : {"query", "key", "value"})
     if (!object.has(key))
@@ -301,6 +321,9 @@ void LayerParser::parseBare(const Object &object, Attention &attention) {
     if (bias && (i == 3 || bias->shape[i].size != 1))
       merge(object, "bias_input", bias, i, sizes[i], whats[i]);
   }
+  haveAllKeys(
+      object, key,
+      {{"value", value, 2}, {"mask", mask, 3}, {"bias_input", bias, 3}});
   for (auto [name, input] : {std::pair("slopes", slopes), {"sinks", sinks}})
     if (input)
       merge(object, name, input, 0, heads, "elements");
