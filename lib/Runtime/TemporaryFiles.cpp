@@ -8,12 +8,16 @@
 #include "attune/Runtime/TemporaryFiles.h"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,29 +29,58 @@ namespace attune::runtime {
 static constexpr int numSlots = 64;
 static std::atomic<char *> slots[numSlots];
 static std::atomic<pid_t> tools[numSlots];
-static std::atomic<int> numStarting;
+static std::atomic<int> numWaits;
+static std::atomic<bool> isEnding;
 static constexpr int endingSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
+/// Removes the files in a folder. `readdir` may allocate, the system call does
+/// not.
+static void emptyFolder(const char *path) {
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return;
+  alignas(dirent64) char entries[4096];
+  long size;
+  while ((size = syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0)
+    for (long at = 0; at < size;) {
+      const auto *entry = reinterpret_cast<const dirent64 *>(entries + at);
+      unlinkat(folder, entry->d_name, 0);
+      at += entry->d_reclen;
+    }
+  close(folder);
+}
+
+/// False if a folder is left because another thread has put a file into it.
+static bool removeAll() {
+  bool gone = true;
+  for (std::atomic<char *> &slot : slots)
+    if (const char *path = slot.load(); path && unlink(path) != 0) {
+      emptyFolder(path);
+      if (rmdir(path) != 0 && errno == ENOTEMPTY)
+        gone = false;
+    }
+  return gone;
+}
+
 static void removeAndEnd(int signal) {
-  // Tools first: they may be writing what is removed here. A thread that is
-  // starting one does not run this handler.
-  while (numStarting.load())
+  isEnding = true;
+  // A thread that waits with signals does not run this handler.
+  while (numWaits.load())
     sched_yield();
+  timespec millisecond = {0, 1000000};
+  // Tools first: they may be writing what is removed here.
   for (std::atomic<pid_t> &tool : tools)
     if (pid_t group = tool.load()) {
       kill(-group, signal);
       waitpid(group, nullptr, 0);
       // What the tool started is not ours to wait for. Where nobody reaps
       // orphans the group stays, so there is a limit.
-      timespec millisecond = {0, 1000000};
       for (int i = 0; i < 1000 && kill(-group, 0) == 0; ++i)
         nanosleep(&millisecond, nullptr);
     }
-  // Backwards: a folder is named before what is in it.
-  for (int i = numSlots - 1; i >= 0; --i)
-    if (const char *path = slots[i].load())
-      if (unlink(path) != 0)
-        rmdir(path);
+  // Other threads go on and may just have put a file into a folder.
+  for (int i = 0; i < 1000 && !removeAll(); ++i)
+    nanosleep(&millisecond, nullptr);
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -71,14 +104,10 @@ void TemporaryFile::watch(const std::string &path) {
   char *name = strdup(path.c_str());
   if (!name)
     return;
-  // Behind all that is in use, so that the table keeps the order of calls.
-  int last = numSlots;
-  while (last > 0 && !slots[last - 1].load())
-    --last;
-  for (; last < numSlots; ++last) {
+  for (int i = 0; i < numSlots; ++i) {
     char *none = nullptr;
-    if (slots[last].compare_exchange_strong(none, name)) {
-      slot = last;
+    if (slots[i].compare_exchange_strong(none, name)) {
+      slot = i;
       return;
     }
   }
@@ -91,13 +120,27 @@ void TemporaryFile::forget() {
   slot = -1;
 }
 
-TemporaryTool::TemporaryTool() {
+SignalsWait::SignalsWait() {
   sigset_t ending;
   sigemptyset(&ending);
   for (int signal : endingSignals)
     sigaddset(&ending, signal);
   pthread_sigmask(SIG_BLOCK, &ending, &before);
-  ++numStarting;
+  ++numWaits;
+  // The handler has looked, or is about to; the program ends with it.
+  if (isEnding.load()) {
+    --numWaits;
+    while (true)
+      pause();
+  }
+}
+
+void SignalsWait::end() {
+  if (!waits)
+    return;
+  waits = false;
+  --numWaits;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void TemporaryTool::start(pid_t group) {
@@ -105,8 +148,7 @@ void TemporaryTool::start(pid_t group) {
   for (int i = 0; group > 0 && slot < 0 && i < numSlots; ++i, none = 0)
     if (tools[i].compare_exchange_strong(none, group))
       slot = i;
-  --numStarting;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  starting.end();
 }
 
 TemporaryTool::~TemporaryTool() {

@@ -86,9 +86,13 @@ bool writeWholeFile(const std::string &path, std::string_view head,
     return error.badInput(path + ": cannot write: " + reason);
   std::string temporary = place.isStream ? place.path : place.path + ".part";
   TemporaryFile watched;
-  if (!place.isStream)
-    watched.watch(temporary);
-  FILE *file = std::fopen(temporary.c_str(), "wb");
+  FILE *file;
+  {
+    SignalsWait wait;
+    if (!place.isStream)
+      watched.watch(temporary);
+    file = std::fopen(temporary.c_str(), "wb");
+  }
   bool good = file &&
               std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
               std::fwrite(body.data(), 1, body.size(), file) == body.size();

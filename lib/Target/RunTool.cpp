@@ -9,6 +9,8 @@
 
 #include "attune/Runtime/TemporaryFiles.h"
 
+#include "llvm/Support/MemoryBuffer.h"
+
 #include <cerrno>
 #include <fcntl.h>
 #include <spawn.h>
@@ -19,14 +21,30 @@
 
 namespace attune {
 
-int runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
-            llvm::StringRef messages) {
-  std::vector<std::string> texts(arguments.begin(), arguments.end());
-  std::vector<char *> argv;
+/// The variables of this program, with the folder for temporary files replaced.
+static std::vector<std::string> getEnvironment(const TemporaryFolder &folder) {
+  std::vector<std::string> variables = {"TMPDIR=" + folder.getPath()};
+  for (char **variable = environ; *variable; ++variable)
+    if (!llvm::StringRef(*variable).starts_with("TMPDIR="))
+      variables.push_back(*variable);
+  return variables;
+}
+
+static std::vector<char *> getPointers(std::vector<std::string> &texts) {
+  std::vector<char *> pointers;
   for (std::string &text : texts)
-    argv.push_back(text.data());
-  argv.push_back(nullptr);
-  std::string name = program.str(), output = messages.str();
+    pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+int runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
+            const TemporaryFolder &folder, std::string &messages) {
+  std::vector<std::string> texts(arguments.begin(), arguments.end());
+  std::vector<std::string> variables = getEnvironment(folder);
+  std::vector<char *> argv = getPointers(texts);
+  std::vector<char *> environment = getPointers(variables);
+  std::string name = program.str(), output = folder.file("messages");
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -47,7 +65,7 @@ int runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
   posix_spawnattr_setsigmask(&attributes, &tool.mask());
   pid_t child = 0;
   int error = posix_spawn(&child, name.c_str(), &files, &attributes,
-                          argv.data(), environ);
+                          argv.data(), environment.data());
   tool.start(error ? 0 : child);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
@@ -57,6 +75,8 @@ int runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR)
       return -1;
+  if (auto buffer = llvm::MemoryBuffer::getFile(output))
+    messages = (*buffer)->getBuffer().trim().str();
   return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 

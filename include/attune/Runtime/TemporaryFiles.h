@@ -21,9 +21,29 @@ namespace attune::runtime {
 /// model keeps its signals.
 void removeTemporariesOnSignals();
 
-/// A file or folder that is to disappear if a signal ends the program. A folder
-/// must be empty by then: what is in it is named after it. Removing is up to
-/// the owner otherwise.
+/// While one lives, signals wait with ending the program. What a thread makes
+/// and names meanwhile is removed by the handler, on whichever thread the
+/// handler runs; once it runs, no other thread gets past the constructor.
+class SignalsWait {
+public:
+  SignalsWait();
+  SignalsWait(const SignalsWait &) = delete;
+  SignalsWait &operator=(const SignalsWait &) = delete;
+  ~SignalsWait() { end(); }
+
+  /// To be called at most once; otherwise the destructor does it.
+  void end();
+  /// The signal mask of before, which is also that of a program started here.
+  const sigset_t &mask() const { return before; }
+
+private:
+  sigset_t before;
+  bool waits = true;
+};
+
+/// A file, or a folder with the files in it, that is to disappear if a signal
+/// ends the program. Removing is up to the owner otherwise, who does it before
+/// the name is forgotten.
 class TemporaryFile {
 public:
   TemporaryFile() = default;
@@ -45,19 +65,19 @@ private:
 class TemporaryTool {
 public:
   /// From here on signals wait until `start` has said what they have to end.
-  TemporaryTool();
+  TemporaryTool() = default;
   TemporaryTool(const TemporaryTool &) = delete;
   TemporaryTool &operator=(const TemporaryTool &) = delete;
   ~TemporaryTool();
 
   /// What the program is to have for its signal mask.
-  const sigset_t &mask() const { return before; }
+  const sigset_t &mask() const { return starting.mask(); }
   /// \p group: the process group, which is the process that leads it; 0: the
   /// program could not be started. To be called once.
   void start(pid_t group);
 
 private:
-  sigset_t before;
+  SignalsWait starting;
   int slot = -1;
 };
 

@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/TemporaryFiles.h"
 #include "attune/Target/CPU/CPUBackend.h"
 #include "attune/Target/RunTool.h"
+#include "attune/Target/TemporaryFolder.h"
 
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -153,21 +152,14 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
 
   // Temporary files of fixed names in a folder of their own: linkers record
   // input names, and the same model must give the same bytes.
-  llvm::SmallString<256> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("attune-link", folder))
-    return refuse("cannot make a temporary folder: " + error.message());
-  llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
-  runtime::TemporaryFile watchedFolder(folder.str().str());
-  std::string objectPath = (folder + "/model.o").str();
-  std::string messages = (folder + "/messages").str();
-  std::string path = (folder + "/product").str();
-  std::string exports = (folder + "/exports").str();
-  runtime::TemporaryFile watched[4];
-  watched[0].watch(objectPath);
-  watched[1].watch(messages);
-  watched[2].watch(path);
-  watched[3].watch(exports);
+  TemporaryFolder folder("attune-link");
+  if (folder.error())
+    return refuse("cannot make a temporary folder: " +
+                  folder.error().message());
+  std::string objectPath = folder.file("model.o");
+  std::string messages;
+  std::string path = folder.file("product");
+  std::string exports = folder.file("exports");
   {
     std::error_code error;
     llvm::raw_fd_ostream out(objectPath, error);
@@ -189,12 +181,8 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   std::vector<std::string> arguments = {linker->program, "-o", path};
   addArguments(*linker, kind, serves, objectPath, exports, arguments);
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
-  if (runTool(linker->program, views, messages) != 0) {
-    std::string text;
-    if (auto buffer = llvm::MemoryBuffer::getFile(messages))
-      text = (*buffer)->getBuffer().trim().str();
-    return refuse(linker->program + " failed to link:\n" + text);
-  }
+  if (runTool(linker->program, views, folder, messages) != 0)
+    return refuse(linker->program + " failed to link:\n" + messages);
   auto product = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                              /*RequiresNullTerminator=*/false);
   if (!product)

@@ -5,13 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/TemporaryFiles.h"
 #include "attune/Target/PTX/PTXBackend.h"
 #include "attune/Target/RunTool.h"
+#include "attune/Target/TemporaryFolder.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
@@ -61,29 +59,22 @@ static std::string readAll(const Twine &path) {
 llvm::Expected<Assembled> assemble(const DeviceCode &code,
                                    const std::string &ptxas) {
   // Names that are the same every time: machine code may record them.
-  llvm::SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("attune-ptxas", folder))
-    return llvm::createStringError(error, "cannot make a temporary folder");
-  llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/kernels.ptx").str(),
-              output = (folder + "/kernels.cubin").str(),
-              messages = (folder + "/messages").str();
-  runtime::TemporaryFile watchedFolder(folder.str().str());
-  runtime::TemporaryFile watched[3];
-  watched[0].watch(input);
-  watched[1].watch(output);
-  watched[2].watch(messages);
+  TemporaryFolder folder("attune-ptxas");
+  if (folder.error())
+    return llvm::createStringError(folder.error(),
+                                   "cannot make a temporary folder");
+  std::string input = folder.file("kernels.ptx"),
+              output = folder.file("kernels.cubin"), messages;
   std::error_code error;
   llvm::raw_fd_ostream(input, error) << code.ptx;
   if (error)
     return llvm::createStringError(error, "cannot write %s", input.c_str());
   std::string arch = "-arch=" + code.chip;
   StringRef arguments[] = {ptxas, "-v", arch, "-o", output, input};
-  if (runTool(ptxas, arguments, messages) != 0)
+  if (runTool(ptxas, arguments, folder, messages) != 0)
     return llvm::createStringError("%s failed:\n%s", ptxas.c_str(),
-                                   readAll(messages).c_str());
-  return Assembled{readAll(output), readKernelUse(readAll(messages))};
+                                   messages.c_str());
+  return Assembled{readAll(output), readKernelUse(messages)};
 }
 
 } // namespace attune
