@@ -41,14 +41,15 @@ int64_t Ranks::spent(int64_t work) const {
 }
 
 bool Ranks::run(llvm::function_ref<bool(Machine &)> body) {
-  if (size() == 1)
-    return body(*machines[0]);
-  turn = 0;
-  done.assign(size(), false);
   exchanges.assign(size(), 0);
   for (Round &round : rounds)
     round = {std::vector<Datum>(size()), std::vector<Operation *>(size()),
              std::vector<int64_t>(size())};
+  // A rank alone meets itself at collectives, and needs no thread.
+  if (size() == 1)
+    return body(*machines[0]);
+  turn = 0;
+  done.assign(size(), false);
   bool good = true;
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size(); ++rank)
