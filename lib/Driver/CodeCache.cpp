@@ -19,6 +19,8 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <mutex>
+
 using namespace attune;
 using namespace attune::driver;
 
@@ -52,22 +54,29 @@ bool readText(llvm::StringRef &rest, llvm::StringRef &text) {
   return true;
 }
 
-std::string write(const CachedCode &code) {
-  std::string content;
-  writeText(content, code.metadata);
-  writeText(content, llvm::join(code.entries, "\n"));
-  writeText(content, {code.object.data(), code.object.size()});
-  return kMagic.str() + hashOf(content) + content;
-}
-
-std::optional<CachedCode> read(llvm::StringRef file) {
+/// The content of a file, if nobody changed it.
+std::optional<llvm::StringRef> check(llvm::StringRef file) {
   Digest digest;
   if (!file.consume_front(kMagic) || file.size() < digest.size())
     return std::nullopt;
   llvm::StringRef content = file.drop_front(digest.size());
+  if (hashOf(content) != file.take_front(digest.size()))
+    return std::nullopt;
+  return content;
+}
+} // namespace
+
+std::string CachedCode::write() const {
+  std::string content;
+  writeText(content, metadata);
+  writeText(content, llvm::join(entries, "\n"));
+  writeText(content, {object.data(), object.size()});
+  return content;
+}
+
+std::optional<CachedCode> CachedCode::read(llvm::StringRef content) {
   llvm::StringRef metadata, entries, object, rest = content;
-  if (hashOf(content) != file.take_front(digest.size()) ||
-      !readText(rest, metadata) || !readText(rest, entries) ||
+  if (!readText(rest, metadata) || !readText(rest, entries) ||
       !readText(rest, object) || !rest.empty())
     return std::nullopt;
   CachedCode code;
@@ -77,7 +86,6 @@ std::optional<CachedCode> read(llvm::StringRef file) {
   code.object.assign(object.begin(), object.end());
   return code;
 }
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Keys
@@ -132,14 +140,14 @@ std::string CodeCache::getPath(const std::string &key) const {
 }
 
 void CodeCache::warn(const std::string &problem) {
-  static bool warned = false;
-  if (!warned)
-    report.warning({}, "the cache '" + folder + "' cannot be written: " +
+  static std::once_flag warned;
+  std::call_once(warned, [&] {
+    report->warning({}, "the cache '" + folder + "' cannot be written: " +
                            problem + "; what is compiled is not kept");
-  warned = true;
+  });
 }
 
-std::optional<CachedCode> CodeCache::find(const std::string &key) {
+std::optional<std::string> CodeCache::find(const std::string &key) const {
   std::string path = getPath(key);
   int file;
   if (llvm::sys::fs::openFileForRead(path, file))
@@ -151,26 +159,29 @@ std::optional<CachedCode> CodeCache::find(const std::string &key) {
       /*RequiresNullTerminator=*/false);
   if (!buffer)
     return std::nullopt;
-  std::optional<CachedCode> code = read((*buffer)->getBuffer());
+  std::optional<llvm::StringRef> content = check((*buffer)->getBuffer());
+  if (!content)
+    return std::nullopt;
   // File systems need not note who reads. Where this fails, an entry leaves
   // earlier than it should.
-  if (code)
-    (void)llvm::sys::fs::setLastAccessAndModificationTime(
-        file, std::chrono::system_clock::now());
-  return code;
+  (void)llvm::sys::fs::setLastAccessAndModificationTime(
+      file, std::chrono::system_clock::now());
+  return content->str();
 }
 
-void CodeCache::add(const std::string &key, const CachedCode &code) {
+void CodeCache::add(const std::string &key, llvm::StringRef content) {
   if (std::error_code problem = llvm::sys::fs::create_directories(folder))
     return warn(problem.message());
-  std::string content = write(code);
   llvm::Error failed =
       llvm::writeToOutput(getPath(key), [&](llvm::raw_ostream &stream) {
-        stream << content;
+        stream << kMagic << hashOf(content) << content;
         return llvm::Error::success();
       });
   if (failed)
-    return warn(llvm::toString(std::move(failed)));
+    warn(llvm::toString(std::move(failed)));
+}
+
+void CodeCache::prune() const {
   llvm::CachePruningPolicy policy;
   policy.Interval = std::chrono::seconds(0);
   policy.Expiration = std::chrono::seconds(0);

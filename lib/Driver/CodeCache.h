@@ -22,6 +22,9 @@ struct CachedCode {
   std::string metadata;             ///< as describeProduct writes it
   std::vector<std::string> entries; ///< by name
   ProductBytes object;
+
+  std::string write() const;
+  static std::optional<CachedCode> read(llvm::StringRef content);
 };
 
 /// All that the code depends on, as a number.
@@ -37,27 +40,30 @@ private:
   llvm::BLAKE3 hash;
 };
 
-/// The folder of `--cache`: a file for each key. Other processes may use it at
-/// the same time: a file appears whole under its name. The least recently used
-/// files go when all together are too large. A damaged file counts as missing.
+/// The folder of `--cache`: a file for each key, with the code of a whole model
+/// or the object of a kernel that models may share. Other processes and threads
+/// may use it at the same time: a file appears whole under its name. A damaged
+/// file counts as missing.
 class CodeCache {
 public:
   /// Nothing if no folder was asked for.
   static std::optional<CodeCache> open(const Options &options, Report &report);
 
-  std::optional<CachedCode> find(const std::string &key);
+  std::optional<std::string> find(const std::string &key) const;
   /// A folder that cannot be written is warned of once.
-  void add(const std::string &key, const CachedCode &code);
+  void add(const std::string &key, llvm::StringRef content);
+  /// Removes the least recently used files if all together are too large.
+  void prune() const;
 
 private:
   CodeCache(std::string folder, uint64_t limit, Report &report)
-      : folder(std::move(folder)), limit(limit), report(report) {}
+      : folder(std::move(folder)), limit(limit), report(&report) {}
   std::string getPath(const std::string &key) const;
   void warn(const std::string &problem);
 
   std::string folder;
   uint64_t limit; ///< in bytes
-  Report &report;
+  Report *report;
 };
 
 } // namespace attune::driver

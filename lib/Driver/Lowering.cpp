@@ -550,9 +550,10 @@ namespace {
 /// Passes on what a backend says on its way.
 class ReportedEmission : public Emission {
 public:
-  ReportedEmission(Lowering &lowering, Report &report, const Options &options)
+  ReportedEmission(Lowering &lowering, Report &report, const Options &options,
+                   CodeCache *cache)
       : Emission(lowering.getModule(), options.machine), lowering(lowering),
-        report(report), keeps(!options.stagesDir.empty()) {}
+        report(report), cache(cache), keeps(!options.stagesDir.empty()) {}
 
   void beginStage(llvm::StringRef name) override {
     report.beginStage(name.str());
@@ -561,18 +562,41 @@ public:
   void keepStage(llvm::StringRef file, llvm::StringRef text) override {
     kept &= lowering.dumpText(file, text);
   }
+  void noteStage(llvm::StringRef note) override {
+    report.noteStage(note.str());
+  }
+  std::optional<ProductBytes> findObject(llvm::StringRef code) override {
+    std::optional<std::string> content;
+    if (cache)
+      content = cache->find(makeKernelKey(code));
+    if (!content)
+      return std::nullopt;
+    return ProductBytes(content->begin(), content->end());
+  }
+  void keepObject(llvm::StringRef code, const ProductBytes &object) override {
+    if (cache)
+      cache->add(makeKernelKey(code), {object.data(), object.size()});
+  }
 
   bool kept = true;
 
 private:
+  static std::string makeKernelKey(llvm::StringRef code) {
+    CodeKey key;
+    key.add("kernel");
+    key.add(code);
+    return key.finish();
+  }
+
   Lowering &lowering;
   Report &report;
+  CodeCache *cache;
   bool keeps;
 };
 } // namespace
 
 std::optional<ProductBytes> Lowering::emit(llvm::StringRef product) {
-  ReportedEmission emission(*this, report, options);
+  ReportedEmission emission(*this, report, options, cache ? &*cache : nullptr);
   emission.object = std::move(object);
   llvm::Expected<ProductBytes> bytes = options.backend->emit(product, emission);
   if (bytes && emission.kept) {
@@ -651,7 +675,7 @@ void Lowering::reuse(CachedCode known) {
   object = std::move(known.object);
 }
 
-void Lowering::keep(CodeCache &cache, const std::string &key) {
+void Lowering::keep(const std::string &key) {
   mlir::Operation *described = *module;
   CachedCode made;
   made.metadata =
@@ -660,22 +684,26 @@ void Lowering::keep(CodeCache &cache, const std::string &key) {
   for (auto name : entries.getAsRange<mlir::StringAttr>())
     made.entries.push_back(name.str());
   made.object = *object;
-  cache.add(key, made);
+  cache->add(key, made.write());
+  cache->prune();
 }
 
 std::optional<ProductBytes> Lowering::compile(Entries entries,
                                               llvm::StringRef product) {
   if (!import(entries) || !optimize())
     return std::nullopt;
-  std::optional<CodeCache> cache =
-      mayReuse(product) ? CodeCache::open(options, report) : std::nullopt;
+  if (mayReuse(product))
+    cache = CodeCache::open(options, report);
   std::string key;
   if (cache) {
     report.beginStage("looking for code in the cache");
     if (!findInfo())
       return std::nullopt;
     key = makeKey();
-    if (std::optional<CachedCode> known = cache->find(key)) {
+    std::optional<CachedCode> known;
+    if (std::optional<std::string> content = cache->find(key))
+      known = CachedCode::read(*content);
+    if (known) {
       report.noteStage("found");
       reuse(std::move(*known));
       return emit(product);
@@ -686,7 +714,7 @@ std::optional<ProductBytes> Lowering::compile(Entries entries,
   std::optional<ProductBytes> bytes = emit(product);
   if (cache && bytes && object) {
     report.beginStage("keeping code in the cache");
-    keep(*cache, key);
+    keep(key);
   }
   return bytes;
 }

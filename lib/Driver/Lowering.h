@@ -85,7 +85,7 @@ private:
   bool mayReuse(llvm::StringRef product) const;
   std::string makeKey();
   void reuse(CachedCode known);
-  void keep(CodeCache &cache, const std::string &key);
+  void keep(const std::string &key);
 
   const Options &options;
   Report &report;
@@ -98,6 +98,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module, weights, before;
   std::optional<ProductInfo> info;
   std::optional<ProductBytes> object; ///< once made or found
+  std::optional<CodeCache> cache;     ///< if code may come from it
   bool generates = false;
   double inactiveBytes = 0;
 };

@@ -48,7 +48,8 @@ struct ProductKind {
 
 using ProductBytes = llvm::SmallVector<char, 0>;
 
-/// The inputs of a product, and the receiver of messages about it.
+/// The inputs of a product, and the receiver of messages about it. Several
+/// threads may look for objects and keep them.
 class Emission {
 public:
   Emission(mlir::ModuleOp module, const TargetDescription &target)
@@ -63,6 +64,16 @@ public:
   /// Whether `--emit-stages` asks for what lies on the way.
   virtual bool keepsStages() const { return false; }
   virtual void keepStage(llvm::StringRef file, llvm::StringRef text) {}
+
+  /// Adds to what `--timing` says of the step.
+  virtual void noteStage(llvm::StringRef note) {}
+
+  /// The object that this program made of the same code before, if that was
+  /// kept. Code is LLVM's bitcode, in which functions name the machine.
+  virtual std::optional<ProductBytes> findObject(llvm::StringRef code) {
+    return std::nullopt;
+  }
+  virtual void keepObject(llvm::StringRef code, const ProductBytes &object) {}
 
   /// The object that products are linked from, of backends that make it from
   /// the module alone: they leave it here, or find it here from an earlier

@@ -72,8 +72,9 @@ llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
                                               Emission &emission) const {
   if (!emission.object) {
     emission.beginStage("optimizing LLVM IR");
-    llvm::Expected<CPUModule> code =
-        CPUModule::create(emission.module, emission.target);
+    bool texts =
+        product == "llvm" || product == "asm" || emission.keepsStages();
+    llvm::Expected<CPUModule> code = CPUModule::create(emission, texts);
     if (!code)
       return code.takeError();
     llvm::Expected<std::string> text = makeTexts(product, emission, *code);

@@ -7,6 +7,7 @@
 
 #include "attune/Target/CPU/CPUBackend.h"
 
+#include "KernelLines.h"
 #include "MergeObjects.h"
 #include "SplitKernels.h"
 
@@ -17,6 +18,7 @@
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DIBuilder.h"
+#include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -25,6 +27,7 @@
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
@@ -42,13 +45,36 @@ struct Part {
       std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;
   std::unique_ptr<llvm::TargetMachine> machine;
+
+  // Of a kernel:
+  KernelPlace place;
+  /// Symbols that other parts see are called the same in all models; these are
+  /// their names in this one.
+  llvm::StringMap<std::string> names;
+  std::string code;                  ///< bitcode, as the emission knows it
+  std::optional<ProductBytes> known; ///< from an earlier compilation
 };
+/// What a kernel is called in its object.
+constexpr llvm::StringLiteral kKernel = "kernel";
 } // namespace
 
 struct CPUModule::Impl {
-  mlir::MLIRContext *threads = nullptr; ///< has the threads to work with
-  const TargetDescription *target = nullptr;
-  std::vector<Part> parts; ///< the program, then its kernels
+  explicit Impl(Emission &emission, bool texts)
+      : emission(emission), texts(texts),
+        threads(emission.module->getContext()) {}
+
+  Emission &emission;
+  bool texts; ///< nothing is known, and names are those of texts
+  mlir::MLIRContext *threads; ///< has the threads to work with
+  std::vector<Part> parts;    ///< the program, then its kernels
+
+  /// Fills a part with unoptimized code.
+  llvm::Error translatePart(size_t number, mlir::ModuleOp code);
+  /// The machine code of a part.
+  llvm::Expected<MergeInput> makeObject(size_t number);
+  /// An object with the line tables of kernels; nothing if no place is known.
+  llvm::Expected<std::optional<MergeInput>>
+  makeLines(llvm::ArrayRef<MergeInput> objects) const;
 
   /// Does this for all parts, on as many threads as there are.
   llvm::Error forEachPart(llvm::function_ref<llvm::Error(size_t)> work) const;
@@ -296,6 +322,33 @@ static void finishFunctions(llvm::Module &module,
   }
 }
 
+/// Makes a kernel independent of the model that it is in: without lines, and
+/// with names that depend on nothing else.
+static void makeIndependent(Part &part) {
+  llvm::Module &module = *part.module;
+  llvm::StripDebugInfo(module);
+  auto rename = [&](llvm::GlobalValue &value) {
+    if (value.hasLocalLinkage()) {
+      value.setName("local");
+    } else if (value.hasHiddenVisibility()) {
+      std::string name = value.getName().str();
+      value.setName(value.isDeclaration() ? "callee" : kKernel);
+      part.names[value.getName()] = name;
+    }
+  };
+  for (llvm::GlobalVariable &global : module.globals())
+    rename(global);
+  for (llvm::Function &function : module)
+    rename(function);
+}
+
+static std::string writeBitcode(const llvm::Module &module) {
+  std::string bits;
+  llvm::raw_string_ostream stream(bits);
+  llvm::WriteBitcodeToFile(module, stream);
+  return bits;
+}
+
 llvm::Error CPUModule::Impl::forEachPart(
     llvm::function_ref<llvm::Error(size_t)> work) const {
   // The longest work begins first. The order changes nothing else.
@@ -314,49 +367,66 @@ llvm::Error CPUModule::Impl::forEachPart(
   return llvm::Error::success();
 }
 
-llvm::Expected<CPUModule> CPUModule::create(mlir::ModuleOp module,
-                                            const TargetDescription &target) {
-  auto impl = std::make_unique<Impl>();
-  mlir::registerBuiltinDialectTranslation(*module.getContext());
-  mlir::registerLLVMDialectTranslation(*module.getContext());
-  impl->threads = module.getContext();
-  impl->target = &target;
-  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> code =
-      splitKernels(module, /*apart=*/canMergeObjects(target.triple));
-  impl->parts.resize(code.size());
-
+llvm::Error CPUModule::Impl::translatePart(size_t number, mlir::ModuleOp code) {
+  Part &part = parts[number];
+  bool isKernel = number > 0;
+  if (isKernel)
+    part.place = KernelPlace::find(code);
+  if (llvm::Error error = translate(code, emission.target, part))
+    return error;
+  mlir::ModuleOp module = emission.module;
   llvm::SmallVector<llvm::StringRef> names;
   if (auto entries = module->getAttrOfType<mlir::ArrayAttr>("attune.entries"))
     for (auto name : entries.getAsRange<mlir::StringAttr>())
       names.push_back(name.getValue());
   auto metadata = module->getAttrOfType<mlir::StringAttr>("attune.metadata");
-  llvm::Error failed = impl->forEachPart([&](size_t i) -> llvm::Error {
-    Part &part = impl->parts[i];
-    if (llvm::Error error = translate(*code[i], target, part))
+  if (!isKernel && metadata)
+    if (llvm::Error error = emitDescriptor(
+            *part.module, metadata.getValue(), names,
+            module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
       return error;
-    if (i == 0 && metadata)
-      if (llvm::Error error = emitDescriptor(
-              *part.module, metadata.getValue(), names,
-              module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
-        return error;
-    finishFunctions(*part.module, target, /*alone=*/!names.empty());
-    loadBitsOfBFloats(*part.module);
+  finishFunctions(*part.module, emission.target, /*alone=*/!names.empty());
+  loadBitsOfBFloats(*part.module);
+  if (!isKernel || texts)
     return llvm::Error::success();
-  });
+  makeIndependent(part);
+  part.code = writeBitcode(*part.module);
+  part.known = emission.findObject(part.code);
+  return llvm::Error::success();
+}
+
+llvm::Expected<CPUModule> CPUModule::create(Emission &emission, bool texts) {
+  auto impl = std::make_unique<Impl>(emission, texts);
+  mlir::ModuleOp module = emission.module;
+  mlir::registerBuiltinDialectTranslation(*module.getContext());
+  mlir::registerLLVMDialectTranslation(*module.getContext());
+  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> code =
+      splitKernels(module, /*apart=*/canMergeObjects(emission.target.triple));
+  impl->parts.resize(code.size());
+  llvm::Error failed = impl->forEachPart(
+      [&](size_t i) { return impl->translatePart(i, *code[i]); });
   if (!failed)
     failed = impl->forEachPart([&](size_t i) {
-      optimizeModule(*impl->parts[i].module, *impl->parts[i].machine);
+      Part &part = impl->parts[i];
+      if (!part.known)
+        optimizeModule(*part.module, *part.machine);
       return llvm::Error::success();
     });
   if (failed)
     return std::move(failed);
+  size_t known = llvm::count_if(
+      impl->parts, [](const Part &part) { return part.known.has_value(); });
+  if (known)
+    emission.noteStage(
+        llvm::formatv("{0} of {1} kernels found", known, impl->parts.size() - 1)
+            .str());
   return CPUModule(std::move(impl));
 }
 
 llvm::Expected<Part> CPUModule::Impl::link() const {
   Part whole;
   std::string error;
-  whole.machine = createMachine(*target, error);
+  whole.machine = createMachine(emission.target, error);
   // From one context to the other as bitcode.
   for (const Part &part : parts) {
     llvm::SmallVector<char, 0> bits;
@@ -413,14 +483,72 @@ llvm::Expected<std::string> CPUModule::assembly() const {
   return std::string(text.begin(), text.end());
 }
 
+llvm::Expected<MergeInput> CPUModule::Impl::makeObject(size_t number) {
+  Part &part = parts[number];
+  bool isKernel = number > 0;
+  if (isKernel && texts)
+    makeIndependent(part);
+  MergeInput input{part.known.value_or(ProductBytes()), part.names};
+  if (part.known)
+    return input;
+  llvm::raw_svector_ostream os(input.object);
+  if (llvm::Error error = emitFile(part, os, llvm::CodeGenFileType::ObjectFile))
+    return std::move(error);
+  if (!part.code.empty())
+    emission.keepObject(part.code, input.object);
+  return input;
+}
+
+llvm::Expected<std::optional<MergeInput>>
+CPUModule::Impl::makeLines(llvm::ArrayRef<MergeInput> objects) const {
+  std::vector<KernelLines> kernels;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    llvm::StringRef symbol = objects[i].names.find(kKernel)->second;
+    // What an assembler would read as something else stays without lines.
+    if (parts[i].place.file.empty() ||
+        symbol.find_first_of("\"\\\n") != llvm::StringRef::npos)
+      continue;
+    llvm::Expected<KernelLines> lines =
+        KernelLines::find(objects[i].object, kKernel);
+    if (!lines)
+      return lines.takeError();
+    lines->place = parts[i].place;
+    lines->symbol = symbol.str();
+    kernels.push_back(std::move(*lines));
+  }
+  if (kernels.empty())
+    return std::nullopt;
+  Part part;
+  std::string error;
+  part.machine = createMachine(emission.target, error);
+  part.module = std::make_unique<llvm::Module>("attune", *part.context);
+  part.module->setTargetTriple(part.machine->getTargetTriple());
+  part.module->setDataLayout(part.machine->createDataLayout());
+  part.module->setModuleInlineAsm(printKernelLines(kernels));
+  MergeInput input;
+  llvm::raw_svector_ostream os(input.object);
+  if (llvm::Error failed =
+          emitFile(part, os, llvm::CodeGenFileType::ObjectFile))
+    return std::move(failed);
+  return input;
+}
+
 llvm::Expected<ProductBytes> CPUModule::object() {
-  std::vector<ProductBytes> objects(impl->parts.size());
-  llvm::Error failed = impl->forEachPart([&](size_t i) {
-    llvm::raw_svector_ostream os(objects[i]);
-    return emitFile(impl->parts[i], os, llvm::CodeGenFileType::ObjectFile);
+  std::vector<MergeInput> objects(impl->parts.size());
+  llvm::Error failed = impl->forEachPart([&](size_t i) -> llvm::Error {
+    llvm::Expected<MergeInput> object = impl->makeObject(i);
+    if (!object)
+      return object.takeError();
+    objects[i] = std::move(*object);
+    return llvm::Error::success();
   });
   if (failed)
     return std::move(failed);
+  llvm::Expected<std::optional<MergeInput>> lines = impl->makeLines(objects);
+  if (!lines)
+    return lines.takeError();
+  if (*lines)
+    objects.push_back(std::move(**lines));
   return mergeObjects(objects);
 }
 

@@ -7,7 +7,6 @@
 
 #include "MergeObjects.h"
 
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/TargetParser/Triple.h"
 
@@ -46,7 +45,7 @@ private:
 
 class Merger {
 public:
-  llvm::Error add(llvm::ArrayRef<char> bytes);
+  llvm::Error add(const MergeInput &input);
   ProductBytes write();
 
 private:
@@ -75,6 +74,7 @@ private:
                                    const SectionHeader &header);
   llvm::Error addSymbols(const Object &object, const SectionHeader &table,
                          llvm::ArrayRef<Place> places,
+                         const llvm::StringMap<std::string> &newNames,
                          std::vector<SymbolPlace> &symbols);
   llvm::Error addRelocations(const Object &object, const SectionHeader &header,
                              const Place &place,
@@ -150,6 +150,7 @@ llvm::Expected<Merger::Place> Merger::addSection(const Object &object,
 
 llvm::Error Merger::addSymbols(const Object &object, const SectionHeader &table,
                                llvm::ArrayRef<Place> places,
+                               const llvm::StringMap<std::string> &newNames,
                                std::vector<SymbolPlace> &symbols) {
   auto list = object.symbols(&table);
   if (!list)
@@ -168,6 +169,10 @@ llvm::Error Merger::addSymbols(const Object &object, const SectionHeader &table,
     if (!undefined &&
         (symbol.st_shndx >= places.size() || !places[symbol.st_shndx].section))
       return fail("the symbol " + *name + " is in no section");
+    if (auto renamed = newNames.find(*name);
+        renamed != newNames.end() &&
+        symbol.getBinding() != llvm::ELF::STB_LOCAL)
+      *name = renamed->second;
     Symbol moved = symbol;
     moved.st_name = strings.add(*name);
     if (!undefined) {
@@ -218,9 +223,9 @@ llvm::Error Merger::addRelocations(const Object &object,
   return llvm::Error::success();
 }
 
-llvm::Error Merger::add(llvm::ArrayRef<char> bytes) {
+llvm::Error Merger::add(const MergeInput &input) {
   llvm::Expected<Object> object =
-      Object::create(llvm::StringRef(bytes.data(), bytes.size()));
+      Object::create(llvm::StringRef(input.object.data(), input.object.size()));
   if (!object)
     return object.takeError();
   if (sections.empty())
@@ -238,7 +243,8 @@ llvm::Error Merger::add(llvm::ArrayRef<char> bytes) {
   std::vector<SymbolPlace> symbols;
   for (const SectionHeader &section : *headers)
     if (section.sh_type == llvm::ELF::SHT_SYMTAB)
-      if (llvm::Error error = addSymbols(*object, section, places, symbols))
+      if (llvm::Error error =
+              addSymbols(*object, section, places, input.names, symbols))
         return error;
   for (const SectionHeader &section : *headers)
     if (section.sh_type == llvm::ELF::SHT_RELA) {
@@ -343,13 +349,12 @@ bool canMergeObjects(llvm::StringRef triple) {
          machine.isLittleEndian() && !machine.isMIPS();
 }
 
-llvm::Expected<ProductBytes>
-mergeObjects(llvm::ArrayRef<ProductBytes> objects) {
-  if (objects.size() == 1)
-    return objects.front();
+llvm::Expected<ProductBytes> mergeObjects(llvm::ArrayRef<MergeInput> inputs) {
+  if (inputs.size() == 1)
+    return inputs.front().object;
   Merger merger;
-  for (const ProductBytes &object : objects)
-    if (llvm::Error error = merger.add(object))
+  for (const MergeInput &input : inputs)
+    if (llvm::Error error = merger.add(input))
       return std::move(error);
   return merger.write();
 }

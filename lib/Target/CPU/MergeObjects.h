@@ -10,17 +10,26 @@
 
 #include "attune/Target/Backend.h"
 
+#include "llvm/ADT/StringMap.h"
+
 namespace attune {
 
 /// Whether objects for this machine can be merged.
 bool canMergeObjects(llvm::StringRef triple);
+
+/// An object, and what symbols that others see are called in the result if it
+/// is something else.
+struct MergeInput {
+  ProductBytes object;
+  llvm::StringMap<std::string> names;
+};
 
 /// One relocatable object with the content of all, as `ld -r` makes it: no
 /// product that is an object needs a linker. The objects are little-endian
 /// 64-bit ELF, as LLVM writes it. Definitions that are hidden become local:
 /// their names mean nothing to the program that the result is linked into. The
 /// same objects in the same order give the same bytes.
-llvm::Expected<ProductBytes> mergeObjects(llvm::ArrayRef<ProductBytes> objects);
+llvm::Expected<ProductBytes> mergeObjects(llvm::ArrayRef<MergeInput> inputs);
 
 } // namespace attune
 

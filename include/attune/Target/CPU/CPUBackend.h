@@ -52,12 +52,13 @@ void attachDescription(mlir::ModuleOp module, llvm::StringRef metadata,
 
 /// Translates the llvm dialect and optimises it for the target (O3). Kernels
 /// are compiled one beside the other, on the threads of the module's context;
-/// the result does not depend on how many there are.
+/// the result does not depend on how many there are. The same kernel of another
+/// model is the same object, which the emission may have kept.
 class CPUModule {
 public:
-  /// `target` must outlive the result.
-  static llvm::Expected<CPUModule> create(mlir::ModuleOp module,
-                                          const TargetDescription &target);
+  /// `emission` must outlive the result. `texts`: the code will be printed, so
+  /// all of it is made here.
+  static llvm::Expected<CPUModule> create(Emission &emission, bool texts);
   ~CPUModule();
   CPUModule(CPUModule &&);
   llvm::Expected<std::string> llvmText() const;
