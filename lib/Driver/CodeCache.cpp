@@ -143,7 +143,7 @@ void CodeCache::warn(const std::string &problem) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
     report->warning({}, "the cache '" + folder + "' cannot be written: " +
-                           problem + "; what is compiled is not kept");
+                            problem + "; what is compiled is not kept");
   });
 }
 
