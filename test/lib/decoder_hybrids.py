@@ -4,10 +4,10 @@
 `decoders.py`."""
 import math
 
-from decoder_layers import (BASE, TOKENS, WIDTH, attend, dot, embed, head,
-                            linear, plus, projections, rms_norm, scaled, silu,
-                            tied, turn)
-from decoder_mixtures import granite_experts
+from decoder_layers import (BASE, INNER, TOKENS, WIDTH, attend, dot, embed,
+                            head, linear, plain, plus, projections,
+                            rms_norm, scaled, silu, tied, turn)
+from decoder_mixtures import granite_experts, routed, sigmoids
 
 
 def short_conv(w, at, x, taps):
@@ -34,11 +34,20 @@ def lfm2(w, ids):
               "num_hidden_layers": 5, "block_ff_dim": 60, "block_multiple_of": 8,
               "full_attn_idxs": [2, 4] if by_number else None,
               "layer_types": None if by_number else types}
+    return config, lfm2_like(w, ids, types, 40, 5, None)
+
+
+def lfm2_like(w, ids, types, inner, dense, experts):
+    """`experts` in place of the feed-forward layer from layer `dense` on."""
+    def gate(at, x, width):
+        rows = [[silu(g) * u for g, u in zip(a, b)] for a, b in zip(
+            *(linear(w, at + n, x, width) for n in ("w1", "w3")))]
+        return linear(w, at + "w2", rows, WIDTH)
     x = embed(w, "model.embed_tokens.weight", ids)
-    for i in range(5):
+    for i, kind in enumerate(types):
         at = f"model.layers.{i}."
         normed = rms_norm(w, at + "operator_norm", x, 1e-5)
-        if types[i] == "conv":
+        if kind == "conv":
             x = plus(x, short_conv(w, at + "conv.", normed, 3))
         else:
             q, k, v = projections(w, at + "self_attn.", normed, 2)
@@ -48,20 +57,37 @@ def lfm2(w, ids):
             x = plus(x, linear(w, at + "self_attn.out_proj", y, WIDTH))
         normed = rms_norm(w, at + "ffn_norm", x, 1e-5)
         at += "feed_forward."
-        inner = [[silu(g) * u for g, u in zip(a, b)] for a, b in zip(
-            *(linear(w, at + n, normed, 40) for n in ("w1", "w3")))]
-        x = plus(x, linear(w, at + "w2", inner, WIDTH))
+        x = plus(x, gate(at, normed, inner) if i < dense
+                 else experts(at, normed, gate))
     x = rms_norm(w, "model.embedding_norm", x, 1e-5)
-    return config, tied(w, "model.embed_tokens.weight", x)
+    return tied(w, "model.embed_tokens.weight", x)
+
+
+def lfm2_moe(w, ids):
+    """The first layer is dense; experts are chosen by sigmoid and a bias, and
+    their weights are scaled."""
+    types = ["conv", "full_attention", "conv"]
+    config = {**BASE, "model_type": "lfm2_moe", "num_key_value_heads": 2,
+              "num_hidden_layers": 3, "layer_types": types,
+              "num_dense_layers": 1, "num_experts": 6,
+              "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+              "routed_scaling_factor": 1.5}
+
+    def experts(at, x, gate):
+        return routed(w, at, x, 6, 2, sigmoids, "expert_bias",
+                      lambda e: gate(f"{at}experts.{e}.", x, 24),
+                      [[0.0] * WIDTH for _ in x], 1.5)
+    return config, lfm2_like(w, ids, types, INNER, 1, experts)
 
 
 def softplus(x):
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def mamba2(w, at, x, heads, groups, states, taps, eps=1e-6):
-    """The recurrence of Mamba-2 as it stands, a norm of the gated result."""
-    inner = 2 * WIDTH
+def mamba2(w, at, x, heads, groups, states, taps, eps=1e-6, inner=2 * WIDTH,
+           parts=1):
+    """The recurrence of Mamba-2 as it stands, a norm of the gated result, or of
+    parts of its channels."""
     size, read = inner // heads, inner + 2 * groups * states
     rows = linear(w, at + "in_proj", x, inner + read + heads)
     filters = w.matrix(at + "conv1d.weight", read, taps)
@@ -89,7 +115,15 @@ def mamba2(w, at, x, heads, groups, states, taps, eps=1e-6):
             y.append((dot(state[c], seen[first:first + states])
                       + skips[h] * seen[c]) * silu(row[c]))
         made.append(y)
-    return linear(w, at + "out_proj", rms_norm(w, at + "norm", made, eps), WIDTH)
+    gamma = w.vector(at + "norm.weight", inner, 1.0)
+    share = inner // parts
+    for row in made:
+        for p in range(0, inner, share):
+            part = row[p:p + share]
+            scale = 1 / math.sqrt(dot(part, part) / share + eps)
+            row[p:p + share] = [a * scale * g
+                                for a, g in zip(part, gamma[p:p + share])]
+    return linear(w, at + "out_proj", made, WIDTH)
 
 
 def granite_hybrid(w, ids, config, types, turns, feed):
@@ -158,3 +192,45 @@ def granite4_experts(w, ids):
               "mamba_n_groups": 1, "mamba_d_state": 7, "mamba_d_head": "auto"}
     return granite_hybrid(w, ids, config, types, True,
                           lambda at, rows: granite_experts(w, at, rows))
+
+
+def relu_squared(x):
+    return max(x, 0.0) ** 2
+
+
+def nemotron_h(w, ids):
+    """Layers of one sublayer each: state spaces normed by groups, attention
+    without positions, feed-forward layers and experts without gates."""
+    config = {"model_type": "nemotron_h", "vocab_size": BASE["vocab_size"],
+              "hidden_size": WIDTH, "hybrid_override_pattern": "M-M*ME",
+              "num_hidden_layers": 6, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "head_dim": 8,
+              "intermediate_size": INNER, "mamba_num_heads": 6,
+              "mamba_head_dim": 8, "n_groups": 2, "ssm_state_size": 5,
+              "n_routed_experts": 6, "num_experts_per_tok": 2,
+              "moe_intermediate_size": 24, "routed_scaling_factor": 2.5,
+              "moe_shared_expert_intermediate_size": 40,
+              "max_position_embeddings": 64}
+    x = embed(w, "backbone.embeddings.weight", ids)
+    for i, kind in enumerate(config["hybrid_override_pattern"]):
+        at = f"backbone.layers.{i}."
+        normed = rms_norm(w, at + "norm", x, 1e-5)
+        at += "mixer."
+
+        def feed(at, width):
+            return plain(w, at + "up_proj", at + "down_proj", normed,
+                         relu_squared, False, width)
+        if kind == "M":
+            y = mamba2(w, at, normed, 6, 2, 5, 4, 1e-5, 48, 2)
+        elif kind == "*":
+            y = linear(w, at + "o_proj",
+                       attend(*projections(w, at, normed, 2)), WIDTH)
+        elif kind == "-":
+            y = feed(at, INNER)
+        else:
+            y = routed(w, at, normed, 6, 2, sigmoids,
+                       "gate.e_score_correction_bias",
+                       lambda e: feed(f"{at}experts.{e}.", 24),
+                       feed(at + "shared_experts.", 40), 2.5)
+        x = plus(x, y)
+    return config, head(w, "lm_head", rms_norm(w, "backbone.norm_f", x, 1e-5))

@@ -8,11 +8,12 @@ from decoder_layers import (BASE, DIM, HEADS, INNER, WIDTH, attend, dot, embed,
                             scaled, silu, split, tied, turn, yarn)
 
 
-def routed(w, at, x, count, chosen, scores_of, bias, experts, start, scale=1.0):
-    """`start` plus the chosen experts' rows: the best by score and bias, with
-    weights that sum to `scale`."""
-    gate = w.matrix(at + "gate.weight", count, WIDTH)
-    offset = w.vector(at + bias, count)
+def routed(w, at, x, count, chosen, scores_of, bias, experts, start, scale=1.0,
+           gate="gate"):
+    """`start` plus the chosen experts' rows: the best by score and bias, if
+    there is one, with weights that sum to `scale`."""
+    gate = w.matrix(at + gate + ".weight", count, WIDTH)
+    offset = w.vector(at + bias, count) if bias else [0.0] * count
     each = [experts(e) for e in range(count)]
     out = [list(row) for row in start]
     for t, v in enumerate(x):
@@ -208,13 +209,16 @@ def granite_experts(w, at, x):
     return out
 
 
-def granitemoe(w, ids):
+def granitemoe(w, ids, shared=None):
     """Experts in two stacks, and factors of nearly everything."""
     config = {**BASE, "model_type": "granitemoe", "num_key_value_heads": 2,
               "num_local_experts": 6, "num_experts_per_tok": 3,
               "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
               "residual_multiplier": 0.4, "logits_scaling": 2.0,
               "tie_word_embeddings": True}
+    if shared:
+        config.update(model_type="granitemoeshared",
+                      shared_intermediate_size=shared)
     x = embed(w, "model.embed_tokens.weight", ids, 3.0)
     for i in range(2):
         at = f"model.layers.{i}."
@@ -225,7 +229,41 @@ def granitemoe(w, ids):
         x = plus(x, [scaled(row, 0.4) for row in y])
         normed = rms_norm(w, at + "post_attention_layernorm", x)
         y = granite_experts(w, at + "block_sparse_moe.", normed)
+        if shared:
+            both = linear(w, at + "shared_mlp.input_linear", normed, 2 * shared)
+            y = plus(y, linear(w, at + "shared_mlp.output_linear", [
+                [silu(a) * b for a, b in zip(r[:shared], r[shared:])]
+                for r in both], WIDTH))
         x = plus(x, [scaled(row, 0.4) for row in y])
     x = rms_norm(w, "model.norm", x)
     return config, [scaled(row, 0.5)
                     for row in tied(w, "model.embed_tokens.weight", x)]
+
+
+
+def granitemoe_shared(w, ids):
+    """Granite's experts and a feed-forward layer beside them."""
+    return granitemoe(w, ids, shared=24)
+
+
+def hunyuan_moe(w, ids):
+    """Experts by softmax, whose weights sum to 1, and a shared one of the same
+    width; heads are normalised after they turned."""
+    config = {**BASE, "model_type": "hunyuan_v1_moe", "num_key_value_heads": 2,
+              "num_experts": 6, "moe_topk": [3, 3]}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        q, k, v = projections(w, at + "self_attn.", rms_norm(
+            w, at + "input_layernorm", x, 1e-5), 2)
+        q, k = ([rms_norm(w, f"{at}self_attn.{n}_layernorm", rows, 1e-5)
+                 for rows in turn(heads)]
+                for n, heads in (("query", q), ("key", k)))
+        x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        at += "mlp."
+        x = plus(x, routed(
+            w, at, normed, 6, 3, softmax, None,
+            lambda e: gated(w, f"{at}experts.{e}.", normed, silu),
+            gated(w, at + "shared_mlp.", normed, silu), gate="gate.wg"))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))

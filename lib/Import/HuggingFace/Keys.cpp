@@ -25,6 +25,16 @@ std::vector<std::string> namesIn(std::string_view list) {
   return names;
 }
 
+const std::vector<ClassKeys> &classKeys() {
+  static const std::vector<ClassKeys> all = [] {
+    std::vector<ClassKeys> keys = keysOfDecoders();
+    std::vector<ClassKeys> others = keysOfEncoders();
+    keys.insert(keys.end(), others.begin(), others.end());
+    return keys;
+  }();
+  return all;
+}
+
 std::vector<std::string> keysOfClass(std::string_view modelType) {
   std::vector<std::string> keys;
   for (const ClassKeys &keysHere : classKeys())

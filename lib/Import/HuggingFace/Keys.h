@@ -48,6 +48,9 @@ struct ClassKeys {
 };
 
 const std::vector<KeyMeaning> &keyMeanings();
+/// Those of decoders, those of encoders and of pairs of both, and all of them.
+std::vector<ClassKeys> keysOfDecoders();
+std::vector<ClassKeys> keysOfEncoders();
 const std::vector<ClassKeys> &classKeys();
 
 /// The names in a list of `ClassKeys`, without the defaults.

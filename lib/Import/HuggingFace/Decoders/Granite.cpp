@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Mixtures.h"
+#include "StateSpaces.h"
 
 namespace attune::hf {
 
@@ -82,20 +83,33 @@ static void addTensors(LlamaConfig &llama, const TensorNames &tensors) {
     llama.tensors.push_back(row);
 }
 
-std::optional<Model> importGraniteMoE(ImportContext &context) {
+static std::optional<Model> importMixture(ImportContext &context,
+                                          const char *name, bool hasShared) {
   Config &config = context.config;
-  std::optional<LlamaConfig> llama = readGranite(context, "granitemoe");
+  std::optional<LlamaConfig> llama = readGranite(context, name);
   int64_t count = config.integer("num_local_experts", 8);
+  int64_t shared =
+      hasShared ? config.count("shared_intermediate_size", 0) : int64_t(0);
   ignoreRouterKeys(config);
   if (!llama)
     return std::nullopt;
   std::optional<MoE> moe = readExperts(config, count, *llama->block.ffn);
   if (!moe)
     return std::nullopt;
+  if (shared)
+    moe->shared = SharedExpert{shared, /*gate=*/false};
   llama->block.ffn.reset();
   llama->block.moe = moe;
   addTensors(*llama, expertTensors());
   return buildLlama(context, *llama);
+}
+
+std::optional<Model> importGraniteMoE(ImportContext &context) {
+  return importMixture(context, "granitemoe", /*hasShared=*/false);
+}
+
+std::optional<Model> importGraniteMoEShared(ImportContext &context) {
+  return importMixture(context, "granitemoeshared", /*hasShared=*/true);
 }
 
 /// The state space of Mamba-2 with a norm of its gated result.
@@ -112,10 +126,7 @@ static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
                                       " heads do not divide the " +
                                       std::to_string(mamba.inner) +
                                       " channels of the state space");
-  else if (mamba.heads % mamba.groups)
-    config.error("mamba_n_groups", std::to_string(mamba.groups) +
-                                       " groups do not divide the " +
-                                       std::to_string(mamba.heads) + " heads");
+  checkGroups(config, "mamba_n_groups", mamba);
   const Value *dim = config.peek("mamba_d_head");
   if (dim && dim->isString() && dim->text == "auto")
     config.ignore({"mamba_d_head"});
@@ -134,14 +145,8 @@ static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
   return mamba;
 }
 
-/// in_proj holds the gate, x, B and C, and below them the steps.
 static void nameStateSpace(LlamaConfig &llama, const Mamba &mamba) {
-  int64_t end = mamba.inner + numConvolved(mamba);
-  llama.weights["mamba.in_proj.weight"] = {
-      {"mamba.in_proj.weight", false, 0, end}};
-  llama.weights["mamba.dt_proj.weight"] = {
-      {"mamba.in_proj.weight", false, end, end + mamba.heads}};
-  llama.weights["mamba.dt_proj.bias"] = {{"mamba.dt_bias", false, 0, -1}};
+  llama.weights = headWeights(mamba, "mamba.");
   addTensors(llama, {{"mamba.conv1d", "mamba.conv1d"},
                      {"mamba.A_log", "mamba.A_log"},
                      {"mamba.D", "mamba.D"},

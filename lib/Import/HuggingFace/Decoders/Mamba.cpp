@@ -1,12 +1,11 @@
-//===- Mamba.cpp - config.json of Mamba and Falcon Mamba --------*- C++ -*-===//
+//===- Mamba.cpp - config.json of Mamba, 1 and 2, and Falcon Mamba *- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Architectures.h"
-#include "attune/Import/HuggingFace/StreamBuilder.h"
+#include "StateSpaces.h"
 
 namespace attune::hf {
 
@@ -30,6 +29,17 @@ static void checkActivation(Config &config) {
                                "silu are not supported");
 }
 
+/// A norm and a state space, whose errors point at `key`.
+static Block startBlock(Config &config, const char *key) {
+  Block body;
+  body.norm.kind = NormKind::RMSNorm;
+  body.norm.bias = false;
+  body.norm.eps = config.real("layer_norm_epsilon", 1e-5);
+  body.norm.location = config.locate("layer_norm_epsilon");
+  body.mamba.emplace().location = config.locate(key);
+  return body;
+}
+
 static std::optional<Model> importBlocks(ImportContext &context,
                                          const char *name, bool falcon) {
   Config &config = context.config;
@@ -38,13 +48,8 @@ static std::optional<Model> importBlocks(ImportContext &context,
   int64_t width = config.integer("hidden_size", 768);
   int64_t vocab = config.integer("vocab_size", 50280);
   int64_t layers = config.layers("num_hidden_layers", 32);
-  Block body;
-  body.norm.kind = NormKind::RMSNorm;
-  body.norm.bias = false;
-  body.norm.eps = config.real("layer_norm_epsilon", 1e-5);
-  body.norm.location = config.locate("layer_norm_epsilon");
-  Mamba &mamba = body.mamba.emplace();
-  mamba.location = config.locate("state_size");
+  Block body = startBlock(config, "state_size");
+  Mamba &mamba = *body.mamba;
   mamba.states = config.integer("state_size", 16, 256);
   mamba.kernel = config.integer("conv_kernel", 4, 256);
   double expanded = config.real("expand", 2) * static_cast<double>(width);
@@ -95,30 +100,13 @@ static std::optional<Model> importBlocks(ImportContext &context,
   return model;
 }
 
-/// Steps beyond the limit would be cut off; the published limit is none.
-static void checkStepLimit(Config &config) {
-  const Value *limit = config.get("time_step_limit");
-  if (!limit)
-    return;
-  bool none = limit->isArray() && limit->elements.size() == 2 &&
-              limit->elements[0].isNumber() && limit->elements[0].real == 0 &&
-              limit->elements[1].isNumber() && limit->elements[1].real > 1e30;
-  if (!none)
-    config.error("time_step_limit", "expected [0.0, Infinity], no limit");
-}
-
 std::optional<Model> importMamba2(ImportContext &context) {
   Config &config = context.config;
   int64_t width = config.integer("hidden_size", 4096);
   int64_t vocab = config.integer("vocab_size", 32768);
   int64_t layers = config.layers("num_hidden_layers", 64);
-  Block body;
-  body.norm.kind = NormKind::RMSNorm;
-  body.norm.bias = false;
-  body.norm.eps = config.real("layer_norm_epsilon", 1e-5);
-  body.norm.location = config.locate("layer_norm_epsilon");
-  Mamba &mamba = body.mamba.emplace();
-  mamba.location = config.locate("num_heads");
+  Block body = startBlock(config, "num_heads");
+  Mamba &mamba = *body.mamba;
   mamba.heads = config.integer("num_heads", 128);
   mamba.groups = config.integer("n_groups", 8);
   mamba.states = config.integer("state_size", 128, 256);
@@ -133,10 +121,7 @@ std::optional<Model> importMamba2(ImportContext &context) {
                                  " heads of this width are not the " +
                                  std::to_string(mamba.inner) +
                                  " channels of the state space");
-  else if (mamba.heads % mamba.groups)
-    config.error("n_groups", std::to_string(mamba.groups) +
-                                 " groups do not divide the " +
-                                 std::to_string(mamba.heads) + " heads");
+  checkGroups(config, "n_groups", mamba);
   config.mustBeFalse("use_bias", "biases of a state space's projections are "
                                  "not supported");
   checkStepLimit(config);
@@ -153,13 +138,6 @@ std::optional<Model> importMamba2(ImportContext &context) {
   StreamBuilder stream(config,
                        context.prefixFor("backbone.", "embeddings.weight"));
   stream.embedding("embeddings", vocab, width);
-  // in_proj holds the gate, x, B and C, and below them the steps.
-  int64_t end = mamba.inner + numConvolved(mamba);
-  WeightMap weights = {
-      {"mamba.in_proj.weight", {{"mixer.in_proj.weight", false, 0, end}}},
-      {"mamba.dt_proj.weight",
-       {{"mixer.in_proj.weight", false, end, end + mamba.heads}}},
-      {"mamba.dt_proj.bias", {{"mixer.dt_bias", false, 0, -1}}}};
   stream.blocks("layers.{i}", "num_hidden_layers", {body},
                 std::vector<size_t>(layers, 0),
                 {{"norm1", "norm"},
@@ -168,7 +146,7 @@ std::optional<Model> importMamba2(ImportContext &context) {
                  {"mamba.D", "mixer.D"},
                  {"mamba.norm", "mixer.norm"},
                  {"mamba.out_proj", "mixer.out_proj"}},
-                weights);
+                headWeights(mamba, "mixer."));
   stream.norm("norm_f", body.norm);
   if (context.languageModel)
     stream.head("lm_head", vocab, tied ? "embeddings" : "");

@@ -1,4 +1,4 @@
-//===- KeysOfClasses.cpp - Keys of each configuration class -----*- C++ -*-===//
+//===- KeysOfDecoders.cpp - Keys of decoders' classes -----------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,17 +19,8 @@ static constexpr const char *kGLM =
     "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
     "rope_scaling attention_bias=true";
 
-const std::vector<ClassKeys> &classKeys() {
-  static const std::vector<ClassKeys> classes = {
-      {"albert",
-       "hidden_size=4096 num_attention_heads=64 num_hidden_layers=12 "
-       "intermediate_size=16384 layer_norm_eps=1e-12 hidden_act=gelu_new "
-       "embedding_size=128 vocab_size=30000 max_position_embeddings=512 "
-       "type_vocab_size=2 num_hidden_groups=1 inner_group_num=1 "
-       "tie_word_embeddings=true position_embedding_type=absolute",
-       "attention_probs_dropout_prob classifier_dropout "
-       "classifier_dropout_prob down_scale_factor gap_size "
-       "hidden_dropout_prob net_structure_type num_memory_blocks"},
+std::vector<ClassKeys> keysOfDecoders() {
+  return {
       {"arcee",
        "hidden_size=2560 intermediate_size=18432 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
@@ -38,31 +29,6 @@ const std::vector<ClassKeys> &classKeys() {
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
        "attention_bias=false mlp_bias=false",
        "attention_dropout pretraining_tp"},
-      {"bart",
-       "d_model=1024 hidden_size max_position_embeddings=1024 "
-       "vocab_size=50265 activation_function=gelu scale_embedding=false "
-       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
-       "decoder_vocab_size=50265 normalize_before=false "
-       "add_final_layer_norm=false normalize_embedding=true "
-       "static_position_embeddings=false do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
-       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
-       "decoder_ffn_dim=4096",
-       "activation_dropout add_bias_logits attention_dropout classif_dropout "
-       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
-       "force_bos_token_to_be_generated init_std num_attention_heads "
-       "num_hidden_layers save_step"},
-      {"bert",
-       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
-       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
-       "position_embedding_type=absolute add_cross_attention=false "
-       "tie_word_embeddings=true vocab_size=30522 max_position_embeddings=512 "
-       "type_vocab_size=2",
-       "attention_probs_dropout_prob classifier_dropout directionality "
-       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
-       "pooler_num_fc_layers pooler_size_per_head pooler_type "
-       "summary_activation summary_first_dropout summary_last_dropout "
-       "summary_type summary_use_proj"},
       {"bloom",
        "hidden_size=64 n_embed n_layer=2 num_hidden_layers n_head=8 "
        "num_attention_heads vocab_size=250880 n_inner=256 "
@@ -73,33 +39,6 @@ const std::vector<ClassKeys> &classKeys() {
        "hidden_dropout masked_softmax_fusion offset_alibi pretraining_tp "
        "seq_length skip_bias_add skip_bias_add_qkv slow_but_exact "
        "unk_token_id"},
-      {"camembert",
-       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
-       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
-       "position_embedding_type=absolute add_cross_attention=false "
-       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
-       "type_vocab_size=2",
-       "attention_probs_dropout_prob classifier_dropout directionality "
-       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
-       "pooler_num_fc_layers pooler_size_per_head pooler_type "
-       "summary_activation summary_first_dropout summary_last_dropout "
-       "summary_type summary_use_proj"},
-      {"clip",
-       "projection_dim=512 text_config text_config_dict vision_config "
-       "vision_config_dict",
-       "initializer_factor logit_scale_init_value"},
-      {"clip_text_model",
-       "projection_dim=512 hidden_size=512 num_attention_heads=8 "
-       "num_hidden_layers=12 intermediate_size=2048 layer_norm_eps=1e-05 "
-       "hidden_act=quick_gelu vocab_size=49408 max_position_embeddings=77",
-       "add_cross_attention attention_dropout dropout dropout_rate "
-       "hidden_dropout initializer_factor tie_word_embeddings"},
-      {"clip_vision_model",
-       "projection_dim=512 hidden_size=768 num_attention_heads=12 "
-       "num_hidden_layers=12 intermediate_size=3072 layer_norm_eps=1e-05 "
-       "hidden_act=quick_gelu image_size=224 patch_size=32 num_channels=3",
-       "add_cross_attention attention_dropout dropout dropout_rate "
-       "hidden_dropout initializer_factor tie_word_embeddings"},
       {"cohere",
        "use_qk_norm=false hidden_size=8192 intermediate_size=22528 "
        "num_hidden_layers=40 num_attention_heads=64 num_key_value_heads=64 "
@@ -147,28 +86,6 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "num_nextn_predict_layers output_router_logits pretraining_tp "
        "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
-      {"deit",
-       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
-       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
-       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
-       "pooler_output_size=768 pooler_act=tanh",
-       "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
-      {"distilbert",
-       "dim=768 n_heads=12 n_layers=6 hidden_dim=3072 activation=gelu "
-       "vocab_size=30522 max_position_embeddings=512 tie_word_embeddings=true",
-       "attention_dropout dropout qa_dropout seq_classif_dropout "
-       "sinusoidal_pos_embds tie_weights_"},
-      {"electra",
-       "hidden_size=256 num_attention_heads=4 num_hidden_layers=12 "
-       "intermediate_size=1024 layer_norm_eps=1e-12 hidden_act=gelu "
-       "position_embedding_type=absolute add_cross_attention=false "
-       "tie_word_embeddings=true embedding_size=128 vocab_size=30522 "
-       "max_position_embeddings=512 type_vocab_size=2",
-       "attention_probs_dropout_prob classifier_dropout directionality "
-       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
-       "pooler_num_fc_layers pooler_size_per_head pooler_type "
-       "summary_activation summary_first_dropout summary_last_dropout "
-       "summary_type summary_use_proj"},
       {"ernie4_5",
        "hidden_size=1024 intermediate_size=3072 num_hidden_layers=18 "
        "num_attention_heads=16 num_key_value_heads=2 "
@@ -364,6 +281,18 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_dropout aux_loss_alpha ep_group ep_size mamba_chunk_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"granitemoeshared",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false embedding_multiplier=1 attention_multiplier=1 "
+       "residual_multiplier=1 logits_scaling=1 num_local_experts=8 "
+       "num_experts_per_tok=2 shared_intermediate_size=0",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"hunyuan_v1_dense",
        "hidden_size=4096 intermediate_size=11008 "
        "num_hidden_layers=32 num_attention_heads=32 "
@@ -381,6 +310,26 @@ const std::vector<ClassKeys> &classKeys() {
        "position_embedding_xdrope pretraining_tp sep_token_id "
        "skip_cls_token text_end_id text_start_id use_cla use_qk_norm "
        "use_rotary_pos_emb vit_path xdrope_section"},
+      {"hunyuan_v1_moe",
+       "hidden_size=4096 intermediate_size=11008 "
+       "num_hidden_layers=32 num_attention_heads=32 "
+       "num_key_value_heads=32 vocab_size=290943 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false num_experts=1 moe_topk=1 "
+       "moe_intermediate_size "
+       "use_mixed_mlp_moe=false",
+       "add_classification_head anyres_pooling_size "
+       "anyres_vit_max_image_size anyres_vit_two_views "
+       "attention_dropout cla_share_factor "
+       "class_num dense_list eod_token_id group_limited_greedy "
+       "im_end_id im_newline_id im_start_id mask_init_id mlp_bias "
+       "moe_drop_tokens moe_random_routing_dropped_token "
+       "norm_type num_media_embeds org_vocab_size pad_id "
+       "position_embedding_xdrope pretraining_tp sep_token_id "
+       "skip_cls_token text_end_id text_start_id use_cla use_qk_norm "
+       "use_rotary_pos_emb vit_path xdrope_section"},
       {"lfm2",
        "hidden_size=2560 intermediate_size=12288 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=65536 "
@@ -394,6 +343,17 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_dropout block_mlp_init_scale block_norm_eps "
        "block_out_init_scale block_use_xavier_init conv_use_xavier_init "
        "num_heads use_pos_enc"},
+      {"lfm2_moe",
+       "hidden_size=2048 intermediate_size=7168 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=65536 "
+       "max_position_embeddings=128000 norm_eps=1e-05 "
+       "tie_word_embeddings=true tie_embedding=true hidden_act=silu "
+       "head_dim=64 rope_theta=1000000 partial_rotary_factor=1 "
+       "rope_parameters rope_scaling conv_L_cache=3 conv_bias=false "
+       "num_dense_layers=2 num_experts=32 num_experts_per_tok=4 "
+       "moe_intermediate_size=1792 use_expert_bias=true norm_topk_prob=true "
+       "routed_scaling_factor=1 layer_types",
+       "attention_dropout"},
       {"llama",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
@@ -438,34 +398,6 @@ const std::vector<ClassKeys> &classKeys() {
        "rms_norm ssm_cfg time_step_floor time_step_init_scheme time_step_max "
        "time_step_min time_step_rank time_step_scale use_associative_scan "
        "use_falcon_mambapy use_mambapy"},
-      {"marian",
-       "d_model=1024 hidden_size max_position_embeddings=1024 "
-       "vocab_size=50265 activation_function=gelu scale_embedding=false "
-       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
-       "decoder_vocab_size=50265 normalize_before=false "
-       "add_final_layer_norm=false normalize_embedding=false "
-       "static_position_embeddings=true do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
-       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
-       "decoder_ffn_dim=4096",
-       "activation_dropout add_bias_logits attention_dropout classif_dropout "
-       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
-       "force_bos_token_to_be_generated init_std num_attention_heads "
-       "num_hidden_layers save_step"},
-      {"mbart",
-       "d_model=1024 hidden_size max_position_embeddings=1024 "
-       "vocab_size=50265 activation_function=gelu scale_embedding=false "
-       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
-       "decoder_vocab_size=50265 normalize_before=true "
-       "add_final_layer_norm=true normalize_embedding=true "
-       "static_position_embeddings=false do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
-       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
-       "decoder_ffn_dim=4096",
-       "activation_dropout add_bias_logits attention_dropout classif_dropout "
-       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
-       "force_bos_token_to_be_generated init_std num_attention_heads "
-       "num_hidden_layers save_step"},
       {"mimo",
        "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
@@ -517,36 +449,12 @@ const std::vector<ClassKeys> &classKeys() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
-      {"modernbert",
-       "hidden_size=768 intermediate_size=1152 num_hidden_layers=22 "
-       "num_attention_heads=12 vocab_size=50368 "
-       "max_position_embeddings=8192 norm_eps=1e-05 norm_bias=false "
-       "hidden_activation=gelu attention_bias=false mlp_bias=false "
-       "global_attn_every_n_layers=3 local_attention=128 "
-       "global_rope_theta=160000 local_rope_theta=10000 "
-       "partial_rotary_factor=1 rope_theta rope_parameters rope_scaling "
-       "layer_types "
-       "tie_word_embeddings=true classifier_bias=false decoder_bias=true "
-       "classifier_activation=gelu classifier_pooling=cls",
-       "attention_dropout classifier_dropout cls_token_id "
-       "deterministic_flash_attn embedding_dropout gradient_checkpointing "
-       "initializer_cutoff_factor layer_norm_eps mlp_dropout "
-       "position_embedding_type reference_compile repad_logits_with_grad "
-       "sep_token_id sparse_pred_ignore_index sparse_prediction"},
       {"mpt",
        "d_model=2048 n_heads=16 n_layers=24 vocab_size=50368 max_seq_len=2048 "
        "tie_word_embeddings=true layer_norm_epsilon=1e-05 attn_config "
        "logit_scale norm_type=low_precision_layernorm",
        "emb_pdrop embedding_fraction expansion_ratio init_config init_device "
        "learned_pos_emb no_bias resid_pdrop tokenizer_name verbose"},
-      {"mt5",
-       "d_model=512 hidden_size d_kv=64 d_ff=1024 num_layers=8 "
-       "num_hidden_layers num_decoder_layers=8 num_heads=6 "
-       "num_attention_heads vocab_size=250112 layer_norm_epsilon=1e-06 "
-       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
-       "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
-       "tie_word_embeddings=false scale_decoder_outputs=false",
-       "classifier_dropout dropout_rate initializer_factor n_positions"},
       {"nemotron",
        "hidden_size=6144 intermediate_size=24576 num_hidden_layers=32 "
        "num_attention_heads=48 num_key_value_heads=48 vocab_size=256000 "
@@ -555,21 +463,27 @@ const std::vector<ClassKeys> &classKeys() {
        "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
        "rope_scaling attention_bias=false mlp_bias=false",
        "attention_dropout pretraining_tp"},
-      {"nomic_bert",
-       "n_embd=768 n_head=12 n_layer=12 n_inner=3072 vocab_size=50257 "
-       "layer_norm_epsilon=1e-05 activation_function=gelu mlp_fc1_bias=true "
-       "mlp_fc2_bias=true qkv_proj_bias=true rotary_emb_base=10000 "
-       "rotary_emb_fraction rotary_emb_interleaved=false type_vocab_size=2 "
-       "pad_vocab_size_multiple=1 max_trained_positions=2048 causal=false "
-       "norm_mlp=false parallel_block=false prenorm=false "
-       "rotary_head_dim=false use_rms_norm=false rotary_emb_scale_base "
-       "rotary_scaling_factor",
-       "attn_pdrop dense_seq_output embd_pdrop fused_bias_fc "
-       "fused_dropout_add_ln n_positions parallel_block_tied_norm "
-       "reorder_and_upcast_attn resid_pdrop "
-       "scale_attn_by_inverse_layer_idx scale_attn_weights "
-       "summary_activation summary_first_dropout summary_proj_to_labels "
-       "summary_type summary_use_proj use_flash_attn use_xentropy"},
+      {"nemotron_h",
+       "hidden_size=4096 vocab_size=131072 max_position_embeddings=4096 "
+       "num_hidden_layers layers_block_type hybrid_override_pattern "
+       "layer_norm_epsilon=1e-05 tie_word_embeddings=false "
+       "num_attention_heads=32 num_key_value_heads=8 head_dim=128 "
+       "attention_head_dim=128 attention_bias=false sliding_window "
+       "intermediate_size=21504 mlp_hidden_act=relu2 mlp_bias=false "
+       "mamba_num_heads=128 mamba_head_dim=64 n_groups=8 ssm_state_size=128 "
+       "conv_kernel=4 use_conv_bias=true use_bias=false "
+       "mamba_proj_bias=false mamba_hidden_act=silu time_step_limit "
+       "n_routed_experts=8 num_experts_per_tok=2 n_shared_experts=1 "
+       "moe_intermediate_size=7688 moe_shared_expert_intermediate_size=7688 "
+       "moe_latent_size n_group=1 topk_group=1 norm_topk_prob=true "
+       "routed_scaling_factor=1 topk_method=noaux_tc scoring_func=sigmoid",
+       "attention_dropout chunk_size expand hidden_dropout "
+       "mamba_ssm_cache_dtype moe_shared_expert_overlap "
+       "mtp_hybrid_override_pattern mtp_layers_block_type "
+       "num_logits_to_keep num_nextn_predict_layers partial_rotary_factor "
+       "rescale_prenorm_residual residual_in_fp32 rms_norm_eps rope_theta "
+       "time_step_floor time_step_max "
+       "time_step_min use_mamba_kernels"},
       {"olmo",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=50304 "
@@ -614,20 +528,6 @@ const std::vector<ClassKeys> &classKeys() {
        "tie_word_embeddings=true",
        "activation_dropout attention_dropout dropout init_std layerdrop "
        "learned_embeddings scale_embeddings"},
-      {"pegasus",
-       "d_model=1024 hidden_size max_position_embeddings=1024 "
-       "vocab_size=50265 activation_function=gelu scale_embedding=false "
-       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
-       "decoder_vocab_size=50265 normalize_before=true "
-       "add_final_layer_norm=true normalize_embedding=false "
-       "static_position_embeddings=true do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
-       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
-       "decoder_ffn_dim=4096",
-       "activation_dropout add_bias_logits attention_dropout classif_dropout "
-       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
-       "force_bos_token_to_be_generated init_std num_attention_heads "
-       "num_hidden_layers save_step"},
       {"phi",
        "hidden_size=2048 intermediate_size=8192 num_hidden_layers=24 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=51200 "
@@ -690,17 +590,6 @@ const std::vector<ClassKeys> &classKeys() {
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux shared_expert_intermediate_size "
        "sliding_window use_qk_norm"},
-      {"roberta",
-       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
-       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
-       "position_embedding_type=absolute add_cross_attention=false "
-       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
-       "type_vocab_size=2",
-       "attention_probs_dropout_prob classifier_dropout directionality "
-       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
-       "pooler_num_fc_layers pooler_size_per_head pooler_type "
-       "summary_activation summary_first_dropout summary_last_dropout "
-       "summary_type summary_use_proj"},
       {"seed_oss",
        "hidden_size=4096 intermediate_size=27648 "
        "num_hidden_layers=64 num_attention_heads=80 "
@@ -741,46 +630,7 @@ const std::vector<ClassKeys> &classKeys() {
        "embedding_dropout layer_norm_epsilon mlp_type norm_type "
        "residual_dropout scale_attention_softmax_in_fp32 scale_attn_weights "
        "sliding_window"},
-      {"t5",
-       "d_model=512 hidden_size d_kv=64 d_ff=2048 num_layers=6 "
-       "num_hidden_layers num_decoder_layers=6 num_heads=8 "
-       "num_attention_heads vocab_size=32128 layer_norm_epsilon=1e-06 "
-       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
-       "feed_forward_proj=relu dense_act_fn=relu is_gated_act=false "
-       "tie_word_embeddings=true scale_decoder_outputs=true",
-       "classifier_dropout dropout_rate initializer_factor n_positions"},
-      {"vit",
-       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
-       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
-       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
-       "pooler_output_size=768 pooler_act=tanh",
-       "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
-      {"whisper",
-       "d_model=384 hidden_size vocab_size=51865 num_mel_bins=80 "
-       "max_source_positions=1500 max_target_positions=448 encoder_layers=4 "
-       "decoder_layers=4 tie_word_embeddings=true activation_function=gelu "
-       "encoder_attention_heads=6 encoder_ffn_dim=1536 "
-       "decoder_attention_heads=6 decoder_ffn_dim=1536",
-       "activation_dropout apply_spec_augment attention_dropout "
-       "classifier_proj_size decoder_layerdrop dropout encoder_layerdrop "
-       "forced_decoder_ids init_std mask_feature_length "
-       "mask_feature_min_masks mask_feature_prob mask_time_length "
-       "mask_time_min_masks mask_time_prob median_filter_width "
-       "num_attention_heads num_hidden_layers scale_embedding "
-       "use_weighted_layer_sum"},
-      {"xlm-roberta",
-       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
-       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
-       "position_embedding_type=absolute add_cross_attention=false "
-       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
-       "type_vocab_size=2",
-       "attention_probs_dropout_prob classifier_dropout directionality "
-       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
-       "pooler_num_fc_layers pooler_size_per_head pooler_type "
-       "summary_activation summary_first_dropout summary_last_dropout "
-       "summary_type summary_use_proj"},
   };
-  return classes;
 }
 
 } // namespace attune::hf

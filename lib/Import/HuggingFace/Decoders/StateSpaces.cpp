@@ -1,0 +1,40 @@
+//===- StateSpaces.cpp - Shared by models with Mamba-2 ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StateSpaces.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+void checkStepLimit(Config &config) {
+  const Value *limit = config.get("time_step_limit");
+  if (!limit)
+    return;
+  bool none = limit->isArray() && limit->elements.size() == 2 &&
+              limit->elements[0].isNumber() && limit->elements[0].real == 0 &&
+              limit->elements[1].isNumber() && limit->elements[1].real > 1e30;
+  if (!none)
+    config.error("time_step_limit", "expected [0.0, Infinity], no limit");
+}
+
+void checkGroups(Config &config, const char *groupsKey, const Mamba &mamba) {
+  if (mamba.heads % mamba.groups)
+    config.error(groupsKey, std::to_string(mamba.groups) +
+                                " groups do not divide the " +
+                                std::to_string(mamba.heads) + " heads");
+}
+
+WeightMap headWeights(const Mamba &mamba, const std::string &at) {
+  int64_t end = mamba.inner + numConvolved(mamba);
+  return {{"mamba.in_proj.weight", {{at + "in_proj.weight", false, 0, end}}},
+          {"mamba.dt_proj.weight",
+           {{at + "in_proj.weight", false, end, end + mamba.heads}}},
+          {"mamba.dt_proj.bias", {{at + "dt_bias", false, 0, -1}}}};
+}
+
+} // namespace attune::hf

@@ -1,0 +1,230 @@
+//===- KeysOfEncoders.cpp - Keys of other classes ---------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Keys.h"
+
+namespace attune::hf {
+
+std::vector<ClassKeys> keysOfEncoders() {
+  return {
+      {"albert",
+       "hidden_size=4096 num_attention_heads=64 num_hidden_layers=12 "
+       "intermediate_size=16384 layer_norm_eps=1e-12 hidden_act=gelu_new "
+       "embedding_size=128 vocab_size=30000 max_position_embeddings=512 "
+       "type_vocab_size=2 num_hidden_groups=1 inner_group_num=1 "
+       "tie_word_embeddings=true position_embedding_type=absolute",
+       "attention_probs_dropout_prob classifier_dropout "
+       "classifier_dropout_prob down_scale_factor gap_size "
+       "hidden_dropout_prob net_structure_type num_memory_blocks"},
+      {"bart",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=false "
+       "add_final_layer_norm=false normalize_embedding=true "
+       "static_position_embeddings=false do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"bert",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=30522 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"camembert",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"clip",
+       "projection_dim=512 text_config text_config_dict vision_config "
+       "vision_config_dict",
+       "initializer_factor logit_scale_init_value"},
+      {"clip_text_model",
+       "projection_dim=512 hidden_size=512 num_attention_heads=8 "
+       "num_hidden_layers=12 intermediate_size=2048 layer_norm_eps=1e-05 "
+       "hidden_act=quick_gelu vocab_size=49408 max_position_embeddings=77",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor tie_word_embeddings"},
+      {"clip_vision_model",
+       "projection_dim=512 hidden_size=768 num_attention_heads=12 "
+       "num_hidden_layers=12 intermediate_size=3072 layer_norm_eps=1e-05 "
+       "hidden_act=quick_gelu image_size=224 patch_size=32 num_channels=3",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor tie_word_embeddings"},
+      {"deit",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
+       "pooler_output_size=768 pooler_act=tanh",
+       "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
+      {"distilbert",
+       "dim=768 n_heads=12 n_layers=6 hidden_dim=3072 activation=gelu "
+       "vocab_size=30522 max_position_embeddings=512 tie_word_embeddings=true",
+       "attention_dropout dropout qa_dropout seq_classif_dropout "
+       "sinusoidal_pos_embds tie_weights_"},
+      {"electra",
+       "hidden_size=256 num_attention_heads=4 num_hidden_layers=12 "
+       "intermediate_size=1024 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true embedding_size=128 vocab_size=30522 "
+       "max_position_embeddings=512 type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"marian",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=false "
+       "add_final_layer_norm=false normalize_embedding=false "
+       "static_position_embeddings=true do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"mbart",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=true "
+       "add_final_layer_norm=true normalize_embedding=true "
+       "static_position_embeddings=false do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"modernbert",
+       "hidden_size=768 intermediate_size=1152 num_hidden_layers=22 "
+       "num_attention_heads=12 vocab_size=50368 "
+       "max_position_embeddings=8192 norm_eps=1e-05 norm_bias=false "
+       "hidden_activation=gelu attention_bias=false mlp_bias=false "
+       "global_attn_every_n_layers=3 local_attention=128 "
+       "global_rope_theta=160000 local_rope_theta=10000 "
+       "partial_rotary_factor=1 rope_theta rope_parameters rope_scaling "
+       "layer_types "
+       "tie_word_embeddings=true classifier_bias=false decoder_bias=true "
+       "classifier_activation=gelu classifier_pooling=cls",
+       "attention_dropout classifier_dropout cls_token_id "
+       "deterministic_flash_attn embedding_dropout gradient_checkpointing "
+       "initializer_cutoff_factor layer_norm_eps mlp_dropout "
+       "position_embedding_type reference_compile repad_logits_with_grad "
+       "sep_token_id sparse_pred_ignore_index sparse_prediction"},
+      {"mt5",
+       "d_model=512 hidden_size d_kv=64 d_ff=1024 num_layers=8 "
+       "num_hidden_layers num_decoder_layers=8 num_heads=6 "
+       "num_attention_heads vocab_size=250112 layer_norm_epsilon=1e-06 "
+       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
+       "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
+       "tie_word_embeddings=false scale_decoder_outputs=false",
+       "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"nomic_bert",
+       "n_embd=768 n_head=12 n_layer=12 n_inner=3072 vocab_size=50257 "
+       "layer_norm_epsilon=1e-05 activation_function=gelu mlp_fc1_bias=true "
+       "mlp_fc2_bias=true qkv_proj_bias=true rotary_emb_base=10000 "
+       "rotary_emb_fraction rotary_emb_interleaved=false type_vocab_size=2 "
+       "pad_vocab_size_multiple=1 max_trained_positions=2048 causal=false "
+       "norm_mlp=false parallel_block=false prenorm=false "
+       "rotary_head_dim=false use_rms_norm=false rotary_emb_scale_base "
+       "rotary_scaling_factor",
+       "attn_pdrop dense_seq_output embd_pdrop fused_bias_fc "
+       "fused_dropout_add_ln n_positions parallel_block_tied_norm "
+       "reorder_and_upcast_attn resid_pdrop "
+       "scale_attn_by_inverse_layer_idx scale_attn_weights "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj use_flash_attn use_xentropy"},
+      {"pegasus",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=50265 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=50265 normalize_before=true "
+       "add_final_layer_norm=true normalize_embedding=false "
+       "static_position_embeddings=true do_blenderbot_90_layernorm=false "
+       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step"},
+      {"roberta",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+      {"t5",
+       "d_model=512 hidden_size d_kv=64 d_ff=2048 num_layers=6 "
+       "num_hidden_layers num_decoder_layers=6 num_heads=8 "
+       "num_attention_heads vocab_size=32128 layer_norm_epsilon=1e-06 "
+       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
+       "feed_forward_proj=relu dense_act_fn=relu is_gated_act=false "
+       "tie_word_embeddings=true scale_decoder_outputs=true",
+       "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"vit",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
+       "pooler_output_size=768 pooler_act=tanh",
+       "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
+      {"whisper",
+       "d_model=384 hidden_size vocab_size=51865 num_mel_bins=80 "
+       "max_source_positions=1500 max_target_positions=448 encoder_layers=4 "
+       "decoder_layers=4 tie_word_embeddings=true activation_function=gelu "
+       "encoder_attention_heads=6 encoder_ffn_dim=1536 "
+       "decoder_attention_heads=6 decoder_ffn_dim=1536",
+       "activation_dropout apply_spec_augment attention_dropout "
+       "classifier_proj_size decoder_layerdrop dropout encoder_layerdrop "
+       "forced_decoder_ids init_std mask_feature_length "
+       "mask_feature_min_masks mask_feature_prob mask_time_length "
+       "mask_time_min_masks mask_time_prob median_filter_width "
+       "num_attention_heads num_hidden_layers scale_embedding "
+       "use_weighted_layer_sum"},
+      {"xlm-roberta",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=50265 max_position_embeddings=512 "
+       "type_vocab_size=2",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob pooler_fc_size pooler_num_attention_heads "
+       "pooler_num_fc_layers pooler_size_per_head pooler_type "
+       "summary_activation summary_first_dropout summary_last_dropout "
+       "summary_type summary_use_proj"},
+  };
+}
+
+} // namespace attune::hf
