@@ -217,6 +217,26 @@ def command_line_seeds():
         yield f"{i}", words
 
 
+def driver_seeds():
+    """One command line for each verb, with flags of every kind of value."""
+    for words in (
+            "compile\nmodel.json\n-o\nmodel\n--cpu=x86-64-v3\n--emit=obj\n--threads=2",
+            "compile\nfolder\n--target=cuda\n--gpu=sm_90a\n--dtype=bf16\n--fusion=off",
+            "compile\nfolder\n--quantize=lm_head=int8,*.ffn.*=int4:g32\n--low-rank=*.ffn.*:50%",
+            "compile\nfolder\n--prune-heads=layers.3.attention:0,4\n--kv-cache=int8\n--mesh=tp=2,ep=2",
+            "compile\nfolder\n--lora=a:0.5\n--lora=b\n--cache=off\n--cache-size=512M",
+            "compile\nm.json\n--emit=kernels\n--kernel=linear.8x8\n--insert=after-fusion:cse",
+            "run\nm.json\n--inputs=a.npz\n--outputs=b.npz\n--dim=batch=3\n--timing",
+            "generate\nm.gguf\n--prompt=a b\n--max-new-tokens=5\n--temperature=0.5\n--top-k\n3",
+            "embed\nm\n--text=x\n--pooling=mean", "inspect\nm\n--mesh=tp=8\n--link=2us,25GB/s",
+            "import\nm\n-o\n-", "verify\nm\n--quantize=int8\n--seed=3", "bench\nm\n--json",
+            "tokenize\nm\n--text=x", "chat\nm\n--system=x", "serve\nm\n--port=0\n--no-web",
+            "perplexity\nm\n--file=x\n--format=json", "compare\na\nb\n--inputs=x.json",
+            "split\nm\n-o\nx", "--version", "help", "compile\n--help",
+            "compile\nm\n--message-format=json\n--\n--cpu"):
+        yield words.split("\n")[0] + "-" + str(len(words)), words
+
+
 def http_seeds():
     yield "get", "GET /v1/models?x=1 HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.0\r\n\r\n"
     yield "length", ("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n"
@@ -283,6 +303,7 @@ TARGETS = {
     "Json": json_seeds, "ChatTemplate": template_seeds, "TokenizerFile": tokenizer_seeds,
     "Text": text_seeds, "Safetensors": safetensors_seeds, "Metadata": metadata_seeds,
     "WeightsBlob": weights_blob_seeds, "CommandLine": command_line_seeds, "Http": http_seeds,
+    "Driver": driver_seeds,
     "Constraint": constraint_seeds, "Regex": regex_seeds, "Request": request_seeds,
     "Description": description_seeds, "Model": model_seeds, "Config": config_seeds, "Checkpoint": checkpoint_seeds,
     "Gguf": gguf_seeds, "PublishedTokenizer": published_tokenizer_seeds}
