@@ -186,6 +186,8 @@ lld = shutil.which("ld.lld-" + config.llvm_version, path=path)
 if lld:
     features.add("ld-lld")
     substitute("%lld", lld)
+if os.path.exists(os.path.join(config.attune_tools_dir, "attune-static")):
+    features.add("attune-static")
 if shutil.which("dpkg-shlibdeps", path=path):
     features.add("dpkg")
 if os.path.isdir(os.path.join(config.attune_shared_dir, "oracle")):

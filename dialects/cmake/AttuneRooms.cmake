@@ -57,6 +57,7 @@ function(attune_room name)
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   # The install test installs everything.
   set_property(GLOBAL APPEND PROPERTY ATTUNE_TEST_DEPENDS ${name})
+  set_property(GLOBAL APPEND PROPERTY ATTUNE_ROOMS ${name})
 endfunction()
 
 # attune_pass_room(Room) generates include/attune/<Room>/Passes.h.inc and its

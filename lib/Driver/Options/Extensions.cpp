@@ -21,6 +21,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/DynamicLibrary.h"
 
+#include <dlfcn.h>
 #include <mutex>
 
 using namespace attune;
@@ -45,7 +46,22 @@ static std::vector<mlir::DialectPlugin> &dialectPlugins() {
   return plugins;
 }
 
+/// Seen by plugins wherever these see Attune's functions.
+extern "C" LLVM_ATTRIBUTE_USED void attune_takes_plugins() {}
+
+/// A plugin brings its own copy of LLVM where the program does not lend one,
+/// and two of them end the process.
+static bool takesPlugins() {
+  return dlsym(RTLD_DEFAULT, "attune_takes_plugins") != nullptr;
+}
+
 bool driver::loadPlugins(const Options &options, Report &report) {
+  if (!options.plugins.empty() && !takesPlugins()) {
+    report.fail(
+        "this attune has LLVM inside and takes no plugins; use one that "
+        "is linked with LLVM's shared libraries");
+    return false;
+  }
   for (const std::string &path : options.plugins) {
     // A plugin has one entry point or both, and need not bring passes.
     std::string problem;
