@@ -182,6 +182,25 @@ LogicalResult HeadFlow::follow() {
   return success();
 }
 
+FailureOr<SmallVector<SplitHeadsOp>> HeadFlow::splitsOf(LinearOp linear) {
+  if (linear.getResidual() || linear.getGated())
+    return refuse(linear);
+  SmallVector<SplitHeadsOp> splits;
+  for (Operation *user : linear.getResult().getUsers()) {
+    // Sizes of a batch are asked of anything that has it.
+    if (isa<tensor::DimOp>(user))
+      continue;
+    auto split = dyn_cast<SplitHeadsOp>(user);
+    if (!split)
+      return refuse(user);
+    splits.push_back(split);
+  }
+  llvm::sort(splits, [](SplitHeadsOp a, SplitHeadsOp b) {
+    return a.getOffset() < b.getOffset();
+  });
+  return splits;
+}
+
 void HeadFlow::updateFunctions() {
   for (auto func : module.getOps<func::FuncOp>()) {
     if (func.isExternal())

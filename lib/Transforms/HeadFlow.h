@@ -48,6 +48,9 @@ protected:
   /// Gives functions the types of their arguments and results.
   void updateFunctions();
   mlir::LogicalResult refuse(mlir::Operation *op);
+  /// The splits into heads of what a projection computes, in the order of its
+  /// columns. Each column has to be in one of them; who calls checks the end.
+  mlir::FailureOr<llvm::SmallVector<SplitHeadsOp>> splitsOf(LinearOp linear);
 
   mlir::ModuleOp module;
   llvm::DenseMap<mlir::Value, unsigned> marked;

@@ -71,21 +71,12 @@ LogicalResult HeadShards::sliceHeads(OpOperand &operand, int64_t dim,
 
 /// Queries, keys and values by rows, each in the order of its heads.
 LogicalResult HeadShards::cutProjection(LinearOp linear) {
-  if (linear.getResidual() || linear.getGated())
-    return refuse(linear);
-  SmallVector<SplitHeadsOp> splits;
-  for (Operation *user : linear.getResult().getUsers()) {
-    auto split = dyn_cast<SplitHeadsOp>(user);
-    if (!split)
-      return isa<tensor::DimOp>(user) ? success() : refuse(user);
-    splits.push_back(split);
-  }
-  llvm::sort(splits, [](SplitHeadsOp a, SplitHeadsOp b) {
-    return a.getOffset() < b.getOffset();
-  });
+  FailureOr<SmallVector<SplitHeadsOp>> splits = splitsOf(linear);
+  if (failed(splits))
+    return failure();
   std::vector<WeightShards::Range> ranges;
   int64_t next = 0, local = 0;
-  for (SplitHeadsOp split : splits) {
+  for (SplitHeadsOp split : *splits) {
     auto type = cast<RankedTensorType>(split.getType());
     int64_t width = type.getDimSize(3), share = type.getDimSize(1);
     int64_t heads = wholeHeads.lookup(split.getResult());

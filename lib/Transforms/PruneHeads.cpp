@@ -291,30 +291,19 @@ LogicalResult HeadPruning::keep(Value value, const KeptPart &part,
 }
 
 LogicalResult HeadPruning::cutProjection(LinearOp linear) {
-  if (linear.getResidual() || linear.getGated())
-    return refuse(linear);
-  SmallVector<SplitHeadsOp> splits;
-  for (Operation *user : linear.getResult().getUsers()) {
-    if (isa<tensor::DimOp>(user))
-      continue;
-    auto split = dyn_cast<SplitHeadsOp>(user);
-    if (!split)
-      return refuse(user);
-    splits.push_back(split);
-  }
-  llvm::sort(splits, [](SplitHeadsOp a, SplitHeadsOp b) {
-    return a.getOffset() < b.getOffset();
-  });
+  FailureOr<SmallVector<SplitHeadsOp>> splits = splitsOf(linear);
+  if (failed(splits))
+    return failure();
   auto type = cast<RankedTensorType>(linear.getType());
   KeptPart part;
   part.wholeRows = type.getDimSize(2);
   size_t layers = 1;
-  for (SplitHeadsOp split : splits)
+  for (SplitHeadsOp split : *splits)
     if (auto kind = marked.find(split.getResult()); kind != marked.end())
       layers = std::max(layers, keptOf(kind->second).size());
   part.rows.resize(layers);
   int64_t next = 0, rows = 0;
-  for (SplitHeadsOp split : splits) {
+  for (SplitHeadsOp split : *splits) {
     auto heads = cast<RankedTensorType>(split.getType());
     int64_t width = heads.getDimSize(3);
     // Two readers of the same heads, or columns that nobody reads.

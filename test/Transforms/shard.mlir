@@ -36,6 +36,8 @@ func.func private @block(%x: tensor<?x?x16xf32>, %past: index, %n: index,
   %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x4x?x4xf32>
   %k = attune.split_heads %y at 16 : tensor<?x?x32xf32> -> tensor<?x2x?x4xf32>
   %v = attune.split_heads %y at 24 : tensor<?x?x32xf32> -> tensor<?x2x?x4xf32>
+  // Who asks for a size of the projection needs none of its heads.
+  %batch = tensor.dim %y, %c0 : tensor<?x?x32xf32>
   %k1 = attune.cache_append %k into %kc[%c0, %past] : tensor<?x2x?x4xf32>, tensor<1x?x2x?x4xf32>
   %k2 = attune.cache_read %k1[%c0] length %n : tensor<1x?x2x?x4xf32> -> tensor<?x2x?x4xf32>
   %v1 = attune.cache_append %v into %vc[%c0, %past] : tensor<?x2x?x4xf32>, tensor<1x?x2x?x4xf32>
