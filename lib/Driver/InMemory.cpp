@@ -8,6 +8,8 @@
 #include "InMemory.h"
 
 #include "attune/Analysis/ModelStatistics.h"
+#include "attune/Weights/LoraBranches.h"
+#include "attune/Weights/WeightFile.h"
 
 using namespace attune;
 using namespace attune::driver;
@@ -22,9 +24,8 @@ ExitCode driver::reportError(const runtime::Error &error, Report &report) {
 }
 
 ExitCode InMemoryModel::build(const Options &options, Report &report,
-                              const ModelSource &source,
-                              const Checkpoint *checkpoint, Entries entries,
-                              bool fusion) {
+                              const ModelSource &source, Checkpoint *checkpoint,
+                              Entries entries, bool fusion) {
   Lowering lowering(options, report, source, fusion);
   std::optional<ProductBytes> object = lowering.compile(entries, "obj");
   if (!object)
@@ -36,6 +37,8 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
                        ExitCode::InternalError);
   code.emplace(std::move(*loaded));
   inactiveBytes = lowering.getInactiveBytes();
+  if (source.branches && checkpoint)
+    addLoraStacks(lowering.getWeights(), *source.branches, *checkpoint);
   ExitCode packed =
       weights.pack(lowering.getWeights(), checkpoint, options, report);
   if (packed != ExitCode::Success)

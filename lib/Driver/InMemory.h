@@ -24,7 +24,7 @@ public:
   /// Weights are random without a checkpoint; whether that is allowed is the
   /// caller's business. Returns why it failed, or success.
   ExitCode build(const Options &options, Report &report,
-                 const ModelSource &source, const Checkpoint *checkpoint,
+                 const ModelSource &source, Checkpoint *checkpoint,
                  Entries entries, bool fusion);
 
   runtime::CompiledModel &getModel() { return *model; }

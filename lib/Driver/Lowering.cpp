@@ -58,6 +58,10 @@ Lowering::Lowering(const Options &options, Report &report,
   if (source.lowRank)
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;
+  if (source.branches) {
+    pipeline.adapters = source.branches->names();
+    pipeline.adapterRanks = source.branches->ranks();
+  }
   pipeline.mesh = source.mesh;
   pipeline.tapInputs = options.tapInputs;
   if (source.heads)
@@ -400,6 +404,10 @@ bool Lowering::optimize() {
     return fail("--mesh does not cut attention that lost heads yet; leave "
                 "--prune-heads out",
                 ExitCode::BadInput);
+  if (source.mesh.ranks() > 1 && source.branches)
+    return fail("--mesh does not cut adapters that stay apart; leave "
+                "--lora-apart out",
+                ExitCode::BadInput);
   // Entries with other arguments are not what they were, on purpose.
   if ((options.machine.tilesInParallel() || source.mesh.tp > 1) &&
       !runStage("preparing entries", buildEntriesPipeline,
@@ -441,6 +449,9 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   if (auto why =
           module->getAttrOfType<mlir::StringAttr>("attune.decodes_alone"))
     info.decodesAlone = why.str();
+  if (auto names = module->getAttrOfType<mlir::ArrayAttr>("attune.adapters"))
+    for (auto each : names.getAsRange<mlir::StringAttr>())
+      info.adapters.push_back(each.str());
   info.bos = number("attune.bos");
   info.pad = number("attune.pad");
   info.decoderStart = number("attune.decoder_start");

@@ -356,10 +356,37 @@ static std::optional<Checkpoint> openMerged(const Options &options,
   if (!checkpoint)
     return std::nullopt;
   checkpoint->leaveOut(source.leftOut);
-  for (const Options::Lora &lora : options.loras)
+  for (const Options::Lora &lora : options.mergedLoras())
     if (!checkpoint->mergeLora(lora.folder, lora.scale, diags))
       return std::nullopt;
   return checkpoint;
+}
+
+/// Opens the adapters that stay apart. False after an error, which is reported.
+static bool openBranches(const Options &options, ModelSource &source,
+                         DiagnosticEngine &diags) {
+  if (!options.lorasApart)
+    return true;
+  auto fail = [&](const std::string &why) {
+    diags.error(atFile(options.model), "--lora-apart " + why);
+    return false;
+  };
+  if (options.loras.empty())
+    return fail("keeps adapters beside the weights, but none is given; add "
+                "--lora=DIR");
+  if (options.backend && !options.backend->listGpus().empty())
+    return fail("is for CPUs; without it adapters are merged into the weights");
+  std::optional<Checkpoint> checkpoint =
+      Checkpoint::open(source.checkpointPath, diags);
+  if (!checkpoint)
+    return false;
+  checkpoint->leaveOut(source.leftOut);
+  auto branches = std::make_shared<LoraBranches>();
+  for (const Options::Lora &lora : options.loras)
+    if (!branches->add(lora.folder, lora.scale, *checkpoint, diags))
+      return false;
+  source.branches = std::move(branches);
+  return true;
 }
 
 /// Matrices that an adapter changes are no longer what the checkpoint has in
@@ -367,7 +394,7 @@ static std::optional<Checkpoint> openMerged(const Options &options,
 /// reported.
 static bool forgetChanged(const Options &options, ModelSource &source,
                           DiagnosticEngine &diags) {
-  if (options.loras.empty() || source.stored.empty())
+  if (options.mergedLoras().empty() || source.stored.empty())
     return true;
   std::optional<Checkpoint> checkpoint = openMerged(options, source, diags);
   if (!checkpoint)
@@ -636,7 +663,8 @@ std::optional<ModelSource> driver::openModel(const Options &options,
                     "--weights=PATH");
     return std::nullopt;
   }
-  if (!forgetChanged(options, *source, diags) ||
+  if (!openBranches(options, *source, diags) ||
+      !forgetChanged(options, *source, diags) ||
       !chooseQuantization(options, *source, diags) ||
       !chooseKvCache(options, *source, diags) ||
       !chooseLowRank(options, *source, diags) ||

@@ -13,6 +13,7 @@
 #include "Report/Report.h"
 
 #include "attune/Transforms/LowRank.h"
+#include "attune/Weights/LoraBranches.h"
 #include "attune/Weights/TensorEncoding.h"
 
 #include <map>
@@ -43,8 +44,9 @@ struct ModelSource {
   std::optional<QuantizationRules> quantize;
   /// What --low-rank says, else the description; nothing: matrices stay whole.
   std::optional<LowRankRules> lowRank;
-  std::shared_ptr<MatrixRanks> ranks; ///< if `lowRank` needs values
-  MeshAxes mesh;                      ///< what --mesh says
+  std::shared_ptr<MatrixRanks> ranks;           ///< if `lowRank` needs values
+  MeshAxes mesh;                                ///< what --mesh says
+  std::shared_ptr<const LoraBranches> branches; ///< with --lora-apart
   /// What --prune-heads says, else the description; nothing: all heads stay.
   std::optional<PrunedHeads> heads;
 

@@ -68,7 +68,7 @@ static bool checkShared(const spec::Model &model, const MergedLora &merged,
 static bool mergeLoras(Checkpoint &checkpoint, const ModelSource &source,
                        const Options &options, Report &report,
                        std::vector<MergedLora> &all) {
-  for (const Options::Lora &lora : options.loras) {
+  for (const Options::Lora &lora : options.mergedLoras()) {
     std::optional<MergedLora> merged =
         checkpoint.mergeLora(lora.folder, lora.scale, report);
     if (!merged || (source.model &&

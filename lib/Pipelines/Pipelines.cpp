@@ -91,6 +91,13 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());
+  if (!options.adapters.empty()) {
+    LoraBranchesOptions branches;
+    branches.names.assign(options.adapters.begin(), options.adapters.end());
+    branches.ranks.assign(options.adapterRanks.begin(),
+                          options.adapterRanks.end());
+    pm.addPass(createLoraBranches(branches));
+  }
   if (options.tapInputs) {
     TapInputsOptions taps;
     taps.match.assign(options.tapInputs->begin(), options.tapInputs->end());

@@ -50,6 +50,21 @@ bool parsePooling(std::string_view name, Pooling &pooling) {
   return pooling != Pooling::Auto;
 }
 
+bool ModelInfo::findAdapter(std::string_view adapter, int64_t &number,
+                            Error &error) const {
+  std::string all;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    number = static_cast<int64_t>(i) + 1;
+    if (adapters[i] == adapter)
+      return true;
+    all += (all.empty() ? "" : ", ") + adapters[i];
+  }
+  return error.badInput(
+      "model '" + name + "' has no adapter '" + std::string(adapter) + "'; " +
+      (all.empty() ? "it was compiled without any (--lora-apart)"
+                   : "it has " + all));
+}
+
 const EntryInfo *ModelInfo::find(std::string_view entry) const {
   for (const EntryInfo &info : entries)
     if (info.name == entry)
@@ -82,6 +97,7 @@ public:
         !text(root, "weights_layout", info.weightsLayout) ||
         !text(root, "decodes_alone", info.decodesAlone) ||
         !texts(root, "needs", info.needs) ||
+        !texts(root, "adapters", info.adapters) ||
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;
     info.weightsBytes = static_cast<uint64_t>(bytes);
@@ -325,6 +341,8 @@ private:
       arg.defaultValue = DefaultValue::CountMask;
     else if (filled == "shifted")
       arg.defaultValue = DefaultValue::Shifted;
+    else if (filled == "adapter")
+      arg.defaultValue = DefaultValue::Adapter;
     else if (!filled.empty())
       return error.set(ExitInternalError, "model metadata: " + where +
                                               ": unknown default '" + filled +

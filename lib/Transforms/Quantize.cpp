@@ -53,6 +53,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       if (isTable(gets))
         tables.insert(weight.getTensorType());
     for (auto &[weight, gets] : reads) {
+      // Adapters beside a matrix stay as they are; they are small.
+      if (weight->hasAttr("attune.lora"))
+        continue;
       bool stored = storedForm(weight).bits != 0;
       // A table alone is only read, a row at a time: few bits are worth their
       // loss if a checkpoint has them, and no rule rounds it.

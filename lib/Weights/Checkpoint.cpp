@@ -289,6 +289,33 @@ void Checkpoint::add(CheckpointTensor tensor) {
   byName.emplace(kept.name, &kept);
 }
 
+namespace {
+/// Values in memory.
+struct Given : TensorEncoding {
+  std::vector<float> values;
+  const char *name() const override { return "values"; }
+  bool isQuantized() const override { return false; }
+  void decode(const CheckpointTensor &, int64_t first, int64_t count,
+              float *out) const override {
+    std::copy_n(values.begin() + first, count, out);
+  }
+};
+} // namespace
+
+void Checkpoint::addValues(std::string name, std::vector<int64_t> shape,
+                           std::vector<float> values) {
+  auto given = std::make_unique<Given>();
+  given->values = std::move(values);
+  CheckpointTensor tensor;
+  tensor.name = std::move(name);
+  tensor.dtype = runtime::DType::F32;
+  tensor.shape = std::move(shape);
+  tensor.encoding = given.get();
+  tensor.bytes = given->values.size() * sizeof(float);
+  add(std::move(tensor));
+  encodings.push_back(std::move(given));
+}
+
 /// A shard lies beside its index: a name that leads elsewhere is refused, since
 /// the index may come from anywhere.
 static bool isPlainName(const std::string &name) {

@@ -12,7 +12,8 @@
       defines it, in double precision and rounded once.
 
 KIND: plain; patterns (ranks and factors by name, rsLoRA, a table, whole
-tensors); dora (the length of each output, tables too); transposed (DoRA for
+tensors); wide (all matrices of layers, with their own
+ranks); dora (the length of each output, tables too); transposed (DoRA for
 matrices that are [in, out]).
 """
 import json
@@ -36,6 +37,9 @@ PATTERNS = {"use_rslora": True, "modules_to_save": ["lm_head"],
             "rank_pattern": {"layers.0.self_attn.q_proj": 2,
                              "^model.layers.0.mlp.down_proj": 3},
             "alpha_pattern": {"down_proj": 5}}
+WIDE = {"rank_pattern": {"gate_proj": 2, "k_proj": 5, "layers.1.self_attn.q_proj": 3}}
+LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+          "down_proj")
 RANKS = {"model.layers.0.self_attn.q_proj": 2,
          "model.layers.0.mlp.down_proj": 3}
 
@@ -72,6 +76,8 @@ def main(kind, base, out, merged, by="1"):
               "fan_in_fan_out": kind == "transposed"}
     if kind == "patterns":
         config.update(PATTERNS)
+    if kind == "wide":
+        config.update(WIDE)
     adapter, result = {}, dict(tensors)
     for name, (_, shape, _) in tensors.items():
         module, part = name.rsplit(".", 1)
@@ -83,12 +89,16 @@ def main(kind, base, out, merged, by="1"):
             continue
         table = kind in ("patterns", "dora") and module.endswith("embed_tokens")
         if part == "bias" or \
-                not table and not module.endswith(("q_proj", "down_proj")):
+                not table and not module.endswith(
+                    LAYERS if kind == "wide" else ("q_proj", "down_proj")):
             continue
         rank, alpha = 4, 6
         if kind == "patterns":
             rank = RANKS.get(module, rank)
             alpha = 5 if module.endswith("down_proj") else alpha
+        if kind == "wide":
+            rank = next((r for end, r in WIDE["rank_pattern"].items()
+                         if module.endswith(end)), rank)
         scale = float(by) * alpha / (math.sqrt(rank) if kind == "patterns"
                                      else rank)
         across = table or kind == "transposed"

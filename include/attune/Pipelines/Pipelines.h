@@ -53,6 +53,9 @@ struct PipelineOptions {
   std::vector<std::string> quantize;
   /// The rules of attune-prune-heads; none: all heads stay.
   std::vector<std::string> pruneHeads;
+  /// Adapters that stay beside the weights, and the rules of
+  /// attune-lora-branches; none: there are none.
+  std::vector<std::string> adapters, adapterRanks;
   /// Patterns of weights whose inputs become outputs; nothing: none do.
   std::optional<std::vector<std::string>> tapInputs;
   /// The rules of attune-low-rank; none: matrices stay whole.

@@ -48,6 +48,7 @@ struct TeamOptions {
 
 struct RunOptions {
   std::string inputs, outputs;
+  std::string adapter; ///< of the model's; empty: none
   std::vector<std::pair<std::string, int64_t>> dims;
 
   static const OptionSpecs &specs();
@@ -95,6 +96,7 @@ struct GenerateOptions {
       false; ///< a prompt is a message; `messages` says how it is laid out
   TemplateOptions messages;
   bool stats = false;
+  std::string adapter;            ///< of the model's; empty: none
   bool echo = false;              ///< print the prompt, too
   std::vector<std::string> stops; ///< texts that end the new text
   /// Report the log-probability of each new token and those of this many of the

@@ -59,6 +59,13 @@ public:
   const EntryInfo *entry(std::string_view name) const {
     return modelInfo.find(name);
   }
+  /// The adapter that texts are computed with unless a session says otherwise;
+  /// empty: none.
+  bool chooseAdapter(const std::string &name, Error &error) {
+    chosenAdapter = 0;
+    return name.empty() || modelInfo.findAdapter(name, chosenAdapter, error);
+  }
+  int64_t adapter() const { return chosenAdapter; }
   ThreadTeam &team() { return *threads; }
   const uint8_t *weights() const;
   uint64_t weightsBytes() const;
@@ -82,6 +89,7 @@ private:
   CompiledModel();
   const attune_model_descriptor *descriptor = nullptr;
   ModelInfo modelInfo;
+  int64_t chosenAdapter = 0;
   std::unique_ptr<WeightsBlob> blob;
   std::unique_ptr<ThreadTeam> threads;
   std::unique_ptr<CudaDevice> gpu;
@@ -287,6 +295,10 @@ public:
     return reinterpret_cast<const float *>(candidateLogitsBuffer.data());
   }
   int64_t vocabulary() const { return vocabularySize; }
+  /// The number of the adapter of all rows, from an empty sequence on: what is
+  /// cached belongs to it.
+  void setAdapter(int64_t number) { adapterNumber = number; }
+  int64_t adapter() const { return adapterNumber; }
   int64_t length() const { return past; }
   int64_t capacity() const { return maxLength; }
   /// Forgets everything that was appended.
@@ -297,7 +309,8 @@ public:
 
 private:
   Session(CompiledModel &model, const EntryInfo &entry)
-      : model(model), invocation(model, entry) {}
+      : model(model), invocation(model, entry), adapterNumber(model.adapter()) {
+  }
   /// create(), or without memory for caches, whose places the group sets.
   static std::unique_ptr<Session> create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, bool ownsCaches,
@@ -308,6 +321,10 @@ private:
   bool copyCache(size_t number, const Session &other, uint64_t held,
                  uint64_t length, Error &error);
   bool bindMemory(Invocation &call, Error &error);
+  /// Binds the adapter of each row, if the entry has adapters. They stay in
+  /// `kept` until the call has run.
+  static bool bindAdapters(Invocation &call, std::vector<int64_t> given,
+                           std::vector<int64_t> &kept, Error &error);
   bool run(const int64_t *ids, int64_t count, Error &error);
   bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
 
@@ -349,6 +366,8 @@ private:
   Buffer candidateIdsBuffer, candidateLogitsBuffer;
   ModelMemory spare; ///< as large as the largest cache's layer
   std::string idsName;
+  int64_t adapterNumber;
+  std::vector<int64_t> adapterOfRows;
   /// Ids that each row has appended, kept while the model may want them again
   /// (EntryInfo::recomputeBeyond).
   std::vector<std::vector<int64_t>> history;

@@ -47,15 +47,17 @@ enum class ArgKind : uint8_t {
 };
 
 /// The default of an input that is not given: zeros, ones, the token's number,
-/// its number among those that the mask shows, or, for an input "decoder_X",
-/// the ids of X one place later behind the decoder's start.
+/// its number among those that the mask shows, for an input "decoder_X" the ids
+/// of X one place later behind the decoder's start, or the number of the
+/// adapter that was chosen.
 enum class DefaultValue : uint8_t {
   None,
   Zeros,
   Ones,
   Iota,
   CountMask,
-  Shifted
+  Shifted,
+  Adapter
 };
 
 struct ArgInfo {
@@ -100,6 +102,9 @@ struct ModelInfo {
   int64_t context = -1; ///< most positions, -1: no limit
   /// Why no step takes several sequences, "it has ..."; may be empty.
   std::string decodesAlone;
+  /// Adapters that a text can be computed with; number 0 is none, the first is
+  /// number 1.
+  std::vector<std::string> adapters;
   uint64_t weightsBytes = 0; ///< that one process reads
   /// Ranks that the model is cut for. Of the bytes, the first ones are the same
   /// for all ranks, and stand in the file once; then come those of each rank.
@@ -126,6 +131,9 @@ struct ModelInfo {
   JsonValue inspect;
 
   const EntryInfo *find(std::string_view entry) const;
+  /// The number of an adapter.
+  bool findAdapter(std::string_view adapter, int64_t &number,
+                   Error &error) const;
 };
 
 /// Reads the metadata of a model with `numEntries` entries.

@@ -352,6 +352,64 @@ def TapInputs : Pass<"attune-tap-inputs", "::mlir::ModuleOp"> {
   ];
 }
 
+def LoraBranches : Pass<"attune-lora-branches", "::mlir::ModuleOp"> {
+  let summary = "Adapters as branches beside the matrices they are for";
+  let description = [{
+    Needs: ffn ops decomposed; weights neither quantized nor in panels.
+    Gives: for each matrix W [N, K] that linear layers alone multiply by and that
+    `ranks` names, two stacks over the adapters `names`, A [E, R, K] and
+    B [E, N, R], and behind each of the layers an `attune.moe` that adds
+    `B[e] (A[e] x)` to its result, in front of its activation, gate and scale
+    (Hu et al., 2021; several adapters in one step: Chen et al., 2023, "Punica").
+    The number of the adapter is an input of the entries, `adapter`, i64 [batch]:
+    0 is none, e + 1 the adapter e. One code serves all of them, and a row reads
+    the matrices of its own adapter alone; an expert that is not there is none.
+
+    A rule of `ranks` is `NAME:RANK` for names of tensors as in `attune-quantize`:
+    the rank of the largest adapter. A matrix of several tensors has their ranks
+    beside each other. Sources of the stacks are the tensors `NAME.lora_A.{e}`
+    [rank, K] and `NAME.lora_B.{e}` [rows of NAME, R], which a compiler makes of
+    the adapters, with zeros where one has less. `attune.lora` of a stack says which
+    matrix it is for, R, and for each source how many rows or columns of R are its
+    own and where these columns begin.
+
+    A name that no matrix has is an error, and so is a matrix with another user.
+    On a CPU alone.
+    Keeps: the function, for adapter 0; sums then round as before.
+
+    Before:
+
+    ```mlir
+    attune.weight @fc : tensor<256x512xf32> from [#attune.source<"fc">]
+    func.func @forward(%x: tensor<?x?x512xf32>) {
+      %w = attune.weight_get @fc : tensor<256x512xf32>
+      %y = attune.linear %x, %w
+    ```
+
+    After `names=a,b ranks=fc:16` (types left out):
+
+    ```mlir
+    attune.weight @fc.lora_B parts 2 : tensor<2x256x16xf32> from [#attune.source<"fc.lora_B.{e}">]
+    attune.weight @fc.lora_A parts 2 : tensor<2x16x512xf32> from [#attune.source<"fc.lora_A.{e}">]
+    func.func @forward(%x: tensor<?x?x512xf32>, %adapter: tensor<?xi64>) {
+      %w = attune.weight_get @fc : tensor<256x512xf32>
+      %z = attune.linear %x, %w
+      %y = attune.moe %x, %chosen, %ones, %a, %b residual %z activation <identity>
+    ```
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+  ];
+  let options = [
+    ListOption<"names", "names", "std::string", "The adapters, in their order">,
+    ListOption<"ranks", "ranks", "std::string", "Ranks by names of tensors">,
+  ];
+  let statistics = [
+    Statistic<"numBranched", "num-branched", "Matrices with a branch">,
+  ];
+}
+
 def LowRank : Pass<"attune-low-rank", "::mlir::ModuleOp"> {
   let summary = "Keep matrices as products of two thin ones";
   let description = [{

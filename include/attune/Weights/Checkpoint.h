@@ -65,6 +65,9 @@ public:
   /// up in the order of calls. Every error is reported.
   std::optional<MergedLora> mergeLora(const std::string &folder, double scale,
                                       DiagnosticEngine &diags);
+  /// Adds a tensor of f32 that no file has.
+  void addValues(std::string name, std::vector<int64_t> shape,
+                 std::vector<float> values);
   /// The file or index that was opened.
   const std::string &path() const { return filePath; }
 

@@ -29,6 +29,8 @@
 /// in little-endian order.
 namespace attune {
 
+class LoraBranches;
+
 constexpr int64_t kWeightTrailerBytes = 32;
 
 /// What the layers of a model multiply, from a calibration.
@@ -110,6 +112,11 @@ bool checkWeights(mlir::ModuleOp module, const Checkpoint &checkpoint,
 std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
                                              const Checkpoint &checkpoint,
                                              DiagnosticEngine &diags);
+
+/// Adds to a checkpoint the tensors that stacks of adapters are made of, as
+/// attune-lora-branches named them.
+void addLoraStacks(mlir::ModuleOp module, const LoraBranches &branches,
+                   Checkpoint &checkpoint);
 
 /// Fills `blob`, which has the `totalBytes` of `layoutWeights(module)`.
 std::optional<WeightReport> packWeights(mlir::ModuleOp module,

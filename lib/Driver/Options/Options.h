@@ -71,6 +71,10 @@ struct Options {
     double scale = 1;
   };
   std::vector<Lora> loras;
+  bool lorasApart = false; ///< not merged, but branches beside the weights
+  std::vector<Lora> mergedLoras() const {
+    return lorasApart ? std::vector<Lora>() : loras;
+  }
 
   // The product.
   std::string emit;   ///< empty: by the suffix of `output`

@@ -14,6 +14,8 @@
 #include "Verbs.h"
 
 #include "attune/Analysis/ModelStatistics.h"
+#include "attune/Weights/LoraBranches.h"
+#include "attune/Weights/WeightFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -34,13 +36,13 @@ public:
       : options(options), report(report), source(source),
         lowering(options, report, source, options.fusion), files(report) {}
 
-  ExitCode run(const Checkpoint *checkpoint);
+  ExitCode run(Checkpoint *checkpoint);
 
 private:
   std::optional<std::string> makeText();
   std::optional<std::string> printOne();
-  bool writeProduct(const Checkpoint *checkpoint);
-  bool pack(const Checkpoint *checkpoint, const std::string &path);
+  bool writeProduct(Checkpoint *checkpoint);
+  bool pack(Checkpoint *checkpoint, const std::string &path);
   void reportWritten();
 
   const Options &options;
@@ -94,14 +96,16 @@ std::optional<std::string> Compiler::printOne() {
 }
 
 /// Appends the weights to the file at `path`.
-bool Compiler::pack(const Checkpoint *checkpoint, const std::string &path) {
+bool Compiler::pack(Checkpoint *checkpoint, const std::string &path) {
   report.beginStage("packing weights");
+  if (source.branches && checkpoint)
+    addLoraStacks(lowering.getWeights(), *source.branches, *checkpoint);
   lowering.code = appendProductWeights(lowering.getWeights(), checkpoint,
                                        options, path, report);
   return lowering.code == ExitCode::Success;
 }
 
-bool Compiler::writeProduct(const Checkpoint *checkpoint) {
+bool Compiler::writeProduct(Checkpoint *checkpoint) {
   const ProductKind &product = *options.product;
   bool packs = product.weights != ProductKind::Weights::None &&
                (checkpoint || options.hasRandomWeights());
@@ -192,7 +196,7 @@ void Compiler::reportWritten() {
   report.reportWritten(options.output, bytes, next);
 }
 
-ExitCode Compiler::run(const Checkpoint *checkpoint) {
+ExitCode Compiler::run(Checkpoint *checkpoint) {
   if (!options.stagesDir.empty()) {
     if (!makeFolder(options.stagesDir, report))
       return ExitCode::BadInput;

@@ -363,7 +363,7 @@ ExitCode Verifier::run() {
     if (!checkpoint)
       return ExitCode::BadInput;
   }
-  const Checkpoint *values = checkpoint ? &*checkpoint : nullptr;
+  Checkpoint *values = checkpoint ? &*checkpoint : nullptr;
   quantized = source->quantize && source->quantize->quantizes();
   // Products that round what they multiply to bf16 or tf32 differ by more than
   // a fault would: large scores make another softmax of it. Both multiply f32

@@ -40,7 +40,8 @@ static bool isOfBoth(std::string_view name) {
                                            "logit-bias",
                                            "seed",
                                            "greedy",
-                                           "stats"};
+                                           "stats",
+                                           "adapter"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -272,7 +273,8 @@ bool executeChat(CompiledModel &model, const ChatOptions &given, FILE *out,
                  const Messages &messages, Error &error) {
   ChatOptions options = given;
   std::string settings;
-  if (!options.generate.takeSettings(model.info(), settings, error))
+  if (!model.chooseAdapter(options.generate.adapter, error) ||
+      !options.generate.takeSettings(model.info(), settings, error))
     return false;
   std::unique_ptr<Conversation> conversation =
       Conversation::create(model, options, error);

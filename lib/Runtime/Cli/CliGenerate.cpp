@@ -396,7 +396,8 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
   GenerateOptions options = given;
   std::string settings;
   std::vector<Prompt> prompts;
-  if (!options.takeSettings(info, settings, error) ||
+  if (!model.chooseAdapter(options.adapter, error) ||
+      !options.takeSettings(info, settings, error) ||
       !readPrompts(options, prompts, error))
     return false;
   GenerateOptions::Format format = options.format;

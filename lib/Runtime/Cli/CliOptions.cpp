@@ -62,6 +62,7 @@ const OptionSpecs &RunOptions::specs() {
        "FILE.npy for one output alone"},
       {"dim", "NAME=N",
        "size that cannot be read off the inputs; may be repeated"},
+      {"adapter", "NAME", "compute with this adapter of the model"},
   };
   return specs;
 }
@@ -72,6 +73,8 @@ bool RunOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     inputs = option.value;
   else if (option.name == "outputs")
     outputs = option.value;
+  else if (option.name == "adapter")
+    adapter = option.value;
   else if (option.name == "dim")
     return parseDims(option, dims, error);
   return true;

@@ -113,6 +113,8 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
     return error.badInput(options.outputs +
                           ": is the file of inputs and would be replaced by "
                           "the outputs; name another file");
+  if (!model.chooseAdapter(options.adapter, error))
+    return false;
   Invocation invocation(model, *entry);
   for (const auto &[name, value] : options.dims)
     if (!invocation.bindDim(name, value, "--dim", error))

@@ -80,6 +80,8 @@ const OptionSpecs &GenerateOptions::specs() {
         {"format", "text|ids|json",
          "print the new text, the new ids, or both and why it stopped"},
         {"stats", "", "report times on stderr at the end"},
+        {"adapter", "NAME",
+         "compute with this adapter of the model (default: none)"},
         {"chat", "",
          "the prompt is a message: lay it out with the model's chat template"},
     };
@@ -142,6 +144,8 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     return parseIds(option, promptIds, error);
   } else if (name == "prompt-file") {
     promptFile = option.value;
+  } else if (name == "adapter") {
+    adapter = option.value;
   } else if (name == "prompts-file") {
     promptsFile = option.value;
   } else if (name == "inputs") {

@@ -309,6 +309,8 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
       value = 0;
     else if (arg.defaultValue == DefaultValue::Ones)
       value = 1;
+    else if (arg.defaultValue == DefaultValue::Adapter)
+      value = model.adapter();
     if (mask) {
       // Hidden tokens before the first shown one stand where that one does.
       if (i % width == 0)

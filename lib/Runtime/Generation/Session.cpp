@@ -253,6 +253,22 @@ bool Session::select(const int64_t *rows, Error &error) {
   return true;
 }
 
+bool Session::bindAdapters(Invocation &call, std::vector<int64_t> given,
+                           std::vector<int64_t> &kept, Error &error) {
+  for (const ArgInfo &arg : call.entry().args) {
+    if (arg.kind != ArgKind::Input || arg.defaultValue != DefaultValue::Adapter)
+      continue;
+    kept = std::move(given);
+    InputTensor tensor;
+    tensor.name = arg.name;
+    tensor.dtype = DType::I64;
+    tensor.shape = {static_cast<int64_t>(kept.size())};
+    tensor.data = kept.data();
+    return call.bindInput(tensor, error);
+  }
+  return true;
+}
+
 bool Session::bindMemory(Invocation &call, Error &error) {
   for (const Memory &tensor : memory) {
     InputTensor input;
@@ -314,6 +330,9 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
   tensor.shape = {batch, count};
   tensor.data = ids;
   if (!call.bindInput(tensor, error) || !bindMemory(call, error))
+    return false;
+  if (!bindAdapters(call, std::vector<int64_t>(batch, adapterNumber),
+                    adapterOfRows, error))
     return false;
   if (call.hasDim("capacity") &&
       !call.bindDim("capacity", maxLength, "the session", error))

@@ -195,10 +195,12 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   int64_t vocabulary = sessions[members[0]]->vocabulary(), longest = 0;
   idsOfRows.resize(members.size());
   lengthsOfRows.resize(members.size());
+  std::vector<int64_t> adapters(members.size());
   for (size_t i = 0; i < members.size(); ++i) {
     unsigned row = rowOf[members[i]];
     idsOfRows[row] = ids[i];
     lengthsOfRows[row] = lengthOf(members[i]);
+    adapters[row] = sessions[members[i]]->adapter();
     longest = std::max(longest, lengthsOfRows[row]);
   }
   uint64_t bytes;
@@ -213,7 +215,9 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   tensor.shape = {rows, 1};
   tensor.data = idsOfRows.data();
   if (!together->bindInput(tensor, error) ||
-      !together->bindLengths(lengthsOfRows.data(), error))
+      !together->bindLengths(lengthsOfRows.data(), error) ||
+      !Session::bindAdapters(*together, std::move(adapters), adapterOfRows,
+                             error))
     return false;
   if (together->hasDim("capacity") &&
       !together->bindDim("capacity", capacity, "the sessions", error))

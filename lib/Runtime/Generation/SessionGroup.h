@@ -79,7 +79,7 @@ private:
   std::vector<Cache> caches;
   /// The row of each session in the caches, and the session of each row.
   std::vector<unsigned> rowOf, sessionAt;
-  std::vector<int64_t> idsOfRows, lengthsOfRows;
+  std::vector<int64_t> idsOfRows, lengthsOfRows, adapterOfRows;
   Buffer logits;
 };
 

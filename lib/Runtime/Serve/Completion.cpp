@@ -252,6 +252,7 @@ void Completion::start(Scheduler &scheduler) {
       postError(outbox, exchange, 400, error.message);
       return;
     }
+    sequence.adapter = request.adapter;
     sequence.limit = limit.tokens;
     sequence.isContextEnd = limit.isContextEnd;
     sequence.sampling = request.options.sampling;
@@ -273,7 +274,9 @@ std::string Completion::beginObject(bool isChunk) const {
          : isChunk       ? "chat.completion.chunk"
                          : "chat.completion";
   out += "\",\"created\":" + std::to_string(created) + ",\"model\":";
-  appendJsonString(out, model.info->name);
+  appendJsonString(out, request.adapter
+                            ? model.info->adapters[request.adapter - 1]
+                            : model.info->name);
   return out + ",\"choices\":[";
 }
 

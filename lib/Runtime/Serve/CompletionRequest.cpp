@@ -466,6 +466,24 @@ bool CompletionRequest::readForm(RequestFields &fields,
   return options.automaton || fail(problem.message);
 }
 
+/// A model with adapters goes by its own name and those of the adapters. Of
+/// others any name is good: there is no choice.
+bool CompletionRequest::readModel(RequestFields &fields,
+                                  const ServedModel &model,
+                                  RequestError &error) {
+  std::string name;
+  if (!fields.take("model", name))
+    return false;
+  adapter = model.adapter;
+  if (name.empty() || model.info->adapters.empty())
+    return true;
+  adapter = 0;
+  Error problem;
+  return name == model.info->name ||
+         model.info->findAdapter(name, adapter, problem) ||
+         error.set(problem.message, "model", "model_not_found");
+}
+
 bool CompletionRequest::read(const JsonValue &body, bool chat,
                              const ServedModel &model, RequestError &error) {
   if (!body.isObject())
@@ -473,8 +491,7 @@ bool CompletionRequest::read(const JsonValue &body, bool chat,
   isChat = chat;
   options = model.defaults;
   RequestFields fields(body, error);
-  std::string ignored;
-  if (!fields.take("model", ignored) || !refuseUnknown(fields, error) ||
+  if (!readModel(fields, model, error) || !refuseUnknown(fields, error) ||
       !readOutput(fields, model, error) || !readSampling(fields, model, error))
     return false;
   if (!(chat ? readMessages(fields, model, error)

@@ -28,7 +28,8 @@ struct ServedModel {
   std::string noChat;                       ///< why not
   std::vector<int64_t> chatEnds;            ///< that end a message
   GenerateOptions defaults;                 ///< of the command line
-  int64_t capacity = 0;                     ///< most tokens of a sequence
+  int64_t adapter = 0;  ///< number of the adapter if a request names no model
+  int64_t capacity = 0; ///< most tokens of a sequence
   int64_t vocabulary = 0;
   int64_t created = 0; ///< seconds since 1970, when serving began
 };
@@ -41,6 +42,7 @@ struct CompletionPrompt {
 
 struct CompletionRequest {
   bool isChat = false;
+  int64_t adapter = 0; ///< its number; 0: none
   std::vector<CompletionPrompt> prompts;
   GenerateOptions options; ///< with the model's own settings
   std::vector<int64_t> ends;
@@ -55,6 +57,8 @@ struct CompletionRequest {
             RequestError &error);
 
 private:
+  bool readModel(RequestFields &fields, const ServedModel &model,
+                 RequestError &error);
   bool readPrompts(RequestFields &fields, const ServedModel &model,
                    RequestError &error);
   bool readMessages(RequestFields &fields, const ServedModel &model,

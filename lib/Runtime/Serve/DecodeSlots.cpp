@@ -35,10 +35,12 @@ static size_t countKept(size_t common, size_t prompt) {
 /// The slot that holds most of a prompt, taken or not; a free one if it holds
 /// as much. Null: none holds any.
 DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
-                                           size_t &kept) {
+                                           int64_t adapter, size_t &kept) {
   Slot *source = nullptr;
   kept = 0;
   for (Slot &each : slots) {
+    if (each.adapter != adapter)
+      continue;
     size_t own = countKept(countCommon(each.prompt, prompt), prompt.size());
     if (own > kept || (own == kept && source && source->isTaken && own > 0)) {
       source = &each;
@@ -48,9 +50,9 @@ DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
   return source;
 }
 
-bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
-                       size_t &kept, Error &error) {
-  Slot *source = findSource(prompt, kept), *target = nullptr;
+bool DecodeSlots::take(const std::vector<int64_t> &prompt, int64_t adapter,
+                       unsigned &slot, size_t &kept, Error &error) {
+  Slot *source = findSource(prompt, adapter, kept), *target = nullptr;
   // What it holds beyond the common beginning is worth another slot.
   bool isFree = source && !source->isTaken;
   if (isFree && countCommon(source->prompt, prompt) == source->prompt.size())
@@ -79,6 +81,8 @@ bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
     kept = 0;
   }
   target->prompt.assign(prompt.begin(), prompt.begin() + kept);
+  target->adapter = adapter;
+  session->setAdapter(adapter);
   target->isTaken = true;
   target->lastUse = ++clock;
   return true;
@@ -87,7 +91,7 @@ bool DecodeSlots::take(const std::vector<int64_t> &prompt, unsigned &slot,
 size_t DecodeSlots::adopt(unsigned slot, const std::vector<int64_t> &prompt,
                           size_t computed, Error &error) {
   size_t kept = 0;
-  Slot *source = findSource(prompt, kept);
+  Slot *source = findSource(prompt, slots[slot].adapter, kept);
   Session &to = group.session(slot);
   if (kept < computed + fewRows || slots[slot].prompt.size() != computed ||
       !to.canRewind())
@@ -106,6 +110,7 @@ bool DecodeSlots::fork(unsigned from, unsigned to, Error &error) {
   if (!group.session(to).copyFrom(source, source.length(), error))
     return false;
   slots[to].prompt = slots[from].prompt;
+  slots[to].adapter = slots[from].adapter;
   return true;
 }
 

@@ -45,8 +45,9 @@ public:
   /// beginning, or else the one that was used least recently, which then gets a
   /// copy of the longest beginning that any slot holds. `kept` is the number of
   /// the prompt's tokens that need no computing.
-  bool take(const std::vector<int64_t> &prompt, unsigned &slot, size_t &kept,
-            Error &error);
+  /// Slots of another adapter hold nothing of it.
+  bool take(const std::vector<int64_t> &prompt, int64_t adapter, unsigned &slot,
+            size_t &kept, Error &error);
   bool hasFree() const;
   /// Gives a slot back; what it holds stays until another sequence needs it.
   void release(unsigned slot) { slots[slot].isTaken = false; }
@@ -88,10 +89,12 @@ private:
     /// Ids of its cache that were computed in pieces of prompts, of fewRows or
     /// more, so that other prompts may use them.
     std::vector<int64_t> prompt;
+    int64_t adapter = 0;
     bool isTaken = false;
     uint64_t lastUse = 0;
   };
-  Slot *findSource(const std::vector<int64_t> &prompt, size_t &kept);
+  Slot *findSource(const std::vector<int64_t> &prompt, int64_t adapter,
+                   size_t &kept);
 
   int64_t maxLength;
   SessionGroup group;

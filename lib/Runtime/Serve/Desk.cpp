@@ -185,6 +185,12 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
          fields.take("encoding_format", format) &&
          fields.take("dimensions", width, width, width) &&
          readInputs(fields, model, inputs, error);
+  Error problem;
+  int64_t adapter;
+  if (good && model.info->findAdapter(ignored, adapter, problem))
+    good = error.set("vectors are computed without adapters; expected the "
+                     "model's own name",
+                     "model");
   if (good && format != "float" && format != "base64")
     good = error.set("'encoding_format': expected float or base64, found '" +
                          format + "'",

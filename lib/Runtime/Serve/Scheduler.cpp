@@ -50,7 +50,7 @@ std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
     // Fails here, before the first request, if nothing can be decoded at all.
     unsigned slot;
     size_t kept;
-    if (!scheduler->slots->take({}, slot, kept, error))
+    if (!scheduler->slots->take({}, /*adapter=*/0, slot, kept, error))
       return nullptr;
     scheduler->slots->release(slot);
   }
@@ -183,7 +183,8 @@ void Scheduler::admit() {
     std::unique_ptr<Active> next(new Active(std::move(queue[used])));
     numbers.waiting.fetch_sub(1);
     Error error;
-    if (!slots->take(next->request.prompt, next->slot, next->computed, error)) {
+    if (!slots->take(next->request.prompt, next->request.adapter, next->slot,
+                     next->computed, error)) {
       next->request.sink->finish("error", error);
       continue;
     }

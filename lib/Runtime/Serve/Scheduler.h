@@ -55,6 +55,7 @@ public:
 /// A text to continue.
 struct SequenceRequest {
   std::vector<int64_t> prompt; ///< at least one token, fewer than the capacity
+  int64_t adapter = 0;         ///< its number; 0: none
   int64_t limit = 1;           ///< most new tokens
   bool isContextEnd = false;   ///< the limit is
   SamplingOptions sampling;

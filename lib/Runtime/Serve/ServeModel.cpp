@@ -57,6 +57,7 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
                   Error &error) {
   const ModelInfo &info = compiled.info();
   model.info = &info;
+  model.adapter = compiled.adapter();
   model.created = static_cast<int64_t>(std::time(nullptr));
   model.defaults = options.chat.generate;
   if (!info.tokenizerJson.empty()) {
@@ -121,7 +122,8 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
       !readKeys(options.apiKeyFile, options.apiKeys, error))
     return false;
   Served served;
-  if (!served.open(compiled, options, error))
+  if (!compiled.chooseAdapter(options.chat.generate.adapter, error) ||
+      !served.open(compiled, options, error))
     return false;
   Outbox outbox;
   std::unique_ptr<Scheduler> scheduler = Scheduler::create(

@@ -391,14 +391,31 @@ void Server::queue(Connection &connection, HttpRequest request) {
   desk.submit(std::move(exchange));
 }
 
-std::string Server::formatModels() const {
-  std::string name;
-  appendJsonString(name, model.info->name);
+std::string Server::formatModel(const std::string &id) const {
+  std::string name, parent;
+  appendJsonString(name, id);
+  // As vLLM lists them.
+  if (id != model.info->name) {
+    parent = ",\"parent\":";
+    appendJsonString(parent, model.info->name);
+  }
   return "{\"id\":" + name +
          ",\"object\":\"model\",\"created\":" + std::to_string(model.created) +
          ",\"owned_by\":\"attune\",\"chat\":" +
          (model.chat ? "true" : "false") +
-         ",\"context_length\":" + std::to_string(model.capacity) + "}";
+         ",\"context_length\":" + std::to_string(model.capacity) + parent + "}";
+}
+
+/// The model or adapter of "/v1/models/NAME"; empty: it is neither.
+static std::string nameOfModel(std::string_view path, const ModelInfo &info) {
+  static constexpr std::string_view start = "/v1/models/";
+  if (path.substr(0, start.size()) != start)
+    return "";
+  std::string name(path.substr(start.size()));
+  bool known = name == info.name ||
+               std::find(info.adapters.begin(), info.adapters.end(), name) !=
+                   info.adapters.end();
+  return known ? name : "";
 }
 
 /// The page asks for the key itself, so that everybody may see it.
@@ -422,10 +439,12 @@ void Server::get(Connection &connection, const HttpRequest &request) {
     type = "text/plain; version=0.0.4; charset=utf-8";
     body = metrics.format(scheduler, connections.size());
   } else if (path == models) {
-    body = "{\"object\":\"list\",\"data\":[" + formatModels() + "]}";
-  } else if (path.substr(0, models.size()) == models &&
-             path.substr(models.size()) == "/" + model.info->name) {
-    body = formatModels();
+    body = "{\"object\":\"list\",\"data\":[" + formatModel(model.info->name);
+    for (const std::string &adapter : model.info->adapters)
+      body += "," + formatModel(adapter);
+    body += "]}";
+  } else if (std::string name = nameOfModel(path, *model.info); !name.empty()) {
+    body = formatModel(name);
   } else {
     return refuse(connection, request, 404,
                   "there is nothing here; /v1/models, /v1/completions, "

@@ -68,7 +68,8 @@ private:
   void get(Connection &connection, const HttpRequest &request);
   void getPage(Connection &connection, const HttpRequest &request);
   void queue(Connection &connection, HttpRequest request);
-  std::string formatModels() const;
+  /// What /v1/models says of the model, or of one of its adapters.
+  std::string formatModel(const std::string &name) const;
   void accept(int socket);
   void deliver();
   void deliver(const ReplyPart &part);

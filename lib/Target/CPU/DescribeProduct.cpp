@@ -221,6 +221,8 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
       {"generation", std::move(generation)}};
   if (!info.decodesAlone.empty())
     metadata["decodes_alone"] = info.decodesAlone;
+  if (!info.adapters.empty())
+    metadata["adapters"] = llvm::json::Array(info.adapters);
   if (layout->ranks > 1)
     metadata["mesh"] = llvm::json::Object{
         {"ranks", layout->ranks}, {"shared_bytes", layout->sharedBytes}};

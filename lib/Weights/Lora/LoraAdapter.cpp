@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../RealNumbers.h"
-#include "LoraConfig.h"
+#include "LoraFile.h"
 
 #include "attune/Runtime/DType.h"
 #include "attune/Weights/Checkpoint.h"
@@ -27,26 +27,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <functional>
-#include <tuple>
 
 namespace attune {
 
 using runtime::DType;
 using runtime::formatShape;
 using runtime::TensorInfo;
-
-/// The numbers of a matrix, or of its transpose.
-static std::vector<float> numbersOf(const TensorInfo &tensor, bool transposed) {
-  int64_t rows = tensor.shape[0], columns = tensor.shape[1];
-  std::vector<float> result(rows * columns);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      result[transposed ? j * rows + i : i * columns + j] =
-          numberAt(tensor, i * columns + j);
-  return result;
-}
 
 namespace {
 /// (base + scale * left right), as the file has it: for the transposed forms
@@ -133,131 +120,56 @@ public:
   using Add =
       std::function<void(CheckpointTensor, std::unique_ptr<TensorEncoding>)>;
 
-  Merger(const Checkpoint &checkpoint, const runtime::SafetensorsFile &file,
-         const LoraConfig &config, double scale, Add add,
-         DiagnosticEngine &diags)
-      : checkpoint(checkpoint), file(file), config(config), scale(scale),
-        add(std::move(add)), diags(diags) {}
+  Merger(const Checkpoint &checkpoint, const LoraFile &lora, double scale,
+         Add add, DiagnosticEngine &diags)
+      : checkpoint(checkpoint), lora(lora), scale(scale), add(std::move(add)),
+        diags(diags) {}
 
   bool run();
   MergedLora summary;
 
 private:
   bool fail(const std::string &name, const std::string &what) {
-    diags.error({}, file.path() + ": tensor '" + name + "' " + what);
-    return false;
+    return lora.fail(name, what, diags);
   }
-  const CheckpointTensor *findBase(const std::string &name) const;
-  bool checkPart(const TensorInfo &tensor, const std::vector<int64_t> &shape,
-                 const CheckpointTensor &base);
-  bool merge(const TensorInfo &down, const std::string &module, bool table);
+  bool merge(const LoraPair &pair);
   bool applyLengths(Merged &merged, const std::string &start, int64_t outer);
   bool replace(const TensorInfo &tensor, std::string name);
 
   const Checkpoint &checkpoint;
-  const runtime::SafetensorsFile &file;
-  const LoraConfig &config;
+  const LoraFile &lora;
   double scale;
   Add add;
   DiagnosticEngine &diags;
 };
 } // namespace
 
-static bool endsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() &&
-         text.substr(text.size() - end.size()) == end;
-}
-
-static bool cutEnd(const std::string &name, std::string_view end,
-                   std::string &base) {
-  if (name.size() <= end.size() || !endsWith(name, end))
-    return false;
-  base = name.substr(0, name.size() - end.size());
-  return true;
-}
-
-/// Checkpoints differ in what they put in front of all names: "model.",
-/// "transformer.", nothing. A name that they lengthen must fit one tensor.
-const CheckpointTensor *Merger::findBase(const std::string &name) const {
-  if (const CheckpointTensor *tensor = checkpoint.find(name))
-    return tensor;
-  if (size_t dot = name.find('.'); dot != std::string::npos)
-    if (const CheckpointTensor *tensor = checkpoint.find(name.substr(dot + 1)))
-      return tensor;
-  const CheckpointTensor *found = nullptr;
-  for (const auto &[other, tensor] : checkpoint.tensors()) {
-    if (!endsWith(other, "." + name))
-      continue;
-    if (found)
-      return nullptr;
-    found = tensor;
-  }
-  return found;
-}
-
-bool Merger::checkPart(const TensorInfo &tensor,
-                       const std::vector<int64_t> &shape,
-                       const CheckpointTensor &base) {
-  if (tensor.shape != shape)
-    return fail(tensor.name, "has shape " + formatShape(tensor.shape) +
-                                 ", expected " + formatShape(shape) + " for '" +
-                                 base.name + "'");
-  return isReal(tensor) ||
-         fail(tensor.name, std::string("has elements of type ") +
-                               runtime::dtypeName(tensor.dtype) +
-                               ", expected F32, F16 or BF16");
-}
-
-bool Merger::merge(const TensorInfo &down, const std::string &module,
-                   bool table) {
-  std::string upName = down.name;
-  upName[upName.rfind("_A") + 1] = 'B';
-  const TensorInfo *up = file.find(upName);
-  if (!up)
-    return fail(upName, "is missing; '" + down.name + "' is there");
-  const CheckpointTensor *base = findBase(module + ".weight");
-  if (!base)
-    return fail(down.name, "is for '" + module + ".weight', which " +
-                               checkpoint.path() +
-                               " does not have; the adapter may belong to "
-                               "another model");
-  if (base->shape.size() != 2 || (!base->encoding && !isReal(*base)))
-    return fail(down.name, "is for '" + base->name + "' of shape " +
-                               formatShape(base->shape) +
-                               ", which is no matrix of F32, F16 or BF16");
-  bool transposed = table || config.transposed;
-  int64_t inner = base->shape[transposed ? 0 : 1];
-  int64_t outer = base->shape[transposed ? 1 : 0];
-  // The tensors say the rank, too; it counts where a pattern's was not read.
-  int64_t rank = config.rankOf(module).value_or(
-      down.shape.empty() ? 0 : down.shape.front());
-  if (!checkPart(down, {rank, inner}, *base) ||
-      !checkPart(*up, {outer, rank}, *base))
-    return false;
-  if (rank < 1)
-    return fail(down.name, "has no rows, which is no rank");
+bool Merger::merge(const LoraPair &pair) {
+  const CheckpointTensor &base = *pair.base;
   auto merged = std::make_unique<Merged>();
-  merged->base = *base;
-  merged->rows = base->shape[0];
-  merged->columns = base->shape[1];
-  merged->rank = rank;
-  merged->scale = scale * config.scaleOf(module, rank);
-  merged->left = numbersOf(transposed ? down : *up, transposed);
-  merged->right = numbersOf(transposed ? *up : down, transposed);
-  merged->outputsAreColumns = transposed;
-  if (config.magnitudes &&
-      !applyLengths(*merged, down.name.substr(0, down.name.rfind(".lora_")),
-                    outer))
+  merged->base = base;
+  merged->rows = base.shape[0];
+  merged->columns = base.shape[1];
+  merged->rank = pair.rank;
+  merged->scale = scale * pair.scale;
+  bool across = pair.transposed;
+  merged->left = numbersOf(across ? *pair.down : *pair.up, across);
+  merged->right = numbersOf(across ? *pair.up : *pair.down, across);
+  merged->outputsAreColumns = across;
+  const std::string &down = pair.down->name;
+  bool sets = lora.config.magnitudes;
+  if (sets &&
+      !applyLengths(*merged, down.substr(0, down.rfind(".lora_")), pair.outer))
     return false;
-  CheckpointTensor tensor = *base;
+  CheckpointTensor tensor = base;
   tensor.encoding = merged.get();
   ++summary.matrices;
-  summary.maxRank = std::max(summary.maxRank, rank);
-  summary.parameters += rank * (inner + outer);
-  if (config.magnitudes)
-    summary.parameters += outer;
-  if (table)
-    summary.tables.push_back(base->name);
+  summary.maxRank = std::max(summary.maxRank, pair.rank);
+  summary.parameters += pair.rank * (pair.inner + pair.outer);
+  if (sets)
+    summary.parameters += pair.outer;
+  if (pair.table)
+    summary.tables.push_back(base.name);
   add(std::move(tensor), std::move(merged));
   return true;
 }
@@ -265,12 +177,12 @@ bool Merger::merge(const TensorInfo &down, const std::string &module,
 bool Merger::applyLengths(Merged &merged, const std::string &start,
                           int64_t outer) {
   std::string name = start + ".lora_magnitude_vector";
-  const TensorInfo *lengths = file.find(name);
+  const TensorInfo *lengths = lora.file->find(name);
   if (!lengths)
-    lengths = file.find(name + ".weight");
+    lengths = lora.file->find(name + ".weight");
   if (!lengths)
     return fail(name, "is missing; use_dora asks for it");
-  if (!checkPart(*lengths, {outer}, merged.base))
+  if (!lora.checkPart(*lengths, {outer}, merged.base, diags))
     return false;
   if (scale != 1)
     return fail(name, "sets lengths (use_dora), which have no other scale "
@@ -284,7 +196,7 @@ bool Merger::replace(const TensorInfo &tensor, std::string name) {
   for (std::string_view part : {".base_layer.", ".modules_to_save."})
     if (size_t place = name.find(part); place != std::string::npos)
       name.replace(place, part.size(), ".");
-  const CheckpointTensor *base = findBase(name);
+  const CheckpointTensor *base = LoraFile::findBase(checkpoint, name);
   if (!base || name.find("lora_") != std::string::npos)
     return fail(tensor.name, "stands for nothing that is read: " +
                                  checkpoint.path() + " has no '" + name + "'");
@@ -309,61 +221,29 @@ bool Merger::replace(const TensorInfo &tensor, std::string name) {
 }
 
 bool Merger::run() {
-  constexpr std::string_view start = "base_model.model.";
-  /// Tensors A, their modules, and whether these are tables.
-  std::vector<std::tuple<const TensorInfo *, std::string, bool>> pairs;
-  for (const TensorInfo &tensor : file.tensors()) {
-    if (tensor.name.rfind(start, 0) != 0)
-      return fail(tensor.name, "has no name of PEFT; expected " +
-                                   std::string(start) + "...");
-    std::string name = tensor.name.substr(start.size()), module;
-    if (cutEnd(name, ".lora_B.weight", module) ||
-        cutEnd(name, ".lora_embedding_B", module) ||
-        cutEnd(name, ".lora_magnitude_vector", module) ||
-        cutEnd(name, ".lora_magnitude_vector.weight", module)) {
-      if (!file.find(std::string(start) + module + ".lora_A.weight") &&
-          !file.find(std::string(start) + module + ".lora_embedding_A"))
-        return fail(tensor.name, "is there without its A");
-      continue;
-    }
-    bool table = cutEnd(name, ".lora_embedding_A", module);
-    if (table || cutEnd(name, ".lora_A.weight", module))
-      pairs.emplace_back(&tensor, module, table);
-    else if (!replace(tensor, name))
+  std::vector<LoraPart> pairs, others;
+  if (!lora.list(pairs, others, diags))
+    return false;
+  for (const LoraPart &part : others)
+    if (!replace(*part.tensor, part.module))
+      return false;
+  // Last, so that what is added is added to the new values.
+  for (const LoraPart &part : pairs) {
+    std::optional<LoraPair> pair = lora.findPair(part, checkpoint, diags);
+    if (!pair || !merge(*pair))
       return false;
   }
-  // Last, so that what is added is added to the new values.
-  for (const auto &[tensor, module, table] : pairs)
-    if (!merge(*tensor, module, table))
-      return false;
   return true;
 }
 
 std::optional<MergedLora> Checkpoint::mergeLora(const std::string &folder,
                                                 double scale,
                                                 DiagnosticEngine &diags) {
-  namespace fs = std::filesystem;
-  std::optional<LoraConfig> config = readLoraConfig(
-      (fs::path(folder) / "adapter_config.json").string(), diags);
-  if (!config)
+  std::optional<LoraFile> lora = LoraFile::open(folder, diags);
+  if (!lora)
     return std::nullopt;
-  fs::path path = fs::path(folder) / "adapter_model.safetensors";
-  std::error_code ignored;
-  if (fs::path pickled = fs::path(folder) / "adapter_model.bin";
-      !fs::exists(path, ignored) && fs::exists(pickled, ignored)) {
-    diags.error({}, pickled.string() +
-                        ": is pickled (PyTorch), which is not read; save the "
-                        "adapter as safetensors (in peft: save_pretrained)");
-    return std::nullopt;
-  }
-  auto adapter = std::make_unique<runtime::SafetensorsFile>();
-  std::string error;
-  if (!adapter->open(path.string(), error)) {
-    diags.error({}, error);
-    return std::nullopt;
-  }
   Merger merger(
-      *this, *adapter, *config, scale,
+      *this, *lora, scale,
       [this](CheckpointTensor tensor,
              std::unique_ptr<TensorEncoding> encoding) {
         byName.erase(tensor.name);
@@ -374,7 +254,7 @@ std::optional<MergedLora> Checkpoint::mergeLora(const std::string &folder,
       diags);
   if (!merger.run())
     return std::nullopt;
-  files.push_back(std::move(adapter));
+  files.push_back(std::move(lora->file));
   return std::move(merger.summary);
 }
 

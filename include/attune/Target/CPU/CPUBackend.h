@@ -23,6 +23,7 @@ struct ProductInfo {
   /// Why a step decodes one sequence, "it has ..."; empty: it takes several, or
   /// nobody asked.
   std::string decodesAlone;
+  std::vector<std::string> adapters; ///< that stay apart, in their order
   std::vector<int64_t> eos;
   std::optional<int64_t> bos, pad, decoderStart, forcedBos;
   std::vector<int64_t> suppress, beginSuppress;
