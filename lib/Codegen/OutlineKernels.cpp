@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SharedFunctions.h"
+
 #include "Attune/AttuneDialect.h"
 #include "attune/Codegen/ParallelLoops.h"
 #include "attune/Codegen/Passes.h"
 
 #include "mlir/IR/Iterators.h"
-#include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -72,26 +73,6 @@ private:
   llvm::SetVector<Operation *> moved;
 };
 
-/// By what a function computes, whatever it is called and wherever it comes
-/// from.
-llvm::hash_code hashBody(func::FuncOp func) {
-  llvm::hash_code code = hash_value(Type(func.getFunctionType()));
-  func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    code =
-        llvm::hash_combine(code, OperationEquivalence::computeHash(
-                                     op, OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::IgnoreLocations));
-  });
-  return code;
-}
-
-bool computeTheSame(func::FuncOp a, func::FuncOp b) {
-  return a.getFunctionType() == b.getFunctionType() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
-}
-
 /// The name in the location of a loop.
 StringRef nameOf(Operation *loop) {
   auto named = dyn_cast<NameLoc>(loop->getLoc());
@@ -108,19 +89,18 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
   using Base::Base;
 
   void runOnOperation() override {
-    kernels.clear();
     ModuleOp module = getOperation();
-    SymbolTable symbols(module);
+    SharedFunctions kernels(module);
     for (auto func : llvm::to_vector(module.getOps<func::FuncOp>())) {
       if (func.isExternal() || func->hasAttr(kKernel))
         continue;
       for (Operation *loop : findParallelLoops(func))
-        outline(loop, symbols);
+        outline(loop, kernels);
       eraseUnused(func);
     }
   }
 
-  void outline(Operation *loop, SymbolTable &symbols) {
+  void outline(Operation *loop, SharedFunctions &kernels) {
     Captures captures(loop);
     OpBuilder b(loop);
     Location loc = loop->getLoc();
@@ -134,38 +114,10 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
     OpBuilder call(loop->getNextNode());
     fill(func, loop, captures);
 
-    func::FuncOp kernel;
-    auto &known = kernels[hashBody(func)];
-    for (func::FuncOp other : known)
-      if (computeTheSame(other, func))
-        kernel = other;
-    if (kernel) {
-      func.erase();
-    } else {
-      func.setSymName(freeName(func.getSymName(), symbols));
-      symbols.insert(func);
-      known.push_back(func);
-      kernel = func;
-      ++numKernels;
-    }
+    auto [kernel, isNew] = kernels.add(func);
+    numKernels += isNew;
     func::CallOp::create(call, placeOfCall(loc), kernel, arguments);
     ++numCalls;
-  }
-
-  /// LLVM wants a place for each call of a function with debug info, also of
-  /// layers that no file names.
-  static Location placeOfCall(Location loc) {
-    if (loc->findInstanceOf<FileLineColLoc>())
-      return loc;
-    return FileLineColLoc::get(loc.getContext(), "", 0, 0);
-  }
-
-  /// `name`, or with the first number behind it that makes it a new one.
-  static std::string freeName(StringRef name, SymbolTable &symbols) {
-    std::string free = name.str();
-    for (unsigned number = 2; symbols.lookup(free); ++number)
-      free = (name + "." + Twine(number)).str();
-    return free;
   }
 
   static void fill(func::FuncOp func, Operation *loop,
@@ -195,7 +147,6 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   static constexpr StringLiteral kKernel = "attune.kernel";
-  llvm::DenseMap<size_t, SmallVector<func::FuncOp, 1>> kernels;
 };
 } // namespace
 } // namespace attune

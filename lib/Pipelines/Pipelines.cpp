@@ -261,6 +261,8 @@ void buildVectorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createCSEPass());
+  if (!options.target.tilesInParallel())
+    pm.addPass(createOutlineMicrokernels());
   insert(pm, options, "after-threads");
 }
 

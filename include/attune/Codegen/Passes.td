@@ -284,6 +284,61 @@ def OutlineKernels : Pass<"attune-outline-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def OutlineMicrokernels
+    : Pass<"attune-outline-microkernels", "::mlir::ModuleOp"> {
+  let summary = "Sums of few rows become functions that kernels share";
+  let description = [{
+    Needs: kernels in vector form, with common subexpressions removed.
+    Gives: in each case of an scf.index_switch, a call of a private function in
+    place of the ops on vectors that have a loop among them and leave what they
+    compute in memory. The switch is that by the number of rows which full tiles
+    leave over: for each number there is a microkernel of its own. Products whose
+    rows have the same length share them, whatever is done with the sums: bias,
+    activation, gate, residual or norm stay in the kernel. So each is compiled
+    once.
+
+    Values from outside are arguments, among them all that says what to fetch,
+    which differs from product to product. Only constants and constant offsets
+    (from a row to the next ones) are repeated inside: they become parts of
+    addresses. Buffers lose the size of their first dimension, such as how many
+    panels a matrix has.
+
+    Before:
+
+    ```mlir
+    scf.index_switch %rows
+    case 2 {
+      %next = arith.addi %row, %c1 : index
+      %sums:2 = scf.for %k = %c0 to %c768 step %c1 iter_args(...)
+          -> (vector<32xf32>, vector<32xf32>) {
+        ... %weights[%panel, %k, %c0] ... %x[%row, %k] ... %x[%next, %k] ...
+      }
+      vector.transfer_write %sums#0, %scratch[%c0, %c0] ...
+      vector.transfer_write %sums#1, %scratch[%c1, %c0] ...
+    }
+    ```
+
+    After:
+
+    ```mlir
+    scf.index_switch %rows
+    case 2 {
+      %any = memref.cast %weights : memref<24x768x32xf32> to memref<?x768x32xf32>
+      call @microkernel.2(%any, %panel, %x, %row, %scratch)
+    }
+    ```
+
+    Keeps: values. Locations in a shared function are those of its first caller.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mlir::memref::MemRefDialect"];
+  let statistics = [
+    Statistic<"numCalls", "num-calls", "Loops that became calls">,
+    Statistic<"numMicrokernels", "num-microkernels",
+              "Functions that are called">,
+  ];
+}
+
 def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
   let summary = "Lay temporary buffers out in one frame per function";
   let description = [{

@@ -60,7 +60,7 @@ PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
 
 Value PanelProduct::sumGroups(
     KernelBuilder &k, const Place &at, Value panel, ArrayRef<Element> elements,
-    function_ref<void(KernelBuilder &, Value step)> fetch, Value column,
+    function_ref<void(KernelBuilder &, Value step)> fetch,
     Value scratch) const {
   bool nibbles = bytes->bits == 4;
   int64_t lanes = this->lanes(), steps = bytes->group / (nibbles ? 8 : 4);
@@ -79,7 +79,7 @@ Value PanelProduct::sumGroups(
   bool inRegisters = 2 * at.rows <= at.tileRows;
   KernelBuilder::Values before(inRegisters ? at.rows : 1, scratch);
   auto placeOf = [&](int64_t i) -> SmallVector<Value, 2> {
-    return {k.index(i), column};
+    return {k.index(i), k.index(0)};
   };
   // Rows that are sorted otherwise have their scales anywhere.
   KernelBuilder::Values firstGroups;
@@ -124,7 +124,7 @@ Value PanelProduct::sumGroups(
             next[i] = k.fma(sum, by, carried[i]);
             continue;
           }
-          SmallVector<Value, 2> place = {k.index(i), column};
+          SmallVector<Value, 2> place = {k.index(i), k.index(0)};
           Value before = k.load(next[0], place, lanes);
           next[0] = k.store(k.fma(sum, by, before), next[0], place);
         }

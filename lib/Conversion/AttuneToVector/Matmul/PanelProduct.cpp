@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PanelProduct.h"
+#include "PanelSums.h"
 
 #include "../Rows/Norms.h"
 
@@ -20,14 +20,6 @@
 using namespace mlir;
 
 namespace attune {
-
-/// The lanes of two equal vectors.
-static Value sideBySide(KernelBuilder &k, Value a, Value b) {
-  SmallVector<int64_t> lanes(2 *
-                             cast<VectorType>(a.getType()).getNumElements());
-  std::iota(lanes.begin(), lanes.end(), 0);
-  return vector::ShuffleOp::create(k.b, k.loc, a, b, lanes);
-}
 
 static ShapedType typeOf(Value value) {
   return cast<ShapedType>(value.getType());
@@ -284,6 +276,36 @@ Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
       })[0];
 }
 
+/// What `body` makes of `values` with the number of rows that there are, of
+/// `least` to `most`; for any other number, the values.
+static KernelBuilder::Values
+choose(KernelBuilder &k, Value rows, int64_t least, int64_t most,
+       ValueRange values,
+       function_ref<KernelBuilder::Values(KernelBuilder &, int64_t, ValueRange)>
+           body) {
+  SmallVector<int64_t> cases(most - least + 1);
+  std::iota(cases.begin(), cases.end(), least);
+  // A buffer is the same one in all of them.
+  bool buffers = isa<MemRefType>(values.front().getType());
+  auto choice = scf::IndexSwitchOp::create(
+      k.b, k.loc, buffers ? TypeRange() : TypeRange(values), rows, cases,
+      cases.size());
+  auto fill = [&](Region &region, std::optional<int64_t> number) {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.createBlock(&region);
+    KernelBuilder in(k.b, k.loc);
+    KernelBuilder::Values made(values);
+    if (number)
+      made = body(in, *number, values);
+    scf::YieldOp::create(k.b, k.loc, buffers ? ValueRange() : ValueRange(made));
+  };
+  fill(choice.getDefaultRegion(), std::nullopt);
+  for (auto [number, region] : llvm::zip(cases, choice.getCaseRegions()))
+    fill(region, number);
+  return buffers ? KernelBuilder::Values(values)
+                 : KernelBuilder::Values(choice.getResults());
+}
+
 /// `at` but for its number of rows and panel, which are filled in here.
 Value PanelProduct::oneTile(KernelBuilder &k, Value rows, bool whole, Place at,
                             Value tile) const {
@@ -305,59 +327,59 @@ Value PanelProduct::oneTile(KernelBuilder &k, Value rows, bool whole, Place at,
     return block(k, *known, tile);
   // What is left gets register tiles of just its number of rows.
   int64_t most = at.tileRows > 3 ? at.tileRows : at.tileRows - 1;
-  SmallVector<int64_t> cases(most);
-  std::iota(cases.begin(), cases.end(), 1);
-  // A buffer is the same one in all of them.
+  // Between passes, sums lie in the tile.
+  if (at.pass || most == 1)
+    return choose(k, rows, 1, most, tile,
+                  [&](KernelBuilder &k, int64_t rows, ValueRange tile) {
+                    return KernelBuilder::Values{block(k, rows, tile[0])};
+                  })[0];
+  // A single row is most of what is decoded, and has no sums to spare for
+  // memory.
   bool buffer = isa<MemRefType>(tile.getType());
-  auto choice = scf::IndexSwitchOp::create(
-      k.b, k.loc, buffer ? TypeRange() : TypeRange(tile.getType()), rows, cases,
-      cases.size());
-  auto fill = [&](Region &region, int64_t rows) {
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.createBlock(&region);
-    KernelBuilder in(k.b, k.loc);
-    Value done = rows == 0 ? tile : block(in, rows, tile);
-    scf::YieldOp::create(k.b, k.loc, buffer ? ValueRange() : ValueRange(done));
+  Value one = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, rows,
+                                    k.index(1));
+  auto yield = [&](auto &&make) {
+    return [&](OpBuilder &builder, Location loc) {
+      KernelBuilder in(builder, loc);
+      Value made = make(in);
+      scf::YieldOp::create(builder, loc,
+                           buffer ? ValueRange() : ValueRange(made));
+    };
   };
-  fill(choice.getDefaultRegion(), 0);
-  for (auto [rows, region] : llvm::zip(cases, choice.getCaseRegions()))
-    fill(region, rows);
+  auto choice = scf::IfOp::create(k.b, k.loc, one, yield([&](KernelBuilder &k) {
+                                    return block(k, 1, tile);
+                                  }),
+                                  yield([&](KernelBuilder &k) {
+                                    return fewRows(k, rows, most, at, tile);
+                                  }));
   return buffer ? tile : choice.getResult(0);
 }
 
-namespace {
-/// Elements that are brought to the cache evenly while a sum over K goes on:
-/// `width` from `number` of `shares` equal shares of the `size` elements from
-/// `first`.
-struct Fetches {
-  Fetches(KernelBuilder &k, Type element, Value first, Value size, Value number,
-          int64_t width, Value shares, Value turns, int64_t lines)
-      : lines(lines), line(kLineBytes * 8 / element.getIntOrFloatBitWidth()) {
-    Value even = arith::CeilDivUIOp::create(k.b, k.loc, k.mul(size, width),
-                                            k.mul(shares, turns));
-    distance = k.min(even, arith::DivUIOp::create(k.b, k.loc, size, turns));
-    // From the first line's element to the one behind the last line's: no more
-    // than there are, since lines of a turn lie within what a tile's turn has.
-    Value all = k.add(k.mul(distance, k.sub(turns, k.index(1))),
-                      k.index((lines - 1) * line + 1));
-    Value share =
-        arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
-    // What the last one fetches ends where the elements end.
-    begin = k.add(first, k.min(share, k.sub(size, all)));
-  }
-
-  /// What turn `turn` fetches: `one` brings the line of an element.
-  void emit(KernelBuilder &k, Value turn,
-            function_ref<void(Value at)> one) const {
-    Value at = k.add(begin, k.mul(turn, distance));
-    for (int64_t i = 0; i < lines; ++i)
-      one(k.add(at, k.index(i * line)));
-  }
-
-  int64_t lines, line;
-  Value begin, distance;
-};
-} // namespace
+Value PanelProduct::fewRows(KernelBuilder &k, Value rows, int64_t most,
+                            const Place &at, Value tile) const {
+  return k.forLoop(
+      k.index(0), at.count, 1, tile,
+      [&](KernelBuilder &k, Value i, ValueRange carried) {
+        Place here = at;
+        here.i = i;
+        here.column = k.add(at.column, k.mul(i, panelLanes()));
+        Outputs outputs = outputsOf(k, k.add(at.firstPanel, i), here.column);
+        outputs.origin = at.origin;
+        KernelBuilder::Values scratch =
+            choose(k, rows, 2, most, scratchForSums(k, most),
+                   [&](KernelBuilder &k, int64_t rows, ValueRange scratch) {
+                     Place place = here;
+                     place.rows = rows;
+                     PanelSums panel(*this, k, place, tile);
+                     KernelBuilder::Values sums;
+                     for (auto [number, own] : llvm::enumerate(scratch))
+                       sums.push_back(panel.toMemory(number, own));
+                     return sums;
+                   });
+        return KernelBuilder::Values{
+            finishFromMemory(k, here, rows, outputs, scratch, carried[0])};
+      })[0];
+}
 
 PanelProduct::Outputs PanelProduct::outputsOf(KernelBuilder &k, Value panel,
                                               Value column) const {
@@ -424,286 +446,48 @@ Value PanelProduct::finish(KernelBuilder &k, const Outputs &outputs, Value gate,
                  placeOf(k, outputs, row), outputs.valid);
 }
 
+SmallVector<Value, 2> PanelProduct::scratchForSums(KernelBuilder &k,
+                                                   int64_t rows) const {
+  SmallVector<Value, 2> scratch;
+  for (int64_t number = 0; number < (gated ? 2 : 1); ++number)
+    scratch.push_back(scratchOf(k, {rows, lanes()}));
+  return scratch;
+}
+
 /// Left to itself, the register allocator keeps the gates and loads and stores
 /// sums of the other product in its inner loop.
 Value PanelProduct::finishFromMemory(KernelBuilder &k, const Place &at,
-                                     Outputs outputs, Product product,
+                                     Value rows, Outputs outputs,
+                                     ArrayRef<Value> scratch,
                                      Value tile) const {
-  int64_t lanes = this->lanes(), numProducts = gated ? 2 : 1;
-  Value scratch = scratchOf(k, {at.rows, numProducts * lanes});
-  for (int64_t number = 0; number < numProducts; ++number)
-    scratch = product(k, number, scratch);
   loadBias(k, outputs);
-  return k.forLoop(
-      k.index(0), k.index(at.rows), 1, tile,
-      [&](KernelBuilder &k, Value i, ValueRange carried) {
-        auto load = [&](int64_t number) {
-          return k.load(scratch, {i, k.index(number * lanes)}, lanes);
-        };
-        return KernelBuilder::Values{
-            finish(k, outputs, gated ? load(0) : Value(), load(numProducts - 1),
-                   k.add(at.row, i), carried[0])};
-      })[0];
+  return k.forLoop(k.index(0), rows, 1, tile,
+                   [&](KernelBuilder &k, Value i, ValueRange carried) {
+                     auto load = [&](Value sums) {
+                       return k.load(sums, {i, k.index(0)}, lanes());
+                     };
+                     return KernelBuilder::Values{finish(
+                         k, outputs, gated ? load(scratch.front()) : Value(),
+                         load(scratch.back()), k.add(at.row, i), carried[0])};
+                   })[0];
 }
 
 Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
                              Value tile) const {
-  int64_t rows = at.rows, lanes = this->lanes(), numProducts = gated ? 2 : 1;
-  Value panel = k.add(at.firstPanel, at.i);
-  Outputs outputs = outputsOf(k, panel, at.column);
-  outputs.origin = at.origin;
-  SmallVector<Element> elements;
-  // Half of a tile's rows take long enough to fetch panels.
-  bool half = 2 * rows * joined >= at.tileRows;
-  bool elsewhere = lastRows && !at.whole;
-  const auto &read = elsewhere ? lastRows->input : input;
-  Value firstRow =
-      elsewhere ? k.add(lastRows->first, at.row) : inputRow(k, at.row);
-  for (int64_t i = 0; i < rows; ++i)
-    elements.push_back(read(k, k.add(firstRow, k.index(i))));
-  // The part of the sum, `size` steps from `from` on.
-  auto divided = [&](int64_t steps) -> Value {
-    if (!passesHere)
-      return k.index(steps / passes);
-    return arith::DivUIOp::create(k.b, k.loc, k.index(steps), passesHere);
-  };
-  Value size = divided(depth());
-  Value from = at.pass ? k.mul(at.pass, size) : k.index(0);
-  auto isPass = [&](Value pass) -> Value {
-    return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, at.pass,
-                                 pass);
-  };
-  auto isLast = [&] { return isPass(k.sub(numPasses(k), k.index(1))); };
-  // A step of pairs or quads takes as long as four others do. Parts are whole
-  // turns: see countPasses().
-  int64_t stepsOfTurn = pairs || bytes ? 1 : fetchSteps;
-  int64_t allTurns = depth() / stepsOfTurn;
-  Value turns = divided(allTurns);
-  // Elements of a panel that a turn passes.
-  int64_t elementsOfTurn =
-      allTurns == 0 ? 0 : depth() * typeOf(weight).getShape().back() / allTurns;
-  // Lines that are written must come from memory like those that are read.
-  if (rowsInMemory && allTurns > 0 && at.whole && !at.origin)
-    for (int64_t i = 0; i < rows; ++i)
-      k.prefetchForWriting(tile,
-                           placeOf(k, outputs, k.add(at.row, k.index(i))));
-  auto storedPanel = [&](int64_t number, int64_t next = 0) {
-    Value own = k.add(panel, k.index(next));
-    if (panels() % joined != 0)
-      own = k.min(own, k.index(panels() - 1));
-    return k.add(k.mul(own, numProducts), k.index(number));
-  };
-  // What is fetched during `number` of the products of this panel.
-  using Fetching = SmallVector<std::function<void(KernelBuilder &, Value)>, 2>;
-  auto fetchingFor = [&](int64_t number) {
-    Fetching fetching;
-    for (int64_t i = 0;
-         ahead && allTurns > 0 && (ahead->few || half) && i < joined; ++i) {
-      // The same panel's next part, or the first one of the next panel.
-      Value area = k.mul(size, typeOf(weight).getShape().back());
-      Value next = k.add(ahead->firstPanel, k.add(at.i, k.index(i)));
-      Value begin = k.index(0);
-      if (at.pass) {
-        Value last = isLast();
-        Value after = k.mul(k.add(at.pass, k.index(1)), area);
-        next = arith::SelectOp::create(k.b, k.loc, last, next,
-                                       k.add(panel, k.index(i)));
-        begin = arith::SelectOp::create(k.b, k.loc, last, begin, after);
-      }
-      next = k.min(next, k.index(panels() - 1));
-      Value fetched = k.add(k.mul(next, numProducts), k.index(number));
-      // As many lines as one tile alone needs: among several, what is fetched
-      // twice costs little. Whole tiles are many, where a line is enough (two
-      // of each panel in wide ones, so that four tiles fetch all of f32),
-      // unless the CPU fetches no more than what it is asked for: half of them
-      // then. If it is known how many they are, a tile fetches its own.
-      int64_t bits = typeOf(weight).getElementTypeBitWidth();
-      int64_t lines = std::max<int64_t>(1, elementsOfTurn * bits / 512);
-      if (at.whole && !ahead->few) {
-        auto known = getConstantIntValue(at.numRows);
-        int64_t own = known ? llvm::divideCeil(lines * rows, *known) : 1;
-        int64_t least = streamBytes > 0 ? llvm::divideCeil(lines, 2) : joined;
-        lines = std::max(own, least);
-      }
-      Fetches fetches(k, typeOf(weight).getElementType(), begin, area, at.row,
-                      rows, at.numRows, turns, lines);
-      fetching.push_back([=](KernelBuilder &k, Value turn) {
-        fetches.emit(k, turn, [&](Value element) {
-          SmallVector<Value, 3> place = {fetched, element};
-          if (ahead->part)
-            place.insert(place.begin(), ahead->part);
-          k.prefetchForNext(weight, place);
-        });
-      });
-    }
-    auto type = typeOf(weight);
-    int64_t weightBits = type.getElementTypeBitWidth();
-    int64_t bytesAhead = weightBits == 16
-                             ? std::max(streamBytes, narrowStreamBytes)
-                             : streamBytes;
-    if (fetching.empty() && bytesAhead > 0 && allTurns > 0) {
-      // Few rows pass the panel as fast as memory gives it.
-      Value begin = k.add(k.mul(from, type.getShape().back()),
-                          k.index(bytesAhead * 8 / weightBits));
-      fetching.push_back([=](KernelBuilder &k, Value turn) {
-        Value at = k.add(begin, k.mul(turn, elementsOfTurn));
-        for (int64_t i = 0; i < elementsOfTurn * weightBits / 8;
-             i += kLineBytes) {
-          SmallVector<Value, 3> place = {
-              storedPanel(number), k.add(at, k.index(i * 8 / weightBits))};
-          if (part)
-            place.insert(place.begin(), part);
-          k.prefetchForNext(weight, place);
-        }
-      });
-    }
-    if (!rowsInMemory || allTurns == 0 || !at.whole)
-      return fetching;
-    auto rowsType = typeOf(rowsInMemory);
-    Value next = k.add(at.row, k.index(rows));
-    Value last = k.sub(at.numRows, k.index(rows));
-    if (!at.pass) {
-      Value which = k.add(k.mul(at.i, numProducts), k.index(number * joined));
-      Value width = k.index(rowsType.getDimSize(1));
-      Value more = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
-                                         next, at.numRows);
-      next = arith::SelectOp::create(k.b, k.loc, more, next, k.index(0));
-      next = k.min(next, last);
-      Fetches fetches(k, rowsType.getElementType(), k.index(0),
-                      k.mul(width, rows), which, joined,
-                      k.mul(at.count, numProducts), turns, 1);
-      // The rows of an only tile are there: fetching them would be in the way
-      // of weights from memory.
-      Value others = arith::CmpIOp::create(
-          k.b, k.loc, arith::CmpIPredicate::ugt, at.numRows, k.index(rows));
-      fetches.distance = arith::SelectOp::create(k.b, k.loc, others,
-                                                 fetches.distance, k.index(0));
-      fetching.push_back([=](KernelBuilder &k, Value turn) {
-        fetches.emit(k, turn, [&](Value element) {
-          k.prefetch(rowsInMemory, {inputRow(k, next), element});
-        });
-      });
-      return fetching;
-    }
-    // A part of each: as far as a turn gets in these rows, others of the next
-    // ones in turn, so that all get a line while these pass one.
-    next = k.min(next, last);
-    int64_t bits = rowsType.getElementTypeBitWidth();
-    int64_t ofStep = rowsType.getDimSize(1) / depth();
-    int64_t ofTurn = stepsOfTurn * ofStep;
-    int64_t turnsOfLine = std::max<int64_t>(1, kLineBytes * 8 / bits / ofTurn);
-    fetching.push_back([=](KernelBuilder &k, Value turn) {
-      Value which =
-          arith::RemUIOp::create(k.b, k.loc, turn, k.index(turnsOfLine));
-      Value column =
-          k.add(k.mul(from, ofStep), k.mul(k.sub(turn, which), ofTurn));
-      for (int64_t i = 0; i < rows; i += turnsOfLine) {
-        Value row = k.min(k.add(which, k.index(i)), k.index(rows - 1));
-        k.prefetchFromMemory(rowsInMemory,
-                             {inputRow(k, k.add(next, row)), column});
-      }
-    });
-    return fetching;
-  };
-  if (bytes)
-    return finishFromMemory(
-        k, at, outputs,
-        [&](KernelBuilder &k, int64_t number, Value scratch) {
-          Fetching fetching = fetchingFor(number);
-          return sumGroups(
-              k, at, storedPanel(number), elements,
-              [&](KernelBuilder &k, Value turn) {
-                for (auto &one : fetching)
-                  one(k, turn);
-              },
-              k.index(number * lanes), scratch);
-        },
-        tile);
-  // `number` of the products of this panel.
-  auto product = [&](int64_t number) {
-    KernelBuilder::Values stored;
-    for (int64_t i = 0; i < joined; ++i)
-      stored.push_back(storedPanel(number, i));
-    Fetching fetching = fetchingFor(number);
-    auto fetch = [&](KernelBuilder &k, Value turn) {
-      for (auto &one : fetching)
-        one(k, turn);
-    };
-    KernelBuilder::Values inits(rows, k.splat(0.0, lanes));
-    if (at.pass) {
-      Value first = isPass(k.index(0));
-      for (int64_t i = 0; i < rows; ++i) {
-        Value x = k.load(tile, placeOf(k, outputs, k.add(at.row, k.index(i))),
-                         lanes, outputs.valid);
-        inits[i] = residual
-                       ? x
-                       : arith::SelectOp::create(k.b, k.loc, first, inits[i], x)
-                             .getResult();
-      }
-    }
-    if (pairs)
-      return emitPairMicrokernel(
-          k, rows, size, inits,
-          [&](KernelBuilder &k, int64_t i, Value step) {
-            return elements[i](k, k.add(from, step));
-          },
-          [&](KernelBuilder &k, Value step, int64_t lane) {
-            if (lane == 0)
-              fetch(k, step);
-            Value at = k.index(2 * (lane % panelLanes()));
-            return loadPairs(
-                k, weight, {stored[lane / panelLanes()], k.add(from, step), at},
-                pairLanes(panelLanes()));
-          });
-    auto steps = [&](KernelBuilder &k, Value first, Value number,
-                     ValueRange sums, int64_t written = 1) {
-      Value begin = k.add(first, from);
-      return emitMicrokernel(
-          k, rows, number, sums,
-          [&](KernelBuilder &k, int64_t i, Value step) {
-            return elements[i](k, k.add(begin, step));
-          },
-          [&](KernelBuilder &k, Value step) {
-            Value row = k.add(begin, step), all;
-            for (Value panel : stored) {
-              SmallVector<Value> at = {panel, row, k.index(0)};
-              if (part)
-                at.insert(at.begin(), part);
-              Value one = k.load(weight, at, panelLanes());
-              all = all ? sideBySide(k, all, one) : one;
-            }
-            return all;
-          },
-          written);
-    };
-    if (fetching.empty())
-      return steps(k, k.index(0), size, inits);
-    KernelBuilder::Values sums =
-        k.forLoop(k.index(0), turns, 1, inits,
-                  [&](KernelBuilder &k, Value turn, ValueRange carried) {
-                    fetch(k, turn);
-                    return steps(k, k.mul(turn, fetchSteps),
-                                 k.index(fetchSteps), carried, fetchSteps);
-                  });
-    int64_t left = depth() % fetchSteps;
-    return left == 0 ? sums
-                     : steps(k, k.index(depth() - left), k.index(left), sums);
-  };
+  int64_t rows = at.rows, numProducts = gated ? 2 : 1;
+  PanelSums panel(*this, k, at, tile);
+  Outputs outputs = panel.getOutputs();
   // Sums of two products of so many rows are more than there are registers.
-  if (gated && 2 * rows * joined > at.tileRows)
-    return finishFromMemory(
-        k, at, outputs,
-        [&](KernelBuilder &k, int64_t number, Value scratch) {
-          for (auto [i, sum] : llvm::enumerate(product(number)))
-            scratch =
-                k.store(sum, scratch, {k.index(i), k.index(number * lanes)});
-          return scratch;
-        },
-        tile);
+  if (bytes || (gated && 2 * rows * joined > at.tileRows)) {
+    SmallVector<Value, 2> scratch = scratchForSums(k, rows);
+    for (auto [number, sums] : llvm::enumerate(scratch))
+      sums = panel.toMemory(number, sums);
+    return finishFromMemory(k, at, k.index(rows), outputs, scratch, tile);
+  }
   KernelBuilder::Values gates, sums;
   if (gated)
-    gates = product(0);
-  sums = product(numProducts - 1);
+    gates = panel.sum(0);
+  sums = panel.sum(numProducts - 1);
   auto rowAt = [&](int64_t i) { return k.add(at.row, k.index(i)); };
   if (!at.pass) {
     loadBias(k, outputs);
@@ -728,7 +512,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
     return values;
   };
   auto unfinished = [&](KernelBuilder &) { return sums; };
-  auto results = scf::IfOp::create(k.b, k.loc, isLast(), yield(finished),
+  auto results = scf::IfOp::create(k.b, k.loc, panel.isLast(), yield(finished),
                                    yield(unfinished));
   for (int64_t i = 0; i < rows; ++i)
     tile = k.store(results.getResult(i), tile, placeOf(k, outputs, rowAt(i)),

@@ -211,6 +211,14 @@ private:
   /// `rows` rows, which are in registers at a time.
   mlir::Value oneTile(KernelBuilder &k, mlir::Value rows, bool whole, Place at,
                       mlir::Value tile) const;
+  /// At most `most` rows, which lie in memory before results are made of them:
+  /// what differs from number to number is the sums alone.
+  mlir::Value fewRows(KernelBuilder &k, mlir::Value rows, int64_t most,
+                      const Place &at, mlir::Value tile) const;
+  /// Rows whose number is in registers against a panel: the sums of each
+  /// product go to its scratch [rows or more, R].
+  void sumPanel(KernelBuilder &k, const Place &at,
+                llvm::MutableArrayRef<mlir::Value> scratch) const;
   mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
   /// Rows [begin, end) in tiles, `rows` at a time.
@@ -242,21 +250,23 @@ private:
   /// What a row's sums become.
   mlir::Value result(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;
-  /// Writes the rows' sums of product `number` of a panel to their place in
-  /// `scratch`, and returns it.
-  using Product = llvm::function_ref<mlir::Value(
-      KernelBuilder &, int64_t number, mlir::Value scratch)>;
-  /// The products of a panel, one after the other, and their results.
+  /// Scratch for the sums of `rows` rows, one for each product of a panel.
+  llvm::SmallVector<mlir::Value, 2> scratchForSums(KernelBuilder &k,
+                                                   int64_t rows) const;
+  /// The results of `rows` rows, from their sums in memory.
   mlir::Value finishFromMemory(KernelBuilder &k, const Place &at,
-                               Outputs outputs, Product product,
+                               mlir::Value rows, Outputs outputs,
+                               llvm::ArrayRef<mlir::Value> scratch,
                                mlir::Value tile) const;
-  /// Sums of quantized panel `panel`, group by group, into columns `column` and
-  /// on of `scratch`. `fetch` is called in each step.
+  /// What is done for a panel between two loads of it.
+  class PanelSums;
+  /// Sums of quantized panel `panel`, group by group, into `scratch`. `fetch`
+  /// is called in each step.
   mlir::Value
   sumGroups(KernelBuilder &k, const Place &at, mlir::Value panel,
             llvm::ArrayRef<Element> elements,
             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
-            mlir::Value column, mlir::Value scratch) const;
+            mlir::Value scratch) const;
   /// `sums` of i32, one vector for each row, plus the products of the group
   /// that begins at step `first`: of bytes, or of 4 bits.
   KernelBuilder::Values

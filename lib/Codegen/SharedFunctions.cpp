@@ -1,0 +1,61 @@
+//===- SharedFunctions.cpp - Functions that stand there once ----*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SharedFunctions.h"
+
+using namespace mlir;
+
+namespace attune {
+
+/// By what a function computes, whatever it is called and wherever it comes
+/// from.
+static llvm::hash_code hashBody(func::FuncOp func) {
+  llvm::hash_code code = hash_value(Type(func.getFunctionType()));
+  func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    code =
+        llvm::hash_combine(code, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  });
+  return code;
+}
+
+static bool computeTheSame(func::FuncOp a, func::FuncOp b) {
+  return a.getFunctionType() == b.getFunctionType() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
+/// `name`, or with the first number behind it that makes it a new one.
+static std::string freeName(StringRef name, SymbolTable &symbols) {
+  std::string free = name.str();
+  for (unsigned number = 2; symbols.lookup(free); ++number)
+    free = (name + "." + Twine(number)).str();
+  return free;
+}
+
+std::pair<func::FuncOp, bool> SharedFunctions::add(func::FuncOp func) {
+  auto &candidates = known[hashBody(func)];
+  for (func::FuncOp other : candidates)
+    if (computeTheSame(other, func)) {
+      func.erase();
+      return {other, false};
+    }
+  func.setSymName(freeName(func.getSymName(), symbols));
+  symbols.insert(func);
+  candidates.push_back(func);
+  return {func, true};
+}
+
+Location placeOfCall(Location loc) {
+  if (loc->findInstanceOf<FileLineColLoc>())
+    return loc;
+  return FileLineColLoc::get(loc.getContext(), "", 0, 0);
+}
+
+} // namespace attune
