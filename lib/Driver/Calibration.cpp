@@ -10,6 +10,7 @@
 #include "InMemory.h"
 
 #include "Attune/AttuneFactors.h"
+#include "Attune/AttuneKept.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Support/TensorNames.h"
 #include "attune/Target/Backend.h"
@@ -52,6 +53,8 @@ static Options plainOptions(const Options &options,
   plain.remarks.clear();
   plain.validate = plain.explainFusion = false;
   plain.calibrationFile.clear();
+  plain.loras = options.mergedLoras();
+  plain.lorasApart = false;
   plain.tapInputs = patterns;
   plain.backend = findBackend("cpu");
   plain.product = nullptr;
@@ -471,8 +474,16 @@ bool driver::measureInputs(mlir::ModuleOp weights, const Options &options,
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
       wanted.insert(firstTensor(weight, layer));
   }
-  if (wanted.empty())
-    return true;
+  if (wanted.empty()) {
+    // Heads were measured when they were chosen.
+    bool measured = llvm::any_of(weights.getOps<WeightOp>(), keptOf);
+    if (!measured && !options.mayMeasureNothing)
+      report.fail("--calibrate=" + options.calibrationFile +
+                  " has nothing to measure: no matrix becomes 4 bits "
+                  "(--quantize=int4) and attention keeps its heads "
+                  "(--prune-heads=40%)");
+    return measured || options.mayMeasureNothing;
+  }
   auto made = std::make_unique<ProductsInFile>();
   std::map<std::string, std::vector<std::string>> tensorsOf; // by symbol
   std::vector<std::string> patterns;

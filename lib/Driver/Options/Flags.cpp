@@ -223,7 +223,7 @@ static bool applyMessageFormat(const Flag &flag, StringRef value, Options &,
 static bool applyFormat(const Flag &flag, StringRef value, Options &options,
                         std::string &problem) {
   SmallVector<StringRef> words = {"table", "json"};
-  if (options.verb == Verb::Inspect)
+  if (options.verb == Verb::Inspect || options.verb == Verb::Compare)
     words.push_back("html");
   auto index = pickWord(flag.spelling(), value, words, problem);
   options.format = value.str();
@@ -380,6 +380,19 @@ static bool applyTap(const Flag &flag, StringRef value, Options &options,
   return true;
 }
 
+static bool applyMatch(const Flag &flag, StringRef value, Options &options,
+                       std::string &problem) {
+  auto [teacher, student] = value.split(',');
+  if (teacher.empty() || student.empty() || student.contains(',')) {
+    problem = (flag.spelling() + " takes TEACHER,STUDENT, such as " +
+               "--match=hidden_states[6],hidden_states[3], not '" + value + "'")
+                  .str();
+    return false;
+  }
+  options.matches.push_back({teacher.str(), student.str()});
+  return true;
+}
+
 /// The runtime that is also inside executables reads its own flags.
 static bool passOn(const Flag &flag, StringRef value, Options &options,
                    std::string &problem) {
@@ -477,8 +490,9 @@ static ArrayRef<Flag> ownFlags() {
        "A size that cannot be read off the inputs, as in --dim seq=17"},
       {"dim", "NAME=SIZE", inspect | verify | bench, applyDim,
        "Sizes to count for, to check or to run at, as in --dim seq=1024"},
-      {"format", "FORMAT", inspect, applyFormat, "table, json or html"},
-      {"format", "FORMAT", bench | compare, applyFormat, "table or json"},
+      {"format", "FORMAT", inspect | compare, applyFormat,
+       "table, json or html"},
+      {"format", "FORMAT", bench, applyFormat, "table or json"},
       {"format", "FORMAT", perplexity, applyFormat,
        "table, or json: tokens, cross_entropy and perplexity"},
       {"file", "TEXT", perplexity, applyText<&Options::textFile>,
@@ -585,6 +599,11 @@ static ArrayRef<Flag> ownFlags() {
       {"tap", "NAME", compile | run | import | compare, applyTap,
        "Add an output: a layer's name, hidden_states, or attention weights: "
        "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
+      {"match", "TEACHER,STUDENT", compare, applyMatch,
+       "Compare what --tap calls TEACHER in one model with STUDENT in the "
+       "other, "
+       "as in --match=hidden_states[6],hidden_states[3]: number N along the "
+       "first dimension; may be given several times"},
       {"load-pass-plugin", "FILE", compiling | inspect | import,
        applyMore<&Options::plugins>,
        "Load passes, dialects, kinds of layers, importers and backends from "

@@ -91,6 +91,8 @@ struct Options {
   /// Set: attention loses heads.
   std::optional<HeadRules> pruneHeads;
   std::string calibrationFile; ///< token ids or texts; empty: none
+  /// It is for another model of the same command line.
+  bool mayMeasureNothing = false;
   /// Patterns of weights whose inputs become outputs: a run that calibrates.
   std::optional<std::vector<std::string>> tapInputs;
   /// Set: processes share the model.
@@ -108,6 +110,11 @@ struct Options {
   std::vector<std::string> ignoredConfigKeys;
   bool locations = false;
   std::vector<std::string> taps;
+  /// Outputs of `compare` under two names, which "[N]" may follow.
+  struct Match {
+    std::string teacher, student;
+  };
+  std::vector<Match> matches;
   // The choice made from the first four, which chooseTarget() fills in.
   const Backend *backend = nullptr;
   TargetDescription machine;

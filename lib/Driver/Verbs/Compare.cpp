@@ -10,12 +10,14 @@
 
 #include "attune/Runtime/Safetensors.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace attune;
 using namespace attune::driver;
@@ -32,12 +34,14 @@ struct Result {
 /// the last dimension holds.
 struct Difference {
   std::string name;
+  std::string student; ///< its name there; empty: the same
   int64_t rows = 0;
   double cosine = 0;      ///< mean over rows
   double leastCosine = 1; ///< of any row
   /// Root mean square, by the teacher's; nothing if that is zero alone.
   std::optional<double> error;
-  /// Of logits: the mean over rows of the Kullback-Leibler divergence of the
+  /// Of logits, and of outputs whose rows are probabilities, as attention maps
+  /// are: the mean over rows of the Kullback-Leibler divergence of the
   /// student's probabilities from the teacher's, in nats, and the share of rows
   /// in which both like the same entry best.
   std::optional<double> divergence, agreement;
@@ -125,6 +129,36 @@ static double divergenceOf(const float *teacher, const float *student,
   return sum;
 }
 
+/// Whether every row is probabilities of softmax in f32, or zeros, as of a
+/// token that sees none.
+static bool areProbabilities(const Result &result, int64_t width) {
+  for (size_t at = 0; at < result.values.size(); at += size_t(width)) {
+    double sum = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      float value = result.values[at + size_t(i)];
+      if (value < 0)
+        return false;
+      sum += value;
+    }
+    if (sum != 0 && std::fabs(sum - 1) > 1e-3)
+      return false;
+  }
+  return true;
+}
+
+/// The divergence of probabilities. What the student calls impossible counts
+/// as the least number of f32.
+static double divergenceOfRows(const float *teacher, const float *student,
+                               int64_t width) {
+  double sum = 0;
+  for (int64_t i = 0; i < width; ++i)
+    if (teacher[i] > 0)
+      sum += teacher[i] * (std::log(double(teacher[i])) -
+                           std::log(std::max<double>(
+                               student[i], std::numeric_limits<float>::min())));
+  return sum;
+}
+
 static Difference compare(const Result &teacher, const Result &student) {
   Difference result;
   result.name = teacher.name;
@@ -134,6 +168,8 @@ static Difference compare(const Result &teacher, const Result &student) {
     return result;
   result.rows = size / width;
   bool isLogits = teacher.name == "logits";
+  bool isChoice = isLogits || (areProbabilities(teacher, width) &&
+                               areProbabilities(student, width));
   double lost = 0, total = 0, divergence = 0;
   int64_t agreed = 0;
   for (int64_t row = 0; row < result.rows; ++row) {
@@ -154,20 +190,32 @@ static Difference compare(const Result &teacher, const Result &student) {
                                              : 0;
     result.cosine += cosine / double(result.rows);
     result.leastCosine = std::min(result.leastCosine, cosine);
-    if (!isLogits)
+    if (!isChoice)
       continue;
-    divergence += divergenceOf(t, s, width);
+    divergence +=
+        isLogits ? divergenceOf(t, s, width) : divergenceOfRows(t, s, width);
     agreed += std::max_element(t, t + width) - t ==
               std::max_element(s, s + width) - s;
   }
   if (lost == 0 || total > 0)
     result.error = lost == 0 ? 0 : std::sqrt(lost / total);
-  if (isLogits) {
+  if (isChoice) {
     result.divergence = divergence / double(result.rows);
     result.agreement = double(agreed) / double(result.rows);
   }
   return result;
 }
+
+/// As people read it.
+static std::string nameOf(const Difference &one) {
+  return one.student.empty() ? one.name : one.name + " ~ " + one.student;
+}
+
+/// What the columns are.
+static const char *const legend =
+    "rows: what the last dimension holds; cosine: mean and least of any row; "
+    "error: root\nmean square by that of the teacher; KL: of the student from "
+    "the teacher, mean of rows";
 
 static void showTable(const Options &options,
                       const std::vector<Difference> &all) {
@@ -177,8 +225,8 @@ static void showTable(const Options &options,
      << llvm::formatv("{0,-28}{1,10}{2,12}{3,12}{4,12}{5,12}{6,8}\n", "output",
                       "rows", "cosine", "least", "error", "KL (nats)", "top-1");
   for (const Difference &one : all) {
-    os << llvm::formatv("{0,-28}{1,10}{2,12:f6}{3,12:f6}", one.name, one.rows,
-                        one.cosine, one.leastCosine)
+    os << llvm::formatv("{0,-28}{1,10}{2,12:f6}{3,12:f6}", nameOf(one),
+                        one.rows, one.cosine, one.leastCosine)
        << (one.error ? llvm::formatv("{0,12:e2}", *one.error).str()
                      : "           -");
     if (one.divergence)
@@ -186,9 +234,61 @@ static void showTable(const Options &options,
                           100 * *one.agreement);
     os << '\n';
   }
-  os << "\nrows: what the last dimension holds; cosine: mean and least of any "
-        "row; error: root\nmean square by that of the teacher; KL: of the "
-        "student from the teacher, mean of rows\n";
+  os << '\n' << legend << '\n';
+}
+
+static std::string escape(llvm::StringRef text) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  llvm::printHTMLEscaped(text, stream);
+  return result;
+}
+
+/// One page that loads nothing. A bar shows an error, full at 1.
+static void showHtml(const Options &options,
+                     const std::vector<Difference> &all) {
+  llvm::raw_ostream &os = llvm::outs();
+  os << R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>)"
+     << escape(options.student) << R"(</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #222; }
+table { border-collapse: collapse; }
+th, td { padding: .2rem .8rem; text-align: right; white-space: pre; }
+th:first-child, td:first-child, td:last-child { text-align: left; }
+th { border-bottom: 2px solid #222; }
+.error { display: inline-block; height: .7rem; background: #b5544a; }
+</style>
+</head>
+<body>
+<h1>)"
+     << escape(options.student) << "</h1>\n<p>beside its teacher, "
+     << escape(options.model)
+     << "</p>\n<table>\n<tr><th>output</th><th>rows</th><th>cosine</th>"
+        "<th>least</th><th>KL (nats)</th><th>top-1</th><th>error</th>"
+        "<th></th></tr>\n";
+  for (const Difference &one : all) {
+    os << "<tr><td>" << escape(nameOf(one))
+       << llvm::formatv("</td><td>{0}</td><td>{1:f6}</td><td>{2:f6}</td><td>",
+                        one.rows, one.cosine, one.leastCosine);
+    if (one.divergence)
+      os << llvm::formatv("{0:e2}</td><td>{1:f1}%", *one.divergence,
+                          100 * *one.agreement);
+    else
+      os << "</td><td>";
+    os << "</td><td>";
+    if (one.error)
+      os << llvm::formatv("{0:e2}</td><td><span class=\"error\" "
+                          "style=\"width: {1:f1}rem\"></span>",
+                          *one.error, 12 * std::min(*one.error, 1.0));
+    else
+      os << "</td><td>";
+    os << "</td></tr>\n";
+  }
+  os << "</table>\n<p>" << legend << "</p>\n</body>\n</html>\n";
 }
 
 static void showJson(const Options &options,
@@ -201,6 +301,8 @@ static void showJson(const Options &options,
       for (const Difference &one : all)
         json.object([&] {
           json.attribute("name", llvm::json::fixUTF8(one.name));
+          if (!one.student.empty())
+            json.attribute("student", llvm::json::fixUTF8(one.student));
           json.attribute("rows", one.rows);
           json.attribute("cosine", one.cosine);
           json.attribute("least_cosine", one.leastCosine);
@@ -215,6 +317,47 @@ static void showJson(const Options &options,
   });
   json.flush();
   llvm::outs() << "\n";
+}
+
+namespace {
+/// "NAME" or "NAME[N]": an output, or a part of it along its first dimension.
+struct Place {
+  explicit Place(llvm::StringRef text) : name(text.str()) {
+    auto [start, number] = text.rsplit('[');
+    int64_t found;
+    if (!number.consume_back("]") || number.getAsInteger(10, found))
+      return;
+    name = start.str();
+    index = found;
+  }
+  std::string name;
+  std::optional<int64_t> index;
+};
+} // namespace
+
+static std::optional<Result> pick(const std::vector<Result> &results,
+                                  llvm::StringRef text, Report &report) {
+  Place place(text);
+  auto found = llvm::find_if(
+      results, [&](const Result &result) { return result.name == place.name; });
+  if (found == results.end()) {
+    report.fail("'" + place.name + "' of --match is no output of numbers");
+    return std::nullopt;
+  }
+  Result part = *found;
+  if (!place.index)
+    return part;
+  if (part.shape.size() < 2 || *place.index < 0 ||
+      *place.index >= part.shape[0]) {
+    report.fail("there is no '" + text.str() + "': '" + place.name + "' is " +
+                runtime::formatShape(part.shape));
+    return std::nullopt;
+  }
+  size_t size = part.values.size() / size_t(part.shape[0]);
+  auto begin = part.values.begin() + int64_t(size) * *place.index;
+  part.values = std::vector<float>(begin, begin + int64_t(size));
+  part.shape.erase(part.shape.begin());
+  return part;
 }
 
 ExitCode driver::runCompare(const Options &options, Report &report) {
@@ -235,9 +378,14 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
   teacher.lowRank.reset();
   teacher.pruneHeads.reset();
   teacher.loras.clear();
+  teacher.mayMeasureNothing = true;
   teacher.dtype.reset();
   teacher.machine.bf16Pairs = teacher.machine.tf32 = false;
   student.model = options.student;
+  for (const Options::Match &match : options.matches) {
+    teacher.taps.push_back(Place(match.teacher).name);
+    student.taps.push_back(Place(match.student).name);
+  }
   std::vector<Result> results[2];
   const Options *each[] = {&teacher, &student};
   for (int i = 0; i < 2; ++i) {
@@ -252,7 +400,26 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
     report.endStage();
   }
   std::vector<Difference> differences;
+  for (const Options::Match &match : options.matches) {
+    std::optional<Result> wanted = pick(results[0], match.teacher, report),
+                          given = pick(results[1], match.student, report);
+    if (!wanted || !given)
+      return ExitCode::BadInput;
+    if (wanted->shape != given->shape)
+      return report.fail("'" + match.teacher + "' of the teacher is " +
+                         runtime::formatShape(wanted->shape) + " and '" +
+                         match.student + "' of the student " +
+                         runtime::formatShape(given->shape) +
+                         "; --match compares what has one size");
+    differences.push_back(compare(*wanted, *given));
+    differences.back().name = match.teacher;
+    differences.back().student = match.student;
+  }
   for (const Result &wanted : results[0]) {
+    if (llvm::any_of(options.matches, [&](const Options::Match &match) {
+          return Place(match.teacher).name == wanted.name;
+        }))
+      continue;
     auto same = llvm::find_if(results[1], [&](const Result &other) {
       return other.name == wanted.name;
     });
@@ -272,6 +439,8 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
                        "compare");
   if (options.format == "json")
     showJson(options, differences);
+  else if (options.format == "html")
+    showHtml(options, differences);
   else
     showTable(options, differences);
   return ExitCode::Success;

@@ -81,6 +81,10 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
     small.weights.clear();
     small.tokenizer.clear();
     small.threads = 1;
+    // What was given is for the other model.
+    small.loras.clear();
+    small.lorasApart = false;
+    small.mayMeasureNothing = true;
     code = prepareModel(small, report, Entries::Decode, draft);
     if (code != ExitCode::Success)
       return code;
