@@ -13,7 +13,7 @@
 #include "OutputFile.h"
 #include "Report/Charts.h"
 #include "Report/Remarks.h"
-#include "Verbs/Inspect.h"
+#include "Statistics.h"
 
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
@@ -479,8 +479,6 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
     info.tokenizerJson = *json;
     info.chatJson = source.chatJson;
   }
-  if (source.model)
-    info.inspectJson = describeStatistics(source.counted());
   return info;
 }
 
@@ -488,6 +486,12 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
 bool Lowering::findInfo() {
   if (!info)
     info = makeProductInfo(*module, source, report);
+  if (info && source.model) {
+    ModelStatistics statistics = analyze(source.counted(), {});
+    if (source.quantize || source.lowRank)
+      countCompressed(*weights, inactiveBytes, statistics);
+    info->inspectJson = describeStatistics(statistics);
+  }
   if (!info) {
     code = ExitCode::BadInput;
     return false;

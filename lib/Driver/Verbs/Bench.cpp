@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../InMemory.h"
+#include "../Statistics.h"
 #include "Inspect.h"
 #include "Verbs.h"
 #include "VerifyInputs.h"

@@ -9,6 +9,7 @@
 #include "../Lowering.h"
 #include "../ModelSource.h"
 #include "../OutputFile.h"
+#include "../Statistics.h"
 #include "../WeightsForProduct.h"
 #include "Verbs.h"
 
@@ -48,31 +49,6 @@ driver::chooseDims(const Options &options, const spec::Model &model,
   if (report.getNumErrors())
     return std::nullopt;
   return dims;
-}
-
-double driver::activeWeightBytes(const ModelStatistics &statistics) {
-  if (statistics.parameters == 0)
-    return statistics.weightBytes;
-  return statistics.weightBytes * double(statistics.activeParameters) /
-         double(statistics.parameters);
-}
-
-std::string driver::describeStatistics(const spec::Model &model) {
-  ModelStatistics statistics = analyze(model, {});
-  std::string numbers, table;
-  llvm::raw_string_ostream numbersOut(numbers), tableOut(table);
-  printJson(statistics, numbersOut);
-  printTable(statistics, tableOut);
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(numbers);
-  if (!value) {
-    llvm::consumeError(value.takeError());
-    return numbers;
-  }
-  // The table that a product prints; the numbers are for programs.
-  (*value->getAsObject())["table"] = table;
-  std::string text;
-  llvm::raw_string_ostream(text) << *value;
-  return text;
 }
 
 /// The metadata stands in a product as one text that ends in zero.
@@ -142,63 +118,14 @@ struct QuietReport final : Report {
 };
 } // namespace
 
-/// Adds one factor of a matrix of low rank, or its scales.
-static void countFactor(WeightOp weight, const Factor &factor, double bytes,
-                        CompressionStatistics &result) {
-  llvm::StringRef name = weight.getSymName();
-  name.consume_back(".scales");
-  name.consume_back(factor.left ? ".left" : ".right");
-  auto known = llvm::find_if(
-      result.lowRank, [&](const auto &other) { return other.name == name; });
-  if (known == result.lowRank.end())
-    known =
-        result.lowRank.insert(known, {name.str(), factor.rows, factor.columns,
-                                      0, uint64_t(weight.getNumLayers()), 0});
-  known->bytes += bytes;
-  if (factor.left && !weight.holdsScales())
-    known->rank =
-        weight.getPartType().getDimSize(1) * weight.getColumnsSideBySide();
-}
-
 /// The compressed sizes of a model that `--quantize` or `--low-rank` was given
 /// for. Refusals, as of a pattern that matches nothing, are reported.
-static std::optional<CompressionStatistics>
-countCompressed(const Options &options, const ModelSource &source,
-                Report &report) {
+static bool compress(const Options &options, const ModelSource &source,
+                     Report &report, ModelStatistics &statistics) {
   Lowering lowering(options, report, source, options.fusion);
-  if (!lowering.import(Entries::Forward) || !lowering.optimize())
-    return std::nullopt;
-  mlir::ModuleOp weights = lowering.getWeights();
-  mlir::FailureOr<WeightLayout> layout = layoutWeights(weights);
-  if (mlir::failed(layout))
-    return std::nullopt;
-  CompressionStatistics result;
-  result.bytes = double(layout->totalBytes);
-  result.activeBytes = result.bytes - lowering.getInactiveBytes();
-  for (auto weight : weights.getOps<WeightOp>()) {
-    const WeightPlace *place = layout->lookup(weight.getSymName());
-    std::optional<Factor> factor = factorOf(weight);
-    if (factor)
-      countFactor(weight, *factor, double(place->totalBytes), result);
-    if (std::optional<int64_t> group = weight.getGroup()) {
-      std::string name = "int" + std::to_string(weight.getBits()) + ":g" +
-                         std::to_string(*group);
-      auto form = llvm::find_if(
-          result.forms, [&](const auto &known) { return known.name == name; });
-      if (form == result.forms.end())
-        form = result.forms.insert(form, {name});
-      form->bytes += double(place->totalBytes);
-      if (!weight.holdsScales())
-        form->matrices +=
-            uint64_t(weight.getNumLayers() * weight.getNumParts());
-      continue;
-    }
-    int64_t rank = weight.getPartType().getRank();
-    if (rank > 1 && !factor)
-      result.left.emplace_back(weight.getSymName().str(),
-                               double(place->totalBytes));
-  }
-  return result;
+  return lowering.import(Entries::Forward) && lowering.optimize() &&
+         countCompressed(lowering.getWeights(), lowering.getInactiveBytes(),
+                         statistics);
 }
 
 /// Opens the weights to see that the adapters fit them.
@@ -402,19 +329,9 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   if (!options.loras.empty() &&
       !describeLoras(options, *source, report, statistics.adapters))
     return ExitCode::BadInput;
-  if (source->quantize || source->lowRank) {
-    statistics.compression = countCompressed(options, *source, report);
-    if (!statistics.compression)
-      return ExitCode::BadInput;
-    // Tables that tokens pick rows of are not read whole, and stay as they are.
-    CompressionStatistics &compression = *statistics.compression;
-    if (statistics.decode) {
-      compression.tokenBytesBefore = statistics.decode->bytes;
-      compression.tokenBytes = statistics.decode->bytes -
-                               activeWeightBytes(statistics) +
-                               compression.activeBytes;
-    }
-  }
+  if ((source->quantize || source->lowRank) &&
+      !compress(options, *source, report, statistics))
+    return ExitCode::BadInput;
   statistics.memory =
       planEntry(options, *source, Entries::Forward, "forward", statistics.dims);
   if (statistics.decode) {

@@ -11,7 +11,6 @@
 #include "../Options/Options.h"
 #include "../Report/Report.h"
 
-#include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/CompiledModel.h"
 #include "attune/Spec/Spec.h"
 
@@ -25,9 +24,6 @@ namespace attune::driver {
 std::optional<std::map<std::string, int64_t>>
 chooseDims(const Options &options, const spec::Model &model, Report &report);
 
-/// Bytes of the weights that a token goes through, in full width.
-double activeWeightBytes(const ModelStatistics &statistics);
-
 /// Whether the file is one that a compiler or a linker has made.
 bool isBinary(const std::string &path);
 
@@ -35,9 +31,6 @@ bool isBinary(const std::string &path);
 /// anywhere. Nothing, and an error, if it is none of Attune's.
 std::optional<runtime::ModelInfo> readProduct(const std::string &path,
                                               Report &report);
-
-/// The JSON object that a compiled product answers `inspect` with.
-std::string describeStatistics(const spec::Model &model);
 
 struct ModelSource;
 /// What the model loses and saves by the heads that are pruned, in a line.
