@@ -171,6 +171,7 @@ private:
   mlir::LogicalResult importCrossEntropy(size_t number);
   mlir::Value countPositions(const spec::Positions &positions,
                              mlir::Location loc);
+  mlir::Value behindPast(mlir::Value numbers, mlir::Location at);
   /// The result of an earlier stream or layer; null if there is none.
   const NamedTensor *findResult(const std::string &name) const;
   mlir::Value scaled(mlir::Value tensor, mlir::Value factor);

@@ -72,7 +72,44 @@ Value EntryImporter::countPositions(const spec::Positions &positions,
     break;
   }
   }
-  return TokenPositionsOp::create(builder, at, type, counted, pad);
+  Value numbers = TokenPositionsOp::create(builder, at, type, counted, pad);
+  return decode ? behindPast(numbers, at) : numbers;
+}
+
+/// Numbers of new tokens, of which 0 is that of padding, behind the cached ones
+/// (as Hugging Face counts these: whatever they are).
+Value EntryImporter::behindPast(Value numbers, Location at) {
+  AffineMap tokens = builder.getMultiDimIdentityMap(2);
+  SmallVector<Value> operands = {numbers};
+  SmallVector<AffineMap> maps = {tokens};
+  // One number for all sequences, or one for each.
+  bool unequal = !past.getType().isIndex();
+  if (unequal) {
+    operands.push_back(past);
+    maps.push_back(AffineMap::get(2, 0, builder.getAffineDimExpr(0)));
+  }
+  Value all = unequal ? Value()
+                      : arith::IndexCastOp::create(builder, at,
+                                                   builder.getI64Type(), past)
+                            .getResult();
+  Value empty = tensor::EmptyOp::create(builder, at, {size(0), size(1)},
+                                        builder.getI64Type());
+  maps.push_back(tokens);
+  return linalg::GenericOp::create(
+             builder, at, numbers.getType(), operands, empty, maps,
+             SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
+             [&](OpBuilder &b, Location at, ValueRange values) {
+               Value zero = arith::ConstantIntOp::create(b, at, 0, 64);
+               Value behind = arith::AddIOp::create(b, at, values[0],
+                                                    all ? all : values[1]);
+               Value isPadding = arith::CmpIOp::create(
+                   b, at, arith::CmpIPredicate::eq, values[0], zero);
+               linalg::YieldOp::create(
+                   b, at,
+                   arith::SelectOp::create(b, at, isPadding, zero, behind)
+                       .getResult());
+             })
+      .getResult(0);
 }
 
 LogicalResult EntryImporter::importVision(size_t number) {

@@ -296,8 +296,10 @@ class Generator:
         layers = []
         for _ in range(self.pick(1, 1, 1, 1, 2)):
             layer = self.layer(source)
-            if "conv" in layer and masked:
-                continue  # no mask has numbers for its places
+            # No mask has numbers for its places, and an input whose length is
+            # open has its channels elsewhere.
+            if "conv" in layer and (masked or not layers):
+                continue
             source = None
             number = ".{i}" if layer.get("repeat") else ""
             layer["name"] = f"{label}{len(layers)}{number}"

@@ -138,6 +138,8 @@ static runtime::Buffer fill(const runtime::ArgInfo &arg,
       bytes[i] = isMask(arg) ? column >= padding : random.below(4) != 0;
     } else {
       int64_t value = random.below(arg.max > 0 ? arg.max : 2);
+      if (check.without == value)
+        value = value > 0 ? value - 1 : arg.max - 1;
       if (arg.ignored && random.below(4) == 0)
         value = *arg.ignored;
       std::memcpy(&bytes[i * 8], &value, 8);

@@ -25,6 +25,8 @@ struct VerifyCase {
   double scale = 1;    ///< of floating-point inputs
   int64_t batch = 1;
   int64_t stretch = 0; ///< added to every further open size
+  /// An id that is not among the tokens.
+  std::optional<int64_t> without = std::nullopt;
 };
 
 /// Lengths 1 and 2, ragged ones around the sizes of blocks, the context (512 at
