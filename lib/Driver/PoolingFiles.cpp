@@ -34,7 +34,7 @@ readJson(const std::string &path, DiagnosticEngine &diags, bool &good) {
 
 bool driver::readPooling(const std::string &folder, ProductInfo &info,
                          DiagnosticEngine &diags) {
-  bool good = true;
+  bool good = true, pools = false;
   std::string unknown;
   auto leaveOut = [&](llvm::StringRef what) {
     unknown += (unknown.empty() ? "" : ", ") + what.str();
@@ -46,10 +46,16 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
         llvm::StringRef type =
             object ? object->getString("type").value_or("") : "";
         llvm::StringRef name = type.rsplit('.').second;
-        if (name == "Normalize")
+        if (name == "Normalize") {
           info.normalizes = true;
-        else if (!name.empty() && name != "Transformer" && name != "Pooling")
+        } else if (name == "Dense") {
+          // Part of the model, like the pooling before it.
+          pools = true;
+          info.normalizes = false;
+        } else if (!name.empty() && name != "Transformer" &&
+                   name != "Pooling") {
           leaveOut(name);
+        }
       }
   if (!good)
     return false;
@@ -64,7 +70,7 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
         {"pooling_mode_mean_sqrt_len_tokens", nullptr},
         {"pooling_mode_weightedmean_tokens", nullptr}};
     for (auto [key, name] : modes) {
-      if (!object->getBoolean(key).value_or(false))
+      if (pools || !object->getBoolean(key).value_or(false))
         continue;
       if (name && info.pooling.empty())
         info.pooling = name;

@@ -584,5 +584,20 @@ LogicalResult EntryImporter::importSimilarity(size_t number) {
       x = arith::ExtFOp::create(builder, at, builder.getF32Type(), x);
     state.value = scaled(state.value, math::ExpOp::create(builder, at, x));
   }
+  if (op.bias) {
+    Value shift = roleOf(number, "bias", 1, 0);
+    if (!shift)
+      return failure();
+    Value x =
+        tensor::ExtractOp::create(builder, at, shift, ValueRange{index(0)});
+    if (!x.getType().isF32())
+      x = arith::ExtFOp::create(builder, at, builder.getF32Type(), x);
+    SmallVector<Value> sizes;
+    for (int64_t dim = 0; dim < 2; ++dim)
+      sizes.push_back(
+          builder.createOrFold<tensor::DimOp>(at, state.value, dim));
+    Value all = tensor::SplatOp::create(builder, at, x, flat, sizes);
+    state.value = arith::AddFOp::create(builder, at, state.value, all);
+  }
   return success();
 }

@@ -766,9 +766,11 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       return modulated(
           loc(block.modulation->location), x, read, columns, numSublayers++,
           [&](Value changed) { return sublayer(changed, Value(), 1); });
-    return read ? sublayer(read, block.residualOfNorm ? read : x,
-                           block.residualScale)
-                : Value();
+    Value from = block.residualOfNorm ? read : x;
+    if (read && block.layerScale)
+      return addScaledChannels(role, from, sublayer(read, Value(), 1),
+                               block.residualScale);
+    return read ? sublayer(read, from, block.residualScale) : Value();
   };
   Value x = input;
   if (block.attention)

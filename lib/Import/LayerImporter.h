@@ -194,6 +194,10 @@ private:
           llvm::ArrayRef<std::pair<std::string, int64_t>> projections,
           mlir::Value input, bool bias);
   mlir::Value block(const spec::Block &block, mlir::Value input);
+  /// x + scale * result, whose channels are first scaled by the weights that
+  /// belong to the sublayer of the norm `role`. Nothing without a result.
+  mlir::Value addScaledChannels(llvm::StringRef role, mlir::Value x,
+                                mlir::Value result, double scale);
   /// x + gate * sublayer(read * (1 + scale) + shift) with the columns of the
   /// sublayer of this number.
   mlir::Value modulated(mlir::Location loc, mlir::Value x, mlir::Value read,

@@ -82,6 +82,20 @@ Value LayerImporter::modulation(const spec::Modulation &by, StringRef prefix,
                           /*gated=*/false, /*scale=*/nullptr);
 }
 
+/// A convolution of one tap multiplies each channel by its weight.
+Value LayerImporter::addScaledChannels(StringRef role, Value x, Value result,
+                                       double scale) {
+  Location at = loc(layer.location);
+  Value scales =
+      weight(at, role == "norm1" ? "layer_scale1" : "layer_scale2",
+             cast<RankedTensorType>(x.getType()).getShape().back(), 1);
+  if (!scales || !result)
+    return {};
+  result = CausalConvOp::create(builder, at, result, scales, /*bias=*/Value(),
+                                /*keep=*/Value(), attune::Activation::Identity);
+  return addScaled(at, x, result, scale);
+}
+
 Value LayerImporter::modulated(Location loc, Value x, Value read, Value columns,
                                int64_t number,
                                llvm::function_ref<Value(Value)> sublayer) {

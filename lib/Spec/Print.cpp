@@ -14,6 +14,12 @@
 /// its default says the same and no reader would miss it.
 namespace attune::spec {
 
+/// Flags are printed where they are set.
+static void flag(Json &json, const char *key, bool set) {
+  if (set)
+    json[key] = true;
+}
+
 static Json print(const Norm &norm, bool withKind) {
   Json json = Json::object();
   if (withKind)
@@ -61,8 +67,7 @@ static Json print(const RopeScaling &scaling) {
 static Json print(const Rope &rope, int64_t headDim) {
   Json json = Json::object();
   json["theta"] = rope.theta;
-  if (rope.interleaved)
-    json["interleaved"] = true;
+  flag(json, "interleaved", rope.interleaved);
   if (rope.channels != headDim)
     json["channels"] = rope.channels;
   if (rope.scaling.type != "none")
@@ -106,8 +111,7 @@ static Json print(const SequenceRank &low) {
   json["rank"] = low.rank;
   json["positions"] = low.positions;
   json["shared"] = stringify(low.shared);
-  if (low.bias)
-    json["bias"] = true;
+  flag(json, "bias", low.bias);
   return json;
 }
 
@@ -129,8 +133,7 @@ static Json print(const Attention &attention, int64_t width) {
   if (!attention.linear &&
       attention.scale != 1 / std::sqrt(static_cast<double>(attention.headDim)))
     json["scale"] = attention.scale;
-  if (attention.scaleByLayer)
-    json["scale_by_layer"] = true;
+  flag(json, "scale_by_layer", attention.scaleByLayer);
   if (attention.causal == Causal::BottomRight)
     json["causal"] = true;
   else if (attention.causal == Causal::TopLeft)
@@ -143,8 +146,7 @@ static Json print(const Attention &attention, int64_t width) {
     json["alibi"] = "falcon";
   else if (attention.alibi)
     json["alibi"] = true;
-  if (attention.relative)
-    json["relative"] = true;
+  flag(json, "relative", attention.relative);
   if (attention.relativeBias) {
     Json bias = Json::object();
     bias["buckets"] = attention.relativeBias->buckets;
@@ -200,10 +202,8 @@ static Json print(const Attention &attention, int64_t width) {
   input("bias_input", attention.biasInput);
   input("slopes", attention.slopesInput);
   input("sinks", attention.sinksInput);
-  if (attention.learnedSinks)
-    json["sinks"] = true;
-  if (attention.lse)
-    json["lse"] = true;
+  flag(json, "sinks", attention.learnedSinks);
+  flag(json, "lse", attention.lse);
   return json;
 }
 
@@ -211,8 +211,7 @@ static Json print(const FFN &ffn) {
   Json json = Json::object();
   json["width"] = ffn.width;
   json["activation"] = stringify(ffn.activation);
-  if (ffn.gated)
-    json["gated"] = true;
+  flag(json, "gated", ffn.gated);
   if (!ffn.bias)
     json["bias"] = false;
   return json;
@@ -221,20 +220,16 @@ static Json print(const FFN &ffn) {
 static Json print(const Router &router) {
   Json json = Json::object();
   json["scores"] = stringify(router.scores);
-  if (router.softmaxAfter)
-    json["softmax_after"] = true;
-  if (router.selectBias)
-    json["select_bias"] = true;
-  if (router.logitBias)
-    json["logit_bias"] = true;
+  flag(json, "softmax_after", router.softmaxAfter);
+  flag(json, "select_bias", router.selectBias);
+  flag(json, "logit_bias", router.logitBias);
   if (router.groups != 1)
     json["groups"] = router.groups;
   if (router.activeGroups != router.groups)
     json["active_groups"] = router.activeGroups;
   if (router.groupScore != GroupScore::Max)
     json["group_score"] = stringify(router.groupScore);
-  if (router.renormalise)
-    json["renormalise"] = true;
+  flag(json, "renormalise", router.renormalise);
   if (router.eps != 0)
     json["eps"] = router.eps;
   if (router.scale != 1)
@@ -250,14 +245,12 @@ static Json print(const MoE &moe) {
   json["activation"] = stringify(moe.activation);
   if (!moe.gated)
     json["gated"] = false;
-  if (moe.bias)
-    json["bias"] = true;
+  flag(json, "bias", moe.bias);
   if (moe.limit)
     json["limit"] = *moe.limit;
   if (moe.upOffset != 0)
     json["up_offset"] = moe.upOffset;
-  if (moe.scaleInput)
-    json["scale_input"] = true;
+  flag(json, "scale_input", moe.scaleInput);
   json["router"] = print(moe.router);
   if (moe.shared) {
     Json shared = Json::object();
@@ -286,8 +279,7 @@ static Json print(const Mamba &mamba) {
   } else {
     json["rank"] = mamba.rank;
   }
-  if (mamba.bias)
-    json["bias"] = true;
+  flag(json, "bias", mamba.bias);
   if (!mamba.convBias)
     json["conv_bias"] = false;
   if (mamba.norm)
@@ -326,6 +318,7 @@ static Json toJson(const Block &block, int64_t width) {
     json["residual_scale"] = block.residualScale;
   if (block.residualOfNorm)
     json["residual"] = "norm";
+  flag(json, "layer_scale", block.layerScale);
   json["norm"] = print(block.norm, /*withKind=*/true);
   if (block.attention)
     json["attention"] = print(*block.attention, width);
@@ -369,16 +362,14 @@ static Json print(const Positions &positions) {
     json["pad"] = positions.pad;
   if (positions.offset != 0)
     json["offset"] = positions.offset;
-  if (positions.skipPadding)
-    json["skip_padding"] = true;
+  flag(json, "skip_padding", positions.skipPadding);
   if (positions.kind == PositionKind::Sinusoidal)
     json["layout"] = stringify(positions.layout);
   if (positions.concat != 0)
     json["concat"] = positions.concat;
   if (positions.dims == 2)
     json["dims"] = 2;
-  if (positions.columnsFirst)
-    json["columns_first"] = true;
+  flag(json, "columns_first", positions.columnsFirst);
   if (!positions.grid.empty())
     json["grid"] = positions.grid;
   if (positions.interpolate != Interpolation::None)
@@ -390,8 +381,7 @@ static Json print(const Linear &linear) {
   Json json = Json::object();
   if (linear.tied.empty())
     json["out"] = linear.out;
-  if (linear.bias)
-    json["bias"] = true;
+  flag(json, "bias", linear.bias);
   if (linear.activation != Activation::Identity)
     json["activation"] = stringify(linear.activation);
   if (linear.scale != 1)
@@ -400,8 +390,7 @@ static Json print(const Linear &linear) {
     json["tied"] = linear.tied;
   if (linear.softcap)
     json["softcap"] = *linear.softcap;
-  if (linear.squeeze)
-    json["squeeze"] = true;
+  flag(json, "squeeze", linear.squeeze);
   return json;
 }
 
@@ -471,8 +460,8 @@ static Json print(const Add &add) {
 static Json print(const Similarity &similarity) {
   Json json = Json::object();
   json["source"] = similarity.source;
-  if (similarity.temperature)
-    json["temperature"] = true;
+  flag(json, "temperature", similarity.temperature);
+  flag(json, "bias", similarity.bias);
   return json;
 }
 
@@ -480,8 +469,7 @@ static Json print(const Function &function, int64_t width) {
   Json json = Json::object();
   if (function.kind == Function::Kind::Activation)
     json["function"] = stringify(function.activation);
-  if (function.logarithm)
-    json["log"] = true;
+  flag(json, "log", function.logarithm);
   if (function.kind == Function::Kind::Rotary) {
     json["heads"] = function.heads;
     json["rope"] = print(*function.rope, width / function.heads);
@@ -495,8 +483,7 @@ static Json print(const Recurrent &recurrent) {
   json["width"] = recurrent.width;
   if (recurrent.layers != 1)
     json["layers"] = recurrent.layers;
-  if (recurrent.bidirectional)
-    json["bidirectional"] = true;
+  flag(json, "bidirectional", recurrent.bidirectional);
   if (!recurrent.bias)
     json["bias"] = false;
   if (!recurrent.initial.empty())
@@ -572,8 +559,7 @@ static Json print(const WeightSource &source) {
     return source.tensor;
   Json json = Json::object();
   json["tensor"] = source.tensor;
-  if (source.transposed)
-    json["transposed"] = true;
+  flag(json, "transposed", source.transposed);
   if (!all)
     json["rows"] = {source.begin, source.end};
   if (source.count != 1) {

@@ -226,6 +226,10 @@ public:
       blockNorm("norm2", block, width);
       moe("moe.", *block.moe, width);
     }
+    if (block.layerScale && (block.attention || block.mamba || block.shortConv))
+      roles.push_back({"layer_scale1", width, 1});
+    if (block.layerScale && (block.ffn || block.moe))
+      roles.push_back({"layer_scale2", width, 1});
     if (const auto &by = block.modulation)
       projection("modulation.", numModulated(block) * 3 * width,
                  by->sourceWidth, by->bias);
@@ -284,6 +288,8 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   } else if (const auto *op = std::get_if<Similarity>(&layer.op)) {
     if (op->temperature)
       list.roles.push_back({"scale", 1, 0});
+    if (op->bias)
+      list.roles.push_back({"bias", 1, 0});
   } else if (const auto *op = std::get_if<Recurrent>(&layer.op)) {
     list.recurrent(*op, width);
   } else if (const auto *op = std::get_if<Scan>(&layer.op)) {

@@ -1,4 +1,4 @@
-//===- LowRank.cpp - Matrices of linear layers as two thin ones -*- C++ -*-===//
+//===- LowRank.cpp - Matrices of linear layers as two thin ones -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -119,6 +119,25 @@ void Checkpoint::leaveOut(const std::vector<std::string> &prefixes) {
   }
 }
 
+/// Linear layers that sentence-transformers keeps in folders of their own: what
+/// their tensors' names start with, and the file.
+static std::vector<std::pair<std::string, std::string>>
+denseBeside(const std::string &path) {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::error_code error;
+  fs::path folder = fs::path(path).parent_path();
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder.empty() ? fs::path(".") : folder, error)) {
+    std::string name = entry.path().filename().string();
+    size_t digits = name.find_first_not_of("0123456789");
+    fs::path file = entry.path() / "model.safetensors";
+    if (digits && digits != std::string::npos &&
+        name.substr(digits) == "_Dense" && isThere(file))
+      found.emplace_back(name + ".", file.string());
+  }
+  return found;
+}
+
 std::optional<Checkpoint> Checkpoint::open(const std::string &path,
                                            DiagnosticEngine &diags) {
   std::string target = path;
@@ -146,6 +165,19 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
                                       : checkpoint.openShards(target, diags);
   if (!ok)
     return std::nullopt;
+  for (const auto &[prefix, path] : denseBeside(target)) {
+    auto file = std::make_unique<SafetensorsFile>();
+    std::string error;
+    if (!file->open(path, error)) {
+      diags.error({}, error);
+      return std::nullopt;
+    }
+    for (TensorInfo info : file->tensors()) {
+      info.name = prefix + info.name;
+      checkpoint.add({info});
+    }
+    checkpoint.files.push_back(std::move(file));
+  }
   checkpoint.splitExperts();
   if (!checkpoint.unpackQuantized(diags))
     return std::nullopt;

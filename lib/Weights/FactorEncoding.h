@@ -1,4 +1,4 @@
-//===- FactorEncoding.h - Factors of matrices, made when needed -*- C++ -*-===//
+//===- FactorEncoding.h - Factors of matrices, made when needed -----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -153,8 +153,8 @@ void Checker::note(const NeededWeight &weight) {
 }
 
 /// A tensor as the matrix or vector that is wanted of it: dimensions of 1 in
-/// front count for nothing ([1, 1, D] is a row), and those of a convolution's
-/// kernel are columns.
+/// front or behind count for nothing ([1, 1, D] is a row, [D] a column, too),
+/// and those of a convolution's kernel are columns.
 static std::vector<int64_t> asWanted(std::vector<int64_t> shape,
                                      const std::vector<int64_t> &wanted) {
   while (shape.size() > wanted.size() && shape.front() == 1)
@@ -162,6 +162,8 @@ static std::vector<int64_t> asWanted(std::vector<int64_t> shape,
   while (shape.size() < wanted.size() &&
          wanted[wanted.size() - shape.size() - 1] == 1)
     shape.insert(shape.begin(), 1);
+  while (shape.size() < wanted.size() && wanted[shape.size()] == 1)
+    shape.push_back(1);
   if (wanted.size() == 2)
     while (shape.size() > 2) {
       shape[1] *= shape.back();

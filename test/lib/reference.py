@@ -485,6 +485,10 @@ class Layer:
                 rows = self.norm(add(rows, f(rows)), norm, role + ".")
                 continue
             result = f(self.norm(rows, norm, role + "."))
+            if block.get("layer_scale"):
+                scales = self.weight("layer_scale" + role[-1], len(rows[0]), 1)
+                result = [[a * s for a, (s,) in zip(row, scales)]
+                          for row in result]
             if place == "peri":
                 result = self.norm(result, norm, role + "_post.")
             rows = add(rows, result)

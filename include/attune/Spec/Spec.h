@@ -362,6 +362,10 @@ struct Block {
   double residualScale = 1; ///< of what sublayers add to x
   /// Pre-norm: sublayers add to norm(x) instead of x.
   bool residualOfNorm = false;
+  /// Pre-norm: what sublayers add is first scaled channel by channel. Roles
+  /// "layer_scale1" [D, 1] (attention or what takes its place) and
+  /// "layer_scale2" (FFN, mixture).
+  bool layerScale = false;
   Norm norm;
   std::optional<Attention> attention;
   std::optional<Mamba> mamba;         ///< in place of `attention`
@@ -468,10 +472,12 @@ struct Add {
 /// x / |x| of each vector.
 struct L2Norm {};
 /// Scalar products [batch, other batch] of pooled vectors with those of
-/// `source`, times exp of the role "scale" [1] if `temperature`.
+/// `source`, times exp of the role "scale" [1] if `temperature`, plus the role
+/// "bias" [1] if `bias`.
 struct Similarity {
   std::string source;
   bool temperature = false;
+  bool bias = false;
 };
 
 /// The mean of -log softmax(logits)[target] over all targets but `ignore`: one

@@ -14,6 +14,7 @@
 #include "GenerationConfig.h"
 #include "Keys.h"
 #include "Parts.h"
+#include "SentenceModules.h"
 #include "attune/Import/HuggingFace/StreamBuilder.h"
 #include "attune/Weights/QuantizationConfig.h"
 
@@ -457,7 +458,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
          last.name, last.location}};
   if (text && !renameTextTensors(*model, *text, *checkpoint, config, diags))
     return std::nullopt;
-  if (!checkDescription(*model, config))
+  if (!addSentenceModules(result.folder, *model, diags) ||
+      !checkDescription(*model, config))
     return std::nullopt;
   if (checkpoint) {
     result.leftOut = findLeftOut(config, *context.modelClass,

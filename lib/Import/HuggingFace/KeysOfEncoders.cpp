@@ -78,6 +78,13 @@ std::vector<ClassKeys> keysOfEncoders() {
        "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
        "pooler_output_size=768 pooler_act=tanh",
        "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
+      {"dinov2",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "mlp_ratio=4 layer_norm_eps=1e-06 hidden_act=gelu use_swiglu_ffn=false "
+       "image_size=224 patch_size=14 num_channels=3 qkv_bias=true",
+       "apply_layernorm attention_probs_dropout_prob drop_path_rate "
+       "hidden_dropout_prob layerscale_value out_features out_indices "
+       "reshape_hidden_states stage_names use_mask_token"},
       {"distilbert",
        "dim=768 n_heads=12 n_layers=6 hidden_dim=3072 activation=gelu "
        "vocab_size=30522 max_position_embeddings=512 tie_word_embeddings=true",
@@ -186,6 +193,25 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"siglip",
+       "text_config text_config_dict vision_config vision_config_dict",
+       "initializer_factor"},
+      {"siglip_text_model",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-06 "
+       "hidden_act=gelu_pytorch_tanh vocab_size=32000 "
+       "max_position_embeddings=64 projection_size=768",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor projection_dim "
+       "tie_word_embeddings"},
+      {"siglip_vision_model",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-06 "
+       "hidden_act=gelu_pytorch_tanh image_size=224 patch_size=16 "
+       "num_channels=3 vision_use_head=true",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor projection_dim "
+       "tie_word_embeddings"},
       {"t5",
        "d_model=512 hidden_size d_kv=64 d_ff=2048 num_layers=6 "
        "num_hidden_layers num_decoder_layers=6 num_heads=8 "

@@ -120,6 +120,9 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
           "a layer that predicts a further token", "num_nextn_predict_layers");
   for (const char *prefix : {"mtp.", "model.mtp.", "model.mtp_layers."})
     leaveOut(prefix, "layers that predict further tokens", "");
+  for (const char *prefix :
+       {"embeddings.mask_token", "dinov2.embeddings.mask_token"})
+    leaveOut(prefix, "what training puts in the place of patches", "");
   for (const char *prefix : {"v_head.", "medusa_head."})
     leaveOut(prefix, "a head that the model's class does not have", "");
   if (chosen.head == Head::LanguageModel)

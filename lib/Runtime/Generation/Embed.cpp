@@ -125,6 +125,10 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
   if (!readTexts(options, texts, error) ||
       !embedder.open(error, /*wantsScores=*/!options.pairs.empty()))
     return false;
+  if (embedder.poolsItself() && options.pooling != Pooling::Auto)
+    return error.set(ExitBadCommandLine,
+                     "--pooling: model '" + info.name +
+                         "' pools itself, for the layers that follow");
   tokenizer = Tokenizer::create(info.tokenizerJson, error);
   if (!tokenizer)
     return false;

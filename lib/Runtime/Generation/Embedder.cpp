@@ -25,15 +25,23 @@ bool Embedder::open(Error &error, bool wantsScores) {
     if (arg.kind != ArgKind::Output)
       continue;
     if (arg.name == "logits" && arg.shape.size() == 2 &&
-        (wantsScores || !hiddenWidth) && arg.dtype == DType::F32 &&
+        (wantsScores || !hiddenWidth) && !pooled && arg.dtype == DType::F32 &&
         arg.shape[1].symbol.empty()) {
       scores = true;
       hidden = outputs;
       hiddenWidth = arg.shape[1].size;
     }
+    if (arg.name == "sentence_embedding" && arg.shape.size() == 2 &&
+        !wantsScores && arg.dtype == DType::F32 &&
+        arg.shape[1].symbol.empty()) {
+      pooled = true;
+      scores = false;
+      hidden = outputs;
+      hiddenWidth = arg.shape[1].size;
+    }
     bool fits = arg.shape.size() == 3 && arg.dtype == DType::F32 &&
                 arg.shape[2].symbol.empty();
-    if (fits && !(scores && wantsScores) &&
+    if (fits && !pooled && !(scores && wantsScores) &&
         (arg.name == "last_hidden_state" ||
          (arg.name == "encoder_last_hidden_state" && !hiddenWidth))) {
       scores = false;
@@ -83,7 +91,7 @@ bool Embedder::embed(const std::vector<int64_t> &tokens,
                                               formatShape(decl.shape));
     invocation->setOutput(i, buffers[i].data());
   }
-  if (!scores && invocation->outputs()[hidden].shape[1] != length)
+  if (!scores && !pooled && invocation->outputs()[hidden].shape[1] != length)
     return error.badInput("the model gives other tokens than it reads");
   if (!invocation->run(error))
     return false;
@@ -92,8 +100,8 @@ bool Embedder::embed(const std::vector<int64_t> &tokens,
     vector.assign(rows, rows + hiddenWidth);
     return true;
   }
-  int64_t first = pooling == Pooling::Last ? length - 1 : 0;
-  int64_t last = pooling == Pooling::Cls ? 0 : length - 1;
+  int64_t first = !pooled && pooling == Pooling::Last ? length - 1 : 0;
+  int64_t last = pooled || pooling == Pooling::Cls ? 0 : length - 1;
   vector.assign(static_cast<size_t>(hiddenWidth), 0);
   double square = 0;
   for (int64_t i = 0; i < hiddenWidth; ++i) {

@@ -25,6 +25,8 @@ public:
   bool open(Error &error, bool wantsScores = false);
   int64_t width() const { return hiddenWidth; }
   bool isScoring() const { return scores; }
+  /// The model has an output sentence_embedding, for which it pools itself.
+  bool poolsItself() const { return pooled; }
   /// The pooled vector, [width], or the scores. `typeIds`, of the same length
   /// or null, tells the second of two texts from the first.
   bool embed(const std::vector<int64_t> &ids,
@@ -42,7 +44,7 @@ private:
             Error &error);
 
   const ArgInfo *ids = nullptr, *types = nullptr;
-  bool scores = false;
+  bool scores = false, pooled = false;
   unsigned hidden = 0; ///< number of the output that is pooled, or the scores
   int64_t hiddenWidth = 0;
   std::vector<Buffer> buffers;

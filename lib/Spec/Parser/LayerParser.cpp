@@ -487,6 +487,9 @@ Block LayerParser::parseBlock(const Object &object) {
   if (block.residualOfNorm && object.get("placement") &&
       block.placement != Placement::Pre)
     object.error("residual", "only a pre-norm block has a norm to add to");
+  block.layerScale = object.boolean("layer_scale", false);
+  if (block.layerScale && block.placement != Placement::Pre)
+    object.error("layer_scale", "belongs to pre-norm blocks");
   if (auto norm = object.object("norm"))
     block.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
   else
@@ -512,6 +515,8 @@ Block LayerParser::parseBlock(const Object &object) {
     checkModulation(object, block);
   }
 
+  if (block.layerScale && object.has("cross"))
+    object.error("cross", "has no weights in a block with layer_scale");
   if (object.has("ffn") && object.has("moe"))
     object.error("moe", "takes the place of 'ffn'; a block has one of them");
   if (object.has("attention") && object.has("mamba"))

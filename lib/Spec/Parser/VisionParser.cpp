@@ -247,6 +247,7 @@ Similarity LayerParser::parseSimilarity(const Object &object) {
   Similarity similarity;
   similarity.source = object.string("source");
   similarity.temperature = object.boolean("temperature", false);
+  similarity.bias = object.boolean("bias", false);
   bool known = needWidth(object);
   const Layer *source = findSource(object);
   if (known && source) {

@@ -267,6 +267,9 @@ static const ObjectType &blockType() {
           {"residual", choice({"input", "norm"}),
            "what a sublayer of a pre-norm block adds to: the block's stream, "
            "or its norm; default input"},
+          {"layer_scale", boolean(),
+           "scale what sublayers of a pre-norm block add, channel by channel, "
+           "by weights; default false"},
           {"norm", object(normType()), "default a layer_norm"},
           {"attention", object(attentionType()), "self-attention"},
           {"mamba", object(mambaType()), "state space, in place of attention"},

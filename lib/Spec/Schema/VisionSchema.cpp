@@ -130,6 +130,7 @@ const ObjectType &similarityType() {
           {"source", string(), "the other: an earlier stream or layer", true},
           {"temperature", boolean(),
            "multiply by exp of the weight scale; default false"},
+          {"bias", boolean(), "add the weight bias, one number; default false"},
       },
       {},
       {}};

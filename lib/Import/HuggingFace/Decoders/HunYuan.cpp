@@ -1,4 +1,4 @@
-//===- HunYuan.cpp - config.json of Hunyuan, dense and with experts -*- C++ -*-===//
+//===- HunYuan.cpp - config.json of Hunyuan, dense and with experts -------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -5,33 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EncoderBuilder.h"
+#include "Towers.h"
 
 namespace attune::hf {
 
 using namespace spec;
-
-static const TensorNames blockTensors = {
-    {"norm1", "layer_norm1"},
-    {"attention.q", "self_attn.q_proj"},
-    {"attention.k", "self_attn.k_proj"},
-    {"attention.v", "self_attn.v_proj"},
-    {"attention.o", "self_attn.out_proj"},
-    {"norm2", "layer_norm2"},
-    {"ffn.up", "mlp.fc1"},
-    {"ffn.down", "mlp.fc2"},
-};
-
-/// Keys of a tower that change nothing. A tower inside of a CLIP has every key
-/// of a configuration, those that the caller reads for a whole model included.
-static void ignoreCommon(Config &config) {
-  refuseUnsupportedKeys(config);
-  config.ignore(
-      {"attention_dropout", "dropout", "hidden_dropout", "dropout_rate",
-       "initializer_factor", "model_type", "architectures", "projection_dim",
-       "torch_dtype", "dtype", "is_encoder_decoder", "add_cross_attention",
-       "tie_word_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"});
-}
 
 namespace {
 /// Both towers, of which a model may have one.
@@ -47,7 +25,7 @@ public:
     int64_t vocab = config.integer("vocab_size", 49408);
     int64_t length = config.integer("max_position_embeddings", 77);
     std::vector<int64_t> ends = config.ids("eos_token_id");
-    ignoreCommon(config);
+    ignoreTowerKeys(config);
     if (config.hasErrors())
       return 0;
     std::string prefix = "text_model.";
@@ -60,7 +38,7 @@ public:
     Block block = encoderBlock(sizes, Placement::Pre);
     block.attention->causal = Causal::BottomRight;
     stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
-                  block, blockTensors);
+                  block, towerTensors());
     builder.finish("text_blocks", "input_ids", std::move(stream));
     StreamBuilder normed(config, prefix, sizes.width);
     normed.norm("final_layer_norm", block.norm);
@@ -83,7 +61,7 @@ public:
     int64_t image = config.integer("image_size", 224);
     int64_t patch = config.integer("patch_size", 32);
     int64_t channels = config.integer("num_channels", 3);
-    ignoreCommon(config);
+    ignoreTowerKeys(config);
     if (patch > image)
       config.error("patch_size", "is larger than the image");
     if (config.hasErrors())
@@ -92,12 +70,7 @@ public:
     builder.imageInput(channels, image, image, batch,
                        config.locate("image_size"));
     StreamBuilder stream(config, prefix, channels);
-    Conv conv;
-    conv.out = sizes.width;
-    conv.channels = channels;
-    conv.kernel = conv.stride = {patch, patch};
-    conv.padding = {0, 0};
-    conv.channelsFirst = true;
+    Conv conv = patches(channels, sizes.width, patch);
     conv.bias = false;
     stream.add("embeddings.patch_embedding", "patch_size", conv, sizes.width);
     stream.add("embeddings.class_tokens", "hidden_size", ClassTokens{1})
@@ -110,7 +83,7 @@ public:
     Block block = encoderBlock(sizes, Placement::Pre);
     stream.norm("pre_layrnorm", block.norm);
     stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
-                  block, blockTensors);
+                  block, towerTensors());
     builder.finish("vision", "pixel_values", std::move(stream));
     StreamBuilder pooled(config, prefix, sizes.width);
     EncoderBuilder::pool(pooled, "pooled");
@@ -157,20 +130,8 @@ std::optional<Model> importClip(ImportContext &context) {
   if (builder.is("CLIPModel")) {
     int64_t space = config.integer("projection_dim", 512);
     config.ignore({"logit_scale_init_value", "initializer_factor"});
-    auto tower = [&](const char *key) -> const Value * {
-      const Value *object = config.get(key);
-      if (object && !object->isObject()) {
-        config.error(key, "expected an object");
-        object = nullptr;
-      }
-      // Old files say the same twice.
-      std::string copy = std::string(key) + "_dict";
-      if (const Value *old = config.get(copy); old && !object)
-        object = old;
-      return object;
-    };
-    const Value *textKeys = tower("text_config");
-    const Value *visionKeys = tower("vision_config");
+    const Value *textKeys = findTower(config, "text_config");
+    const Value *visionKeys = findTower(config, "vision_config");
     if (!textKeys || !visionKeys) {
       config.error("", "a CLIP needs text_config and vision_config");
       return std::nullopt;

@@ -1,0 +1,60 @@
+//===- Towers.cpp - Shared by models of texts and images ------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Towers.h"
+
+namespace attune::hf {
+
+using namespace spec;
+
+const TensorNames &towerTensors() {
+  static const TensorNames tensors = {
+      {"norm1", "layer_norm1"},
+      {"attention.q", "self_attn.q_proj"},
+      {"attention.k", "self_attn.k_proj"},
+      {"attention.v", "self_attn.v_proj"},
+      {"attention.o", "self_attn.out_proj"},
+      {"norm2", "layer_norm2"},
+      {"ffn.up", "mlp.fc1"},
+      {"ffn.down", "mlp.fc2"},
+  };
+  return tensors;
+}
+
+void ignoreTowerKeys(Config &config) {
+  refuseUnsupportedKeys(config);
+  config.ignore(
+      {"attention_dropout", "dropout", "hidden_dropout", "dropout_rate",
+       "initializer_factor", "model_type", "architectures", "projection_dim",
+       "torch_dtype", "dtype", "is_encoder_decoder", "add_cross_attention",
+       "tie_word_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"});
+}
+
+const Value *findTower(Config &config, const char *key) {
+  const Value *object = config.get(key);
+  if (object && !object->isObject()) {
+    config.error(key, "expected an object");
+    object = nullptr;
+  }
+  // Old files say the same twice.
+  std::string copy = std::string(key) + "_dict";
+  if (const Value *old = config.get(copy); old && !object)
+    object = old;
+  return object;
+}
+
+Conv patches(int64_t channels, int64_t width, int64_t patch) {
+  Conv conv;
+  conv.out = width;
+  conv.channels = channels;
+  conv.kernel = conv.stride = {patch, patch};
+  conv.padding = {0, 0};
+  conv.channelsFirst = true;
+  return conv;
+}
+
+} // namespace attune::hf

@@ -1,0 +1,31 @@
+//===- Towers.h - Shared by models of texts and images ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERS_TOWERS_H
+#define ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERS_TOWERS_H
+
+#include "EncoderBuilder.h"
+
+namespace attune::hf {
+
+/// A block's tensors in a tower of CLIP or SigLIP.
+const TensorNames &towerTensors();
+
+/// Keys of a tower that change nothing. A tower inside of a whole model has
+/// every key of a configuration, those that the caller reads for the whole
+/// included.
+void ignoreTowerKeys(Config &config);
+
+/// The keys of the tower at `key`. Null if there are none.
+const spec::Value *findTower(Config &config, const char *key);
+
+/// Patches of images [batch, channels, size, size], as tokens of this width.
+spec::Conv patches(int64_t channels, int64_t width, int64_t patch);
+
+} // namespace attune::hf
+
+#endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERS_TOWERS_H

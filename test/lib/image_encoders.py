@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Small SigLIP and DINOv2 folders with random weights, run by the compiler and
+compared with their formulas in f64.
+
+  image_encoders.py ATTUNE WORK [FLAG]...
+"""
+import array
+import math
+import os
+import sys
+
+from encoders import (D, HEADS, INNER, RNG, V, Runner, Weights, add, flatten,
+                      gelu, gelu_tanh, integers, unit)
+from reference_signals import interpolated
+
+
+def images(count, height, width):
+    return [[[[RNG.uniform(-1, 1) for _ in range(width)]
+              for _ in range(height)] for _ in range(3)] for _ in range(count)]
+
+
+def pixel_input(pixels):
+    shape = [len(pixels), 3, len(pixels[0][0]), len(pixels[0][0][0])]
+    return "F32", shape, array.array("f", flatten(pixels)).tobytes()
+
+
+def narrowed(pixels):
+    """The numbers that the program is given."""
+    raw = iter(array.array("f", flatten(pixels)))
+    return [[[[next(raw) for _ in row] for row in plane] for plane in image]
+            for image in pixels]
+
+
+def patches(w, name, image, patch):
+    rows = []
+    for top in range(0, len(image[0]) - patch + 1, patch):
+        for left in range(0, len(image[0][0]) - patch + 1, patch):
+            rows.append([plane[top + i][left + j] for plane in image
+                         for i in range(patch) for j in range(patch)])
+    return w.apply(name, rows)
+
+
+def tower_block(w, prefix):
+    for n in ("q_proj", "k_proj", "v_proj", "out_proj"):
+        w.linear(prefix + "self_attn." + n, D, D)
+    w.norm(prefix + "layer_norm1", D)
+    w.norm(prefix + "layer_norm2", D)
+    w.linear(prefix + "mlp.fc1", INNER, D)
+    w.linear(prefix + "mlp.fc2", D, INNER)
+
+
+def run_tower_block(w, prefix, x):
+    h = w.layer_norm(prefix + "layer_norm1", x, 1e-6)
+    x = add(x, w.attention([prefix + "self_attn." + n for n in (
+        "q_proj", "k_proj", "v_proj", "out_proj")], h, [1] * len(x)))
+    h = w.layer_norm(prefix + "layer_norm2", x, 1e-6)
+    return add(x, w.apply(prefix + "mlp.fc2",
+                          w.apply(prefix + "mlp.fc1", h, gelu_tanh)))
+
+
+def siglip_text(w, ids):
+    words = w.rows("text_model.embeddings.token_embedding.weight")
+    places = w.rows("text_model.embeddings.position_embedding.weight")
+    x = [[a + b for a, b in zip(words[i], places[t])]
+         for t, i in enumerate(ids)]
+    x = run_tower_block(w, "text_model.encoder.layers.0.", x)
+    return w.layer_norm("text_model.final_layer_norm", x, 1e-6)
+
+
+def siglip_vision(w, image, patch):
+    """All patches after the norm, and what the learned query reads of them."""
+    x = patches(w, "vision_model.embeddings.patch_embedding", image, patch)
+    x = add(x, w.rows("vision_model.embeddings.position_embedding.weight"))
+    x = run_tower_block(w, "vision_model.encoder.layers.0.", x)
+    x = w.layer_norm("vision_model.post_layernorm", x, 1e-6)
+    head = "vision_model.head."
+    matrix = w.rows(head + "attention.in_proj_weight")
+    offset = w.vector(head + "attention.in_proj_bias")
+
+    def project(part, rows):
+        return [[sum(a * b for a, b in zip(row, matrix[part * D + c]))
+                 + offset[part * D + c] for c in range(D)] for row in rows]
+    q = project(0, [w.vector(head + "probe")])[0]
+    k, v = project(1, x), project(2, x)
+    size, joined = D // HEADS, []
+    for first in range(0, D, size):
+        scores = [sum(q[first + c] * row[first + c] for c in range(size))
+                  / math.sqrt(size) for row in k]
+        powers = [math.exp(s - max(scores)) for s in scores]
+        joined += [sum(p * row[first + c] for p, row in zip(powers, v))
+                   / sum(powers) for c in range(size)]
+    y = w.apply(head + "attention.out_proj", [joined])
+    h = w.layer_norm(head + "layernorm", y, 1e-6)
+    y = add(y, w.apply(head + "mlp.fc2",
+                       w.apply(head + "mlp.fc1", h, gelu_tanh)))
+    return x, y[0]
+
+
+def siglip(run):
+    """Both towers, each alone, and their scores with a factor and a bias."""
+    w, image, patch = Weights(), 8, 4
+    w.new("text_model.embeddings.token_embedding.weight", V, D)
+    w.new("text_model.embeddings.position_embedding.weight", 9, D)
+    tower_block(w, "text_model.encoder.layers.0.")
+    w.norm("text_model.final_layer_norm", D)
+    w.linear("text_model.head", D, D)
+    w.new("vision_model.embeddings.patch_embedding.weight", D, 3, patch, patch)
+    w.new("vision_model.embeddings.patch_embedding.bias", D)
+    w.new("vision_model.embeddings.position_embedding.weight", 4, D)
+    tower_block(w, "vision_model.encoder.layers.0.")
+    w.norm("vision_model.post_layernorm", D)
+    head = "vision_model.head."
+    w.new(head + "probe", 1, 1, D)
+    w.new(head + "attention.in_proj_weight", 3 * D, D)
+    w.new(head + "attention.in_proj_bias", 3 * D)
+    w.linear(head + "attention.out_proj", D, D)
+    w.norm(head + "layernorm", D)
+    w.linear(head + "mlp.fc1", INNER, D)
+    w.linear(head + "mlp.fc2", D, INNER)
+    w.values["logit_scale"] = ([1], array.array("f", [1.25]))
+    w.values["logit_bias"] = ([1], array.array("f", [-0.75]))
+    sizes = {"hidden_size": D, "intermediate_size": INNER,
+             "num_attention_heads": HEADS, "num_hidden_layers": 1}
+    text = dict(sizes, vocab_size=V, max_position_embeddings=9,
+                model_type="siglip_text_model")
+    vision = dict(sizes, image_size=image, patch_size=patch,
+                  model_type="siglip_vision_model")
+    ids = [[3, 5, 29, 7, 29, 1], [4, 8, 9, 10, 29, 12], [3, 29, 5, 5, 6, 7]]
+    pixels = narrowed(images(2, image, image))
+    words = [siglip_text(w, row) for row in ids]
+    ends = [w.apply("text_model.head", x[-1:])[0] for x in words]
+    seen = [siglip_vision(w, one, patch) for one in pixels]
+    texts = [unit(x) for x in ends]
+    views = [unit(pooled) for _, pooled in seen]
+    scores = [[math.exp(1.25) * sum(a * b for a, b in zip(t, v)) - 0.75
+               for v in views] for t in texts]
+    folder = os.path.join(run.work, "siglip")
+    w.save(folder, {"model_type": "siglip", "architectures": ["SiglipModel"],
+                    "text_config": text, "vision_config": vision})
+    run.compare("siglip", folder, {"input_ids": integers(ids),
+                                   "pixel_values": pixel_input(pixels)},
+                {"text_embeds": texts, "image_embeds": views,
+                 "logits_per_text": scores,
+                 "logits_per_image": [list(c) for c in zip(*scores)]})
+    # A tower alone has its own tensors.
+    every = dict(w.values)
+    for name, config, inputs, expected in (
+            ("text", text, {"input_ids": integers(ids)},
+             {"last_hidden_state": words, "pooler_output": ends}),
+            ("vision", vision, {"pixel_values": pixel_input(pixels)},
+             {"last_hidden_state": [x for x, _ in seen],
+              "pooler_output": [pooled for _, pooled in seen]})):
+        w.values = {n: value for n, value in every.items()
+                    if n.startswith(name)}
+        folder = os.path.join(run.work, "siglip_" + name)
+        w.save(folder, dict(config, architectures=[
+            f"Siglip{name.capitalize()}Model"]))
+        run.compare("siglip_" + name, folder, inputs, expected)
+
+
+def dinov2(run, gated):
+    """Images of the size that positions were learned for, and of another one.
+    A gated feed-forward layer has two thirds of the width, rounded up."""
+    w, patch, side, labels = Weights(), 4, 3, ("dinov2", "dinov2_gated")
+    w.new("embeddings.cls_token", 1, 1, D)
+    w.new("embeddings.mask_token", 1, D)
+    w.new("embeddings.patch_embeddings.projection.weight", D, 3, patch, patch)
+    w.new("embeddings.patch_embeddings.projection.bias", D)
+    w.new("embeddings.position_embeddings", 1, side * side + 1, D)
+    at = "encoder.layer.0."
+    heads = [at + "attention." + n for n in (
+        "attention.query", "attention.key", "attention.value", "output.dense")]
+    for name in heads:
+        w.linear(name, D, D)
+    for n in (1, 2):
+        w.norm(f"{at}norm{n}", D)
+        w.new(f"{at}layer_scale{n}.lambda1", D, scale=1.5)
+    inner = (2 * D * 2 // 3 + 7) // 8 * 8 if gated else 2 * D
+    if gated:
+        w.linear(at + "mlp.weights_in", 2 * inner, D)
+        w.linear(at + "mlp.weights_out", D, inner)
+    else:
+        w.linear(at + "mlp.fc1", inner, D)
+        w.linear(at + "mlp.fc2", D, inner)
+    w.norm("layernorm", D)
+    folder = os.path.join(run.work, labels[gated])
+    w.save(folder, {
+        "model_type": "dinov2", "architectures": ["Dinov2Model"],
+        "hidden_size": D, "num_attention_heads": HEADS, "num_hidden_layers": 1,
+        "mlp_ratio": 2, "image_size": side * patch, "patch_size": patch,
+        "layer_norm_eps": 1e-6, "layerscale_value": 1.0,
+        "use_swiglu_ffn": gated})
+
+    def scaled(name, rows):
+        return [[a * b for a, b in zip(row, w.vector(name + ".lambda1"))]
+                for row in rows]
+
+    def feed(h):
+        if not gated:
+            return w.apply(at + "mlp.fc2", w.apply(at + "mlp.fc1", h, gelu))
+        both = w.apply(at + "mlp.weights_in", h)
+        return w.apply(at + "mlp.weights_out", [
+            [a / (1 + math.exp(-a)) * b
+             for a, b in zip(row[:inner], row[inner:])] for row in both])
+    for height, width in ((12, 12), (8, 20)):
+        pixels, states = narrowed(images(2, height, width)), []
+        table = w.vector("embeddings.position_embeddings")
+        table = [table[i:i + D] for i in range(0, len(table), D)]
+        places = interpolated(table, 1, (side, side),
+                              (height // patch, width // patch), "bicubic")
+        for image in pixels:
+            x = [w.vector("embeddings.cls_token")] + patches(
+                w, "embeddings.patch_embeddings.projection", image, patch)
+            x = add(x, places)
+            h = w.layer_norm(at + "norm1", x, 1e-6)
+            x = add(x, scaled(at + "layer_scale1",
+                              w.attention(heads, h, [1] * len(x))))
+            h = w.layer_norm(at + "norm2", x, 1e-6)
+            x = add(x, scaled(at + "layer_scale2", feed(h)))
+            states.append(w.layer_norm("layernorm", x, 1e-6))
+        # What a caller knows, and the program before it runs does not.
+        kept, tokens = run.flags, "embeddings.patch_embeddings.projection"
+        run.flags = kept + [f"--dim={tokens}.places_and_1={len(places)}"]
+        run.compare(f"{labels[gated]}_{height}x{width}", folder,
+                    {"pixel_values": pixel_input(pixels)},
+                    {"last_hidden_state": states,
+                     "pooler_output": [x[0] for x in states]})
+        run.flags = kept
+
+
+def main():
+    attune, work = sys.argv[1:3]
+    os.makedirs(work, exist_ok=True)
+    run = Runner(attune, work, sys.argv[3:])
+    siglip(run)
+    dinov2(run, gated=False)
+    dinov2(run, gated=True)
+    print("all passed" if run.failures == 0 else f"{run.failures} failed")
+    return 1 if run.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
