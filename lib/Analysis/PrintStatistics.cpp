@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attune/Analysis/HtmlPage.h"
 #include "attune/Analysis/ModelStatistics.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -442,34 +442,14 @@ void printJson(const ModelStatistics &statistics, raw_ostream &out) {
 // HTML
 //===----------------------------------------------------------------------===//
 
-static std::string escape(llvm::StringRef text) {
-  std::string result;
-  llvm::raw_string_ostream stream(result);
-  llvm::printHTMLEscaped(text, stream);
-  return result;
-}
-
 void printHtml(const ModelStatistics &statistics, raw_ostream &out) {
-  out << R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>)"
-      << escape(statistics.name) << R"(</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #222; }
-table { border-collapse: collapse; }
-th, td { padding: .2rem .8rem; text-align: right; white-space: pre; }
-th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
-th { border-bottom: 2px solid #222; }
+  beginHtmlPage(out, statistics.name,
+                R"(th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
 tr.part { color: #777; }
 tr.total { border-top: 2px solid #222; font-weight: bold; }
 .share { display: inline-block; height: .7rem; background: #4a7fb5; }
-</style>
-</head>
-<body>
-<h1>)" << escape(statistics.name)
-      << "</h1>\n<table>\n<tr>";
+)");
+  out << "<table>\n<tr>";
   for (const char *cell : header)
     out << "<th>" << cell << "</th>";
   out << "<th>share of FLOPs</th></tr>\n";
@@ -482,7 +462,7 @@ tr.total { border-top: 2px solid #222; font-weight: bold; }
             : row.rule ? "<tr class=\"total\">"
                        : "<tr>");
     for (const std::string &cell : row.cells)
-      out << "<td>" << escape(cell) << "</td>";
+      out << "<td>" << escapeHtml(cell) << "</td>";
     out << "<td style=\"text-align: left\">";
     if (!isPart && !row.rule && statistics.flops > 0) {
       double share = statistics.layers[layer++].flops / statistics.flops;
@@ -494,7 +474,7 @@ tr.total { border-top: 2px solid #222; font-weight: bold; }
   }
   out << "</table>\n<ul>\n";
   for (const std::string &note : makeNotes(statistics))
-    out << "<li>" << escape(note) << "</li>\n";
+    out << "<li>" << escapeHtml(note) << "</li>\n";
   out << "</ul>\n</body>\n</html>\n";
 }
 

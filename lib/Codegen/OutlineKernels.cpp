@@ -92,7 +92,7 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
     ModuleOp module = getOperation();
     SharedFunctions kernels(module);
     for (auto func : llvm::to_vector(module.getOps<func::FuncOp>())) {
-      if (func.isExternal() || func->hasAttr(kKernel))
+      if (func.isExternal() || func->hasAttr("attune.kernel"))
         continue;
       for (Operation *loop : findParallelLoops(func))
         outline(loop, kernels);
@@ -102,15 +102,9 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
 
   void outline(Operation *loop, SharedFunctions &kernels) {
     Captures captures(loop);
-    OpBuilder b(loop);
     Location loc = loop->getLoc();
     SmallVector<Value> arguments(captures.arguments());
-    auto type = b.getFunctionType(ValueRange(arguments).getTypes(), {});
-    auto func = func::FuncOp::create(loc, nameOf(loop), type);
-    func.setPrivate();
-    func->setAttr(kKernel, b.getUnitAttr());
-    // Else one that is called once would lose its name.
-    func->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
+    func::FuncOp func = SharedFunctions::create(loc, nameOf(loop), arguments);
     OpBuilder call(loop->getNextNode());
     fill(func, loop, captures);
 
@@ -145,8 +139,6 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
         op->erase();
     });
   }
-
-  static constexpr StringLiteral kKernel = "attune.kernel";
 };
 } // namespace
 } // namespace attune

@@ -134,7 +134,7 @@ struct OutlineMicrokernels final
     SharedFunctions functions(module);
     SmallVector<std::pair<Run, int64_t>> runs;
     for (auto func : module.getOps<func::FuncOp>())
-      if (func->hasAttr(kKernel))
+      if (func->hasAttr("attune.kernel"))
         func.walk([&](scf::IndexSwitchOp choice) {
           for (auto [rows, region] :
                llvm::zip(choice.getCases(), choice.getCaseRegions()))
@@ -157,13 +157,8 @@ private:
         value = memref::CastOp::create(b, loc, type, value);
       arguments.push_back(value);
     }
-    auto func = func::FuncOp::create(
-        loc, ("microkernel." + Twine(rows)).str(),
-        b.getFunctionType(ValueRange(arguments).getTypes(), {}));
-    func.setPrivate();
-    func->setAttr(kKernel, b.getUnitAttr());
-    func->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
-
+    func::FuncOp func = SharedFunctions::create(
+        loc, ("microkernel." + Twine(rows)).str(), arguments);
     Block *body = func.addEntryBlock();
     IRMapping mapping;
     mapping.map(captures.arguments(), body->getArguments());
@@ -184,8 +179,6 @@ private:
       if (isOpTriviallyDead(op))
         op->erase();
   }
-
-  static constexpr StringLiteral kKernel = "attune.kernel";
 };
 } // namespace
 

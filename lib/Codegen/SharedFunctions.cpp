@@ -39,6 +39,17 @@ static std::string freeName(StringRef name, SymbolTable &symbols) {
   return free;
 }
 
+func::FuncOp SharedFunctions::create(Location loc, StringRef name,
+                                     ValueRange arguments) {
+  Builder b(loc.getContext());
+  auto func = func::FuncOp::create(loc, name,
+                                   b.getFunctionType(arguments.getTypes(), {}));
+  func.setPrivate();
+  func->setAttr("attune.kernel", b.getUnitAttr());
+  func->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
+  return func;
+}
+
 std::pair<func::FuncOp, bool> SharedFunctions::add(func::FuncOp func) {
   auto &candidates = known[hashBody(func)];
   for (func::FuncOp other : candidates)

@@ -20,6 +20,10 @@ class SharedFunctions {
 public:
   explicit SharedFunctions(mlir::ModuleOp module) : symbols(module) {}
 
+  /// A kernel of nothing yet, which is in no module: private, and never
+  /// inlined, for one that is called once would lose its name.
+  static mlir::func::FuncOp create(mlir::Location loc, llvm::StringRef name,
+                                   mlir::ValueRange arguments);
   /// Takes a function that is in no module. Returns one that computes the same,
   /// or if there is none puts it into the module, with a number behind its name
   /// if that is taken; and whether it is new.

@@ -484,19 +484,20 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
 
 /// Reads the description of the product once.
 bool Lowering::findInfo() {
-  if (!info)
-    info = makeProductInfo(*module, source, report);
-  if (info && source.model) {
-    ModelStatistics statistics = analyze(source.counted(), {});
-    if (source.quantize || source.lowRank)
-      countCompressed(*weights, inactiveBytes, statistics);
-    info->inspectJson = describeStatistics(statistics);
-  }
+  if (info)
+    return true;
+  info = makeProductInfo(*module, source, report);
   if (!info) {
     code = ExitCode::BadInput;
     return false;
   }
   info->needs = options.machine.needs;
+  if (source.model) {
+    ModelStatistics statistics = analyze(source.counted(), {});
+    if (source.quantize || source.lowRank)
+      countCompressed(*weights, inactiveBytes, statistics);
+    info->inspectJson = describeStatistics(statistics);
+  }
   return true;
 }
 

@@ -1,4 +1,4 @@
-//===- CalibratedEncoding.h - Matrices rounded with their inputs * C++ -* -===//
+//===- CalibratedEncoding.h - Matrices rounded with their inputs ----------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -263,36 +263,40 @@ def albert(run):
                  "logits": w.apply("classifier", pooled)})
 
 
+TOWER_HEADS = ("q_proj", "k_proj", "v_proj", "out_proj")
+
+
+def tower_block(w, prefix):
+    """A block of CLIP's and SigLIP's towers."""
+    for n in TOWER_HEADS:
+        w.linear(prefix + "self_attn." + n, D, D)
+    w.norm(prefix + "layer_norm1", D)
+    w.norm(prefix + "layer_norm2", D)
+    w.linear(prefix + "mlp.fc1", INNER, D)
+    w.linear(prefix + "mlp.fc2", D, INNER)
+
+
+def run_tower_block(w, prefix, x, eps, activation, causal=False):
+    h = w.layer_norm(prefix + "layer_norm1", x, eps)
+    x = add(x, w.attention([prefix + "self_attn." + n for n in TOWER_HEADS],
+                           h, [1] * len(x), causal))
+    h = w.layer_norm(prefix + "layer_norm2", x, eps)
+    return add(x, w.apply(prefix + "mlp.fc2",
+                          w.apply(prefix + "mlp.fc1", h, activation)))
+
+
 def clip(run, end):
     w, image, patch, space = Weights(), 8, 4, 12
 
-    def block(prefix):
-        for n in ("q_proj", "k_proj", "v_proj", "out_proj"):
-            w.linear(prefix + "self_attn." + n, D, D)
-        w.norm(prefix + "layer_norm1", D)
-        w.norm(prefix + "layer_norm2", D)
-        w.linear(prefix + "mlp.fc1", INNER, D)
-        w.linear(prefix + "mlp.fc2", D, INNER)
-
-    def run_block(prefix, x, causal):
-        h = w.layer_norm(prefix + "layer_norm1", x, 1e-5)
-        x = add(x, w.attention(
-            [prefix + "self_attn." + n
-             for n in ("q_proj", "k_proj", "v_proj", "out_proj")],
-            h, [1] * len(x), causal))
-        h = w.layer_norm(prefix + "layer_norm2", x, 1e-5)
-        return add(x, w.apply(prefix + "mlp.fc2",
-                              w.apply(prefix + "mlp.fc1", h, quick_gelu)))
-
     w.new("text_model.embeddings.token_embedding.weight", V, D)
     w.new("text_model.embeddings.position_embedding.weight", 9, D)
-    block("text_model.encoder.layers.0.")
+    tower_block(w, "text_model.encoder.layers.0.")
     w.norm("text_model.final_layer_norm", D)
     w.new("vision_model.embeddings.class_embedding", D)
     w.new("vision_model.embeddings.patch_embedding.weight", D, 3, patch, patch)
     w.new("vision_model.embeddings.position_embedding.weight", 5, D)
     w.norm("vision_model.pre_layrnorm", D)
-    block("vision_model.encoder.layers.0.")
+    tower_block(w, "vision_model.encoder.layers.0.")
     w.norm("vision_model.post_layernorm", D)
     w.linear("text_projection", space, D, bias=False)
     w.linear("visual_projection", space, D, bias=False)
@@ -316,7 +320,8 @@ def clip(run, end):
     for row in ids:
         x = [[a + b for a, b in zip(words[i], places[t])]
              for t, i in enumerate(row)]
-        x = run_block("text_model.encoder.layers.0.", x, True)
+        x = run_tower_block(w, "text_model.encoder.layers.0.", x, 1e-5,
+                            quick_gelu, causal=True)
         x = w.layer_norm("text_model.final_layer_norm", x, 1e-5)
         at = row.index(max(row) if end == 2 else end)
         text.append(unit(w.apply("text_projection", [x[at]])[0]))
@@ -337,7 +342,8 @@ def clip(run, end):
                 x.append([sum(a * b for a, b in zip(seen, k))
                           for k in kernel])
         x = w.layer_norm("vision_model.pre_layrnorm", add(x, places), 1e-5)
-        x = run_block("vision_model.encoder.layers.0.", x, False)
+        x = run_tower_block(w, "vision_model.encoder.layers.0.", x, 1e-5,
+                            quick_gelu)
         pooled = w.layer_norm("vision_model.post_layernorm", x[:1], 1e-5)
         vision.append(unit(w.apply("visual_projection", pooled)[0]))
     scale = math.exp(1.25)

@@ -12,7 +12,8 @@ import os
 import sys
 
 from encoders import (D, HEADS, INNER, RNG, V, Runner, Weights, add, flatten,
-                      gelu, gelu_tanh, integers, unit)
+                      gelu, gelu_tanh, integers, run_tower_block, tower_block,
+                      unit)
 from reference_signals import interpolated
 
 
@@ -42,30 +43,12 @@ def patches(w, name, image, patch):
     return w.apply(name, rows)
 
 
-def tower_block(w, prefix):
-    for n in ("q_proj", "k_proj", "v_proj", "out_proj"):
-        w.linear(prefix + "self_attn." + n, D, D)
-    w.norm(prefix + "layer_norm1", D)
-    w.norm(prefix + "layer_norm2", D)
-    w.linear(prefix + "mlp.fc1", INNER, D)
-    w.linear(prefix + "mlp.fc2", D, INNER)
-
-
-def run_tower_block(w, prefix, x):
-    h = w.layer_norm(prefix + "layer_norm1", x, 1e-6)
-    x = add(x, w.attention([prefix + "self_attn." + n for n in (
-        "q_proj", "k_proj", "v_proj", "out_proj")], h, [1] * len(x)))
-    h = w.layer_norm(prefix + "layer_norm2", x, 1e-6)
-    return add(x, w.apply(prefix + "mlp.fc2",
-                          w.apply(prefix + "mlp.fc1", h, gelu_tanh)))
-
-
 def siglip_text(w, ids):
     words = w.rows("text_model.embeddings.token_embedding.weight")
     places = w.rows("text_model.embeddings.position_embedding.weight")
     x = [[a + b for a, b in zip(words[i], places[t])]
          for t, i in enumerate(ids)]
-    x = run_tower_block(w, "text_model.encoder.layers.0.", x)
+    x = run_tower_block(w, "text_model.encoder.layers.0.", x, 1e-6, gelu_tanh)
     return w.layer_norm("text_model.final_layer_norm", x, 1e-6)
 
 
@@ -73,7 +56,7 @@ def siglip_vision(w, image, patch):
     """All patches after the norm, and what the learned query reads of them."""
     x = patches(w, "vision_model.embeddings.patch_embedding", image, patch)
     x = add(x, w.rows("vision_model.embeddings.position_embedding.weight"))
-    x = run_tower_block(w, "vision_model.encoder.layers.0.", x)
+    x = run_tower_block(w, "vision_model.encoder.layers.0.", x, 1e-6, gelu_tanh)
     x = w.layer_norm("vision_model.post_layernorm", x, 1e-6)
     head = "vision_model.head."
     matrix = w.rows(head + "attention.in_proj_weight")

@@ -31,7 +31,7 @@ public:
   SignalsWait &operator=(const SignalsWait &) = delete;
   ~SignalsWait() { end(); }
 
-  /// To be called at most once; otherwise the destructor does it.
+  /// Signals end the program again, before this is destroyed.
   void end();
   /// The signal mask of before, which is also that of a program started here.
   const sigset_t &mask() const { return before; }

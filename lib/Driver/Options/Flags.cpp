@@ -463,9 +463,8 @@ static ArrayRef<Flag> ownFlags() {
        "Keep the adapters of --lora beside the weights, which may be "
        "quantized, to be chosen by --adapter=NAME, the name of a folder"},
       {"adapter", "NAME", run | generate | chat | serve, passOn,
-       "Compute with this adapter of --lora-apart; a server's requests may "
-       "name "
-       "another as their model"},
+       "Compute with this adapter of --lora-apart; requests of a server may "
+       "name another as their model"},
       {"ignore-config-key", "NAME", every,
        applyMore<&Options::ignoredConfigKeys>,
        "Read config.json as if it did not have this key; may be given several "
@@ -601,9 +600,8 @@ static ArrayRef<Flag> ownFlags() {
        "LAYER.attention, LAYER.cross or attentions, with :heads=N-M for some"},
       {"match", "TEACHER,STUDENT", compare, applyMatch,
        "Compare what --tap calls TEACHER in one model with STUDENT in the "
-       "other, "
-       "as in --match=hidden_states[6],hidden_states[3]: number N along the "
-       "first dimension; may be given several times"},
+       "other, as in --match=hidden_states[6],hidden_states[3]: number N along "
+       "the first dimension; may be given several times"},
       {"load-pass-plugin", "FILE", compiling | inspect | import,
        applyMore<&Options::plugins>,
        "Load passes, dialects, kinds of layers, importers and backends from "

@@ -7,6 +7,7 @@
 
 #include "Charts.h"
 
+#include "attune/Analysis/HtmlPage.h"
 #include "attune/Analysis/MemoryPlan.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,13 +20,6 @@
 using namespace attune;
 using namespace attune::driver;
 using llvm::formatv;
-
-static std::string escape(llvm::StringRef text) {
-  std::string result;
-  llvm::raw_string_ostream stream(result);
-  llvm::printHTMLEscaped(text, stream);
-  return result;
-}
 
 static std::string openSvg(llvm::StringRef id, double width, double height) {
   return formatv("<svg id=\"{0}\" xmlns=\"http://www.w3.org/2000/svg\" "
@@ -40,7 +34,7 @@ static std::string text(double x, double y, llvm::StringRef anchor,
                         llvm::StringRef words) {
   return formatv("<text x=\"{0:f1}\" y=\"{1:f1}\" text-anchor=\"{2}\">{3}"
                  "</text>\n",
-                 x, y, anchor, escape(words))
+                 x, y, anchor, escapeHtml(words))
       .str();
 }
 
@@ -135,7 +129,7 @@ std::string driver::drawRoofline(const ModelStatistics &statistics,
                    "byte, at most {5:f1} GFLOP/s: {6} limits it</title>"
                    "</circle>\n",
                    at, high, point.perByte < knee ? "#c2452d" : "#4a7fb5",
-                   escape(point.name), point.perByte, rate(point.perByte),
+                   escapeHtml(point.name), point.perByte, rate(point.perByte),
                    point.perByte < knee ? "memory" : "arithmetic")
                .str();
     svg += text(at, high + 16 + 12 * double(number % 4), "middle", point.name);
@@ -198,7 +192,7 @@ std::string driver::drawMemory(mlir::ModuleOp module,
                   x(numbers[i + 1]), high,
                   x(numbers[i + 2] + 1) - x(numbers[i + 1]),
                   y(offsets[slot]) - high, slot % 2 ? "#7fa8d0" : "#4a7fb5",
-                  escape(i / 3 < names.size() ? names[i / 3] : ""),
+                  escapeHtml(i / 3 < names.size() ? names[i / 3] : ""),
                   numbers[i + 1], numbers[i + 2])
               .str();
     }

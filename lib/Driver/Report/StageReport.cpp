@@ -9,7 +9,8 @@
 
 #include "Charts.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "attune/Analysis/HtmlPage.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -47,13 +48,6 @@ void StageReport::add(llvm::StringRef name, llvm::StringRef text,
     ++stage.counts[op->getName().getStringRef()];
   });
   last = Clock::now();
-}
-
-static std::string escape(llvm::StringRef text) {
-  std::string result;
-  llvm::raw_string_ostream stream(result);
-  llvm::printHTMLEscaped(text, stream);
-  return result;
 }
 
 static const char head[] = R"(<style>
@@ -135,7 +129,7 @@ static std::string assumed(const std::optional<ModelStatistics> &statistics) {
   std::string text;
   if (statistics)
     for (const auto &[name, size] : statistics->dims)
-      text += (text.empty() ? ", for " : " and ") + escape(name) + " " +
+      text += (text.empty() ? ", for " : " and ") + escapeHtml(name) + " " +
               std::to_string(size);
   return text;
 }
@@ -156,8 +150,8 @@ void StageReport::printStages(llvm::raw_ostream &out) const {
          "<tr><th>stage</th><th>seconds</th><th>peak MiB</th>"
          "<th>operations</th><th></th></tr>\n";
   for (const Stage &stage : stages)
-    out << "<tr><td><a href=\"" << escape(stage.name) << "\">"
-        << escape(stage.name) << "</a></td><td>"
+    out << "<tr><td><a href=\"" << escapeHtml(stage.name) << "\">"
+        << escapeHtml(stage.name) << "</a></td><td>"
         << llvm::format("%.3f", stage.seconds) << "</td><td>"
         << (stage.peakBytes >> 20) << "</td><td>"
         << (stage.operations ? std::to_string(stage.operations) : "") << "</td>"
@@ -172,7 +166,7 @@ void StageReport::printStages(llvm::raw_ostream &out) const {
          "<table id=\"steps\">\n"
          "<tr><th>step</th><th>seconds</th><th></th></tr>\n";
   for (const auto &[name, seconds] : times)
-    out << "<tr><td>" << escape(name) << "</td><td>"
+    out << "<tr><td>" << escapeHtml(name) << "</td><td>"
         << llvm::format("%.3f", seconds) << "</td>" << bar(seconds / longest)
         << "</tr>\n";
   out << "</table>\n";
@@ -189,7 +183,7 @@ void StageReport::printLayers(llvm::raw_ostream &out,
          "<th>weight bytes</th><th>FLOPs</th><th>FLOPs per weight "
          "byte</th></tr>\n";
   for (const LayerStatistics &layer : statistics->layers) {
-    out << "<tr><td>" << escape(layer.name) << "</td><td>" << layer.kind
+    out << "<tr><td>" << escapeHtml(layer.name) << "</td><td>" << layer.kind
         << "</td><td>" << layer.location.line << "</td><td>" << layer.repeat
         << "</td><td>" << formatCount(layer.parameters) << "</td><td>"
         << formatBytes(double(layer.weightBytes)) << "</td><td>"
@@ -224,11 +218,11 @@ void StageReport::printOperations(llvm::raw_ostream &out) const {
     out << "<table id=\"" << id << "\">\n<tr><th></th>";
     for (const Stage &stage : stages)
       if (stage.operations)
-        out << "<th>" << escape(stage.name) << "</th>";
+        out << "<th>" << escapeHtml(stage.name) << "</th>";
     out << "</tr>\n";
   };
   auto printRow = [&](llvm::StringRef name, auto counts) {
-    out << "<tr><td>" << escape(name) << "</td>";
+    out << "<tr><td>" << escapeHtml(name) << "</td>";
     for (const Stage &stage : stages) {
       if (!stage.operations)
         continue;
@@ -256,7 +250,7 @@ void StageReport::printOperations(llvm::raw_ostream &out) const {
     });
   out << "</table>\n";
   for (llvm::StringRef dialect : names) {
-    out << "<details><summary>" << escape(dialect) << ": "
+    out << "<details><summary>" << escapeHtml(dialect) << ": "
         << dialects[dialect].size() << " operations</summary>\n";
     printHead("operations");
     for (llvm::StringRef name : dialects[dialect])
@@ -273,8 +267,8 @@ std::string StageReport::html(llvm::StringRef title,
   llvm::raw_string_ostream out(page);
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
          "charset=\"utf-8\">\n<title>"
-      << escape(title) << "</title>\n"
-      << head << "</head>\n<body>\n<h1>" << escape(title) << "</h1>\n";
+      << escapeHtml(title) << "</title>\n"
+      << head << "</head>\n<body>\n<h1>" << escapeHtml(title) << "</h1>\n";
 
   // What follows, in its order.
   std::pair<const char *, const char *> parts[] = {
@@ -303,7 +297,7 @@ std::string StageReport::html(llvm::StringRef title,
     out << "<details><summary>All buffers as text</summary>\n<p>Buffers that "
            "share a slot are never needed at once; they stand in the order of "
            "their lives.</p>\n<pre id=\"frames\">"
-        << escape(frames) << "</pre></details>\n";
+        << escapeHtml(frames) << "</pre></details>\n";
   printOperations(out);
 
   if (!graph.empty())

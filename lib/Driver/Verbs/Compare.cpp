@@ -8,9 +8,9 @@
 #include "../InMemory.h"
 #include "Verbs.h"
 
+#include "attune/Analysis/HtmlPage.h"
 #include "attune/Runtime/Safetensors.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -237,41 +237,20 @@ static void showTable(const Options &options,
   os << '\n' << legend << '\n';
 }
 
-static std::string escape(llvm::StringRef text) {
-  std::string result;
-  llvm::raw_string_ostream stream(result);
-  llvm::printHTMLEscaped(text, stream);
-  return result;
-}
-
 /// One page that loads nothing. A bar shows an error, full at 1.
 static void showHtml(const Options &options,
                      const std::vector<Difference> &all) {
   llvm::raw_ostream &os = llvm::outs();
-  os << R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>)"
-     << escape(options.student) << R"(</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #222; }
-table { border-collapse: collapse; }
-th, td { padding: .2rem .8rem; text-align: right; white-space: pre; }
-th:first-child, td:first-child, td:last-child { text-align: left; }
-th { border-bottom: 2px solid #222; }
+  beginHtmlPage(os, options.student, R"(th:first-child, td:first-child,
+td:last-child { text-align: left; }
 .error { display: inline-block; height: .7rem; background: #b5544a; }
-</style>
-</head>
-<body>
-<h1>)"
-     << escape(options.student) << "</h1>\n<p>beside its teacher, "
-     << escape(options.model)
+)");
+  os << "<p>beside its teacher, " << escapeHtml(options.model)
      << "</p>\n<table>\n<tr><th>output</th><th>rows</th><th>cosine</th>"
         "<th>least</th><th>KL (nats)</th><th>top-1</th><th>error</th>"
         "<th></th></tr>\n";
   for (const Difference &one : all) {
-    os << "<tr><td>" << escape(nameOf(one))
+    os << "<tr><td>" << escapeHtml(nameOf(one))
        << llvm::formatv("</td><td>{0}</td><td>{1:f6}</td><td>{2:f6}</td><td>",
                         one.rows, one.cosine, one.leastCosine);
     if (one.divergence)

@@ -137,9 +137,9 @@ static runtime::Buffer fill(const runtime::ArgInfo &arg,
         padding = random.below(row);
       bytes[i] = isMask(arg) ? column >= padding : random.below(4) != 0;
     } else {
-      int64_t value = random.below(arg.max > 0 ? arg.max : 2);
+      int64_t bound = arg.max > 0 ? arg.max : 2, value = random.below(bound);
       if (check.without == value)
-        value = value > 0 ? value - 1 : arg.max - 1;
+        value = (value + 1) % bound;
       if (arg.ignored && random.below(4) == 0)
         value = *arg.ignored;
       std::memcpy(&bytes[i * 8], &value, 8);
