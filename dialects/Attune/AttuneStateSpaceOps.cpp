@@ -117,3 +117,62 @@ SelectiveScanOp::reifyResultShapes(OpBuilder &builder,
   return reifySizes(builder, getLoc(), getLast(),
                     {{getInput(), 0}, states, {getInput(), 2}}, shapes);
 }
+
+LogicalResult DeltaRuleOp::verify() {
+  const char *const sizes[] = {"batch size", "tokens", "channels"};
+  auto like = [&](Value value, StringRef owner, int64_t dims) {
+    for (int64_t dim = 0; dim < dims; ++dim)
+      if (failed(sameSize(*this, {value, dim, owner, sizes[dim]},
+                          {getValue(), dim, "value", sizes[dim]})))
+        return failure();
+    return success();
+  };
+  // D1; key and beta have the types of query and step.
+  if (failed(like(getQuery(), "query", 2)) ||
+      failed(like(getStep(), "step", 2)) ||
+      failed(like(getResult(), "result", 3)))
+    return failure();
+  // D2
+  NamedSize heads{getALog(), 0, "a_log", "heads"};
+  if (failed(sameSize(*this, {getStep(), 2, "step", "heads"}, heads)))
+    return failure();
+  // D3
+  NamedSize channels{getValue(), 2, "value", "channels"};
+  if (heads.known() && channels.known() &&
+      (heads.get() == 0 || channels.get() % heads.get()))
+    return emitOpError("has ") << heads.get() << " heads, which do not divide "
+                               << "the " << channels.get() << " channels";
+  // D4
+  NamedSize states{getLast(), 1, "last state", "states"};
+  NamedSize width{getQuery(), 2, "query", "channels"};
+  if (states.known() && width.known()) {
+    int64_t keys = states.get() ? width.get() / states.get() : 0;
+    if (keys == 0 || keys * states.get() != width.get() ||
+        (heads.known() && heads.get() % keys))
+      return emitOpError("has queries of ")
+             << width.get() << " channels for " << states.get()
+             << " states, which are no heads that divide the others";
+  }
+  // D5
+  for (auto [value, owner] : {std::pair(Value(getState()), "state"),
+                              std::pair(Value(getLast()), "last state")})
+    if (value &&
+        (failed(like(value, owner, 1)) ||
+         failed(sameSize(*this, {value, 1, owner, "states"}, states)) ||
+         failed(sameSize(*this, {value, 2, owner, "channels"}, channels))))
+      return failure();
+  // D6
+  if (auto eps = getEps(); eps && !(eps->isFinite() && !eps->isNegative()))
+    return emitOpError("has an eps that is no number from 0 on");
+  return success();
+}
+
+LogicalResult
+DeltaRuleOp::reifyResultShapes(OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  if (failed(reifyAs(builder, getLoc(), getResult(), getValue(), shapes)))
+    return failure();
+  // Only the type says how many states a head has.
+  return reifySizes(builder, getLoc(), getLast(),
+                    {{getValue(), 0}, SizeSource(), {getValue(), 2}}, shapes);
+}

@@ -115,4 +115,64 @@ def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
   }];
 }
 
+def Attune_DeltaRuleOp : Attune_Op<"delta_rule",
+    [Pure, Attune_Reify, AllTypesMatch<["query", "key"]>,
+     AllTypesMatch<["step", "beta"]>]> {
+  let summary = "A memory that forgets and corrects itself (gated delta rule)";
+  let description = [{
+    Each of N value heads has a memory H of S x D numbers, which runs over the
+    tokens. Heads are neighbouring channels; each of the key heads, whose q and
+    k are S wide, serves as many value heads in a row. For a sequence b, with
+    `keep = exp(-exp(a_log[n]) * softplus(step[b,t,n]))`:
+
+    ```
+    M    = keep H(t-1)                              what is left of it
+    d    = sigmoid(beta[b,t,n]) * (V[t] - k[t]^T M)   what k should have given
+    H(t) = M + k[t] d^T
+    Y[t] = scale * q[t]^T H(t)
+    ```
+
+    With `normalised eps` q and k are first divided by
+    `sqrt(sum of their squares + eps)`. H(-1) is `state` or zeros. Gives Y, then
+    the last H as `[batch, S, N * D]`: a sequence may be taken in any pieces.
+
+    `step` and `beta` are meant before their softplus and sigmoid, `a_log` as
+    checkpoints have it.
+
+    Every operation rounds to f32.
+    Source: Yang, Kautz and Hatamizadeh (2024), equation 10, with the norms of
+    the package flash-linear-attention.
+
+    Verifier rules (tests: `invalid-delta-rule.mlir`, one case per label):
+    - D1: all have V's batch and tokens; Y has V's channels.
+    - D2: q and k are equally wide; step and beta have a number for each head of
+      a_log.
+    - D3: heads divide V's channels.
+    - D4: q is some heads of as many channels as the last state has rows, and
+      these heads divide the others.
+    - D5: states are [batch, S, V's channels].
+    - D6: eps is not negative.
+
+    ```mlir
+    %y, %last = attune.delta_rule %q, %k, %v step %d, a_log %a, beta %b scale 0.25
+       normalised 1.000000e-06
+       : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32>
+       -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Steps:$query, Attune_Steps:$key,
+                       Attune_Steps:$value, Attune_Steps:$step,
+                       Attune_Channel:$a_log, Attune_Steps:$beta,
+                       Optional<Attune_Steps>:$state, F32Attr:$scale,
+                       OptionalAttr<F32Attr>:$eps);
+  let results = (outs Attune_Steps:$result, Attune_Steps:$last);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `step` $step `,` `a_log` $a_log `,` `beta` $beta
+    `scale` $scale (`normalised` $eps^)? (`state` $state^ `:` type($state))?
+    attr-dict `:` type($query) `,` type($value) `,` type($step) `,`
+    type($a_log) `->` type($result) `,` type($last)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // ATTUNE_STATE_SPACE_OPS_TD

@@ -80,6 +80,7 @@ private:
   void countStep(const ScanStep &step, double times);
   void countMamba(const std::string &prefix, const Mamba &mamba, int64_t width);
   void countShortConv(const ShortConv &conv, int64_t width);
+  void countDeltaRule(const DeltaRule &rule, int64_t width);
   void countLinear(const Linear &linear, int64_t width);
   void countConv(const Conv &conv);
   void countModulation(const Modulation &by, int64_t rows);
@@ -264,7 +265,10 @@ void Counter::countAttention(const std::string &prefix,
     addFlops(prefix + "r", 2 * here.tokens * channels * heads * headDim +
                                2 * pairs * headDim);
   }
-  addFlops(prefix + "o", 2 * tokens() * heads * valueDim * channels);
+  double projected = 2 * tokens() * heads * valueDim * channels;
+  if (attention.gate)
+    addFlops(prefix + "gate", projected);
+  addFlops(prefix + "o", projected);
 
   double scored = keys.tokens;
   if (attention.linear)
@@ -421,6 +425,27 @@ void Counter::countShortConv(const ShortConv &conv, int64_t width) {
   alive(tokens() * 5 * channels);
 }
 
+void Counter::countDeltaRule(const DeltaRule &rule, int64_t width) {
+  double channels = static_cast<double>(width);
+  double heads = static_cast<double>(rule.heads);
+  double states = static_cast<double>(rule.keyDim);
+  double values = heads * static_cast<double>(rule.valueDim);
+  double convolved = static_cast<double>(numConvolved(rule));
+  double kernel = static_cast<double>(rule.kernel);
+  addFlops("delta_rule.in_proj", 2 * tokens() * convolved * channels);
+  addFlops("delta_rule.conv1d", 2 * tokens() * convolved * kernel);
+  addFlops("delta_rule.gate", 2 * tokens() * values * channels);
+  addFlops("delta_rule.step", 2 * tokens() * heads * channels);
+  addFlops("delta_rule.beta", 2 * tokens() * heads * channels);
+  // Two products with the memory, its decay and what is added to it.
+  addFlops("delta_rule.memory", 7 * tokens() * values * states);
+  addFlops("delta_rule.out_proj", 2 * tokens() * values * channels);
+  current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                        ((kernel - 1) * convolved + states * values) *
+                        activationSize;
+  alive(tokens() * (2 * convolved + 2 * values + 2 * heads));
+}
+
 /// A step of a scan that runs `times` times.
 void Counter::countStep(const ScanStep &step, double times) {
   double inputs = static_cast<double>(step.inputWidth);
@@ -466,6 +491,8 @@ void Counter::countBlock(const Block &block, int64_t width) {
     countMamba("mamba.", *block.mamba, width);
   if (block.shortConv)
     countShortConv(*block.shortConv, width);
+  if (block.deltaRule)
+    countDeltaRule(*block.deltaRule, width);
   if (block.cross)
     countAttention("cross.", *block.cross, width);
   if (block.ffn)
@@ -624,7 +651,7 @@ static bool canDecode(const Model &model) {
         return false;
     const auto *block = std::get_if<Block>(&layer.op);
     found |= std::holds_alternative<Mamba>(layer.op) ||
-             (block && (block->mamba || block->shortConv));
+             (block && hasMixer(*block) && !block->attention);
     if (const auto *recurrent = std::get_if<Recurrent>(&layer.op)) {
       if (recurrent->bidirectional)
         return false;

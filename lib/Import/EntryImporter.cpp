@@ -97,8 +97,7 @@ static RankedTensorType typeOf(Value value) {
 
 /// Everything after this layer treats each token on its own.
 static bool mixesTokens(const spec::Layer &layer) {
-  return getSelfAttention(layer) || getRope(layer) || getMamba(layer) ||
-         getShortConv(layer) ||
+  return getSelfAttention(layer) || getRope(layer) || keepsStates(layer) ||
          std::holds_alternative<spec::Recurrent>(layer.op) ||
          std::holds_alternative<spec::Scan>(layer.op) ||
          std::holds_alternative<spec::Embedding>(layer.op) ||
@@ -432,7 +431,7 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();
-  if (getSelfAttention(layer) || getMamba(layer) || getShortConv(layer)) {
+  if (getSelfAttention(layer) || keepsStates(layer)) {
     scope.mask = stream->mask;
     if (decode) {
       scope.past = past;

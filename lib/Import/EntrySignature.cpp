@@ -274,8 +274,7 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
   };
   std::vector<spec::Dim> tokens(first->shape.begin(), first->shape.begin() + 2);
   bool attends = llvm::any_of(of.spec.layers, [](const spec::Layer &layer) {
-    return getSelfAttention(layer) != nullptr || getMamba(layer) ||
-           getShortConv(layer) ||
+    return getSelfAttention(layer) != nullptr || keepsStates(layer) ||
            std::holds_alternative<spec::Recurrent>(layer.op);
   });
   // No mask has numbers for class tokens and places of a convolution.
@@ -321,6 +320,13 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
     return {{"conv",
              layer.repeat,
              {fixed(op->kernel - 1), fixed(layer.inputWidth)}}};
+  if (const spec::DeltaRule *op = getDeltaRule(layer))
+    return {{"conv",
+             layer.repeat,
+             {fixed(op->kernel - 1), fixed(spec::numConvolved(*op))}},
+            {"state",
+             layer.repeat,
+             {fixed(op->keyDim), fixed(op->heads * op->valueDim)}}};
   const spec::Attention *attention = getSelfAttention(layer);
   if (!attention)
     return {};

@@ -62,7 +62,8 @@ bool attune::canDecode(const spec::Model &model) {
     for (const spec::Block &block : layer.cycle) {
       const spec::Block &first = layer.cycle.front();
       grows &= block.mamba.has_value() == first.mamba.has_value() &&
-               block.shortConv.has_value() == first.shortConv.has_value();
+               block.shortConv.has_value() == first.shortConv.has_value() &&
+               block.deltaRule.has_value() == first.deltaRule.has_value();
       grows &= !block.attention || !first.attention ||
                block.attention->linear.has_value() ==
                    first.attention->linear.has_value();
@@ -178,8 +179,7 @@ static void describe(ModuleOp module, const spec::Model &model) {
 /// ones can be taken back.
 static bool cachesOnlyTokens(const spec::Model &model) {
   for (const spec::Layer &layer : model.streams.back().layers) {
-    if (getMamba(layer) || getShortConv(layer) ||
-        std::holds_alternative<spec::Recurrent>(layer.op))
+    if (keepsStates(layer) || std::holds_alternative<spec::Recurrent>(layer.op))
       return false;
     if (const spec::Attention *attention = getSelfAttention(layer))
       if (attention->linear)

@@ -28,6 +28,10 @@ const spec::Rope *getRope(const spec::Layer &layer);
 const spec::Mamba *getMamba(const spec::Layer &layer);
 /// The short convolution of a layer, if it has one.
 const spec::ShortConv *getShortConv(const spec::Layer &layer);
+/// The delta rule of a layer, if it has one.
+const spec::DeltaRule *getDeltaRule(const spec::Layer &layer);
+/// Whether a layer has one of these, whose states stand for all tokens before.
+bool keepsStates(const spec::Layer &layer);
 
 /// Where the weights of a layer's attention go that an output asks for.
 struct AttentionMap {
@@ -70,7 +74,8 @@ struct LayerScope {
   mlir::Value past, length;
   /// Decoding: replaced by their successors. Latent attention has but one, and
   /// so have the sums of linear attention and a short convolution. In a state
-  /// space they are the last inputs of its convolution and its states.
+  /// space or a delta rule they are the last inputs of the convolution and the
+  /// states.
   mlir::Value keyCache, valueCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
@@ -216,10 +221,17 @@ private:
   mlir::Value shortConv(const spec::ShortConv &conv, llvm::StringRef prefix,
                         mlir::Value input, int64_t width, mlir::Value residual,
                         double scale = 1);
-  /// A projection of a state space or a short convolution.
+  mlir::Value deltaRule(const spec::DeltaRule &rule, llvm::StringRef prefix,
+                        mlir::Value input, int64_t width, mlir::Value residual,
+                        double scale = 1);
+  /// The result of a delta rule normed head by head, times silu of the gate.
+  mlir::Value normAndGate(const spec::DeltaRule &rule, llvm::StringRef prefix,
+                          mlir::Value input, mlir::Value result);
+  /// A projection of what takes the place of attention.
   mlir::Value stateProjection(mlir::Location at, llvm::StringRef role,
                               mlir::Value from, int64_t rows, bool bias,
-                              mlir::Value residual = {});
+                              mlir::Value residual = {},
+                              Activation activation = Activation::Identity);
   /// A convolution of `role` over `x` and what the cache kept, which then keeps
   /// the last inputs.
   mlir::Value cachedConv(mlir::Location at, llvm::StringRef role, mlir::Value x,

@@ -11,6 +11,8 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace attune;
 
@@ -23,6 +25,15 @@ const spec::Mamba *attune::getMamba(const spec::Layer &layer) {
 const spec::ShortConv *attune::getShortConv(const spec::Layer &layer) {
   const auto *block = std::get_if<spec::Block>(&layer.op);
   return block && block->shortConv ? &*block->shortConv : nullptr;
+}
+
+const spec::DeltaRule *attune::getDeltaRule(const spec::Layer &layer) {
+  const auto *block = std::get_if<spec::Block>(&layer.op);
+  return block && block->deltaRule ? &*block->deltaRule : nullptr;
+}
+
+bool attune::keepsStates(const spec::Layer &layer) {
+  return getMamba(layer) || getShortConv(layer) || getDeltaRule(layer);
 }
 
 static RankedTensorType typeOf(Value value) {
@@ -86,7 +97,8 @@ static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
 }
 
 Value LayerImporter::stateProjection(Location at, StringRef role, Value from,
-                                     int64_t rows, bool bias, Value residual) {
+                                     int64_t rows, bool bias, Value residual,
+                                     attune::Activation activation) {
   Value matrix = weight(at, (role + ".weight").str(), rows,
                         typeOf(from).getShape().back());
   Value biases =
@@ -97,8 +109,7 @@ Value LayerImporter::stateProjection(Location at, StringRef role, Value from,
   shape.back() = rows;
   auto type = RankedTensorType::get(shape, typeOf(from).getElementType());
   return LinearOp::create(builder, at, type, from, matrix, biases, residual,
-                          attune::Activation::Identity, /*gated=*/false,
-                          /*scale=*/nullptr);
+                          activation, /*gated=*/false, /*scale=*/nullptr);
 }
 
 Value LayerImporter::cachedConv(Location at, StringRef role, Value x,
@@ -258,4 +269,65 @@ Value LayerImporter::shortConv(const spec::ShortConv &conv, StringRef prefix,
   x = arith::MulFOp::create(builder, at, third(1), x);
   return stateProjection(at, (prefix + "out_proj").str(), x, width, conv.bias,
                          residual);
+}
+
+Value LayerImporter::normAndGate(const spec::DeltaRule &rule, StringRef prefix,
+                                 Value input, Value result) {
+  Location at = loc(rule.location);
+  auto type = typeOf(result);
+  auto heads = RankedTensorType::get(
+      {type.getDimSize(0), rule.heads, type.getDimSize(1), rule.valueDim},
+      type.getElementType());
+  Value split = SplitHeadsOp::create(builder, at, heads, result, 0);
+  split = norm(rule.norm, (prefix + "norm.").str(), split);
+  Value gate =
+      stateProjection(at, (prefix + "gate").str(), input, type.getDimSize(2),
+                      /*bias=*/false, Value(), attune::Activation::Silu);
+  if (!split || !gate)
+    return {};
+  Value normed = MergeHeadsOp::create(builder, at, type, split);
+  return arith::MulFOp::create(builder, at, normed, gate);
+}
+
+Value LayerImporter::deltaRule(const spec::DeltaRule &rule, StringRef prefix,
+                               Value input, int64_t width, Value residual,
+                               double scale) {
+  Location at = loc(rule.location);
+  if (scale != 1) {
+    Value result = deltaRule(rule, prefix, input, width, Value());
+    return result ? addScaled(at, residual, result, scale) : Value();
+  }
+  int64_t keys = rule.keyHeads * rule.keyDim,
+          values = rule.heads * rule.valueDim;
+  Value all = stateProjection(at, (prefix + "in_proj").str(), input,
+                              spec::numConvolved(rule), /*bias=*/false);
+  if (all)
+    all = cachedConv(at, (prefix + "conv1d").str(), all, rule.kernel,
+                     /*bias=*/false, attune::Activation::Silu);
+  Value step = stateProjection(at, (prefix + "step").str(), input, rule.heads,
+                               /*bias=*/true);
+  Value beta = stateProjection(at, (prefix + "beta").str(), input, rule.heads,
+                               /*bias=*/false);
+  Value decay = weight(at, (prefix + "A_log").str(), rule.heads, 0);
+  if (!all || !step || !beta || !decay)
+    return {};
+  Value before;
+  if (scope.valueCache)
+    before = readState(builder, at, scope.valueCache, scope.index, scope.past);
+  Value value = columns(builder, at, all, 2 * keys, values);
+  auto lastType = RankedTensorType::get(
+      {typeOf(input).getDimSize(0), rule.keyDim, values}, builder.getF32Type());
+  auto op = DeltaRuleOp::create(
+      builder, at, value.getType(), lastType,
+      columns(builder, at, all, 0, keys), columns(builder, at, all, keys, keys),
+      value, step, decay, beta, before,
+      builder.getF32FloatAttr(float(1 / std::sqrt(double(rule.keyDim)))),
+      builder.getF32FloatAttr(float(rule.eps)));
+  if (scope.valueCache)
+    scope.valueCache = writeState(builder, at, scope.valueCache, scope.index,
+                                  scope.past, op.getLast());
+  Value result = normAndGate(rule, prefix, input, op.getResult());
+  return result ? stateProjection(at, (prefix + "out_proj").str(), result,
+                                  width, /*bias=*/false, residual)
+                : Value();
 }

@@ -203,6 +203,7 @@ static Json print(const Attention &attention, int64_t width) {
   input("slopes", attention.slopesInput);
   input("sinks", attention.sinksInput);
   flag(json, "sinks", attention.learnedSinks);
+  flag(json, "gate", attention.gate);
   flag(json, "lse", attention.lse);
   return json;
 }
@@ -255,10 +256,21 @@ static Json print(const MoE &moe) {
   if (moe.shared) {
     Json shared = Json::object();
     shared["width"] = moe.shared->width;
-    if (moe.shared->gate)
-      shared["gate"] = true;
+    flag(shared, "gate", moe.shared->gate);
     json["shared"] = std::move(shared);
   }
+  return json;
+}
+
+static Json print(const DeltaRule &rule) {
+  Json json = Json::object();
+  json["heads"] = rule.heads;
+  json["key_heads"] = rule.keyHeads;
+  json["key_dim"] = rule.keyDim;
+  json["value_dim"] = rule.valueDim;
+  json["kernel"] = rule.kernel;
+  json["eps"] = rule.eps;
+  json["norm"] = print(rule.norm, /*withKind=*/true);
   return json;
 }
 
@@ -326,9 +338,10 @@ static Json toJson(const Block &block, int64_t width) {
     json["mamba"] = print(*block.mamba);
   if (block.shortConv) {
     json["short_conv"]["kernel"] = block.shortConv->kernel;
-    if (block.shortConv->bias)
-      json["short_conv"]["bias"] = true;
+    flag(json["short_conv"], "bias", block.shortConv->bias);
   }
+  if (block.deltaRule)
+    json["delta_rule"] = print(*block.deltaRule);
   if (block.cross)
     json["cross"] = print(*block.cross, width);
   if (block.ffn)

@@ -66,6 +66,8 @@ public:
       norm(prefix + "q_norm.", *op.qkNorm, queries * op.headDim);
       norm(prefix + "k_norm.", *op.qkNorm, keys * op.headDim);
     }
+    if (op.gate)
+      projection(prefix + "gate.", op.heads * op.valueDim, width, op.qkvBias);
     projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
   }
 
@@ -185,6 +187,19 @@ public:
     projection(prefix + "out_proj.", width, op.inner, op.bias);
   }
 
+  void deltaRule(const std::string &prefix, const DeltaRule &op,
+                 int64_t width) {
+    int64_t values = op.heads * op.valueDim;
+    projection(prefix + "in_proj.", numConvolved(op), width, false);
+    projection(prefix + "conv1d.", numConvolved(op), op.kernel, false);
+    projection(prefix + "gate.", values, width, false);
+    projection(prefix + "step.", op.heads, width, /*bias=*/true);
+    projection(prefix + "beta.", op.heads, width, false);
+    roles.push_back({prefix + "A_log", op.heads, 0});
+    norm(prefix + "norm.", op.norm, op.valueDim);
+    projection(prefix + "out_proj.", width, values, false);
+  }
+
   void ffn(const std::string &prefix, const FFN &op, int64_t width) {
     if (op.gated)
       projection(prefix + "gate.", op.width, width, op.bias);
@@ -214,6 +229,10 @@ public:
       projection("short_conv.conv.", width, block.shortConv->kernel, bias);
       projection("short_conv.out_proj.", width, width, bias);
     }
+    if (block.deltaRule) {
+      blockNorm("norm1", block, width);
+      deltaRule("delta_rule.", *block.deltaRule, width);
+    }
     if (block.cross) {
       blockNorm("norm_cross", block, width);
       attention("cross.", *block.cross, width);
@@ -226,7 +245,7 @@ public:
       blockNorm("norm2", block, width);
       moe("moe.", *block.moe, width);
     }
-    if (block.layerScale && (block.attention || block.mamba || block.shortConv))
+    if (block.layerScale && hasMixer(block))
       roles.push_back({"layer_scale1", width, 1});
     if (block.layerScale && (block.ffn || block.moe))
       roles.push_back({"layer_scale2", width, 1});
@@ -238,10 +257,12 @@ public:
 
 } // namespace
 
+bool hasMixer(const Block &block) {
+  return block.attention || block.mamba || block.shortConv || block.deltaRule;
+}
+
 int64_t numModulated(const Block &block) {
-  return int64_t(block.attention.has_value() || block.mamba.has_value() ||
-                 block.shortConv.has_value()) +
-         int64_t(block.cross.has_value()) +
+  return int64_t(hasMixer(block)) + int64_t(block.cross.has_value()) +
          int64_t(block.ffn.has_value() || block.moe.has_value());
 }
 

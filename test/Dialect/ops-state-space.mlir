@@ -40,3 +40,14 @@ func.func @heads(%x: tensor<?x?x64xf32>, %d: tensor<?x?x8xf32>, %a: tensor<8xf32
      : tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<8xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<8xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
 }
+
+// CHECK-LABEL: @delta(
+func.func @delta(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x4xf32>, %a: tensor<4xf32>, %h: tensor<?x16x64xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>) {
+  // CHECK: attune.delta_rule %{{.+}}, %{{.+}}, %{{.+}} step %{{.+}}, a_log %{{.+}}, beta %{{.+}} scale 2.500000e-01 normalised {{.+}} state %{{.+}} : tensor<?x16x64xf32> :
+  %y, %last = attune.delta_rule %q, %q, %v step %d, a_log %a, beta %d scale 0.25 normalised 1.000000e-06 state %h : tensor<?x16x64xf32>
+     : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  // CHECK: attune.delta_rule {{.+}} scale 1.000000e+00 :
+  %z, %end = attune.delta_rule %q, %q, %y step %d, a_log %a, beta %d scale 1.0
+     : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return %z, %end : tensor<?x?x64xf32>, tensor<?x16x64xf32>
+}

@@ -5,9 +5,9 @@
 import math
 
 from decoder_layers import (BASE, INNER, TOKENS, WIDTH, attend, dot, embed,
-                            head, linear, plain, plus, projections,
-                            rms_norm, scaled, silu, tied, turn)
-from decoder_mixtures import granite_experts, routed, sigmoids
+                            gated, head, linear, plain, plus, projections,
+                            rms_norm, scaled, silu, split, tied, turn)
+from decoder_mixtures import granite_experts, routed, sigmoids, softmax
 
 
 def short_conv(w, at, x, taps):
@@ -234,3 +234,181 @@ def nemotron_h(w, ids):
                        feed(at + "shared_experts.", 40), 2.5)
         x = plus(x, y)
     return config, head(w, "lm_head", rms_norm(w, "backbone.norm_f", x, 1e-5))
+
+
+def mamba1(w, at, x, states, taps, rank, norm):
+    """The recurrence of Mamba as it stands, with `norm` of the low-rank steps,
+    the inputs and the outputs."""
+    inner = 2 * WIDTH
+    rows = linear(w, at + "in_proj", x, 2 * inner)
+    filters = w.matrix(at + "conv1d.weight", inner, taps)
+    w.made[at + "conv1d.weight"] = ([inner, 1, taps],
+                                    w.made[at + "conv1d.weight"][1])
+    shift = w.vector(at + "conv1d.bias", inner)
+    seen = [[silu(shift[c] + math.fsum(
+        filters[c][k] * rows[t - taps + 1 + k][c]
+        for k in range(taps) if t - taps + 1 + k >= 0)) for c in range(inner)]
+            for t in range(len(rows))]
+    chosen = linear(w, at + "x_proj", seen, rank + 2 * states)
+    low, put, get = (norm(at + n, [row[a:b] for row in chosen]) for n, a, b in (
+        ("dt_layernorm", 0, rank), ("b_layernorm", rank, rank + states),
+        ("c_layernorm", rank + states, rank + 2 * states)))
+    steps = linear(w, at + "dt_proj", low, inner, True)
+    logs, skips = w.matrix(at + "A_log", inner, states), w.vector(at + "D", inner)
+    state = [[0.0] * states for _ in range(inner)]
+    made = []
+    for t, row in enumerate(rows):
+        y = []
+        for c in range(inner):
+            dt = softplus(steps[t][c])
+            state[c] = [math.exp(-dt * math.exp(a)) * old + dt * b * seen[t][c]
+                        for a, old, b in zip(logs[c], state[c], put[t])]
+            y.append((dot(state[c], get[t]) + skips[c] * seen[t][c])
+                     * silu(row[inner + c]))
+        made.append(y)
+    return linear(w, at + "out_proj", made, WIDTH)
+
+
+def jamba(w, ids):
+    """State spaces whose parts are normed, attention without positions in the
+    second layer of three, experts in every second, whose weights do not sum
+    to 1."""
+    config = {**BASE, "model_type": "jamba", "num_key_value_heads": 2,
+              "num_hidden_layers": 5, "attn_layer_period": 3,
+              "attn_layer_offset": 1, "expert_layer_period": 2,
+              "expert_layer_offset": 1, "num_experts": 4,
+              "num_experts_per_tok": 2, "mamba_d_state": 5, "mamba_d_conv": 3,
+              "mamba_dt_rank": 3}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(5):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x)
+        if i % 3 == 1:
+            y = linear(w, at + "self_attn.o_proj", attend(
+                *projections(w, at + "self_attn.", normed, 2)), WIDTH)
+        else:
+            y = mamba1(w, at + "mamba.", normed, 5, 3, 3,
+                       lambda name, rows: rms_norm(w, name, rows))
+        x = plus(x, y)
+        normed = rms_norm(w, at + "pre_ff_layernorm", x)
+        at += "feed_forward."
+        if i % 2 == 0:
+            x = plus(x, gated(w, at, normed, silu))
+            continue
+        each = [gated(w, f"{at}experts.{e}.", normed, silu) for e in range(4)]
+        scores = [softmax(row) for row in linear(w, at + "router", normed, 4)]
+        for t, score in enumerate(scores):
+            for e in sorted(range(4), key=lambda e: -score[e])[:2]:
+                x[t] = [a + score[e] * b for a, b in zip(x[t], each[e][t])]
+    x = rms_norm(w, "model.final_layernorm", x)
+    return config, head(w, "lm_head", x)
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def gated_delta_net(w, at, x, keys, heads, dim, size, taps, eps):
+    """The gated delta rule token by token: of each key head the projection
+    holds a query, a key, its values and their gates, and the other one betas
+    and steps."""
+    share, count = heads // keys, 2 * keys * dim + heads * size
+    wide = linear(w, at + "in_proj_qkvz", x, 2 * (keys * dim + heads * size))
+    narrow = linear(w, at + "in_proj_ba", x, 2 * heads)
+    each = 2 * dim + 2 * share * size
+
+    def parts(row, first, many):
+        return [row[g * each + first + i] for g in range(keys)
+                for i in range(many)]
+    rows = [parts(r, 0, dim) + parts(r, dim, dim) + parts(r, 2 * dim, share * size)
+            for r in wide]
+    gates = [parts(r, 2 * dim + share * size, share * size) for r in wide]
+    filters = w.matrix(at + "conv1d.weight", count, taps)
+    w.made[at + "conv1d.weight"] = ([count, 1, taps],
+                                    w.made[at + "conv1d.weight"][1])
+    bias, logs = (w.vector(at + n, heads) for n in ("dt_bias", "A_log"))
+    gamma = w.vector(at + "norm.weight", size, 1.0)
+    memory = [[[0.0] * size for _ in range(dim)] for _ in range(heads)]
+    made = []
+    for t in range(len(rows)):
+        seen = [silu(math.fsum(
+            filters[c][k] * rows[t - taps + 1 + k][c]
+            for k in range(taps) if t - taps + 1 + k >= 0))
+                for c in range(count)]
+        y = []
+        for h in range(heads):
+            g, i = divmod(h, share)
+            query, key = (seen[a + g * dim:a + (g + 1) * dim]
+                          for a in (0, keys * dim))
+            query, key = (scaled(v, (dot(v, v) + 1e-6) ** -0.5)
+                          for v in (query, key))
+            value = seen[2 * keys * dim + h * size:][:size]
+            beta, step = (narrow[t][2 * share * g + i + a] for a in (0, share))
+            keep = math.exp(-math.exp(logs[h]) * softplus(step + bias[h]))
+            held = [scaled(line, keep) for line in memory[h]]
+            wrong = [sigmoid(beta) * (v - math.fsum(
+                k * line[c] for k, line in zip(key, held)))
+                     for c, v in enumerate(value)]
+            memory[h] = [[a + k * e for a, e in zip(line, wrong)]
+                         for k, line in zip(key, held)]
+            out = [math.fsum(q * line[c] for q, line in zip(query, memory[h]))
+                   / math.sqrt(dim) for c in range(size)]
+            root = math.sqrt(dot(out, out) / size + eps)
+            y += [a / root * b for a, b in zip(out, gamma)]
+        made.append([a * silu(z) for a, z in zip(y, gates[t])])
+    return linear(w, at + "out_proj", made, WIDTH)
+
+
+def qwen3_next(w, ids):
+    """Delta rules beside attention with gates, whose heads turn by a quarter;
+    experts in all layers but the first, and a shared one with a gate."""
+    by_interval = len(ids) == TOKENS
+    types = ["linear_attention", "linear_attention", "full_attention",
+             "linear_attention"]
+    config = {**BASE, "model_type": "qwen3_next", "num_key_value_heads": 2,
+              "num_hidden_layers": 4, "head_dim": 16, "rope_theta": 500.0,
+              "full_attention_interval": 3 if by_interval else None,
+              "layer_types": None if by_interval else types,
+              "linear_num_value_heads": 4, "linear_num_key_heads": 2,
+              "linear_key_head_dim": 6, "linear_value_head_dim": 8,
+              "linear_conv_kernel_dim": 3, "mlp_only_layers": [0],
+              "num_experts": 6, "num_experts_per_tok": 2,
+              "moe_intermediate_size": 24,
+              "shared_expert_intermediate_size": 40}
+
+    def norm(name, rows):
+        return rms_norm(w, name, rows, offset=1.0)
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i, kind in enumerate(types):
+        at = f"model.layers.{i}."
+        normed = norm(at + "input_layernorm", x)
+        if kind == "linear_attention":
+            y = gated_delta_net(w, at + "linear_attn.", normed, 2, 4, 6, 8, 3,
+                                1e-6)
+        else:
+            at += "self_attn."
+            both = split(linear(w, at + "q_proj", normed, 8 * 16), 8)
+            k, v = (split(linear(w, f"{at}{n}_proj", normed, 2 * 16), 2)
+                    for n in ("k", "v"))
+            q, k = (turn([norm(f"{at}{n}_norm", rows) for rows in heads], 500.0,
+                         channels=4) for n, heads in (("q", both[::2]), ("k", k)))
+            gates = [[a for rows in both[1::2] for a in rows[t]]
+                     for t in range(len(x))]
+            y = linear(w, at + "o_proj", [
+                [a * sigmoid(z) for a, z in zip(*rows)]
+                for rows in zip(attend(q, k, v), gates)], WIDTH)
+            at = f"model.layers.{i}."
+        x = plus(x, y)
+        normed = norm(at + "post_attention_layernorm", x)
+        at += "mlp."
+        if i == 0:
+            y = gated(w, at, normed, silu)
+        else:
+            gate = linear(w, at + "shared_expert_gate", normed, 1)
+            shared = gated(w, at + "shared_expert.", normed, silu, 40)
+            y = routed(w, at, normed, 6, 2, softmax, None,
+                       lambda e: gated(w, f"{at}experts.{e}.", normed, silu, 24),
+                       [scaled(row, sigmoid(g[0]))
+                        for row, g in zip(shared, gate)])
+        x = plus(x, y)
+    return config, head(w, "lm_head", norm("model.norm", x))

@@ -392,6 +392,11 @@ class Layer:
                 joined += [sum(p * value[n][g][d] for n, p in enumerate(probs))
                            for d in range(value_dim)]
             result.append(joined)
+        if options.get("gate"):
+            gates = self.linear(rows, role + "gate.", heads * value_dim,
+                                bias.get("qkv", False))
+            result = [[x / (1 + math.exp(-g)) for x, g in zip(row, gate)]
+                      for row, gate in zip(result, gates)]
         return self.linear(result, role + "o.", width, bias.get("out", False))
 
     def hides(self, options, h, m, n):
@@ -459,9 +464,14 @@ class Layer:
         def convolve(x):
             return reference_recurrent.short_conv(self, x, block["short_conv"],
                                                   "short_conv.")
+
+        def remember(x):
+            return reference_recurrent.delta_rule(self, x, block["delta_rule"],
+                                                  "delta_rule.")
         parts = [(key, role, f) for key, role, f in (
             ("attention", "norm1", attend), ("mamba", "norm1", mix),
-            ("short_conv", "norm1", convolve), ("cross", "norm_cross", cross),
+            ("short_conv", "norm1", convolve),
+            ("delta_rule", "norm1", remember), ("cross", "norm_cross", cross),
             ("ffn", "norm2", feed), ("moe", "norm2", feed)) if key in block]
         if place == "parallel":
             total = rows

@@ -208,6 +208,52 @@ def short_conv(layer, rows, options, prefix):
     return layer.linear(made, prefix + "out_proj.", width, bias)
 
 
+def delta_rule(layer, rows, options, prefix):
+    """A memory for each head: it forgets, and what it should have given for a
+    key is added to it."""
+    number, width = layer.model.number, len(rows[0])
+    heads = number(options["heads"])
+    size = number(options.get("value_dim", width // heads))
+    dim = number(options.get("key_dim", size))
+    groups = number(options.get("key_heads", heads))
+    keys, values = groups * dim, heads * size
+    seen = convolved(
+        layer, layer.linear(rows, prefix + "in_proj.", 2 * keys + values, False),
+        prefix + "conv1d.", number(options.get("kernel", 4)), False)
+    seen = [[v * sigmoid(v) for v in row] for row in seen]
+    gates = layer.linear(rows, prefix + "gate.", values, False)
+    steps = layer.linear(rows, prefix + "step.", heads, True)
+    betas = layer.linear(rows, prefix + "beta.", heads, False)
+    logs = layer.weight(prefix + "A_log", heads)
+    memory = [[[0.0] * size for _ in range(dim)] for _ in range(heads)]
+    made = []
+    for t, row in enumerate(seen):
+        joined = []
+        for h, held in enumerate(memory):
+            first = h * groups // heads * dim
+            query, key = (unit(row[at:at + dim], options.get("eps", 1e-6))
+                          for at in (first, keys + first))
+            value = row[2 * keys + h * size:][:size]
+            keep = math.exp(-math.exp(logs[h]) * softplus(steps[t][h]))
+            held = [[keep * x for x in line] for line in held]
+            told = [sum(k * line[c] for k, line in zip(key, held))
+                    for c in range(size)]
+            wrong = [sigmoid(betas[t][h]) * (v - x) for v, x in zip(value, told)]
+            memory[h] = [[x + k * e for x, e in zip(line, wrong)]
+                         for k, line in zip(key, held)]
+            joined += layer.norm([[
+                sum(q * line[c] for q, line in zip(query, memory[h]))
+                / math.sqrt(dim) for c in range(size)]],
+                options.get("norm", {"kind": "rms_norm"}), prefix + "norm.")[0]
+        made.append([x * g * sigmoid(g) for x, g in zip(joined, gates[t])])
+    return layer.linear(made, prefix + "out_proj.", width, False)
+
+
+def unit(values, eps):
+    scale = math.sqrt(sum(v * v for v in values) + eps)
+    return [v / scale for v in values]
+
+
 def mamba_heads(layer, rows, options, prefix):
     """Mamba-2: one step, decay and skip for each head, inputs and outputs for
     each group of heads."""

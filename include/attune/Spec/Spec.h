@@ -8,7 +8,7 @@
 #ifndef ATTUNE_SPEC_SPEC_H
 #define ATTUNE_SPEC_SPEC_H
 
-#include "attune/Support/Diagnostics.h"
+#include "attune/Spec/RecurrentLayers.h"
 
 #include <cstdint>
 #include <map>
@@ -222,27 +222,15 @@ struct Attention {
   /// With projections: role "sinks" [heads], a score that each head's softmax
   /// counts like that of one more key, without a value.
   bool learnedSinks = false;
+  /// With projections: each channel of the result times sigmoid of another
+  /// projection of the input, roles "gate.weight" [heads*value_dim, D] and,
+  /// with qkvBias, "gate.bias".
+  bool gate = false;
   bool lse = false;        ///< bare op: second output "<name>.lse"
   int64_t sourceWidth = 0; ///< channels of what keys and values are made of
   SourceLocation location;
 };
 
-enum class Activation {
-  Identity,
-  Relu,
-  Gelu,
-  GeluTanh,
-  QuickGelu,
-  Silu,
-  ReluSquared,
-  Sigmoid,
-  Tanh,
-  Softplus,
-  Mish,
-  Elu,
-  LeakyRelu,
-  HardSwish
-};
 /// Roles: "up.weight" [H, D] and "down.weight" [D, H]; gated also
 /// "gate.weight" [H, D]; ".bias" of each with `bias`.
 struct FFN {
@@ -349,14 +337,36 @@ struct ShortConv {
   SourceLocation location;
 };
 
+/// The gated delta rule (Yang et al. 2024), whose keys and queries are divided
+/// by their norms: a projection to queries, keys and values, convolved over the
+/// tokens and activated by silu; a memory for each of `heads`, which share
+/// `keyHeads` queries and keys; each head's result normed, times silu of the
+/// gate, and projected. Roles, with C = 2*key_heads*key_dim + V and
+/// V = heads*value_dim: "in_proj.weight" [C, D], "conv1d.weight" [C, kernel],
+/// "gate.weight" [V, D], "step.weight" [heads, D], "step.bias", "beta.weight"
+/// [heads, D], "A_log" [heads], "norm.*" [value_dim], "out_proj.weight" [D, V].
+struct DeltaRule {
+  int64_t heads = 1, keyHeads = 1;
+  int64_t keyDim = 0, valueDim = 0;
+  int64_t kernel = 4;
+  double eps = 1e-6; ///< of the norms that keys and queries are divided by
+  Norm norm;
+  SourceLocation location;
+};
+/// The channels that its convolution reads.
+inline int64_t numConvolved(const DeltaRule &rule) {
+  return 2 * rule.keyHeads * rule.keyDim + rule.heads * rule.valueDim;
+}
+
 /// Branch: x + norm(f(x)), a norm of the result alone.
 enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
 /// Norm roles: "norm1.*" (attention), "norm2.*" (FFN), "norm_cross.*"; peri
 /// placement adds "norm1_post.*", "norm2_post.*", "norm_cross_post.*". Only the
 /// sublayers that the block has bring a norm. Sublayer roles are prefixed
-/// "attention.", "mamba.", "short_conv.", "cross.", "ffn.", "moe."; a block has
-/// attention, a state space or a short convolution, an FFN or a mixture.
+/// "attention.", "mamba.", "short_conv.", "delta_rule.", "cross.", "ffn.",
+/// "moe."; a block has attention, a state space, a short convolution or a delta
+/// rule, an FFN or a mixture.
 struct Block {
   Placement placement = Placement::Pre;
   double residualScale = 1; ///< of what sublayers add to x
@@ -370,6 +380,7 @@ struct Block {
   std::optional<Attention> attention;
   std::optional<Mamba> mamba;         ///< in place of `attention`
   std::optional<ShortConv> shortConv; ///< in place of `attention`
+  std::optional<DeltaRule> deltaRule; ///< in place of `attention`
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
   std::optional<MoE> moe; ///< in place of `ffn`
@@ -497,82 +508,6 @@ struct Function {
   bool logarithm = false;   ///< softmax only: log(softmax(x))
   int64_t heads = 1;        ///< rotary only
   std::optional<Rope> rope; ///< rotary only
-};
-
-enum class CellKind { Rnn, RnnRelu, Gru, Lstm };
-/// Gates of a cell, each as wide as its state.
-int64_t numGates(CellKind kind);
-
-/// Recurrent layers over the tokens, as torch.nn.RNN, GRU and LSTM define them.
-/// Roles, with their names there: "weight_ih_l0" [gates*width, D],
-/// "weight_hh_l0" [gates*width, width], "bias_ih_l0" and "bias_hh_l0";
-/// "_reverse" behind those of the backward direction. States are called
-/// "h_l0", "c_l0" (lstm), "h_l0_reverse" and so on.
-struct Recurrent {
-  CellKind cell = CellKind::Gru;
-  int64_t width = 0;
-  int64_t layers = 1;
-  bool bidirectional = false;
-  bool bias = true;
-  /// State to what it starts from: a further result of an earlier layer. The
-  /// rest start from zeros.
-  std::map<std::string, std::string> initial;
-  SourceLocation location;
-};
-
-/// Steps of a scan read "input", each other by name, "<cell>.cell", and last
-/// states of earlier layers as "<layer>.<state>".
-/// Roles: "weight_ih" [gates*width, inputs], "weight_hh", "bias_ih", "bias_hh".
-struct ScanCell {
-  CellKind cell = CellKind::Gru;
-  int64_t width = 0;
-  std::vector<std::string> inputs; ///< side by side
-  bool bias = true;
-};
-enum class ScoreKind { Dot, General, Additive, Concat };
-/// The context vector of `query` over the tokens of `source`, a stream or a
-/// float input. Roles: general "key.weight" [query's width, source's]; additive
-/// "query.weight" [width, ...], "key.weight", "score.weight" [1, width] and the
-/// biases asked for; concat has the first two side by side as "weight".
-struct ScanAttend {
-  ScoreKind score = ScoreKind::Additive;
-  std::string query, source;
-  int64_t queryWidth = 0, sourceWidth = 0;
-  int64_t width = 0; ///< additive, concat
-  Activation activation = Activation::Tanh;
-  bool queryBias = false, keyBias = false, scoreBias = false;
-};
-/// act(x W + b) * multiply + add. Roles "weight" and "bias".
-struct ScanLinear {
-  std::vector<std::string> inputs; ///< side by side
-  int64_t out = 0;
-  bool bias = false;
-  Activation activation = Activation::Identity;
-  std::string multiply, add; ///< other values, may be empty
-};
-/// The mean of a stream's tokens or of a float input's (`start` only).
-struct ScanMean {
-  std::string source;
-  int64_t sourceWidth = 0;
-};
-struct ScanStep {
-  std::string name;
-  std::variant<ScanCell, ScanAttend, ScanLinear, ScanMean> op;
-  int64_t inputWidth = 0; ///< cell, linear: channels of all `inputs`
-  int64_t width = 0;      ///< channels of its value
-  SourceLocation location;
-};
-/// A loop over tokens whose body is `steps`. A name stands for the value that
-/// its step last gave: read before its step, that is the previous token's, so
-/// it is a state. States start from `initial` or zeros. Roles are those of the
-/// steps with "<step>." before them.
-struct Scan {
-  std::vector<ScanStep> start; ///< once, before the loop
-  std::vector<ScanStep> steps;
-  /// State to a step of `start` or a further result of an earlier layer.
-  std::map<std::string, std::string> initial;
-  std::vector<std::string> result; ///< side by side
-  SourceLocation location;
 };
 
 /// x * (1 + scale) + shift. Roles "weight" [2 D, C] and "bias": shift, then
@@ -753,6 +688,8 @@ std::string print(const Block &block, int64_t width);
 /// (attune-spec-v1.schema.json).
 std::string jsonSchema();
 
+/// Whether a block has attention or what takes its place.
+bool hasMixer(const Block &block);
 /// How many sublayers a block has, each with a shift, scale and gate if it is
 /// modulated.
 int64_t numModulated(const Block &block);

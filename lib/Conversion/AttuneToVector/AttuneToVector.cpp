@@ -119,6 +119,7 @@ struct ConvertAttuneToVector final
     populateHeadPatterns(patterns, lowering);
     populateQuantizationPatterns(patterns, lowering);
     populateRecurrentPatterns(patterns, lowering);
+    populateDeltaRulePatterns(patterns, lowering);
     populateStateSpacePatterns(patterns, lowering);
     populateLinearAttentionPatterns(patterns, lowering);
     populateRelativeBiasPatterns(patterns);

@@ -67,6 +67,8 @@ void populateLossPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateModulatePatterns(mlir::RewritePatternSet &,
                               const VectorLowering &);
 void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
+void populateDeltaRulePatterns(mlir::RewritePatternSet &,
+                               const VectorLowering &);
 void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);

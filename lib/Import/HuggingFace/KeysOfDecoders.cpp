@@ -330,6 +330,20 @@ std::vector<ClassKeys> keysOfDecoders() {
        "position_embedding_xdrope pretraining_tp sep_token_id "
        "skip_cls_token text_end_id text_start_id use_cla use_qk_norm "
        "use_rotary_pos_emb vit_path xdrope_section"},
+      {"jamba",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=65536 "
+       "max_position_embeddings=262144 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "sliding_window num_experts=16 num_experts_per_tok=2 "
+       "attn_layer_period=8 attn_layer_offset=4 expert_layer_period=2 "
+       "expert_layer_offset=1 mamba_d_state=16 mamba_d_conv=4 "
+       "mamba_expand=2 mamba_dt_rank=256 mamba_conv_bias=true "
+       "mamba_proj_bias=false mamba_inner_layernorms=true",
+       "attention_dropout aux_loss_alpha calc_logits_for_entire_prompt "
+       "ep_group ep_size n_ctx num_logits_to_keep output_router_logits "
+       "pretraining_tp router_aux_loss_coef router_jitter_noise seq_aux "
+       "use_mamba_kernels"},
       {"lfm2",
        "hidden_size=2560 intermediate_size=12288 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=65536 "
@@ -590,6 +604,22 @@ std::vector<ClassKeys> keysOfDecoders() {
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux shared_expert_intermediate_size "
        "sliding_window use_qk_norm"},
+      {"qwen3_next",
+       "hidden_size=2048 intermediate_size=5632 num_hidden_layers=48 "
+       "num_attention_heads=16 num_key_value_heads=2 vocab_size=151936 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=256 "
+       "rope_theta=10000 partial_rotary_factor=0.25 rope_parameters "
+       "rope_scaling attention_bias=false layer_types "
+       "full_attention_interval=4 linear_num_value_heads=32 "
+       "linear_num_key_heads=16 linear_key_head_dim=128 "
+       "linear_value_head_dim=128 linear_conv_kernel_dim=4 num_experts=512 "
+       "num_experts_per_tok=10 moe_intermediate_size=512 "
+       "shared_expert_intermediate_size=512 norm_topk_prob=true "
+       "decoder_sparse_step=1 mlp_only_layers",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"seed_oss",
        "hidden_size=4096 intermediate_size=27648 "
        "num_hidden_layers=64 num_attention_heads=80 "

@@ -89,6 +89,9 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
     if (object.has("latent"))
       object.error("sinks", "has no meaning for latent attention");
   }
+  attention.gate = object.boolean("gate", false);
+  if (attention.gate && object.has("latent"))
+    object.error("gate", "is not there for latent attention");
   attention.relative = object.boolean("relative", false);
   if (attention.relative && !attention.source.empty())
     object.error("relative", "positions of another stream have no distance");

@@ -504,6 +504,8 @@ Block LayerParser::parseBlock(const Object &object) {
     shortConv.kernel = conv->integer("kernel", 3).value_or(3);
     shortConv.bias = conv->boolean("bias", false);
   }
+  if (auto rule = object.object("delta_rule"))
+    block.deltaRule = parseDeltaRule(*rule);
   if (auto cross = object.object("cross"))
     block.cross = parseAttention(*cross, Place::Cross);
   if (auto ffn = object.object("ffn"))
@@ -519,18 +521,19 @@ Block LayerParser::parseBlock(const Object &object) {
     object.error("cross", "has no weights in a block with layer_scale");
   if (object.has("ffn") && object.has("moe"))
     object.error("moe", "takes the place of 'ffn'; a block has one of them");
-  if (object.has("attention") && object.has("mamba"))
-    object.error("mamba", "takes the place of 'attention'; a block has one of "
-                          "them");
-  if (object.has("short_conv") &&
-      (object.has("attention") || object.has("mamba")))
-    object.error("short_conv", "takes the place of 'attention' and 'mamba'; a "
-                               "block has one of them");
-  if (!object.has("attention") && !object.has("mamba") &&
-      !object.has("short_conv") && !object.has("cross") && !object.has("ffn") &&
+  const char *mixer = nullptr;
+  for (const char *key : {"attention", "mamba", "short_conv", "delta_rule"}) {
+    if (!object.has(key))
+      continue;
+    if (mixer)
+      object.error(key, "takes the place of '" + std::string(mixer) +
+                            "'; a block has one of them");
+    mixer = key;
+  }
+  if (!mixer && !object.has("cross") && !object.has("ffn") &&
       !object.has("moe"))
     object.error("block has no sublayer; give it attention, mamba, short_conv, "
-                 "cross, ffn or moe");
+                 "delta_rule, cross, ffn or moe");
   if (block.placement == Placement::Parallel) {
     if (object.has("cross"))
       object.error("cross", "cannot be in a parallel block, which runs "

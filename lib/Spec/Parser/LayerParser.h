@@ -101,6 +101,7 @@ private:
   Recurrent parseRecurrent(const Object &object);
   Scan parseScan(const Object &object);
   Mamba parseMamba(const Object &object);
+  DeltaRule parseDeltaRule(const Object &object);
   void parseHeads(const Object &object, Mamba &mamba);
   ScanStep parseStep(const Object &object, bool inLoop);
   ScanCell parseCell(const Object &object);

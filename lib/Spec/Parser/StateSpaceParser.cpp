@@ -61,4 +61,37 @@ Mamba LayerParser::parseMamba(const Object &object) {
   return mamba;
 }
 
+DeltaRule LayerParser::parseDeltaRule(const Object &object) {
+  DeltaRule rule;
+  rule.location = object.getLocation();
+  rule.heads = object.integer("heads", std::nullopt).value_or(1);
+  Known share;
+  if (width && *width % rule.heads == 0)
+    share = *width / rule.heads;
+  else if (width && !object.has("value_dim"))
+    object.error("heads", std::to_string(rule.heads) + " heads do not divide " +
+                              "the " + std::to_string(*width) +
+                              " channels; give value_dim");
+  rule.valueDim = object.integer("value_dim", share).value_or(0);
+  Known same = rule.valueDim ? Known(rule.valueDim) : std::nullopt;
+  rule.keyDim = object.integer("key_dim", same).value_or(0);
+  rule.keyHeads = object.integer("key_heads", rule.heads).value_or(1);
+  if (rule.heads % rule.keyHeads != 0)
+    object.error("key_heads", std::to_string(rule.keyHeads) +
+                                  " key heads do not divide the " +
+                                  std::to_string(rule.heads) + " heads");
+  rule.kernel = object.integer("kernel", 4).value_or(4);
+  rule.eps = object.number("eps", rule.eps);
+  if (rule.eps < 0)
+    object.error("eps", "must not be negative");
+  if (auto norm = object.object("norm")) {
+    rule.norm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
+  } else {
+    rule.norm.kind = NormKind::RMSNorm;
+    rule.norm.bias = false;
+    rule.norm.location = rule.location;
+  }
+  return rule;
+}
+
 } // namespace attune::spec

@@ -169,6 +169,34 @@ const ObjectType &shortConvType() {
   return type;
 }
 
+const ObjectType &deltaRuleType() {
+  static const ObjectType type{
+      "delta_rule",
+      "The gated delta rule: a projection to queries, keys and values, "
+      "convolved over the last tokens and activated by silu; a memory for each "
+      "head, which forgets and corrects itself token by token; each head's "
+      "result normed, times silu of a gate, and projected back.",
+      {
+          {"heads", integer(1), "of values, each with a memory", true},
+          {"key_heads", integer(1),
+           "of queries and keys, each for as many value heads; default "
+           "'heads'"},
+          {"key_dim", integer(1, 512),
+           "channels of a query or key head; default 'value_dim'"},
+          {"value_dim", integer(1),
+           "channels of a value head; default the stream's / 'heads'"},
+          {"kernel", integer(2, 256),
+           "tokens that the convolution reads; default 4"},
+          {"eps", number(),
+           "of the norms that queries and keys are divided by; default 1e-6"},
+          {"norm", object(normType()),
+           "of each head's result; default an rms_norm"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &mambaType() {
   static const ObjectType type{
       "mamba",

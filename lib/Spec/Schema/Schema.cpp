@@ -164,7 +164,7 @@ static const ObjectType &relativeBiasType() {
   return type;
 }
 
-static const ObjectType &attentionType() {
+const ObjectType &attentionType() {
   static const ObjectType type{
       "attention",
       "softmax(scale * Q K^T) V with its projections or, given query, key and "
@@ -229,58 +229,11 @@ static const ObjectType &attentionType() {
           {"sinks", either({boolean(), string()}),
            "a learned score per head that the softmax counts like that of one "
            "more key, without a value; bare op: an input with these scores"},
+          {"gate", boolean(),
+           "multiply each channel of the result by the sigmoid of a projection "
+           "of the input; default false"},
           {"lse", boolean(),
            "bare op: also give log-sum-exp as '<name>.lse'; default false"},
-      },
-      {},
-      {}};
-  return type;
-}
-
-static const ObjectType &ffnType() {
-  static const ObjectType type{
-      "ffn",
-      "act(x W1 + b1) W2 + b2 or, gated, (act(x Wg) * (x Wu)) Wd.",
-      {
-          {"width", integer(1), "hidden channels", true},
-          {"activation", activation(), "default gelu"},
-          {"gated", boolean(), "default false"},
-          {"bias", boolean(), "on every projection; default true"},
-      },
-      {},
-      {}};
-  return type;
-}
-
-static const ObjectType &blockType() {
-  static const ObjectType type{
-      "block",
-      "Sublayers with norms and residual connections: attention, mamba or "
-      "short_conv, then cross-attention, then ffn or moe, each if given.",
-      {
-          {"placement", choice({"pre", "post", "peri", "parallel", "branch"}),
-           "norms before each sublayer, after each residual sum, before and "
-           "after each sublayer, before sublayers that run side by side, or "
-           "after each sublayer; default pre"},
-          {"residual_scale", number(),
-           "multiplies what each sublayer adds; default 1"},
-          {"residual", choice({"input", "norm"}),
-           "what a sublayer of a pre-norm block adds to: the block's stream, "
-           "or its norm; default input"},
-          {"layer_scale", boolean(),
-           "scale what sublayers of a pre-norm block add, channel by channel, "
-           "by weights; default false"},
-          {"norm", object(normType()), "default a layer_norm"},
-          {"attention", object(attentionType()), "self-attention"},
-          {"mamba", object(mambaType()), "state space, in place of attention"},
-          {"short_conv", object(shortConvType()),
-           "short convolution, in place of attention"},
-          {"cross", object(attentionType()),
-           "cross-attention to the stream 'source'"},
-          {"ffn", object(ffnType()), "feed-forward"},
-          {"moe", object(moeType()), "mixture of experts, in place of ffn"},
-          {"modulation", object(modulationType()),
-           "pre-norm: shift, scale and gate of each sublayer"},
       },
       {},
       {}};
@@ -547,11 +500,11 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &crossEntropyType(), &recurrentType(),    &scanCellType(),
       &scanAttendType(),   &scanLinearType(),   &scanMeanType(),
       &scanStepType(),     &scanType(),         &mambaType(),
-      &outNormType(),      &shortConvType(),    &queryGrowthType(),
-      &modulationType(),   &timestepType(),     &chunkType(),
-      &swapType(),         &overlapAddType(),   &weightSourceType(),
-      &layerType(),        &inputType(),        &streamType(),
-      &samplingType(),     &generationType()};
+      &outNormType(),      &shortConvType(),    &deltaRuleType(),
+      &queryGrowthType(),  &modulationType(),   &timestepType(),
+      &chunkType(),        &swapType(),         &overlapAddType(),
+      &weightSourceType(), &layerType(),        &inputType(),
+      &streamType(),       &samplingType(),     &generationType()};
   return types;
 }
 

@@ -73,6 +73,10 @@ const ObjectType &routerType();
 const ObjectType &sharedExpertType();
 const ObjectType &latentType();
 const ObjectType &ropeType();
+/// Tables of blocks (BlockSchema.cpp) and of attention (Schema.cpp).
+const ObjectType &ffnType();
+const ObjectType &blockType();
+const ObjectType &attentionType();
 /// Tables of cheaper forms of attention and of parts of it
 /// (AttentionFormsSchema.cpp).
 const ObjectType &queryGrowthType();
@@ -116,6 +120,7 @@ const ObjectType &scanType();
 const ObjectType &mambaType();
 const ObjectType &outNormType();
 const ObjectType &shortConvType();
+const ObjectType &deltaRuleType();
 
 } // namespace attune::spec
 

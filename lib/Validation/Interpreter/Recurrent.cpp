@@ -204,9 +204,73 @@ static bool runSelectiveScan(Step &step) {
   return step.machine.spend(step, int64_t(x.data.size()) * states);
 }
 
+static bool runDeltaRule(Step &step) {
+  auto op = cast<DeltaRuleOp>(step.op);
+  const Array &qs = step.in[0].array(), &ks = step.in[1].array(),
+              &v = step.in[2].array(), &steps = step.in[3].array(),
+              &log = step.in[4].array(), &betas = step.in[5].array();
+  const Array *state = arrayOf(step, op.getState());
+  int64_t batch = v.shape[0], tokens = v.shape[1], channels = v.shape[2];
+  int64_t states = op.getLast().getType().getDimSize(1), heads = log.shape[0];
+  int64_t width = qs.shape[2], keys = width / states;
+  if (steps.shape != Shape{batch, tokens, heads} ||
+      betas.shape != steps.shape || qs.shape != Shape{batch, tokens, width} ||
+      ks.shape != qs.shape || channels % heads || heads % keys)
+    return step.machine.illegal(step, "operands have different sizes");
+  for (Scalar value : log.data)
+    if (value.f > 80)
+      return step.machine.illegal(step, "has a decay that f32 cannot hold");
+  // The numbers of a head, divided by their norm.
+  auto normed = [&](const Array &from, int64_t at) {
+    std::vector<double> all = reals(&from.data[at], states);
+    double squares = op.getEps() ? op.getEps()->convertToDouble() : 1;
+    for (double one : all)
+      squares += op.getEps() ? one * one : 0;
+    for (double &one : all)
+      one /= std::sqrt(squares);
+    return all;
+  };
+  Datum result = makeReals(v.shape);
+  Datum last = makeReals({batch, states, channels});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t c = 0; c < channels; ++c) {
+      int64_t head = c / (channels / heads), key = head / (heads / keys);
+      auto place = [&](int64_t s) { return (b * states + s) * channels + c; };
+      std::vector<double> h(states);
+      for (int64_t s = 0; state && s < states; ++s)
+        h[s] = state->data[place(s)].f;
+      for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
+        std::vector<double> q = normed(qs, t * width + key * states),
+                            k = normed(ks, t * width + key * states);
+        double dt =
+            activate(Activation::Softplus, steps.data[t * heads + head].f);
+        double keep = std::exp(-std::exp(log.data[head].f) * dt);
+        double missing = v.data[t * channels + c].f, y = 0;
+        for (int64_t s = 0; s < states; ++s) {
+          h[s] *= keep;
+          missing -= k[s] * h[s];
+        }
+        missing *=
+            activate(Activation::Sigmoid, betas.data[t * heads + head].f);
+        for (int64_t s = 0; s < states; ++s) {
+          h[s] += k[s] * missing;
+          y += q[s] * h[s];
+        }
+        result.array().data[t * channels + c].f =
+            y * op.getScale().convertToDouble();
+      }
+      for (int64_t s = 0; s < states; ++s)
+        last.array().data[place(s)].f = h[s];
+    }
+  giveRounded(step, 0, result);
+  giveRounded(step, 1, last);
+  return step.machine.spend(step, int64_t(v.data.size()) * states);
+}
+
 void validation::addRecurrent(Handlers &handlers) {
   handlers["attune.recurrent_cell"] = runCell;
   handlers["attune.recurrent"] = runRecurrent;
   handlers["attune.causal_conv"] = runCausalConv;
   handlers["attune.selective_scan"] = runSelectiveScan;
+  handlers["attune.delta_rule"] = runDeltaRule;
 }

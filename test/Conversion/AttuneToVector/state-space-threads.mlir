@@ -26,3 +26,18 @@ func.func @many(%x: tensor<?x?x12xf32>, %a: tensor<12x65xf32>, %b: tensor<?x?x65
     : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<12x65xf32>, tensor<?x?x65xf32>, tensor<?x?x65xf32>, tensor<12xf32> -> tensor<?x?x12xf32>, tensor<?x65x12xf32>
   return %y, %l : tensor<?x?x12xf32>, tensor<?x65x12xf32>
 }
+
+// -----
+
+// A delta rule without norms, in registers.
+// CHECK-LABEL: @delta(
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}) in (%{{.+}}, 12)
+// CHECK:           scf.for {{.+}} -> (tensor<1x?x1xf32>, vector<1xf32>, vector<1xf32>, vector<1xf32>)
+// CHECK-NOT:         math.rsqrt
+// CHECK-NOT:         scf.for
+// CHECK:           scf.forall.in_parallel
+func.func @delta(%q: tensor<?x?x6xf32>, %v: tensor<?x?x12xf32>, %d: tensor<?x?x4xf32>, %a: tensor<4xf32>) -> (tensor<?x?x12xf32>, tensor<?x3x12xf32>) {
+  %y, %l = attune.delta_rule %q, %q, %v step %d, a_log %a, beta %d scale 0.5
+    : tensor<?x?x6xf32>, tensor<?x?x12xf32>, tensor<?x?x4xf32>, tensor<4xf32> -> tensor<?x?x12xf32>, tensor<?x3x12xf32>
+  return %y, %l : tensor<?x?x12xf32>, tensor<?x3x12xf32>
+}

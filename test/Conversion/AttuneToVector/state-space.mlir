@@ -44,3 +44,23 @@ func.func @scan(%x: tensor<?x?x12xf32>, %a: tensor<12x5xf32>, %b: tensor<?x?x5xf
     : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<12x5xf32>, tensor<?x?x5xf32>, tensor<?x?x5xf32>, tensor<12xf32> -> tensor<?x?x12xf32>, tensor<?x5x12xf32>
   return %y, %l : tensor<?x?x12xf32>, tensor<?x5x12xf32>
 }
+
+// -----
+
+// The memory of 8 channels is scratch of [states, 8], read twice a token: for
+// what it knows of the key, and to be changed and asked.
+// CHECK-LABEL: @delta(
+// CHECK-NOT:     tensor.empty({{.+}}tensor<?x?x?x
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}) in (%{{.+}}, 2)
+// CHECK:           tensor.empty() : tensor<6x8xf32>
+// CHECK:           scf.for {{.+}} -> (tensor<1x?x8xf32>, tensor<6x8xf32>)
+// CHECK:             scf.for {{.+}} -> (vector<8xf32>, vector<8xf32>)
+// CHECK-COUNT-2:       vector.fma
+// CHECK:             math.rsqrt
+// CHECK:             scf.for {{.+}} -> (vector<8xf32>, vector<8xf32>, tensor<6x8xf32>)
+// CHECK-COUNT-3:       vector.fma
+func.func @delta(%q: tensor<?x?x6xf32>, %v: tensor<?x?x16xf32>, %d: tensor<?x?x2xf32>, %a: tensor<2xf32>, %h: tensor<?x6x16xf32>) -> (tensor<?x?x16xf32>, tensor<?x6x16xf32>) {
+  %y, %l = attune.delta_rule %q, %q, %v step %d, a_log %a, beta %d scale 0.5 normalised 1.000000e-06 state %h : tensor<?x6x16xf32>
+    : tensor<?x?x6xf32>, tensor<?x?x16xf32>, tensor<?x?x2xf32>, tensor<2xf32> -> tensor<?x?x16xf32>, tensor<?x6x16xf32>
+  return %y, %l : tensor<?x?x16xf32>, tensor<?x6x16xf32>
+}

@@ -5,44 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Patterns.h"
+#include "Channels.h"
 
 using namespace mlir;
 
 namespace attune {
 namespace {
-
-Value times(KernelBuilder &k, Value x, Value y) {
-  return arith::MulFOp::create(k.b, k.loc, x, y);
-}
-Value exponential(KernelBuilder &k, Value x) {
-  return math::ExpOp::create(k.b, k.loc, x);
-}
-
-/// An empty tensor of the type of `result`.
-Value emptyLike(OpBuilder &b, Location loc, Value result,
-                ArrayRef<OpFoldResult> sizes) {
-  auto type = cast<RankedTensorType>(result.getType());
-  Value empty = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
-  return empty.getType() == type
-             ? empty
-             : tensor::CastOp::create(b, loc, type, empty).getResult();
-}
-
-/// A vector of channels at a time.
-struct Channels {
-  int64_t count, lanes;
-
-  OpFoldResult tiles(OpBuilder &b) const {
-    return b.getIndexAttr(llvm::divideCeil(count, lanes));
-  }
-  /// How many of the vector at `column` exist; null if all.
-  Value valid(KernelBuilder &k, Value column) const {
-    return count % lanes == 0
-               ? Value()
-               : k.min(k.index(lanes), k.sub(k.index(count), column));
-  }
-};
 
 struct LowerCausalConv final : OpRewritePattern<CausalConvOp> {
   LowerCausalConv(MLIRContext *context, const VectorLowering &lowering)
@@ -155,31 +123,11 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
     Channels channels{numChannels, held ? 1 : lanes};
     int64_t head = op.hasHeads() ? numChannels / decays.getDimSize(0) : 1;
     int64_t group = numChannels / (width / states);
-    Location loc = op.getLoc();
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(rewriter, loc, op.getInput());
-    Value dests[] = {
-        emptyLike(rewriter, loc, op.getResult(), sizes),
-        emptyLike(rewriter, loc, op.getLast(),
-                  {sizes[0], rewriter.getIndexAttr(states), sizes[2]})};
-    KernelBuilder outer(rewriter, loc);
-    OpFoldResult unit = rewriter.getIndexAttr(1);
-    KernelBuilder::Values results = outer.forallTiles(
-        {sizes[0], channels.tiles(rewriter)}, dests,
-        [&](KernelBuilder &k, ValueRange ivs) {
-          Value column = k.mul(ivs[1], channels.lanes),
-                valid = channels.valid(k, column);
-          OpFoldResult width =
-              valid ? OpFoldResult(valid) : k.b.getIndexAttr(channels.lanes);
-          KernelBuilder::Values at = {ivs[0], k.index(0), column};
-          return SmallVector<KernelBuilder::Tile>{
-              {at, {unit, sizes[1], width}},
-              {at, {unit, k.b.getIndexAttr(states), width}}};
-        },
-        [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
-          Value column = k.mul(ivs[1], channels.lanes);
-          Tile tile{op,     ivs[0],         column, channels.valid(k, column),
-                    states, channels.lanes, head,   group};
+    KernelBuilder::Values results = forChannelTiles(
+        rewriter, op.getLoc(), channels, op.getInput(), op.getResult(),
+        op.getLast(),
+        [&](KernelBuilder &k, const ChannelTile &part, ValueRange tiles) {
+          Tile tile{part, op, states, head, group};
           return held ? runHeld(k, tile, tiles[0], tiles[1])
                       : run(k, tile, tiles[0], tiles[1]);
         });
@@ -188,34 +136,12 @@ struct LowerSelectiveScan final : OpRewritePattern<SelectiveScanOp> {
   }
 
 private:
-  /// Channels of one sequence.
-  struct Tile {
+  struct Tile : ChannelTile {
     SelectiveScanOp op;
-    Value batch, column, valid;
-    int64_t states, lanes;
+    int64_t states;
     int64_t head;  ///< channels that share a step, a decay and a skip
     int64_t group; ///< channels that share B and C
 
-    /// What `read` gives for each lane's run of `size` channels. Lanes that do
-    /// not exist repeat the last channel.
-    Value perLane(KernelBuilder &k, int64_t size,
-                  function_ref<Value(KernelBuilder &, Value)> read) {
-      auto runOf = [&](Value channel) -> Value {
-        return size == 1
-                   ? channel
-                   : arith::DivUIOp::create(k.b, k.loc, channel, k.index(size));
-      };
-      if (size % lanes == 0)
-        return k.splat(read(k, runOf(column)), lanes);
-      Value lastChannel = k.sub(k.dim(op.getInput(), 2), k.index(1));
-      Value all = k.splat(0.0, lanes);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        Value at = k.min(k.add(column, k.index(lane)), lastChannel);
-        all =
-            vector::InsertOp::create(k.b, k.loc, read(k, runOf(at)), all, lane);
-      }
-      return all;
-    }
     /// Minus the exponential of A_log; heads have one for all states.
     Value decay(KernelBuilder &k, Value state) {
       Value all = perLane(k, head, [&](KernelBuilder &k, Value at) {
@@ -226,13 +152,13 @@ private:
     }
     /// The initial value of a state.
     Value first(KernelBuilder &k, Value state) {
-      return op.getState()
-                 ? k.load(op.getState(), {batch, state, column}, lanes, valid)
-                 : k.splat(0.0, lanes);
+      return op.getState() ? k.load(op.getState(), {batch, state, column},
+                                    channels.lanes, valid)
+                           : k.splat(0.0, channels.lanes);
     }
     Value skip(KernelBuilder &k) {
       if (!op.hasHeads())
-        return k.load(op.getSkip(), {column}, lanes, valid);
+        return k.load(op.getSkip(), {column}, channels.lanes, valid);
       return perLane(k, head, [&](KernelBuilder &k, Value at) {
         return k.loadScalar(op.getSkip(), {at});
       });
@@ -245,14 +171,9 @@ private:
     Token(KernelBuilder &k, Tile &tile, Value number, Value skip, Value decay)
         : tile(tile), number(number) {
       Value x = load(k, tile.op.getInput());
-      Value raw =
-          tile.op.hasHeads()
-              ? tile.perLane(k, tile.head,
-                             [&](KernelBuilder &k, Value at) {
-                               return k.loadScalar(tile.op.getStep(),
-                                                   {tile.batch, number, at});
-                             })
-              : load(k, tile.op.getStep());
+      Value raw = tile.op.hasHeads()
+                      ? tile.ofRuns(k, tile.head, tile.op.getStep(), number)
+                      : load(k, tile.op.getStep());
       step = emitActivation(k, Activation::Softplus, raw);
       scaled = times(k, step, x);
       skipped = times(k, skip, x);
@@ -260,18 +181,11 @@ private:
         kept = exponential(k, times(k, step, decay));
     }
     Value load(KernelBuilder &k, Value from) {
-      return k.load(from, {tile.batch, number, tile.column}, tile.lanes,
-                    tile.valid);
+      return k.load(from, {tile.batch, number, tile.column},
+                    tile.channels.lanes, tile.valid);
     }
     Value ofState(KernelBuilder &k, Value from, Value state) {
-      int64_t width = cast<RankedTensorType>(from.getType()).getDimSize(2);
-      if (width == tile.states) // all channels are one group
-        return k.splat(k.loadScalar(from, {tile.batch, number, state}),
-                       tile.lanes);
-      return tile.perLane(k, tile.group, [&](KernelBuilder &k, Value at) {
-        Value place = k.add(k.mul(at, tile.states), state);
-        return k.loadScalar(from, {tile.batch, number, place});
-      });
+      return tile.ofState(k, tile.group, tile.states, from, number, state);
     }
     /// The state behind the token. `decay` is null where heads have theirs.
     Value next(KernelBuilder &k, Value state, Value decay, Value old) {
@@ -296,20 +210,6 @@ private:
     Value kept; ///< what heads keep of all their states
   };
 
-  /// One vector for each state, made by `make`, in scratch memory.
-  static Value
-  forStates(KernelBuilder &k, Tile &tile,
-            function_ref<Value(KernelBuilder &, Value state)> make) {
-    Value scratch = tensor::EmptyOp::create(
-        k.b, k.loc, ArrayRef<int64_t>{tile.states, tile.lanes},
-        k.b.getF32Type());
-    return k.forLoop(k.index(0), k.index(tile.states), 1, scratch,
-                     [&](KernelBuilder &k, Value state, ValueRange carried) {
-                       return KernelBuilder::Values{k.store(
-                           make(k, state), carried[0], {state, k.index(0)})};
-                     })[0];
-  }
-
   /// All tokens of the tile: Y and the last states, written.
   static KernelBuilder::Values run(KernelBuilder &k, Tile &tile, Value sequence,
                                    Value last) {
@@ -318,12 +218,12 @@ private:
     if (tile.op.hasHeads())
       ofHeads = tile.decay(k, /*state=*/Value());
     else
-      decay = forStates(k, tile, [&](KernelBuilder &k, Value state) {
-        return tile.decay(k, state);
-      });
-    Value states = forStates(k, tile, [&](KernelBuilder &k, Value state) {
-      return tile.first(k, state);
-    });
+      decay = forStates(
+          k, tile.states, tile.channels.lanes,
+          [&](KernelBuilder &k, Value state) { return tile.decay(k, state); });
+    Value states = forStates(
+        k, tile.states, tile.channels.lanes,
+        [&](KernelBuilder &k, Value state) { return tile.first(k, state); });
     Value skip = tile.skip(k);
     KernelBuilder::Values ends = k.forLoop(
         zero, k.dim(tile.op.getInput(), 1), 1, {sequence, states},
@@ -333,8 +233,10 @@ private:
               zero, numStates, 1, {token.skipped, carried[1]},
               [&](KernelBuilder &k, Value state, ValueRange carried) {
                 Value rate =
-                    decay ? k.load(decay, {state, zero}, tile.lanes) : Value();
-                Value old = k.load(carried[1], {state, zero}, tile.lanes);
+                    decay ? k.load(decay, {state, zero}, tile.channels.lanes)
+                          : Value();
+                Value old =
+                    k.load(carried[1], {state, zero}, tile.channels.lanes);
                 Value next = token.next(k, state, rate, old);
                 return KernelBuilder::Values{
                     token.read(k, state, next, carried[0]),
@@ -343,14 +245,7 @@ private:
           return KernelBuilder::Values{token.finish(k, sums[0], carried[0]),
                                        sums[1]};
         });
-    Value copied =
-        k.forLoop(zero, numStates, 1, last,
-                  [&](KernelBuilder &k, Value state, ValueRange carried) {
-                    return KernelBuilder::Values{
-                        k.store(k.load(ends[1], {state, zero}, tile.lanes),
-                                carried[0], {zero, state, zero}, tile.valid)};
-                  })[0];
-    return {ends[0], copied};
+    return {ends[0], copyStates(k, tile.states, tile, ends[1], last)};
   }
 
   /// The same with a register for each state.

@@ -72,6 +72,21 @@ MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
   return moe;
 }
 
+std::set<int64_t> readDenseLayers(Config &config) {
+  std::set<int64_t> layers;
+  const Value *list = config.get("mlp_only_layers");
+  if (!list)
+    return layers;
+  if (!list->isArray())
+    config.error("mlp_only_layers", "expected an array of layer numbers");
+  for (const Value &number : list->elements) {
+    if (number.kind != Value::Kind::Integer || number.integer < 0)
+      config.error("mlp_only_layers", "expected layer numbers from 0 on");
+    layers.insert(number.integer);
+  }
+  return layers;
+}
+
 TensorNames mixtureTensors(const char *shared) {
   // Tables keep pointers; the two names of shared experts are known.
   bool plural = std::string_view(shared) == "shared_experts";

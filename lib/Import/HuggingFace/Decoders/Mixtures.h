@@ -11,6 +11,7 @@
 #include "LlamaFamily.h"
 
 #include <functional>
+#include <set>
 
 namespace attune::hf {
 
@@ -38,6 +39,9 @@ void readSigmoidRouter(Config &config, spec::Router &router);
 /// says how experts are chosen.
 spec::MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
                             void (*readRouter)(Config &, spec::Router &));
+
+/// "mlp_only_layers" of Qwen's mixtures: numbers of layers without experts.
+std::set<int64_t> readDenseLayers(Config &config);
 
 /// Names of "mlp.gate", "mlp.experts.{e}" and the shared expert `shared`.
 TensorNames mixtureTensors(const char *shared);

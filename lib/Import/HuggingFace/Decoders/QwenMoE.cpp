@@ -7,27 +7,9 @@
 
 #include "Mixtures.h"
 
-#include <set>
-
 namespace attune::hf {
 
 using namespace spec;
-
-/// "mlp_only_layers": numbers of layers without experts.
-static std::set<int64_t> readDenseLayers(Config &config) {
-  std::set<int64_t> layers;
-  const Value *list = config.get("mlp_only_layers");
-  if (!list)
-    return layers;
-  if (!list->isArray())
-    config.error("mlp_only_layers", "expected an array of layer numbers");
-  for (const Value &number : list->elements) {
-    if (number.kind != Value::Kind::Integer || number.integer < 0)
-      config.error("mlp_only_layers", "expected layer numbers from 0 on");
-    layers.insert(number.integer);
-  }
-  return layers;
-}
 
 /// Shared by both: which layers have experts, and how these are chosen.
 static std::optional<Model> importQwenMoE(ImportContext &context,

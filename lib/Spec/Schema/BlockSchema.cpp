@@ -1,0 +1,65 @@
+//===- BlockSchema.cpp - Tables of blocks -----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchemaTypes.h"
+
+namespace attune::spec {
+
+const ObjectType &ffnType() {
+  static const ObjectType type{
+      "ffn",
+      "act(x W1 + b1) W2 + b2 or, gated, (act(x Wg) * (x Wu)) Wd.",
+      {
+          {"width", integer(1), "hidden channels", true},
+          {"activation", activation(), "default gelu"},
+          {"gated", boolean(), "default false"},
+          {"bias", boolean(), "on every projection; default true"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &blockType() {
+  static const ObjectType type{
+      "block",
+      "Sublayers with norms and residual connections: attention, mamba, "
+      "short_conv or delta_rule, then cross-attention, then ffn or moe, each "
+      "if given.",
+      {
+          {"placement", choice({"pre", "post", "peri", "parallel", "branch"}),
+           "norms before each sublayer, after each residual sum, before and "
+           "after each sublayer, before sublayers that run side by side, or "
+           "after each sublayer; default pre"},
+          {"residual_scale", number(),
+           "multiplies what each sublayer adds; default 1"},
+          {"residual", choice({"input", "norm"}),
+           "what a sublayer of a pre-norm block adds to: the block's stream, "
+           "or its norm; default input"},
+          {"layer_scale", boolean(),
+           "scale what sublayers of a pre-norm block add, channel by channel, "
+           "by weights; default false"},
+          {"norm", object(normType()), "default a layer_norm"},
+          {"attention", object(attentionType()), "self-attention"},
+          {"mamba", object(mambaType()), "state space, in place of attention"},
+          {"short_conv", object(shortConvType()),
+           "short convolution, in place of attention"},
+          {"delta_rule", object(deltaRuleType()),
+           "gated delta rule, in place of attention"},
+          {"cross", object(attentionType()),
+           "cross-attention to the stream 'source'"},
+          {"ffn", object(ffnType()), "feed-forward"},
+          {"moe", object(moeType()), "mixture of experts, in place of ffn"},
+          {"modulation", object(modulationType()),
+           "pre-norm: shift, scale and gate of each sublayer"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+} // namespace attune::spec
