@@ -56,9 +56,10 @@ LogicalResult LinearOp::verify() {
                                 {getWeight(), 1, "weight", "depth"})))
     return failure();
   // L6
-  if (pairs && !input.getElementType().isBF16())
-    return emitOpError("has a weight in pairs, which multiplies bf16, but an "
-                       "input of ")
+  if (pairs && !input.getElementType().isBF16() &&
+      !input.getElementType().isF32())
+    return emitOpError("has a weight in pairs, which multiplies bf16 or f32, "
+                       "but an input of ")
            << input.getElementType();
   // L2
   NamedSize width = lastSize(getResult(), "result");

@@ -35,7 +35,7 @@ def Attune_LinearOp : Attune_Op<"linear",
     - L3: bias has W's N entries.
     - L4: residual has the result's type.
     - L5: leading dimensions of input and result agree.
-    - L6: a weight in pairs multiplies a bf16 input.
+    - L6: a weight in pairs multiplies an input of bf16 or f32.
     - L7: rms_eps >= 0.
 
     ```mlir

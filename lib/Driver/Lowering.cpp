@@ -673,6 +673,7 @@ std::string Lowering::makeKey() {
   key.add(machine.features);
   key.add(llvm::itostr(machine.vectorBits));
   key.add(llvm::join(machine.needs, ","));
+  key.add(options.variant);
   // The rest of it the module says itself.
   key.add(info->decodesAlone);
   key.add(info->pooling);
@@ -708,6 +709,10 @@ std::optional<ProductBytes> Lowering::compile(Entries entries,
                                               llvm::StringRef product) {
   if (!import(entries) || !optimize())
     return std::nullopt;
+  if (!options.variant.empty())
+    (*module)->setAttr(
+        "attune.variant",
+        mlir::StringAttr::get(&modules.getContext(), options.variant));
   if (mayReuse(product))
     cache = CodeCache::open(options, report);
   std::string key;

@@ -116,11 +116,14 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   // A GPU's products take rows as they are.
   if (options.fusion == FusionMode::Auto && !options.target.tilesInParallel()) {
     FuseNormsOptions norms;
-    norms.wayBytes = options.target.getCrowdedWayBytes();
+    norms.wayBytes = options.target.sharesWeights
+                         ? options.target.getWayBytes()
+                         : options.target.getCrowdedWayBytes();
     pm.addPass(createFuseNorms(norms));
   }
   PackWeightsOptions pack;
-  pack.pairs = options.target.multipliesPairs();
+  pack.pairs = options.target.keepsPairs();
+  pack.wideInputs = pack.pairs && !options.target.multipliesPairs();
   if (options.target.multipliesBf16()) {
     NarrowActivationsOptions narrow;
     narrow.tensorCores = options.target.hasTensorCores();
@@ -153,6 +156,7 @@ static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
   product.narrowStreamBytes = target.narrowStreamBytes;
   product.integerLanes = target.getLanes();
   product.byteProducts = target.byteProducts;
+  product.pairProducts = target.multipliesPairs();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneProductToVector(product));
 }
 

@@ -151,7 +151,7 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
   if (!parseModelInfo(metadata, descriptor->num_entries, model->modelInfo,
                       error))
     return nullptr;
-  if (!checkMachine(model->modelInfo.needs, error))
+  if (!checkMachine(model->modelInfo.needs, error) || !model->chooseCode(error))
     return nullptr;
   OpenOptions given = options;
   if (model->modelInfo.ranks > 1) {
@@ -180,6 +180,16 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
   return model;
 }
 
+bool CompiledModel::chooseCode(Error &error) {
+  if (modelInfo.variants.empty())
+    return true;
+  std::optional<size_t> variant =
+      chooseVariant(modelInfo.variants, std::getenv(kForcedCpu), error);
+  if (variant)
+    firstEntry = *variant * modelInfo.entries.size();
+  return variant.has_value();
+}
+
 uint64_t CompiledModel::frameHighWater() const {
   return gpu ? gpu->frameHighWater() : threads->frameHighWater();
 }
@@ -201,7 +211,7 @@ bool CompiledModel::callHere(const EntryInfo &entry, void **args,
                              Error &error) {
   if (gpu)
     return gpu->run(descriptor->entries[entry.index], entry, args, error);
-  Call call = {descriptor->entries[entry.index], args};
+  Call call = {descriptor->entries[firstEntry + entry.index], args};
   return threads->run(
       [](void *context) {
         auto *call = static_cast<Call *>(context);

@@ -129,4 +129,27 @@ bool checkMachine(const std::vector<std::string> &needs, Error &error,
   return true;
 }
 
+std::optional<size_t> chooseVariant(const std::vector<CpuVariantInfo> &variants,
+                                    const char *forced, Error &error,
+                                    const CpuReader *cpu) {
+  if (forced && !*forced)
+    forced = nullptr;
+  std::string names;
+  for (size_t i = variants.size(); i-- > 0;) {
+    const CpuVariantInfo &variant = variants[i];
+    names = variant.cpu + (names.empty() ? "" : ", ") + names;
+    if (forced && variant.cpu != forced)
+      continue;
+    // What the least of them needs is what the model needs.
+    if (checkMachine(variant.needs, error, cpu))
+      return i;
+    if (forced || i == 0)
+      return std::nullopt;
+    error = {};
+  }
+  error.badInput(std::string(kForcedCpu) + "=" + (forced ? forced : "") +
+                 " names no code of this model; it has " + names);
+  return std::nullopt;
+}
+
 } // namespace attune::runtime

@@ -104,6 +104,9 @@ public:
     if (const JsonValue *mesh = root.find("mesh"))
       if (!readMesh(*mesh))
         return false;
+    if (const JsonValue *variants = root.find("variants"))
+      if (!readVariants(*variants))
+        return false;
     if (info.context == 0)
       info.context = -1;
     if (const JsonValue *generation = root.find("generation"))
@@ -128,7 +131,9 @@ public:
     if (const JsonValue *inspect = root.find("inspect"))
       info.inspect = *inspect;
     const JsonValue *entries = root.find("entries");
-    if (!entries || !entries->isArray() || entries->items.size() != numEntries)
+    size_t variants = info.variants.empty() ? 1 : info.variants.size();
+    if (!entries || !entries->isArray() ||
+        entries->items.size() * variants != numEntries)
       return error.set(ExitInternalError,
                        "model metadata: 'entries' does not list the " +
                            std::to_string(numEntries) +
@@ -183,6 +188,21 @@ private:
       if (!item.isString())
         return fail(key, "an array of strings", item);
       values.push_back(item.string);
+    }
+    return true;
+  }
+
+  bool readVariants(const JsonValue &variants) {
+    if (!variants.isArray())
+      return fail("variants", "an array of objects", variants);
+    for (const JsonValue &item : variants.items) {
+      if (!item.isObject())
+        return fail("variants", "an array of objects", item);
+      CpuVariantInfo variant;
+      if (!text(item, "cpu", variant.cpu) ||
+          !texts(item, "needs", variant.needs))
+        return false;
+      info.variants.push_back(std::move(variant));
     }
     return true;
   }

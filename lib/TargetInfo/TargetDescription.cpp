@@ -158,25 +158,9 @@ static void describeCore(TargetDescription &target, bool host) {
     target.level2Bytes = bytes;
 }
 
-std::optional<TargetDescription> describeTarget(const std::string &cpu) {
-  initializeTargets();
-  TargetDescription target;
-  bool native = cpu.empty() || cpu == "native";
-  target.cpu = native ? llvm::sys::getHostCPUName().str() : cpu;
-  if (native) {
-    // The CPU's name may promise more than a virtual machine lets through.
-    for (auto &feature : llvm::sys::getHostCPUFeatures())
-      target.features += (target.features.empty() ? "" : ",") +
-                         std::string(feature.second ? "+" : "-") +
-                         feature.first().str();
-  }
-  // A virtual machine may tell another name than that of its processor.
-  if (native && llvm::sys::getHostCPUFeatures().lookup("amx-tile") &&
-      llvm::none_of(kCores, [&](const Core &core) {
-        return core.kind == Core::Mesh && core.cpu == target.cpu;
-      }))
-    target.cpu = "sapphirerapids";
-  describeCore(target, native);
+/// Reads off LLVM what the CPU `target` has: false if no architecture of these
+/// knows it.
+static bool describeInstructions(TargetDescription &target) {
   // A name of another architecture compiles for it: the first triple whose
   // target knows the name wins.
   llvm::Triple host(llvm::sys::getDefaultTargetTriple());
@@ -221,9 +205,75 @@ std::optional<TargetDescription> describeTarget(const std::string &cpu) {
       target.vectorBits = 128;
       target.vectorRegisters = 32;
     }
-    return target;
+    return true;
   }
-  return std::nullopt;
+  return false;
+}
+
+std::optional<TargetDescription> describeTarget(const std::string &cpu) {
+  initializeTargets();
+  TargetDescription target;
+  bool native = cpu.empty() || cpu == "native";
+  target.cpu = native ? llvm::sys::getHostCPUName().str() : cpu;
+  if (native) {
+    // The CPU's name may promise more than a virtual machine lets through.
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      target.features += (target.features.empty() ? "" : ",") +
+                         std::string(feature.second ? "+" : "-") +
+                         feature.first().str();
+  }
+  // A virtual machine may tell another name than that of its processor.
+  if (native && llvm::sys::getHostCPUFeatures().lookup("amx-tile") &&
+      llvm::none_of(kCores, [&](const Core &core) {
+        return core.kind == Core::Mesh && core.cpu == target.cpu;
+      }))
+    target.cpu = "sapphirerapids";
+  describeCore(target, native);
+  if (!describeInstructions(target))
+    return std::nullopt;
+  return target;
+}
+
+std::vector<CpuVariant> describeVariants() {
+  initializeTargets();
+  struct Level {
+    const char *name, *cpu, *features;
+    const char *core; ///< whose sizes it is made for; empty: the defaults
+    std::vector<std::string> needs; ///< beside those that sizes depend on
+  };
+  const std::vector<std::string> third = {"bmi1", "bmi2", "f16c", "movbe"};
+  std::vector<std::string> fourth = third;
+  fourth.insert(fourth.end(), {"avx512bw", "avx512cd", "avx512dq"});
+  std::vector<std::string> tiles = fourth;
+  tiles.insert(tiles.end(), {"amx_bf16", "amx_tile"});
+  // The last two are what --cpu=znver4 and newer and --cpu=sapphirerapids and
+  // newer have of instructions that kernels are written in, and no more.
+  const Level levels[] = {
+      {"x86-64-v3", "x86-64-v3", "", "", third},
+      {"x86-64-v4", "x86-64-v4", "", "", fourth},
+      {"avx512-bf16", "x86-64-v4", "+avx512vnni,+avx512bf16", "znver5", fourth},
+      {"amx-bf16", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16",
+       "sapphirerapids", tiles}};
+  std::vector<CpuVariant> variants;
+  int64_t columns = 0;
+  for (const Level &level : levels) {
+    TargetDescription machine;
+    machine.cpu = level.core;
+    describeCore(machine, /*host=*/false);
+    machine.cpu = level.cpu;
+    machine.features = level.features;
+    if (!describeInstructions(machine))
+      return {};
+    machine.needs.insert(machine.needs.end(), level.needs.begin(),
+                         level.needs.end());
+    columns = std::max(columns, machine.getTileColumns());
+    variants.push_back({level.name, std::move(machine)});
+  }
+  for (CpuVariant &variant : variants) {
+    variant.machine.tileRegisters = columns / variant.machine.getLanes();
+    variant.machine.sharesWeights = variant.machine.sharesPairs = true;
+  }
+  return variants;
 }
 
 namespace {

@@ -88,15 +88,17 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
   }
 
   /// Whether all users can read the weight in pairs.
-  static bool takesPairs(WeightGetOp get) {
+  bool takesPairs(WeightGetOp get) {
     auto type = cast<RankedTensorType>(get.getType());
     if (type.getRank() != 2 || !type.getElementType().isBF16() ||
         type.getDimSize(1) % 2 != 0)
       return false;
-    return llvm::all_of(get->getUsers(), [](Operation *user) {
+    return llvm::all_of(get->getUsers(), [&](Operation *user) {
       auto linear = dyn_cast<LinearOp>(user);
-      return linear ? getElementTypeOrSelf(linear.getInput()).isBF16()
-                    : isa<EmbeddingOp>(user);
+      if (!linear)
+        return isa<EmbeddingOp>(user);
+      Type input = getElementTypeOrSelf(linear.getInput());
+      return input.isBF16() || (wideInputs && input.isF32());
     });
   }
 

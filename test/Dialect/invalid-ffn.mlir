@@ -107,10 +107,10 @@ func.func @l7(%x: tensor<3x64xf32>, %w: tensor<6x64xf32>) {
 
 // -----
 
-// L6: pairs are of bf16 on both sides
-func.func @l6(%x: tensor<3x64xf32>, %w: tensor<6x32x32xbf16>) {
-  // expected-error @+1 {{has a weight in pairs, which multiplies bf16, but an input of 'f32'}}
-  %y = attune.linear %x, %w : tensor<3x64xf32>, tensor<6x32x32xbf16> -> tensor<3x96xf32>
+// L6: pairs multiply bf16 or f32
+func.func @l6(%x: tensor<3x64xf16>, %w: tensor<6x32x32xbf16>) {
+  // expected-error @+1 {{has a weight in pairs, which multiplies bf16 or f32, but an input of 'f16'}}
+  %y = attune.linear %x, %w : tensor<3x64xf16>, tensor<6x32x32xbf16> -> tensor<3x96xf32>
   return
 }
 

@@ -5,7 +5,7 @@
 // CHECK: attune-decompose-ffn
 // CHECK: attune-decompose-recurrent
 // CHECK: attune-fuse-norms{way-bytes=4096}
-// CHECK: attune-pack-weights{pairs=false panel-width=16}
+// CHECK: attune-pack-weights{pairs=false panel-width=16 wide-inputs=false}
 // CHECK: canonicalize
 // CHECK: cse
 
@@ -13,7 +13,7 @@
 // it is.
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=PAIRS
 // PAIRS: attune-narrow-activations{tensor-cores=false}
-// PAIRS: attune-pack-weights{pairs=true panel-width=32}
+// PAIRS: attune-pack-weights{pairs=true panel-width=32 wide-inputs=false}
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids gpu=sm_80" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=GPU
 // GPU-NOT: attune-fuse-norms
 // GPU: attune-narrow-activations{tensor-cores=true}

@@ -139,10 +139,22 @@ KernelBuilder::Values splitLanes(KernelBuilder &k, mlir::ValueRange vectors,
 KernelBuilder::Values joinLanes(KernelBuilder &k, mlir::ValueRange split,
                                 int64_t parts);
 
-/// The same for instructions that add up products of neighbours along the
-/// depth. Accumulators of more than `each` lanes are split, `loadA` returns the
-/// broadcast A operand of `each` lanes, `loadB` the B vector starting at
-/// `lane`, and `add` a sum plus the products of both.
+/// Adds the product of each row of A and each part of B to the sum of that row
+/// and part, sums[row * parts + part]. Of A or B, whichever is fewer is loaded
+/// first and kept; what is loaded after that is used and let go.
+void addOuterProduct(int64_t rows, int64_t parts,
+                     llvm::function_ref<mlir::Value(int64_t row)> loadA,
+                     llvm::function_ref<mlir::Value(int64_t part)> loadB,
+                     llvm::function_ref<mlir::Value(
+                         mlir::Value sum, mlir::Value a, mlir::Value b)>
+                         add,
+                     KernelBuilder::Values &sums);
+
+/// emitMicrokernel where registers are what counts, or where instructions add
+/// up products of neighbours along the depth. Accumulators of more than `each`
+/// lanes are split, `loadA` returns the broadcast A operand of `each` lanes,
+/// `loadB` the B vector starting at `lane`, and `add` a sum plus the products
+/// of both.
 KernelBuilder::Values emitSplitMicrokernel(
     KernelBuilder &k, int64_t rows, int64_t each, mlir::Value steps,
     mlir::ValueRange inits,
@@ -154,7 +166,8 @@ KernelBuilder::Values emitSplitMicrokernel(
         loadB,
     llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value sums,
                                    mlir::Value a, mlir::Value b)>
-        add);
+        add,
+    int64_t written = 1);
 
 } // namespace attune
 

@@ -40,6 +40,19 @@ KernelBuilder::Values emitPairMicrokernel(
                                    int64_t lane)>
         loadB);
 
+/// The same on CPUs that multiply no pairs: these become two vectors of f32,
+/// `each` lanes at a time. `loadA` gives element `which` (0 or 1) of a row's
+/// pair as f32. Sums are those of emitMicrokernel on weights one by one.
+KernelBuilder::Values emitWidenedMicrokernel(
+    KernelBuilder &k, int64_t rows, int64_t each, mlir::Value steps,
+    mlir::ValueRange inits,
+    llvm::function_ref<mlir::Value(KernelBuilder &, int64_t row,
+                                   mlir::Value step, int64_t which)>
+        loadA,
+    llvm::function_ref<mlir::Value(KernelBuilder &, mlir::Value step,
+                                   int64_t lane)>
+        loadB);
+
 } // namespace attune
 
 #endif // ATTUNE_CONVERSION_PAIRPRODUCT_H

@@ -560,6 +560,9 @@ def ConvertAttuneProductToVector
       "How far ahead few rows fetch weights; 0: the CPU does it for them">,
     Option<"narrowStreamBytes", "narrow-stream-bytes", "int64_t",
       /*default=*/"0", "The same for weights of 16 bits, if that is more">,
+    Option<"pairProducts", "pair-products", "bool", /*default=*/"true",
+      "Multiply bf16 by weights in pairs with one instruction for both; without "
+      "it, and for inputs of f32, weights are widened">,
     Option<"integerLanes", "integer-lanes", "int64_t", /*default=*/"8",
       "Lanes of a register of i32, for products of bytes">,
     Option<"byteProducts", "byte-products", "::attune::ByteProducts",

@@ -87,8 +87,11 @@ public:
 
 private:
   CompiledModel();
+  /// Finds the variant for this CPU.
+  bool chooseCode(Error &error);
   const attune_model_descriptor *descriptor = nullptr;
   ModelInfo modelInfo;
+  uint64_t firstEntry = 0; ///< of the variant that runs here
   int64_t chosenAdapter = 0;
   std::unique_ptr<WeightsBlob> blob;
   std::unique_ptr<ThreadTeam> threads;

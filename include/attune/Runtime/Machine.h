@@ -9,8 +9,10 @@
 #define ATTUNE_RUNTIME_MACHINE_H
 
 #include "attune/Runtime/Error.h"
+#include "attune/Runtime/Metadata.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,14 @@ const CpuReader *thisCpu();
 /// use of them.
 bool checkMachine(const std::vector<std::string> &needs, Error &error,
                   const CpuReader *cpu = thisCpu());
+
+/// The last of `variants` that this CPU has all of, or the one that `forced`
+/// names. Nothing if that is none of them, or if the CPU lacks something.
+std::optional<size_t> chooseVariant(const std::vector<CpuVariantInfo> &variants,
+                                    const char *forced, Error &error,
+                                    const CpuReader *cpu = thisCpu());
+/// The environment variable that forces one, for tests and comparisons.
+inline constexpr char kForcedCpu[] = "ATTUNE_CPU";
 
 /// Asks for AMX tiles alone; 0 or what errno says.
 int requestTiles();

@@ -96,6 +96,12 @@ enum class Pooling : uint8_t { Auto, Mean, Cls, Last };
 /// "mean", "cls" or "last".
 bool parsePooling(std::string_view name, Pooling &pooling);
 
+/// The code for one of several CPUs.
+struct CpuVariantInfo {
+  std::string cpu;                ///< its name
+  std::vector<std::string> needs; ///< of the CPU, as in /proc/cpuinfo
+};
+
 struct ModelInfo {
   std::string name;
   std::vector<EntryInfo> entries;
@@ -114,6 +120,9 @@ struct ModelInfo {
   /// if it is not known.
   std::string weightsLayout;
   std::vector<std::string> needs; ///< of the CPU, as in /proc/cpuinfo
+  /// Codes side by side, the best last; empty: there is one. The descriptor has
+  /// the entries of each, one variant behind the other.
+  std::vector<CpuVariantInfo> variants;
   std::vector<int64_t> eos;
   int64_t bos = -1, pad = -1;
   int64_t decoderStart = -1, forcedBos = -1; ///< encoder-decoders

@@ -34,10 +34,16 @@ struct TargetDescription {
   std::string features;     ///< LLVM's feature string; empty: the CPU's own
   int64_t vectorBits = 256; ///< of one register
   int64_t vectorRegisters = 16;
+  /// How many of them a row of a product's tile takes, and a row of a panel of
+  /// weights with it.
+  int64_t tileRegisters = 2;
   /// The CPU adds products of pairs of bf16 to f32 (AVX512-BF16).
   bool bf16Pairs = false;
   /// Such an instruction takes as long as four multiply-adds, not as one.
   bool slowPairs = false;
+  /// Weights are laid out as other CPUs want them, too: see describeVariants.
+  bool sharesWeights = false;
+  bool sharesPairs = false; ///< with bf16 in pairs
   /// It multiplies whole tiles of bf16, 16 rows at once (AMX).
   bool bf16Tiles = false;
   ByteProducts byteProducts = ByteProducts::Any;
@@ -76,14 +82,22 @@ struct TargetDescription {
   /// Register tile of a matrix product: two registers wide, and as many rows in
   /// sixes as leave room for the two vectors of B and a broadcast of A. With 14
   /// rows of 32 registers, rows and weights from memory were more streams than
-  /// Zen 5 fetches ahead, and took twice the time of 12.
+  /// Zen 5 fetches ahead, and took twice the time of 12. Wider tiles have one
+  /// vector of B at a time.
   /// On a GPU it is one thread's, whose registers are few.
-  int64_t getTileColumns() const { return gpu.empty() ? 2 * getLanes() : 8; }
+  int64_t getTileColumns() const {
+    return gpu.empty() ? tileRegisters * getLanes() : 8;
+  }
   int64_t getTileRows() const {
-    return gpu.empty() ? (vectorRegisters - 3) / 2 / 6 * 6 : 4;
+    if (!gpu.empty())
+      return 4;
+    return tileRegisters == 2 ? (vectorRegisters - 3) / 2 / 6 * 6
+                              : (vectorRegisters - 1) / tileRegisters;
   }
   /// Whether kernels multiply pairs of bf16 as they are rather than widened.
   bool multipliesPairs() const { return bf16Pairs && gpu.empty(); }
+  /// Whether weights of bf16 lie in pairs.
+  bool keepsPairs() const { return multipliesPairs() || sharesPairs; }
   /// Whether they multiply by powers of two in one step (AVX-512).
   bool scalesPowers() const { return gpu.empty() && getLanes() == 16; }
   /// Whether they multiply 16 bits on tensor cores, as NVIDIA's chips do from
@@ -167,6 +181,18 @@ struct TargetDescription {
 /// name LLVM knows ("znver4", "neoverse-n1"). Nothing if LLVM does not know it.
 /// A name has the same sizes on every machine; "native" has this machine's.
 std::optional<TargetDescription> describeTarget(const std::string &cpu);
+
+/// One of the codes that a product for several CPUs has side by side.
+struct CpuVariant {
+  std::string name;
+  TargetDescription machine;
+};
+
+/// Those of --cpu=multi, each for CPUs that have more than those before. They
+/// read the same weights: panels are as wide as the widest registers want them,
+/// bf16 lies in pairs if some multiply it so, and gains of norms are in
+/// matrices for all or for none.
+std::vector<CpuVariant> describeVariants();
 
 /// Adds a GPU by the name given to --gpu ("sm_80", "sm_90a"). False if Attune
 /// makes no code for it.

@@ -693,7 +693,8 @@ def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
     `panels R` and the matching type, and so have its `weight_get`s; a gated one
     has its halves interleaved. With `pairs` (VNNI-2) a bf16 matrix whose linear
     layers all have a bf16 input has the weights of two neighbouring inputs side
-    by side: panels of [K/2, 2R]. Four bytes stand side by side (VNNI-4): panels
+    by side: panels of [K/2, 2R]; with `wide-inputs` also one whose linear
+    layers have inputs of f32, for CPUs that widen the pairs. Four bytes stand side by side (VNNI-4): panels
     of [K/4, 4R].
     Keeps: values; the file is written in this layout once, at compile time.
 
@@ -720,6 +721,8 @@ def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
       "Output channels per panel (R)">,
     Option<"pairs", "pairs", "bool", /*default=*/"false",
       "Put bf16 weights in pairs, for instructions that add up two products">,
+    Option<"wideInputs", "wide-inputs", "bool", /*default=*/"false",
+      "Put them in pairs for inputs of f32, too">,
   ];
   let statistics = [
     Statistic<"numPacked", "num-packed", "Weights put in panels">,

@@ -44,8 +44,10 @@ struct VectorLowering {
   bool cooperative = false;
   /// Fewest rows for a matrix unit; 0: there is none.
   int64_t matrixRows = 0;
-  /// Lanes of a register of i32, and how bytes are multiplied in these.
+  /// Lanes of a register of i32 or f32, and how bytes are multiplied in these.
   int64_t integerLanes = 8;
+  /// bf16 is multiplied in pairs.
+  bool pairProducts = true;
   ByteProducts byteProducts = ByteProducts::Any;
 
   /// The lowering of one product: its schedule's numbers replace the target's.

@@ -343,30 +343,50 @@ KernelBuilder::Values joinLanes(KernelBuilder &k, ValueRange split,
   return joined;
 }
 
+void addOuterProduct(int64_t rows, int64_t parts,
+                     llvm::function_ref<Value(int64_t row)> loadA,
+                     llvm::function_ref<Value(int64_t part)> loadB,
+                     llvm::function_ref<Value(Value, Value, Value)> add,
+                     KernelBuilder::Values &sums) {
+  bool keepsA = parts > rows;
+  KernelBuilder::Values kept;
+  for (int64_t i = 0; i < std::min(rows, parts); ++i)
+    kept.push_back(keepsA ? loadA(i) : loadB(i));
+  for (int64_t i = 0; i < std::max(rows, parts); ++i) {
+    Value once = keepsA ? loadB(i) : loadA(i);
+    for (auto [j, other] : llvm::enumerate(kept)) {
+      int64_t row = keepsA ? int64_t(j) : i, part = keepsA ? i : int64_t(j);
+      Value &sum = sums[row * parts + part];
+      sum = keepsA ? add(sum, other, once) : add(sum, once, other);
+    }
+  }
+}
+
 KernelBuilder::Values emitSplitMicrokernel(
     KernelBuilder &k, int64_t rows, int64_t each, Value steps, ValueRange inits,
     llvm::function_ref<Value(KernelBuilder &, int64_t, Value)> loadA,
     llvm::function_ref<Value(KernelBuilder &, Value, int64_t)> loadB,
-    llvm::function_ref<Value(KernelBuilder &, Value, Value, Value)> add) {
-  using Values = KernelBuilder::Values;
+    llvm::function_ref<Value(KernelBuilder &, Value, Value, Value)> add,
+    int64_t written) {
   auto type = cast<VectorType>(inits[0].getType());
   int64_t parts = type.getDimSize(0) / each;
+  auto turn = [&](KernelBuilder &k, Value first, ValueRange carried) {
+    KernelBuilder::Values sums(carried);
+    for (int64_t i = 0; i < written; ++i) {
+      Value step = k.add(first, k.index(i));
+      addOuterProduct(
+          rows, parts, [&](int64_t row) { return loadA(k, row, step); },
+          [&](int64_t part) { return loadB(k, step, part * each); },
+          [&](Value sum, Value a, Value b) { return add(k, sum, a, b); }, sums);
+    }
+    return sums;
+  };
   // An accumulator is as many registers as instructions fill.
-  Values split = splitLanes(k, inits, each);
-  Values sums =
-      k.forLoop(k.index(0), steps, 1, split,
-                [&](KernelBuilder &k, Value step, ValueRange carried) {
-                  Values columns, next;
-                  for (int64_t part = 0; part < parts; ++part)
-                    columns.push_back(loadB(k, step, part * each));
-                  for (int64_t row = 0; row < rows; ++row) {
-                    Value common = loadA(k, row, step);
-                    for (int64_t part = 0; part < parts; ++part)
-                      next.push_back(add(k, carried[row * parts + part], common,
-                                         columns[part]));
-                  }
-                  return next;
-                });
+  KernelBuilder::Values split = splitLanes(k, inits, each);
+  KernelBuilder::Values sums =
+      getConstantIntValue(steps) == written
+          ? turn(k, k.index(0), split)
+          : k.forLoop(k.index(0), steps, written, split, turn);
   return joinLanes(k, sums, parts);
 }
 

@@ -56,4 +56,46 @@ KernelBuilder::Values emitPairMicrokernel(
       });
 }
 
+/// Element `which` of each pair as f32, which bf16 is the upper half of.
+static Value widenHalf(KernelBuilder &k, Value pairs, int64_t which) {
+  int64_t lanes = cast<VectorType>(pairs.getType()).getDimSize(0) / 2;
+  auto words = VectorType::get({lanes}, k.b.getI32Type());
+  auto splat = [&](uint32_t number) -> Value {
+    return arith::ConstantOp::create(
+        k.b, k.loc,
+        DenseElementsAttr::get(words, k.b.getI32IntegerAttr(int32_t(number))));
+  };
+  Value both = vector::BitCastOp::create(k.b, k.loc, words, pairs);
+  Value bits =
+      which == 0
+          ? arith::ShLIOp::create(k.b, k.loc, both, splat(16)).getResult()
+          : arith::AndIOp::create(k.b, k.loc, both, splat(0xffff0000u))
+                .getResult();
+  return arith::BitcastOp::create(k.b, k.loc, k.vectorType(lanes), bits);
+}
+
+KernelBuilder::Values emitWidenedMicrokernel(
+    KernelBuilder &k, int64_t rows, int64_t each, Value steps, ValueRange inits,
+    llvm::function_ref<Value(KernelBuilder &, int64_t, Value, int64_t)> loadA,
+    llvm::function_ref<Value(KernelBuilder &, Value, int64_t)> loadB) {
+  int64_t parts = cast<VectorType>(inits[0].getType()).getDimSize(0) / each;
+  auto turn = [&](KernelBuilder &k, Value step, ValueRange carried) {
+    KernelBuilder::Values pairs, sums(carried);
+    for (int64_t part = 0; part < parts; ++part)
+      pairs.push_back(loadB(k, step, part * each));
+    for (int64_t which : {0, 1})
+      addOuterProduct(
+          rows, parts,
+          [&](int64_t row) {
+            return k.splat(loadA(k, row, step, which), each);
+          },
+          [&](int64_t part) { return widenHalf(k, pairs[part], which); },
+          [&](Value sum, Value a, Value b) { return k.fma(a, b, sum); }, sums);
+    return sums;
+  };
+  return joinLanes(
+      k, k.forLoop(k.index(0), steps, 1, splitLanes(k, inits, each), turn),
+      parts);
+}
+
 } // namespace attune

@@ -521,8 +521,9 @@ static ArrayRef<Flag> ownFlags() {
        "With --target=cuda: sm_80 (default), sm_90a, sm_100 and the like; one "
        "without a letter runs on later GPUs, too"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
-       "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows; with "
-       "--target=cuda the default is any CPU of this architecture"},
+       "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows; multi "
+       "(code for several x86-64 CPUs, chosen at start); with --target=cuda "
+       "the default is any CPU of this architecture"},
       {"dtype", "TYPE", compiling, applyDType,
        "Store weights, and cached keys and values, as f32, bf16 or f16; by "
        "default as the model says. With bf16, CPUs that can multiply it do. "

@@ -118,6 +118,9 @@ struct Options {
   // The choice made from the first four, which chooseTarget() fills in.
   const Backend *backend = nullptr;
   TargetDescription machine;
+  /// With --cpu=multi, what a product has code for; `machine` is the first.
+  std::vector<CpuVariant> variants;
+  std::string variant; ///< that this code is; empty: it is all that there is
   const ProductKind *product = nullptr; ///< null: a stage, which `emit` names
 
   // Additions to the compiler by others, and whether to trust them.

@@ -7,6 +7,7 @@
 
 #include "Target.h"
 
+#include "../Variants.h"
 #include "Flags.h"
 
 #include "attune/Pipelines/Backends.h"
@@ -29,6 +30,8 @@ using Backends = std::vector<const Backend *>;
 struct Stage {
   StringRef name, suffix;
 };
+/// Code for several CPUs, as --cpu has it.
+constexpr StringLiteral kSeveralCpus = "multi";
 constexpr Stage stages[] = {{"json", ".json"},
                             {"mlir", ".mlir"},
                             {"kernels", ""},
@@ -195,6 +198,42 @@ static bool checkArchitecture(const Options &options, std::string &problem) {
   return false;
 }
 
+/// Files and descriptions say how numbers are stored; arithmetic in fewer bits
+/// is asked for. The types of IR say what is multiplied.
+static bool multipliesBf16(const Options &options) {
+  return options.dtype == spec::DType::BF16 ||
+         StringRef(options.model).ends_with(".mlir");
+}
+
+/// What --cpu=multi stands for.
+static bool pickVariants(Options &options, std::string &problem) {
+  problem = findVariantsProblem(options);
+  if (!problem.empty()) {
+    problem = "--cpu=multi " + problem + "name one CPU";
+    return false;
+  }
+  options.variants = describeVariants();
+  if (options.variants.empty()) {
+    problem = "--cpu=multi needs an LLVM with code for x86-64";
+    return false;
+  }
+  if (!multipliesBf16(options))
+    for (CpuVariant &variant : options.variants)
+      variant.machine.bf16Pairs = variant.machine.sharesPairs = false;
+  options.machine = options.variants.front().machine;
+  options.variant = options.variants.front().name;
+  if (!checkArchitecture(options, problem))
+    return false;
+  if (options.tf32) {
+    problem = "--dtype=tf32 needs --target=cuda";
+    return false;
+  }
+  if (options.verb == Verb::Compile)
+    return true;
+  options.variant.clear();
+  return takeVariantOfHost(options, problem);
+}
+
 static bool pickMachine(Options &options, std::string &problem) {
   std::vector<std::string> gpus = options.backend->listGpus();
   if (gpus.empty() && !options.gpu.empty()) {
@@ -239,12 +278,11 @@ static bool pickMachine(Options &options, std::string &problem) {
   }
   if (options.cpu.empty())
     options.cpu = options.backend->getDefaultCpu();
+  if (options.cpu == kSeveralCpus)
+    return pickVariants(options, problem);
   if (auto machine = options.backend->describe(options.cpu, options.gpu)) {
     options.machine = std::move(*machine);
-    // Files and descriptions say how numbers are stored; arithmetic in fewer
-    // bits is asked for. The types of IR say what is multiplied.
-    bool isMlir = StringRef(options.model).ends_with(".mlir");
-    if (options.dtype != spec::DType::BF16 && !isMlir)
+    if (!multipliesBf16(options))
       options.machine.bf16Pairs = false;
     options.machine.tf32 = options.tf32;
     if (!options.tf32 || options.machine.hasTensorCores())

@@ -9,6 +9,7 @@
 #include "../InMemory.h"
 #include "../Lowering.h"
 #include "../OutputFile.h"
+#include "../Variants.h"
 #include "../WeightsForProduct.h"
 #include "Inspect.h"
 #include "Verbs.h"
@@ -126,7 +127,9 @@ bool Compiler::writeProduct(Checkpoint *checkpoint) {
   }
   lowering.code = ExitCode::Success;
   std::optional<ProductBytes> bytes =
-      lowering.compile(Entries::All, product.name);
+      options.variants.empty()
+          ? lowering.compile(Entries::All, product.name)
+          : compileVariants(options, report, source, lowering);
   if (!bytes)
     return false;
   llvm::StringRef content(bytes->data(), bytes->size());

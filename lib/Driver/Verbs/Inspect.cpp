@@ -75,10 +75,14 @@ std::optional<runtime::ModelInfo> driver::readProduct(const std::string &path,
     const llvm::json::Object *object = value->getAsObject();
     const llvm::json::Array *entries =
         object ? object->getArray("entries") : nullptr;
+    const llvm::json::Array *variants =
+        object ? object->getArray("variants") : nullptr;
     runtime::ModelInfo info;
     runtime::Error error;
-    if (entries && runtime::parseModelInfo({text.data(), text.size()},
-                                           entries->size(), info, error))
+    if (entries &&
+        runtime::parseModelInfo(
+            {text.data(), text.size()},
+            entries->size() * (variants ? variants->size() : 1), info, error))
       return info;
   }
   report.error({}, "'" + path + "' is a binary, but not one of Attune's");

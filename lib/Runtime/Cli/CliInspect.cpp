@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "attune/Runtime/Cli.h"
+#include "attune/Runtime/Machine.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace attune::runtime {
 
@@ -106,6 +108,35 @@ static const char *kindName(ArgKind kind) {
   return "";
 }
 
+/// The code that would run here; null: none would.
+static const CpuVariantInfo *findVariant(const ModelInfo &info) {
+  Error error;
+  auto chosen = chooseVariant(info.variants, std::getenv(kForcedCpu), error);
+  return chosen ? &info.variants[*chosen] : nullptr;
+}
+
+/// `"cpus": [{"cpu", "needs"}], "cpu": the one that runs here or null`.
+static void appendVariants(std::string &out, const ModelInfo &info) {
+  if (info.variants.empty())
+    return;
+  out += ",\"cpus\":[";
+  for (const CpuVariantInfo &variant : info.variants) {
+    out += &variant == info.variants.data() ? "{\"cpu\":" : ",{\"cpu\":";
+    appendJsonString(out, variant.cpu);
+    out += ",\"needs\":[";
+    for (size_t i = 0; i < variant.needs.size(); ++i) {
+      out += i ? "," : "";
+      appendJsonString(out, variant.needs[i]);
+    }
+    out += "]}";
+  }
+  out += "],\"cpu\":";
+  if (const CpuVariantInfo *here = findVariant(info))
+    appendJsonString(out, here->cpu);
+  else
+    out += "null";
+}
+
 static std::string inspectJson(const ModelInfo &info) {
   std::string out = "{\"name\":";
   appendJsonString(out, info.name);
@@ -118,6 +149,7 @@ static std::string inspectJson(const ModelInfo &info) {
     out += ",\"decodes_alone\":";
     appendJsonString(out, info.decodesAlone);
   }
+  appendVariants(out, info);
   out += std::string(",\"tokenizer\":") +
          (info.tokenizerJson.empty() ? "false" : "true") + ",\"entries\":[";
   for (const EntryInfo &entry : info.entries) {
@@ -189,6 +221,14 @@ std::string formatInspection(const ModelInfo &info, bool json) {
   else if (!info.decodesAlone.empty())
     out +=
         "serving: a step decodes one text, because " + info.decodesAlone + "\n";
+  if (!info.variants.empty()) {
+    out += "code for: ";
+    for (const CpuVariantInfo &variant : info.variants)
+      out += (&variant == info.variants.data() ? "" : ", ") + variant.cpu;
+    const CpuVariantInfo *here = findVariant(info);
+    out += here ? "; here runs " + here->cpu + "\n"
+                : std::string("; none runs here\n");
+  }
   for (const EntryInfo &entry : info.entries) {
     out += "entry " + entry.name + ":\n";
     for (const ArgInfo &arg : entry.args) {

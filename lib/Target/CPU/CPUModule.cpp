@@ -7,6 +7,7 @@
 
 #include "attune/Target/CPU/CPUBackend.h"
 
+#include "Descriptor.h"
 #include "KernelLines.h"
 #include "MergeObjects.h"
 #include "SplitKernels.h"
@@ -86,124 +87,7 @@ CPUModule::CPUModule(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 CPUModule::~CPUModule() = default;
 CPUModule::CPUModule(CPUModule &&) = default;
 
-/// `void entry(void **args)`: unpacks the array for the C wrapper of an entry.
-/// A tensor's element is its descriptor's address already; a number's is
-/// loaded.
-static llvm::Function *emitEntry(llvm::Module &module, llvm::StringRef name) {
-  llvm::LLVMContext &context = module.getContext();
-  llvm::Function *target = module.getFunction(("_mlir_ciface_" + name).str());
-  if (!target)
-    return nullptr;
-  auto *pointer = llvm::PointerType::getUnqual(context);
-  auto *type =
-      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer}, false);
-  auto *entry = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
-                                       "attune_entry_" + name, module);
-  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", entry));
-  // Inlined code keeps its lines only in a function that has some.
-  if (llvm::DISubprogram *known = target->getSubprogram()) {
-    llvm::DIBuilder debug(module, /*AllowUnresolved=*/false, known->getUnit());
-    auto flags = llvm::DISubprogram::SPFlagDefinition |
-                 llvm::DISubprogram::SPFlagOptimized;
-    llvm::DISubprogram *scope = debug.createFunction(
-        known->getFile(), name, entry->getName(), known->getFile(),
-        known->getLine(), known->getType(), known->getScopeLine(),
-        llvm::DINode::FlagZero, flags);
-    debug.finalize();
-    entry->setSubprogram(scope);
-    b.SetCurrentDebugLocation(
-        llvm::DILocation::get(context, known->getLine(), 0, scope));
-  }
-  llvm::SmallVector<llvm::Value *> arguments;
-  for (llvm::Argument &argument : target->args()) {
-    llvm::Value *slot =
-        b.CreateConstGEP1_64(pointer, entry->getArg(0), argument.getArgNo());
-    llvm::Value *value = b.CreateLoad(pointer, slot);
-    if (!argument.getType()->isPointerTy())
-      value = b.CreateLoad(argument.getType(), value);
-    arguments.push_back(value);
-  }
-  b.CreateCall(target, arguments);
-  b.CreateRetVoid();
-  return entry;
-}
-
-static llvm::GlobalVariable *emitConstant(llvm::Module &module,
-                                          llvm::Constant *value,
-                                          const llvm::Twine &name) {
-  return new llvm::GlobalVariable(module, value->getType(), true,
-                                  llvm::GlobalValue::InternalLinkage, value,
-                                  name);
-}
-
-/// The `attune_device_code` of kernels for a GPU (lib/Target/PTX), or null.
-static llvm::Constant *emitDeviceCode(llvm::Module &module,
-                                      mlir::DictionaryAttr device) {
-  llvm::LLVMContext &context = module.getContext();
-  auto *pointer = llvm::PointerType::getUnqual(context);
-  if (!device)
-    return llvm::ConstantPointerNull::get(pointer);
-  auto text = [&](mlir::Attribute value, const llvm::Twine &name) {
-    llvm::StringRef content = llvm::cast<mlir::StringAttr>(value).getValue();
-    return emitConstant(
-        module, llvm::ConstantDataArray::getString(context, content), name);
-  };
-  llvm::SmallVector<llvm::Constant *> kernels;
-  for (mlir::Attribute name : device.getAs<mlir::ArrayAttr>("kernels"))
-    kernels.push_back(text(name, "attune_kernel_name"));
-  llvm::Constant *cubin = llvm::ConstantPointerNull::get(pointer);
-  if (mlir::Attribute assembled = device.get("cubin")) {
-    llvm::GlobalVariable *image = text(assembled, "attune_cubin");
-    image->setAlignment(llvm::Align(64));
-    cubin = image;
-  }
-  auto *table = llvm::ConstantArray::get(
-      llvm::ArrayType::get(pointer, kernels.size()), kernels);
-  llvm::Constant *value = llvm::ConstantStruct::getAnon(
-      {text(device.get("chip"), "attune_chip"),
-       text(device.get("ptx"), "attune_ptx"), cubin,
-       llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), kernels.size()),
-       emitConstant(module, table, "attune_kernel_names")});
-  return emitConstant(module, value, "attune_device");
-}
-
-/// The exported `attune_model` (include/attune/Runtime/Model.h).
-static llvm::Error emitDescriptor(llvm::Module &module,
-                                  llvm::StringRef metadata,
-                                  llvm::ArrayRef<llvm::StringRef> names,
-                                  mlir::DictionaryAttr device) {
-  llvm::LLVMContext &context = module.getContext();
-  auto *pointer = llvm::PointerType::getUnqual(context);
-  llvm::SmallVector<llvm::Constant *> entries;
-  for (llvm::StringRef name : names) {
-    llvm::Function *entry = emitEntry(module, name);
-    if (!entry)
-      return llvm::createStringError("entry '%s' has no C wrapper",
-                                     name.str().c_str());
-    entries.push_back(entry);
-  }
-  llvm::Constant *text = emitConstant(
-      module, llvm::ConstantDataArray::getString(context, metadata),
-      "attune_metadata");
-  llvm::Constant *table =
-      emitConstant(module,
-                   llvm::ConstantArray::get(
-                       llvm::ArrayType::get(pointer, entries.size()), entries),
-                   "attune_entries");
-  auto *i32 = llvm::Type::getInt32Ty(context);
-  auto *i64 = llvm::Type::getInt64Ty(context);
-  llvm::Constant *value = llvm::ConstantStruct::getAnon(
-      {llvm::ConstantInt::get(i32, ATTUNE_ABI_VERSION),
-       llvm::ConstantInt::get(i32, entries.size()), text,
-       llvm::ConstantInt::get(i64, metadata.size()), table,
-       emitDeviceCode(module, device)});
-  new llvm::GlobalVariable(module, value->getType(), true,
-                           llvm::GlobalValue::ExternalLinkage, value,
-                           "attune_model");
-  return llvm::Error::success();
-}
-
-static std::unique_ptr<llvm::TargetMachine>
+std::unique_ptr<llvm::TargetMachine>
 createMachine(const TargetDescription &target, std::string &error) {
   llvm::Triple triple(target.triple);
   const llvm::Target *backend =
@@ -304,14 +188,14 @@ static llvm::Error translate(mlir::ModuleOp code,
   return llvm::Error::success();
 }
 
-/// Names the machine that the functions are for. `alone`: the descriptor is
-/// what others see.
+/// Names the machine that the functions are for. `alone`: others see the
+/// descriptor, or the entries of a variant, and nothing else.
 static void finishFunctions(llvm::Module &module,
                             const TargetDescription &target, bool alone) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    if (alone && !function.hasHiddenVisibility())
+    if (alone && function.hasDefaultVisibility())
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
     function.addFnAttr("target-cpu", target.cpu);
     if (!target.features.empty())
@@ -380,7 +264,11 @@ llvm::Error CPUModule::Impl::translatePart(size_t number, mlir::ModuleOp code) {
     for (auto name : entries.getAsRange<mlir::StringAttr>())
       names.push_back(name.getValue());
   auto metadata = module->getAttrOfType<mlir::StringAttr>("attune.metadata");
-  if (!isKernel && metadata)
+  bool isVariant = module->hasAttr("attune.variant");
+  if (!isKernel && isVariant) {
+    if (llvm::Error error = emitVariant(*part.module, names))
+      return error;
+  } else if (!isKernel && metadata)
     if (llvm::Error error = emitDescriptor(
             *part.module, metadata.getValue(), names,
             module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
@@ -461,13 +349,12 @@ llvm::Expected<std::string> CPUModule::llvmText() const {
   return text;
 }
 
-/// Emits into `out`. Code generation changes the module: emit once.
-static llvm::Error emitFile(Part &part, llvm::raw_pwrite_stream &out,
-                            llvm::CodeGenFileType type) {
+llvm::Error emitFile(llvm::Module &module, llvm::TargetMachine &machine,
+                     llvm::raw_pwrite_stream &out, llvm::CodeGenFileType type) {
   llvm::legacy::PassManager passes;
-  if (part.machine->addPassesToEmitFile(passes, out, nullptr, type))
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type))
     return llvm::createStringError("this target cannot emit such a file");
-  passes.run(*part.module);
+  passes.run(module);
   return llvm::Error::success();
 }
 
@@ -477,8 +364,8 @@ llvm::Expected<std::string> CPUModule::assembly() const {
     return whole.takeError();
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream os(text);
-  if (llvm::Error error =
-          emitFile(*whole, os, llvm::CodeGenFileType::AssemblyFile))
+  if (llvm::Error error = emitFile(*whole->module, *whole->machine, os,
+                                   llvm::CodeGenFileType::AssemblyFile))
     return std::move(error);
   return std::string(text.begin(), text.end());
 }
@@ -492,7 +379,8 @@ llvm::Expected<MergeInput> CPUModule::Impl::makeObject(size_t number) {
   if (part.known)
     return input;
   llvm::raw_svector_ostream os(input.object);
-  if (llvm::Error error = emitFile(part, os, llvm::CodeGenFileType::ObjectFile))
+  if (llvm::Error error = emitFile(*part.module, *part.machine, os,
+                                   llvm::CodeGenFileType::ObjectFile))
     return std::move(error);
   if (!part.code.empty())
     emission.keepObject(part.code, input.object);
@@ -527,8 +415,8 @@ CPUModule::Impl::makeLines(llvm::ArrayRef<MergeInput> objects) const {
   part.module->setModuleInlineAsm(printKernelLines(kernels));
   MergeInput input;
   llvm::raw_svector_ostream os(input.object);
-  if (llvm::Error failed =
-          emitFile(part, os, llvm::CodeGenFileType::ObjectFile))
+  if (llvm::Error failed = emitFile(*part.module, *part.machine, os,
+                                    llvm::CodeGenFileType::ObjectFile))
     return std::move(failed);
   return input;
 }

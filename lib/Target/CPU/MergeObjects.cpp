@@ -190,12 +190,20 @@ llvm::Error Merger::addSymbols(const Object &object, const SectionHeader &table,
     }
     auto [known, isNew] = globalNames.try_emplace(*name, globals.size());
     place = {known->second, false, 0};
-    if (isNew)
+    if (isNew) {
       globals.push_back(moved);
-    else if (globals[known->second].st_shndx == llvm::ELF::SHN_UNDEF)
-      globals[known->second] = moved;
+      continue;
+    }
+    Symbol &all = globals[known->second];
+    // Whoever hides a symbol hides it for all.
+    bool hidden = moved.getVisibility() == llvm::ELF::STV_HIDDEN ||
+                  all.getVisibility() == llvm::ELF::STV_HIDDEN;
+    if (all.st_shndx == llvm::ELF::SHN_UNDEF)
+      all = moved;
     else if (!undefined)
       return fail("two definitions of " + *name);
+    if (hidden)
+      all.setVisibility(llvm::ELF::STV_HIDDEN);
   }
   return llvm::Error::success();
 }

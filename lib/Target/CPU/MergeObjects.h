@@ -26,9 +26,9 @@ struct MergeInput {
 
 /// One relocatable object with the content of all, as `ld -r` makes it: no
 /// product that is an object needs a linker. The objects are little-endian
-/// 64-bit ELF, as LLVM writes it. Definitions that are hidden become local:
-/// their names mean nothing to the program that the result is linked into. The
-/// same objects in the same order give the same bytes.
+/// 64-bit ELF, as LLVM writes it. Definitions that one of them hides become
+/// local: their names mean nothing to the program that the result is linked
+/// into. The same objects in the same order give the same bytes.
 llvm::Expected<ProductBytes> mergeObjects(llvm::ArrayRef<MergeInput> inputs);
 
 } // namespace attune

@@ -71,3 +71,25 @@ TEST(Machine, AsksForTiles) {
                           "to this process: ") +
                   std::strerror(problem));
 }
+
+TEST(Machine, ChoosesTheBestCode) {
+  const std::vector<CpuVariantInfo> variants = {
+      {"old", {"avx2"}}, {"mid", {"avx2", "avx_vnni"}}, {"new", {"avx512f"}}};
+  Error error;
+  EXPECT_EQ(chooseVariant(variants, nullptr, error, &narrow), 1u);
+  EXPECT_EQ(error.message, "");
+  EXPECT_EQ(chooseVariant(variants, "old", error, &narrow), 0u);
+  EXPECT_FALSE(chooseVariant(variants, "new", error, &narrow));
+  EXPECT_EQ(error.message,
+            "the model is compiled for another CPU: this one lacks avx512f "
+            "(--cpu of attune compile chooses)");
+  EXPECT_FALSE(chooseVariant(variants, "newest", error, &narrow));
+  EXPECT_EQ(error.message, "ATTUNE_CPU=newest names no code of this model; it "
+                           "has old, mid, new");
+  // Nothing runs here: what the least of them needs is said.
+  EXPECT_FALSE(chooseVariant({{"old", {"fma9"}}, {"new", {"avx512f"}}}, nullptr,
+                             error, &narrow));
+  EXPECT_EQ(error.message,
+            "the model is compiled for another CPU: this one lacks fma9 "
+            "(--cpu of attune compile chooses)");
+}

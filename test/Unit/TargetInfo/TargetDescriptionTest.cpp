@@ -144,3 +144,20 @@ TEST(TargetDescription, ByteProducts) {
   EXPECT_EQ(how("znver4"), ByteProducts::Quads);
   EXPECT_EQ(how("neoverse-n1"), ByteProducts::Any);
 }
+
+// What is read from files looks the same to all.
+TEST(TargetDescription, VariantsShareWeights) {
+  std::vector<attune::CpuVariant> variants = attune::describeVariants();
+  ASSERT_EQ(variants.size(), 4u);
+  for (const attune::CpuVariant &variant : variants) {
+    EXPECT_EQ(variant.machine.getTileColumns(), 32) << variant.name;
+    EXPECT_TRUE(variant.machine.keepsPairs()) << variant.name;
+  }
+  EXPECT_EQ(variants[0].name, "x86-64-v3");
+  EXPECT_EQ(variants[0].machine.getTileRows(), 3);
+  EXPECT_FALSE(variants[1].machine.multipliesPairs());
+  EXPECT_EQ(variants[1].machine.getTileRows(), 12);
+  EXPECT_TRUE(variants[2].machine.multipliesPairs());
+  EXPECT_EQ(variants[2].machine.getMatrixRows(), 0);
+  EXPECT_EQ(variants[3].machine.getMatrixRows(), 16);
+}

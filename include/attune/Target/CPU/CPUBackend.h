@@ -73,6 +73,21 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+/// The code of one model for one of several CPUs: an object made of a module
+/// with the attribute `attune.variant`, and what such a module says of itself.
+struct CpuVariantCode {
+  std::string name;
+  std::vector<std::string> needs; ///< of the CPU
+  ProductBytes object;
+  std::string metadata;
+  std::vector<std::string> entries;
+};
+/// One object for all of these CPUs, the best last. `target` is any of them.
+/// An error if they read different weights or are called differently.
+llvm::Expected<ProductBytes>
+joinVariants(llvm::ArrayRef<CpuVariantCode> variants,
+             const TargetDescription &target);
+
 /// Runs an object in this process: the descriptor is valid while this lives.
 class LoadedModel {
 public:

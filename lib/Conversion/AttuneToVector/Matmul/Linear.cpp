@@ -89,7 +89,7 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
 /// Whether a matrix unit takes most of the product.
 bool multipliesTiles(const PanelProduct &product,
                      const VectorLowering &lowering) {
-  return product.pairs && lowering.matrixRows != 0;
+  return product.pairs && !product.widened && lowering.matrixRows != 0;
 }
 
 /// What sums of normalised rows are multiplied by, [rows]: one by the root mean
@@ -418,6 +418,8 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     product.pairs =
         holdsPairs(cast<RankedTensorType>(product.weight.getType()),
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
+    product.widened =
+        product.pairs && !getElementTypeOrSelf(input.getType()).isBF16();
     if (op.getRmsEps() &&
         (lowering.cooperative || multipliesTiles(product, lowering)))
       return rewriter.notifyMatchFailure(op, "rms_eps is for a CPU's vectors");

@@ -118,7 +118,7 @@ PanelProduct::reading(Value rows) const {
       };
     };
   }
-  return [lanes = pairLanes(lanes()), pairs = pairs, rows,
+  return [lanes = pairLanes(lanes()), pairs = pairs && !widened, rows,
           inOrder](KernelBuilder &k, Value place) {
     Value row = inOrder(k, place);
     return [=](KernelBuilder &k, Value step) {

@@ -37,6 +37,9 @@ struct PanelProduct {
   /// [panels, K / 4, 4 R] of bytes, [panels, K / 8, 4 R] of 4 bits.
   mlir::Value weight;
   bool pairs = false;
+  /// Pairs become numbers of f32, which rows are read as.
+  bool widened = false;
+  int64_t registerLanes = 0; ///< of f32 or i32, of a tile op's product
   /// Rows are bytes and weights numbers of 8 or 4 `bits`, of which `group`
   /// share a scale.
   struct Bytes {

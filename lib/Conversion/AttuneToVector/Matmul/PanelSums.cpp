@@ -275,6 +275,25 @@ KernelBuilder::Values PanelProduct::PanelSums::sum(int64_t number) {
       one(k, turn);
   };
   KernelBuilder::Values inits = startSums();
+  // The pairs of `each` lanes from `lane` on.
+  auto pairsAt = [&](KernelBuilder &k, Value step, int64_t lane, int64_t each) {
+    if (lane == 0)
+      fetch(k, step);
+    Value at = k.index(2 * (lane % p.panelLanes()));
+    return loadPairs(k, p.weight,
+                     {stored[lane / p.panelLanes()], k.add(from, step), at},
+                     each);
+  };
+  if (p.widened)
+    return emitWidenedMicrokernel(
+        k, rows, p.registerLanes, size, inits,
+        [&](KernelBuilder &k, int64_t i, Value step, int64_t which) {
+          Value pair = k.mul(k.add(from, step), 2);
+          return elements[i](k, k.add(pair, k.index(which)));
+        },
+        [&](KernelBuilder &k, Value step, int64_t lane) {
+          return pairsAt(k, step, lane, p.registerLanes);
+        });
   if (p.pairs)
     return emitPairMicrokernel(
         k, rows, size, inits,
@@ -282,17 +301,29 @@ KernelBuilder::Values PanelProduct::PanelSums::sum(int64_t number) {
           return elements[i](k, k.add(from, step));
         },
         [&](KernelBuilder &k, Value step, int64_t lane) {
-          if (lane == 0)
-            fetch(k, step);
-          Value at = k.index(2 * (lane % p.panelLanes()));
-          return loadPairs(
-              k, p.weight,
-              {stored[lane / p.panelLanes()], k.add(from, step), at},
-              pairLanes(p.panelLanes()));
+          return pairsAt(k, step, lane, pairLanes(p.panelLanes()));
         });
   auto steps = [&](KernelBuilder &k, Value first, Value number, ValueRange sums,
                    int64_t written = 1) {
     Value begin = k.add(first, from);
+    // With more than two registers of a panel, only so many are free.
+    if (p.joined == 1 && p.panelLanes() > 2 * p.registerLanes)
+      return emitSplitMicrokernel(
+          k, rows, p.registerLanes, number, sums,
+          [&](KernelBuilder &k, int64_t i, Value step) {
+            return k.splat(elements[i](k, k.add(begin, step)), p.registerLanes);
+          },
+          [&](KernelBuilder &k, Value step, int64_t lane) {
+            SmallVector<Value> at = {stored[0], k.add(begin, step),
+                                     k.index(lane)};
+            if (p.part)
+              at.insert(at.begin(), p.part);
+            return k.load(p.weight, at, p.registerLanes);
+          },
+          [](KernelBuilder &k, Value sum, Value a, Value b) {
+            return k.fma(a, b, sum);
+          },
+          written);
     return emitMicrokernel(
         k, rows, number, sums,
         [&](KernelBuilder &k, int64_t i, Value step) {

@@ -30,15 +30,15 @@ PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
     : PanelProduct(lowering) {
   weight = op.getWeight();
   pairs = op.hasPairs();
+  widened = pairs && (!lowering.pairProducts ||
+                      !getElementTypeOrSelf(op.getInput().getType()).isBF16());
+  registerLanes = std::gcd(op.getPanelWidth(), lowering.integerLanes);
   if (op.getInputScales()) {
     int64_t groups =
         cast<ShapedType>(op.getInputScales().getType()).getDimSize(1);
-    bytes = {op.getInputScales(),
-             op.getInputSums(),
-             op.getWeightScales(),
-             op.getDepth() / groups,
-             lowering.byteProducts,
-             std::gcd(op.getPanelWidth(), lowering.integerLanes),
+    bytes = {op.getInputScales(),   op.getInputSums(),
+             op.getWeightScales(),  op.getDepth() / groups,
+             lowering.byteProducts, registerLanes,
              op.getBits()};
   }
   width = op.getWidth();
@@ -216,6 +216,7 @@ struct ConvertAttuneProductToVector final
     lowering.streamBytes = streamBytes;
     lowering.narrowStreamBytes = narrowStreamBytes;
     lowering.integerLanes = integerLanes;
+    lowering.pairProducts = pairProducts;
     lowering.byteProducts = byteProducts;
     RewritePatternSet patterns(&getContext());
     patterns.add<LowerProduct>(&getContext(), lowering);

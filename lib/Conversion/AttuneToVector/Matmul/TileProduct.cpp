@@ -25,7 +25,7 @@ Value PanelProduct::allRows(KernelBuilder &k, const VectorLowering &lowering,
   auto inVectors = [&](Value number, Value tile) {
     return allRows(k, lowering.rows, number, firstPanel, count, column, tile);
   };
-  if (!rowsInMemory || !pairs || lowering.matrixRows == 0 ||
+  if (!rowsInMemory || !pairs || widened || lowering.matrixRows == 0 ||
       !fillsMatrixTiles(2 * depth(), lanes()))
     return inVectors(numRows, tile);
   auto tiled = [&](Value number, Value tile) {
