@@ -481,7 +481,7 @@ bool CompletionRequest::readModel(RequestFields &fields,
   Error problem;
   return name == model.info->name ||
          model.info->findAdapter(name, adapter, problem) ||
-         error.set(problem.message, "model", "model_not_found");
+         error.setNoModel(problem.message);
 }
 
 bool CompletionRequest::read(const JsonValue &body, bool chat,

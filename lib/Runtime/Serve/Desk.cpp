@@ -172,7 +172,7 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   RequestError error;
   RequestFields fields(body, error);
   EmbeddingTask::Settings settings;
-  std::string format = "float", ignored;
+  std::string format = "float", name;
   int64_t width = 0;
   std::vector<std::vector<int64_t>> inputs;
   bool good = true;
@@ -181,16 +181,20 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   else if (!body.isObject())
     good = error.set("the body is no JSON object");
   width = embedder ? embedder->width() : 0;
-  good = good && fields.take("model", ignored) &&
+  good = good && fields.take("model", name) &&
          fields.take("encoding_format", format) &&
          fields.take("dimensions", width, width, width) &&
          readInputs(fields, model, inputs, error);
   Error problem;
   int64_t adapter;
-  if (good && model.info->findAdapter(ignored, adapter, problem))
-    good = error.set("vectors are computed without adapters; expected the "
-                     "model's own name",
-                     "model");
+  bool isOther = !name.empty() && name != model.info->name &&
+                 !model.info->adapters.empty();
+  if (good && isOther)
+    good = model.info->findAdapter(name, adapter, problem)
+               ? error.set("vectors are computed without adapters; expected "
+                           "the model's own name",
+                           "model")
+               : error.setNoModel(problem.message);
   if (good && format != "float" && format != "base64")
     good = error.set("'encoding_format': expected float or base64, found '" +
                          format + "'",

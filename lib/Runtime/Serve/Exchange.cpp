@@ -57,8 +57,6 @@ static const char *typeOf(int status) {
   switch (status) {
   case 401:
     return "authentication_error";
-  case 404:
-    return "not_found_error";
   case 429:
     return "rate_limit_error";
   default:

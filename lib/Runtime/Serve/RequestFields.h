@@ -28,6 +28,11 @@ struct RequestError {
     code = kind;
     return false;
   }
+  /// The same for a name of a model that is not there.
+  bool setNoModel(std::string text) {
+    status = 404;
+    return set(std::move(text), "model", "model_not_found");
+  }
 };
 
 /// Reads members by name and type. A member that is null counts as absent; then

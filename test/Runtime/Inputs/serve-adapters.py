@@ -59,8 +59,9 @@ def texts(base):
 
 def unknown():
     reply = server.post("/v1/completions", {"model": "owl", "prompt": PROMPT},
-                        status=400)
+                        status=404)
     assert reply["error"]["code"] == "model_not_found", reply
+    assert reply["error"]["type"] == "invalid_request_error", reply
     assert "it has sea, fox" in reply["error"]["message"], reply
     reply = server.post("/v1/completions", {"prompt": PROMPT, "max_tokens": 4})
     assert reply["model"] == base, reply
