@@ -28,9 +28,10 @@ namespace {
 using Run = SmallVector<Operation *>;
 
 /// What a run reads from before: values that become arguments, and ops that the
-/// function repeats. Only constants and offsets from a row to others move
-/// along: these are parts of addresses. All else differs between the products
-/// that share a microkernel.
+/// function repeats. Only constants, offsets from a row to others and flat
+/// views move along: these are parts of addresses, and LLVM sees that what is
+/// fetched and what is read lie in one matrix. All else differs between the
+/// products that share a microkernel.
 class Captures {
 public:
   explicit Captures(const Run &run) {
@@ -48,6 +49,20 @@ public:
   ArrayRef<Value> arguments() const { return values.getArrayRef(); }
   ArrayRef<Operation *> ops() const { return moved.getArrayRef(); }
 
+  /// Repeats the ops in a function whose arguments `mapping` has.
+  void repeat(OpBuilder &b, Location loc, IRMapping &mapping) const {
+    for (Operation *op : moved) {
+      // A matrix has lost its first size, and so has a view of it.
+      if (auto view = dyn_cast<memref::CollapseShapeOp>(op))
+        mapping.map(view.getResult(), memref::CollapseShapeOp::create(
+                                          b, loc, mapping.lookup(view.getSrc()),
+                                          view.getReassociationIndices())
+                                          .getResult());
+      else
+        b.clone(*op, mapping)->setLoc(loc);
+    }
+  }
+
 private:
   /// Whether the value is computed in the run, or in a region of it.
   static bool isOf(const Run &run, Value value) {
@@ -62,6 +77,12 @@ private:
     Operation *op = value.getDefiningOp();
     if (op && op->hasTrait<OpTrait::ConstantLike>()) {
       moved.insert(op);
+      return;
+    }
+    auto view = dyn_cast_or_null<memref::CollapseShapeOp>(op);
+    if (view && all.contains(view.getSrc())) {
+      capture(view.getSrc(), all);
+      moved.insert(view);
       return;
     }
     // Canonical form has the constant on the right.
@@ -163,8 +184,7 @@ private:
     IRMapping mapping;
     mapping.map(captures.arguments(), body->getArguments());
     auto inside = OpBuilder::atBlockEnd(body);
-    for (Operation *op : captures.ops())
-      inside.clone(*op, mapping)->setLoc(loc);
+    captures.repeat(inside, loc, mapping);
     for (Operation *op : run)
       inside.clone(*op, mapping);
     func::ReturnOp::create(inside, loc);

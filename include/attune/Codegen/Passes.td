@@ -298,9 +298,9 @@ def OutlineMicrokernels
     once.
 
     Values from outside are arguments, among them all that says what to fetch,
-    which differs from product to product. Only constants and constant offsets
-    (from a row to the next ones) are repeated inside: they become parts of
-    addresses. Buffers lose the size of their first dimension, such as how many
+    which differs from product to product. Only constants, constant offsets
+    (from a row to the next ones) and flat views of matrices are repeated
+    inside: they become parts of addresses. Buffers lose the size of their first dimension, such as how many
     panels a matrix has.
 
     Before:
