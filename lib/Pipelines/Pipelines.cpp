@@ -157,7 +157,12 @@ static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
   product.integerLanes = target.getLanes();
   product.byteProducts = target.byteProducts;
   product.pairProducts = target.multipliesPairs();
+  product.matrixRows = target.getMatrixRows();
+  product.matrixDepth = target.getMatrixDepth();
+  product.matrixBytes = target.getMatrixBytes();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneProductToVector(product));
+  if (target.getMatrixRows() > 0)
+    pm.addPass(createConvertAttuneToAMX());
 }
 
 void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
@@ -249,6 +254,7 @@ void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createHoistBuffers());
   if (!options.target.tilesInParallel())
     pm.addPass(createOutlineKernels());
+  insert(pm, options, "after-outlining");
 }
 
 void buildFramesPipeline(OpPassManager &pm, const PipelineOptions &) {
@@ -322,7 +328,7 @@ ArrayRef<StringRef> getInsertionPoints() {
   static const StringRef points[] = {
       "after-import",        "after-fusion", "after-optimize",
       "before-tiling",       "after-tiling", "before-bufferization",
-      "after-bufferization", "after-threads"};
+      "after-bufferization", "after-outlining", "after-threads"};
   return points;
 }
 

@@ -45,7 +45,7 @@ int64_t TargetDescription::getCrowdedWayBytes() const {
   if (gpu.empty() && llvm::Triple(triple).isX86() && getMatrixRows() == 0 &&
       std::max(getTileRows(), kRoomy) <= level1Bytes / getWayBytes())
     return 0;
-  return getWayBytes();
+  return getRowSpacing();
 }
 
 static std::unique_ptr<llvm::MCSubtargetInfo>

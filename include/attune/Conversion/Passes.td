@@ -56,8 +56,8 @@ def ConvertAttuneToVector
     needs fewer places of the cache and fewer loads, but reads panels twice as
     often. Steps need room for it, and products more rows than two tiles have. The
     last rows have tiles as without, and only they are copied.
-    With `matrix-rows` bf16 products in the VNNI-2 layout with that many rows are
-    blocks of attune.linear_into with a scratch each; fewer rows take vectors.
+    With `matrix-rows` steps of bf16 products in the VNNI-2 layout are of as many
+    panels as a matrix unit passes at a time.
     A projection of which nothing is left but heads hands these over: a step takes
     whole heads, and the rows of a tile go to tensors of heads or caches, turned
     if they are, before the next tile comes.
@@ -141,8 +141,8 @@ def ConvertAttuneToAMX
   let summary = "Turn products with a destination into loops on AMX tiles";
   let description = [{
     Needs: attune.linear_into on buffers: 16 or 32 rows of bf16 against one panel
-    of 16 or 32 outputs in pairs, into f32, and nothing else, as
-    convert-attune-to-vector makes it with `matrix-rows`.
+    of 16 or 32 outputs in pairs, into f32, or added to what is there with
+    `residual`, as convert-attune-product-to-vector makes it with `matrix-rows`.
     Gives: a loop that carries up to 2 x 2 tiles of sums. Each iteration takes 32
     inputs: it loads each tile of rows and each of the panel once and multiplies
     it with all of the other side. Remaining inputs pass through scratch filled up
@@ -525,6 +525,11 @@ def ConvertAttuneProductToVector
     names and the rows of the next tile are fetched meanwhile.
     Bytes are multiplied in i32, group by group; sums of groups wait in memory,
     since registers hold those of one group.
+    With `matrix-rows` that many rows of bf16 or more, in pairs and on buffers, are
+    attune.linear_into for a matrix unit: a block of 32 rows against one panel each.
+    They are made part by part of the depth: of all rows and panels the first
+    `matrix-depth` inputs, then the next ones. Sums wait in a scratch of
+    `matrix-bytes`.
     Keeps: the order of every sum.
 
     Before:
@@ -554,6 +559,14 @@ def ConvertAttuneProductToVector
     "::mlir::x86vector::X86VectorDialect"
   ];
   let options = [
+    Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
+      "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
+      "there is no such unit">,
+    Option<"matrixDepth", "matrix-depth", "int64_t", /*default=*/"256",
+      "Inputs of a part of such a sum: as many as 32 rows and a panel have room "
+      "for in the first-level cache">,
+    Option<"matrixBytes", "matrix-bytes", "int64_t", /*default=*/"524288",
+      "Bytes of sums that wait for the next part in the second-level cache">,
     Option<"fetchSteps", "fetch-steps", "int64_t", /*default=*/"4",
       "Steps of a sum from one line that is fetched for later to the next">,
     Option<"streamBytes", "stream-bytes", "int64_t", /*default=*/"0",

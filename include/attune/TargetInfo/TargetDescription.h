@@ -8,6 +8,7 @@
 #ifndef ATTUNE_TARGETINFO_TARGETDESCRIPTION_H
 #define ATTUNE_TARGETINFO_TARGETDESCRIPTION_H
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -111,6 +112,16 @@ struct TargetDescription {
   int64_t getMatrixRows() const {
     return bf16Tiles && multipliesPairs() ? 16 : 0;
   }
+  /// Inputs of a part of a sum in a matrix unit: 32 rows and a panel of as many
+  /// columns, in bf16, take a third of the first-level cache each. What passes
+  /// by has the last one.
+  int64_t getMatrixDepth() const { return level1Bytes / 3 / (32 * 2); }
+  /// Bytes of its sums that wait for the next part: a quarter of the
+  /// second-level cache, which rows and panels pass through. No more than the
+  /// stack of any thread has.
+  int64_t getMatrixBytes() const {
+    return std::min<int64_t>(level2Bytes / 4, 512 << 10);
+  }
   /// Whether each tile has a thread of its own: those of a GPU are many.
   bool tilesInParallel() const { return !gpu.empty(); }
   /// Results of a tile that wait in the first-level cache, beside incoming
@@ -144,6 +155,12 @@ struct TargetDescription {
   /// took 1 to 4% of a product's time. On Zen 3 (8 places for 6 rows) it saves
   /// 5 to 7%.
   int64_t getCrowdedWayBytes() const;
+  /// Rows of a buffer that are a multiple of so many bytes apart get space
+  /// between them. A matrix unit reads 32 rows at a time, eight lines of each:
+  /// at half a way they are too many for their sets, too.
+  int64_t getRowSpacing() const {
+    return getMatrixRows() > 0 ? getWayBytes() / 2 : getWayBytes();
+  }
   /// Whether a product's tiles of many rows have half of the rows and twice the
   /// columns: half of the rows fit into a cache set where all do not, and a
   /// step of the sum takes fewer loads, but two registers more. Weights come

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 
@@ -32,9 +33,9 @@ bool hasDenseRows(Value buffer) {
 const char *problemOf(LinearIntoOp op) {
   if (op->getNumResults() != 0)
     return "is not bufferized";
-  if (op.getBias() || op.getGated() || op.getResidual() || op.getScale() ||
+  if (op.getBias() || op.getGated() || op.getScale() ||
       op.getActivation() != Activation::Identity)
-    return "is more than a product, which is all that tiles hold";
+    return "is more than a sum of products, which is all that tiles hold";
   auto input = cast<ShapedType>(op.getInput().getType()),
        weight = cast<ShapedType>(op.getWeight().getType()),
        dest = cast<ShapedType>(op.getDest().getType());
@@ -58,10 +59,13 @@ class TileLoops {
 public:
   TileLoops(OpBuilder &b, LinearIntoOp op)
       : k(b, op.getLoc()), input(op.getInput()), weight(op.getWeight()),
-        dest(op.getDest()), depth(sizeOf(input, 1)),
+        dest(op.getDest()), adds(op.getResidual()), depth(sizeOf(input, 1)),
         high(sizeOf(input, 0) / kMatrixRows), lanes(sizeOf(weight, 2) / 2),
         wide(lanes / kMatrixColumns), half(tile(kMatrixDepth, op.getInput())),
-        sum(tile(kMatrixColumns, dest)) {}
+        sum(tile(kMatrixColumns, dest)),
+        stack(&op->getParentOfType<FunctionOpInterface>()
+                   .getFunctionBody()
+                   .front()) {}
 
   void emit() {
     int64_t rest = depth % kMatrixDepth, whole = depth - rest;
@@ -70,23 +74,31 @@ public:
     if (rest != 0)
       filled = fillUp(whole, rest);
     KernelBuilder::Values sums;
-    for (int64_t i = 0; i < high * wide; ++i)
-      sums.push_back(amx::TileZeroOp::create(k.b, k.loc, sum));
+    forEachTile([&](ValueRange place) -> void {
+      sums.push_back(
+          adds ? Value(amx::TileLoadOp::create(k.b, k.loc, sum, dest, place))
+               : Value(amx::TileZeroOp::create(k.b, k.loc, sum)));
+    });
     sums = k.forLoop(k.index(0), k.index(whole / 2), kMatrixDepth / 2, sums,
                      [&](KernelBuilder &k, Value pair, ValueRange carried) {
                        return multiply(k, carried, input, weight, pair);
                      });
     if (rest != 0)
       sums = multiply(k, sums, filled.first, filled.second, k.index(0));
-    for (int64_t i = 0; i < high; ++i)
-      for (int64_t j = 0; j < wide; ++j)
-        amx::TileStoreOp::create(
-            k.b, k.loc, dest,
-            ValueRange{k.index(i * kMatrixRows), k.index(j * kMatrixColumns)},
-            sums[i * wide + j]);
+    const Value *next = sums.begin();
+    forEachTile([&](ValueRange place) {
+      amx::TileStoreOp::create(k.b, k.loc, dest, place, *next++);
+    });
   }
 
 private:
+  /// The tiles of the destination, row by row.
+  void forEachTile(function_ref<void(ValueRange place)> body) {
+    for (int64_t i = 0; i < high; ++i)
+      for (int64_t j = 0; j < wide; ++j)
+        body({k.index(i * kMatrixRows), k.index(j * kMatrixColumns)});
+  }
+
   static int64_t sizeOf(Value buffer, unsigned dim) {
     return cast<MemRefType>(buffer.getType()).getDimSize(dim);
   }
@@ -119,8 +131,9 @@ private:
   std::pair<Value, Value> fillUp(int64_t whole, int64_t rest) {
     Type element = half.getElementType();
     auto scratch = [&](ArrayRef<int64_t> shape) -> Value {
-      return memref::AllocOp::create(k.b, k.loc,
-                                     MemRefType::get(shape, element));
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(stack);
+      return k.scratch(shape, element, /*buffer=*/true);
     };
     auto zeros = [&](KernelBuilder &k, int64_t number) -> Value {
       auto type = VectorType::get({number}, element);
@@ -161,11 +174,13 @@ private:
 
   KernelBuilder k;
   Value input, weight, dest;
+  bool adds; ///< to what is in the destination
   int64_t depth;
   int64_t high;  ///< tiles of rows
   int64_t lanes; ///< outputs of the panel
   int64_t wide;  ///< tiles of them
   amx::TileType half, sum;
+  Block *stack; ///< where the scratch of this function is
 };
 
 struct ConvertAttuneToAMX final

@@ -44,6 +44,9 @@ struct VectorLowering {
   bool cooperative = false;
   /// Fewest rows for a matrix unit; 0: there is none.
   int64_t matrixRows = 0;
+  /// Inputs of a part of its sums, and bytes of sums that wait for the next
+  /// part.
+  int64_t matrixDepth = 256, matrixBytes = 512 << 10;
   /// Lanes of a register of i32 or f32, and how bytes are multiplied in these.
   int64_t integerLanes = 8;
   /// bf16 is multiplied in pairs.

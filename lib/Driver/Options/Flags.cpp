@@ -610,7 +610,7 @@ static ArrayRef<Flag> ownFlags() {
       {"insert", "POINT:PASSES", compiling, applyMore<&Options::insertions>,
        "Run these passes too, at after-import, after-fusion, after-optimize, "
        "before-tiling, after-tiling, before-bufferization, "
-       "after-bufferization or after-threads"},
+       "after-bufferization, after-outlining or after-threads"},
       {"schedule", "FILE", compiling, applyText<&Options::schedule>,
        "A library of the transform dialect: its sequences run at the points "
        "that they are named after, as in @before_tiling"},

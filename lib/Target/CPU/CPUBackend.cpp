@@ -19,10 +19,8 @@ CPUBackend::describe(const std::string &cpu, const std::string &) const {
 
 void CPUBackend::addBufferPasses(mlir::OpPassManager &pm,
                                  const TargetDescription &target) const {
-  if (target.getMatrixRows() > 0)
-    pm.addPass(createConvertAttuneToAMX());
   PadRowsOptions rows;
-  rows.wayBytes = target.getWayBytes();
+  rows.wayBytes = target.getRowSpacing();
   pm.addPass(createPadRows(rows));
 }
 

@@ -27,16 +27,29 @@ func.func @block(%x: memref<32x64xbf16, strided<[64, 1], offset: ?>>, %w: memref
 
 // -----
 
+// Products are added to what is there.
+// CHECK-LABEL: @part(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<16x64xbf16>, %[[W:[^:]+]]: memref<1x32x32xbf16>, %[[D:[^:]+]]: memref<16x16xf32>)
+// CHECK:         %[[S:.+]] = amx.tile_load %[[D]][%c0, %c0] : memref<16x16xf32> into !amx.tile<16x16xf32>
+// CHECK:         %[[Y:.+]] = scf.for %{{.+}} iter_args(%{{.+}} = %[[S]])
+// CHECK:         amx.tile_store %[[D]][%c0, %c0], %[[Y]]
+func.func @part(%x: memref<16x64xbf16>, %w: memref<1x32x32xbf16>, %d: memref<16x16xf32>) {
+  attune.linear_into %x, %w into %d residual : memref<16x64xbf16>, memref<1x32x32xbf16>, memref<16x16xf32>
+  return
+}
+
+// -----
+
 // What is left of the inputs, eight, comes last: from scratch with zeros behind,
 // so that tiles keep their shape.
 // CHECK-LABEL: @rest(
 // CHECK-SAME:    %[[X:[^:]+]]: memref<16x40xbf16>, %[[W:[^:]+]]: memref<1x20x32xbf16>, %[[D:[^:]+]]: memref<16x16xf32>)
-// CHECK:         %[[A:.+]] = memref.alloc() : memref<16x32xbf16>
+// CHECK-DAG:     %[[A:.+]] = memref.alloca() {alignment = 64 : i64} : memref<16x32xbf16>
+// CHECK-DAG:     %[[B:.+]] = memref.alloca() {alignment = 64 : i64} : memref<1x16x32xbf16>
 // CHECK:         scf.for %[[M:.+]] = %c0 to %c16
 // CHECK:           vector.load %[[X]][%[[M]], %c32] : memref<16x40xbf16>, vector<8xbf16>
 // CHECK:           vector.store %{{.+}}, %[[A]][%[[M]], %c0]
 // CHECK:           vector.store %{{.+}}, %[[A]][%[[M]], %c8] : memref<16x32xbf16>, vector<24xbf16>
-// CHECK:         %[[B:.+]] = memref.alloc() : memref<1x16x32xbf16>
 // CHECK:         scf.for %[[P:.+]] = %c0 to %c4
 // CHECK:           %[[Q:.+]] = arith.addi %[[P]], %c16
 // CHECK:           vector.load %[[W]][%c0, %[[Q]], %c0]

@@ -89,7 +89,8 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
 /// Whether a matrix unit takes most of the product.
 bool multipliesTiles(const PanelProduct &product,
                      const VectorLowering &lowering) {
-  return product.pairs && !product.widened && lowering.matrixRows != 0;
+  return product.pairs && !product.widened && lowering.matrixRows != 0 &&
+         fillsMatrixTiles(2 * product.depth(), product.lanes());
 }
 
 /// What sums of normalised rows are multiplied by, [rows]: one by the root mean
@@ -178,7 +179,9 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                Value dest, const VectorLowering &lowering) {
   // Sums of parts wait in the result.
   PanelProduct own = product;
-  if (cast<RankedTensorType>(dest.getType()).getElementType().isF32())
+  bool inBlocks = multipliesTiles(product, lowering);
+  if (!inBlocks &&
+      cast<RankedTensorType>(dest.getType()).getElementType().isF32())
     own.passes = passesOf(product, lowering);
   // A wide tile's panels take more parts than few rows have use for.
   PanelProduct narrow = product;
@@ -191,10 +194,11 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                      (product.wide && own.passes > 1 ? 3 : 2) * own.passes;
   int64_t unit = product.unit();
   int64_t group = std::max(unit, product.panelsPerStep(share) / unit * unit);
-  bool inBlocks = multipliesTiles(product, lowering);
-  int64_t tileRows = inBlocks ? kMatrixBlock * kMatrixRows : lowering.rows;
+  if (inBlocks)
+    group = product.panelsPerMatrixStep();
   ProductGrid grid(k, product, group, /*most=*/product.panels(), /*unit=*/1,
-                   /*batch=*/k.index(1), numRows, tileRows);
+                   /*batch=*/k.index(1), numRows,
+                   inBlocks ? kMatrixBlock * kMatrixRows : lowering.rows);
   if (passesOfFew != own.passes)
     own.passesHere = grid.choose(k, k.index(passesOfFew), k.index(own.passes));
   Value rowScales = findRowScales(k, product, grid, numRows);
@@ -213,18 +217,10 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
             k, own, grid, at, tile,
             [&](KernelBuilder &k, Value first, Value count, Value tile) {
               Value panel = k.add(at.panels.firstPanel, first);
-              // Blocks of a matrix unit must be there before buffers are.
-              if (inBlocks) {
-                PanelProduct some = here;
-                if (some.ahead)
-                  some.ahead->firstPanel = k.add(some.ahead->firstPanel, first);
-                return some.allRows(k, lowering, at.rows, panel, count,
-                                    k.mul(first, own.lanes()), tile);
-              }
               return inColumns(k, own.lanes(), first, count, tile,
                                [&](KernelBuilder &k, Value columns) {
                                  return packedProduct(k, here, at, panel, count,
-                                                      rowScales, tileRows,
+                                                      rowScales, lowering.rows,
                                                       columns);
                                });
             });

@@ -192,20 +192,6 @@ int64_t PanelProduct::countPasses(int64_t limit) const {
   return number;
 }
 
-Value PanelProduct::allRows(KernelBuilder &k, int64_t tileRows, Value numRows,
-                            Value firstPanel, Value count, Value column,
-                            Value tile) const {
-  if (passes == 1)
-    return onePass(k, tileRows, numRows, firstPanel, count, column, Value(),
-                   tile);
-  return k.forLoop(k.index(0), numPasses(k), 1, tile,
-                   [&](KernelBuilder &k, Value pass, ValueRange carried) {
-                     return KernelBuilder::Values{
-                         onePass(k, tileRows, numRows, firstPanel, count,
-                                 column, pass, carried[0])};
-                   })[0];
-}
-
 Value PanelProduct::numPasses(KernelBuilder &k) const {
   return passesHere ? passesHere : k.index(passes);
 }
@@ -262,8 +248,8 @@ KernelBuilder::Values forRowTiles(KernelBuilder &k, int64_t tileRows, bool wide,
 }
 
 Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
-                            Value firstPanel, Value count, Value column,
-                            Value pass, Value tile) const {
+                            Value firstPanel, Value count, Value pass,
+                            Value tile) const {
   return forRowTiles(
       k, tileRows, wide, numRows, tile,
       [&](KernelBuilder &k, Value row, Value rows, bool whole,
@@ -271,7 +257,8 @@ Value PanelProduct::onePass(KernelBuilder &k, int64_t tileRows, Value numRows,
         return KernelBuilder::Values{
             oneTile(k, rows, whole,
                     {/*rows=*/0, whole, tileRows, row, numRows, firstPanel,
-                     /*i=*/Value(), count, column, pass, /*origin=*/Value()},
+                     /*i=*/Value(), count, /*column=*/k.index(0), pass,
+                     /*origin=*/Value()},
                     carried[0])};
       })[0];
 }

@@ -28,7 +28,8 @@ struct PanelProduct {
   explicit PanelProduct(const VectorLowering &lowering)
       : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
         narrowStreamBytes(lowering.narrowStreamBytes),
-        threads(lowering.threads) {}
+        threads(lowering.threads), matrixRows(lowering.matrixRows),
+        matrixDepth(lowering.matrixDepth), matrixBytes(lowering.matrixBytes) {}
   /// The product of a tile op.
   PanelProduct(KernelBuilder &k, PackedProductOp op,
                const VectorLowering &lowering);
@@ -82,6 +83,9 @@ struct PanelProduct {
   int64_t narrowStreamBytes; ///< if that is more, and weights have 16 bits
   /// Threads that the panels are cut for.
   int64_t threads;
+  /// Fewest rows for a matrix unit (0: there is none), inputs of a part of its
+  /// sums, and bytes of sums that wait for the next part.
+  int64_t matrixRows, matrixDepth, matrixBytes;
   /// Passes over the rows, each of which takes so large a part of the sum over
   /// K. Between them sums lie in the tile, whose type must be f32. More than
   /// one are for products that countPasses() allows it.
@@ -153,29 +157,14 @@ struct PanelProduct {
   /// Panels that one parallel step takes: as many as stay in the cache while
   /// rows pass by, but few enough to share among threads.
   int64_t panelsPerStep(const VectorLowering &lowering) const;
+  /// The same for a matrix unit.
+  int64_t panelsPerMatrixStep() const;
   /// Tells --remarks what tile the op `what` got.
   void remarkTiles(mlir::Operation *op, llvm::StringRef what,
                    const VectorLowering &lowering) const;
 
-  /// Rows [0, numRows) from the first on against panels [firstPanel,
-  /// firstPanel + count); writes columns [column, column + count * R) of the
-  /// tile.
-  mlir::Value allRows(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
-                      mlir::Value firstPanel, mlir::Value count,
-                      mlir::Value column, mlir::Value tile) const;
-  /// One pass of these, or all there is; null: there is one.
-  mlir::Value onePass(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
-                      mlir::Value firstPanel, mlir::Value count,
-                      mlir::Value column, mlir::Value pass,
-                      mlir::Value tile) const;
   /// What the destination of `op` gets.
   mlir::Value tileOf(KernelBuilder &k, PackedProductOp op) const;
-
-  /// The same where a matrix unit may take part: see TileProduct.cpp.
-  mlir::Value allRows(KernelBuilder &k, const VectorLowering &lowering,
-                      mlir::Value numRows, mlir::Value firstPanel,
-                      mlir::Value count, mlir::Value column,
-                      mlir::Value tile) const;
 
   /// The panels and columns of parallel step `step` of `group` panels.
   struct Step {
@@ -224,11 +213,19 @@ private:
                 llvm::MutableArrayRef<mlir::Value> scratch) const;
   mlir::Value onePanel(KernelBuilder &k, const Place &at,
                        mlir::Value tile) const;
-  /// Rows [begin, end) in tiles, `rows` at a time.
-  mlir::Value inTiles(KernelBuilder &k, int64_t rows, mlir::Value begin,
-                      mlir::Value end, mlir::Value firstPanel,
-                      mlir::Value count, mlir::Value column,
-                      mlir::Value tile) const;
+  /// Rows [0, numRows) against panels [firstPanel, firstPanel + count) in one
+  /// pass, or pass `pass` of them; writes the tile's columns from the first on.
+  mlir::Value onePass(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
+                      mlir::Value firstPanel, mlir::Value count,
+                      mlir::Value pass, mlir::Value tile) const;
+  /// The same by a matrix unit, in all passes; `numRows` is 0 or at least
+  /// `matrixRows`.
+  mlir::Value rowsInMatrixTiles(KernelBuilder &k, mlir::Value numRows,
+                                mlir::Value firstPanel, mlir::Value count,
+                                mlir::Value tile) const;
+  /// Whether it takes so many rows.
+  bool fillsMatrixTiles() const;
+  class MatrixTiles;
 
   /// The R outputs of a panel.
   struct Outputs {

@@ -7,6 +7,7 @@
 
 #include "PanelProduct.h"
 
+#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -130,9 +131,27 @@ Value inColumns(KernelBuilder &k, int64_t lanes, Value first, Value count,
 Value PanelProduct::tileOf(KernelBuilder &k, PackedProductOp op) const {
   int64_t tileRows = op.getTile()[0] * op.getTile()[1];
   Value dest = op.getDest(), rows = k.dim(dest, 0);
-  if (!op.getTileRow())
-    return onePass(k, tileRows, rows, op.getFirstPanel(), op.getNumPanels(),
-                   k.index(0), op.getPart(), dest);
+  if (!op.getTileRow()) {
+    auto inVectors = [&](Value number) {
+      return onePass(k, tileRows, number, op.getFirstPanel(), op.getNumPanels(),
+                     op.getPart(), dest);
+    };
+    if (!fillsMatrixTiles())
+      return inVectors(rows);
+    auto inTiles = [&](Value number) {
+      return rowsInMatrixTiles(k, number, op.getFirstPanel(), op.getNumPanels(),
+                               dest);
+    };
+    if (auto known = getConstantIntValue(rows))
+      return *known < matrixRows ? inVectors(rows) : inTiles(rows);
+    // All rows go one way, and the loops of the other have no turns.
+    Value few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt,
+                                      rows, k.index(matrixRows));
+    Value ofVectors =
+        arith::SelectOp::create(k.b, k.loc, few, rows, k.index(0));
+    inTiles(k.sub(rows, ofVectors));
+    return inVectors(ofVectors);
+  }
   return oneTile(k, rows, op.getWhole(),
                  {/*rows=*/0, op.getWhole(), tileRows, op.getTileRow(),
                   op.getNumRows(), op.getFirstPanel(), /*i=*/Value(),
@@ -211,6 +230,13 @@ struct ConvertAttuneProductToVector final
           "narrow-stream-bytes 0 or positive");
       return signalPassFailure();
     }
+    if ((matrixRows != 0 && matrixRows < kMatrixRows) ||
+        matrixDepth < kMatrixDepth || matrixBytes < 0) {
+      getOperation().emitError("matrix-rows must be 0 or at least ")
+          << kMatrixRows << ", the rows of a register, matrix-depth at least "
+          << kMatrixDepth << ", its inputs, and matrix-bytes 0 or positive";
+      return signalPassFailure();
+    }
     VectorLowering lowering{};
     lowering.fetchSteps = fetchSteps;
     lowering.streamBytes = streamBytes;
@@ -218,6 +244,9 @@ struct ConvertAttuneProductToVector final
     lowering.integerLanes = integerLanes;
     lowering.pairProducts = pairProducts;
     lowering.byteProducts = byteProducts;
+    lowering.matrixRows = matrixRows;
+    lowering.matrixDepth = matrixDepth;
+    lowering.matrixBytes = matrixBytes;
     RewritePatternSet patterns(&getContext());
     patterns.add<LowerProduct>(&getContext(), lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

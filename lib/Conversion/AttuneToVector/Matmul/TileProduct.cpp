@@ -5,108 +5,339 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What a matrix unit multiplies lies in memory: a block of rows against one
-// panel is an attune.linear_into with a scratch of static size as destination,
-// which becomes loops on tiles once there are buffers (AttuneToAMX). What
-// becomes of the sums is vector code on that scratch, the same as after any
-// other product.
+// A matrix unit multiplies faster than the second-level cache gives it rows and
+// panels, and far faster than what lies behind. So the sum over K is made in
+// parts, as deep as a block of rows and a panel's part have room for in the
+// first-level cache, and all rows pass all panels with one part before the next
+// one begins. Sums wait in a scratch of the second-level cache meanwhile, where
+// each block's lie one after the other.
+//
+// A block of rows against a panel's part is an attune.linear_into on buffers,
+// which becomes loops on tiles (AttuneToAMX). What becomes of the sums is
+// vector code on the scratch, the same as after any other product.
 
 #include "PanelProduct.h"
 
 #include "attune/Conversion/MatrixTiles.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace attune {
 
-Value PanelProduct::allRows(KernelBuilder &k, const VectorLowering &lowering,
-                            Value numRows, Value firstPanel, Value count,
-                            Value column, Value tile) const {
-  auto inVectors = [&](Value number, Value tile) {
-    return allRows(k, lowering.rows, number, firstPanel, count, column, tile);
-  };
-  if (!rowsInMemory || !pairs || widened || lowering.matrixRows == 0 ||
-      !fillsMatrixTiles(2 * depth(), lanes()))
-    return inVectors(numRows, tile);
-  auto tiled = [&](Value number, Value tile) {
-    constexpr int64_t kBlock = kMatrixBlock * kMatrixRows;
-    Value rest = arith::RemUIOp::create(k.b, k.loc, number, k.index(kBlock));
-    Value whole = k.sub(number, rest);
-    tile =
-        inTiles(k, kBlock, k.index(0), whole, firstPanel, count, column, tile);
-    return inTiles(k, kMatrixRows, whole, number, firstPanel, count, column,
-                   tile);
-  };
-  if (auto known = getConstantIntValue(numRows))
-    return *known < lowering.matrixRows ? inVectors(numRows, tile)
-                                        : tiled(numRows, tile);
-  // All rows go one way, and the loops of the other have no turns.
-  Value few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt,
-                                    numRows, k.index(lowering.matrixRows));
-  Value rest = arith::SelectOp::create(k.b, k.loc, few, numRows, k.index(0));
-  return inVectors(rest, tiled(k.sub(numRows, rest), tile));
+/// Rows, of a block or of two halves of one.
+static constexpr int64_t kBlockRows = kMatrixBlock * kMatrixRows;
+
+/// The part [offsets, offsets + sizes) of a buffer.
+static Value viewOf(KernelBuilder &k, Value buffer, ArrayRef<Value> offsets,
+                    ArrayRef<int64_t> sizes) {
+  SmallVector<OpFoldResult> begins = getAsOpFoldResult(offsets), counts;
+  for (int64_t size : sizes)
+    counts.push_back(k.b.getIndexAttr(size));
+  SmallVector<OpFoldResult> ones(sizes.size(), k.b.getIndexAttr(1));
+  return memref::SubViewOp::create(k.b, k.loc, buffer, begins, counts, ones);
 }
 
-Value PanelProduct::inTiles(KernelBuilder &k, int64_t rows, Value begin,
-                            Value end, Value firstPanel, Value count,
-                            Value column, Value tile) const {
-  auto product = [&](KernelBuilder &k, Value row, Value panel) -> Value {
-    auto slice = [&](Value source, Value first, int64_t number) -> Value {
-      auto type = cast<RankedTensorType>(source.getType());
-      SmallVector<OpFoldResult> offsets(type.getRank(), k.b.getIndexAttr(0)),
-          sizes, strides(type.getRank(), k.b.getIndexAttr(1));
-      offsets[0] = getAsOpFoldResult(first);
-      sizes.push_back(k.b.getIndexAttr(number));
-      for (int64_t size : type.getShape().drop_front())
-        sizes.push_back(k.b.getIndexAttr(size));
-      return tensor::ExtractSliceOp::create(k.b, k.loc, source, offsets, sizes,
-                                            strides);
-    };
-    Value scratch = tensor::EmptyOp::create(
-        k.b, k.loc, ArrayRef<int64_t>{rows, lanes()}, k.b.getF32Type());
-    return LinearIntoOp::create(k.b, k.loc, scratch.getType(),
-                                slice(rowsInMemory, inputRow(k, row), rows),
-                                slice(weight, panel, 1), /*bias=*/Value(),
-                                scratch, Activation::Identity, /*gated=*/false,
-                                /*residual=*/false, /*scale=*/FloatAttr())
-        .getResult();
-  };
-  auto onePanel = [&](KernelBuilder &k, Value row, Value first, Value last,
-                      Value i, Value tile) {
-    Value panel = k.add(firstPanel, i), gates, sums;
-    if (gated) {
-      gates = product(k, row, k.mul(panel, 2));
-      sums = product(k, row, k.add(k.mul(panel, 2), k.index(1)));
-    } else {
-      sums = product(k, row, panel);
+/// The rows of a tile op against its panels.
+class PanelProduct::MatrixTiles {
+public:
+  MatrixTiles(const PanelProduct &product, KernelBuilder &k, Value numRows,
+              Value firstPanel, Value count, Value tile)
+      : p(product), numProducts(p.gated ? 2 : 1),
+        panelsAtOnce(kPanels / numProducts),
+        parts(partsOf(2 * p.depth(), p.matrixDepth)), numRows(numRows),
+        firstPanel(firstPanel), count(count), tile(tile) {
+    int64_t rowBytes = p.lanes() * 4;
+    int64_t blocks =
+        p.matrixBytes / (rowBytes * panelsAtOnce * numProducts * kBlockRows);
+    rowsApart = std::max<int64_t>(1, blocks) * kBlockRows;
+    if (parts.number == 1) {
+      panelsAtOnce = 1;
+      rowsApart = kBlockRows;
     }
-    Outputs outputs = outputsOf(k, panel, k.add(column, k.mul(i, lanes())));
-    loadBias(k, outputs);
-    return k.forLoop(first, last, 1, tile,
-                     [&](KernelBuilder &k, Value at, ValueRange carried) {
-                       auto load = [&](Value from) {
-                         return k.load(from, {k.sub(at, row), k.index(0)},
-                                       lanes());
-                       };
-                       return KernelBuilder::Values{
-                           finish(k, outputs, gated ? load(gates) : Value(),
-                                  load(sums), at, carried[0])};
-                     })[0];
+    int64_t scratchRows = numProducts * panelsAtOnce * rowsApart;
+    sums = p.scratchOf(k, {scratchRows, p.lanes()});
+  }
+
+  void emit(KernelBuilder &k) const {
+    Value one = k.index(1), block = k.index(kBlockRows);
+    Value group = k.index(panelsAtOnce), rows = k.index(rowsApart);
+    Value panels = group, whole;
+    if (parts.number > 1) {
+      whole = sumsAreWhole(k);
+      auto unlessWhole = [&](Value ofWhole, Value inParts) -> Value {
+        return arith::SelectOp::create(k.b, k.loc, whole, ofWhole, inParts);
+      };
+      panels = unlessWhole(one, panels);
+      rows = unlessWhole(block, rows);
+      if (parts.number > kShallow)
+        group = unlessWhole(one, group);
+    }
+    inSteps(k, k.index(0), count, group,
+            [&](KernelBuilder &k, Value begin, Value end) {
+              inSteps(k, k.index(0), numRows, rows,
+                      [&](KernelBuilder &k, Value row, Value last) {
+                        inSteps(k, begin, end, panels,
+                                [&](KernelBuilder &k, Value from, Value to) {
+                                  oneArea(k, {from, k.sub(to, from), row, last},
+                                          whole);
+                                });
+                      });
+            });
+  }
+
+  /// Panels whose sums wait at a time, those of gates among them: enough work
+  /// for rows that come from the third-level cache, and few enough to leave
+  /// room for the sums of many rows.
+  static constexpr int64_t kPanels = 8;
+  /// Sums of more parts read much for each result, others write much.
+  static constexpr int64_t kShallow = 4;
+  /// Results of a product that go to memory.
+  static constexpr int64_t kFarBytes = 32 << 20;
+
+private:
+  /// Of a sum over K: all parts but the last one have `depth` inputs.
+  struct Parts {
+    int64_t number, depth, last;
   };
-  return k.forLoop(begin, end, rows, tile,
-                   [&](KernelBuilder &k, Value first, ValueRange carried) {
-                     // The last tile ends with the last row: rows that it
-                     // shares with the one before are multiplied twice and
-                     // written once.
-                     Value row = k.min(first, k.sub(end, k.index(rows)));
-                     Value last = k.min(k.add(first, k.index(rows)), end);
-                     return k.forLoop(
-                         k.index(0), count, 1, carried,
-                         [&](KernelBuilder &k, Value i, ValueRange carried) {
-                           return KernelBuilder::Values{
-                               onePanel(k, row, first, last, i, carried[0])};
-                         });
-                   })[0];
+  static Parts partsOf(int64_t inputs, int64_t depth) {
+    int64_t number = std::max<int64_t>(1, inputs / depth);
+    int64_t each =
+        llvm::alignTo(llvm::divideCeil(inputs, number), kMatrixDepth);
+    number = llvm::divideCeil(inputs, each);
+    int64_t last = inputs - (number - 1) * each;
+    // A tile's inputs are the least that a product has.
+    if (last < kMatrixDepth && number > 1)
+      return {number - 1, each, last + each};
+    return {number, each, last};
+  }
+
+  /// Panels from the tile op's `panel`th on, and its rows [row, end).
+  struct Area {
+    Value panel, panels, row, end;
+  };
+  /// A part of the sum, whose first input is `from`.
+  struct Part {
+    Value from;
+    int64_t depth;
+    bool first;
+  };
+  static void forEach(KernelBuilder &k, Value begin, Value end, int64_t step,
+                      function_ref<void(KernelBuilder &, Value)> body) {
+    k.forLoop(begin, end, step, {},
+              [&](KernelBuilder &k, Value iv, ValueRange) {
+                body(k, iv);
+                return KernelBuilder::Values{};
+              });
+  }
+
+  /// Whether a block has a whole sum before the next one begins. Reading takes
+  /// most of the time of few rows and deep sums, and memory gives more in one
+  /// piece: a block passes a panel from end to end then. Writing takes most of
+  /// it where many results go to memory, which is better done evenly than in
+  /// the last part.
+  Value sumsAreWhole(KernelBuilder &k) const {
+    bool deep = parts.number > kShallow;
+    int64_t rowBytes = deep ? 2 * p.depth() * 2 : p.width * 4;
+    return arith::CmpIOp::create(
+        k.b, k.loc,
+        deep ? arith::CmpIPredicate::ule : arith::CmpIPredicate::ugt, numRows,
+        k.index((deep ? 2 * p.matrixBytes : kFarBytes) / rowBytes));
+  }
+
+  /// [begin, end) in steps of `step`, the last of which may be shorter.
+  static void
+  inSteps(KernelBuilder &k, Value begin, Value end, Value step,
+          function_ref<void(KernelBuilder &, Value begin, Value end)> body) {
+    Value number =
+        arith::CeilDivUIOp::create(k.b, k.loc, k.sub(end, begin), step);
+    forEach(k, k.index(0), number, 1, [&](KernelBuilder &k, Value i) {
+      Value own = k.add(begin, k.mul(i, step));
+      body(k, own, k.min(k.add(own, step), end));
+    });
+  }
+
+  using Branch = function_ref<void(KernelBuilder &)>;
+  static void ifElse(KernelBuilder &k, Value condition, Branch yes, Branch no) {
+    auto branch = [](Branch body) {
+      return [body](OpBuilder &builder, Location loc) {
+        KernelBuilder inner(builder, loc);
+        body(inner);
+        scf::YieldOp::create(builder, loc);
+      };
+    };
+    scf::IfOp::create(k.b, k.loc, condition, branch(yes), branch(no));
+  }
+
+  /// `condition` may be null, which is false.
+  static void ifGiven(KernelBuilder &k, Value condition, Branch yes,
+                      Branch no) {
+    if (condition)
+      ifElse(k, condition, yes, no);
+    else
+      no(k);
+  }
+
+  /// Results are made of a block's sums while the next block is multiplied.
+  void oneArea(KernelBuilder &k, const Area &area, Value whole) const {
+    int64_t last = parts.number - 1;
+    if (last > 0)
+      ifGiven(
+          k, whole, [](KernelBuilder &) {},
+          [&](KernelBuilder &k) { partsBefore(k, area, last); });
+    inBlocks(k, area, [&](KernelBuilder &k, Value first, Value end) {
+      auto multiplyBy = [&](const Part &part) {
+        return [&, part](KernelBuilder &k) {
+          oneBlock(k, area, part, first, end);
+        };
+      };
+      Part all = {k.index(0), 2 * p.depth(), /*first=*/true};
+      Part rest = {k.index(last * parts.depth), parts.last, last == 0};
+      ifGiven(k, whole, multiplyBy(all), multiplyBy(rest));
+      finish(k, area, first, end);
+    });
+  }
+
+  void partsBefore(KernelBuilder &k, const Area &area, int64_t last) const {
+    auto all = [&](KernelBuilder &k, const Part &part) {
+      inBlocks(k, area, [&](KernelBuilder &k, Value first, Value end) {
+        oneBlock(k, area, part, first, end);
+      });
+    };
+    all(k, {k.index(0), parts.depth, /*first=*/true});
+    forEach(k, k.index(1), k.index(last), 1,
+            [&](KernelBuilder &k, Value number) {
+              all(k, {k.mul(number, parts.depth), parts.depth, false});
+            });
+  }
+
+  static void
+  inBlocks(KernelBuilder &k, const Area &area,
+           function_ref<void(KernelBuilder &, Value first, Value end)> body) {
+    forEach(
+        k, area.row, area.end, kBlockRows, [&](KernelBuilder &k, Value first) {
+          body(k, first, k.min(k.add(first, k.index(kBlockRows)), area.end));
+        });
+  }
+
+  /// Rows [first, end), which are a block or fewer. Of these each half is made
+  /// alone.
+  void oneBlock(KernelBuilder &k, const Area &area, const Part &part,
+                Value first, Value end) const {
+    Value full = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
+                                       k.sub(end, first), k.index(kBlockRows));
+    ifElse(
+        k, full,
+        [&](KernelBuilder &k) {
+          rowsAgainstPanels(k, area, part, kBlockRows, first, first);
+        },
+        [&](KernelBuilder &k) {
+          forEach(k, first, end, kMatrixRows, [&](KernelBuilder &k, Value own) {
+            rowsAgainstPanels(k, area, part, kMatrixRows, own,
+                              beginOfHalf(k, own));
+          });
+        });
+  }
+
+  /// The first row of a half whose own ones begin with `own`: the last half
+  /// ends with the last row. Rows that it shares with what is before it are
+  /// multiplied twice and used once.
+  Value beginOfHalf(KernelBuilder &k, Value own) const {
+    return k.min(own, k.sub(numRows, k.index(kMatrixRows)));
+  }
+
+  /// Where the sums of a product of the area's panel `i` begin.
+  Value placeOf(KernelBuilder &k, Value i, int64_t number) const {
+    return k.add(k.mul(i, numProducts * rowsApart),
+                 k.index(number * rowsApart));
+  }
+
+  /// `rows` rows from `row` on, of which those from `first` on are their own.
+  void rowsAgainstPanels(KernelBuilder &k, const Area &area, const Part &part,
+                         int64_t rows, Value first, Value row) const {
+    Value input = viewOf(k, p.rowsInMemory, {p.inputRow(k, row), part.from},
+                         {rows, part.depth});
+    Value place = k.sub(first, area.row);
+    forEach(k, k.index(0), area.panels, 1, [&](KernelBuilder &k, Value i) {
+      Value panel = k.add(k.add(firstPanel, area.panel), i);
+      for (int64_t number = 0; number < numProducts; ++number) {
+        Value at = k.add(placeOf(k, i, number), place);
+        Value stored = k.add(k.mul(panel, numProducts), k.index(number));
+        multiply(k, part, input, stored,
+                 viewOf(k, sums, {at, k.index(0)}, {rows, p.lanes()}));
+      }
+    });
+  }
+
+  void multiply(KernelBuilder &k, const Part &part, Value input, Value stored,
+                Value block) const {
+    Value pair = arith::DivUIOp::create(k.b, k.loc, part.from, k.index(2));
+    if (auto from = getConstantIntValue(part.from))
+      pair = k.index(*from / 2);
+    Value panel = viewOf(k, p.weight, {stored, pair, k.index(0)},
+                         {1, part.depth / 2, 2 * p.panelLanes()});
+    LinearIntoOp::create(k.b, k.loc, /*result=*/Type(), input, panel,
+                         /*bias=*/Value(), block, Activation::Identity,
+                         /*gated=*/false, /*residual=*/!part.first,
+                         /*scale=*/FloatAttr());
+  }
+
+  /// Makes results of the sums of rows [first, end), which are a block or
+  /// fewer.
+  void finish(KernelBuilder &k, const Area &area, Value first,
+              Value end) const {
+    // In the last half they lie behind those of rows that it shares.
+    Value before = arith::DivUIOp::create(
+        k.b, k.loc, k.sub(k.sub(end, first), k.index(1)), k.index(kMatrixRows));
+    Value lastHalf = k.add(first, k.mul(before, kMatrixRows));
+    Value shared = k.sub(lastHalf, beginOfHalf(k, lastHalf));
+    forEach(k, k.index(0), area.panels, 1, [&](KernelBuilder &k, Value i) {
+      Value number = k.add(area.panel, i);
+      Outputs outputs =
+          p.outputsOf(k, k.add(firstPanel, number), k.mul(number, p.lanes()));
+      p.loadBias(k, outputs);
+      forEach(k, first, end, 1, [&](KernelBuilder &k, Value row) {
+        Value isLast = arith::CmpIOp::create(
+            k.b, k.loc, arith::CmpIPredicate::uge, row, lastHalf);
+        Value shift =
+            arith::SelectOp::create(k.b, k.loc, isLast, shared, k.index(0));
+        Value place = k.add(k.sub(row, area.row), shift);
+        auto load = [&](int64_t number) {
+          return k.load(sums, {k.add(placeOf(k, i, number), place), k.index(0)},
+                        p.lanes());
+        };
+        p.finish(k, outputs, p.gated ? load(0) : Value(), load(numProducts - 1),
+                 row, tile);
+      });
+    });
+  }
+
+  const PanelProduct &p;
+  const int64_t numProducts;
+  int64_t panelsAtOnce;
+  const Parts parts;
+  int64_t rowsApart; ///< of a panel, whose sums wait
+  const Value numRows, firstPanel, count, tile;
+  Value sums; ///< [rows, R], those of a block one after the other
+};
+
+int64_t PanelProduct::panelsPerMatrixStep() const {
+  return std::max<int64_t>(1, std::min(MatrixTiles::kPanels / (gated ? 2 : 1),
+                                       2 * panels() / threads));
+}
+
+bool PanelProduct::fillsMatrixTiles() const {
+  return matrixRows > 0 && pairs && !widened && rowsInMemory && stack &&
+         attune::fillsMatrixTiles(2 * depth(), lanes());
+}
+
+Value PanelProduct::rowsInMatrixTiles(KernelBuilder &k, Value numRows,
+                                      Value firstPanel, Value count,
+                                      Value tile) const {
+  MatrixTiles(*this, k, numRows, firstPanel, count, tile).emit(k);
+  return tile;
 }
 
 } // namespace attune

@@ -1,0 +1,60 @@
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=16 matrix-depth=64 matrix-bytes=65536}))" --split-input-file | FileCheck %s
+
+// Rows for a matrix unit: the first 64 inputs of all rows and panels, then the
+// next ones, and of the last part each block's results as soon as its sums are
+// there. Halves of a block take what is left of the rows.
+// CHECK-LABEL: func.func @parts(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<?x192xbf16>, %[[W:[^:]+]]: memref<20x96x64xbf16>, %[[Y:[^:]+]]: memref<?x640xf32>)
+// CHECK:         %[[S:.+]] = memref.alloca() {alignment = 64 : i64} : memref<512x32xf32>
+// CHECK:         %[[ROWS:.+]] = memref.dim %[[Y]]
+// CHECK:         %[[FEW:.+]] = arith.cmpi slt, %[[ROWS]], %c16
+// CHECK:         %[[WHOLE:.+]] = arith.cmpi ugt,
+// Panels in groups of eight; rows in groups of 64; parts.
+// CHECK:         scf.for
+// CHECK:           scf.for
+// CHECK:             scf.if %[[WHOLE]] {
+// CHECK-NEXT:        } else {
+// CHECK:               scf.for
+// CHECK:                 scf.if %{{.+}} {
+// CHECK:                   memref.subview %[[X]][%{{.+}}, 0] [32, 64] [1, 1]
+// CHECK:                   scf.for
+// CHECK-DAG:                 %[[P:.+]] = memref.subview %[[W]][%{{.+}}, 0, 0] [1, 32, 64] [1, 1, 1]
+// CHECK-DAG:                 %[[D:.+]] = memref.subview %[[S]][%{{.+}}, 0] [32, 32] [1, 1]
+// CHECK:                     attune.linear_into %{{.+}}, %[[P]] into %[[D]] :
+// CHECK:                 } else {
+// CHECK:                   attune.linear_into {{.+}} : memref<16x64xbf16
+// The next parts are added.
+// CHECK:               scf.for
+// CHECK:                 attune.linear_into %{{.+}} residual : memref<32x64xbf16
+// Whole sums of a block, or the last part of them, and its results.
+// CHECK:             scf.for
+// CHECK:               scf.if %[[WHOLE]] {
+// CHECK:                 attune.linear_into %{{.+}} : memref<32x192xbf16
+// CHECK:               } else {
+// CHECK:                 attune.linear_into %{{.+}} residual : memref<32x64xbf16
+// CHECK:               scf.for
+// CHECK:                 scf.for
+// CHECK:                   vector.transfer_read %[[S]]
+// CHECK:                   vector.transfer_write %{{.+}}, %[[Y]]
+// Fewer rows take vectors.
+// CHECK:         x86vector.avx512.dot
+func.func @parts(%x: memref<?x192xbf16>, %w: memref<20x96x64xbf16>, %y: memref<?x640xf32>) {
+  %c0 = arith.constant 0 : index
+  %c20 = arith.constant 20 : index
+  attune.packed_product %x[%c0], %w[%c0, %c20] of 640 tile [12, 1] outs(%y : memref<?x640xf32>) : memref<?x192xbf16>, memref<20x96x64xbf16>
+  return
+}
+
+// -----
+
+// A sum that is one part has a block's scratch.
+// CHECK-LABEL: func.func @one_part(
+// CHECK:         memref.alloca() {alignment = 64 : i64} : memref<64x32xf32>
+// CHECK-COUNT-2: attune.linear_into %{{.+}} : memref<32x64xbf16
+// CHECK-NOT:     residual
+func.func @one_part(%x: memref<40x64xbf16>, %w: memref<4x32x64xbf16>, %y: memref<40x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 activation <silu> gated tile [12, 1] outs(%y : memref<40x64xbf16>) : memref<40x64xbf16>, memref<4x32x64xbf16>
+  return
+}
