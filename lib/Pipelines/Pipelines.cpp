@@ -326,8 +326,8 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 ArrayRef<StringRef> getInsertionPoints() {
   static const StringRef points[] = {
-      "after-import",        "after-fusion", "after-optimize",
-      "before-tiling",       "after-tiling", "before-bufferization",
+      "after-import",        "after-fusion",    "after-optimize",
+      "before-tiling",       "after-tiling",    "before-bufferization",
       "after-bufferization", "after-outlining", "after-threads"};
   return points;
 }

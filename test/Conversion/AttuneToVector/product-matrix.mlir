@@ -58,3 +58,25 @@ func.func @one_part(%x: memref<40x64xbf16>, %w: memref<4x32x64xbf16>, %y: memref
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 activation <silu> gated tile [12, 1] outs(%y : memref<40x64xbf16>) : memref<40x64xbf16>, memref<4x32x64xbf16>
   return
 }
+
+// -----
+
+// Few rows, and few inputs.
+// CHECK-LABEL: func.func @few(
+// CHECK-NOT:     attune.linear_into
+// CHECK:         x86vector.avx512.dot
+// CHECK-LABEL: func.func @shallow(
+// CHECK-NOT:     attune.linear_into
+// CHECK:         x86vector.avx512.dot
+func.func @few(%x: memref<15x64xbf16>, %w: memref<2x32x64xbf16>, %y: memref<15x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 tile [3, 1] outs(%y : memref<15x64xf32>) : memref<15x64xbf16>, memref<2x32x64xbf16>
+  return
+}
+func.func @shallow(%x: memref<32x16xbf16>, %w: memref<2x8x64xbf16>, %y: memref<32x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 tile [3, 1] outs(%y : memref<32x64xf32>) : memref<32x16xbf16>, memref<2x8x64xbf16>
+  return
+}
