@@ -308,21 +308,40 @@ def sigmoid(x):
     return 1 / (1 + math.exp(-x))
 
 
-def gated_delta_net(w, at, x, keys, heads, dim, size, taps, eps):
-    """The gated delta rule token by token: of each key head the projection
-    holds a query, a key, its values and their gates, and the other one betas
-    and steps."""
-    share, count = heads // keys, 2 * keys * dim + heads * size
-    wide = linear(w, at + "in_proj_qkvz", x, 2 * (keys * dim + heads * size))
+def interleaved_parts(w, at, x, keys, heads, dim, size):
+    """Of each key head one projection holds a query, a key, its values and
+    their gates, and the other one betas and steps."""
+    values = heads // keys * size
+    wide = linear(w, at + "in_proj_qkvz", x, 2 * keys * (dim + values))
     narrow = linear(w, at + "in_proj_ba", x, 2 * heads)
-    each = 2 * dim + 2 * share * size
 
-    def parts(row, first, many):
-        return [row[g * each + first + i] for g in range(keys)
-                for i in range(many)]
-    rows = [parts(r, 0, dim) + parts(r, dim, dim) + parts(r, 2 * dim, share * size)
-            for r in wide]
-    gates = [parts(r, 2 * dim + share * size, share * size) for r in wide]
+    def parts(rows, *sizes):
+        """The parts of each key head, those of one kind next to each other."""
+        made = []
+        for row in rows:
+            row, kinds = list(row), [[] for _ in sizes]
+            for _ in range(keys):
+                for kind, many in zip(kinds, sizes):
+                    kind += row[:many]
+                    del row[:many]
+            made.append(kinds)
+        return made
+    wide = parts(wide, dim, dim, values, values)
+    narrow = parts(narrow, heads // keys, heads // keys)
+    return ([q + k + v for q, k, v, _ in wide], [z for _, _, _, z in wide],
+            [b for b, _ in narrow], [a for _, a in narrow])
+
+
+def separate_parts(w, at, x, keys, heads, dim, size):
+    return [linear(w, f"{at}in_proj_{n}", x, rows) for n, rows in (
+        ("qkv", 2 * keys * dim + heads * size), ("z", heads * size),
+        ("b", heads), ("a", heads))]
+
+
+def gated_delta_net(w, at, x, parts, keys, heads, dim, size, taps, eps):
+    """The gated delta rule token by token."""
+    share, count = heads // keys, 2 * keys * dim + heads * size
+    rows, gates, betas, steps = parts(w, at, x, keys, heads, dim, size)
     filters = w.matrix(at + "conv1d.weight", count, taps)
     w.made[at + "conv1d.weight"] = ([count, 1, taps],
                                     w.made[at + "conv1d.weight"][1])
@@ -337,16 +356,15 @@ def gated_delta_net(w, at, x, keys, heads, dim, size, taps, eps):
                 for c in range(count)]
         y = []
         for h in range(heads):
-            g, i = divmod(h, share)
+            g = h // share
             query, key = (seen[a + g * dim:a + (g + 1) * dim]
                           for a in (0, keys * dim))
             query, key = (scaled(v, (dot(v, v) + 1e-6) ** -0.5)
                           for v in (query, key))
             value = seen[2 * keys * dim + h * size:][:size]
-            beta, step = (narrow[t][2 * share * g + i + a] for a in (0, share))
-            keep = math.exp(-math.exp(logs[h]) * softplus(step + bias[h]))
+            keep = math.exp(-math.exp(logs[h]) * softplus(steps[t][h] + bias[h]))
             held = [scaled(line, keep) for line in memory[h]]
-            wrong = [sigmoid(beta) * (v - math.fsum(
+            wrong = [sigmoid(betas[t][h]) * (v - math.fsum(
                 k * line[c] for k, line in zip(key, held)))
                      for c, v in enumerate(value)]
             memory[h] = [[a + k * e for a, e in zip(line, wrong)]
@@ -359,23 +377,14 @@ def gated_delta_net(w, at, x, keys, heads, dim, size, taps, eps):
     return linear(w, at + "out_proj", made, WIDTH)
 
 
-def qwen3_next(w, ids):
-    """Delta rules beside attention with gates, whose heads turn by a quarter;
-    experts in all layers but the first, and a shared one with a gate."""
-    by_interval = len(ids) == TOKENS
-    types = ["linear_attention", "linear_attention", "full_attention",
-             "linear_attention"]
-    config = {**BASE, "model_type": "qwen3_next", "num_key_value_heads": 2,
-              "num_hidden_layers": 4, "head_dim": 16, "rope_theta": 500.0,
-              "full_attention_interval": 3 if by_interval else None,
-              "layer_types": None if by_interval else types,
-              "linear_num_value_heads": 4, "linear_num_key_heads": 2,
-              "linear_key_head_dim": 6, "linear_value_head_dim": 8,
-              "linear_conv_kernel_dim": 3, "mlp_only_layers": [0],
-              "num_experts": 6, "num_experts_per_tok": 2,
-              "moe_intermediate_size": 24,
-              "shared_expert_intermediate_size": 40}
+NEXT = {**BASE, "num_key_value_heads": 2, "num_hidden_layers": 4,
+        "head_dim": 16, "linear_num_value_heads": 4, "linear_num_key_heads": 2,
+        "linear_key_head_dim": 6, "linear_value_head_dim": 8,
+        "linear_conv_kernel_dim": 3}
 
+
+def next_like(w, ids, types, parts, theta, feed):
+    """Delta rules beside attention with gates, whose heads turn by a quarter."""
     def norm(name, rows):
         return rms_norm(w, name, rows, offset=1.0)
     x = embed(w, "model.embed_tokens.weight", ids)
@@ -383,32 +392,58 @@ def qwen3_next(w, ids):
         at = f"model.layers.{i}."
         normed = norm(at + "input_layernorm", x)
         if kind == "linear_attention":
-            y = gated_delta_net(w, at + "linear_attn.", normed, 2, 4, 6, 8, 3,
-                                1e-6)
+            y = gated_delta_net(w, at + "linear_attn.", normed, parts, 2, 4, 6,
+                                8, 3, 1e-6)
         else:
-            at += "self_attn."
-            both = split(linear(w, at + "q_proj", normed, 8 * 16), 8)
-            k, v = (split(linear(w, f"{at}{n}_proj", normed, 2 * 16), 2)
+            to = at + "self_attn."
+            both = split(linear(w, to + "q_proj", normed, 8 * 16), 8)
+            k, v = (split(linear(w, f"{to}{n}_proj", normed, 2 * 16), 2)
                     for n in ("k", "v"))
-            q, k = (turn([norm(f"{at}{n}_norm", rows) for rows in heads], 500.0,
+            q, k = (turn([norm(f"{to}{n}_norm", rows) for rows in heads], theta,
                          channels=4) for n, heads in (("q", both[::2]), ("k", k)))
             gates = [[a for rows in both[1::2] for a in rows[t]]
                      for t in range(len(x))]
-            y = linear(w, at + "o_proj", [
+            y = linear(w, to + "o_proj", [
                 [a * sigmoid(z) for a, z in zip(*rows)]
                 for rows in zip(attend(q, k, v), gates)], WIDTH)
-            at = f"model.layers.{i}."
         x = plus(x, y)
-        normed = norm(at + "post_attention_layernorm", x)
-        at += "mlp."
+        x = plus(x, feed(i, at + "mlp.",
+                         norm(at + "post_attention_layernorm", x)))
+    return head(w, "lm_head", norm("model.norm", x))
+
+
+def qwen3_next(w, ids):
+    """Experts in all layers but the first, and a shared one with a gate."""
+    by_interval = len(ids) == TOKENS
+    types = ["linear_attention", "linear_attention", "full_attention",
+             "linear_attention"]
+    config = {**NEXT, "model_type": "qwen3_next", "rope_theta": 500.0,
+              "full_attention_interval": 3 if by_interval else None,
+              "layer_types": None if by_interval else types,
+              "mlp_only_layers": [0], "num_experts": 6,
+              "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+              "shared_expert_intermediate_size": 40}
+
+    def feed(i, at, x):
         if i == 0:
-            y = gated(w, at, normed, silu)
-        else:
-            gate = linear(w, at + "shared_expert_gate", normed, 1)
-            shared = gated(w, at + "shared_expert.", normed, silu, 40)
-            y = routed(w, at, normed, 6, 2, softmax, None,
-                       lambda e: gated(w, f"{at}experts.{e}.", normed, silu, 24),
-                       [scaled(row, sigmoid(g[0]))
-                        for row, g in zip(shared, gate)])
-        x = plus(x, y)
-    return config, head(w, "lm_head", norm("model.norm", x))
+            return gated(w, at, x, silu)
+        gates = linear(w, at + "shared_expert_gate", x, 1)
+        shared = gated(w, at + "shared_expert.", x, silu, 40)
+        return routed(w, at, x, 6, 2, softmax, None,
+                      lambda e: gated(w, f"{at}experts.{e}.", x, silu, 24),
+                      [scaled(row, sigmoid(g[0]))
+                       for row, g in zip(shared, gates)])
+    return config, next_like(w, ids, types, interleaved_parts, 500.0, feed)
+
+
+def qwen3_5(w, ids):
+    """The text model, whose delta rule has projections of its own for all that
+    it reads."""
+    types = ["linear_attention"] * 3 + ["full_attention"]
+    config = {**NEXT, "model_type": "qwen3_5_text", "attn_output_gate": True,
+              "rope_parameters": {
+                  "rope_type": "default", "rope_theta": 1e4,
+                  "partial_rotary_factor": 0.25, "mrope_interleaved": True,
+                  "mrope_section": [1, 1, 0]}}
+    return config, next_like(w, ids, types, separate_parts, 1e4,
+                             lambda i, at, x: gated(w, at, x, silu))

@@ -83,6 +83,7 @@ std::optional<spec::Model> importQwen2(ImportContext &context);
 std::optional<spec::Model> importQwen2MoE(ImportContext &context);
 std::optional<spec::Model> importQwen3(ImportContext &context);
 std::optional<spec::Model> importQwen3MoE(ImportContext &context);
+std::optional<spec::Model> importQwen35(ImportContext &context);
 std::optional<spec::Model> importQwen3Next(ImportContext &context);
 std::optional<spec::Model> importRoberta(ImportContext &context);
 std::optional<spec::Model> importHunYuanDense(ImportContext &context);

@@ -280,6 +280,8 @@ const std::vector<KeyMeaning> &keyMeanings() {
       {"attn_layer_offset", KeyType::Count, "the first layer that attends"},
       {"attn_layer_period", KeyType::Size,
        "layers from one that attends to the next"},
+      {"attn_output_gate", KeyType::Flag,
+       "attention's result has a gate (true alone)"},
       {"block_dim", KeyType::Size, "channels of a token"},
       {"block_ff_dim", KeyType::Size, "width of the feed-forward layers"},
       {"block_ffn_dim_multiplier", KeyType::NumberOrNull,

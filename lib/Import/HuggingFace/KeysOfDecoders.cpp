@@ -591,6 +591,19 @@ std::vector<ClassKeys> keysOfDecoders() {
        "attention_bias=false use_sliding_window=false sliding_window=4096 "
        "max_window_layers=28 layer_types",
        "attention_dropout"},
+      {"qwen3_5_text",
+       "hidden_size=4096 intermediate_size=12288 num_hidden_layers=32 "
+       "num_attention_heads=16 num_key_value_heads=4 vocab_size=248320 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=256 "
+       "rope_theta=10000 partial_rotary_factor=0.25 rope_parameters "
+       "rope_scaling attention_bias=false layer_types "
+       "full_attention_interval=4 linear_num_value_heads=32 "
+       "linear_num_key_heads=16 linear_key_head_dim=128 "
+       "linear_value_head_dim=128 linear_conv_kernel_dim=4 "
+       "attn_output_gate=true",
+       "attention_dropout mamba_ssm_dtype mtp_num_hidden_layers "
+       "mtp_use_dedicated_embeddings"},
       {"qwen3_moe",
        "hidden_size=2048 intermediate_size=6144 num_hidden_layers=24 "
        "num_attention_heads=32 num_key_value_heads=4 vocab_size=151936 "

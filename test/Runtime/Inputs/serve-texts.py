@@ -1,10 +1,11 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""serve-texts.py PRODUCT CLIENT|prompts: what the server writes is what
+"""serve-texts.py PRODUCT CLIENT|prompts|states: what the server writes is what
 `generate` writes.
 
 PRODUCT is the storyteller with a chat template; CLIENT is the example's. With
-`prompts`, prompts share beginnings, or are long.
+`prompts`, prompts share beginnings, or are long. With `states`, PRODUCT is a
+model that keeps states, of random weights.
 """
 
 import json
@@ -18,12 +19,16 @@ PROMPTS = ["Once upon a time", "The next day", "Wren and her friend went to",
            "One day a fox", "In a small house by the lake there lived an old "
            "man who had never seen the sea, and who did not want to",
            "", "The end.", "Once upon a time there was a big bear. He"]
+THREADS = []
+if sys.argv[2] == "states":
+    PROMPTS.remove("")  # no token begins its texts
+    THREADS.append("--threads=1")  # so small a model would wait for threads
 COUNTS = ["attune_new_tokens_total", "attune_decode_steps_total"]
 
 
 def generate(prompt, *options):
     run = subprocess.run([sys.argv[1], "generate", "--prompt", prompt,
-                          "--format=json", *options],
+                          "--format=json", *THREADS, *options],
                          capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
 
@@ -336,7 +341,9 @@ LONG_PROMPTS = [shared_prompts, shared_beginnings, paused_prompts,
                 one_prompt_for_several]
 TEXTS = [texts_alone, streams, many_at_once, unequal_lengths, several, chats,
          tokens, example]
+STATES = [many_at_once, unequal_lengths]
 
-with serving.Server(sys.argv[1:2], "--slots=3") as server:
-    serving.run(LONG_PROMPTS if sys.argv[2] == "prompts" else TEXTS)
+with serving.Server(sys.argv[1:2], "--slots=3", *THREADS) as server:
+    serving.run({"prompts": LONG_PROMPTS, "states": STATES}.get(
+        sys.argv[2], TEXTS))
     assert server.stop() == 0

@@ -1,4 +1,4 @@
-//===- QwenNext.cpp - config.json of Qwen3-Next -----------------*- C++ -*-===//
+//===- QwenNext.cpp - config.json of Qwen3-Next and Qwen3.5 -----*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -83,7 +83,6 @@ static void addDeltaRule(WeightMap &weights, const DeltaRule &rule) {
       every(narrow, 0, share, 2 * share, keys)};
   weights["delta_rule.step.weight"] = {
       every(narrow, share, share, 2 * share, keys)};
-  weights["delta_rule.step.bias"] = {{"linear_attn.dt_bias"}};
 }
 
 /// As Qwen2-MoE's, with other defaults.
@@ -104,67 +103,120 @@ static MoE readExperts(Config &config, Activation activation) {
   return moe;
 }
 
-std::optional<Model> importQwen3Next(ImportContext &context) {
+namespace {
+/// What both generations share: attention with gates beside delta rules.
+struct NextConfig {
+  LlamaConfig llama; ///< `block` attends
+  DeltaRule rule;
+  std::vector<bool> attending; ///< layer by layer
+};
+} // namespace
+
+static std::optional<NextConfig>
+readNext(ImportContext &context, const char *name, LlamaDefaults defaults) {
   Config &config = context.config;
-  LlamaDefaults defaults;
-  defaults.width = 2048;
-  defaults.inner = 5632;
-  defaults.layers = 48;
   defaults.heads = 16;
-  defaults.kvHeads = 2;
   defaults.headDim = 256;
-  defaults.vocab = 151936;
   defaults.length = 32768;
   defaults.rope.partial = 0.25;
-  std::optional<LlamaConfig> llama = readLlama(context, "qwen3_next", defaults);
+  std::optional<LlamaConfig> llama = readLlama(context, name, defaults);
   if (!llama)
     return std::nullopt;
-  llama->norm.offset = 1;
-  Block &attends = llama->block;
-  attends.norm.offset = 1;
-  Attention &attention = *attends.attention;
+  llama->norm.offset = llama->block.norm.offset = 1;
+  Attention &attention = *llama->block.attention;
   attention.qkvBias = attention.outBias = config.flag("attention_bias", false);
   attention.qkNorm = llama->norm;
   attention.gate = true;
-  DeltaRule rule = readDeltaRule(config, llama->norm);
-  if (attends.ffn->activation != Activation::Silu)
+  if (llama->block.ffn->activation != Activation::Silu)
     config.error("hidden_act", "convolutions and gates with another activation "
                                "than silu are not supported");
-  MoE moe = readExperts(config, attends.ffn->activation);
+  DeltaRule rule = readDeltaRule(config, llama->norm);
   std::vector<bool> attending = readAttending(config, llama->layers);
-  int64_t step = config.integer("decoder_sparse_step", 1);
-  std::set<int64_t> dense = readDenseLayers(config);
-  if (config.hasErrors())
-    return std::nullopt;
-  // Four kinds: whether they attend, and whether they have experts.
-  llama->kinds.assign(4, attends);
-  for (size_t kind = 0; kind < 4; ++kind) {
-    Block &block = llama->kinds[kind];
-    if (kind & 1) {
-      block.attention.reset();
-      block.deltaRule = rule;
-    }
-    if (kind & 2) {
-      block.ffn.reset();
-      block.moe = moe;
-    }
-  }
-  for (int64_t i = 0; i < llama->layers; ++i) {
-    bool sparse = !dense.count(i) && (i + 1) % step == 0;
-    llama->kindOf.push_back((attending[static_cast<size_t>(i)] ? 0 : 1) +
-                            (sparse ? 2 : 0));
-  }
-  for (const TensorName &row : mixtureTensors("shared_expert"))
-    llama->tensors.push_back(row);
   for (const TensorName &row :
        TensorNames{{"delta_rule.conv1d", "linear_attn.conv1d"},
                    {"delta_rule.A_log", "linear_attn.A_log"},
                    {"delta_rule.norm", "linear_attn.norm"},
                    {"delta_rule.out_proj", "linear_attn.out_proj"}})
     llama->tensors.push_back(row);
+  llama->weights["delta_rule.step.bias"] = {{"linear_attn.dt_bias"}};
   addGate(llama->weights, attention);
-  addDeltaRule(llama->weights, rule);
-  return buildLlama(context, *llama);
+  return NextConfig{std::move(*llama), rule, std::move(attending)};
+}
+
+std::optional<Model> importQwen3Next(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.width = 2048;
+  defaults.inner = 5632;
+  defaults.layers = 48;
+  defaults.kvHeads = 2;
+  defaults.vocab = 151936;
+  std::optional<NextConfig> next = readNext(context, "qwen3_next", defaults);
+  if (!next)
+    return std::nullopt;
+  LlamaConfig &llama = next->llama;
+  MoE moe = readExperts(config, llama.block.ffn->activation);
+  int64_t step = config.integer("decoder_sparse_step", 1);
+  std::set<int64_t> dense = readDenseLayers(config);
+  if (config.hasErrors())
+    return std::nullopt;
+  // Four kinds: whether they attend, and whether they have experts.
+  llama.kinds.assign(4, llama.block);
+  for (size_t kind = 0; kind < 4; ++kind) {
+    Block &block = llama.kinds[kind];
+    if (kind & 1) {
+      block.attention.reset();
+      block.deltaRule = next->rule;
+    }
+    if (kind & 2) {
+      block.ffn.reset();
+      block.moe = moe;
+    }
+  }
+  for (int64_t i = 0; i < llama.layers; ++i) {
+    bool sparse = !dense.count(i) && (i + 1) % step == 0;
+    llama.kindOf.push_back((next->attending[static_cast<size_t>(i)] ? 0 : 1) +
+                           (sparse ? 2 : 0));
+  }
+  for (const TensorName &row : mixtureTensors("shared_expert"))
+    llama.tensors.push_back(row);
+  addDeltaRule(llama.weights, next->rule);
+  return buildLlama(context, llama);
+}
+
+/// The text model of Qwen3.5, whose projections are tensors of their own. The
+/// three positions of a text's token are one and the same.
+std::optional<Model> importQwen35(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.width = 4096;
+  defaults.inner = 12288;
+  defaults.layers = 32;
+  defaults.kvHeads = 4;
+  defaults.vocab = 248320;
+  std::optional<NextConfig> next = readNext(context, "qwen3_5_text", defaults);
+  if (!next)
+    return std::nullopt;
+  if (!config.flag("attn_output_gate", true))
+    config.error("attn_output_gate", "expected true");
+  // Layers that predict further tokens are left out; states are f32.
+  config.ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
+                 "mamba_ssm_dtype"});
+  if (config.hasErrors())
+    return std::nullopt;
+  LlamaConfig &llama = next->llama;
+  llama.kinds.assign(2, llama.block);
+  llama.kinds[1].attention.reset();
+  llama.kinds[1].deltaRule = next->rule;
+  for (bool attends : next->attending)
+    llama.kindOf.push_back(attends ? 0 : 1);
+  for (const TensorName &row :
+       TensorNames{{"delta_rule.in_proj", "linear_attn.in_proj_qkv"},
+                   {"delta_rule.gate", "linear_attn.in_proj_z"},
+                   {"delta_rule.beta", "linear_attn.in_proj_b"},
+                   {"delta_rule.step.weight", "linear_attn.in_proj_a.weight"}})
+    llama.tensors.push_back(row);
+  return buildLlama(context, llama);
 }
 
 } // namespace attune::hf
