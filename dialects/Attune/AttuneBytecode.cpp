@@ -19,7 +19,8 @@ using namespace attune;
 /// 2: linear has rms_eps, weight a gain.
 /// 3: moe and quantized_moe have biases, a limit and an offset.
 /// 4: layer_norm has an offset, rotary_table a growth.
-static constexpr uint64_t currentVersion = 4;
+/// 5: numbers in groups have zero points.
+static constexpr uint64_t currentVersion = 5;
 
 /// Until version 3 the residual was the one operand that need not be there.
 template <typename Op> static void divideOperands(Op op) {

@@ -7,6 +7,7 @@
 
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttuneCachedRows.h"
+#include "Attune/AttunePanels.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -130,6 +131,37 @@ LogicalResult attune::hasRows(Operation *op, Value matrix, StringRef owner,
   return sizeIs(op, {matrix, 0, owner, "panels"}, panels,
                 why + " " + Twine(rows) + ": panels of " + Twine(panel) +
                     " to hold them are");
+}
+
+LogicalResult attune::groupsFit(Operation *op, Value scales, unsigned dim,
+                                StringRef owner, bool zeros, int64_t bits,
+                                int64_t inputs) {
+  auto type = cast<ShapedType>(scales.getType());
+  // L8
+  if (areScalesOfFloats(type) && (zeros || bits != 4))
+    return op->emitOpError("has ")
+           << owner << " of f8E8M0FNU, which are those of 4 bits without zeros";
+  // L7
+  int64_t number = type.getDimSize(dim);
+  int64_t groups = groupsOfScales(number, zeros);
+  if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(inputs))
+    return success();
+  bool whole = groups > 0 && inputs % groups == 0;
+  if (whole && isGroup(inputs / groups))
+    return success();
+  return op->emitOpError("has ")
+         << number << " " << owner << (zeros ? " and zeros" : "")
+         << " for rows of " << inputs
+         << ", which are no equal groups of 4, 8, 12, ..., 65536";
+}
+
+LogicalResult attune::scalesFit(Operation *op, Value input, Value scales,
+                                Value sums) {
+  bool bytes = getElementTypeOrSelf(input.getType()).isInteger(8);
+  if (bool(scales) != bytes || bool(sums) != bytes)
+    return op->emitOpError("has an input of ")
+           << (bytes ? "bytes without" : "numbers with") << " scales and sums";
+  return success();
 }
 
 LogicalResult attune::hasEntries(Operation *op, Value bias, StringRef owner,

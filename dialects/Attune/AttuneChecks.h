@@ -67,6 +67,17 @@ mlir::LogicalResult hasRows(mlir::Operation *op, mlir::Value matrix,
                             llvm::StringRef owner, int64_t rows, bool gated,
                             const llvm::Twine &why, int64_t side = 1);
 
+/// L7 and L8 of attune.quantized_linear, for numbers of so many bits that
+/// multiply rows of `inputs`: `groups`, the second dimension but one of their
+/// scales, make whole ones, and scales of floats are those of 4 bits.
+mlir::LogicalResult groupsFit(mlir::Operation *op, mlir::Value scales,
+                              unsigned dim, llvm::StringRef owner, bool zeros,
+                              int64_t bits, int64_t inputs);
+
+/// L7: bytes come with scales and sums, numbers with neither.
+mlir::LogicalResult scalesFit(mlir::Operation *op, mlir::Value input,
+                              mlir::Value scales, mlir::Value sums);
+
 /// Fails unless `bias`, if there, has `entries` entries.
 mlir::LogicalResult hasEntries(mlir::Operation *op, mlir::Value bias,
                                llvm::StringRef owner, int64_t entries);

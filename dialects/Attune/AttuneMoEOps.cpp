@@ -95,7 +95,8 @@ LogicalResult RouterOp::verify() {
 //===----------------------------------------------------------------------===//
 
 // Since version 3 experts have biases, a limit and an offset. Older modules do
-// not say how their operands are divided: upgradeFromVersion does.
+// not say how their operands are divided: upgradeFromVersion does. Since
+// version 5 groups may have zero points.
 
 LogicalResult MoEOp::readProperties(DialectBytecodeReader &reader,
                                     OperationState &state) {
@@ -128,7 +129,9 @@ LogicalResult QuantizedMoEOp::readProperties(DialectBytecodeReader &reader,
       succeeded(readSince(3, reader, own.limit)) &&
       succeeded(readSince(3, reader, own.up_offset)) &&
       succeeded(readSince(3, reader,
-                          MutableArrayRef<int32_t>(own.operandSegmentSizes))));
+                          MutableArrayRef<int32_t>(own.operandSegmentSizes))) &&
+      succeeded(readSince(5, reader, own.up_zeros)) &&
+      succeeded(readSince(5, reader, own.down_zeros)));
 }
 
 void QuantizedMoEOp::writeProperties(DialectBytecodeWriter &writer) {
@@ -139,6 +142,8 @@ void QuantizedMoEOp::writeProperties(DialectBytecodeWriter &writer) {
   writer.writeOptionalAttribute(own.limit);
   writer.writeOptionalAttribute(own.up_offset);
   writer.writeSparseArray(ArrayRef<int32_t>(own.operandSegmentSizes));
+  writer.writeOptionalAttribute(own.up_zeros);
+  writer.writeOptionalAttribute(own.down_zeros);
 }
 
 /// M5, M6: biases of `hidden` and `width` channels, and what only gated layers
@@ -219,9 +224,15 @@ int64_t QuantizedMoEOp::getUpBits() {
   return bitsOf(getUp(), lastSize(getInput(), "").get());
 }
 int64_t QuantizedMoEOp::getDownBits() { return bitsOf(getDown(), getHidden()); }
+int64_t QuantizedMoEOp::getInputGroup() {
+  auto scales = cast<RankedTensorType>(getUpScales().getType());
+  return lastSize(getInput(), "").get() /
+         groupsOfScales(scales.getDimSize(2), getUpZeros());
+}
 int64_t QuantizedMoEOp::getHiddenGroup() {
+  auto scales = cast<RankedTensorType>(getDownScales().getType());
   return int64_t(getHidden()) /
-         cast<RankedTensorType>(getDownScales().getType()).getDimSize(2);
+         groupsOfScales(scales.getDimSize(2), getDownZeros());
 }
 
 /// A quantized stack and its scales have `rows` rows and columns for `inputs`.
@@ -259,18 +270,30 @@ LogicalResult QuantizedMoEOp::verify() {
           getGated() ? "twice the hidden layer is" : "the hidden layer is")) ||
       failed(stackFits(*this, getDown(), getDownScales(), "down",
                        "scales of down", width.get(), 1, hidden, getDownBits(),
-                       "the result takes rows")) ||
-      failed(sameSize(*this, {getUpScales(), 2, "scales of up", "number"},
-                      lastSize(getInputScales(), "input scales", "number"))) ||
-      failed(sameSize(*this, lastSize(getInputSums(), "input sums", "number"),
-                      lastSize(getInputScales(), "input scales", "number"))))
+                       "the result takes rows")))
     return failure();
-  NamedSize groups{getDownScales(), 2, "scales of down", "number"};
-  if (groups.known() && (groups.get() < 1 || hidden % groups.get() != 0 ||
-                         !isGroup(hidden / groups.get())))
-    return emitOpError("has ")
-           << groups.get() << " scales of down for a hidden layer of " << hidden
-           << ", which are no equal groups of 4, 8, 12, ..., 65536";
+  // Q7
+  int64_t inputs = lastSize(getInput(), "input").get();
+  if (failed(scalesFit(*this, getInput(), getInputScales(), getInputSums())) ||
+      failed(groupsFit(*this, getUpScales(), 2, "scales of up", getUpZeros(),
+                       getUpBits(), inputs)) ||
+      failed(groupsFit(*this, getDownScales(), 2, "scales of down",
+                       getDownZeros(), getDownBits(), hidden)))
+    return failure();
+  // Q2
+  if (getInputScales()) {
+    NamedSize scales = lastSize(getInputScales(), "input scales", "number");
+    NamedSize factors{getUpScales(), 2, "scales of up", "number"};
+    if (getUpZeros()
+            ? scales.known() && failed(sizeIs(*this, factors, 2 * scales.get(),
+                                              "with zeros twice the input "
+                                              "scales are"))
+            : failed(sameSize(*this, factors, scales)))
+      return failure();
+    if (failed(sameSize(*this, lastSize(getInputSums(), "input sums", "number"),
+                        scales)))
+      return failure();
+  }
   // Q3
   for (auto [value, owner] :
        {std::pair<Value, StringRef>(getInput(), "input"),
@@ -278,7 +301,7 @@ LogicalResult QuantizedMoEOp::verify() {
         std::pair<Value, StringRef>(getInputSums(), "input sums"),
         std::pair<Value, StringRef>(getExperts(), "experts"),
         std::pair<Value, StringRef>(getWeights(), "weights")})
-    if (failed(sameTokens(*this, getResult(), "result", value, owner)))
+    if (value && failed(sameTokens(*this, getResult(), "result", value, owner)))
       return failure();
   if (failed(sameSize(*this, lastSize(getWeights(), "weights", "width"),
                       lastSize(getExperts(), "experts", "width"))))

@@ -167,7 +167,9 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
 
     `hidden` is the width of the hidden layer, which panels do not tell. Each
     matrix of a stack may be in panels like one of `attune.quantized_linear`, and
-    its scales then are.
+    its scales then are. `up_zeros` and `down_zeros` say of a stack what `zeros`
+    says there. Without scales of the input both products are of numbers as they
+    are, and `q(h) = h`.
 
     Rounds the hidden layer to bytes, and once behind the sum, at the end.
     Source: Frantar and Alistarh (2023), "QMoE", whose experts are of fewer bits;
@@ -183,6 +185,7 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
     - Q4: residual has the result's type.
     - Q5: all four stacks have equally many experts.
     - Q6: biases, limit and up_offset are as `attune.moe` has them.
+    - Q7: L7 and L8 of `attune.quantized_linear` for both stacks.
 
     ```mlir
     %y = attune.quantized_moe %q scales %s sums %n, %experts, %weights,
@@ -193,28 +196,33 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
          (tensor<8x64x64xi8>, tensor<8x64x2xf32>) -> tensor<?x?x64xf32>
     ```
   }];
-  let arguments = (ins Attune_ByteRows:$input, Attune_GroupScales:$input_scales,
-                       Attune_GroupSums:$input_sums, Attune_Choice:$experts,
+  let arguments = (ins Attune_BytesOrNumbers:$input,
+                       Optional<Attune_GroupScales>:$input_scales,
+                       Optional<Attune_GroupSums>:$input_sums,
+                       Attune_Choice:$experts,
                        Attune_Shares:$weights, Attune_ByteMatrices:$up,
-                       Attune_Matrices:$up_scales, Attune_ByteMatrices:$down,
-                       Attune_Matrices:$down_scales,
+                       Attune_ScaleMatrices:$up_scales,
+                       Attune_ByteMatrices:$down,
+                       Attune_ScaleMatrices:$down_scales,
                        Optional<Attune_Biases>:$up_bias,
                        Optional<Attune_Biases>:$down_bias,
                        Optional<Attune_Activations>:$residual, I64Attr:$hidden,
                        UnitAttr:$gated, Attune_ActivationAttr:$activation,
                        OptionalAttr<F32Attr>:$limit,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset);
+                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset,
+                       UnitAttr:$up_zeros, UnitAttr:$down_zeros);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
-    $input `scales` $input_scales `sums` $input_sums `,` $experts `,` $weights
-    `,` $up `scales` $up_scales `,` $down `scales` $down_scales
+    $input (`scales` $input_scales^ `sums` $input_sums)? `,` $experts `,`
+    $weights `,` $up `scales` $up_scales (`up_zeros` $up_zeros^)? `,`
+    $down `scales` $down_scales (`down_zeros` $down_zeros^)?
     (`up_bias` $up_bias^ `:` type($up_bias))?
     (`down_bias` $down_bias^ `:` type($down_bias))?
     (`residual` $residual^ `:` type($residual))? `hidden` $hidden
     (`gated` $gated^)? `activation` $activation (`limit` $limit^)?
     (`up_offset` $up_offset^)? attr-dict
-    `:` `(` type($input) `,` type($input_scales) `,` type($input_sums) `)` `,`
-    type($experts) `,` type($weights) `,` `(` type($up) `,` type($up_scales) `)`
+    `:` `(` type($input) (`,` type($input_scales)^ `,` type($input_sums))? `)`
+    `,` type($experts) `,` type($weights) `,` `(` type($up) `,` type($up_scales) `)`
     `,` `(` type($down) `,` type($down_scales) `)` `->` type($result)
   }];
   let hasVerifier = 1;
@@ -223,7 +231,8 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
     /// Bits of the numbers of up and of down.
     int64_t getUpBits();
     int64_t getDownBits();
-    /// Neighbours in the hidden layer that share a scale.
+    /// Neighbours in the input, and in the hidden layer, that share a scale.
+    int64_t getInputGroup();
     int64_t getHiddenGroup();
   }];
 }

@@ -51,6 +51,19 @@ inline bool isGroupOfNibbles(int64_t size) {
   return isGroup(size) && size % 32 == 0;
 }
 
+/// How many groups a row has that comes with so many scales, each of which may
+/// stand beside a zero point; -1: they are no pairs.
+inline int64_t groupsOfScales(int64_t scales, bool zeros) {
+  if (mlir::ShapedType::isDynamic(scales) || !zeros)
+    return scales;
+  return scales % 2 == 0 ? scales / 2 : -1;
+}
+
+/// Whether scales say that numbers of 4 bits are floats, e2m1.
+inline bool areScalesOfFloats(mlir::ShapedType scales) {
+  return llvm::isa<mlir::Float8E8M0FNUType>(scales.getElementType());
+}
+
 /// Bits of the quantized numbers in `matrix`, which multiplies rows of `inputs`
 /// numbers: panels of 4 bits are an eighth as deep, since each of their bytes
 /// holds two.

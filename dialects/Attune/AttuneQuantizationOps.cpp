@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttuneBytecode.h"
+
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
@@ -30,6 +32,48 @@ static int64_t columnsOf(Value matrix, int64_t inputs) {
   if (rankOf(matrix) == 2 || ShapedType::isDynamic(depth))
     return depth;
   return 4 * depth * (8 / quantizedBits(type, inputs));
+}
+
+//===----------------------------------------------------------------------===//
+// Properties in bytecode
+//===----------------------------------------------------------------------===//
+
+// Since version 5 groups may have zero points.
+
+LogicalResult QuantizedLinearOp::readProperties(DialectBytecodeReader &reader,
+                                                OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(succeeded(reader.readOptionalAttribute(own.activation)) &&
+                 succeeded(reader.readOptionalAttribute(own.gated)) &&
+                 succeeded(reader.readOptionalAttribute(own.scale)) &&
+                 succeeded(readSince(5, reader, own.zeros)) &&
+                 succeeded(reader.readSparseArray(
+                     MutableArrayRef<int32_t>(own.operandSegmentSizes))));
+}
+
+void QuantizedLinearOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeOptionalAttribute(own.activation);
+  writer.writeOptionalAttribute(own.gated);
+  writer.writeOptionalAttribute(own.scale);
+  writer.writeOptionalAttribute(own.zeros);
+  writer.writeSparseArray(ArrayRef<int32_t>(own.operandSegmentSizes));
+}
+
+LogicalResult
+QuantizedEmbeddingOp::readProperties(DialectBytecodeReader &reader,
+                                     OperationState &state) {
+  auto &own = state.getOrAddProperties<Properties>();
+  return success(succeeded(reader.readOptionalAttribute(own.offset)) &&
+                 succeeded(reader.readOptionalAttribute(own.scale)) &&
+                 succeeded(readSince(5, reader, own.zeros)));
+}
+
+void QuantizedEmbeddingOp::writeProperties(DialectBytecodeWriter &writer) {
+  auto &own = getProperties();
+  writer.writeOptionalAttribute(own.offset);
+  writer.writeOptionalAttribute(own.scale);
+  writer.writeOptionalAttribute(own.zeros);
 }
 
 //===----------------------------------------------------------------------===//
@@ -97,12 +141,23 @@ LogicalResult QuantizedLinearOp::verify() {
        {std::pair<Value, StringRef>(getInput(), "input"),
         std::pair<Value, StringRef>(getInputScales(), "input scales"),
         std::pair<Value, StringRef>(getInputSums(), "input sums")})
-    if (failed(sameTokens(*this, getResult(), "result", value, owner)))
+    if (value && failed(sameTokens(*this, getResult(), "result", value, owner)))
       return failure();
+  // L7, L8
+  auto type = cast<RankedTensorType>(getWeight().getType());
+  if (failed(scalesFit(*this, getInput(), getInputScales(), getInputSums())) ||
+      failed(groupsFit(*this, getWeightScales(), 1, "weight scales", getZeros(),
+                       quantizedBits(type, inputs.get()), inputs.get())))
+    return failure();
   // L6
+  if (!getInputScales())
+    return success();
   NamedSize scales = lastSize(getInputScales(), "input scales", "number");
-  if (failed(sameSize(*this, scales,
-                      {getWeightScales(), 1, "weight scales", "number"})))
+  NamedSize factors{getWeightScales(), 1, "weight scales", "number"};
+  if (getZeros() ? scales.known() &&
+                       failed(sizeIs(*this, factors, 2 * scales.get(),
+                                     "with zeros twice the input scales are"))
+                 : failed(sameSize(*this, scales, factors)))
     return failure();
   return sameSize(*this, lastSize(getInputSums(), "input sums", "number"),
                   scales);
@@ -123,13 +178,10 @@ LogicalResult QuantizedEmbeddingOp::verify() {
   if (failed(typeOfResult(*this, getAddend(), "addend")))
     return failure();
   // E3
-  NamedSize groups{getScales(), 1, "scales", "number"};
-  int64_t width = columnsOf(getTable(), lastSize(getResult(), "result").get());
-  if (groups.known() && !ShapedType::isDynamic(width) &&
-      (groups.get() < 1 || width % groups.get() != 0))
-    return emitOpError("has ") << groups.get() << " scales for rows of "
-                               << width << ", which are no equal groups";
-  return success();
+  int64_t width = lastSize(getResult(), "result").get();
+  auto type = cast<RankedTensorType>(getTable().getType());
+  return groupsFit(*this, getScales(), 1, "scales", getZeros(),
+                   quantizedBits(type, width), width);
 }
 
 //===----------------------------------------------------------------------===//
@@ -137,7 +189,15 @@ LogicalResult QuantizedEmbeddingOp::verify() {
 //===----------------------------------------------------------------------===//
 
 int64_t QuantizedLinearOp::getGroup() {
-  return lastSize(getInput(), "").get() / lastSize(getInputScales(), "").get();
+  auto scales = cast<RankedTensorType>(getWeightScales().getType());
+  return lastSize(getInput(), "").get() /
+         groupsOfScales(scales.getDimSize(1), getZeros());
+}
+
+int64_t QuantizedEmbeddingOp::getGroup() {
+  auto scales = cast<RankedTensorType>(getScales().getType());
+  return lastSize(getResult(), "").get() /
+         groupsOfScales(scales.getDimSize(1), getZeros());
 }
 
 LogicalResult

@@ -52,21 +52,31 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     [Pure, Attune_Reify, AttrSizedOperandSegments]> {
   let summary = "attune.linear on bytes: sums of a group are exact";
   let description = [{
-    `Z[..., n] = sum_g s[..., g] t[n, g] sum_{k in g} X[..., k] (W[n, k] - c)
+    `Z[..., n] = sum_g s[..., g] t[n, g] sum_{k in g} X[..., k] (W[n, k] - z)
     + bias[n]`, X and s as `attune.quantize_rows` gives them, W a weight of
-    unsigned numbers in groups and t its scales: bytes, where c is 128, or 4
+    unsigned numbers in groups and t its scales: bytes, where z is 128, or 4
     bits, where it is 8. The inner sums are exact; the outer one is in f32, in
     the order of groups. Then Z goes through the epilogue of `attune.linear`:
     activation, `gated`, scale and residual.
 
+    With `zeros` each group has a zero point of its own, and scales are pairs:
+    `t[n, g]` is entry 2g of a row of them and `z[n, g]`, any number, entry 2g + 1.
+
+    Of 4 bits with scales of f8E8M0FNU the numbers are floats, e2m1: `W - z` is
+    0, 0.5, 1, 1.5, 2, 3, 4 or 6 for W below 8, and these less than 0 from there on.
+
+    Without scales of the input X is numbers, and s is 1: all sums are in f32 then,
+    in the order of columns within a group.
+
     W may be in packed panels (see `attune.weight`): [panels, K/4, 4R] of bytes,
     [panels, K/8, 4R] of bytes that hold two numbers each; and t in panels
-    [panels, K/group, R].
+    [panels, K/group, R], or pairs in [panels, 2 K/group, R].
 
     Rounds once behind the sum, at the end.
     Source: Dettmers et al. (2022), "LLM.int8()", without its outliers: groups
     keep these apart. Groups of 4 bits: Dettmers and Zettlemoyer (2023), "The case
-    for 4-bit precision".
+    for 4-bit precision". Floats of 4 bits: Rouhani et al. (2023), "Microscaling data
+    formats for deep learning".
 
     Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
     - L1: input width is W's K.
@@ -74,32 +84,45 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     - L3: bias has W's N entries.
     - L4: residual has the result's type.
     - L5: leading sizes of input, its scales and sums, and result agree.
-    - L6: input and weight have equally many scales, and sums are as many.
+    - L6: input and weight have equally many scales (two for one with `zeros`),
+      and sums are as many.
+    - L7: bytes come with scales and sums, numbers with neither; the weight's
+      groups are whole ones.
+    - L8: scales of f8E8M0FNU are those of 4 bits without `zeros`.
 
     ```mlir
     %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
        : (tensor<?x?x768xi8>, tensor<?x?x6xf32>, tensor<?x?x6xi32>),
          (tensor<3072x768xi8>, tensor<3072x6xf32>) -> tensor<?x?x3072xf32>
     ```
+    ```mlir
+    %y = attune.quantized_linear %x, %w scales %t zeros : (tensor<?x?x768xf32>),
+         (tensor<3072x768xi4>, tensor<3072x12xf16>) -> tensor<?x?x3072xf32>
+    ```
   }];
-  let arguments = (ins Attune_ByteRows:$input, Attune_GroupScales:$input_scales,
-                       Attune_GroupSums:$input_sums,
-                       Attune_ByteMatrix:$weight, Attune_Matrix:$weight_scales,
+  let arguments = (ins Attune_BytesOrNumbers:$input,
+                       Optional<Attune_GroupScales>:$input_scales,
+                       Optional<Attune_GroupSums>:$input_sums,
+                       Attune_ByteMatrix:$weight,
+                       Attune_ScaleMatrix:$weight_scales,
                        Optional<Attune_Channel>:$bias,
                        Optional<Attune_Activations>:$residual,
                        DefaultValuedAttr<Attune_ActivationAttr,
                                          "Activation::Identity">:$activation,
-                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale);
+                       UnitAttr:$gated, OptionalAttr<F32Attr>:$scale,
+                       UnitAttr:$zeros);
   let results = (outs Attune_Activations:$result);
   let assemblyFormat = [{
-    $input `scales` $input_scales `sums` $input_sums `,`
-    $weight `scales` $weight_scales (`bias` $bias^ `:` type($bias))?
+    $input (`scales` $input_scales^ `sums` $input_sums)? `,`
+    $weight `scales` $weight_scales (`zeros` $zeros^)?
+    (`bias` $bias^ `:` type($bias))?
     (`residual` $residual^ `:` type($residual))? (`activation` $activation^)?
     (`gated` $gated^)? (`scale` $scale^)? attr-dict
-    `:` `(` type($input) `,` type($input_scales) `,` type($input_sums) `)` `,`
-    `(` type($weight) `,` type($weight_scales) `)` `->` type($result)
+    `:` `(` type($input) (`,` type($input_scales)^ `,` type($input_sums))? `)`
+    `,` `(` type($weight) `,` type($weight_scales) `)` `->` type($result)
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
   let extraClassDeclaration = [{
     /// Neighbours that share a scale.
     int64_t getGroup();
@@ -110,10 +133,11 @@ def Attune_QuantizedEmbeddingOp : Attune_Op<"quantized_embedding",
     [Pure, Attune_Reify]> {
   let summary = "attune.embedding from a table of bytes";
   let description = [{
-    `Y[b,t,d] = scale * t[i, d / group] * (table[i, d] - c) (+ addend[b,t,d])`
-    with `i = ids[b,t] + offset`, c as in `attune.quantized_linear`: a table that a head of the model multiplies by,
-    too, and that is stored once, or one that a checkpoint has in few bits. Table and scales may be in panels as those of
-    `attune.quantized_linear`.
+    `Y[b,t,d] = scale * t[i, d / group] * (table[i, d] - z) (+ addend[b,t,d])`
+    with `i = ids[b,t] + offset`, z and `zeros` as in `attune.quantized_linear`: a
+    table that a head of the model multiplies by, too, and that is stored once, or
+    one that a checkpoint has in few bits. Table and scales may be in panels as
+    those of `attune.quantized_linear`.
 
     In f32. Rounds once, at the end.
     Source: tied embeddings, Press and Wolf (2017).
@@ -129,17 +153,25 @@ def Attune_QuantizedEmbeddingOp : Attune_Op<"quantized_embedding",
     ```
   }];
   let arguments = (ins Attune_Ids:$ids, Attune_ByteMatrix:$table,
-                       Attune_Matrix:$scales, Optional<Attune_Tokens>:$addend,
+                       Attune_ScaleMatrix:$scales,
+                       Optional<Attune_Tokens>:$addend,
                        DefaultValuedAttr<F32Attr, "1.0f">:$scale,
-                       DefaultValuedAttr<I64Attr, "0">:$offset);
+                       DefaultValuedAttr<I64Attr, "0">:$offset,
+                       UnitAttr:$zeros);
   let results = (outs Attune_Tokens:$result);
   let assemblyFormat = [{
-    $ids `,` $table `scales` $scales (`add` $addend^ `:` type($addend))?
+    $ids `,` $table `scales` $scales (`zeros` $zeros^)?
+    (`add` $addend^ `:` type($addend))?
     (`scale` $scale^)? (`offset` $offset^)? attr-dict
     `:` type($ids) `,` `(` type($table) `,` type($scales) `)`
     `->` type($result)
   }];
   let hasVerifier = 1;
+  let useCustomPropertiesEncoding = 1; // to read older modules
+  let extraClassDeclaration = [{
+    /// Neighbours that share a scale.
+    int64_t getGroup();
+  }];
 }
 
 #endif // ATTUNE_QUANTIZATION_OPS_TD

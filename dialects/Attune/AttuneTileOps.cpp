@@ -80,6 +80,45 @@ static LogicalResult bufferizeTile(Op op, RewriterBase &rewriter,
   return success();
 }
 
+// custom<GroupScales>: of an input, its sums and a weight, `a, b, c : types`,
+// or those of the weight alone, `c : type`.
+static ParseResult
+parseGroupScales(OpAsmParser &parser,
+                 std::optional<OpAsmParser::UnresolvedOperand> &input,
+                 std::optional<OpAsmParser::UnresolvedOperand> &sums,
+                 std::optional<OpAsmParser::UnresolvedOperand> &weight,
+                 Type &inputType, Type &sumsType, Type &weightType) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<Type> types;
+  SMLoc at = parser.getCurrentLocation();
+  if (parser.parseOperandList(operands) || parser.parseColonTypeList(types))
+    return failure();
+  if ((operands.size() != 1 && operands.size() != 3) ||
+      types.size() != operands.size())
+    return parser.emitError(at, "expected the scales of a weight, or those of "
+                                "an input, its sums and a weight's scales");
+  weight = operands.back();
+  weightType = types.back();
+  if (operands.size() == 1)
+    return success();
+  input = operands[0];
+  inputType = types[0];
+  sums = operands[1];
+  sumsType = types[1];
+  return success();
+}
+
+static void printGroupScales(OpAsmPrinter &printer, Operation *, Value input,
+                             Value sums, Value weight, Type inputType,
+                             Type sumsType, Type weightType) {
+  if (input)
+    printer << input << ", " << sums << ", ";
+  printer << weight << " : ";
+  if (input)
+    printer << inputType << ", " << sumsType << ", ";
+  printer << weightType;
+}
+
 #define GET_OP_CLASSES
 #include "Attune/AttuneTileOps.cpp.inc"
 
@@ -238,9 +277,10 @@ static LogicalResult productFits(PackedProductOp op) {
   // M4
   bool bytes = panels.getElementType().isInteger(8);
   bool byteRows = getElementTypeOrSelf(input.getType()).isInteger(8);
-  if (bytes != byteRows || bytes != bool(op.getInputScales()))
-    return op.emitOpError(
-        "multiplies bytes by bytes with scales, or numbers without");
+  if ((byteRows && !bytes) || byteRows != bool(op.getInputScales()) ||
+      bytes != bool(op.getWeightScales()) || (op.getZeros() && !bytes))
+    return op.emitOpError("multiplies bytes by bytes with scales of both, "
+                          "numbers by bytes with scales, or numbers without");
   // M1
   if (!inputs.known() || panels.isDynamicDim(outer + 1) ||
       panels.isDynamicDim(outer + 2))
@@ -267,15 +307,20 @@ static LogicalResult productFits(PackedProductOp op) {
   // M4
   if (!bytes)
     return success();
-  NamedSize groups{op.getInputScales(), 1, "input scales", "groups"};
-  if (!groups.known() || groups.get() < 1 || inputs.get() % groups.get() != 0)
+  NamedSize factors{op.getWeightScales(), unsigned(outer + 1), "weight scales",
+                    "groups"};
+  if (!factors.known())
     return op.emitOpError("has rows that are no whole groups");
-  return failure(
-      failed(sameSize(op, {op.getInputSums(), 1, "input sums", "groups"},
-                      groups)) ||
-      failed(sameSize(
-          op, {op.getWeightScales(), outer + 1, "weight scales", "groups"},
-          groups)));
+  if (failed(groupsFit(op, op.getWeightScales(), unsigned(outer + 1),
+                       "weight scales", op.getZeros(), op.getBits(),
+                       inputs.get())) ||
+      !byteRows)
+    return success(!byteRows);
+  NamedSize groups{op.getInputScales(), 1, "input scales", "groups"};
+  if (failed(sizeIs(op, groups, groupsOfScales(factors.get(), op.getZeros()),
+                    "the weight has groups")))
+    return failure();
+  return sameSize(op, {op.getInputSums(), 1, "input sums", "groups"}, groups);
 }
 
 LogicalResult PackedProductOp::verify() {
@@ -289,7 +334,7 @@ LogicalResult PackedProductOp::verify() {
     return emitOpError("needs a tile of some rows and of 1 or 2 panels");
   // M6
   bool inF32 = getElementTypeOrSelf(getDest().getType()).isF32();
-  if (getPart() && (getGated() || getInputScales() || !inF32))
+  if (getPart() && (getGated() || getWeightScales() || !inF32))
     return emitOpError("is in parts, which only sums of numbers that are not "
                        "gated, in a destination of f32, can be");
   // M7
@@ -356,7 +401,12 @@ bool PackedProductOp::hasPairs() {
 int64_t PackedProductOp::getBits() {
   return quantizedBits(cast<ShapedType>(getWeight().getType()), getDepth());
 }
+int64_t PackedProductOp::getGroup() {
+  auto scales = cast<ShapedType>(getWeightScales().getType());
+  return getDepth() /
+         groupsOfScales(scales.getShape().drop_back().back(), getZeros());
+}
 int64_t PackedProductOp::getPanelWidth() {
   int64_t last = cast<ShapedType>(getWeight().getType()).getShape().back();
-  return last / (getInputScales() ? 4 : hasPairs() ? 2 : 1);
+  return last / (getWeightScales() ? 4 : hasPairs() ? 2 : 1);
 }

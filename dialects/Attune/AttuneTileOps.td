@@ -304,7 +304,7 @@ def Attune_TileChannels : Attune_TilePlaces<[F32, F16, BF16], [1, 2],
     "[(matrices,) channels]">;
 def Attune_TileGroupScales : Attune_TilePlace<[F32], 2, "[rows, groups] f32">;
 def Attune_TileGroupSums : Attune_TilePlace<[I32], 2, "[rows, groups] i32">;
-def Attune_TilePanelScales : Attune_TilePlaces<[F32, F16, BF16], [3, 4],
+def Attune_TilePanelScales : Attune_TilePlaces<[F32, F16, F8E8M0FNU], [3, 4],
     "[(matrices,) panels, groups, R]">;
 def Attune_TileOrder : Attune_TilePlace<[I64], 1, "[rows] i64">;
 def Attune_TileRowScales : Attune_TilePlace<[F32], 1, "[rows] f32">;
@@ -334,7 +334,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     bf16. Bytes come with `scales`: those of groups of neighbours of X, the sums
     of these, and W's scales in panels [P, groups, R]; panels are [P, K / 4, 4 R],
     or [P, K / 8, 4 R] of 4 bits. They are summed as
-    `attune.quantized_linear` says.
+    `attune.quantized_linear` says, with `zeros` and for rows of numbers, too,
+    which come with W's scales alone.
 
     `matrix e` takes matrix e of a stack, and row e of a bias [matrices, width].
     With `by` order, row m of the destination reads row `order[i + m]` of X, and
@@ -370,7 +371,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     - M2: there are as many panels as hold `width` channels, twice as many if
       gated.
     - M3: the bias has `width` entries, 2 `width` if gated.
-    - M4: bytes have scales, in whole groups; other rows have none.
+    - M4: rows of bytes have scales, in whole groups; panels of bytes have some,
+      too, of as many groups (two for one with `zeros`), other panels none.
     - M5: `tile` is two positive numbers, the second at most 2.
     - M6: what is computed in parts is neither gated nor of bytes, and f32.
     - M7: `row_scales` come with `rms_eps`, which is not negative, and may be
@@ -429,15 +431,16 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
                        UnitAttr:$gated, OptionalAttr<F32Attr>:$limit,
                        DefaultValuedAttr<F32Attr, "0.0f">:$up_offset,
                        OptionalAttr<F32Attr>:$scale,
-                       UnitAttr:$residual, UnitAttr:$whole,
+                       UnitAttr:$residual, UnitAttr:$whole, UnitAttr:$zeros,
                        DenseI64ArrayAttr:$tile);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $input `[` $first_row `]` `,` $weight `[` $first_panel `,` $num_panels `]`
     `of` $width (`matrix` $matrix^)? (`by` $order^ `:` type($order))?
     (`part` $part^ `of` $num_parts)?
-    (`scales` $input_scales^ `,` $input_sums `,` $weight_scales `:`
-     type($input_scales) `,` type($input_sums) `,` type($weight_scales))?
+    (`scales` custom<GroupScales>($input_scales, $input_sums, $weight_scales,
+     type($input_scales), type($input_sums), type($weight_scales))^)?
+    (`zeros` $zeros^)?
     (`bias` $bias^ `:` type($bias))? (`rms_eps` $rms_eps^)?
     (`row_scales` $row_scales^ `:` type($row_scales))?
     (`activation` $activation^)? (`gated` $gated^)? (`limit` $limit^)?
@@ -456,8 +459,9 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     int64_t getDepth();
     /// Whether bf16 is multiplied in pairs.
     bool hasPairs();
-    /// Bits of a weight with scales.
+    /// Bits of a weight with scales, and how many of its numbers share one.
     int64_t getBits();
+    int64_t getGroup();
     /// R.
     int64_t getPanelWidth();
   }];

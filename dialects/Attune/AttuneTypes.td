@@ -67,9 +67,17 @@ def Attune_Matrix : RankedTensorOf<[F32, F16, BF16], [HasAnyRankOfPred<[2, 3]>],
 def Attune_Matrices : RankedTensorOf<[F32, F16, BF16],
     [HasAnyRankOfPred<[3, 4]>], "stack of [out, in] matrices or packed panels">;
 
+// Scales of numbers of few bits, and zero points, for each group of a row.
+def Attune_ScaleMatrix : RankedTensorOf<[F32, F16, F8E8M0FNU],
+    [HasAnyRankOfPred<[2, 3]>], "[out, groups] scales or packed panels">;
+def Attune_ScaleMatrices : RankedTensorOf<[F32, F16, F8E8M0FNU],
+    [HasAnyRankOfPred<[3, 4]>], "stack of [out, groups] scales or packed panels">;
+
 // Rows as `attune.quantize_rows` gives them.
 def Attune_ByteRows : RankedTensorOf<[I8], [HasRankGreaterOrEqualPred<1>],
                                      "[..., width] tensor of bytes">;
+def Attune_BytesOrNumbers : RankedTensorOf<[I8, F32, F16, BF16],
+    [HasRankGreaterOrEqualPred<1>], "[..., width] tensor of bytes or numbers">;
 def Attune_GroupScales : RankedTensorOf<[F32], [HasRankGreaterOrEqualPred<1>],
                                         "[..., groups] tensor">;
 def Attune_GroupSums : RankedTensorOf<[I32], [HasRankGreaterOrEqualPred<1>],

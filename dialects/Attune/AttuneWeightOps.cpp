@@ -197,6 +197,9 @@ LogicalResult WeightOp::verify() {
     return emitOpError("holds ")
            << (element.isInteger(8) ? "bytes" : "numbers of 4 bits")
            << ", but does not say in attune.group how many share a scale";
+  if (hasZeros() && (!group || isa<Float8E8M0FNUType>(element)))
+    return emitOpError(
+        "has zero points, but no groups with scales beside them");
   if (!group)
     return success();
   if (!isGroup(*group))
@@ -205,9 +208,10 @@ LogicalResult WeightOp::verify() {
   if (getBits() == 4 && !isGroupOfNibbles(*group))
     return emitOpError("has groups of ")
            << *group << " numbers of 4 bits, which is not 32, 64, ..., 65536";
-  if (!quantized && !element.isF32() && !element.isF16())
+  if (!quantized && !element.isF32() && !element.isF16() &&
+      !isa<Float8E8M0FNUType>(element))
     return emitOpError("has groups, whose values are i8 or i4 and whose scales "
-                       "are f32 or f16, but elements of type ")
+                       "are f32, f16 or f8E8M0FNU, but elements of type ")
            << element;
   ArrayRef<int64_t> shape = getPartType().getShape();
   if (shape.size() < 2)
@@ -256,10 +260,26 @@ std::optional<int64_t> WeightOp::getGroup() {
 int64_t WeightOp::getBits() {
   Type element = getTensorType().getElementType();
   auto bits = (*this)->getAttrOfType<IntegerAttr>("attune.bits");
-  bool narrow = element.isInteger(4) || (bits && bits.getInt() == 4) ||
-                (element.isF16() && getGroup());
+  bool narrow =
+      element.isInteger(4) || (bits && bits.getInt() == 4) ||
+      ((element.isF16() || isa<Float8E8M0FNUType>(element)) && getGroup());
   return narrow ? 4 : 8;
 }
+
+FloatType WeightOp::getScaleType() {
+  if (holdsScales())
+    return cast<FloatType>(getTensorType().getElementType());
+  Type other;
+  if (auto named = (*this)->getAttrOfType<TypeAttr>("attune.scales"))
+    other = named.getValue();
+  if (auto type = dyn_cast_or_null<FloatType>(other))
+    return type;
+  MLIRContext *context = getContext();
+  return getBits() == 4 ? FloatType(Float16Type::get(context))
+                        : FloatType(Float32Type::get(context));
+}
+
+bool WeightOp::hasZeros() { return (*this)->hasAttr("attune.zeros"); }
 
 bool WeightOp::holdsScales() {
   return getGroup() && isa<FloatType>(getTensorType().getElementType());

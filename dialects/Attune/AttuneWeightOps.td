@@ -48,7 +48,19 @@ def Attune_WeightOp : Attune_Op<"weight",
     what is beyond at the nearest end. Where t is 0 it is stored as 8. Panels are
     i8 [K/8, 4R] with `attune.bits = 4`: byte 4r + j of row b of a panel holds column 8b + j of its
     row r in the lower half and column 8b + 4 + j in the upper one. The scales are
-    f16.
+    f16. Where they are not, the numbers say so in `attune.scales`, a type, and f32
+    says whose scales it is in `attune.bits`.
+
+    With `attune.zeros` each group has a zero point z of its own: an entry w is
+    `t (n - z)` of the unsigned number n that is stored. Scales are pairs then, t and
+    z of each group in turn: [.., N, 2 K/group]. With m the least of a group and 0, and
+    M the greatest of these, t is `(M - m) / 15` of 4 bits and `/ 255` of bytes, z is
+    `round(-m / t)`, and n is `round(w / t) + z`. Where t is 0, n and z are 0.
+
+    Scales of f8E8M0FNU, powers of two, say that numbers of 4 bits are floats,
+    e2m1, whose sign is the uppermost bit: t is `2^(e - 2)` with e the exponent of the
+    greatest magnitude in a group, `2^e <= |w|`, and an entry the nearest of 0, 0.5, 1,
+    1.5, 2, 3, 4 and 6 to `|w| / t`, ties to even codes.
 
     With `gain @g` column k is multiplied by entry k of the weight `@g`, of the
     same layer, plus `gain_offset`: what a norm does to each channel before a
@@ -82,7 +94,8 @@ def Attune_WeightOp : Attune_Op<"weight",
       `{e}` or a step if there are several; only a weight in parts has these.
     - W7: bytes are in groups of 4, 8, 12, ..., 65536, numbers of 4 bits of 32, 64,
       96, ..., 65536, and rows are whole groups; only matrices of these and scales,
-      f32 of bytes and f16 of 4 bits, have groups.
+      f32 of bytes and f16, f32 or f8E8M0FNU of 4 bits, have groups. Zero points
+      belong to groups, and not to f8E8M0FNU.
     - W8: a gain is an attune.weight of f32, one entry a column, of as many
       layers; its matrix is f32, without parts and groups.
     - W9: a factor says which it is and of what, in two sizes; its type fits both,
@@ -134,6 +147,10 @@ def Attune_WeightOp : Attune_Op<"weight",
     int64_t getBits();
     /// Whether it is the scales of a quantized weight.
     bool holdsScales();
+    /// What the scales of its groups consist of: f32, f16 or f8E8M0FNU.
+    ::mlir::FloatType getScaleType();
+    /// Whether groups have zero points: of quantized values, or of their scales.
+    bool hasZeros();
     /// How many columns of a row stand side by side in its panels; 1 without
     /// panels, and 0 if its type is none of panels.
     int64_t getColumnsSideBySide();

@@ -463,14 +463,22 @@ bool driver::measureInputs(mlir::ModuleOp weights, const Options &options,
                            std::unique_ptr<InputProducts> &products) {
   std::set<std::string> wanted;
   for (auto weight : weights.getOps<WeightOp>()) {
-    if (weight.getBits() != 4 || !weight.getGroup() || weight.holdsScales() ||
-        weight.getParts() || factorOf(weight))
+    StoredForm form = formOf(weight);
+    // A vocabulary in bytes loses little, and is large.
+    if (form.bits == 0 || weight.holdsScales() || weight.getParts() ||
+        factorOf(weight) ||
+        (form.bits == 8 && weight->hasAttr("attune.vocabulary")))
       continue;
     // What is of this form already keeps its numbers.
     auto stored = weight->getAttrOfType<mlir::StringAttr>("attune.stored");
-    if (stored &&
-        stored.getValue() == "int4:g" + std::to_string(*weight.getGroup()))
+    if (stored && stored.getValue() == form.text())
       continue;
+    if (form.areFloats()) {
+      report.fail("--calibrate=" + options.calibrationFile +
+                  " chooses numbers of int4 and int8, and '" +
+                  weight.getSymName().str() + "' becomes " + form.text());
+      return false;
+    }
     for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
       wanted.insert(firstTensor(weight, layer));
   }
@@ -479,7 +487,7 @@ bool driver::measureInputs(mlir::ModuleOp weights, const Options &options,
     bool measured = llvm::any_of(weights.getOps<WeightOp>(), keptOf);
     if (!measured && !options.mayMeasureNothing)
       report.fail("--calibrate=" + options.calibrationFile +
-                  " has nothing to measure: no matrix becomes 4 bits "
+                  " has nothing to measure: no matrix becomes int4 or int8 "
                   "(--quantize=int4) and attention keeps its heads "
                   "(--prune-heads=40%)");
     return measured || options.mayMeasureNothing;

@@ -55,6 +55,7 @@ Lowering::Lowering(const Options &options, Report &report,
     pipeline.quantize = source.quantize->words();
   else if (!source.stored.empty() && !options.machine.tilesInParallel())
     pipeline.quantize = {"stored"};
+  pipeline.exactActivations = options.exactActivations;
   if (source.lowRank)
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;
@@ -161,7 +162,8 @@ static double countInactive(mlir::ModuleOp module) {
   return bytes;
 }
 
-/// The form that all tensors of a weight have, if they have one and the same.
+/// The smallest form that holds the numbers of all tensors of a weight, if they
+/// all have one.
 static StoredForm findStored(WeightOp weight, const ModelSource &source) {
   std::optional<StoredForm> form;
   for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
@@ -169,10 +171,9 @@ static StoredForm findStored(WeightOp weight, const ModelSource &source) {
       for (auto piece : weight.getSources().getAsRange<WeightSourceAttr>()) {
         auto found = source.stored.find(substitutePart(
             substituteLayer(piece.getTensor().str(), layer), part));
-        if (piece.getTransposed() || found == source.stored.end() ||
-            (form && !(*form == found->second)))
+        if (piece.getTransposed() || found == source.stored.end())
           return {};
-        form = found->second;
+        form = form ? form->join(found->second) : found->second;
       }
   return form.value_or(StoredForm{});
 }
@@ -182,9 +183,7 @@ static void markStored(mlir::ModuleOp module, const ModelSource &source) {
   mlir::Builder b(module);
   for (auto weight : module.getOps<WeightOp>())
     if (StoredForm form = findStored(weight, source); form.bits)
-      weight->setAttr("attune.stored",
-                      b.getStringAttr("int" + std::to_string(form.bits) + ":g" +
-                                      std::to_string(form.group)));
+      weight->setAttr("attune.stored", b.getStringAttr(form.text()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -72,9 +72,8 @@ bool driver::countCompressed(mlir::ModuleOp weights, double inactiveBytes,
     std::optional<Factor> factor = factorOf(weight);
     if (factor)
       countFactor(weight, *factor, double(place->totalBytes), result);
-    if (std::optional<int64_t> group = weight.getGroup()) {
-      std::string name = "int" + std::to_string(weight.getBits()) + ":g" +
-                         std::to_string(*group);
+    if (weight.getGroup()) {
+      std::string name = formOf(weight).text();
       auto form = llvm::find_if(
           result.forms, [&](const auto &known) { return known.name == name; });
       if (form == result.forms.end())

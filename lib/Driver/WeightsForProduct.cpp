@@ -132,12 +132,12 @@ static WeightValues makeValues(const Checkpoint *checkpoint,
 
 /// Reports the gain and the loss of rounding to few bits.
 static void noteQuantized(const WeightReport::Quantized &done, Report &report) {
-  report.note({}, llvm::formatv("{0} {5} in int{4} take {1} instead of "
+  report.note({}, llvm::formatv("{0} {5} in {4} take {1} instead of "
                                 "{2}; their weights are off by {3:f2}% (root "
                                 "mean square)",
                                 done.matrices, formatBytes(done.bytes),
                                 formatBytes(done.bytesBefore), 100 * done.error,
-                                done.bits,
+                                done.kind,
                                 done.matrices == 1 ? "matrix" : "matrices")
                       .str());
 }
@@ -172,15 +172,15 @@ static void noteLowRank(const WeightReport &done, Report &report) {
 /// Reports what results lose of matrices that were rounded with their inputs.
 static void noteCalibrated(const WeightReport &done, Report &report) {
   for (const WeightReport::Calibrated &some : done.calibrated)
-    report.note({}, "'" + some.name +
-                        "' in int4: its results over the texts "
+    report.note({}, "'" + some.name + "' in " + some.kind +
+                        ": its results over the texts "
                         "of --calibrate are off by " +
                         listErrors(some.errors) + " instead of " +
                         listErrors(some.nearest) + " (root mean square" +
                         (some.errors.size() > 1 ? ", layer by layer)" : ")"));
 }
 
-/// Measures what matrices multiply that become 4 bits, if texts are given.
+/// Measures what matrices multiply that become few bits, if texts are given.
 static bool calibrate(mlir::ModuleOp weights, const Checkpoint *checkpoint,
                       const Options &options, Report &report,
                       std::unique_ptr<InputProducts> &inputs) {

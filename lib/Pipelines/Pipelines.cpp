@@ -111,6 +111,7 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (!options.quantize.empty()) {
     QuantizeOptions quantize;
     quantize.rules.assign(options.quantize.begin(), options.quantize.end());
+    quantize.exactActivations = options.exactActivations;
     pm.addPass(createQuantize(quantize));
   }
   // A GPU's products take rows as they are.
@@ -368,6 +369,10 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       *this, "quantize",
       llvm::cl::desc(
           "Keep matrices in few bits: the rules of attune-quantize")};
+  Option<bool> exactActivations{
+      *this, "exact-activations",
+      llvm::cl::desc("Do not round what these multiply to bytes"),
+      llvm::cl::init(false)};
   ListOption<std::string> lowRank{
       *this, "low-rank",
       llvm::cl::desc("Keep matrices as products of two thin ones: the rules of "
@@ -379,6 +384,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     PipelineOptions options;
     options.fusion = fuse ? FusionMode::Auto : FusionMode::Off;
     options.quantize.assign(quantize.begin(), quantize.end());
+    options.exactActivations = exactActivations;
     options.lowRank.assign(lowRank.begin(), lowRank.end());
     auto refuse = [](const llvm::Twine &problem) {
       llvm::report_fatal_error(problem, false);

@@ -12,21 +12,43 @@ using namespace llvm;
 namespace attune {
 
 std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
-  auto [type, rest] = text.split(':');
-  bool grouped = text.contains(':');
-  int64_t group = 0;
-  if (grouped && (!rest.consume_front("g") || rest.getAsInteger(10, group) ||
-                  (group != 32 && group != 64 && group != 128)))
-    return std::nullopt;
-  if (type == "int8")
-    return QuantizedForm{8, grouped ? group : 128};
-  if (type == "int4")
-    return QuantizedForm{4, grouped ? group : 32};
-  if (type == "none" && !grouped)
+  SmallVector<StringRef> words;
+  text.split(words, ':');
+  StringRef type = words.front();
+  ArrayRef<StringRef> options = ArrayRef(words).drop_front();
+  if (type == "stored" && options.empty()) {
+    QuantizedForm form;
+    form.stored = true;
+    return form;
+  }
+  if (type == "none" && options.empty())
     return QuantizedForm{};
-  if (type == "stored" && !grouped)
-    return QuantizedForm{0, 0, /*stored=*/true};
-  return std::nullopt;
+  if (type == "mxfp4" && options.empty())
+    return StoredForm::floats();
+  if (type != "int8" && type != "int4")
+    return std::nullopt;
+  QuantizedForm form =
+      type == "int8" ? StoredForm::plain(8, 128) : StoredForm::plain(4, 32);
+  bool grouped = false;
+  for (StringRef option : options) {
+    if (option == "asym" && !form.zeros) {
+      form.zeros = true;
+      continue;
+    }
+    if (option == "f32" && form.scales == ScaleType::Half) {
+      form.scales = ScaleType::Single;
+      continue;
+    }
+    int64_t group = 0;
+    if (grouped || !option.consume_front("g") ||
+        option.getAsInteger(10, group) ||
+        !(group == 32 || group == 64 || group == 128 ||
+          (group == 16 && form.bits == 8)))
+      return std::nullopt;
+    grouped = true;
+    form.group = group;
+  }
+  return form;
 }
 
 std::optional<QuantizationRules>
@@ -42,9 +64,10 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
     std::optional<QuantizedForm> parsed = parseForm(form);
     if (!parsed) {
       problem = "'" + form.str() +
-                "' is no form of --quantize; it takes int8, int4 or none, the "
-                "first two also with groups, as in int4:g64 (g32, g64 or "
-                "g128), or stored: as the checkpoint has it";
+                "' is no form of --quantize; it takes int8, int4, mxfp4 or "
+                "none, the first two also with groups, as in int4:g64 (g32, "
+                "g64 or g128), and with zero points, as in int4:g64:asym, or "
+                "stored: as the checkpoint has it";
       return std::nullopt;
     }
     result.text.push_back(word);
@@ -63,7 +86,7 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
       return std::nullopt;
   }
   if (words.empty()) {
-    problem = "--quantize needs a form: int8 or int4";
+    problem = "--quantize needs a form: int8, int4 or mxfp4";
     return std::nullopt;
   }
   return result;
@@ -79,8 +102,9 @@ QuantizedForm QuantizationRules::lookup(ArrayRef<std::string> names, Use use) {
     return *form;
   if (use == Use::Router && !others.stored)
     return {};
-  constexpr QuantizedForm bytes{8, 128};
-  return use == Use::Vocabulary && others.bits == 4 ? bytes : others;
+  return use == Use::Vocabulary && others.bits == 4
+             ? QuantizedForm(StoredForm::plain(8, 128))
+             : others;
 }
 
 bool QuantizationRules::quantizes() const {
@@ -89,12 +113,17 @@ bool QuantizationRules::quantizes() const {
 }
 
 std::string QuantizationRules::describe() const {
-  auto has = [&](int64_t bits) {
-    return others.bits == bits || rules.anyOf([&](const QuantizedForm &form) {
-      return form.bits == bits;
-    });
-  };
-  return has(4) && has(8) ? "int4 and int8" : has(4) ? "int4" : "int8";
+  using Test = bool (*)(const QuantizedForm &);
+  const std::pair<StringRef, Test> kinds[] = {
+      {"int4",
+       [](const QuantizedForm &f) { return f.bits == 4 && !f.areFloats(); }},
+      {"mxfp4", [](const QuantizedForm &f) { return f.areFloats(); }},
+      {"int8", [](const QuantizedForm &f) { return f.bits == 8; }}};
+  std::string result;
+  for (auto [name, is] : kinds)
+    if (is(others) || rules.anyOf(is))
+      result += (result.empty() ? "" : " and ") + name.str();
+  return result;
 }
 
 } // namespace attune

@@ -24,7 +24,8 @@ namespace attune {
 
 namespace {
 
-/// Scales of fewer neighbours would take an eighth of what the bytes take.
+/// Scales of fewer neighbours would take more than an eighth of what the bytes
+/// take, so groups that are found are not shorter.
 constexpr int64_t kLeastGroup = 32;
 
 struct Quantize final : impl::QuantizeBase<Quantize> {
@@ -83,6 +84,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         continue;
       }
       form->group = findGroup(widthOf(weight), form->group);
+      // What is chosen for texts leaves these alone.
+      if (tables.contains(weight.getTensorType()))
+        weight->setAttr("attune.vocabulary", UnitAttr::get(&getContext()));
       forms[weight] = *form;
     }
     for (const std::string &pattern : parsed->unused()) {
@@ -160,12 +164,15 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         remark::RemarkOpts::name("quantize").category("attune-quantize");
     ++numQuantized;
     remark::passed(weight.getLoc(), name)
-        << remark::add("'{0}' in {1}, by groups of {2}", weight.getSymName(),
-                       form.bits == 4 ? "4 bits" : "bytes", form.group)
+        << remark::add("'{0}' in {1}, by groups of {2}{3}", weight.getSymName(),
+                       form.areFloats() ? "floats of 4 bits"
+                       : form.bits == 4 ? "4 bits"
+                                        : "bytes",
+                       form.group, form.zeros ? " with zero points" : "")
         << remark::metric("Group", form.group);
     WeightOp scales = quantize(weight, form, symbols);
     for (WeightGetOp get : gets)
-      rewrite(get, scales, form.group);
+      rewrite(get, scales, form);
   }
 
   /// Whether tokens pick rows of it. A head over the same vocabulary is of the
@@ -245,20 +252,28 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     RankedTensorType type = weight.getTensorType();
     SmallVector<int64_t> shape(type.getShape());
     weight->setAttr("attune.group", b.getI64IntegerAttr(form.group));
+    if (form.zeros)
+      weight->setAttr("attune.zeros", b.getUnitAttr());
     WeightOp scales = weight.clone();
     weight.setType(type.clone(b.getIntegerType(unsigned(form.bits))));
-    shape.back() /= form.group;
-    Type scale = form.bits == 4 ? b.getF16Type() : b.getF32Type();
+    shape.back() = shape.back() / form.group * (form.zeros ? 2 : 1);
+    Type scale = form.areFloats() ? b.getType<Float8E8M0FNUType>()
+                 : form.scales == ScaleType::Single ? b.getF32Type()
+                                                    : Type(b.getF16Type());
+    if (form.bits == 4 && form.scales != ScaleType::Half)
+      weight->setAttr("attune.scales", TypeAttr::get(scale));
+    if (form.bits == 4 && form.scales == ScaleType::Single)
+      scales->setAttr("attune.bits", b.getI64IntegerAttr(4));
     scales.setType(RankedTensorType::get(shape, scale));
     scales.setSymName((weight.getSymName() + ".scales").str());
     symbols.insert(scales, std::next(weight->getIterator()));
     return scales;
   }
 
-  /// A stack's scales, and how many neighbours share one.
-  using Scales = std::pair<Value, int64_t>;
+  /// A stack's scales, and what they are of.
+  using Scales = std::pair<Value, QuantizedForm>;
 
-  void rewrite(WeightGetOp get, WeightOp scales, int64_t size) {
+  void rewrite(WeightGetOp get, WeightOp scales, QuantizedForm form) {
     OpBuilder b(get->getContext());
     b.setInsertionPointAfter(get);
     auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
@@ -266,7 +281,7 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     get.getResult().setType(weight.getLayerType());
     Value factors = WeightGetOp::create(b, get.getLoc(), scales.getLayerType(),
                                         scales.getSymName(), get.getLayer());
-    scaled[get] = {factors, size};
+    scaled[get] = {factors, form};
     for (Operation *user : llvm::make_early_inc_range(get->getUsers())) {
       // Mixtures follow when both of their stacks are done.
       if (isa<MoEOp>(user))
@@ -275,46 +290,55 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       if (auto table = dyn_cast<EmbeddingOp>(user)) {
         auto made = QuantizedEmbeddingOp::create(
             b, table.getLoc(), table.getType(), table.getIds(), get, factors,
-            table.getAddend(), table.getScaleAttr(), table.getOffsetAttr());
+            table.getAddend(), table.getScaleAttr(), table.getOffsetAttr(),
+            form.zeros ? b.getUnitAttr() : UnitAttr());
         replace(user, made);
         continue;
       }
       auto linear = cast<LinearOp>(user);
-      QuantizeRowsOp rows =
-          quantizeRows(b, linear.getLoc(), linear.getInput(), size);
+      Rows rows =
+          quantizeRows(b, linear.getLoc(), linear.getInput(), form.group);
       auto made = QuantizedLinearOp::create(
-          b, linear.getLoc(), linear.getType(), rows.getValues(),
-          rows.getScales(), rows.getSums(), get, factors, linear.getBias(),
-          linear.getResidual(), linear.getActivationAttr(),
-          linear.getGatedAttr(), linear.getScaleAttr());
+          b, linear.getLoc(), linear.getType(), rows.values, rows.scales,
+          rows.sums, get, factors, linear.getBias(), linear.getResidual(),
+          linear.getActivation(), linear.getGated(), linear.getScaleAttr(),
+          form.zeros);
       replace(user, made);
     }
   }
 
-  static void rewrite(MoEOp op, Scales up, Scales down) {
+  void rewrite(MoEOp op, Scales up, Scales down) {
     OpBuilder b(op);
-    QuantizeRowsOp rows =
-        quantizeRows(b, op.getLoc(), op.getInput(), up.second);
+    Rows rows = quantizeRows(b, op.getLoc(), op.getInput(), up.second.group);
     int64_t hidden =
         cast<RankedTensorType>(op.getDown().getType()).getShape().back();
     auto made = QuantizedMoEOp::create(
-        b, op.getLoc(), op.getType(), rows.getValues(), rows.getScales(),
-        rows.getSums(), op.getExperts(), op.getWeights(), op.getUp(), up.first,
-        op.getDown(), down.first, op.getUpBias(), op.getDownBias(),
-        op.getResidual(), static_cast<uint64_t>(hidden), op.getGated(),
-        op.getActivation(), op.getLimitAttr(), op.getUpOffset());
+        b, op.getLoc(), op.getType(), rows.values, rows.scales, rows.sums,
+        op.getExperts(), op.getWeights(), op.getUp(), up.first, op.getDown(),
+        down.first, op.getUpBias(), op.getDownBias(), op.getResidual(),
+        static_cast<uint64_t>(hidden), op.getGated(), op.getActivation(),
+        op.getLimitAttr(), op.getUpOffset(), up.second.zeros,
+        down.second.zeros);
     replace(op, made);
   }
 
-  static QuantizeRowsOp quantizeRows(OpBuilder &b, Location loc, Value input,
-                                     int64_t size) {
+  /// Rows as bytes, or with exact activations as they are.
+  struct Rows {
+    Value values, scales, sums;
+  };
+
+  Rows quantizeRows(OpBuilder &b, Location loc, Value input,
+                    int64_t size) const {
+    if (exactActivations)
+      return {input, Value(), Value()};
     auto type = cast<RankedTensorType>(input.getType());
     SmallVector<int64_t> shape(type.getShape());
     shape.back() /= size;
-    return QuantizeRowsOp::create(b, loc, type.clone(b.getI8Type()),
-                                  RankedTensorType::get(shape, b.getF32Type()),
-                                  RankedTensorType::get(shape, b.getI32Type()),
-                                  input, size);
+    auto made = QuantizeRowsOp::create(
+        b, loc, type.clone(b.getI8Type()),
+        RankedTensorType::get(shape, b.getF32Type()),
+        RankedTensorType::get(shape, b.getI32Type()), input, size);
+    return {made.getValues(), made.getScales(), made.getSums()};
   }
 
   /// Keeps what others noted on the op.

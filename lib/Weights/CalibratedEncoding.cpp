@@ -28,7 +28,7 @@ const RoundedMatrix &CalibratedMatrix::get() {
       seen = part.data();
     }
     rounded =
-        roundCompensating(values.data(), whole->rows, columns, seen, group);
+        roundCompensating(values.data(), whole->rows, columns, seen, form);
   });
   return rounded;
 }
@@ -41,15 +41,18 @@ void CalibratedMatrix::release() {
 void CalibratedEncoding::decode(const CheckpointTensor &, int64_t first,
                                 int64_t count, float *out) const {
   const RoundedMatrix &rounded = matrix->get();
-  for (int64_t i = first; i < first + count; ++i)
-    *out++ = float(rounded.numbers[size_t(i)]) *
-             rounded.scales[size_t(i / matrix->getGroup())];
+  int64_t group = matrix->getForm().group;
+  for (int64_t i = first; i < first + count; ++i) {
+    auto [scale, zero] = rounded.scales[size_t(i / group)];
+    *out++ = scale * (float(rounded.numbers[size_t(i)]) - zero);
+  }
 }
 
-float CalibratedEncoding::readGroup(const CheckpointTensor &, int64_t first,
-                                    int8_t *numbers) const {
+GroupScale CalibratedEncoding::readGroup(const CheckpointTensor &,
+                                         int64_t first,
+                                         uint8_t *numbers) const {
   const RoundedMatrix &rounded = matrix->get();
-  int64_t group = matrix->getGroup();
+  int64_t group = matrix->getForm().group;
   std::copy_n(&rounded.numbers[size_t(first)], group, numbers);
   return rounded.scales[size_t(first / group)];
 }

@@ -17,20 +17,20 @@
 
 namespace attune {
 
-/// One layer of a matrix in 4 bits.
+/// One layer of a matrix in few bits.
 class CalibratedMatrix final : public SharedResult {
 public:
   /// `whole` is read row by row as f32; `products` are those of all columns of
   /// the matrix that it is a part of, and outlive this.
   CalibratedMatrix(std::unique_ptr<PackedMatrix> whole, const float *products,
-                   int64_t group)
-      : whole(std::move(whole)), products(products), group(group) {}
+                   const StoredForm &form)
+      : whole(std::move(whole)), products(products), form(form) {}
 
   const RoundedMatrix &get();
 
   // After the last task.
   const RoundedMatrix &getErrors() const { return rounded; }
-  int64_t getGroup() const { return group; }
+  const StoredForm &getForm() const { return form; }
   const PackedMatrix &getWhole() const { return *whole; }
 
 private:
@@ -38,7 +38,7 @@ private:
 
   std::unique_ptr<PackedMatrix> whole;
   const float *products;
-  int64_t group;
+  StoredForm form;
   std::once_flag once;
   RoundedMatrix rounded;
 };
@@ -52,9 +52,9 @@ struct CalibratedEncoding final : TensorEncoding {
   bool isQuantized() const override { return false; }
   void decode(const CheckpointTensor &, int64_t first, int64_t count,
               float *out) const override;
-  StoredForm form() const override { return {4, matrix->getGroup()}; }
-  float readGroup(const CheckpointTensor &, int64_t first,
-                  int8_t *numbers) const override;
+  StoredForm form() const override { return matrix->getForm(); }
+  GroupScale readGroup(const CheckpointTensor &, int64_t first,
+                       uint8_t *numbers) const override;
 
   std::shared_ptr<CalibratedMatrix> matrix;
   CheckpointTensor tensor; ///< that has this encoding

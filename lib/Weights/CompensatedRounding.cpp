@@ -7,6 +7,7 @@
 
 #include "attune/Weights/CompensatedRounding.h"
 
+#include "GroupRounding.h"
 #include "attune/Runtime/DType.h"
 
 #include <Eigen/Cholesky>
@@ -22,47 +23,59 @@ using Doubles =
 using Floats =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// The nearest f16.
-static float toHalf(float value) {
-  return runtime::halfToFloat(runtime::floatToHalf(value));
+namespace {
+/// The steps that numbers of a group make: value = scale * step.
+struct Steps {
+  Steps(const StoredForm &form, GroupScale by)
+      : scale(by.scale), zero(form.zeros ? by.zero : float(form.middle())),
+        least((form.bits == 8 && !form.zeros ? 1.0f : 0.0f) - zero),
+        most((form.bits == 4 ? 15.0f : 255.0f) - zero) {
+    // Zero if the scale is none, or too small to divide by.
+    inverse = 1 / scale;
+    if (!std::isfinite(inverse))
+      inverse = 0;
+  }
+
+  float round(float value) const {
+    return std::clamp(std::nearbyint(value * inverse), least, most);
+  }
+  GroupScale get() const { return {scale, zero}; }
+
+  float scale, zero, least, most, inverse;
+};
+} // namespace
+
+/// What scales of the form can be.
+static float storable(const StoredForm &form, float scale) {
+  return form.scales == ScaleType::Half
+             ? runtime::halfToFloat(runtime::floatToHalf(scale))
+             : scale;
 }
 
-static float roundTo(float value, float inverse) {
-  return std::clamp(std::nearbyint(value * inverse), -8.0f, 7.0f);
-}
-
-/// Zero if the scale is none, or too small to divide by.
-static float invert(float scale) {
-  float inverse = 1 / scale;
-  return std::isfinite(inverse) ? inverse : 0;
-}
-
-/// The scale at which the number of largest magnitude is -8.
-static float plainScale(const float *values, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i)
-    largest = std::fabs(values[i]) > std::fabs(largest) ? values[i] : largest;
-  return toHalf(largest / -8);
-}
-
-/// Of scales around the plain one and of the other sign, the one at which the
-/// weighted sum of squares that rounding loses is least.
-static float searchScale(const float *values, const double *weights,
-                         int64_t count) {
-  float plain = plainScale(values, count), best = plain;
+/// Of scales around the plain one, the one at which the weighted sum of squares
+/// that rounding loses is least. Without zero points 4 bits reach one step
+/// farther to one side, which may be either.
+static Steps searchSteps(const StoredForm &form, const float *values,
+                         const double *weights) {
+  GroupScale plain = GroupRounding(form, values).getScale();
+  Steps best(form, plain);
   double least = -1;
+  bool bothSides = form.bits == 4 && !form.zeros;
   for (int step = 0; step <= 24; ++step)
     for (float sign : {1.0f, -1.0f}) {
-      float scale = toHalf(plain * sign * (1.2f - 0.025f * float(step)));
-      float inverse = invert(scale);
+      if (sign < 0 && !bothSides)
+        continue;
+      // A zero point is where the least value is, or what is near enough.
+      float by = sign * (1.2f - 0.025f * float(step));
+      Steps steps(form, {storable(form, plain.scale * by), plain.zero});
       double lost = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        double off = values[i] - scale * roundTo(values[i], inverse);
+      for (int64_t i = 0; i < form.group; ++i) {
+        double off = values[i] - steps.scale * steps.round(values[i]);
         lost += weights[i] * off * off;
       }
       if (least < 0 || lost < least) {
         least = lost;
-        best = scale;
+        best = steps;
       }
     }
   return best;
@@ -92,9 +105,10 @@ namespace {
 /// QuantEase, Behdin et al. 2023): compensation alone never looks back.
 class RowRefinement {
 public:
-  RowRefinement(const Floats &h, int64_t group, int8_t *numbers, float *scales,
-                float *values)
-      : h(h), group(group), numbers(numbers), scales(scales), values(values) {}
+  RowRefinement(const Floats &h, const StoredForm &form, uint8_t *numbers,
+                GroupScale *scales, float *values)
+      : h(h), form(form), group(form.group), numbers(numbers), scales(scales),
+        values(values) {}
 
   void run(const Eigen::RowVectorXf &row) {
     constexpr int most = 8;
@@ -112,16 +126,16 @@ public:
 
 private:
   bool moveScale(int64_t begin) {
-    float &scale = scales[begin / group];
+    auto &[scale, zero] = scales[begin / group];
     Eigen::RowVectorXf steps(group);
     for (int64_t i = 0; i < group; ++i)
-      steps[i] = numbers[begin + i];
+      steps[i] = float(numbers[begin + i]) - zero;
     Eigen::RowVectorXf along = steps * h.middleRows(begin, group);
     float gain = steps.dot(pull.segment(begin, group));
     float curve = steps.dot(along.segment(begin, group));
     if (scale == 0 || !(curve > 0))
       return false;
-    float next = toHalf(scale + gain / curve), by = next - scale;
+    float next = storable(form, scale + gain / curve), by = next - scale;
     if (by == 0 || next == 0 || !(2 * by * gain > by * by * curve))
       return false;
     scale = next;
@@ -132,30 +146,33 @@ private:
   }
 
   bool moveNumber(int64_t k) {
-    float scale = scales[k / group];
-    if (scale == 0)
+    Steps steps(form, scales[k / group]);
+    if (steps.inverse == 0)
       return false;
-    float number = roundTo(values[k] + pull[k] / h(k, k), 1 / scale);
+    float number = steps.round(values[k] + pull[k] / h(k, k)) + steps.zero;
     if (number == float(numbers[k]))
       return false;
-    float by = scale * (number - float(numbers[k]));
-    numbers[k] = int8_t(number);
+    float by = steps.scale * (number - float(numbers[k]));
+    numbers[k] = uint8_t(number);
     values[k] += by;
     pull -= by * h.row(k);
     return true;
   }
 
   const Floats &h;
+  StoredForm form;
   int64_t group;
-  int8_t *numbers;
-  float *scales, *values;
+  uint8_t *numbers;
+  GroupScale *scales;
+  float *values;
   Eigen::RowVectorXf pull; ///< what is lost, times `h`
 };
 } // namespace
 
 RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
                                 int64_t columns, const float *products,
-                                int64_t group) {
+                                const StoredForm &form) {
+  int64_t group = form.group;
   Eigen::Map<const Floats> w(matrix, rows, columns),
       h(products, columns, columns);
   Doubles damped = h.cast<double>();
@@ -176,22 +193,23 @@ RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
     auto inner = upper.block(begin, begin, group, group);
     for (int64_t row = 0; row < rows; ++row) {
       float *values = &left(row, begin);
-      float scale = searchScale(values, &weights[size_t(begin)], group);
-      float inverse = invert(scale);
-      result.scales[size_t(row * (columns / group) + begin / group)] = scale;
+      Steps steps = searchSteps(form, values, &weights[size_t(begin)]);
+      result.scales[size_t(row * (columns / group) + begin / group)] =
+          steps.get();
       for (int64_t i = 0; i < group; ++i) {
-        float number = roundTo(values[i], inverse);
-        result.numbers[size_t(row * columns + begin + i)] = int8_t(number);
-        kept(row, begin + i) = scale * number;
-        float error = (values[i] - scale * number) / inner(i, i);
+        float number = steps.round(values[i]);
+        result.numbers[size_t(row * columns + begin + i)] =
+            uint8_t(number + steps.zero);
+        kept(row, begin + i) = steps.scale * number;
+        float error = (values[i] - steps.scale * number) / inner(i, i);
         errors(row, i) = error;
         for (int64_t j = i + 1; j < group; ++j)
           values[j] -= error * inner(i, j);
       }
-      float plainly = plainScale(matrix + row * columns + begin, group);
-      float by = invert(plainly);
+      const float *whole = matrix + row * columns + begin;
+      Steps plainly(form, GroupRounding(form, whole).getScale());
       for (int64_t i = 0; i < group; ++i)
-        plain(row, begin + i) = plainly * roundTo(w(row, begin + i), by);
+        plain(row, begin + i) = plainly.scale * plainly.round(whole[i]);
     }
     int64_t rest = columns - begin - group;
     if (rest > 0)
@@ -200,7 +218,7 @@ RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
   }
   Floats seen = damped.cast<float>();
   for (int64_t row = 0; row < rows; ++row)
-    RowRefinement(seen, group, &result.numbers[size_t(row * columns)],
+    RowRefinement(seen, form, &result.numbers[size_t(row * columns)],
                   &result.scales[size_t(row * (columns / group))],
                   &kept(row, 0))
         .run(w.row(row));

@@ -61,7 +61,8 @@ static std::vector<int64_t> unpackedShape(WeightOp weight) {
       result.push_back(shape[1] * weight.getColumnsSideBySide());
   }
   if (weight.holdsScales())
-    result.back() *= *weight.getGroup();
+    result.back() =
+        result.back() / (weight.hasZeros() ? 2 : 1) * *weight.getGroup();
   return result;
 }
 
@@ -242,7 +243,7 @@ private:
   std::vector<Task> tasks;
   WeightLayout layout;
   int64_t totalBytes = 0, maxTaskBytes = 0;
-  QuantizationError errorOf8, errorOf4;
+  std::map<std::string, QuantizationError> errors; ///< by kind of form
 };
 } // namespace
 
@@ -349,9 +350,9 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
 
 void Plan::calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
                      const WeightValues &values) {
-  bool rounds = matrix.bits == 4 && matrix.group && values.checkpoint &&
-                values.inputs && !factorOf(weight) && !getCut(weight) &&
-                weight.getNumParts() == 1;
+  bool rounds = matrix.group && !matrix.form().areFloats() &&
+                values.checkpoint && values.inputs && !factorOf(weight) &&
+                !getCut(weight) && weight.getNumParts() == 1;
   if (!rounds || llvm::any_of(matrix.pieces, [&](const PackPiece &piece) {
         return matrix.keeps(piece);
       }))
@@ -363,7 +364,7 @@ void Plan::calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     return;
   std::string key;
   llvm::raw_string_ostream(key)
-      << weight.getSources() << '#' << layer << '#' << matrix.group;
+      << weight.getSources() << '#' << layer << '#' << matrix.form().text();
   std::shared_ptr<CalibratedMatrix> &known = calibrated[key];
   if (!known) {
     auto whole = std::make_unique<PackedMatrix>(matrix);
@@ -372,7 +373,7 @@ void Plan::calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     whole->bits = 8;
     whole->numBands = whole->rows;
     known = std::make_shared<CalibratedMatrix>(std::move(whole), products,
-                                               matrix.group);
+                                               matrix.form());
     StringRef name = weight.getSymName();
     name.consume_back(".scales");
     calibratedLayers.emplace_back(name.str(), known);
@@ -417,8 +418,11 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   matrix->dtype = *storage;
   matrix->panelWidth = weight.getPanelWidth().value_or(0);
   matrix->gated = weight.getGated() && matrix->panelWidth;
-  matrix->group = weight.getGroup().value_or(0);
+  StoredForm form = formOf(weight);
+  matrix->group = form.group;
   matrix->bits = weight.getBits();
+  matrix->zeros = form.zeros;
+  matrix->scaleType = form.scales;
   matrix->scales = weight.holdsScales();
   matrix->pairs = !matrix->group && weight.getColumnsSideBySide() == 2;
   for (size_t i = 1; i < shape.size(); ++i)
@@ -554,12 +558,12 @@ bool Plan::run(
   std::mutex mutex;
   auto work = [&](bool tells) {
     std::vector<uint8_t> buffer(blob ? 0 : maxTaskBytes);
-    QuantizationError lostOf8, lostOf4;
+    std::map<std::string, QuantizationError> lost;
     for (size_t i; ok && (i = next++) < tasks.size();) {
       const Task &task = tasks[i];
       uint8_t *out = blob ? blob + task.offset : buffer.data();
-      (task.matrix->bits == 4 ? lostOf4 : lostOf8)
-          .add(task.matrix->pack(task.first, task.last, out));
+      lost[task.matrix->form().kind()].add(
+          task.matrix->pack(task.first, task.last, out));
       if (task.matrix->shared)
         task.matrix->shared->finishTask();
       int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
@@ -570,8 +574,8 @@ bool Plan::run(
         values.progress(done, uint64_t(totalBytes));
     }
     std::lock_guard<std::mutex> lock(mutex);
-    errorOf8.add(lostOf8);
-    errorOf4.add(lostOf4);
+    for (const auto &[kind, error] : lost)
+      errors[kind].add(error);
   };
   std::vector<std::thread> team;
   for (unsigned i = 1; i < values.threads && i < tasks.size(); ++i)
@@ -598,8 +602,7 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
       piece.tensor->encoding->name(), runtime::dtypeLowerName(matrix.dtype),
       piece.dtype == matrix.dtype || matrix.dtype == runtime::DType::F32, 0};
   if (matrix.group) {
-    entry.became = "int" + std::to_string(matrix.bits) + ":g" +
-                   std::to_string(matrix.group);
+    entry.became = matrix.form().text();
     entry.kept = matrix.keeps(piece);
   }
   auto same = llvm::find_if(encoded, [&](const WeightReport::Encoded &other) {
@@ -614,14 +617,14 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
 
 WeightReport Plan::report(double seconds) const {
   WeightReport result{uint64_t(totalBytes), seconds, {}, {}, {}, {}};
-  QuantizationError calibratedError;
+  std::map<std::string, QuantizationError> errorsOf = errors;
   for (const auto &[name, matrix] : calibratedLayers) {
     if (result.calibrated.empty() || result.calibrated.back().name != name)
-      result.calibrated.push_back({name, {}, {}});
+      result.calibrated.push_back({name, matrix->getForm().kind(), {}, {}});
     const RoundedMatrix &errors = matrix->getErrors();
     result.calibrated.back().errors.push_back(errors.error);
     result.calibrated.back().nearest.push_back(errors.nearestError);
-    calibratedError.add({errors.lost, errors.total});
+    errorsOf[matrix->getForm().kind()].add({errors.lost, errors.total});
   }
   for (const LowRank &layer : lowRank) {
     if (result.lowRank.empty() || result.lowRank.back().name != layer.name)
@@ -640,11 +643,11 @@ WeightReport Plan::report(double seconds) const {
           std::exchange(before, piece.tensor) != piece.tensor)
         count(*matrix, piece, result.encoded);
   }
-  for (int64_t bits : {8, 4}) {
+  for (const char *kind : {"int8", "int4", "mxfp4"}) {
     WeightReport::Quantized sum;
-    sum.bits = bits;
+    sum.kind = kind;
     for (const auto &matrix : matrices) {
-      if (!matrix->group || matrix->bits != bits ||
+      if (!matrix->group || matrix->form().kind() != sum.kind ||
           llvm::all_of(matrix->pieces, [&](const PackPiece &piece) {
             return matrix->keeps(piece) &&
                    piece.tensor->encoding->isQuantized();
@@ -658,9 +661,7 @@ WeightReport Plan::report(double seconds) const {
         sum.bytesBefore +=
             piece.rows * matrix->columns * runtime::dtypeBytes(piece.dtype);
     }
-    QuantizationError error = bits == 4 ? errorOf4 : errorOf8;
-    if (bits == 4)
-      error.add(calibratedError);
+    QuantizationError error = errorsOf[kind];
     if (error.total > 0)
       sum.error = std::sqrt(error.lost / error.total);
     if (sum.matrices)

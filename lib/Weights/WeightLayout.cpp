@@ -16,6 +16,17 @@ using namespace mlir;
 
 namespace attune {
 
+StoredForm formOf(WeightOp weight) {
+  std::optional<int64_t> group = weight.getGroup();
+  if (!group)
+    return {};
+  FloatType scales = weight.getScaleType();
+  return {weight.getBits(), *group, weight.hasZeros(),
+          scales.isF16()   ? ScaleType::Half
+          : scales.isF32() ? ScaleType::Single
+                           : ScaleType::Power};
+}
+
 /// Rounds up to the alignment; false on overflow.
 static bool alignUp(int64_t &bytes, int64_t alignment = kWeightAlignment) {
   int64_t sum;

@@ -7,6 +7,8 @@
 
 #include "WeightPacker.h"
 
+#include "GroupRounding.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -281,91 +283,50 @@ void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t pieceRow,
 // Quantization
 //===----------------------------------------------------------------------===//
 
-/// Zero, or NaN if one of the values is no number or infinite.
-static float checkFinite(const float *in, int64_t count) {
-  float check = 0;
-  for (int64_t i = 0; i < count; ++i)
-    check += in[i] * 0.0f;
-  return check;
-}
-
-/// The scale of a group of bytes.
-static float findScale(const float *in, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    float magnitude = std::fabs(in[i]);
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return largest / 127 + checkFinite(in, count);
-}
-
-/// The scale of a group of 4 bits, as f16: the number of largest magnitude
-/// becomes -8, which no number of the other sign has.
-static uint16_t findScaleOfNibbles(const float *in, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i)
-    largest = std::fabs(in[i]) > std::fabs(largest) ? in[i] : largest;
-  return runtime::floatToHalf(largest / -8 + checkFinite(in, count));
-}
-
 QuantizationError PackedMatrix::quantizeGroup(const float *in, int64_t row,
-                                              int64_t begin, float *rounded,
+                                              int64_t begin, uint8_t *numbers,
                                               uint8_t *out) const {
-  // To nearest, ties to even, for what is smaller than 2^22.
-  constexpr float round = 0x1.8p23f;
-  bool nibbles = bits == 4;
-  float scale = nibbles ? halfToFloat(findScaleOfNibbles(in, group))
-                        : findScale(in, group);
+  GroupRounding rounding(form(), in);
   if (scales) {
     for (const PackPiece &piece : pieces)
-      if (std::isinf(scale) && piece.overflow)
+      if (std::isinf(rounding.getScale().scale) && piece.overflow)
         piece.overflow->store(true, std::memory_order_relaxed);
-    storeScale(scale, row, begin, out);
+    storeScale(rounding.getScale(), row, begin, out);
     return {};
   }
-  // A scale that is none, or too small to divide by, makes zeros.
-  float inverse = 1 / scale;
-  if (!(std::fabs(inverse) < HUGE_VALF))
-    inverse = 0;
-  // Bytes end at 127 by their scale; only a rounded one lets others pass.
-  float least = nibbles ? -8.0f : -127.0f, most = nibbles ? 7.0f : 127.0f;
-  QuantizationError error;
-  float lost = 0, total = 0;
-  for (int64_t i = 0; i < group; ++i) {
-    float value = inverse == 0 ? 0.0f : in[i];
-    float number = (value * inverse + round) - round;
-    number = number < least ? least : number;
-    number = number > most ? most : number;
-    rounded[i] = number;
-    float difference = value - number * scale;
-    lost += difference * difference;
-    total += value * value;
-  }
-  if (inverse != 0)
-    error.add({lost, total});
-  storeNumbers(rounded, row, begin, out);
+  QuantizationError error = rounding.round(in, numbers);
+  storeNumbers(numbers, row, begin, out);
   return error;
 }
 
-void PackedMatrix::storeScale(float scale, int64_t row, int64_t begin,
+void PackedMatrix::storeScale(GroupScale scale, int64_t row, int64_t begin,
                               uint8_t *out) const {
-  int64_t place = begin / group * std::max<int64_t>(panelWidth, 1) + row;
-  if (bits == 4)
-    storeAt(out, place, runtime::floatToHalf(scale));
-  else
-    storeAt(out, place, scale);
+  int64_t lanes = std::max<int64_t>(panelWidth, 1);
+  auto store = [&](int64_t place, float number) {
+    switch (scaleType) {
+    case ScaleType::Half:
+      return storeAt(out, place, runtime::floatToHalf(number));
+    case ScaleType::Single:
+      return storeAt(out, place, number);
+    case ScaleType::Power:
+      out[place] = exponentOf(number);
+    }
+  };
+  int64_t first = begin / group * (zeros ? 2 : 1) * lanes + row;
+  store(first, scale.scale);
+  if (zeros)
+    store(first + lanes, scale.zero);
 }
 
-void PackedMatrix::storeNumbers(const float *numbers, int64_t row,
+void PackedMatrix::storeNumbers(const uint8_t *numbers, int64_t row,
                                 int64_t begin, uint8_t *out) const {
   int64_t lanes = std::max<int64_t>(panelWidth, 1);
   if (bits == 4) {
     for (int64_t i = 0; i < group; i += 8)
       for (int64_t side = 0; side < 4; ++side) {
-        int low = int(numbers[i + side]) + 8;
-        int high = int(numbers[i + side + 4]) + 8;
         int64_t place = ((begin + i) / 8 * lanes + row) * 4 + side;
-        out[place] = static_cast<uint8_t>(low | high << 4);
+        out[place] = static_cast<uint8_t>(numbers[i + side] |
+                                          numbers[i + side + 4] << 4);
       }
     return;
   }
@@ -373,7 +334,7 @@ void PackedMatrix::storeNumbers(const float *numbers, int64_t row,
     int64_t column = begin + i;
     int64_t place =
         panelWidth ? (column / 4 * lanes + row) * 4 + column % 4 : column;
-    out[place] = static_cast<uint8_t>(int(numbers[i]) + 128);
+    out[place] = numbers[i];
   }
 }
 
@@ -382,27 +343,32 @@ bool PackedMatrix::keeps(const PackPiece &piece) const {
     if (group && (begin % group || count % group))
       return false; // groups are no longer what they were
   return group && piece.tensor && piece.tensor->encoding && !piece.transposed &&
-         piece.tensor->encoding->form() == StoredForm{bits, group};
+         form().holds(piece.tensor->encoding->form());
 }
 
 void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
-                             int64_t row, int64_t begin, float *rounded,
+                             int64_t row, int64_t begin, uint8_t *numbers,
                              uint8_t *out) const {
-  std::vector<int8_t> numbers(group);
   int64_t first =
       piece.rowOf(pieceRow) * wholeColumns + wholeColumnOf(begin).first;
-  float scale =
-      piece.tensor->encoding->readGroup(*piece.tensor, first, numbers.data());
+  StoredForm stored = piece.tensor->encoding->form();
+  // A group may be a part of one in the file.
+  int64_t skip = first % stored.group;
+  std::vector<uint8_t> whole(static_cast<size_t>(stored.group));
+  GroupScale scale = piece.tensor->encoding->readGroup(
+      *piece.tensor, first - skip, whole.data());
+  std::copy_n(whole.begin() + skip, group, numbers);
+  convertGroup(stored, form(), numbers, scale);
   if (scales)
     return storeScale(scale, row, begin, out);
-  std::copy(numbers.begin(), numbers.end(), rounded);
-  storeNumbers(rounded, row, begin, out);
+  storeNumbers(numbers, row, begin, out);
 }
 
 QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
                                              uint8_t *out) const {
   QuantizationError error;
-  std::vector<float> values, rounded(group);
+  std::vector<float> values;
+  std::vector<uint8_t> numbers(static_cast<size_t>(group));
   int64_t start = 0; // the piece's first row in the weight
   for (const PackPiece &piece : pieces) {
     int64_t from = std::max(first, start);
@@ -416,11 +382,11 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
     for (int64_t row = from; row < to; ++row)
       for (int64_t begin = 0; begin < columns; begin += group)
         if (kept)
-          copyGroup(piece, row - start, row - first, begin, rounded.data(),
+          copyGroup(piece, row - start, row - first, begin, numbers.data(),
                     out);
         else
           error.add(quantizeGroup(&values[(row - from) * columns + begin],
-                                  row - first, begin, rounded.data(), out));
+                                  row - first, begin, numbers.data(), out));
     start += piece.rows;
   }
   return error;
@@ -470,14 +436,12 @@ QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
     int64_t halfStart = gated && band % 2 ? half : 0;
     int64_t begin = std::min(panel * width, half);
     int64_t end = std::min(begin + width, half);
-    // Rows that are not there are zero, which as a byte is 128 and in 4 bits 8;
-    // so is their scale.
-    if (end - begin < width)
-      std::memset(out,
-                  !group || scales ? 0
-                  : bits == 4      ? 0x88
-                                   : 128,
-                  bandBytes());
+    // Rows that are not there are zero, and so are their scales. Without zero
+    // points a zero is the middle: as a byte 128 and in 4 bits 8.
+    if (end - begin < width) {
+      bool plain = group && !scales && !zeros && !form().areFloats();
+      std::memset(out, !plain ? 0 : bits == 4 ? 0x88 : 128, bandBytes());
+    }
     if (group) {
       error.add(quantizeRows(halfStart + begin, halfStart + end, out));
       continue;

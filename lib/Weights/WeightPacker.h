@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_WEIGHTS_WEIGHTPACKER_H
 #define ATTUNE_LIB_WEIGHTS_WEIGHTPACKER_H
 
+#include "GroupRounding.h"
 #include "attune/Weights/TensorEncoding.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -78,16 +79,6 @@ struct PackNoise {
 PackNoise noiseFor(llvm::StringRef name, int64_t layer, bool isVector,
                    int64_t columns, uint64_t seed);
 
-/// The error of rounding to bytes: sums of squares.
-struct QuantizationError {
-  double lost = 0, total = 0;
-
-  void add(const QuantizationError &other) {
-    lost += other.lost;
-    total += other.total;
-  }
-};
-
 /// One layer of one weight: a [rows, columns] matrix, row by row or in panels.
 /// The packed form is a sequence of `numBands` bands of equal size (rows, or
 /// panels), each of which can be written on its own.
@@ -110,6 +101,8 @@ struct PackedMatrix {
   int64_t group = 0;
   int64_t bits = 8;
   bool scales = false;
+  bool zeros = false; ///< scales are pairs, each with a zero point behind it
+  ScaleType scaleType = ScaleType::Single;
   int64_t numBands = 0;
   PackNoise noise;
   /// The factor of each column, if there are any; `dtype` is F32 then.
@@ -120,10 +113,12 @@ struct PackedMatrix {
   int64_t bandBytes() const {
     int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
     if (group)
-      rowBytes =
-          scales ? columns / group * (bits == 4 ? 2 : 4) : columns * bits / 8;
+      rowBytes = scales
+                     ? columns / group * (zeros ? 2 : 1) * form().scaleBytes()
+                     : columns * bits / 8;
     return rowBytes * (panelWidth ? panelWidth : 1);
   }
+  StoredForm form() const { return {bits, group, zeros, scaleType}; }
   /// Whether a piece has the numbers and scales that are to be packed.
   bool keeps(const PackPiece &piece) const;
   /// Where a column is in the whole matrix, and how many from it on are
@@ -150,15 +145,17 @@ private:
   /// Rows [first, last) as quantized numbers or scales, as one band.
   QuantizationError quantizeRows(int64_t first, int64_t last,
                                  uint8_t *out) const;
-  /// One group of row `row` of a band, from column `begin` on.
+  /// One group of row `row` of a band, from column `begin` on. `numbers` is
+  /// memory for a group.
   QuantizationError quantizeGroup(const float *in, int64_t row, int64_t begin,
-                                  float *rounded, uint8_t *out) const;
+                                  uint8_t *numbers, uint8_t *out) const;
   /// The same of a group that `piece` keeps as such, in its row `pieceRow`.
   void copyGroup(const PackPiece &piece, int64_t pieceRow, int64_t row,
-                 int64_t begin, float *rounded, uint8_t *out) const;
-  void storeScale(float scale, int64_t row, int64_t begin, uint8_t *out) const;
-  /// Signed numbers of a group into their places.
-  void storeNumbers(const float *numbers, int64_t row, int64_t begin,
+                 int64_t begin, uint8_t *numbers, uint8_t *out) const;
+  void storeScale(GroupScale scale, int64_t row, int64_t begin,
+                  uint8_t *out) const;
+  /// The numbers of a group into their places.
+  void storeNumbers(const uint8_t *numbers, int64_t row, int64_t begin,
                     uint8_t *out) const;
   /// Puts the columns of a panel in pairs: rows 2 i and 2 i + 1 of [columns,
   /// panelWidth] become one row of [columns / 2, 2 panelWidth].

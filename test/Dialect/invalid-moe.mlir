@@ -260,7 +260,7 @@ func.func @q2(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e:
 
 // Q2: those of down make whole groups of the hidden layer
 func.func @q2_2(%q: tensor<4x64xi8>, %s: tensor<4x2xf32>, %n: tensor<4x2xi32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x3xf32>) {
-  // expected-error @+1 {{has 3 scales of down for a hidden layer of 32, which are no equal groups of 4, 8, 12, ..., 65536}}
+  // expected-error @+1 {{has 3 scales of down for rows of 32, which are no equal groups of 4, 8, 12, ..., 65536}}
   %y = attune.quantized_moe %q scales %s sums %n, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
      : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>), tensor<4x2xi64>, tensor<4x2xf32>,
        (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x3xf32>) -> tensor<4x16xf32>
@@ -342,5 +342,27 @@ func.func @h1_2(%x: tensor<1x4x?x12xf32>, %w: tensor<4x20x12xf32>) {
 func.func @h2(%x: tensor<1x4x5x12xf32>, %w: tensor<4x24x12xf32>) {
   // expected-error @+1 {{has result tokens 6, but input tokens 5}}
   %y = attune.head_linear %x, %w : tensor<1x4x5x12xf32>, tensor<4x24x12xf32> -> tensor<1x4x6x24xf32>
+  return
+}
+
+// -----
+
+// Q7: bytes have scales
+func.func @q7(%q: tensor<4x64xi8>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x2xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has an input of bytes without scales and sums}}
+  %y = attune.quantized_moe %q, %e, %w, %u scales %t, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xi8>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x2xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// Q7: pairs of scales and zero points
+func.func @q7_2(%x: tensor<4x64xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi8>, %t: tensor<8x32x3xf32>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x1xf32>) {
+  // expected-error @+1 {{has 3 scales of up and zeros for rows of 64, which are no equal groups}}
+  %y = attune.quantized_moe %x, %e, %w, %u scales %t up_zeros, %d scales %v hidden 32 activation <silu>
+     : (tensor<4x64xf32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi8>, tensor<8x32x3xf32>), (tensor<8x16x32xi8>, tensor<8x16x1xf32>) -> tensor<4x16xf32>
   return
 }

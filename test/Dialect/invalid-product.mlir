@@ -59,7 +59,7 @@ func.func @m3(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?xf32>
 
 // M4: bytes have scales
 func.func @m4(%x: tensor<?x64xf32>, %w: tensor<4x16x64xi8>, %d: tensor<?x?xf32>, %i: index) {
-  // expected-error @+1 {{multiplies bytes by bytes with scales, or numbers without}}
+  // expected-error @+1 {{multiplies bytes by bytes with scales of both, numbers by bytes with scales, or numbers without}}
   %y = attune.packed_product %x[%i], %w[%i, %i] of 64 tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x16x64xi8> -> tensor<?x?xf32>
   return
 }
@@ -68,8 +68,18 @@ func.func @m4(%x: tensor<?x64xf32>, %w: tensor<4x16x64xi8>, %d: tensor<?x?xf32>,
 
 // M4: whole groups
 func.func @m4_groups(%x: tensor<?x64xi8>, %w: tensor<4x16x64xi8>, %d: tensor<?x?xf32>, %i: index, %s: tensor<?x3xf32>, %n: tensor<?x3xi32>, %t: tensor<4x3x16xf32>) {
-  // expected-error @+1 {{has rows that are no whole groups}}
+  // expected-error @+1 {{has 3 weight scales for rows of 64, which are no equal groups}}
   %y = attune.packed_product %x[%i], %w[%i, %i] of 64 scales %s, %n, %t : tensor<?x3xf32>, tensor<?x3xi32>, tensor<4x3x16xf32> tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xi8>, tensor<4x16x64xi8> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// M4: as many as the rows have
+// expected-note @+1 {{input scales comes from here}}
+func.func @m4_pairs(%x: tensor<?x64xi8>, %w: tensor<4x16x64xi8>, %d: tensor<?x?xf32>, %i: index, %s: tensor<?x2xf32>, %n: tensor<?x2xi32>, %t: tensor<4x2x16xf32>) {
+  // expected-error @+1 {{has input scales groups 2, but the weight has groups 1}}
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64 scales %s, %n, %t : tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x2x16xf32> zeros tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xi8>, tensor<4x16x64xi8> -> tensor<?x?xf32>
   return
 }
 

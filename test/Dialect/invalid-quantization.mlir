@@ -181,3 +181,63 @@ func.func @e3(%ids: tensor<2x5xi64>, %w: tensor<100x64xi8>, %t: tensor<100x3xf32
   %x = attune.quantized_embedding %ids, %w scales %t : tensor<2x5xi64>, (tensor<100x64xi8>, tensor<100x3xf32>) -> tensor<2x5x64xf32>
   return
 }
+
+// -----
+
+// E3: pairs of scales and zero points
+func.func @e3_2(%ids: tensor<2x5xi64>, %w: tensor<100x64xi8>, %t: tensor<100x3xf32>) {
+  // expected-error @+1 {{has 3 scales and zeros for rows of 64, which are no equal groups}}
+  %x = attune.quantized_embedding %ids, %w scales %t zeros : tensor<2x5xi64>, (tensor<100x64xi8>, tensor<100x3xf32>) -> tensor<2x5x64xf32>
+  return
+}
+
+// -----
+
+// L6: a zero point for each scale
+func.func @l6_3(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<96x64xi8>, %t: tensor<96x2xf32>) {
+  // expected-error @+2 {{has weight scales number 2, but with zeros twice the input scales are 4}}
+  // expected-note @-2 {{weight scales comes from here}}
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t zeros
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<96x64xi8>, tensor<96x2xf32>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// L7: bytes have scales
+func.func @l7(%q: tensor<3x64xi8>, %w: tensor<96x64xi8>, %t: tensor<96x2xf32>) {
+  // expected-error @+1 {{has an input of bytes without scales and sums}}
+  %y = attune.quantized_linear %q, %w scales %t
+     : (tensor<3x64xi8>), (tensor<96x64xi8>, tensor<96x2xf32>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// L7: numbers have none
+func.func @l7_2(%x: tensor<3x64xf32>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<96x64xi8>, %t: tensor<96x2xf32>) {
+  // expected-error @+1 {{has an input of numbers with scales and sums}}
+  %y = attune.quantized_linear %x scales %s sums %n, %w scales %t
+     : (tensor<3x64xf32>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<96x64xi8>, tensor<96x2xf32>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// L7: whole groups
+func.func @l7_3(%x: tensor<3x64xf32>, %w: tensor<96x64xi8>, %t: tensor<96x3xf32>) {
+  // expected-error @+1 {{has 3 weight scales for rows of 64, which are no equal groups}}
+  %y = attune.quantized_linear %x, %w scales %t
+     : (tensor<3x64xf32>), (tensor<96x64xi8>, tensor<96x3xf32>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// L8: floats are of 4 bits
+func.func @l8(%x: tensor<3x64xf32>, %w: tensor<96x64xi8>, %t: tensor<96x2xf8E8M0FNU>) {
+  // expected-error @+1 {{has weight scales of f8E8M0FNU, which are those of 4 bits without zeros}}
+  %y = attune.quantized_linear %x, %w scales %t
+     : (tensor<3x64xf32>), (tensor<96x64xi8>, tensor<96x2xf8E8M0FNU>) -> tensor<3x96xf32>
+  return
+}

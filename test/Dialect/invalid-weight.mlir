@@ -170,8 +170,20 @@ attune.weight @w : tensor<8x96xi4> from [#attune.source<"w">]
 // -----
 
 // W7: nothing else has groups
-// expected-error @+1 {{has groups, whose values are i8 or i4 and whose scales are f32 or f16, but elements of type 'bf16'}}
+// expected-error @+1 {{has groups, whose values are i8 or i4 and whose scales are f32, f16 or f8E8M0FNU, but elements of type 'bf16'}}
 attune.weight @w : tensor<8x64xbf16> from [#attune.source<"w">] {attune.group = 32 : i64}
+
+// -----
+
+// W7: zero points are beside scales
+// expected-error @+1 {{has zero points, but no groups with scales beside them}}
+attune.weight @w : tensor<8x64xf32> from [#attune.source<"w">] {attune.zeros}
+
+// -----
+
+// W7: and not beside powers of two
+// expected-error @+1 {{has zero points, but no groups with scales beside them}}
+attune.weight @w : tensor<8x2xf8E8M0FNU> from [#attune.source<"w">] {attune.group = 32 : i64, attune.zeros}
 
 // -----
 

@@ -97,3 +97,13 @@ func.func @head_linear(%x: tensor<?x4x?x12xf32>, %w: tensor<4x24x12xf32>) -> ten
      : tensor<?x4x?x12xf32>, tensor<4x24x12xf32> -> tensor<?x4x?x24xf32>
   return %y : tensor<?x4x?x24xf32>
 }
+
+// Experts of numbers as they are, whose groups have zero points.
+// CHECK-LABEL: @exact_experts(
+// CHECK: attune.quantized_moe %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} scales %{{.+}} up_zeros, %{{.+}} scales %{{.+}} down_zeros hidden 32 activation <silu> : (tensor<4x64xf32>), tensor<4x2xi64>
+func.func @exact_experts(%x: tensor<4x64xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x32x64xi4>, %t: tensor<8x32x4xf16>, %d: tensor<8x16x32xi8>, %v: tensor<8x16x2xf32>) -> tensor<4x16xf32> {
+  %y = attune.quantized_moe %x, %e, %w, %u scales %t up_zeros, %d scales %v down_zeros hidden 32 activation <silu>
+     : (tensor<4x64xf32>), tensor<4x2xi64>, tensor<4x2xf32>,
+       (tensor<8x32x64xi4>, tensor<8x32x4xf16>), (tensor<8x16x32xi8>, tensor<8x16x2xf32>) -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}

@@ -70,3 +70,13 @@ func.func @rows(%x: tensor<?x64xf32>, %w: tensor<48x64x16xf32>, %d: tensor<6x?xf
      : tensor<?x64xf32>, tensor<48x64x16xf32> -> tensor<6x?xf32>
   return %y : tensor<6x?xf32>
 }
+
+// Rows of numbers against a panel of 4 bits with scales and zero points.
+// CHECK-LABEL: @numbers(
+func.func @numbers(%x: tensor<?x64xf32>, %w: tensor<4x8x64xi8>, %t: tensor<4x4x16xf16>, %d: tensor<?x?xf32>, %i: index) -> tensor<?x?xf32> {
+  // CHECK: of 64 scales %{{.+}} : tensor<4x4x16xf16> zeros tile [6, 1] outs
+  %y = attune.packed_product %x[%i], %w[%i, %i] of 64
+     scales %t : tensor<4x4x16xf16> zeros tile [6, 1] outs(%d : tensor<?x?xf32>)
+     : tensor<?x64xf32>, tensor<4x8x64xi8> -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}

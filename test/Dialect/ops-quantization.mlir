@@ -58,3 +58,36 @@ func.func @nibbles(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>
   %z = attune.quantized_embedding %ids, %p scales %u : tensor<?x?xi64>, (tensor<3x8x32xi8>, tensor<3x2x8xf16>) -> tensor<?x?x64xf32>
   return %x, %y, %z : tensor<3x20xf32>, tensor<3x20xf32>, tensor<?x?x64xf32>
 }
+
+// Zero points beside scales, floats of 4 bits, and rows of numbers.
+// CHECK: attune.weight @zeros : tensor<20x64xi4> from {{.+}} {attune.group = 32 : i64, attune.zeros}
+// CHECK: attune.weight @zeros.scales : tensor<20x4xf16> from {{.+}} {attune.group = 32 : i64, attune.zeros}
+// CHECK: attune.weight @floats : tensor<20x64xi4> from {{.+}} {attune.group = 32 : i64, attune.scales = f8E8M0FNU}
+// CHECK: attune.weight @floats.scales : tensor<20x2xf8E8M0FNU> from {{.+}} {attune.group = 32 : i64}
+attune.weight @zeros : tensor<20x64xi4> from [#attune.source<"w">] {attune.group = 32 : i64, attune.zeros}
+attune.weight @zeros.scales : tensor<20x4xf16> from [#attune.source<"w">] {attune.group = 32 : i64, attune.zeros}
+attune.weight @floats : tensor<20x64xi4> from [#attune.source<"w">] {attune.group = 32 : i64, attune.scales = f8E8M0FNU}
+attune.weight @floats.scales : tensor<20x2xf8E8M0FNU> from [#attune.source<"w">] {attune.group = 32 : i64}
+// CHECK-LABEL: @forms(
+// CHECK: attune.quantized_linear %{{.+}} scales %{{.+}} sums %{{.+}}, %{{.+}} scales %{{.+}} zeros : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi4>, tensor<20x4xf16>)
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} zeros : (tensor<3x64xf32>), (tensor<3x8x32xi8>, tensor<3x4x8xf32>) -> tensor<3x20xf32>
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<3x64xf32>), (tensor<20x64xi4>, tensor<20x2xf8E8M0FNU>) -> tensor<3x20xf32>
+// CHECK: attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} zeros scale 2.000000e+00 :
+func.func @forms(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %x: tensor<3x64xf32>, %w: tensor<20x64xi4>, %t: tensor<20x4xf16>,
+                 %p: tensor<3x8x32xi8>, %u: tensor<3x4x8xf32>, %f: tensor<20x2xf8E8M0FNU>, %ids: tensor<?x?xi64>)
+    -> (tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<?x?x64xf32>) {
+  %a = attune.quantized_linear %q scales %s sums %n, %w scales %t zeros
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi4>, tensor<20x4xf16>) -> tensor<3x20xf32>
+  %b = attune.quantized_linear %x, %p scales %u zeros : (tensor<3x64xf32>), (tensor<3x8x32xi8>, tensor<3x4x8xf32>) -> tensor<3x20xf32>
+  %c = attune.quantized_linear %x, %w scales %f : (tensor<3x64xf32>), (tensor<20x64xi4>, tensor<20x2xf8E8M0FNU>) -> tensor<3x20xf32>
+  %d = attune.quantized_embedding %ids, %p scales %u zeros scale 2.0 : tensor<?x?xi64>, (tensor<3x8x32xi8>, tensor<3x4x8xf32>) -> tensor<?x?x64xf32>
+  return %a, %b, %c, %d : tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: @numbers(
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} zeros : (tensor<?x?x768xf32>), (tensor<3072x768xi4>, tensor<3072x12xf16>) -> tensor<?x?x3072xf32>
+func.func @numbers(%x: tensor<?x?x768xf32>, %w: tensor<3072x768xi4>, %t: tensor<3072x12xf16>) -> tensor<?x?x3072xf32> {
+  %y = attune.quantized_linear %x, %w scales %t zeros : (tensor<?x?x768xf32>),
+       (tensor<3072x768xi4>, tensor<3072x12xf16>) -> tensor<?x?x3072xf32>
+  return %y : tensor<?x?x3072xf32>
+}

@@ -36,7 +36,7 @@ func.func @layer(%i: index, %x: tensor<?x256xf32>, %b: tensor<20xf32>, %r: tenso
 
 // A tied table is stored once. Rows that are no groups of 128 are of fewer; input
 // and result may be of 16 bits.
-// CHECK: attune.weight @wte : tensor<50x96xi8> from {{.+}} {attune.group = 32 : i64}
+// CHECK: attune.weight @wte : tensor<50x96xi8> from {{.+}} {attune.group = 32 : i64, attune.vocabulary}
 // CHECK: attune.weight @wte.scales : tensor<50x3xf32>
 attune.weight @wte : tensor<50x96xbf16> from [#attune.source<"wte">]
 // CHECK-LABEL: @tied(

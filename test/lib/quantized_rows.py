@@ -10,8 +10,9 @@ numbers here, too.
 
 MODEL has one linear layer without bias from x [1, seq, K], or a gated one and
 one behind it, or a mixture of such experts, whose router is taken to have the full
-width; options go to `attune run`. One may be --quantize=int4:g64 and the like, or
-patterns and then that; by default it is int8.
+width; options go to `attune run`. One may be --quantize=int4:g64, int4:g32:asym,
+mxfp4 and the like, or patterns and then that; by default it is int8. With
+--activations=exact rows are numbers as they are.
 """
 import json
 import math
@@ -58,10 +59,45 @@ def quantize4(row, group):
     return scales, values
 
 
-def layer(x, weights, group, gated):
+def quantize_zeros(row, group, bits):
+    """Scales, of 16 bits for 4 bits, and differences of numbers and zero points:
+    the least of a group, or 0, is the number 0, the greatest the last one."""
+    scales, values = [], []
+    most = 2 ** bits - 1
+    for begin in range(0, len(row), group):
+        part = row[begin:begin + group]
+        low, high = min(0.0, *part), max(0.0, *part)
+        scale = f32(f32(high - low) / most)
+        scales.append(half(scale) if bits == 4 else scale)
+        factor = f32(1 / scales[-1]) if scales[-1] else 0.0
+        zero = round(f32(-low * factor))
+        values += [min(max(round(f32(v * factor)) + zero, 0), most) - zero
+                   for v in part]
+    return scales, values
+
+
+def quantize_floats(row):
+    """Powers of two, and floats of 4 bits: a sign, two bits of an exponent and one
+    of a fraction."""
+    sizes = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    scales, values = [], []
+    for begin in range(0, len(row), 32):
+        part = row[begin:begin + 32]
+        most = max(map(abs, part))
+        scale = 2.0 ** max(math.frexp(most)[1] - 3, -127) if most else 2.0 ** -127
+        scales.append(scale)
+        for v in part:
+            size = abs(v) / scale
+            code = min(range(8), key=lambda c: (abs(sizes[c] - size), c % 2))
+            values.append(math.copysign(sizes[code], v))
+    return scales, values
+
+
+def layer(x, weights, group, gated, exact=False):
     """One row times all rows of the matrix, in double precision but for scales
     and quotients."""
-    scales, values = quantize(x, group, lambda most: f32(127 / most))
+    scales, values = ([1.0] * (len(x) // group), x) if exact else \
+        quantize(x, group, lambda most: f32(127 / most))
     out = []
     for factors, bytes_ in weights:
         total = 0.0
@@ -90,7 +126,10 @@ def main():
     form = next((word for word in more if word.startswith("--quantize=")),
                 "--quantize=int8")
     more = [word for word in more if word != form]
-    kind, _, size = form.split("=")[-1].split(",")[-1].partition(":g")
+    exact = "--activations=exact" in more
+    kind, *details = form.split("=")[-1].split(",")[-1].split(":")
+    zeros = "asym" in details
+    size = next((word[1:] for word in details if word[0] == "g"), None)
     most = int(size) if size else 128 if kind == "int8" else 32
     rows = int(rows)
     os.makedirs(work, exist_ok=True)
@@ -102,7 +141,8 @@ def main():
     gated = linear.get("gated", experts > 0)
 
     def group_of(width):
-        return next(g for g in (128, 64, 32) if width % g == 0 and g <= most)
+        return next(g for g in (128, 64, 32, 16)
+                    if width % g == 0 and g <= most)
 
     group = group_of(depth)
     draw = random.Random(11)
@@ -149,7 +189,9 @@ def main():
     def packed(name, size=group):
         def reciprocal(most):
             return f32(1 / f32(most / 127))
-        return [quantize4(row, size) if kind == "int4" else
+        return [quantize_floats(row) if kind == "mxfp4" else
+                quantize_zeros(row, size, int(kind[-1])) if zeros else
+                quantize4(row, size) if kind == "int4" else
                 quantize(row, size, reciprocal) for row in matrices[name]]
 
     got = array("f", first)
@@ -163,7 +205,7 @@ def main():
     for i in range(rows):
         row = x[i * depth:(i + 1) * depth]
         if not gated:
-            want = layer(row, both, group, gated)
+            want = layer(row, both, group, gated, exact)
         else:
             router = matrices.get("layers.0.router.weight")
             chosen = shares(row, router, linear["active"]) if experts else \
@@ -171,16 +213,17 @@ def main():
             want = [0.0] * depth
             for expert, share in chosen:
                 both, down = stacks[expert]
-                hidden = array("f", layer(row, both, group, gated))
-                one = layer(hidden, down, size, False)
+                hidden = array("f", layer(row, both, group, gated, exact))
+                one = layer(hidden, down, size, False, exact)
                 want = [a + share * b for a, b in zip(want, one)]
         for a, b in zip(got[i * len(want):(i + 1) * len(want)], want):
             worst = max(worst, abs(a - b))
             largest = max(largest, abs(b))
     # Sums of groups are exact; products of scales and sums of a few groups round
     # in f32, the activation of a gate in a few more operations, and no value
-    # behind it lies so near the middle between two bytes that this decides.
-    bound = largest * 2.0 ** (-18 if gated else -21)
+    # behind it lies so near the middle between two bytes that this decides. Sums
+    # of numbers round with each of them.
+    bound = largest * 2.0 ** (-18 if gated or exact else -21)
     print(f"{rows} rows by groups of {group}: worst error {worst:.1e}, "
           f"bound {bound:.1e}, largest {largest:.2f}")
     if worst > bound:

@@ -34,12 +34,20 @@ mlir::Value addQuadProducts(KernelBuilder &k, ByteProducts how,
 /// for CPUs that multiply bytes in pairs only, which AVX2 and AVX-512BW do.
 bool sumsNibblesInWords(ByteProducts how, int64_t lanes);
 /// `sums` of i16, as many as a register holds, plus in each lane the products
-/// of two numbers from 0 to 15 in `weights` by two signed bytes in `inputs`.
+/// of two small unsigned numbers in `weights` by two signed bytes in `inputs`.
 mlir::Value addNibblePairs(KernelBuilder &k, mlir::Value sums,
                            mlir::Value weights, mlir::Value inputs);
 /// `sums` of i32 plus in each lane two neighbours of `words` of i16.
 mlir::Value addPairsOfWords(KernelBuilder &k, mlir::Value sums,
                             mlir::Value words);
+
+/// What codes of e2m1, 0 to 15 in integers of any width, stand for, twice and
+/// plus `kFloatZero`: integers from 0 to 24. `lanes` is how many numbers of 32
+/// bits a register of bytes holds, or 0 of what is none.
+constexpr int64_t kFloatZero = 12;
+mlir::Value doublesOfFloats(KernelBuilder &k, mlir::Value codes,
+                            ByteProducts how = ByteProducts::Any,
+                            int64_t lanes = 0);
 
 } // namespace attune
 

@@ -51,6 +51,8 @@ struct PipelineOptions {
   FusionMode fusion = FusionMode::Auto;
   /// The rules of attune-quantize; none: matrices are kept as they are.
   std::vector<std::string> quantize;
+  /// Rows that meet such matrices stay numbers as they are.
+  bool exactActivations = false;
   /// The rules of attune-prune-heads; none: all heads stay.
   std::vector<std::string> pruneHeads;
   /// Adapters that stay beside the weights, and the rules of

@@ -214,11 +214,16 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
     numbers of 4 bits in groups of neighbours, as `rules` say; its scales are a
     weight of their own. Such a layer is `quantize_rows` and `quantized_linear`,
     such a mixture, both of whose stacks are, `quantize_rows` and `quantized_moe`,
-    such an embedding `quantized_embedding`. Where rows are no whole groups, half as many share a
-    scale, and so on down to 32. What has no such groups, or another user, stays
-    as it is: a remark of category `attune-quantize` says why.
+    such an embedding `quantized_embedding`. Where rows are no whole groups, half as
+    many share a scale, and so on down to 32. What has no such groups, or another
+    user, stays as it is: a remark of category `attune-quantize` says why.
+    Matrices of the vocabulary say in `attune.vocabulary` that they are such.
+    With `exact-activations` rows stay numbers as they are, and there is no
+    `quantize_rows`.
 
-    A rule is a form (`int8`, `int4`, `none`, with groups as in `int4:g64`, or
+    A rule is a form (`int8`, `int4`, `mxfp4`, `none`, with groups as in `int4:g64`,
+    with zero points as in `int4:g64:asym`, or with scales of f32 as in
+    `int4:g64:asym:f32`; or
     `stored`: what the attribute `attune.stored` of the weight says, else none), or
     `PATTERN=FORM` for weights of such a name: that of the symbol or of a tensor
     that it comes from, in which a number stands for the layer, with or without
@@ -254,6 +259,8 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"rules", "rules", "std::string",
                "Forms, and forms by patterns; int8 for all if there is none">,
+    Option<"exactActivations", "exact-activations", "bool", /*default=*/"false",
+           "Multiply rows as they are, not rounded to bytes">,
   ];
   let statistics = [
     Statistic<"numQuantized", "num-quantized", "Matrices in 8 or 4 bits">,

@@ -9,6 +9,7 @@
 #define ATTUNE_TRANSFORMS_QUANTIZATIONRULES_H
 
 #include "attune/Transforms/NameRules.h"
+#include "attune/Weights/StoredForm.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -19,19 +20,21 @@
 
 namespace attune {
 
-/// How the numbers of a matrix are kept.
-struct QuantizedForm {
-  int64_t bits = 0;    ///< 8 or 4; 0: as they are
-  int64_t group = 0;   ///< neighbours that share a scale
+/// How the numbers of a matrix are kept; as they are if that is no form.
+struct QuantizedForm : StoredForm {
+  QuantizedForm() = default;
+  QuantizedForm(StoredForm form) : StoredForm(form) {}
+
   bool stored = false; ///< whatever form the checkpoint has
 
   bool operator==(const QuantizedForm &other) const {
-    return bits == other.bits && group == other.group && stored == other.stored;
+    return StoredForm::operator==(other) && stored == other.stored;
   }
 };
 
 /// The words of `--quantize`, separated by commas. Each is a form (`int8`,
-/// `int4`, `int4:g64`, `none`) or a form for names that match a pattern
+/// `int4`, `int4:g64`, `int4:g32:asym`, `mxfp4`, `none`) or a form for names
+/// that match a pattern
 /// (`*.ffn.*=int4:g32`). The first pattern that matches decides; a form without
 /// a pattern is for what no pattern matches. For vocabularies, `int4` without a
 /// pattern means int8: rounded to 4 bits they cost as much as all other layers
@@ -60,7 +63,7 @@ public:
   std::vector<std::string> unused() const { return rules.unused(); }
   /// Their words, in order.
   const std::vector<std::string> &words() const { return text; }
-  /// "int4", "int8", or both: "int4 and int8".
+  /// Kinds of numbers: "int4", or "int4 and int8".
   std::string describe() const;
 
 private:

@@ -8,16 +8,18 @@
 #ifndef ATTUNE_WEIGHTS_COMPENSATEDROUNDING_H
 #define ATTUNE_WEIGHTS_COMPENSATEDROUNDING_H
 
+#include "attune/Weights/StoredForm.h"
+
 #include <cstdint>
 #include <vector>
 
 namespace attune {
 
-/// A matrix W [rows, columns] in numbers of 4 bits, -8 to 7, with a scale of
-/// f16 for each `group` neighbours of a row.
+/// A matrix W [rows, columns] in numbers as they are stored, with a scale, and
+/// a zero point, for each group of neighbours of a row.
 struct RoundedMatrix {
-  std::vector<int8_t> numbers; ///< [rows, columns]
-  std::vector<float> scales;   ///< [rows, columns / group]
+  std::vector<uint8_t> numbers;   ///< [rows, columns]
+  std::vector<GroupScale> scales; ///< [rows, columns / group]
   /// What the results X W^T lose over the inputs X, relative, root mean square:
   /// so, and if each number were rounded to the nearest.
   double error = 0, nearestError = 0;
@@ -35,7 +37,7 @@ struct RoundedMatrix {
 /// is added, so that inputs that were not seen change little.
 RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
                                 int64_t columns, const float *products,
-                                int64_t group);
+                                const StoredForm &form);
 
 /// Adds X^T X of `rows` inputs X to the lower triangle of `products`.
 void addProducts(const float *inputs, int64_t rows, int64_t columns,

@@ -9,6 +9,7 @@
 #define ATTUNE_WEIGHTS_TENSORENCODING_H
 
 #include "attune/Runtime/Safetensors.h"
+#include "attune/Weights/StoredForm.h"
 
 #include <cstdint>
 
@@ -28,16 +29,6 @@ struct CheckpointTensor : runtime::TensorInfo {
 CheckpointTensor partOfStack(const CheckpointTensor &stack, size_t place,
                              int64_t number);
 
-/// Signed numbers of a row that share a scale: value = scale * number.
-struct StoredForm {
-  int64_t bits = 0;  ///< 8 or 4; 0: the values are of no such form
-  int64_t group = 0; ///< neighbours that share a scale
-
-  bool operator==(const StoredForm &other) const {
-    return bits == other.bits && group == other.group;
-  }
-};
-
 /// How values are kept: blocks of GGUF, packed integers with scales beside
 /// them, ... Decoding is a function of the tensor alone, so that several
 /// threads may decode parts of one tensor, each a little at a time.
@@ -53,12 +44,13 @@ public:
   virtual void decode(const CheckpointTensor &tensor, int64_t first,
                       int64_t count, float *out) const = 0;
   /// Whether all values are numbers times the scale of their group, from
-  /// column 0 on; 4-bit numbers are -8 to 7 and their scales f16.
+  /// column 0 on.
   virtual StoredForm form() const { return {}; }
-  /// The numbers of the group that starts at value `first`. Returns its scale.
-  virtual float readGroup(const CheckpointTensor &tensor, int64_t first,
-                          int8_t *numbers) const {
-    return 0;
+  /// The numbers of the group that starts at value `first`, as they are stored:
+  /// unsigned, zero points not subtracted; of floats their codes.
+  virtual GroupScale readGroup(const CheckpointTensor &tensor, int64_t first,
+                               uint8_t *numbers) const {
+    return {};
   }
 };
 

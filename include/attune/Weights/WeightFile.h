@@ -51,7 +51,7 @@ struct WeightValues {
   const Checkpoint *checkpoint = nullptr;
   uint64_t seed = 0;
   unsigned threads = 2;
-  /// Of matrices that become 4 bits; null: they are rounded to nearest.
+  /// Of matrices that become few bits; null: they are rounded to nearest.
   const InputProducts *inputs = nullptr;
   /// Called now and then, from the calling thread: bytes done and all bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
@@ -60,16 +60,15 @@ struct WeightValues {
 struct WeightReport {
   uint64_t bytes = 0; ///< of the blob
   double seconds = 0;
-  /// Matrices quantized to `bits`: how many there are (one for each layer of a
-  /// stacked weight), their bytes before and after, scales included, and the
+  /// Matrices in numbers of a `kind`: how many there are (one for each layer of
+  /// a stacked weight), their bytes before and after, scales included, and the
   /// relative error: root mean square lost by root mean square before.
   struct Quantized {
-    int64_t bits = 8;
+    std::string kind; ///< "int8", "int4", "mxfp4"
     uint64_t matrices = 0, bytesBefore = 0, bytes = 0;
     double error = 0;
   };
-  std::vector<Quantized>
-      quantized; ///< 8 bits, then 4, as far as there are some
+  std::vector<Quantized> quantized; ///< in that order, where there are some
   /// Tensors that a checkpoint keeps in few bits: their encoding, the form in
   /// the product, and how many there are.
   struct Encoded {
@@ -91,7 +90,7 @@ struct WeightReport {
   /// results lose over these, relative as above: now, and if each number were
   /// rounded to the nearest.
   struct Calibrated {
-    std::string name;
+    std::string name, kind; ///< as of Quantized
     std::vector<double> errors, nearest;
   };
   std::vector<Calibrated> calibrated;

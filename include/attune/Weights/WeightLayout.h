@@ -8,6 +8,9 @@
 #ifndef ATTUNE_WEIGHTS_WEIGHTLAYOUT_H
 #define ATTUNE_WEIGHTS_WEIGHTLAYOUT_H
 
+#include "Attune/AttuneDialect.h"
+#include "attune/Weights/StoredForm.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -18,6 +21,9 @@
 /// `attune.weight_get` into an address) and the writer of the blob both ask
 /// here, so that they cannot disagree.
 namespace attune {
+
+/// How the numbers of a weight in groups are kept; none of any other weight.
+StoredForm formOf(WeightOp weight);
 
 /// Every weight, and every layer of a stacked one, starts on a cache line.
 constexpr int64_t kWeightAlignment = 64;

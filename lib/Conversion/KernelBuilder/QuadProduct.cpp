@@ -112,6 +112,56 @@ Value addPairsOfWords(KernelBuilder &k, Value sums, Value words) {
   return arith::AddIOp::create(k.b, k.loc, sums, pairs);
 }
 
+/// By arithmetic: 0 to 4 are their own doubles, 5 to 7 are 6, 8 and 12.
+static Value computeDoubles(KernelBuilder &k, Value codes) {
+  Type type = codes.getType(), element = getElementTypeOrSelf(type);
+  auto constant = [&](int64_t number) -> Value {
+    TypedAttr attr = k.b.getIntegerAttr(element, number);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(k.b, k.loc, attr);
+  };
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(k.b, k.loc, x, y);
+  };
+  Value size = arith::AndIOp::create(k.b, k.loc, codes, constant(7));
+  auto from = [&](Value number, int64_t least, int64_t value) -> Value {
+    Value is = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::uge,
+                                     number, constant(least));
+    return arith::SelectOp::create(k.b, k.loc, is, constant(value),
+                                   constant(0));
+  };
+  Value doubled =
+      add(add(size, from(size, 5, 1)), add(from(size, 6, 1), from(size, 7, 3)));
+  Value zero = constant(kFloatZero);
+  Value negative = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::uge,
+                                         codes, constant(8));
+  return arith::SelectOp::create(
+      k.b, k.loc, negative,
+      arith::SubIOp::create(k.b, k.loc, zero, doubled).getResult(),
+      add(zero, doubled));
+}
+
+Value doublesOfFloats(KernelBuilder &k, Value codes, ByteProducts how,
+                      int64_t lanes) {
+  auto type = dyn_cast<VectorType>(codes.getType());
+  bool wide = lanes == 8 || lanes == 16;
+  if (how == ByteProducts::Any || !wide || !type ||
+      type.getNumElements() != 4 * lanes || !type.getElementType().isInteger(8))
+    return computeDoubles(k, codes);
+  // One instruction looks up every byte, in 16 that each 128 bits have.
+  static constexpr int8_t table[] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                     12, 11, 10, 9,  8,  6,  4,  0};
+  SmallVector<int8_t> repeated;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    repeated.push_back(table[i % 16]);
+  Value numbers = arith::ConstantOp::create(
+      k.b, k.loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(repeated)));
+  return callIntrinsic(
+      k, lanes == 16 ? "llvm.x86.avx512.pshuf.b.512" : "llvm.x86.avx2.pshuf.b",
+      type, {numbers, codes});
+}
+
 Value addQuadProducts(KernelBuilder &k, ByteProducts how, Value sums,
                       Value weights, Value inputs) {
   auto type = cast<VectorType>(sums.getType());

@@ -144,6 +144,13 @@ static bool applyQuantize(const Flag &, StringRef value, Options &options,
   return options.quantize.has_value();
 }
 
+static bool applyActivations(const Flag &flag, StringRef value,
+                             Options &options, std::string &problem) {
+  auto index = pickWord(flag.spelling(), value, {"bytes", "exact"}, problem);
+  options.exactActivations = index == 1;
+  return index.has_value();
+}
+
 static bool applyKvCache(const Flag &flag, StringRef value, Options &options,
                          std::string &problem) {
   auto index =
@@ -538,10 +545,19 @@ static ArrayRef<Flag> ownFlags() {
        applyQuantize,
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours; int4: in 4 bits, with a scale for each 32, or as "
-       "in int4:g64, but those of the vocabulary in bytes. By name: "
+       "in int4:g64, but those of the vocabulary in bytes; int4:asym or "
+       "int4:g64:asym: with a zero point for each scale, too; mxfp4: in floats "
+       "of 4 bits, with a power of two for each 32. By name: "
        "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
        "checkpoint has them that is quantized already. Bytes are what is "
        "multiplied. For CPUs"},
+      {"activations", "FORM",
+       compile | run | generate | embed | chat | serve | bench | perplexity |
+           compare | verify,
+       applyActivations,
+       "What matrices in few bits multiply: bytes, into which activations are "
+       "rounded by groups, or exact, activations as they are, which takes "
+       "longer"},
       {"kv-cache", "FORM",
        compile | generate | chat | serve | bench | inspect | import |
            perplexity,

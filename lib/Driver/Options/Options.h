@@ -85,6 +85,8 @@ struct Options {
   std::optional<spec::DType> dtype;
   /// Set: matrices are kept in few bits.
   std::optional<QuantizationRules> quantize;
+  /// What such matrices multiply is not rounded to bytes.
+  bool exactActivations = false;
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
   std::optional<spec::KvCache> kvCache;

@@ -185,40 +185,48 @@ static bool runMoE(Step &step) {
 
 static bool runQuantizedMoE(Step &step) {
   auto op = cast<QuantizedMoEOp>(step.op);
-  const Array &bytes = step.in[0].array(), &scales = step.in[1].array(),
-              &chosen = step.in[3].array(), &up = step.in[5].array(),
-              &upScales = step.in[6].array(), &down = step.in[7].array(),
-              &downScales = step.in[8].array();
+  const Array &input = step.in[0].array(),
+              &chosen = *arrayOf(step, op.getExperts()),
+              &up = *arrayOf(step, op.getUp()),
+              &upScales = *arrayOf(step, op.getUpScales()),
+              &down = *arrayOf(step, op.getDown()),
+              &downScales = *arrayOf(step, op.getDownScales());
+  bool bytes = bool(op.getInputScales());
   const Array *upBias = arrayOf(step, op.getUpBias()),
               *downBias = arrayOf(step, op.getDownBias());
   bool gated = op.getGated();
   auto hidden = int64_t(op.getHidden());
-  int64_t in = bytes.shape.back(), group = op.getHiddenGroup();
+  int64_t in = input.shape.back(), group = op.getHiddenGroup();
   int64_t width = cast<ShapedType>(op.getType()).getShape().back();
   if (!biasesFit(step, op, hidden, width) ||
       !step.machine.spend(step, int64_t(chosen.data.size()) * hidden *
                                     (in + width) / 4))
     return false;
-  auto matrix = [&](Value stack, const Array &numbers, const Array &factors,
-                    int64_t e, int64_t rows, int64_t depth, bool gated) {
+  auto matrix = [&](Value stack, const Array &numbers, Value scales,
+                    const Array &factors, bool zeros, int64_t e, int64_t rows,
+                    int64_t depth, bool gated) {
     auto type = cast<RankedTensorType>(stack.getType());
     auto part = RankedTensorType::get(type.getShape().drop_front(),
                                       type.getElementType());
-    return readQuantized(partOf(numbers, e), part, partOf(factors, e), rows,
-                         depth, gated);
+    return readQuantized(partOf(numbers, e), part, partOf(factors, e),
+                         cast<ShapedType>(scales.getType()), zeros, rows, depth,
+                         gated);
   };
   return sumExperts(
-      step, op, readBytes(bytes, scales), chosen, step.in[4].array(),
-      up.shape[0], [&](const Scalar *row, int64_t e) {
+      step, op,
+      bytes ? readBytes(input, *arrayOf(step, op.getInputScales())) : input,
+      chosen, *arrayOf(step, op.getWeights()), up.shape[0],
+      [&](const Scalar *row, int64_t e) {
         int64_t rows = gated ? 2 * hidden : hidden;
-        Array w1 = matrix(op.getUp(), up, upScales, e, rows, in, gated);
-        Array w2 =
-            matrix(op.getDown(), down, downScales, e, width, hidden, false);
+        Array w1 = matrix(op.getUp(), up, op.getUpScales(), upScales,
+                          op.getUpZeros(), e, rows, in, gated);
+        Array w2 = matrix(op.getDown(), down, op.getDownScales(), downScales,
+                          op.getDownZeros(), e, width, hidden, false);
         auto z = productOf(row, Rows(w1, rows, false), upBias, e);
         gateOf(op, z);
         std::vector<Scalar> h = asScalars(z);
         std::vector<int64_t> rounded(group);
-        for (int64_t first = 0; first < hidden; first += group) {
+        for (int64_t first = 0; bytes && first < hidden; first += group) {
           double most = roundGroup(&h[first], group, rounded.data());
           for (int64_t i = 0; i < group; ++i)
             h[first + i].f = double(rounded[i]) * (most / 127);

@@ -65,11 +65,12 @@ private:
   bool gated;
 };
 
-/// A matrix of 8 or 4 bits in groups (see attune.weight), of type `type`, as
-/// the numbers it stands for: [rows, depth].
+/// A matrix of 8 or 4 bits in groups (see attune.weight), of type `type` and
+/// with scales of type `scalesType`, as the numbers it stands for: [rows,
+/// depth].
 Array readQuantized(const Array &numbers, mlir::ShapedType type,
-                    const Array &scales, int64_t rows, int64_t depth,
-                    bool gated);
+                    const Array &scales, mlir::ShapedType scalesType,
+                    bool zeros, int64_t rows, int64_t depth, bool gated);
 
 double activate(Activation function, double x);
 

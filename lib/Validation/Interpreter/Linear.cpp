@@ -234,21 +234,30 @@ static Array splitHalves(const Array &bytes) {
 }
 
 Array validation::readQuantized(const Array &numbers, ShapedType type,
-                                const Array &scales, int64_t rows,
-                                int64_t depth, bool gated) {
+                                const Array &scales, ShapedType scalesType,
+                                bool zeros, int64_t rows, int64_t depth,
+                                bool gated) {
   int64_t bits = quantizedBits(type, depth);
   bool halves = bits == 4 && numbers.shape.size() == 3;
   Array split = halves ? splitHalves(numbers) : Array({0}, whole(0));
   Rows values(halves ? split : numbers, rows, gated),
       factors(scales, rows, gated);
   values.readSideBySide(depth);
-  int64_t most = (1 << bits) - 1, offset = 1 << (bits - 1);
-  int64_t group = depth / std::max<int64_t>(factors.getColumns(), 1);
+  static constexpr double floats[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  bool areFloats = areScalesOfFloats(scalesType);
+  int64_t most = (1 << bits) - 1, step = zeros ? 2 : 1;
+  int64_t group = depth / std::max<int64_t>(factors.getColumns() / step, 1);
   Array matrix({rows, depth}, real(0));
   for (int64_t n = 0; n < rows; ++n)
-    for (int64_t k = 0; k < depth; ++k)
-      matrix.data[n * depth + k].f =
-          double((values.at(n, k).i & most) - offset) * factors(n, k / group);
+    for (int64_t k = 0; k < depth; ++k) {
+      int64_t number = values.at(n, k).i & most, at = k / group * step;
+      double value = double(number);
+      if (areFloats)
+        value = number & 8 ? -floats[number & 7] : floats[number & 7];
+      else
+        value -= zeros ? factors(n, at + 1) : double(1 << (bits - 1));
+      matrix.data[n * depth + k].f = value * factors(n, at);
+    }
   return matrix;
 }
 
@@ -300,17 +309,14 @@ Array validation::readBytes(const Array &bytes, const Array &scales) {
   return x;
 }
 
-static bool runQuantizedLinear(Step &step) {
-  auto op = cast<QuantizedLinearOp>(step.op);
-  const Array &bytes = step.in[0].array(), &scales = step.in[1].array(),
-              &sums = step.in[2].array();
+/// Whether `sums` are those of the groups of `bytes`.
+static bool sumsFit(Step &step, const Array &bytes, const Array &scales,
+                    const Array &sums) {
   int64_t depth = bytes.shape.back(), groups = scales.shape.back();
-  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
   if (groups < 1 || depth % groups != 0 ||
       sums.data.size() != scales.data.size())
     return step.machine.illegal(step, "rows have no whole groups");
   int64_t group = depth / groups;
-  Array x = readBytes(bytes, scales);
   for (size_t g = 0; g < sums.data.size(); ++g) {
     int64_t sum = 0;
     for (int64_t i = 0; i < group; ++i)
@@ -318,11 +324,26 @@ static bool runQuantizedLinear(Step &step) {
     if (sum != sums.data[g].i)
       return step.machine.illegal(step, "the sum of a group is another one");
   }
+  return true;
+}
+
+static bool runQuantizedLinear(Step &step) {
+  auto op = cast<QuantizedLinearOp>(step.op);
+  const Array &input = step.in[0].array(),
+              *scales = arrayOf(step, op.getInputScales()),
+              *sums = arrayOf(step, op.getInputSums());
+  int64_t depth = input.shape.back();
+  int64_t width = cast<ShapedType>(op.getType()).getShape().back();
+  if (scales && !sumsFit(step, input, *scales, *sums))
+    return false;
+  Array x = scales ? readBytes(input, *scales) : input;
   int64_t rows = op.getGated() ? 2 * width : width;
   if (!step.machine.spend(step, rows * depth / 8))
     return false;
-  Array weight = readQuantized(step.in[3].array(), op.getWeight().getType(),
-                               step.in[4].array(), rows, depth, op.getGated());
+  Array weight = readQuantized(
+      *arrayOf(step, op.getWeight()), op.getWeight().getType(),
+      *arrayOf(step, op.getWeightScales()), op.getWeightScales().getType(),
+      op.getZeros(), rows, depth, op.getGated());
   // The rows are in order now.
   std::optional<Datum> result =
       runProduct(step, op, x, weight, arrayOf(step, op.getBias()), width);
@@ -435,6 +456,7 @@ static bool runPackedProduct(Step &step) {
   int64_t depth = op.getDepth(), width = op.getWidth();
   int64_t channels = op.getGated() ? 2 * width : width;
   bool bytes = bool(op.getInputScales());
+  bool quantized = bool(op.getWeightScales());
   auto type = cast<ShapedType>(op.getWeight().getType());
   // A matrix of a stack, its scales and its bias.
   int64_t numMatrices =
@@ -451,10 +473,13 @@ static bool runPackedProduct(Step &step) {
   Array biases = op.getBias() ? here(op.getBias()) : Array({0}, whole(0));
   Array x = bytes ? readBytes(in[0].array(), *arrayOf(own, op.getInputScales()))
                   : in[0].array();
-  Array matrix = bytes ? readQuantized(here(op.getWeight()), type,
-                                       here(op.getWeightScales()), channels,
-                                       depth, op.getGated())
-                       : here(op.getWeight());
+  Array matrix =
+      quantized
+          ? readQuantized(here(op.getWeight()), type,
+                          here(op.getWeightScales()),
+                          cast<ShapedType>(op.getWeightScales().getType()),
+                          op.getZeros(), channels, depth, op.getGated())
+          : here(op.getWeight());
   Rows w(matrix, channels, op.getGated());
   w.readSideBySide(depth);
   PackedTile tile{op,

@@ -64,6 +64,21 @@ static bool runSaturatedPairs(Step &step) {
   return true;
 }
 
+/// VPSHUFB as Intel's manual has it: each byte of 128 bits is one of 16 that
+/// they have in another register, or zero.
+static bool runByteShuffle(Step &step) {
+  const Array &table = step.in[0].array(), &which = step.in[1].array();
+  Datum result = makeArray(table.shape, whole(0));
+  Array &out = result.ownArray();
+  for (size_t i = 0; i < which.data.size(); ++i) {
+    int64_t index = which.data[i].i;
+    if (!(index & 128))
+      out.data[i] = table.data[i / 16 * 16 + (index & 15)];
+  }
+  step.give(std::move(result));
+  return true;
+}
+
 /// VSCALEFPS: a 2^floor(b), or the third operand where the mask has no bit. A
 /// NaN with an infinite power gives the power.
 static bool runScaling(Step &step) {
@@ -93,6 +108,8 @@ static bool runIntrinsic(Step &step) {
   if (op.getIntrin().contains(".pmadd.ub.sw") ||
       op.getIntrin().contains(".pmaddubs.w."))
     return runSaturatedPairs(step);
+  if (op.getIntrin().contains(".pshuf.b"))
+    return runByteShuffle(step);
   if (op.getIntrin().contains(".pmadd.wd") ||
       op.getIntrin().contains(".pmaddw.d."))
     return runByteProduct(step, 2, /*isUnsigned=*/false);

@@ -77,8 +77,9 @@ static bool runQuantizedEmbedding(Step &step) {
       volume(bytes.shape) * (halves ? 2 : 1) / std::max<int64_t>(width, 1);
   if (!step.machine.spend(step, volume(bytes.shape) / 8))
     return false;
-  Array table = readQuantized(bytes, type, step.in[2].array(), count, width,
-                              /*gated=*/false);
+  Array table =
+      readQuantized(bytes, type, step.in[2].array(), op.getScales().getType(),
+                    op.getZeros(), count, width, /*gated=*/false);
   return pickRows(step, op, count, width, [&](int64_t id, int64_t column) {
     return table.data[id * width + column].f;
   });

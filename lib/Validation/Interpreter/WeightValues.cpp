@@ -72,6 +72,68 @@ private:
 };
 } // namespace
 
+namespace {
+/// The scale of a group, and what it makes of a value: see attune.weight.
+struct GroupNumbers {
+  GroupNumbers() = default;
+  GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values);
+
+  int64_t round(double value) const {
+    if (floats)
+      return roundFloat(scale == 0 ? 0 : value / scale);
+    auto steps = scale == 0 ? 0 : int64_t(std::lrint(value / scale));
+    return std::clamp<int64_t>(steps + int64_t(zero), least, most);
+  }
+
+  double scale = 0, zero = 0;
+
+private:
+  static int64_t roundFloat(double value);
+
+  int64_t least = 0, most = 0;
+  bool floats = false;
+};
+} // namespace
+
+GroupNumbers::GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values) {
+  bool nibbles = weight.getBits() == 4;
+  FloatType type = weight.getScaleType();
+  floats = isa<Float8E8M0FNUType>(type);
+  double first = 0, lowest = 0, highest = 0;
+  for (double value : values) {
+    first = std::fabs(value) > std::fabs(first) ? value : first;
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+  }
+  most = nibbles ? 15 : 255;
+  if (floats) {
+    int exponent = 0;
+    std::frexp(first, &exponent);
+    scale = std::ldexp(1.0, std::max(exponent - 3, -127));
+  } else if (weight.hasZeros()) {
+    scale = roundTo(type, (highest - lowest) / double(most));
+    zero = scale == 0 ? 0 : double(std::lrint(-lowest / scale));
+  } else if (nibbles) {
+    scale = roundTo(type, first / -8);
+    zero = 8;
+  } else {
+    scale = std::fabs(first) / 127;
+    zero = 128;
+  }
+}
+
+int64_t GroupNumbers::roundFloat(double value) {
+  static constexpr double sizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  double size = std::fabs(value);
+  int64_t nearest = 0;
+  for (int64_t i = 1; i < 8; ++i) {
+    double gain = std::fabs(size - sizes[nearest]) - std::fabs(size - sizes[i]);
+    if (gain > 0 || (gain == 0 && i % 2 == 0))
+      nearest = i;
+  }
+  return value < 0 ? nearest | 8 : nearest;
+}
+
 /// One part of one layer, in the layout of its type. An entry is decided by its
 /// row and column in the whole weight, wherever the layout puts it. `gains` of
 /// columns, if there are any, come on top.
@@ -87,12 +149,12 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
   int64_t count = volume(shape);
   int64_t rows = count / columns;
   int64_t group = weight.getGroup().value_or(0);
-  bool scales = weight.holdsScales();
+  bool scales = weight.holdsScales(), zeros = weight.hasZeros();
   if (auto known = weight->getAttrOfType<IntegerAttr>("attune.rows"))
     rows = known.getInt();
   // Products keep the size of what they are of; gains and biases are near one.
   int64_t summands = place.isCut() ? place.wholeColumns()
-                     : scales      ? columns * group
+                     : scales      ? columns * group / (zeros ? 2 : 1)
                                    : columns;
   double spread = matrix ? 1.7 / std::sqrt(double(summands)) : 0.5;
   double centre = matrix ? 0 : 0.75;
@@ -108,26 +170,24 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
     return gains.empty() ? value : roundTo(element, value) * gains[column];
   };
   // Scales of quantized groups, by row and group.
-  std::map<std::pair<int64_t, int64_t>, double> known;
+  std::map<std::pair<int64_t, int64_t>, GroupNumbers> known;
   bool nibbles = group && weight.getBits() == 4;
-  auto scaleOf = [&](int64_t row, int64_t number) {
-    auto [it, fresh] = known.insert({{row, number}, 0});
-    double &scale = it->second;
-    if (!fresh)
-      return scale;
-    for (int64_t i = 0; i < group; ++i) {
-      double value = entry(row, number * group + i);
-      if (std::fabs(value) > std::fabs(scale))
-        scale = value;
+  auto groupOf = [&](int64_t row, int64_t number) -> const GroupNumbers & {
+    auto [it, fresh] = known.insert({{row, number}, {}});
+    if (fresh) {
+      std::vector<double> values;
+      for (int64_t i = 0; i < group; ++i)
+        values.push_back(entry(row, number * group + i));
+      it->second = GroupNumbers(weight, values);
     }
-    scale = nibbles ? roundTo(Float16Type::get(type.getContext()), scale / -8)
-                    : std::fabs(scale) / 127;
-    return scale;
+    return it->second;
+  };
+  auto scaleOf = [&](int64_t row, int64_t place) {
+    const GroupNumbers &own = groupOf(row, zeros ? place / 2 : place);
+    return zeros && place % 2 ? own.zero : own.scale;
   };
   auto quantized = [&](int64_t row, int64_t column) -> int64_t {
-    double scale = scaleOf(row, column / group);
-    int64_t steps = scale == 0 ? 0 : std::lrint(entry(row, column) / scale);
-    return nibbles ? 8 + std::clamp<int64_t>(steps, -8, 7) : 128 + steps;
+    return groupOf(row, column / group).round(entry(row, column));
   };
   // In panels a byte holds two columns.
   bool halves = nibbles && panel && !scales;
@@ -145,8 +205,12 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
       int64_t inHalf = (gated ? block / 2 : block) * panel + lane;
       row = inHalf + (gated && block % 2 ? half : 0);
       if (inHalf >= half) {
-        int64_t none = halves ? 0x88 : 128;
-        out[i] = group && !scales ? whole(wrapTo(element, none)) : real(0);
+        bool powers = isa<Float8E8M0FNUType>(weight.getScaleType());
+        int64_t none = zeros || powers ? 0 : halves ? 0x88 : 128;
+        // Powers of two have no zero.
+        out[i] = group && !scales
+                     ? whole(wrapTo(element, none))
+                     : real(group && powers ? std::ldexp(1.0, -127) : 0);
         continue;
       }
     } else {

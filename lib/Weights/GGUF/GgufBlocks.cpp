@@ -15,6 +15,10 @@
 // All products are exact in f32; a sum is rounded once. Where a byte holds two
 // numbers of a block of 32, the lower halves are the first 16 values.
 //
+// So each group of neighbours is numbers with a scale and a zero point, in one
+// of the forms that kernels take. A sum `d q + m` is `d (q + m / d)`, whose
+// zero point is rounded once, too, to as many digits as the sum.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attune/Weights/GgufFile.h"
@@ -45,143 +49,138 @@ static int nibble(const uint8_t *quants, int i) {
 }
 
 //===----------------------------------------------------------------------===//
-// Blocks of 32
+// Groups
 //===----------------------------------------------------------------------===//
 
-static void decodeQ4_0(const uint8_t *block, float *out) {
-  float d = halfAt(block);
+namespace {
+/// What all numbers of a group are multiplied by, and what is added then, where
+/// the type has that; else the middle is subtracted before.
+struct Factors {
+  float scale = 0, least = 0;
+};
+
+/// Group `number` of a block.
+using ReadGroup = Factors (*)(const uint8_t *block, int number,
+                              uint8_t *numbers);
+} // namespace
+
+static Factors readQ4_0(const uint8_t *block, int, uint8_t *numbers) {
   for (int i = 0; i < 32; ++i)
-    out[i] = d * float(nibble(block + 2, i) - 8);
+    numbers[i] = uint8_t(nibble(block + 2, i));
+  return {halfAt(block)};
 }
 
-static void decodeQ4_1(const uint8_t *block, float *out) {
-  float d = halfAt(block), m = halfAt(block + 2);
+static Factors readQ4_1(const uint8_t *block, int, uint8_t *numbers) {
   for (int i = 0; i < 32; ++i)
-    out[i] = d * float(nibble(block + 4, i)) + m;
+    numbers[i] = uint8_t(nibble(block + 4, i));
+  return {halfAt(block), halfAt(block + 2)};
 }
 
-static void decodeQ5_0(const uint8_t *block, float *out) {
-  float d = halfAt(block);
-  uint32_t high = wordAt(block + 2);
-  for (int i = 0; i < 32; ++i) {
-    int q = nibble(block + 6, i) | int(high >> i & 1) << 4;
-    out[i] = d * float(q - 16);
-  }
-}
-
-static void decodeQ5_1(const uint8_t *block, float *out) {
-  float d = halfAt(block), m = halfAt(block + 2);
-  uint32_t high = wordAt(block + 4);
-  for (int i = 0; i < 32; ++i) {
-    int q = nibble(block + 8, i) | int(high >> i & 1) << 4;
-    out[i] = d * float(q) + m;
-  }
-}
-
-static void decodeQ8_0(const uint8_t *block, float *out) {
-  float d = halfAt(block);
+/// Five bits, of which the uppermost are in a word of their own.
+static void readFive(const uint8_t *high, const uint8_t *quants,
+                     uint8_t *numbers) {
+  uint32_t bits = wordAt(high);
   for (int i = 0; i < 32; ++i)
-    out[i] = d * float(static_cast<int8_t>(block[2 + i]));
+    numbers[i] = uint8_t(nibble(quants, i) | int(bits >> i & 1) << 4);
 }
 
-static void decodeIQ4_NL(const uint8_t *block, float *out) {
+static Factors readQ5_0(const uint8_t *block, int, uint8_t *numbers) {
+  readFive(block + 2, block + 6, numbers);
+  for (int i = 0; i < 32; ++i)
+    numbers[i] = uint8_t(numbers[i] - 16 + 128);
+  return {halfAt(block)};
+}
+
+static Factors readQ5_1(const uint8_t *block, int, uint8_t *numbers) {
+  readFive(block + 4, block + 8, numbers);
+  return {halfAt(block), halfAt(block + 2)};
+}
+
+static Factors readQ8_0(const uint8_t *block, int, uint8_t *numbers) {
+  for (int i = 0; i < 32; ++i)
+    numbers[i] = block[2 + i] ^ 128;
+  return {halfAt(block)};
+}
+
+static Factors readIQ4_NL(const uint8_t *block, int, uint8_t *numbers) {
   static constexpr int8_t table[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
-  float d = halfAt(block);
   for (int i = 0; i < 32; ++i)
-    out[i] = d * float(table[nibble(block + 2, i)]);
+    numbers[i] = uint8_t(table[nibble(block + 2, i)] + 128);
+  return {halfAt(block)};
 }
 
-/// The microscaling format of OCP: a power of two for 32 numbers e2m1, of which
-/// the table has the doubles.
-static void decodeMXFP4(const uint8_t *block, float *out) {
-  static constexpr int8_t table[] = {0, 1,  2,  3,  4,  6,  8,  12,
-                                     0, -1, -2, -3, -4, -6, -8, -12};
-  float scale = std::ldexp(1.0f, int(block[0]) - 128);
+/// The microscaling format of OCP: a power of two for 32 numbers e2m1.
+static Factors readMXFP4(const uint8_t *block, int, uint8_t *numbers) {
   for (int i = 0; i < 32; ++i)
-    out[i] = scale * float(table[nibble(block + 1, i)]);
+    numbers[i] = uint8_t(nibble(block + 1, i));
+  return {std::ldexp(1.0f, int(block[0]) - 127)};
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of 256
-//===----------------------------------------------------------------------===//
+/// Two bits of value `i` of 256: of 128 values the first 32 are the lowest bits
+/// of 32 bytes.
+static int pair(const uint8_t *quants, int i) {
+  return quants[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
+}
 
-/// Sixteen scales and minima of 4 bits each, then 2-bit numbers: of 128 values
-/// the first 32 are the lowest bits of 32 bytes.
-static void decodeQ2_K(const uint8_t *block, float *out) {
-  const uint8_t *quants = block + 16;
+/// Sixteen scales and minima of 4 bits each, then 2-bit numbers.
+static Factors readQ2_K(const uint8_t *block, int group, uint8_t *numbers) {
   float d = halfAt(block + 80), m = halfAt(block + 82);
-  for (int i = 0; i < 256; ++i) {
-    uint8_t scales = block[i / 16];
-    int q = quants[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-    out[i] = d * float(scales & 15) * float(q) - m * float(scales >> 4);
-  }
+  uint8_t scales = block[group];
+  for (int i = 0; i < 16; ++i)
+    numbers[i] = uint8_t(pair(block + 16, 16 * group + i));
+  return {d * float(scales & 15), -m * float(scales >> 4)};
 }
 
 /// The third bit of value i is bit i / 32 of byte i % 32 of the mask; where it
 /// is not set 4 is subtracted.
-static void decodeQ3_K(const uint8_t *block, float *out) {
-  const uint8_t *quants = block + 32, *packed = block + 96;
-  float d = halfAt(block + 108);
-  int scales[16];
+static Factors readQ3_K(const uint8_t *block, int group, uint8_t *numbers) {
+  const uint8_t *packed = block + 96;
+  int low = group < 8 ? packed[group] & 15 : packed[group - 8] >> 4;
+  int high = packed[8 + group % 4] >> (group / 4 * 2) & 3;
   for (int j = 0; j < 16; ++j) {
-    int low = j < 8 ? packed[j] & 15 : packed[j - 8] >> 4;
-    int high = packed[8 + j % 4] >> (j / 4 * 2) & 3;
-    scales[j] = (low | high << 4) - 32;
+    int i = 16 * group + j;
+    int q = pair(block + 32, i) - (block[i % 32] >> (i / 32) & 1 ? 0 : 4);
+    numbers[j] = uint8_t(q + 128);
   }
-  for (int i = 0; i < 256; ++i) {
-    int q = quants[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-    q -= block[i % 32] >> (i / 32) & 1 ? 0 : 4;
-    out[i] = d * float(scales[i / 16]) * float(q);
-  }
+  return {halfAt(block + 108) * float((low | high << 4) - 32)};
 }
 
-/// Eight scales and eight minima of 6 bits in 12 bytes.
-static void unpackScales(const uint8_t *packed, int *scales, int *minima) {
-  for (int j = 0; j < 4; ++j) {
-    scales[j] = packed[j] & 63;
-    minima[j] = packed[j + 4] & 63;
-    scales[j + 4] = (packed[j + 8] & 15) | packed[j] >> 6 << 4;
-    minima[j + 4] = packed[j + 8] >> 4 | packed[j + 4] >> 6 << 4;
-  }
+/// Eight scales and eight minima of 6 bits in 12 bytes: those of group `j`.
+static std::pair<int, int> scaleAndLeast(const uint8_t *packed, int j) {
+  if (j < 4)
+    return {packed[j] & 63, packed[j + 4] & 63};
+  return {(packed[j + 4] & 15) | packed[j - 4] >> 6 << 4,
+          packed[j + 4] >> 4 | packed[j] >> 6 << 4};
 }
 
-static void decodeQ4_K(const uint8_t *block, float *out) {
-  float d = halfAt(block), m = halfAt(block + 2);
-  int scales[8], minima[8];
-  unpackScales(block + 4, scales, minima);
-  for (int j = 0; j < 8; ++j) {
-    const uint8_t *quants = block + 16 + j / 2 * 32;
-    float scale = d * float(scales[j]), least = m * float(minima[j]);
-    for (int i = 0; i < 32; ++i)
-      out[32 * j + i] = scale * float(quants[i] >> (j % 2 * 4) & 15) - least;
-  }
+static Factors readQ4_K(const uint8_t *block, int group, uint8_t *numbers) {
+  auto [scale, least] = scaleAndLeast(block + 4, group);
+  const uint8_t *quants = block + 16 + group / 2 * 32;
+  for (int i = 0; i < 32; ++i)
+    numbers[i] = quants[i] >> (group % 2 * 4) & 15;
+  return {halfAt(block) * float(scale), -halfAt(block + 2) * float(least)};
 }
 
-static void decodeQ5_K(const uint8_t *block, float *out) {
-  float d = halfAt(block), m = halfAt(block + 2);
-  int scales[8], minima[8];
-  unpackScales(block + 4, scales, minima);
-  for (int j = 0; j < 8; ++j) {
-    const uint8_t *quants = block + 48 + j / 2 * 32, *high = block + 16;
-    float scale = d * float(scales[j]), least = m * float(minima[j]);
-    for (int i = 0; i < 32; ++i) {
-      int q = (quants[i] >> (j % 2 * 4) & 15) | (high[i] >> j & 1) << 4;
-      out[32 * j + i] = scale * float(q) - least;
-    }
-  }
+static Factors readQ5_K(const uint8_t *block, int group, uint8_t *numbers) {
+  auto [scale, least] = scaleAndLeast(block + 4, group);
+  const uint8_t *quants = block + 48 + group / 2 * 32, *high = block + 16;
+  for (int i = 0; i < 32; ++i)
+    numbers[i] = uint8_t((quants[i] >> (group % 2 * 4) & 15) |
+                         (high[i] >> group & 1) << 4);
+  return {halfAt(block) * float(scale), -halfAt(block + 2) * float(least)};
 }
 
 /// Of each 128 values four lower bits are in 64 bytes and two upper ones in 32.
-static void decodeQ6_K(const uint8_t *block, float *out) {
-  const auto *scales = reinterpret_cast<const int8_t *>(block + 192);
-  float d = halfAt(block + 208);
-  for (int i = 0; i < 256; ++i) {
-    int half = i / 128, part = i / 32 % 4;
+static Factors readQ6_K(const uint8_t *block, int group, uint8_t *numbers) {
+  for (int j = 0; j < 16; ++j) {
+    int i = 16 * group + j, half = i / 128, part = i / 32 % 4;
     int low = block[half * 64 + i % 64] >> (part / 2 * 4) & 15;
     int high = block[128 + half * 32 + i % 32] >> (part * 2) & 3;
-    out[i] = d * float(scales[i / 16]) * float((low | high << 4) - 32);
+    numbers[j] = uint8_t((low | high << 4) - 32 + 128);
   }
+  auto scale = static_cast<int8_t>(block[192 + group]);
+  return {halfAt(block + 208) * float(scale)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,63 +190,86 @@ static void decodeQ6_K(const uint8_t *block, float *out) {
 namespace {
 class Blocks final : public TensorEncoding {
 public:
-  using Decode = void (*)(const uint8_t *block, float *out);
-  static constexpr int64_t kMostValues = 256;
-
-  Blocks(const char *label, int64_t values, int64_t bytes, Decode decodeBlock,
-         int64_t bits = 0)
-      : label(label), values(values), bytes(bytes), bits(bits),
-        decodeBlock(decodeBlock) {}
+  Blocks(const char *label, int64_t values, int64_t bytes, StoredForm stored,
+         ReadGroup readNumbers)
+      : label(label), values(values), bytes(bytes), stored(stored),
+        readNumbers(readNumbers) {}
 
   const char *name() const override { return label; }
 
   void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
               float *out) const override {
-    float whole[kMostValues];
-    const uint8_t *block = tensor.data + first / values * bytes;
-    for (int64_t skip = first % values; count > 0; block += bytes, skip = 0) {
-      int64_t taken = std::min(values - skip, count);
-      if (taken == values) {
-        decodeBlock(block, out);
-      } else {
-        decodeBlock(block, whole);
-        std::copy_n(whole + skip, taken, out);
+    static constexpr float floats[] = {0, 0.5,  1,  1.5,  2,  3,  4,  6,
+                                       0, -0.5, -1, -1.5, -2, -3, -4, -6};
+    uint8_t numbers[kMostNumbers];
+    auto middle = float(stored.middle());
+    while (count > 0) {
+      int64_t skip = first % stored.group;
+      int64_t taken = std::min(stored.group - skip, count);
+      Factors by = read(tensor, first - skip, numbers);
+      for (int64_t i = 0; i < taken; ++i) {
+        uint8_t number = numbers[skip + i];
+        out[i] = stored.areFloats() ? by.scale * floats[number]
+                 : stored.zeros     ? by.scale * float(number) + by.least
+                                    : by.scale * (float(number) - middle);
       }
       out += taken;
+      first += taken;
       count -= taken;
     }
   }
 
-  StoredForm form() const override {
-    return bits ? StoredForm{bits, values} : StoredForm{};
-  }
+  StoredForm form() const override { return stored; }
 
-  float readGroup(const CheckpointTensor &tensor, int64_t first,
-                  int8_t *numbers) const override {
-    const uint8_t *block = tensor.data + first / values * bytes;
-    for (int i = 0; i < int(values); ++i)
-      numbers[i] = static_cast<int8_t>(bits == 4 ? nibble(block + 2, i) - 8
-                                                 : block[2 + i]);
-    return halfAt(block);
+  GroupScale readGroup(const CheckpointTensor &tensor, int64_t first,
+                       uint8_t *numbers) const override {
+    Factors by = read(tensor, first, numbers);
+    if (!stored.zeros)
+      return {by.scale};
+    if (by.scale != 0)
+      return {by.scale, -by.least / by.scale};
+    // All are the same.
+    std::fill_n(numbers, stored.group, uint8_t(0));
+    return {-by.least, by.least == 0 ? 0.0f : 1.0f};
   }
 
 private:
+  static constexpr int64_t kMostNumbers = 32;
+
+  Factors read(const CheckpointTensor &tensor, int64_t first,
+               uint8_t *numbers) const {
+    return readNumbers(tensor.data + first / values * bytes,
+                       int(first % values / stored.group), numbers);
+  }
+
   const char *label;
-  int64_t values, bytes, bits;
-  Decode decodeBlock;
+  int64_t values, bytes;
+  StoredForm stored;
+  ReadGroup readNumbers;
 };
 } // namespace
 
 const BlockType *findBlockType(uint32_t number) {
   using runtime::DType;
-  static const Blocks q4_0("Q4_0", 32, 18, decodeQ4_0, 4),
-      q4_1("Q4_1", 32, 20, decodeQ4_1), q5_0("Q5_0", 32, 22, decodeQ5_0),
-      q5_1("Q5_1", 32, 24, decodeQ5_1), q8_0("Q8_0", 32, 34, decodeQ8_0, 8),
-      q2_K("Q2_K", 256, 84, decodeQ2_K), q3_K("Q3_K", 256, 110, decodeQ3_K),
-      q4_K("Q4_K", 256, 144, decodeQ4_K), q5_K("Q5_K", 256, 176, decodeQ5_K),
-      q6_K("Q6_K", 256, 210, decodeQ6_K),
-      iq4_nl("IQ4_NL", 32, 18, decodeIQ4_NL),
-      mxfp4("MXFP4", 32, 17, decodeMXFP4);
+  constexpr ScaleType single = ScaleType::Single;
+  static const StoredForm bytes = StoredForm::plain(8, 32),
+                          shortBytes = StoredForm::plain(8, 16),
+                          ofZeros = StoredForm::withZeros(8, 32, single),
+                          shortOfZeros = StoredForm::withZeros(8, 16, single),
+                          nibbles = StoredForm::plain(4, 32),
+                          nibblesOfZeros = StoredForm::withZeros(4, 32, single);
+  static const Blocks q4_0("Q4_0", 32, 18, nibbles, readQ4_0),
+      q4_1("Q4_1", 32, 20, nibblesOfZeros, readQ4_1),
+      q5_0("Q5_0", 32, 22, bytes, readQ5_0),
+      q5_1("Q5_1", 32, 24, ofZeros, readQ5_1),
+      q8_0("Q8_0", 32, 34, bytes, readQ8_0),
+      q2_K("Q2_K", 256, 84, shortOfZeros, readQ2_K),
+      q3_K("Q3_K", 256, 110, shortBytes, readQ3_K),
+      q4_K("Q4_K", 256, 144, nibblesOfZeros, readQ4_K),
+      q5_K("Q5_K", 256, 176, ofZeros, readQ5_K),
+      q6_K("Q6_K", 256, 210, shortBytes, readQ6_K),
+      iq4_nl("IQ4_NL", 32, 18, bytes, readIQ4_NL),
+      mxfp4("MXFP4", 32, 17, StoredForm::floats(), readMXFP4);
   static const BlockType types[] = {
       {0, "F32", 1, 4, nullptr, DType::F32, true},
       {1, "F16", 1, 2, nullptr, DType::F16, true},

@@ -85,7 +85,7 @@ struct PackedIntegers : TensorEncoding {
   int64_t rows = 0, columns = 0, groups = 1, group = 1;
   int added = 0;                ///< to every zero point, modulo 2^bits
   std::vector<int32_t> groupOf; ///< of columns; empty: neighbours
-  bool plain = false;           ///< form() holds
+  StoredForm taken;             ///< how kernels can take it, if they can
 
   const char *name() const override { return label; }
 
@@ -143,61 +143,59 @@ struct PackedIntegers : TensorEncoding {
     }
   }
 
-  StoredForm form() const override {
-    return plain ? StoredForm{bits, kernelGroup(group)} : StoredForm{};
-  }
-  float readGroup(const CheckpointTensor &, int64_t first,
-                  int8_t *numbers) const override {
+  StoredForm form() const override { return taken; }
+  GroupScale readGroup(const CheckpointTensor &, int64_t first,
+                       uint8_t *numbers) const override {
     int64_t row = first / columns, column = first % columns;
-    for (int64_t i = 0; i < kernelGroup(group); ++i)
-      numbers[i] =
-          static_cast<int8_t>(number(row, column + i) - (1 << (bits - 1)));
-    return scaleAt(row, groupAt(column));
+    for (int64_t i = 0; i < taken.group; ++i)
+      numbers[i] = static_cast<uint8_t>(number(row, column + i));
+    int64_t g = groupAt(column);
+    return {scaleAt(row, g), float(zeroAt(row, g))};
   }
-  /// Whether kernels can take it: groups of neighbours, zero points in the
-  /// middle, and of 4 bits scales that are numbers of f16.
-  bool isPlain() const {
+  /// How kernels can take it: if its groups are of neighbours. Zero points in
+  /// the middle need no place, and scales that are numbers of f16 little.
+  void chooseForm() {
     if (!groupOf.empty() || kernelGroup(group) == 0)
-      return false;
+      return;
+    taken = StoredForm::plain(bits, kernelGroup(group));
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t g = 0; g < groups; ++g) {
         float scale = scaleAt(row, g);
-        if (zeroAt(row, g) != 1 << (bits - 1) ||
-            (bits == 4 &&
-             runtime::halfToFloat(runtime::floatToHalf(scale)) != scale))
-          return false;
+        if (zeroAt(row, g) != taken.middle())
+          taken.zeros = true;
+        if (runtime::halfToFloat(runtime::floatToHalf(scale)) != scale)
+          taken.scales = ScaleType::Single;
       }
-    return true;
   }
 };
 
 /// Four-bit floats in groups of 32, each with a power of two: microscaling
-/// floats of OCP (2023). Their doubles are whole numbers.
+/// floats of OCP (2023).
 struct Microscaled : TensorEncoding {
   static constexpr int64_t kGroup = 32;
 
   CheckpointTensor blocks, scales;
 
   const char *name() const override { return "MXFP4"; }
-  StoredForm form() const override { return {8, kGroup}; }
-  float readGroup(const CheckpointTensor &, int64_t first,
-                  int8_t *numbers) const override {
-    static constexpr int8_t doubles[] = {0, 1,  2,  3,  4,  6,  8,  12,
-                                         0, -1, -2, -3, -4, -6, -8, -12};
+  StoredForm form() const override { return StoredForm::floats(); }
+  GroupScale readGroup(const CheckpointTensor &, int64_t first,
+                       uint8_t *numbers) const override {
     int64_t group = first / kGroup;
     const uint8_t *block = blocks.data + group * (kGroup / 2);
     for (int64_t i = 0; i < kGroup; ++i)
-      numbers[i] = doubles[block[i / 2] >> (i % 2 * 4) & 15];
-    return std::ldexp(1.0f, int(scales.data[group]) - 128);
+      numbers[i] = block[i / 2] >> (i % 2 * 4) & 15;
+    return {std::ldexp(1.0f, int(scales.data[group]) - 127)};
   }
   void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
               float *out) const override {
-    int8_t numbers[kGroup];
+    static constexpr float values[] = {0, 0.5,  1,  1.5,  2,  3,  4,  6,
+                                       0, -0.5, -1, -1.5, -2, -3, -4, -6};
+    uint8_t numbers[kGroup];
     for (int64_t done = 0; done < count;) {
       int64_t within = (first + done) % kGroup;
-      float scale = readGroup(tensor, first + done - within, numbers);
+      float scale = readGroup(tensor, first + done - within, numbers).scale;
       for (; within < kGroup && done < count; ++within, ++done)
-        out[done] = scale * float(numbers[within]);
+        out[done] = scale * values[numbers[within]];
     }
   }
 };
@@ -220,12 +218,13 @@ struct ScaledElements : TensorEncoding {
     int64_t group = elements.dtype != DType::I8 || columns % blockColumns
                         ? 0
                         : kernelGroup(blockColumns);
-    return group ? StoredForm{8, group} : StoredForm{};
+    return group ? StoredForm::plain(8, group) : StoredForm{};
   }
-  float readGroup(const CheckpointTensor &, int64_t first,
-                  int8_t *numbers) const override {
-    std::memcpy(numbers, elements.data + first, form().group);
-    return scaleOf(first / columns, first % columns);
+  GroupScale readGroup(const CheckpointTensor &, int64_t first,
+                       uint8_t *numbers) const override {
+    for (int64_t i = 0; i < form().group; ++i)
+      numbers[i] = uint8_t(elements.data[first + i] ^ 128);
+    return {scaleOf(first / columns, first % columns)};
   }
   void decode(const CheckpointTensor &, int64_t first, int64_t count,
               float *out) const override {
@@ -371,7 +370,7 @@ bool Maker::makeIntegers(const std::string &base) {
   made->added = !awq && config.zerosLessOne ? 1 : 0;
   if (!awq && !readOrder(base + ".g_idx", *made))
     return false;
-  made->plain = made->isPlain();
+  made->chooseForm();
   result.used.push_back(name);
   return finish(base, *words, rows, columns, std::move(made));
 }
@@ -425,7 +424,7 @@ bool Maker::makeRows(const std::string &base) {
   }
   if (!readOrder(base + ".weight_g_idx", *made))
     return false;
-  made->plain = made->isPlain();
+  made->chooseForm();
   result.used.push_back(name);
   result.used.push_back(base + ".weight_shape");
   return finish(base, *words, rows, columns, std::move(made));

@@ -11,7 +11,7 @@ integer, whose lowest bit is set where one byte is enough.
 import sys
 
 data = bytearray(open(sys.argv[1], "rb").read())
-current, newer = 4, 5
+current, newer = 5, 6
 # Section id 7 (dialect versions), length 1, the number.
 place = data.find(bytes([7, 1 << 1 | 1, current << 1 | 1]))
 assert place >= 0, "no version in the bytecode"

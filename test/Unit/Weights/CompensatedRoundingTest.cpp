@@ -50,7 +50,8 @@ static std::vector<float> productsOf(const std::vector<float> &inputs,
 }
 
 static float valueAt(const RoundedMatrix &rounded, int64_t i, int64_t group) {
-  return float(rounded.numbers[size_t(i)]) * rounded.scales[size_t(i / group)];
+  auto [scale, zero] = rounded.scales[size_t(i / group)];
+  return (float(rounded.numbers[size_t(i)]) - zero) * scale;
 }
 
 /// What results lose over the inputs, by definition.
@@ -86,12 +87,18 @@ TEST(CompensatedRounding, ProductsAreSums) {
     }
 }
 
-TEST(CompensatedRounding, LosesLessThanTheNearest) {
+class Forms : public testing::TestWithParam<StoredForm> {};
+
+TEST_P(Forms, LosesLessThanTheNearest) {
   constexpr int64_t rows = 24, columns = 96, group = 32;
   std::vector<float> matrix = makeNormal(rows * columns, 1),
                      inputs = makeInputs(300, columns);
-  RoundedMatrix rounded = roundCompensating(
-      matrix.data(), rows, columns, productsOf(inputs, columns).data(), group);
+  // Groups of one sign have zero points at their ends.
+  for (int64_t i = 0; i < rows * group; ++i)
+    matrix[size_t(i)] = std::fabs(matrix[size_t(i)]);
+  RoundedMatrix rounded =
+      roundCompensating(matrix.data(), rows, columns,
+                        productsOf(inputs, columns).data(), GetParam());
   // Errors are what they say. Sums are of floats.
   double measured = measure(inputs, matrix, rounded, columns, group);
   EXPECT_NEAR(rounded.error, measured, 1e-3 * measured + 1e-5);
@@ -106,15 +113,28 @@ TEST(CompensatedRounding, LosesLessThanTheNearest) {
   EXPECT_NEAR(rounded.total, total, 1e-3 * total);
 }
 
+INSTANTIATE_TEST_SUITE_P(
+    CompensatedRounding, Forms,
+    testing::Values(StoredForm::plain(4, 32), StoredForm::plain(8, 32),
+                    StoredForm::withZeros(4, 32, ScaleType::Half),
+                    StoredForm::withZeros(8, 32, ScaleType::Single)),
+    [](const auto &info) {
+      std::string name = info.param.text();
+      for (char &c : name)
+        c = c == ':' ? '_' : c;
+      return name;
+    });
+
 TEST(CompensatedRounding, KeepsWhatFits) {
   // Whole numbers times scales of f16, -8 among them.
   constexpr int64_t rows = 3, columns = 64, group = 32;
   std::vector<float> matrix(rows * columns);
   for (int64_t i = 0; i < rows * columns; ++i)
     matrix[size_t(i)] = float(i * 7 % 16 - 8) * (i % 64 < 32 ? 0.25f : -2.0f);
-  RoundedMatrix rounded = roundCompensating(
-      matrix.data(), rows, columns,
-      productsOf(makeInputs(100, columns), columns).data(), group);
+  RoundedMatrix rounded =
+      roundCompensating(matrix.data(), rows, columns,
+                        productsOf(makeInputs(100, columns), columns).data(),
+                        StoredForm::plain(4, group));
   for (int64_t i = 0; i < rows * columns; ++i)
     EXPECT_EQ(valueAt(rounded, i, group), matrix[size_t(i)]);
   EXPECT_EQ(rounded.error, 0);
@@ -125,17 +145,18 @@ TEST(CompensatedRounding, TakesInputsThatWereNotSeen) {
   constexpr int64_t rows = 4, columns = 32;
   std::vector<float> matrix = makeNormal(rows * columns, 2),
                      products(columns * columns, 0);
-  RoundedMatrix rounded =
-      roundCompensating(matrix.data(), rows, columns, products.data(), 32);
+  RoundedMatrix rounded = roundCompensating(
+      matrix.data(), rows, columns, products.data(), StoredForm::plain(4, 32));
   for (int64_t i = 0; i < rows * columns; ++i)
     EXPECT_NEAR(valueAt(rounded, i, 32), matrix[size_t(i)],
-                std::fabs(rounded.scales[size_t(i / 32)]));
+                std::fabs(rounded.scales[size_t(i / 32)].scale));
   // Zeros stay zeros, with any inputs.
   std::vector<float> zeros(rows * columns, 0);
-  rounded = roundCompensating(
-      zeros.data(), rows, columns,
-      productsOf(makeInputs(50, columns), columns).data(), 32);
-  for (int8_t number : rounded.numbers)
-    EXPECT_EQ(number, 0);
+  rounded =
+      roundCompensating(zeros.data(), rows, columns,
+                        productsOf(makeInputs(50, columns), columns).data(),
+                        StoredForm::plain(4, 32));
+  for (uint8_t number : rounded.numbers)
+    EXPECT_EQ(number, 8);
   EXPECT_EQ(rounded.error, 0);
 }

@@ -62,29 +62,35 @@ TEST_P(Quantized, StandsForTheValuesOfItsDefinition) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), values.begin() + 40));
 
   StoredForm form = tensor->encoding->form();
-  EXPECT_EQ(form.bits, GetParam().form.bits);
-  ASSERT_EQ(form.group, GetParam().form.group);
-  std::vector<int8_t> numbers(form.group);
+  ASSERT_EQ(form, GetParam().form) << form.text();
+  std::vector<uint8_t> numbers(form.group);
+  const float floats[] = {0, .5, 1, 1.5, 2, 3, 4, 6};
   for (int64_t first = 0; form.bits && first < count; first += form.group) {
-    float scale = tensor->encoding->readGroup(*tensor, first, numbers.data());
-    for (int64_t i = 0; i < form.group; ++i)
-      ASSERT_EQ(scale * float(numbers[i]), values[first + i]) << first + i;
+    GroupScale by = tensor->encoding->readGroup(*tensor, first, numbers.data());
+    for (int64_t i = 0; i < form.group; ++i) {
+      float number = numbers[i];
+      if (form.areFloats())
+        number = numbers[i] < 8 ? floats[numbers[i]] : -floats[numbers[i] - 8];
+      else
+        number -= form.zeros ? by.zero : float(form.middle());
+      ASSERT_EQ(by.scale * number, values[first + i]) << first + i;
+    }
   }
 }
 
 static const Method methods[] = {
-    {"gptq", {4, 32}, "GPTQ"},
+    {"gptq", StoredForm::plain(4, 32), "GPTQ"},
     {"gptq-order", {}, "GPTQ"},
-    {"gptq-v2-8", {}, "GPTQ"},
-    {"awq", {}, "AWQ"},
-    {"packed4", {4, 32}, "compressed-tensors"},
-    {"packed8", {8, 32}, "compressed-tensors"},
+    {"gptq-v2-8", StoredForm::withZeros(8, 32, ScaleType::Single), "GPTQ"},
+    {"awq", StoredForm::withZeros(4, 32, ScaleType::Half), "AWQ"},
+    {"packed4", StoredForm::plain(4, 32), "compressed-tensors"},
+    {"packed8", StoredForm::plain(8, 32), "compressed-tensors"},
     {"packed-order", {}, "compressed-tensors"},
-    {"int8", {8, 64}, "I8"},
+    {"int8", StoredForm::plain(8, 64), "I8"},
     {"float8", {}, "F8_E4M3"},
     {"block8", {}, "F8_E4M3"},
     {"fp8", {}, "F8_E4M3"},
-    {"mxfp4", {8, 32}, "MXFP4"},
+    {"mxfp4", StoredForm::floats(), "MXFP4"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, Quantized, testing::ValuesIn(methods),

@@ -13,6 +13,8 @@
 
 #include "PanelProduct.h"
 
+#include "Attune/AttunePanels.h"
+#include "attune/Conversion/PowerScales.h"
 #include "attune/Conversion/QuadProduct.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -20,6 +22,14 @@
 using namespace mlir;
 
 namespace attune {
+
+bool PanelProduct::Bytes::areFloats() const {
+  return areScalesOfFloats(cast<ShapedType>(weightScales.getType()));
+}
+
+int64_t PanelProduct::Bytes::zero() const {
+  return areFloats() ? kFloatZero : bits == 4 ? 8 : 128;
+}
 
 /// A weight w is stored as w + `offset`: sums start with what that adds too
 /// much.
@@ -48,22 +58,36 @@ PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
         Value place = k.add(first, step);
         if (lane == 0)
           fetch(k, place);
-        SmallVector<Value> at = {panel, place, k.index(4 * lane)};
-        if (part)
-          at.insert(at.begin(), part);
-        return loadQuads(k, weight, at, each);
+        return loadStep(k, panel, place, lane, each);
       },
       [&](KernelBuilder &k, Value sums, Value inputs, Value weights) {
         return addQuadProducts(k, bytes->how, sums, weights, inputs);
       });
 }
 
+Value PanelProduct::loadStep(KernelBuilder &k, Value panel, Value step,
+                             int64_t lane, int64_t lanes) const {
+  SmallVector<Value> at = {panel, step, k.index(4 * lane)};
+  if (part)
+    at.insert(at.begin(), part);
+  return loadQuads(k, weight, at, lanes);
+}
+
+Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row) const {
+  SmallVector<Value> at = {panel, row, k.index(0)};
+  if (part)
+    at.insert(at.begin(), part);
+  if (!bytes->areFloats())
+    return k.load(bytes->weightScales, at, lanes());
+  return halvesOfPowers(k, loadPowers(k, bytes->weightScales, at, lanes()));
+}
+
 Value PanelProduct::sumGroups(
     KernelBuilder &k, const Place &at, Value panel, ArrayRef<Element> elements,
     function_ref<void(KernelBuilder &, Value step)> fetch,
     Value scratch) const {
-  bool nibbles = bytes->bits == 4;
-  int64_t lanes = this->lanes(), steps = bytes->group / (nibbles ? 8 : 4);
+  bool nibbles = bytes->bits == 4, byteRows = bytes->hasByteRows();
+  int64_t lanes = this->lanes(), steps = bytes->group / bytes->columnsOfQuad();
   int64_t groups = depth() / steps;
   // As one row, in which the places for a tile's rows are constants apart: one
   // address serves them all.
@@ -73,8 +97,11 @@ Value PanelProduct::sumGroups(
       return memref::CollapseShapeOp::create(k.b, k.loc, rows, all);
     return tensor::CollapseShapeOp::create(k.b, k.loc, rows, all);
   };
-  Value inputSums = flat(bytes->inputSums);
-  Value inputScales = flat(bytes->inputScales);
+  Value inputSums, inputScales;
+  if (byteRows) {
+    inputSums = flat(bytes->inputSums);
+    inputScales = flat(bytes->inputScales);
+  }
   // Of the rows so far, from group to group.
   bool inRegisters = 2 * at.rows <= at.tileRows;
   KernelBuilder::Values before(inRegisters ? at.rows : 1, scratch);
@@ -83,7 +110,7 @@ Value PanelProduct::sumGroups(
   };
   // Rows that are sorted otherwise have their scales anywhere.
   KernelBuilder::Values firstGroups;
-  for (int64_t i = 0; order && i < at.rows; ++i) {
+  for (int64_t i = 0; order && byteRows && i < at.rows; ++i) {
     Value place = k.add(inputRow(k, at.row), k.index(i));
     firstGroups.push_back(k.mul(rowAt(k, place), groups));
   }
@@ -102,24 +129,44 @@ Value PanelProduct::sumGroups(
           return firstGroups.empty() ? k.add(base, k.index(i * groups))
                                      : k.add(firstGroups[i], group);
         };
+        auto scalesAt = [&](KernelBuilder &k, int64_t next) {
+          Value row =
+              bytes->zeros ? k.add(k.mul(group, 2), k.index(next)) : group;
+          return loadScales(k, panel, row);
+        };
         KernelBuilder::Values sums;
-        for (int64_t i = 0; i < at.rows; ++i)
-          sums.push_back(
-              startOf(k, inputSums, groupOf(i), nibbles ? 8 : 128, lanes));
-        sums = nibbles
-                   ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
-                   : addBytes(k, at.rows, panel, first, elements, fetch, sums);
-        SmallVector<Value> scalesAt = {panel, group, k.index(0)};
-        if (part)
-          scalesAt.insert(scalesAt.begin(), part);
-        Value scales = k.load(bytes->weightScales, scalesAt, lanes);
+        if (byteRows) {
+          // Zero points of their own are subtracted behind the sum.
+          for (int64_t i = 0; i < at.rows; ++i)
+            sums.push_back(startOf(k, inputSums, groupOf(i),
+                                   bytes->zeros ? 0 : bytes->zero(), lanes));
+          sums =
+              nibbles
+                  ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
+                  : addBytes(k, at.rows, panel, first, elements, fetch, sums);
+        } else {
+          sums.assign(at.rows, k.splat(0.0, lanes));
+          sums = addNumbers(k, at.rows, panel, first, elements, fetch,
+                            bytes->zeros ? scalesAt(k, 1) : Value(), sums);
+        }
+        Value scales = scalesAt(k, 0), zeros;
+        if (bytes->zeros && byteRows)
+          zeros = scalesAt(k, 1);
         KernelBuilder::Values next(carried);
         for (int64_t i = 0; i < at.rows; ++i) {
-          Value sum =
-              arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sums[i]);
-          Value scale = k.loadScalar(inputScales, {groupOf(i)});
-          Value by =
-              arith::MulFOp::create(k.b, k.loc, scales, k.splat(scale, lanes));
+          Value sum = sums[i], by = scales;
+          if (byteRows) {
+            sum = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sum);
+            Value scale = k.loadScalar(inputScales, {groupOf(i)});
+            by = arith::MulFOp::create(k.b, k.loc, scales,
+                                       k.splat(scale, lanes));
+          }
+          if (zeros) {
+            Value all = k.loadScalar(inputSums, {groupOf(i)});
+            all = arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), all);
+            all = arith::NegFOp::create(k.b, k.loc, all);
+            sum = k.fma(k.splat(all, lanes), zeros, sum);
+          }
           if (inRegisters) {
             next[i] = k.fma(sum, by, carried[i]);
             continue;

@@ -328,8 +328,8 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
   VectorLowering lowering;
 };
 
-/// The same of bytes: the hidden layer becomes bytes between the products. GPUs
-/// have no kernel for these.
+/// The same of numbers in few bits: the hidden layer becomes bytes between the
+/// products if the input is bytes. GPUs have no kernel for these.
 struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
   LowerQuantizedMoE(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
@@ -353,14 +353,16 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
     first.activation = op.getActivation();
     first.limits = GateLimits::of(op);
     first.bias = op.getUpBias();
-    first.bytes = PanelProduct::Bytes{
-        asRows(k, op.getInputScales()),
-        asRows(k, op.getInputSums()),
-        op.getUpScales(),
-        typeOf(input).getDimSize(1) / typeOf(op.getUpScales()).getDimSize(2),
-        lowering.byteProducts,
-        lowering.integerLanes,
-        op.getUpBits()};
+    bool byteRows = bool(op.getInputScales());
+    first.bytes =
+        PanelProduct::Bytes{byteRows ? asRows(k, op.getInputScales()) : Value(),
+                            byteRows ? asRows(k, op.getInputSums()) : Value(),
+                            op.getUpScales(),
+                            op.getUpZeros(),
+                            op.getInputGroup(),
+                            lowering.byteProducts,
+                            lowering.integerLanes,
+                            op.getUpBits()};
     first.order = experts.schedule.tokens(k);
     first.remarkTiles(op, "experts", own);
     Value hidden = experts.perTask(k, first, input);
@@ -370,18 +372,29 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
       return RankedTensorType::get({typeOf(hidden).getDimSize(0), width},
                                    element);
     };
-    auto rows =
-        QuantizeRowsOp::create(k.b, k.loc, typed(first.width, k.b.getI8Type()),
-                               typed(groups, k.b.getF32Type()),
-                               typed(groups, k.b.getI32Type()), hidden, group);
+    Value scales, sums;
+    if (byteRows) {
+      auto rows = QuantizeRowsOp::create(
+          k.b, k.loc, typed(first.width, k.b.getI8Type()),
+          typed(groups, k.b.getF32Type()), typed(groups, k.b.getI32Type()),
+          hidden, group);
+      hidden = rows.getValues();
+      scales = rows.getScales();
+      sums = rows.getSums();
+    }
     PanelProduct second(lowering);
     second.weight = op.getDown();
     second.bias = op.getDownBias();
     second.width = typeOf(op.getResult()).getShape().back();
-    second.bytes = PanelProduct::Bytes{
-        rows.getScales(),      rows.getSums(),        op.getDownScales(), group,
-        lowering.byteProducts, lowering.integerLanes, op.getDownBits()};
-    experts.finish(k, op, second, rows.getValues(), rewriter);
+    second.bytes = PanelProduct::Bytes{scales,
+                                       sums,
+                                       op.getDownScales(),
+                                       op.getDownZeros(),
+                                       group,
+                                       lowering.byteProducts,
+                                       lowering.integerLanes,
+                                       op.getDownBits()};
+    experts.finish(k, op, second, hidden, rewriter);
     return success();
   }
 

@@ -469,7 +469,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
   VectorLowering lowering;
 };
 
-/// The same of bytes. GPUs have no kernel for these.
+/// The same of numbers in few bits. GPUs have no kernel for these.
 struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
   LowerQuantizedLinear(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
@@ -482,10 +482,14 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
         cast<RankedTensorType>(product.weight.getType()).getRank() != 3)
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 and panels only");
     Value input = asRows(k, op.getInput());
+    auto rowsOf = [&](Value value) {
+      return value ? asRows(k, value) : Value();
+    };
     product.bytes = {
-        asRows(k, op.getInputScales()),
-        asRows(k, op.getInputSums()),
+        rowsOf(op.getInputScales()),
+        rowsOf(op.getInputSums()),
         op.getWeightScales(),
+        op.getZeros(),
         op.getGroup(),
         lowering.byteProducts,
         lowering.integerLanes,

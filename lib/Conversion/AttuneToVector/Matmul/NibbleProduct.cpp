@@ -50,8 +50,8 @@ PanelProduct::addNibbles(KernelBuilder &k, int64_t rows, Value panel,
                          ValueRange sums) const {
   using Values = KernelBuilder::Values;
   // So many steps of 8 columns are added up in 16 bits if a CPU does that: 8
-  // products of pairs, 2 * 15 * 127 each at most, fit.
-  constexpr int64_t kStepsInWords = 4;
+  // products of pairs, 2 * 15 * 127 each at most, fit, or 4 of 2 * 24 * 127.
+  const int64_t kStepsInWords = bytes->areFloats() ? 2 : 4;
   int64_t lanes = std::min(this->lanes(), bytes->lanes);
   int64_t parts = this->lanes() / lanes, steps = bytes->group / 8;
   bool inWords = sumsNibblesInWords(bytes->how, lanes);
@@ -64,10 +64,13 @@ PanelProduct::addNibbles(KernelBuilder &k, int64_t rows, Value panel,
         fetch(k, place);
         SmallVector<TwoQuads> weights;
         for (int64_t part = 0; part < parts; ++part) {
-          SmallVector<Value> at = {panel, place, k.index(4 * part * lanes)};
-          if (this->part)
-            at.insert(at.begin(), this->part);
-          weights.push_back(split(k, loadQuads(k, weight, at, lanes)));
+          TwoQuads two =
+              split(k, loadStep(k, panel, place, part * lanes, lanes));
+          if (bytes->areFloats()) {
+            two.low = doublesOfFloats(k, two.low, bytes->how, lanes);
+            two.high = doublesOfFloats(k, two.high, bytes->how, lanes);
+          }
+          weights.push_back(two);
         }
         Value quad = k.mul(place, 2), after = k.add(quad, k.index(1));
         Values next;

@@ -109,7 +109,7 @@ PanelProduct::reading(Value rows) const {
   auto inOrder = [own = *this](KernelBuilder &k, Value place) {
     return own.rowAt(k, place);
   };
-  if (bytes) {
+  if (bytes && bytes->hasByteRows()) {
     int64_t lanes = std::min(this->lanes(), bytes->lanes);
     return [=](KernelBuilder &k, Value place) {
       Value row = inOrder(k, place);

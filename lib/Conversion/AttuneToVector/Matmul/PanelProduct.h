@@ -41,15 +41,25 @@ struct PanelProduct {
   /// Pairs become numbers of f32, which rows are read as.
   bool widened = false;
   int64_t registerLanes = 0; ///< of f32 or i32, of a tile op's product
-  /// Rows are bytes and weights numbers of 8 or 4 `bits`, of which `group`
-  /// share a scale.
+  /// Weights are numbers of 8 or 4 `bits`, of which `group` share a scale, and
+  /// rows are bytes, or numbers if there are no scales of these.
   struct Bytes {
     mlir::Value inputScales, inputSums; ///< [rows, groups]
-    mlir::Value weightScales;           ///< [(parts,) panels, groups, R]
+    /// [(parts,) panels, groups, R], or twice as many groups with zero points.
+    mlir::Value weightScales;
+    bool zeros;
     int64_t group;
     ByteProducts how;
     int64_t lanes; ///< of a register
     int64_t bits;
+
+    bool hasByteRows() const { return bool(inputScales); }
+    /// Whether the numbers are floats, e2m1.
+    bool areFloats() const;
+    /// What every number is stored with in addition.
+    int64_t zero() const;
+    /// The numbers of four bits that one load brings, or bytes as they are.
+    int64_t columnsOfQuad() const { return 32 / bits; }
   };
   std::optional<Bytes> bytes;
   mlir::Value part;   ///< which of the parts; null if there are none
@@ -279,6 +289,19 @@ private:
              mlir::Value first, llvm::ArrayRef<Element> elements,
              llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
              mlir::ValueRange sums) const;
+  /// `sums` of f32, plus the products of the group's numbers, without its
+  /// scale: rows are numbers. `zeros` are null where all groups have the same.
+  KernelBuilder::Values
+  addNumbers(KernelBuilder &k, int64_t rows, mlir::Value panel,
+             mlir::Value first, llvm::ArrayRef<Element> elements,
+             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+             mlir::Value zeros, mlir::ValueRange sums) const;
+  /// `4 * lanes` bytes of a panel, from lane `lane` of step `step` on.
+  mlir::Value loadStep(KernelBuilder &k, mlir::Value panel, mlir::Value step,
+                       int64_t lane, int64_t lanes) const;
+  /// Row `row` of the panel's scales, in f32.
+  mlir::Value loadScales(KernelBuilder &k, mlir::Value panel,
+                         mlir::Value row) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;

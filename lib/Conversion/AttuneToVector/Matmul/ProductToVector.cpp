@@ -34,14 +34,10 @@ PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
   widened = pairs && (!lowering.pairProducts ||
                       !getElementTypeOrSelf(op.getInput().getType()).isBF16());
   registerLanes = std::gcd(op.getPanelWidth(), lowering.integerLanes);
-  if (op.getInputScales()) {
-    int64_t groups =
-        cast<ShapedType>(op.getInputScales().getType()).getDimSize(1);
-    bytes = {op.getInputScales(),   op.getInputSums(),
-             op.getWeightScales(),  op.getDepth() / groups,
-             lowering.byteProducts, registerLanes,
-             op.getBits()};
-  }
+  if (op.getWeightScales())
+    bytes = {op.getInputScales(), op.getInputSums(), op.getWeightScales(),
+             op.getZeros(),       op.getGroup(),     lowering.byteProducts,
+             registerLanes,       op.getBits()};
   width = op.getWidth();
   gated = op.getGated();
   activation = op.getActivation();
@@ -108,6 +104,7 @@ Value PanelProduct::asTileOp(KernelBuilder &k, Value input, const TilePlace &at,
              firstRest, at.tileRow, at.numRows, nextPanel, nextMatrix, dest,
              width, number(rmsEps), activation, gated, number(limits.limit),
              APFloat(float(limits.upOffset)), number(scale), residual, at.whole,
+             bytes && bytes->zeros,
              ArrayRef<int64_t>{at.tileRows / unit(), unit()})
       .getResult(0);
 }

@@ -8,6 +8,8 @@
 #include "../Patterns.h"
 
 #include "Attune/AttunePanels.h"
+#include "attune/Conversion/PowerScales.h"
+#include "attune/Conversion/QuadProduct.h"
 #include "attune/Conversion/SinCos.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -61,10 +63,10 @@ Value entryOf(EmbeddingOp op, KernelBuilder &k, Value panel, Value lane,
   return k.loadScalar(op.getTable(), {panel, column, lane});
 }
 
-/// [D / 4, 4 R] of bytes or [D / 8, 4 R] of 4 bits, and scales [groups, R].
+/// [D / 4, 4 R] of bytes or [D / 8, 4 R] of 4 bits, and scales [groups, R], or
+/// twice as many with zero points.
 Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
               Value lane, Value column) {
-  int64_t groups = op.getScales().getType().getDimSize(1);
   auto divide = [&](int64_t by) -> Value {
     return arith::DivUIOp::create(k.b, k.loc, column, k.index(by));
   };
@@ -87,11 +89,22 @@ Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
     byte = arith::ShRUIOp::create(k.b, k.loc, byte, shift);
     byte = arith::AndIOp::create(k.b, k.loc, byte, number(15));
   }
+  Value group = divide(op.getGroup());
+  bool floats = areScalesOfFloats(op.getScales().getType());
+  if (op.getZeros())
+    group = k.mul(group, 2);
+  Value zero = k.f32(floats ? kFloatZero : halves ? 8 : 128);
+  if (op.getZeros())
+    zero =
+        k.loadScalar(op.getScales(), {panel, k.add(group, k.index(1)), lane});
+  if (floats)
+    byte = doublesOfFloats(k, byte);
   Value value = arith::UIToFPOp::create(k.b, k.loc, k.b.getF32Type(), byte);
-  value = arith::SubFOp::create(k.b, k.loc, value, k.f32(halves ? 8 : 128));
-  Value scale =
-      k.loadScalar(op.getScales(),
-                   {panel, divide(op.getType().getDimSize(2) / groups), lane});
+  value = arith::SubFOp::create(k.b, k.loc, value, zero);
+  SmallVector<Value> at = {panel, group, lane};
+  Value scale = floats ? halvesOfPowers(k, tensor::ExtractOp::create(
+                                               k.b, k.loc, op.getScales(), at))
+                       : k.loadScalar(op.getScales(), at);
   return arith::MulFOp::create(k.b, k.loc, value, scale);
 }
 

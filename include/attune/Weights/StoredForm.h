@@ -1,0 +1,104 @@
+//===- StoredForm.h - How numbers of few bits are kept ----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_WEIGHTS_STOREDFORM_H
+#define ATTUNE_WEIGHTS_STOREDFORM_H
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+namespace attune {
+
+/// What scales consist of, each type with the values of those before it but
+/// for powers of two, which make floats (e2m1) of 4 bits.
+enum class ScaleType { Half, Single, Power };
+
+/// Numbers of a row that share a scale: value = scale * (number - zero), in
+/// which zero is the middle of the range unless each group has its own.
+struct StoredForm {
+  int64_t bits = 0;   ///< 8 or 4; 0: the values are of no such form
+  int64_t group = 0;  ///< neighbours that share a scale
+  bool zeros = false; ///< groups have zero points
+  ScaleType scales = ScaleType::Half; ///< Single of 8 bits
+
+  /// The usual form: 8 bits with scales of f32, 4 with scales of f16.
+  static StoredForm plain(int64_t bits, int64_t group) {
+    return {bits, group, false,
+            bits == 8 ? ScaleType::Single : ScaleType::Half};
+  }
+  static StoredForm withZeros(int64_t bits, int64_t group, ScaleType scales) {
+    return {bits, group, true, scales};
+  }
+  /// Floats of 4 bits, e2m1, in groups of 32.
+  static StoredForm floats() { return {4, 32, false, ScaleType::Power}; }
+
+  bool areFloats() const { return scales == ScaleType::Power; }
+  /// What numbers without a zero point of their own have added.
+  int64_t middle() const { return bits == 4 ? 8 : 128; }
+  int64_t scaleBytes() const {
+    return scales == ScaleType::Half ? 2 : scales == ScaleType::Single ? 4 : 1;
+  }
+
+  bool operator==(const StoredForm &other) const {
+    return bits == other.bits && group == other.group && zeros == other.zeros &&
+           scales == other.scales;
+  }
+
+  /// Whether numbers of `other` are numbers of this one, too.
+  bool holds(const StoredForm &other) const {
+    if (areFloats() || bits == 0 || other.bits == 0)
+      return *this == other;
+    // Twice a float is an integer of 8 bits, half of its scale is one of f32.
+    if (other.areFloats() && (bits != 8 || scales != ScaleType::Single))
+      return false;
+    return bits >= other.bits && other.group % group == 0 &&
+           (zeros || !other.zeros) &&
+           (other.areFloats() || scales >= other.scales);
+  }
+
+  /// The smallest form that holds both; none if there is none.
+  StoredForm join(const StoredForm &other) const {
+    if (*this == other)
+      return *this;
+    if (bits == 0 || other.bits == 0)
+      return {};
+    StoredForm result{std::max(bits, other.bits), std::gcd(group, other.group),
+                      zeros || other.zeros, ScaleType::Single};
+    if (areFloats() || other.areFloats())
+      result.bits = 8;
+    if (scales == ScaleType::Half && other.scales == ScaleType::Half)
+      result.scales = ScaleType::Half;
+    return result;
+  }
+
+  /// As `--quantize` calls it: "int4:g32", "int4:g32:asym:f32", "mxfp4".
+  std::string text() const {
+    if (areFloats())
+      return "mxfp4";
+    std::string name =
+        "int" + std::to_string(bits) + ":g" + std::to_string(group);
+    if (zeros)
+      name += ":asym";
+    return bits == 4 && scales == ScaleType::Single ? name + ":f32" : name;
+  }
+  /// "int8", "int4" or "mxfp4".
+  std::string kind() const {
+    std::string name = text();
+    return name.substr(0, name.find(':'));
+  }
+};
+
+/// The scale of a group, and its zero point if it has one of its own.
+struct GroupScale {
+  float scale = 0, zero = 0;
+};
+
+} // namespace attune
+
+#endif // ATTUNE_WEIGHTS_STOREDFORM_H

@@ -1,0 +1,51 @@
+// RUN: attune-opt %s --attune-quantize=rules=int4:g64:asym | FileCheck %s --check-prefix=ZEROS
+// RUN: attune-opt %s --attune-quantize=rules=int8:g16:asym | FileCheck %s --check-prefix=BYTES
+// RUN: attune-opt %s --attune-quantize=rules=int4:asym:f32 | FileCheck %s --check-prefix=WIDE
+// RUN: attune-opt %s --attune-quantize=rules=mxfp4 | FileCheck %s --check-prefix=FLOATS
+// RUN: attune-opt %s --attune-quantize=rules=mxfp4 --remarks-filter=attune-quantize -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attune-opt %s --attune-quantize="rules=int4 exact-activations" | FileCheck %s --check-prefix=EXACT
+// RUN: not attune-opt %s --attune-quantize=rules=int4:g16 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:g16
+// RUN: not attune-opt %s --attune-quantize=rules=mxfp4:g64 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=mxfp4:g64
+// RUN: not attune-opt %s --attune-quantize=rules=int8:asym:asym -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int8:asym:asym
+// FORM: error: '[[FORM]]' is no form of --quantize; it takes int8, int4, mxfp4 or none
+
+// Zero points stand beside the scales; numbers say what their scales consist of
+// where that is not the usual type.
+// ZEROS:  attune.weight @fc : tensor<20x256xi4> from {{.+}} {attune.group = 64 : i64, attune.zeros}
+// ZEROS:  attune.weight @fc.scales : tensor<20x8xf16> from {{.+}} {attune.group = 64 : i64, attune.zeros}
+// BYTES:  attune.weight @fc : tensor<20x256xi8> from {{.+}} {attune.group = 16 : i64, attune.zeros}
+// BYTES:  attune.weight @fc.scales : tensor<20x32xf32> from {{.+}} {attune.group = 16 : i64, attune.zeros}
+// WIDE:   attune.weight @fc : tensor<20x256xi4> from {{.+}} {attune.group = 32 : i64, attune.scales = f32, attune.zeros}
+// WIDE:   attune.weight @fc.scales : tensor<20x16xf32> from {{.+}} {attune.bits = 4 : i64, attune.group = 32 : i64, attune.zeros}
+// FLOATS: attune.weight @fc : tensor<20x256xi4> from {{.+}} {attune.group = 32 : i64, attune.scales = f8E8M0FNU}
+// FLOATS: attune.weight @fc.scales : tensor<20x8xf8E8M0FNU> from {{.+}} {attune.group = 32 : i64}
+// REMARK: [Passed] quantize | Category:attune-quantize {{.*}}Remark="'fc' in floats of 4 bits, by groups of 32"
+attune.weight @fc : tensor<20x256xf32> from [#attune.source<"fc">]
+// A table that a head shares is in bytes.
+// FLOATS: attune.weight @wte : tensor<50x64xi8>
+// ZEROS:  attune.weight @wte : tensor<50x64xi8>
+attune.weight @wte : tensor<50x64xf32> from [#attune.source<"wte">]
+
+// ZEROS-LABEL: @layer(
+// ZEROS:         attune.quantize_rows %{{.+}} group 64
+// ZEROS:         attune.quantized_linear {{.+}} scales %{{.+}} zeros : (tensor<?x256xi8>, tensor<?x4xf32>, tensor<?x4xi32>), (tensor<20x256xi4>, tensor<20x8xf16>)
+// FLOATS-LABEL: @layer(
+// FLOATS:        attune.quantized_linear {{.+}}, (tensor<20x256xi4>, tensor<20x8xf8E8M0FNU>)
+// EXACT-LABEL: @layer(
+// EXACT-SAME:    %[[X:.+]]: tensor<?x256xf32>
+// EXACT-NOT:     quantize_rows
+// EXACT:         attune.quantized_linear %[[X]], %{{.+}} scales %{{.+}} : (tensor<?x256xf32>), (tensor<20x256xi4>, tensor<20x8xf16>) -> tensor<?x20xf32>
+func.func @layer(%x: tensor<?x256xf32>) -> tensor<?x20xf32> {
+  %w = attune.weight_get @fc : tensor<20x256xf32>
+  %y = attune.linear %x, %w : tensor<?x256xf32>, tensor<20x256xf32> -> tensor<?x20xf32>
+  return %y : tensor<?x20xf32>
+}
+
+// BYTES-LABEL: @tied(
+// BYTES:         attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} zeros : tensor<?x?xi64>, (tensor<50x64xi8>, tensor<50x8xf32>)
+func.func @tied(%ids: tensor<?x?xi64>) -> tensor<?x?x50xf32> {
+  %w = attune.weight_get @wte : tensor<50x64xf32>
+  %x = attune.embedding %ids, %w : tensor<?x?xi64>, tensor<50x64xf32> -> tensor<?x?x64xf32>
+  %y = attune.linear %x, %w : tensor<?x?x64xf32>, tensor<50x64xf32> -> tensor<?x?x50xf32>
+  return %y : tensor<?x?x50xf32>
+}

@@ -1,0 +1,69 @@
+//===- StoredFormTest.cpp - Forms of numbers, and what holds them ---------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Weights/StoredForm.h"
+#include "attune/Transforms/QuantizationRules.h"
+
+#include <gtest/gtest.h>
+
+using namespace attune;
+
+static StoredForm parse(const char *text) {
+  auto form = QuantizationRules::parseForm(text);
+  EXPECT_TRUE(form) << text;
+  return form.value_or(QuantizedForm{});
+}
+
+TEST(StoredForm, IsWhatItsNameSays) {
+  for (const char *text :
+       {"int8:g16", "int8:g128", "int8:g32:asym", "int4:g32", "int4:g64:asym",
+        "int4:g32:f32", "int4:g128:asym:f32", "mxfp4"})
+    EXPECT_EQ(parse(text).text(), text);
+  EXPECT_EQ(parse("int4:asym"), StoredForm::withZeros(4, 32, ScaleType::Half));
+  EXPECT_EQ(parse("int8").kind(), "int8");
+  for (const char *text : {"int4:g16", "int4:g32:g64", "int8:f32", "mxfp4:asym",
+                           "int4:", "int2", "stored:g32"})
+    EXPECT_FALSE(QuantizationRules::parseForm(text)) << text;
+}
+
+TEST(StoredForm, HoldsWhatHasNoMoreThanItHas) {
+  auto holds = [](const char *form, const char *other) {
+    return parse(form).holds(parse(other));
+  };
+  EXPECT_TRUE(holds("int8:g16:asym", "int4:g32:asym:f32"));
+  EXPECT_TRUE(holds("int8:g32", "int4:g64"));
+  EXPECT_TRUE(holds("int8:g32", "mxfp4"));
+  EXPECT_TRUE(holds("int4:g32:asym:f32", "int4:g64"));
+  EXPECT_TRUE(holds("mxfp4", "mxfp4"));
+  EXPECT_FALSE(holds("int8:g128", "int8:g32"));
+  EXPECT_FALSE(holds("int4:g32", "int8:g32"));
+  EXPECT_FALSE(holds("int8:g32", "int8:g32:asym"));
+  EXPECT_FALSE(holds("int4:g32", "int4:g32:f32"));
+  EXPECT_FALSE(holds("int4:g32:f32", "mxfp4"));
+  EXPECT_FALSE(holds("mxfp4", "int4:g32"));
+  EXPECT_FALSE(holds("int8:g32", "none"));
+}
+
+TEST(StoredForm, JoinsInTheSmallestThatHoldsBoth) {
+  const char *all[] = {"int8:g16", "int8:g128",     "int8:g32:asym",
+                       "int4:g32", "int4:g64:asym", "int4:g32:asym:f32",
+                       "mxfp4"};
+  for (const char *a : all)
+    for (const char *b : all) {
+      StoredForm joined = parse(a).join(parse(b));
+      EXPECT_TRUE(joined.holds(parse(a))) << a << ' ' << b;
+      EXPECT_TRUE(joined.holds(parse(b))) << a << ' ' << b;
+      EXPECT_EQ(joined, parse(b).join(parse(a))) << a << ' ' << b;
+      if (parse(a).holds(parse(b))) {
+        EXPECT_EQ(joined, parse(a)) << a << ' ' << b;
+      }
+    }
+  // As files mix them.
+  EXPECT_EQ(parse("int4:g32:asym:f32").join(parse("int8:g16")),
+            parse("int8:g16:asym"));
+  EXPECT_EQ(parse("int4:g32").join(StoredForm{}), StoredForm{});
+}
