@@ -257,6 +257,40 @@ attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
 // Sessions and generation
 //===----------------------------------------------------------------------===//
 
+attune_status attune::runtime::chooseSessionAdapter(const ModelInfo &info,
+                                                    Session &session,
+                                                    const char *name) {
+  if (session.length() > 0)
+    return badCall("an adapter is chosen before the first token; what is "
+                   "cached is of another one");
+  Error error;
+  int64_t number = 0;
+  if (name && !info.findAdapter(name, number, error))
+    return fail(error);
+  session.setAdapter(number);
+  return ATTUNE_OK;
+}
+
+uint32_t attune_num_adapters(const attune_instance *instance) {
+  return instance ? uint32_t(instance->model->info().adapters.size()) : 0;
+}
+
+const char *attune_adapter_name(const attune_instance *instance,
+                                uint32_t index) {
+  return index < attune_num_adapters(instance)
+             ? instance->model->info().adapters[index].c_str()
+             : nullptr;
+}
+
+attune_status attune_choose_adapter(attune_instance *instance,
+                                    const char *name) {
+  if (!instance)
+    return badCall("the instance is null");
+  Error error;
+  return instance->model->chooseAdapter(name ? name : "", error) ? ATTUNE_OK
+                                                                 : fail(error);
+}
+
 attune_session *attune_session_open(attune_instance *instance, int64_t batch,
                                     int64_t capacity) {
   if (capacity == 0)
@@ -340,6 +374,14 @@ attune_status attune_session_rewind(attune_session *session, int64_t length) {
 void attune_session_reset(attune_session *session) {
   if (isOpen(session))
     session->session->reset();
+}
+
+attune_status attune_session_choose_adapter(attune_session *session,
+                                            const char *name) {
+  if (!isOpen(session))
+    return ATTUNE_BAD_CALL;
+  return chooseSessionAdapter(session->instance->model->info(),
+                              *session->session, name);
 }
 
 void attune_session_close(attune_session *session) {

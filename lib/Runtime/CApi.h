@@ -41,6 +41,10 @@ namespace attune::runtime {
 attune_status failCall(const Error &error);
 attune_status failCall(attune_status status, const std::string &what);
 
+/// The adapter of an empty session; null: none.
+attune_status chooseSessionAdapter(const ModelInfo &info, Session &session,
+                                   const char *name);
+
 /// The instance goes: its sets are to refuse what they are asked from now on.
 void abandonSets(attune_instance &instance);
 

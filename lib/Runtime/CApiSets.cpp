@@ -127,6 +127,15 @@ attune_status attune_set_append(attune_set *set, uint32_t sequence,
   return session->step(ids, count, error) ? ATTUNE_OK : failCall(error);
 }
 
+attune_status attune_set_choose_adapter(attune_set *set, uint32_t sequence,
+                                        const char *name) {
+  SetCall call(set);
+  Session *session = call.session(sequence);
+  return session ? chooseSessionAdapter(set->instance->model->info(), *session,
+                                        name)
+                 : ATTUNE_BAD_CALL;
+}
+
 attune_status attune_set_step(attune_set *set, const uint32_t *sequences,
                               const int64_t *ids, uint32_t count) {
   SetCall call(set);

@@ -145,6 +145,7 @@ struct EmbedOptions {
   std::vector<std::string> pairs;
   std::string file;    ///< or texts in a file, as readPrompts() reads them
   std::string outputs; ///< a safetensors file; empty: JSON lines
+  std::string adapter; ///< of the model's; empty: none
   Pooling pooling = Pooling::Auto;
   int normalize = -1; ///< -1: as the model says
 

@@ -124,6 +124,17 @@ ATTUNE_API int64_t attune_context(const attune_instance *instance);
 ATTUNE_API attune_status attune_set_dim(attune_instance *instance,
                                         const char *name, int64_t value);
 
+/* The adapters that the model was compiled with (--lora-apart): how many, and
+ * the name of one, or null. */
+ATTUNE_API uint32_t attune_num_adapters(const attune_instance *instance);
+ATTUNE_API const char *attune_adapter_name(const attune_instance *instance,
+                                           uint32_t index);
+/* What attune_run and attune_generate compute with, and sessions and sequences
+ * of sets that are opened later. `name` null: no adapter, as at the start.
+ * ATTUNE_BAD_INPUT: there is none of this name. */
+ATTUNE_API attune_status attune_choose_adapter(attune_instance *instance,
+                                               const char *name);
+
 /* One forward pass. Each of `outputs` names an output. Where its `data` is
  * null, dtype, rank, shape and data are filled in, and the memory belongs to
  * the instance until its next run. Otherwise they must be those of the output,
@@ -157,6 +168,10 @@ ATTUNE_API int64_t attune_session_length(const attune_session *session);
 ATTUNE_API attune_status attune_session_rewind(attune_session *session,
                                                int64_t length);
 ATTUNE_API void attune_session_reset(attune_session *session);
+/* Computes with another adapter than others do; `name` null: with none. What is
+ * cached is of one adapter, so the session must be empty. */
+ATTUNE_API attune_status attune_session_choose_adapter(attune_session *session,
+                                                       const char *name);
 ATTUNE_API void attune_session_close(attune_session *session);
 
 /* A set of sequences of one model, whose next tokens are computed in one step:
@@ -206,6 +221,11 @@ ATTUNE_API int64_t attune_set_save(attune_set *set, uint32_t sequence,
                                    void *data, int64_t capacity);
 ATTUNE_API attune_status attune_set_restore(attune_set *set, uint32_t sequence,
                                             const void *data, int64_t bytes);
+/* As attune_session_choose_adapter. Sequences of several adapters are computed
+ * in one step. */
+ATTUNE_API attune_status attune_set_choose_adapter(attune_set *set,
+                                                   uint32_t sequence,
+                                                   const char *name);
 ATTUNE_API void attune_set_close(attune_set *set);
 
 /* Added to the logit of a token. */

@@ -465,13 +465,16 @@ static ArrayRef<Flag> ownFlags() {
       {"lora", "DIR[:SCALE]", compiling | inspect, applyLora,
        "Merge a LoRA adapter, as PEFT saves it, into the weights, SCALE times "
        "(1); may be given several times"},
-      {"lora-apart", "", compile | run | generate | chat | serve,
+      {"lora-apart", "",
+       compile | run | generate | embed | chat | serve | bench | perplexity,
        applySwitch<&Options::lorasApart>,
        "Keep the adapters of --lora beside the weights, which may be "
        "quantized, to be chosen by --adapter=NAME, the name of a folder"},
-      {"adapter", "NAME", run | generate | chat | serve, passOn,
+      {"adapter", "NAME", run | generate | embed | chat | serve, passOn,
        "Compute with this adapter of --lora-apart; requests of a server may "
        "name another as their model"},
+      {"adapter", "NAME", bench | perplexity, applyText<&Options::adapter>,
+       "Compute with this adapter of --lora-apart"},
       {"ignore-config-key", "NAME", every,
        applyMore<&Options::ignoredConfigKeys>,
        "Read config.json as if it did not have this key; may be given several "

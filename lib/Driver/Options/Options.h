@@ -72,6 +72,7 @@ struct Options {
   };
   std::vector<Lora> loras;
   bool lorasApart = false; ///< not merged, but branches beside the weights
+  std::string adapter;     ///< of these, for what is measured; empty: none
   std::vector<Lora> mergedLoras() const {
     return lorasApart ? std::vector<Lora>() : loras;
   }

@@ -341,6 +341,11 @@ ExitCode Bench::run() {
                   Entries::All, options.fusion);
   if (code != ExitCode::Success)
     return code;
+  runtime::Error unknown;
+  if (!model.getModel().chooseAdapter(options.adapter, unknown))
+    return reportError(unknown, report);
+  if (source->branches)
+    report.note({}, "operations are counted without those of adapters");
   if (source->lowRank)
     report.note({}, "operations are counted as before --low-rank");
   if (quantized || source->lowRank) {

@@ -212,7 +212,8 @@ ExitCode driver::runPerplexity(const Options &options, Report &report) {
                        std::to_string(info.context));
   if (info.context > 0)
     window = std::min(window, info.context);
-  if (!perplexity.open(window, error))
+  if (!model.getModel().chooseAdapter(options.adapter, error) ||
+      !perplexity.open(window, error))
     return reportError(error, report);
   report.beginStage("running");
   if (!perplexity.measure(tokens, window, error))

@@ -34,6 +34,7 @@ const OptionSpecs &EmbedOptions::specs() {
       {"outputs", "FILE",
        "safetensors file for all vectors as one tensor, embeddings [texts, "
        "width]; without it a JSON object is printed for each text"},
+      {"adapter", "NAME", "compute with this adapter of the model"},
   };
   return specs;
 }
@@ -48,6 +49,8 @@ bool EmbedOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     file = option.value;
   } else if (option.name == "outputs") {
     outputs = option.value;
+  } else if (option.name == "adapter") {
+    adapter = option.value;
   } else if (option.name == "normalize") {
     normalize = option.value == "true" ? 1 : 0;
   } else if (option.name == "pooling") {
@@ -122,7 +125,8 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
   std::vector<std::string> texts;
   std::unique_ptr<Tokenizer> tokenizer;
   Embedder embedder(model);
-  if (!readTexts(options, texts, error) ||
+  if (!model.chooseAdapter(options.adapter, error) ||
+      !readTexts(options, texts, error) ||
       !embedder.open(error, /*wantsScores=*/!options.pairs.empty()))
     return false;
   if (embedder.poolsItself() && options.pooling != Pooling::Auto)

@@ -73,6 +73,7 @@ bool Session::copyFrom(const Session &other, int64_t length, Error &error,
                    static_cast<uint64_t>(length), error))
       return false;
   past = length;
+  adapterNumber = other.adapterNumber; // which made what is cached
   history = other.history;
   for (std::vector<int64_t> &row : history)
     row.resize(std::min(row.size(), static_cast<size_t>(length)));
@@ -118,6 +119,8 @@ uint64_t Session::fingerprint() const {
   Fingerprint all;
   all.add(model.info().name);
   all.add(model.info().weightsLayout);
+  if (adapterNumber > 0)
+    all.add(model.info().adapters[static_cast<size_t>(adapterNumber - 1)]);
   for (const ArgInfo &arg : invocation.entry().args)
     if (arg.kind == ArgKind::Cache) {
       all.add(arg.name);
