@@ -79,8 +79,10 @@ LogicalResult LinearIntoOp::verify() {
   bool pairs = holdsPairs(cast<ShapedType>(getWeight().getType()),
                           sizeOf(getInput(), 1));
   int64_t lanes = sizeOf(getWeight(), 2), width = sizeOf(getDest(), 1);
-  if (pairs && !ShapedType::isDynamic(lanes))
-    lanes /= 2;
+  bool quads = holdsQuads(cast<ShapedType>(getWeight().getType()),
+                          sizeOf(getInput(), 1));
+  if ((pairs || quads) && !ShapedType::isDynamic(lanes))
+    lanes /= pairs ? 2 : 4;
   else if (failed(
                sizeAt(*this, getInput(), 1, sizeOf(getWeight(), 1), "columns")))
     return failure();
@@ -92,6 +94,17 @@ LogicalResult LinearIntoOp::verify() {
   if (failed(sizeAt(*this, getWeight(), 0,
                     llvm::divideCeil(width, lanes) * parts, "panels")))
     return failure();
+  // I5
+  auto holdsBytes = [](Value value) {
+    return cast<ShapedType>(value.getType()).getElementType().isInteger(8);
+  };
+  bool sums =
+      cast<ShapedType>(getDest().getType()).getElementType().isInteger(32);
+  if ((holdsBytes(getInput()) || holdsBytes(getWeight()) || sums) &&
+      (!quads || !holdsBytes(getInput()) || !sums || getBias() || getGated() ||
+       getScale() || getActivation() != Activation::Identity))
+    return emitOpError("has bytes, but is no plain product of bytes in quads "
+                       "that gives i32");
   // I4
   if (!getBias())
     return success();

@@ -35,15 +35,19 @@ def Attune_LinearIntoOp : Attune_IntoOp<"linear_into"> {
     `Y *= scale`. With `residual` the destination's own values are added.
     Summed in f32. Rounds once, at the end.
 
+    Rows of signed bytes and panels of unsigned ones in quads give sums in i32,
+    which wrap around, and nothing else.
+
     Source: as `attune.linear`; a destination as in linalg of MLIR.
 
     Verifier rules (tests: `invalid-into.mlir`, one case per label):
     - I1: all operands are tensors and there is a result, or all are buffers and
       there is none.
     - I2: rows [M, K] and panels [P, K, R], or [P, K / 2, 2 R] in pairs of bf16,
-      give [M, N].
+      give [M, N]. Bytes are [M, K] and [P, K / 4, 4 R].
     - I3: there are as many panels as hold N channels, twice as many if gated.
     - I4: the bias has N entries, 2N if gated.
+    - I5: what bytes give is i32, without bias, gate, activation and scale.
 
     ```mlir
     %y = attune.linear_into %x, %w into %d activation <silu> gated

@@ -23,6 +23,13 @@ inline bool holdsPairs(mlir::ShapedType matrix, int64_t inputs) {
          2 * matrix.getDimSize(1) == inputs;
 }
 
+/// Whether a matrix is panels of bytes in quads, for rows of `inputs` bytes.
+inline bool holdsQuads(mlir::ShapedType matrix, int64_t inputs) {
+  return matrix.getRank() == 3 && matrix.getElementType().isInteger(8) &&
+         !mlir::ShapedType::isDynamic(inputs) && inputs > 0 &&
+         4 * matrix.getDimSize(1) == inputs;
+}
+
 /// How many columns of a row stand side by side in the panels of a weight: 1,
 /// or what an instruction adds up, 2 of bf16 and 4 bytes. 0 if the type's last
 /// dimension is none of these for panels of `panelWidth` rows.

@@ -159,6 +159,7 @@ static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
   product.byteProducts = target.byteProducts;
   product.pairProducts = target.multipliesPairs();
   product.matrixRows = target.getMatrixRows();
+  product.matrixQuads = target.byteTiles;
   product.matrixDepth = target.getMatrixDepth();
   product.matrixBytes = target.getMatrixBytes();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneProductToVector(product));
@@ -211,6 +212,7 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.threads = target.threads;
   vector.cooperative = target.tilesInParallel();
   vector.matrixRows = target.getMatrixRows();
+  vector.matrixQuads = target.byteTiles;
   vector.integerLanes = target.getLanes();
   vector.byteProducts = target.byteProducts;
   pm.addNestedPass<func::FuncOp>(createConvertAttuneToVector(vector));

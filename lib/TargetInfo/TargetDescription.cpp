@@ -188,6 +188,7 @@ static bool describeInstructions(TargetDescription &target) {
         target.vectorRegisters = 32;
         target.bf16Pairs = info->checkFeatures("+avx512bf16");
         target.bf16Tiles = info->checkFeatures("+amx-tile,+amx-bf16");
+        target.byteTiles = target.bf16Tiles && info->checkFeatures("+amx-int8");
       } else if (info->checkFeatures("+avx2,+fma")) {
         target.vectorBits = 256;
       } else {

@@ -12,12 +12,14 @@
 
 /// AMX has eight registers of 16 rows of 64 bytes. One instruction adds to a
 /// tile of sums, 16 x 16 in f32, what 16 rows of 32 bf16 give with 16 rows of a
-/// panel in pairs: 32 of its inputs for 16 of its outputs.
+/// panel in pairs: 32 of its inputs for 16 of its outputs. Another one adds in
+/// i32 what rows of 64 bytes give with a panel in quads.
 namespace attune {
 
 inline constexpr int64_t kMatrixRows = 16;
-inline constexpr int64_t kMatrixColumns = 16; ///< f32 of a row
-inline constexpr int64_t kMatrixDepth = 32;   ///< bf16 of a row
+inline constexpr int64_t kMatrixColumns = 16;   ///< f32 of a row
+inline constexpr int64_t kMatrixDepth = 32;     ///< bf16 of a row
+inline constexpr int64_t kMatrixByteDepth = 64; ///< of a row
 /// Two by two tiles of sums, two of rows and two of the panel are all eight
 /// registers: each tile that is loaded is multiplied twice.
 inline constexpr int64_t kMatrixBlock = 2;

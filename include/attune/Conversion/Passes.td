@@ -122,6 +122,8 @@ def ConvertAttuneToVector
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
       "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
       "there is no such unit">,
+    Option<"matrixQuads", "matrix-quads", "bool", /*default=*/"false",
+      "The matrix unit multiplies bytes in quads, too">,
     Option<"integerLanes", "integer-lanes", "int64_t", /*default=*/"8",
       "Lanes of a register of i32, for products of bytes">,
     Option<"byteProducts", "byte-products", "::attune::ByteProducts",
@@ -143,6 +145,7 @@ def ConvertAttuneToAMX
     Needs: attune.linear_into on buffers: 16 or 32 rows of bf16 against one panel
     of 16 or 32 outputs in pairs, into f32, or added to what is there with
     `residual`, as convert-attune-product-to-vector makes it with `matrix-rows`.
+    The same of bytes in quads, a multiple of 64 inputs, into i32.
     Gives: a loop that carries up to 2 x 2 tiles of sums. Each iteration takes 32
     inputs: it loads each tile of rows and each of the panel once and multiplies
     it with all of the other side. Remaining inputs pass through scratch filled up
@@ -529,7 +532,8 @@ def ConvertAttuneProductToVector
     attune.linear_into for a matrix unit: a block of 32 rows against one panel each.
     They are made part by part of the depth: of all rows and panels the first
     `matrix-depth` inputs, then the next ones. Sums wait in a scratch of
-    `matrix-bytes`.
+    `matrix-bytes`. With `matrix-quads` bytes in groups of a multiple of 64 are
+    multiplied so, too, group by group.
     Keeps: the order of every sum.
 
     Before:
@@ -562,6 +566,8 @@ def ConvertAttuneProductToVector
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
       "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
       "there is no such unit">,
+    Option<"matrixQuads", "matrix-quads", "bool", /*default=*/"false",
+      "The matrix unit multiplies bytes in quads, too">,
     Option<"matrixDepth", "matrix-depth", "int64_t", /*default=*/"256",
       "Inputs of a part of such a sum: as many as 32 rows and a panel have room "
       "for in the first-level cache">,

@@ -47,6 +47,7 @@ struct TargetDescription {
   bool sharesPairs = false; ///< with bf16 in pairs
   /// It multiplies whole tiles of bf16, 16 rows at once (AMX).
   bool bf16Tiles = false;
+  bool byteTiles = false; ///< and of bytes, if of bf16
   ByteProducts byteProducts = ByteProducts::Any;
   int64_t level1Bytes = 32 << 10;
   int64_t level2Bytes = 512 << 10;

@@ -40,13 +40,17 @@ const char *problemOf(LinearIntoOp op) {
        weight = cast<ShapedType>(op.getWeight().getType()),
        dest = cast<ShapedType>(op.getDest().getType());
   int64_t depth = input.getDimSize(1), rows = input.getDimSize(0);
-  if (!holdsPairs(weight, depth) || !input.getElementType().isBF16() ||
-      !dest.getElementType().isF32())
-    return "is no product of bf16 in pairs, added in f32";
+  bool quads = holdsQuads(weight, depth);
+  if (!quads &&
+      (!holdsPairs(weight, depth) || !input.getElementType().isBF16() ||
+       !dest.getElementType().isF32()))
+    return "is no product of bf16 in pairs, added in f32, nor of bytes in "
+           "quads";
+  int64_t lanes = weight.getDimSize(2) / (quads ? 4 : 2);
   if (weight.getDimSize(0) != 1 || rows < kMatrixRows ||
       rows > kMatrixBlock * kMatrixRows || rows % kMatrixRows != 0 ||
-      !fillsMatrixTiles(depth, weight.getDimSize(2) / 2) ||
-      dest.getDimSize(1) != weight.getDimSize(2) / 2)
+      !fillsMatrixTiles(depth, lanes) || dest.getDimSize(1) != lanes ||
+      (quads && depth % kMatrixByteDepth != 0))
     return "has other sizes than one block of tiles";
   if (!hasDenseRows(op.getInput()) || !hasDenseRows(op.getWeight()) ||
       !hasDenseRows(op.getDest()))
@@ -60,15 +64,19 @@ public:
   TileLoops(OpBuilder &b, LinearIntoOp op)
       : k(b, op.getLoc()), input(op.getInput()), weight(op.getWeight()),
         dest(op.getDest()), adds(op.getResidual()), depth(sizeOf(input, 1)),
-        high(sizeOf(input, 0) / kMatrixRows), lanes(sizeOf(weight, 2) / 2),
-        wide(lanes / kMatrixColumns), half(tile(kMatrixDepth, op.getInput())),
+        high(sizeOf(input, 0) / kMatrixRows),
+        bytes(holdsQuads(cast<MemRefType>(weight.getType()), depth)),
+        together(bytes ? 4 : 2), lanes(sizeOf(weight, 2) / together),
+        wide(lanes / kMatrixColumns),
+        row(tile(bytes ? kMatrixByteDepth : kMatrixDepth, input)),
         sum(tile(kMatrixColumns, dest)),
         stack(&op->getParentOfType<FunctionOpInterface>()
                    .getFunctionBody()
                    .front()) {}
 
   void emit() {
-    int64_t rest = depth % kMatrixDepth, whole = depth - rest;
+    int64_t inputs = row.getDimSize(1);
+    int64_t rest = depth % inputs, whole = depth - rest;
     // While no tile holds anything: a call among this would spill them all.
     std::pair<Value, Value> filled;
     if (rest != 0)
@@ -79,9 +87,9 @@ public:
           adds ? Value(amx::TileLoadOp::create(k.b, k.loc, sum, dest, place))
                : Value(amx::TileZeroOp::create(k.b, k.loc, sum)));
     });
-    sums = k.forLoop(k.index(0), k.index(whole / 2), kMatrixDepth / 2, sums,
-                     [&](KernelBuilder &k, Value pair, ValueRange carried) {
-                       return multiply(k, carried, input, weight, pair);
+    sums = k.forLoop(k.index(0), k.index(whole / together), inputs / together,
+                     sums, [&](KernelBuilder &k, Value at, ValueRange carried) {
+                       return multiply(k, carried, input, weight, at);
                      });
     if (rest != 0)
       sums = multiply(k, sums, filled.first, filled.second, k.index(0));
@@ -108,28 +116,35 @@ private:
         cast<MemRefType>(like.getType()).getElementType());
   }
 
-  /// The sums with the inputs added that start at `pair`.
+  /// The sums with the inputs added that start at pair or quad `at`.
   KernelBuilder::Values multiply(KernelBuilder &k, ValueRange sums, Value rows,
-                                 Value panel, Value pair) const {
+                                 Value panel, Value at) const {
     KernelBuilder::Values columns, next;
     for (int64_t j = 0; j < wide; ++j)
       columns.push_back(amx::TileLoadOp::create(
-          k.b, k.loc, half, panel,
-          ValueRange{k.index(0), pair, k.index(j * 2 * kMatrixColumns)}));
-    Value first = k.mul(pair, 2);
+          k.b, k.loc, row, panel,
+          ValueRange{k.index(0), at, k.index(j * together * kMatrixColumns)}));
+    Value first = k.mul(at, together);
     for (int64_t i = 0; i < high; ++i) {
-      Value row = amx::TileLoadOp::create(
-          k.b, k.loc, half, rows, ValueRange{k.index(i * kMatrixRows), first});
+      Value own = amx::TileLoadOp::create(
+          k.b, k.loc, row, rows, ValueRange{k.index(i * kMatrixRows), first});
       for (int64_t j = 0; j < wide; ++j)
-        next.push_back(amx::TileMulFOp::create(k.b, k.loc, sum, row, columns[j],
-                                               sums[i * wide + j]));
+        next.push_back(add(k, own, columns[j], sums[i * wide + j]));
     }
     return next;
   }
 
+  /// Inputs are signed bytes, and weights unsigned ones.
+  Value add(KernelBuilder &k, Value rows, Value columns, Value sums) const {
+    if (bytes)
+      return amx::TileMulIOp::create(k.b, k.loc, sum, rows, columns, sums,
+                                     /*isZextLhs=*/false, /*isZextRhs=*/true);
+    return amx::TileMulFOp::create(k.b, k.loc, sum, rows, columns, sums);
+  }
+
   /// The last `rest` inputs of the rows and of the panel, with zeros behind.
   std::pair<Value, Value> fillUp(int64_t whole, int64_t rest) {
-    Type element = half.getElementType();
+    Type element = row.getElementType();
     auto scratch = [&](ArrayRef<int64_t> shape) -> Value {
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(stack);
@@ -176,10 +191,12 @@ private:
   Value input, weight, dest;
   bool adds; ///< to what is in the destination
   int64_t depth;
-  int64_t high;  ///< tiles of rows
-  int64_t lanes; ///< outputs of the panel
-  int64_t wide;  ///< tiles of them
-  amx::TileType half, sum;
+  int64_t high;     ///< tiles of rows
+  bool bytes;       ///< or bf16
+  int64_t together; ///< inputs that lie side by side in the panel
+  int64_t lanes;    ///< outputs of the panel
+  int64_t wide;     ///< tiles of them
+  amx::TileType row, sum;
   Block *stack; ///< where the scratch of this function is
 };
 

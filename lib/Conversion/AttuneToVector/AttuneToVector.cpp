@@ -93,6 +93,7 @@ struct ConvertAttuneToVector final
     lowering.threads = threads;
     lowering.cooperative = cooperative;
     lowering.matrixRows = matrixRows;
+    lowering.matrixQuads = matrixQuads;
     lowering.integerLanes = std::gcd<int64_t, int64_t>(lanes, integerLanes);
     lowering.byteProducts = byteProducts;
     if (failed(checkWidths(getOperation())))

@@ -47,6 +47,8 @@ struct VectorLowering {
   /// Inputs of a part of its sums, and bytes of sums that wait for the next
   /// part.
   int64_t matrixDepth = 256, matrixBytes = 512 << 10;
+  /// It multiplies bytes, too.
+  bool matrixQuads = false;
   /// Lanes of a register of i32 or f32, and how bytes are multiplied in these.
   int64_t integerLanes = 8;
   /// bf16 is multiplied in pairs.

@@ -354,6 +354,26 @@ static bool runQuantizedLinear(Step &step) {
 }
 
 /// The same on tensors, or on buffers.
+/// Rows of signed bytes by panels of unsigned ones, added to what `dest` has if
+/// there is a `residual`.
+static bool addQuadProducts(Step &step, LinearIntoOp op, const Array &x,
+                            const Array &w, Array &dest) {
+  int64_t rows = dest.shape[0], width = dest.shape[1], depth = x.shape[1],
+          quads = w.shape[1], lanes = w.shape[2] / 4;
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t n = 0; n < width; ++n) {
+      uint32_t sum = op.getResidual() ? dest.data[m * width + n].i : 0;
+      for (int64_t i = 0; i < depth; ++i) {
+        int64_t place = ((n / lanes) * quads + i / 4) * w.shape[2] +
+                        4 * (n % lanes) + i % 4;
+        sum += uint32_t(int8_t(x.data[m * depth + i].i) *
+                        int32_t(uint8_t(w.data[place].i)));
+      }
+      dest.data[m * width + n].i = int32_t(sum);
+    }
+  return step.machine.spend(step, rows * width * depth);
+}
+
 static bool runLinearInto(Step &step) {
   auto op = cast<LinearIntoOp>(step.op);
   bool buffers = isa<MemRefType>(op.getDest().getType());
@@ -362,6 +382,17 @@ static bool runLinearInto(Step &step) {
     for (auto [value, datum] : llvm::zip(op->getOperands(), in))
       datum = readView(datum.view(), step.elementOf(value));
   Datum &dest = in.back();
+  if (step.elementOf(op.getDest()).isInteger(32)) {
+    if (!addQuadProducts(step, op, in[0].array(), in[1].array(),
+                         dest.ownArray()))
+      return false;
+    if (buffers)
+      writeView(step.in.back().view(), step.elementOf(op.getDest()),
+                dest.array());
+    else
+      step.give(dest);
+    return true;
+  }
   std::optional<Datum> result = runProduct(
       step, op, in[0].array(), in[1].array(),
       op.getBias() ? &in[2].array() : nullptr, dest.array().shape.back());

@@ -43,7 +43,8 @@ static void multiply(int64_t rows, int64_t columns, int64_t pairs, A a, B b,
 
 static bool runZero(Step &step) {
   auto type = cast<amx::TileType>(step.op->getResult(0).getType());
-  step.give(makeArray(type.getShape(), real(0)));
+  bool whole = type.getElementType().isInteger();
+  step.give(makeArray(type.getShape(), whole ? validation::whole(0) : real(0)));
   return true;
 }
 
@@ -112,6 +113,47 @@ static bool runMultiply(Step &step) {
   return step.machine.spend(step, depth * columns);
 }
 
+/// TDPBSUD and its kin: bytes by bytes, each signed or not, into 32 bits that
+/// wrap around. `a(m, k)` and `b(k / 4, 4 n + k % 4)` give bytes.
+template <typename A, typename B, typename C>
+static void multiplyBytes(int64_t rows, int64_t columns, int64_t depth, A a,
+                          B b, C c) {
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t n = 0; n < columns; ++n) {
+      uint32_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        sum += uint32_t(a(m, k) * b(k / 4, 4 * n + k % 4));
+      c(m, n, sum);
+    }
+}
+
+static int32_t byteOf(int64_t word, int64_t number, bool isUnsigned) {
+  uint8_t bits = uint64_t(word) >> (8 * number);
+  return isUnsigned ? int32_t(bits) : int32_t(int8_t(bits));
+}
+
+static bool runMultiplyBytes(Step &step) {
+  auto op = cast<amx::TileMulIOp>(step.op);
+  const Array &a = step.in[0].array(), &b = step.in[1].array();
+  Datum result = step.in[2];
+  Array &c = result.ownArray();
+  int64_t depth = a.shape[1], columns = c.shape[1];
+  multiplyBytes(
+      c.shape[0], columns, depth,
+      [&](int64_t m, int64_t k) {
+        return byteOf(a.data[m * depth + k].i, 0, op.getIsZextLhs());
+      },
+      [&](int64_t k, int64_t n) {
+        return byteOf(b.data[k * b.shape[1] + n].i, 0, op.getIsZextRhs());
+      },
+      [&](int64_t m, int64_t n, uint32_t value) {
+        int64_t &sum = c.data[m * columns + n].i;
+        sum = int32_t(uint32_t(sum) + value);
+      });
+  step.give(std::move(result));
+  return step.machine.spend(step, depth * columns);
+}
+
 //===----------------------------------------------------------------------===//
 // LLVM's intrinsics
 //===----------------------------------------------------------------------===//
@@ -164,6 +206,28 @@ static bool multiplyWords(Step &step) {
   return step.machine.spend(step, columns * pairs);
 }
 
+static bool multiplyWordsOfBytes(Step &step, bool unsignedA, bool unsignedB) {
+  int64_t rows = step.in[0].integer(), columns = step.in[1].integer() / 4,
+          depth = step.in[2].integer();
+  Datum result = step.in[3];
+  Array &c = result.ownArray();
+  const Array &a = step.in[4].array(), &b = step.in[5].array();
+  multiplyBytes(
+      rows, columns, depth,
+      [&](int64_t m, int64_t k) {
+        return byteOf(a.data[m * (depth / 4) + k / 4].i, k % 4, unsignedA);
+      },
+      [&](int64_t k, int64_t n) {
+        return byteOf(b.data[k * columns + n / 4].i, n % 4, unsignedB);
+      },
+      [&](int64_t m, int64_t n, uint32_t value) {
+        int64_t &sum = c.data[m * columns + n].i;
+        sum = int32_t(uint32_t(sum) + value);
+      });
+  step.give(std::move(result));
+  return step.machine.spend(step, columns * depth);
+}
+
 std::optional<bool> validation::runTileIntrinsic(Step &step,
                                                  llvm::StringRef name) {
   Type word = IntegerType::get(step.op->getContext(), 32);
@@ -187,6 +251,8 @@ std::optional<bool> validation::runTileIntrinsic(Step &step,
   }
   if (name == "llvm.x86.tdpbf16ps.internal")
     return multiplyWords(step);
+  if (name == "llvm.x86.tdpbsud.internal")
+    return multiplyWordsOfBytes(step, /*unsignedA=*/false, /*unsignedB=*/true);
   return std::nullopt;
 }
 
@@ -195,4 +261,5 @@ void validation::addMatrixTiles(Handlers &handlers) {
   handlers["amx.tile_load"] = runLoad;
   handlers["amx.tile_store"] = runStore;
   handlers["amx.tile_mulf"] = runMultiply;
+  handlers["amx.tile_muli"] = runMultiplyBytes;
 }

@@ -43,6 +43,22 @@ static Value startOf(KernelBuilder &k, Value inputSums, Value at,
       k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), start);
 }
 
+Value PanelProduct::scaledGroup(KernelBuilder &k, Value sum, ValueRange place,
+                                Value weightScales, Value before) const {
+  Value inputSum = k.loadScalar(bytes->inputSums, place);
+  Value factor =
+      arith::ConstantOp::create(k.b, k.loc, k.b.getI32IntegerAttr(-128));
+  Value tooMuch = vector::BroadcastOp::create(
+      k.b, k.loc, sum.getType(),
+      arith::MulIOp::create(k.b, k.loc, inputSum, factor));
+  Value whole =
+      arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes()),
+                              arith::AddIOp::create(k.b, k.loc, sum, tooMuch));
+  Value scale = k.splat(k.loadScalar(bytes->inputScales, place), lanes());
+  Value by = arith::MulFOp::create(k.b, k.loc, weightScales, scale);
+  return k.fma(whole, by, before);
+}
+
 KernelBuilder::Values
 PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
                        ArrayRef<Element> elements,

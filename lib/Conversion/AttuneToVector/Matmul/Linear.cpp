@@ -89,7 +89,13 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
 /// Whether a matrix unit takes most of the product.
 bool multipliesTiles(const PanelProduct &product,
                      const VectorLowering &lowering) {
-  return product.pairs && !product.widened && lowering.matrixRows != 0 &&
+  if (lowering.matrixRows == 0)
+    return false;
+  if (product.bytes)
+    return lowering.matrixQuads && product.bytes->bits == 8 &&
+           product.bytes->group % kMatrixByteDepth == 0 &&
+           fillsMatrixTiles(product.bytes->group, product.lanes());
+  return product.pairs && !product.widened &&
          fillsMatrixTiles(2 * product.depth(), product.lanes());
 }
 

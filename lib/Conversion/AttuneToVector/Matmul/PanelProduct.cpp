@@ -138,11 +138,13 @@ Value PanelProduct::storeRowScale(KernelBuilder &k, Value row, Value table,
   return k.storeScalar(scale, table, at);
 }
 
-Value PanelProduct::scratchOf(KernelBuilder &k, ArrayRef<int64_t> shape) const {
+Value PanelProduct::scratchOf(KernelBuilder &k, ArrayRef<int64_t> shape,
+                              Type element) const {
   OpBuilder::InsertionGuard guard(k.b);
   if (stack)
     k.b.setInsertionPointToStart(stack);
-  return k.scratch(shape, k.b.getF32Type(), /*buffer=*/stack);
+  return k.scratch(shape, element ? element : k.b.getF32Type(),
+                   /*buffer=*/stack);
 }
 
 PanelProduct::Step PanelProduct::step(KernelBuilder &k, Value step,

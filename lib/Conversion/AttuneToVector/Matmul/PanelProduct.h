@@ -29,7 +29,8 @@ struct PanelProduct {
       : fetchSteps(lowering.fetchSteps), streamBytes(lowering.streamBytes),
         narrowStreamBytes(lowering.narrowStreamBytes),
         threads(lowering.threads), matrixRows(lowering.matrixRows),
-        matrixDepth(lowering.matrixDepth), matrixBytes(lowering.matrixBytes) {}
+        matrixDepth(lowering.matrixDepth), matrixBytes(lowering.matrixBytes),
+        matrixQuads(lowering.matrixQuads) {}
   /// The product of a tile op.
   PanelProduct(KernelBuilder &k, PackedProductOp op,
                const VectorLowering &lowering);
@@ -96,6 +97,7 @@ struct PanelProduct {
   /// Fewest rows for a matrix unit (0: there is none), inputs of a part of its
   /// sums, and bytes of sums that wait for the next part.
   int64_t matrixRows, matrixDepth, matrixBytes;
+  bool matrixQuads; ///< it multiplies bytes, too
   /// Passes over the rows, each of which takes so large a part of the sum over
   /// K. Between them sums lie in the tile, whose type must be f32. More than
   /// one are for products that countPasses() allows it.
@@ -195,7 +197,9 @@ private:
   /// Where the scratch of buffers belongs: the stack of this function. Null:
   /// the product is of tensors.
   mlir::Block *stack = nullptr;
-  mlir::Value scratchOf(KernelBuilder &k, llvm::ArrayRef<int64_t> shape) const;
+  /// Of f32, or of `element`.
+  mlir::Value scratchOf(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
+                        mlir::Type element = {}) const;
   /// Sets `inputScale`: by `table`, or if all rows may be few, by what it finds
   /// itself.
   void scaleRows(KernelBuilder &k, mlir::Value table, int64_t tileRows,
@@ -277,6 +281,11 @@ private:
             llvm::ArrayRef<Element> elements,
             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
             mlir::Value scratch) const;
+  /// What a row has so far plus the sum in i32 of its group at `place` [row,
+  /// group], times both scales.
+  mlir::Value scaledGroup(KernelBuilder &k, mlir::Value sum,
+                          mlir::ValueRange place, mlir::Value weightScales,
+                          mlir::Value before) const;
   /// `sums` of i32, one vector for each row, plus the products of the group
   /// that begins at step `first`: of bytes, or of 4 bits.
   KernelBuilder::Values

@@ -244,6 +244,7 @@ struct ConvertAttuneProductToVector final
     lowering.matrixRows = matrixRows;
     lowering.matrixDepth = matrixDepth;
     lowering.matrixBytes = matrixBytes;
+    lowering.matrixQuads = matrixQuads;
     RewritePatternSet patterns(&getContext());
     patterns.add<LowerProduct>(&getContext(), lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

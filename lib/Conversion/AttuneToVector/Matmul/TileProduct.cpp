@@ -47,8 +47,9 @@ public:
               Value firstPanel, Value count, Value tile)
       : p(product), numProducts(p.gated ? 2 : 1),
         panelsAtOnce(kPanels / numProducts),
-        parts(partsOf(2 * p.depth(), p.matrixDepth)), numRows(numRows),
-        firstPanel(firstPanel), count(count), tile(tile) {
+        parts(partsOf(inputsOf(p), p.bytes ? 2 * p.matrixDepth : p.matrixDepth,
+                      p.bytes ? p.bytes->group : kMatrixDepth)),
+        numRows(numRows), firstPanel(firstPanel), count(count), tile(tile) {
     int64_t rowBytes = p.lanes() * 4;
     int64_t blocks =
         p.matrixBytes / (rowBytes * panelsAtOnce * numProducts * kBlockRows);
@@ -59,6 +60,8 @@ public:
     }
     int64_t scratchRows = numProducts * panelsAtOnce * rowsApart;
     sums = p.scratchOf(k, {scratchRows, p.lanes()});
+    if (p.bytes)
+      groupSums = p.scratchOf(k, {kBlockRows, p.lanes()}, k.b.getI32Type());
   }
 
   void emit(KernelBuilder &k) const {
@@ -102,16 +105,20 @@ private:
   struct Parts {
     int64_t number, depth, last;
   };
-  static Parts partsOf(int64_t inputs, int64_t depth) {
+  /// Parts of whole `unit`s.
+  static Parts partsOf(int64_t inputs, int64_t depth, int64_t unit) {
     int64_t number = std::max<int64_t>(1, inputs / depth);
-    int64_t each =
-        llvm::alignTo(llvm::divideCeil(inputs, number), kMatrixDepth);
+    int64_t each = llvm::alignTo(llvm::divideCeil(inputs, number), unit);
     number = llvm::divideCeil(inputs, each);
     int64_t last = inputs - (number - 1) * each;
     // A tile's inputs are the least that a product has.
     if (last < kMatrixDepth && number > 1)
       return {number - 1, each, last + each};
     return {number, each, last};
+  }
+
+  static int64_t inputsOf(const PanelProduct &p) {
+    return (p.bytes ? 4 : 2) * p.depth();
   }
 
   /// Panels from the tile op's `panel`th on, and its rows [row, end).
@@ -140,7 +147,7 @@ private:
   /// the last part.
   Value sumsAreWhole(KernelBuilder &k) const {
     bool deep = parts.number > kShallow;
-    int64_t rowBytes = deep ? 2 * p.depth() * 2 : p.width * 4;
+    int64_t rowBytes = deep ? inputsOf(p) * (p.bytes ? 1 : 2) : p.width * 4;
     return arith::CmpIOp::create(
         k.b, k.loc,
         deep ? arith::CmpIPredicate::ule : arith::CmpIPredicate::ugt, numRows,
@@ -193,7 +200,7 @@ private:
           oneBlock(k, area, part, first, end);
         };
       };
-      Part all = {k.index(0), 2 * p.depth(), /*first=*/true};
+      Part all = {k.index(0), inputsOf(p), /*first=*/true};
       Part rest = {k.index(last * parts.depth), parts.last, last == 0};
       ifGiven(k, whole, multiplyBy(all), multiplyBy(rest));
       finish(k, area, first, end);
@@ -257,31 +264,75 @@ private:
   /// `rows` rows from `row` on, of which those from `first` on are their own.
   void rowsAgainstPanels(KernelBuilder &k, const Area &area, const Part &part,
                          int64_t rows, Value first, Value row) const {
-    Value input = viewOf(k, p.rowsInMemory, {p.inputRow(k, row), part.from},
-                         {rows, part.depth});
     Value place = k.sub(first, area.row);
     forEach(k, k.index(0), area.panels, 1, [&](KernelBuilder &k, Value i) {
       Value panel = k.add(k.add(firstPanel, area.panel), i);
       for (int64_t number = 0; number < numProducts; ++number) {
         Value at = k.add(placeOf(k, i, number), place);
         Value stored = k.add(k.mul(panel, numProducts), k.index(number));
-        multiply(k, part, input, stored,
-                 viewOf(k, sums, {at, k.index(0)}, {rows, p.lanes()}));
+        Value block = viewOf(k, sums, {at, k.index(0)}, {rows, p.lanes()});
+        if (p.bytes)
+          addGroups(k, part, rows, row, stored, block);
+        else
+          multiply(k, rows, row, part.from, part.depth, stored, block,
+                   /*adds=*/!part.first);
       }
     });
   }
 
-  void multiply(KernelBuilder &k, const Part &part, Value input, Value stored,
-                Value block) const {
-    Value pair = arith::DivUIOp::create(k.b, k.loc, part.from, k.index(2));
-    if (auto from = getConstantIntValue(part.from))
-      pair = k.index(*from / 2);
-    Value panel = viewOf(k, p.weight, {stored, pair, k.index(0)},
-                         {1, part.depth / 2, 2 * p.panelLanes()});
+  /// Rows by the inputs [from, from + depth) of a stored panel.
+  void multiply(KernelBuilder &k, int64_t rows, Value row, Value from,
+                int64_t depth, Value stored, Value block, bool adds) const {
+    int64_t together = p.bytes ? 4 : 2;
+    Value input =
+        viewOf(k, p.rowsInMemory, {p.inputRow(k, row), from}, {rows, depth});
+    Value step = arith::DivUIOp::create(k.b, k.loc, from, k.index(together));
+    if (auto known = getConstantIntValue(from))
+      step = k.index(*known / together);
+    Value panel = viewOf(k, p.weight, {stored, step, k.index(0)},
+                         {1, depth / together, together * p.panelLanes()});
     LinearIntoOp::create(k.b, k.loc, /*result=*/Type(), input, panel,
                          /*bias=*/Value(), block, Activation::Identity,
-                         /*gated=*/false, /*residual=*/!part.first,
-                         /*scale=*/FloatAttr());
+                         /*gated=*/false, adds, /*scale=*/FloatAttr());
+  }
+
+  /// The same of bytes, group by group, each of which has scales of its own.
+  void addGroups(KernelBuilder &k, const Part &part, int64_t rows, Value row,
+                 Value stored, Value block) const {
+    int64_t group = p.bytes->group, lanes = p.lanes();
+    auto eachRow = [&](KernelBuilder &k, auto body) {
+      forEach(k, k.index(0), k.index(rows), 1,
+              [&](KernelBuilder &k, Value i) { body(k, i); });
+    };
+    Value zero = k.index(0);
+    if (part.first)
+      eachRow(k, [&](KernelBuilder &k, Value i) {
+        k.store(k.splat(0.0, lanes), block, {i, zero});
+      });
+    Value ofGroup = viewOf(k, groupSums, {zero, zero}, {rows, lanes});
+    forEach(k, zero, k.index(part.depth / group), 1,
+            [&](KernelBuilder &k, Value number) {
+              Value from = k.add(part.from, k.mul(number, group));
+              multiply(k, rows, row, from, group, stored, ofGroup,
+                       /*adds=*/false);
+              Value which =
+                  arith::DivUIOp::create(k.b, k.loc, from, k.index(group));
+              Value scales =
+                  k.load(p.bytes->weightScales, {stored, which, zero}, lanes);
+              eachRow(k, [&](KernelBuilder &k, Value i) {
+                SmallVector<Value> at = {p.inputRow(k, k.add(row, i)), which};
+                Value before = k.load(block, {i, zero}, lanes);
+                Value sum = p.scaledGroup(k, loadWords(k, ofGroup, i), at,
+                                          scales, before);
+                k.store(sum, block, {i, zero});
+              });
+            });
+  }
+
+  Value loadWords(KernelBuilder &k, Value words, Value row) const {
+    auto type = VectorType::get({p.lanes()}, k.b.getI32Type());
+    return vector::LoadOp::create(k.b, k.loc, type, words,
+                                  ValueRange{row, k.index(0)});
   }
 
   /// Makes results of the sums of rows [first, end), which are a block or
@@ -320,7 +371,8 @@ private:
   const Parts parts;
   int64_t rowsApart; ///< of a panel, whose sums wait
   const Value numRows, firstPanel, count, tile;
-  Value sums; ///< [rows, R], those of a block one after the other
+  Value sums;      ///< [rows, R], those of a block one after the other
+  Value groupSums; ///< of bytes: [rows of a block, R], of i32
 };
 
 int64_t PanelProduct::panelsPerMatrixStep() const {
@@ -329,7 +381,13 @@ int64_t PanelProduct::panelsPerMatrixStep() const {
 }
 
 bool PanelProduct::fillsMatrixTiles() const {
-  return matrixRows > 0 && pairs && !widened && rowsInMemory && stack &&
+  if (!rowsInMemory || !stack)
+    return false;
+  if (bytes)
+    return matrixRows > 0 && matrixQuads && bytes->bits == 8 &&
+           bytes->group % kMatrixByteDepth == 0 &&
+           attune::fillsMatrixTiles(bytes->group, lanes());
+  return matrixRows > 0 && pairs && !widened &&
          attune::fillsMatrixTiles(2 * depth(), lanes());
 }
 
