@@ -42,7 +42,7 @@ int64_t TargetDescription::getCrowdedWayBytes() const {
   // First-level caches of other architectures have larger ways than a page, and
   // how many is not known here. A matrix unit reads more rows at a time.
   constexpr int64_t kRoomy = 12;
-  if (gpu.empty() && llvm::Triple(triple).isX86() && getMatrixRows() == 0 &&
+  if (gpu.empty() && llvm::Triple(triple).isX86() && !tilesPairs() &&
       std::max(getTileRows(), kRoomy) <= level1Bytes / getWayBytes())
     return 0;
   return getRowSpacing();

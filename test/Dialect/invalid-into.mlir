@@ -69,3 +69,21 @@ func.func @i4(%x: tensor<4x64xf32>, %w: tensor<2x64x8xbf16>, %b: tensor<8xbf16>,
   %y = attune.linear_into %x, %w bias %b : tensor<8xbf16> into %d : tensor<4x64xf32>, tensor<2x64x8xbf16>, tensor<4x16xf32> -> tensor<4x16xf32>
   return
 }
+
+// -----
+
+// I5: floats of bytes
+func.func @i5(%x: tensor<4x64xi8>, %w: tensor<2x16x32xi8>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has bytes, but is no plain product of bytes in quads that gives i32}}
+  %y = attune.linear_into %x, %w into %d : tensor<4x64xi8>, tensor<2x16x32xi8>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// I5: bytes that are no quads
+func.func @i5_columns(%x: tensor<4x64xi8>, %w: tensor<2x64x8xi8>, %d: tensor<4x16xi32>) {
+  // expected-error @+1 {{has bytes, but is no plain product of bytes in quads that gives i32}}
+  %y = attune.linear_into %x, %w into %d : tensor<4x64xi8>, tensor<2x64x8xi8>, tensor<4x16xi32> -> tensor<4x16xi32>
+  return
+}

@@ -62,3 +62,10 @@ func.func @successor(%x: memref<?xf32>, %n: index) {
     }
   return
 }
+
+// CHECK-LABEL: @bytes_into
+func.func @bytes_into(%x: tensor<?x64xi8>, %w: tensor<2x16x32xi8>, %d: tensor<?x16xi32>) -> tensor<?x16xi32> {
+  // CHECK: attune.linear_into %{{.+}}, %{{.+}} into %{{.+}} residual : tensor<?x64xi8>, tensor<2x16x32xi8>, tensor<?x16xi32>
+  %y = attune.linear_into %x, %w into %d residual : tensor<?x64xi8>, tensor<2x16x32xi8>, tensor<?x16xi32> -> tensor<?x16xi32>
+  return %y : tensor<?x16xi32>
+}

@@ -51,3 +51,13 @@ func.func @delta(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x
      : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return %z, %end : tensor<?x?x64xf32>, tensor<?x16x64xf32>
 }
+
+// CHECK-LABEL: @delta_rule_of_keys
+func.func @delta_rule_of_keys(%q: tensor<?x?x32xf32>, %k: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x4xf32>, %a: tensor<4xf32>, %b: tensor<?x?x4xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>) {
+  // CHECK: attune.delta_rule {{.+}} normalised
+  %y, %last = attune.delta_rule %q, %k, %v step %d, a_log %a, beta %b scale 0.25
+       normalised 1.000000e-06
+       : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32>
+       -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
+}

@@ -39,13 +39,13 @@ struct ExpandTiles final : PassWrapper<ExpandTiles, OperationPass<ModuleOp>> {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<amx::TileZeroOp, amx::TileLoadOp, amx::TileMulFOp,
-              amx::TileStoreOp>(op))
+              amx::TileMulIOp, amx::TileStoreOp>(op))
         ops.push_back(op);
       auto become = [](Value value) {
         if (auto tile = dyn_cast<amx::TileType>(value.getType()))
           value.setType(bufferOf(tile));
       };
-      if (isa<amx::TileMulFOp>(op))
+      if (isa<amx::TileMulFOp, amx::TileMulIOp>(op))
         ++numProducts;
       if (auto loop = dyn_cast<scf::ForOp>(op)) {
         llvm::for_each(loop.getResults(), become);
@@ -131,9 +131,45 @@ struct ExpandTiles final : PassWrapper<ExpandTiles, OperationPass<ModuleOp>> {
           memref::StoreOp::create(b, loc, value, store.getBase(),
                                   at(store.getIndices(), i, j));
         });
+      } else if (auto product = dyn_cast<amx::TileMulIOp>(op)) {
+        multiplyBytes(product);
       } else {
         multiply();
       }
+    }
+
+    /// Each byte of a row by that of the panel, signed or not.
+    void multiplyBytes(amx::TileMulIOp product) {
+      Value lhs = product.getLhs(), rhs = product.getRhs(),
+            sums = product.getAcc();
+      int64_t depth = cast<MemRefType>(lhs.getType()).getDimSize(1);
+      auto word = [&](Value tile, ValueRange at, bool isUnsigned) -> Value {
+        Value byte = memref::LoadOp::create(b, loc, tile, at);
+        if (isUnsigned)
+          return arith::ExtUIOp::create(b, loc, b.getI32Type(), byte);
+        return arith::ExtSIOp::create(b, loc, b.getI32Type(), byte);
+      };
+      each(cast<MemRefType>(sums.getType()), [&](Value i, Value j) {
+        Value before = memref::LoadOp::create(b, loc, sums, ValueRange{i, j});
+        Value first = arith::MulIOp::create(b, loc, j, index(4));
+        auto loop = scf::ForOp::create(
+            b, loc, index(0), index(depth), index(1), before,
+            [&](OpBuilder &, Location, Value k, ValueRange carried) {
+              OpBuilder::InsertionGuard guard(b);
+              b.setInsertionPointToEnd(k.getParentBlock());
+              Value quad = arith::DivUIOp::create(b, loc, k, index(4));
+              Value rest = arith::RemUIOp::create(b, loc, k, index(4));
+              Value place = arith::AddIOp::create(b, loc, first, rest);
+              Value x = word(lhs, {i, k}, product.getIsZextLhs());
+              Value y = word(rhs, {quad, place}, product.getIsZextRhs());
+              Value both = arith::MulIOp::create(b, loc, x, y);
+              Value next = arith::AddIOp::create(b, loc, carried[0], both);
+              scf::YieldOp::create(b, loc, next);
+            });
+        memref::StoreOp::create(b, loc, loop.getResult(0), sums,
+                                ValueRange{i, j});
+      });
+      product.replaceAllUsesWith(sums);
     }
 
     /// The sums of even and of odd products apart, then added.

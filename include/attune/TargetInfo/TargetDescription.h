@@ -107,12 +107,12 @@ struct TargetDescription {
   bool hasTensorCores() const;
   /// Whether they multiply bf16 as it is one way or the other.
   bool multipliesBf16() const { return multipliesPairs() || hasTensorCores(); }
-  /// Fewest rows that multiply bf16 weights in the registers of a matrix unit;
-  /// 0: there is none. Fewer rows would leave part of each register empty, and
+  /// Fewest rows that multiply weights in the registers of a matrix unit; 0:
+  /// there is none. Fewer rows would leave part of each register empty, and
   /// weights come from memory no faster than vectors multiply them by so few.
-  int64_t getMatrixRows() const {
-    return bf16Tiles && multipliesPairs() ? 16 : 0;
-  }
+  int64_t getMatrixRows() const { return bf16Tiles && gpu.empty() ? 16 : 0; }
+  /// Whether it takes weights of bf16.
+  bool tilesPairs() const { return getMatrixRows() > 0 && multipliesPairs(); }
   /// Inputs of a part of a sum in a matrix unit: 32 rows and a panel of as many
   /// columns, in bf16, take a third of the first-level cache each. What passes
   /// by has the last one.
@@ -160,7 +160,7 @@ struct TargetDescription {
   /// between them. A matrix unit reads 32 rows at a time, eight lines of each:
   /// at half a way they are too many for their sets, too.
   int64_t getRowSpacing() const {
-    return getMatrixRows() > 0 ? getWayBytes() / 2 : getWayBytes();
+    return tilesPairs() ? getWayBytes() / 2 : getWayBytes();
   }
   /// Whether a product's tiles of many rows have half of the rows and twice the
   /// columns: half of the rows fit into a cache set where all do not, and a
@@ -170,7 +170,7 @@ struct TargetDescription {
   /// would be slow).
   bool hasWideTiles() const {
     return getCrowdedWayBytes() != 0 && fmaPorts == 1 &&
-           vectorRegisters >= 32 && getMatrixRows() == 0;
+           vectorRegisters >= 32 && !tilesPairs();
   }
   /// Weights that may stay in the second-level cache while rows stream past.
   /// On a GPU there are more threads than panels.

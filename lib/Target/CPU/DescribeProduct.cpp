@@ -234,11 +234,17 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   if (!embedding.empty())
     metadata["embedding"] = std::move(embedding);
   llvm::json::Array needs(info.needs);
-  if (module.walk([](amx::TileMulFOp) { return WalkResult::interrupt(); })
-          .wasInterrupted()) {
+  bool hasPairs = false, hasQuads = false;
+  module.walk([&](Operation *op) {
+    hasPairs |= isa<amx::TileMulFOp>(op);
+    hasQuads |= isa<amx::TileMulIOp>(op);
+  });
+  if (hasPairs)
     needs.push_back("amx_bf16");
+  if (hasQuads)
+    needs.push_back("amx_int8");
+  if (hasPairs || hasQuads)
     needs.push_back("amx_tile");
-  }
   if (!needs.empty())
     metadata["needs"] = std::move(needs);
   if (!info.tokenizerJson.empty())

@@ -240,6 +240,11 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
     impl->bf16.instruction.operations = (2 * 16 * 16 * 32) >> kTileProbeShift;
   }
   bool hasInt8 = features.lookup("avx512vnni");
+  bool hasByteTiles = hasTiles && hasInt8 && features.lookup("amx-int8");
+  if (hasByteTiles) {
+    impl->int8.instruction.name = "attune_probe_byte_tiles";
+    impl->int8.instruction.operations = (2 * 16 * 16 * 64) >> kTileProbeShift;
+  }
 
   auto builder = JITTargetMachineBuilder::detectHost();
   if (!builder)
@@ -252,11 +257,15 @@ llvm::Expected<MachineProbe> MachineProbe::create(unsigned threads) {
 
   std::string text = emitCompute(impl->fma.instruction) + emitRead();
   if (hasTiles)
-    text += emitTileProbe(impl->bf16.instruction.name,
-                          impl->bf16.instruction.chains());
+    text += declareTiles() + emitTileProbe(impl->bf16.instruction.name,
+                                           impl->bf16.instruction.chains(),
+                                           /*bytes=*/false);
   else if (hasBf16)
     text += emitCompute(impl->bf16.instruction);
-  if (hasInt8)
+  if (hasByteTiles)
+    text += emitTileProbe(impl->int8.instruction.name,
+                          impl->int8.instruction.chains(), /*bytes=*/true);
+  else if (hasInt8)
     text += emitCompute(impl->int8.instruction);
   auto context = std::make_unique<llvm::LLVMContext>();
   llvm::SMDiagnostic problem;

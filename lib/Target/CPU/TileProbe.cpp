@@ -14,13 +14,19 @@ namespace attune {
 // Six tiles of sums beside the two that are multiplied are all registers. Every
 // row of those two is the same 64 bytes. A product takes as long as some 32
 // instructions on vectors, so there are as many iterations fewer.
-std::string emitTileProbe(const char *name, int products) {
-  constexpr int kSums = 6;
-  std::string text = llvm::formatv(R"(
+std::string declareTiles() {
+  return R"(
 declare x86_amx @llvm.x86.tilezero.internal(i16, i16)
 declare x86_amx @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
-declare x86_amx @llvm.x86.tdpbf16ps.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
 declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, x86_amx)
+)";
+}
+
+std::string emitTileProbe(const char *name, int products, bool bytes) {
+  constexpr int kSums = 6;
+  const char *instruction = bytes ? "tdpbsud" : "tdpbf16ps";
+  std::string text = llvm::formatv(R"(
+declare x86_amx @llvm.x86.{2}.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
 define float @{0}(i64 %n, ptr %operands) {{
 entry:
   %kept = alloca [1024 x i8], align 64
@@ -28,7 +34,7 @@ entry:
   %a = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %operands, i64 0)
   %b = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %operands, i64 0)
 )",
-                                   name, kTileProbeShift);
+                                   name, kTileProbeShift, instruction);
   for (int c = 0; c < kSums; ++c)
     text += llvm::formatv("  %zero{0} = call x86_amx "
                           "@llvm.x86.tilezero.internal(i16 16, i16 64)\n",
@@ -47,9 +53,9 @@ entry:
   for (int p = 0; p < products; ++p) {
     std::string &sum = newest[p % kSums];
     text += llvm::formatv("  %y{0} = call x86_amx "
-                          "@llvm.x86.tdpbf16ps.internal(i16 16, i16 64, i16 "
+                          "@llvm.x86.{2}.internal(i16 16, i16 64, i16 "
                           "64, x86_amx {1}, x86_amx %a, x86_amx %b)\n",
-                          p, sum);
+                          p, sum, instruction);
     sum = llvm::formatv("%y{0}", p);
   }
   text += "  %next = add i64 %k, 1\n  %more = icmp ult i64 %next, %turns\n"

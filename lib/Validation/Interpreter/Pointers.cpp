@@ -299,6 +299,10 @@ static bool runReduceAdd(Step &step) {
   return reduce(
       step, [&](Scalar a, Scalar b) { return whole(wrapTo(type, a.i + b.i)); });
 }
+static bool runReduceSignedMax(Step &step) {
+  return reduce(step,
+                [](Scalar a, Scalar b) { return whole(std::max(a.i, b.i)); });
+}
 static bool runReduceOr(Step &step) {
   return reduce(step, [](Scalar a, Scalar b) { return whole(a.i | b.i); });
 }
@@ -333,6 +337,7 @@ void validation::addPointers(Handlers &handlers) {
              {"shufflevector", runShuffle},
              {"intr.vector.reduce.fadd", runSum},
              {"intr.vector.reduce.add", runReduceAdd},
+             {"intr.vector.reduce.smax", runReduceSignedMax},
              {"intr.vector.reduce.or", runReduceOr},
              {"intr.vector.reduce.and", runReduceAnd},
              {"intr.vector.reduce.fmaximum", runReduceMax},

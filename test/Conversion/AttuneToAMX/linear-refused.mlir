@@ -17,7 +17,7 @@ func.func @activation(%x: memref<16x32xbf16>, %w: memref<1x16x32xbf16>, %d: memr
 // -----
 
 func.func @single(%x: memref<16x32xbf16>, %w: memref<1x32x16xbf16>, %d: memref<16x16xf32>) {
-  // expected-error @+1 {{is no product of bf16 in pairs, added in f32}}
+  // expected-error @+1 {{is no product of bf16 in pairs, added in f32, nor of bytes in quads}}
   attune.linear_into %x, %w into %d : memref<16x32xbf16>, memref<1x32x16xbf16>, memref<16x16xf32>
   return
 }
@@ -25,7 +25,7 @@ func.func @single(%x: memref<16x32xbf16>, %w: memref<1x32x16xbf16>, %d: memref<1
 // -----
 
 func.func @rounded(%x: memref<16x32xbf16>, %w: memref<1x16x32xbf16>, %d: memref<16x16xbf16>) {
-  // expected-error @+1 {{is no product of bf16 in pairs, added in f32}}
+  // expected-error @+1 {{is no product of bf16 in pairs, added in f32, nor of bytes in quads}}
   attune.linear_into %x, %w into %d : memref<16x32xbf16>, memref<1x16x32xbf16>, memref<16x16xbf16>
   return
 }

@@ -66,3 +66,20 @@ func.func @rest(%x: memref<16x40xbf16>, %w: memref<1x20x32xbf16>, %d: memref<16x
   attune.linear_into %x, %w into %d : memref<16x40xbf16>, memref<1x20x32xbf16>, memref<16x16xf32>
   return
 }
+
+// -----
+
+// Signed bytes by unsigned ones.
+// CHECK-LABEL: @bytes(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<16x128xi8>, %[[W:[^:]+]]: memref<1x32x64xi8>, %[[D:[^:]+]]: memref<16x16xi32>)
+// CHECK:         %[[Z:.+]] = amx.tile_zero : !amx.tile<16x16xi32>
+// CHECK:         %[[S:.+]] = scf.for %[[K:.+]] = %c0 to %c32 step %c16 iter_args(%[[S0:.+]] = %[[Z]])
+// CHECK-DAG:       %[[B:.+]] = amx.tile_load %[[W]][%c0, %[[K]], %c0] : memref<1x32x64xi8> into !amx.tile<16x64xi8>
+// CHECK-DAG:       %[[C:.+]] = arith.muli %[[K]], %c4
+// CHECK-DAG:       %[[A:.+]] = amx.tile_load %[[X]][%c0, %[[C]]]
+// CHECK:           amx.tile_muli %[[A]], %[[B]] zext, %[[S0]]
+// CHECK:         amx.tile_store %[[D]][%c0, %c0], %[[S]]
+func.func @bytes(%x: memref<16x128xi8>, %w: memref<1x32x64xi8>, %d: memref<16x16xi32>) {
+  attune.linear_into %x, %w into %d : memref<16x128xi8>, memref<1x32x64xi8>, memref<16x16xi32>
+  return
+}

@@ -1,4 +1,4 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=16 matrix-depth=64 matrix-bytes=65536}))" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=16 matrix-quads=true matrix-depth=64 matrix-bytes=65536}))" --split-input-file | FileCheck %s
 
 // Rows for a matrix unit: the first 64 inputs of all rows and panels, then the
 // next ones, and of the last part each block's results as soon as its sums are
@@ -16,11 +16,11 @@
 // CHECK-NEXT:        } else {
 // CHECK:               scf.for
 // CHECK:                 scf.if %{{.+}} {
-// CHECK:                   memref.subview %[[X]][%{{.+}}, 0] [32, 64] [1, 1]
 // CHECK:                   scf.for
+// CHECK-DAG:                 %[[A:.+]] = memref.subview %[[X]][%{{.+}}, 0] [32, 64] [1, 1]
 // CHECK-DAG:                 %[[P:.+]] = memref.subview %[[W]][%{{.+}}, 0, 0] [1, 32, 64] [1, 1, 1]
 // CHECK-DAG:                 %[[D:.+]] = memref.subview %[[S]][%{{.+}}, 0] [32, 32] [1, 1]
-// CHECK:                     attune.linear_into %{{.+}}, %[[P]] into %[[D]] :
+// CHECK:                     attune.linear_into %[[A]], %[[P]] into %[[D]] :
 // CHECK:                 } else {
 // CHECK:                   attune.linear_into {{.+}} : memref<16x64xbf16
 // The next parts are added.
@@ -78,5 +78,21 @@ func.func @shallow(%x: memref<32x16xbf16>, %w: memref<2x8x64xbf16>, %y: memref<3
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 tile [3, 1] outs(%y : memref<32x64xf32>) : memref<32x16xbf16>, memref<2x8x64xbf16>
+  return
+}
+
+// -----
+
+// Bytes: each group of a part is a sum in i32, which both scales multiply.
+// CHECK-LABEL: func.func @bytes(
+// CHECK:         %[[G:.+]] = memref.alloca() {alignment = 64 : i64} : memref<32x32xi32>
+// CHECK:         attune.linear_into %{{.+}} : memref<32x128xi8, {{.+}}>, memref<1x32x128xi8, {{.+}}>, memref<32x32xi32
+// CHECK:         vector.load
+// CHECK:         arith.sitofp
+// CHECK:         vector.fma
+func.func @bytes(%x: memref<96x2048xi8>, %w: memref<2x512x128xi8>, %s: memref<96x16xf32>, %t: memref<96x16xi32>, %ws: memref<2x16x32xf32>, %y: memref<96x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 scales %s, %t, %ws : memref<96x16xf32>, memref<96x16xi32>, memref<2x16x32xf32> tile [12, 1] outs(%y : memref<96x64xf32>) : memref<96x2048xi8>, memref<2x512x128xi8>
   return
 }

@@ -46,10 +46,14 @@ static size_t count(llvm::StringRef text, llvm::StringRef what) {
 }
 
 TEST(TileProbe, KeepsItsTilesInRegisters) {
-  std::string assembly = compile(attune::emitTileProbe("probe", 12));
-  EXPECT_EQ(count(assembly, "\ttdpbf16ps\t"), 12u) << assembly;
-  EXPECT_EQ(count(assembly, "\ttilezero\t"), 6u) << assembly;
-  EXPECT_EQ(count(assembly, "\ttileloadd\t"), 2u) << assembly;
-  // Nothing but the results.
-  EXPECT_EQ(count(assembly, "\ttilestored\t"), 6u) << assembly;
+  for (bool bytes : {false, true}) {
+    std::string assembly = compile(attune::declareTiles() +
+                                   attune::emitTileProbe("probe", 12, bytes));
+    EXPECT_EQ(count(assembly, bytes ? "\ttdpbsud\t" : "\ttdpbf16ps\t"), 12u)
+        << assembly;
+    EXPECT_EQ(count(assembly, "\ttilezero\t"), 6u) << assembly;
+    EXPECT_EQ(count(assembly, "\ttileloadd\t"), 2u) << assembly;
+    // Nothing but the results.
+    EXPECT_EQ(count(assembly, "\ttilestored\t"), 6u) << assembly;
+  }
 }

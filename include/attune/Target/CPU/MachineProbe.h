@@ -59,7 +59,9 @@ private:
 /// LLVM IR of `float name(i64 n, ptr operands)`, which multiplies the same AMX
 /// tiles `products` times in each of n >> kTileProbeShift iterations.
 inline constexpr int kTileProbeShift = 5;
-std::string emitTileProbe(const char *name, int products);
+std::string emitTileProbe(const char *name, int products, bool bytes);
+/// What these functions of a module share.
+std::string declareTiles();
 
 } // namespace attune
 

@@ -46,8 +46,8 @@ static Value startOf(KernelBuilder &k, Value inputSums, Value at,
 Value PanelProduct::scaledGroup(KernelBuilder &k, Value sum, ValueRange place,
                                 Value weightScales, Value before) const {
   Value inputSum = k.loadScalar(bytes->inputSums, place);
-  Value factor =
-      arith::ConstantOp::create(k.b, k.loc, k.b.getI32IntegerAttr(-128));
+  Value factor = arith::ConstantOp::create(
+      k.b, k.loc, k.b.getI32IntegerAttr(int32_t(-bytes->zero())));
   Value tooMuch = vector::BroadcastOp::create(
       k.b, k.loc, sum.getType(),
       arith::MulIOp::create(k.b, k.loc, inputSum, factor));

@@ -92,9 +92,8 @@ bool multipliesTiles(const PanelProduct &product,
   if (lowering.matrixRows == 0)
     return false;
   if (product.bytes)
-    return lowering.matrixQuads && product.bytes->bits == 8 &&
-           product.bytes->group % kMatrixByteDepth == 0 &&
-           fillsMatrixTiles(product.bytes->group, product.lanes());
+    return lowering.matrixQuads &&
+           product.bytes->fillMatrixTiles(4 * product.depth(), product.lanes());
   return product.pairs && !product.widened &&
          fillsMatrixTiles(2 * product.depth(), product.lanes());
 }

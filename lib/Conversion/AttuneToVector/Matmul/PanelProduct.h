@@ -61,6 +61,11 @@ struct PanelProduct {
     int64_t zero() const;
     /// The numbers of four bits that one load brings, or bytes as they are.
     int64_t columnsOfQuad() const { return 32 / bits; }
+    /// Whether a matrix unit multiplies groups of rows and panels as they are,
+    /// and sums of `inputs` by it are worth what is done for each group.
+    bool fillMatrixTiles(int64_t inputs, int64_t panelLanes) const;
+    /// Fewest rows that are.
+    static constexpr int64_t kMatrixRows = 96;
   };
   std::optional<Bytes> bytes;
   mlir::Value part;   ///< which of the parts; null if there are none

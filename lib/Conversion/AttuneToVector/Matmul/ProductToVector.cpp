@@ -139,11 +139,13 @@ Value PanelProduct::tileOf(KernelBuilder &k, PackedProductOp op) const {
       return rowsInMatrixTiles(k, number, op.getFirstPanel(), op.getNumPanels(),
                                dest);
     };
+    int64_t least =
+        bytes ? std::max(matrixRows, Bytes::kMatrixRows) : matrixRows;
     if (auto known = getConstantIntValue(rows))
-      return *known < matrixRows ? inVectors(rows) : inTiles(rows);
+      return *known < least ? inVectors(rows) : inTiles(rows);
     // All rows go one way, and the loops of the other have no turns.
     Value few = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt,
-                                      rows, k.index(matrixRows));
+                                      rows, k.index(least));
     Value ofVectors =
         arith::SelectOp::create(k.b, k.loc, few, rows, k.index(0));
     inTiles(k.sub(rows, ofVectors));

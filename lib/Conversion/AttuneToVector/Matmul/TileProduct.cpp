@@ -317,8 +317,7 @@ private:
                        /*adds=*/false);
               Value which =
                   arith::DivUIOp::create(k.b, k.loc, from, k.index(group));
-              Value scales =
-                  k.load(p.bytes->weightScales, {stored, which, zero}, lanes);
+              Value scales = p.loadScales(k, stored, which);
               eachRow(k, [&](KernelBuilder &k, Value i) {
                 SmallVector<Value> at = {p.inputRow(k, k.add(row, i)), which};
                 Value before = k.load(block, {i, zero}, lanes);
@@ -380,13 +379,22 @@ int64_t PanelProduct::panelsPerMatrixStep() const {
                                        2 * panels() / threads));
 }
 
+bool PanelProduct::Bytes::fillMatrixTiles(int64_t inputs,
+                                          int64_t panelLanes) const {
+  // On Granite Rapids 96 rows of 4096 inputs take a seventh less time than by
+  // vectors, 512 half of it; of 768 inputs 192 rows take a quarter more.
+  constexpr int64_t kInputs = 2048;
+  return inputs >= kInputs && hasByteRows() && !zeros && bits == 8 &&
+         group % kMatrixByteDepth == 0 &&
+         attune::fillsMatrixTiles(group, panelLanes);
+}
+
 bool PanelProduct::fillsMatrixTiles() const {
   if (!rowsInMemory || !stack)
     return false;
   if (bytes)
-    return matrixRows > 0 && matrixQuads && bytes->bits == 8 &&
-           bytes->group % kMatrixByteDepth == 0 &&
-           attune::fillsMatrixTiles(bytes->group, lanes());
+    return matrixRows > 0 && matrixQuads &&
+           bytes->fillMatrixTiles(4 * depth(), lanes());
   return matrixRows > 0 && pairs && !widened &&
          attune::fillsMatrixTiles(2 * depth(), lanes());
 }
