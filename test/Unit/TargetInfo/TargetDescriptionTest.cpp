@@ -81,9 +81,14 @@ TEST(TargetDescription, QueriesOfOneTile) {
 // Rows are copied where a set of the first-level cache has fewer than twelve
 // places or than a tile has rows, or how many it has is not known.
 TEST(TargetDescription, CrowdedSets) {
-  for (const char *cpu : {"znver4", "x86-64-v4", "neoverse-n1",
-                          "sapphirerapids", "znver3", "haswell"})
+  for (const char *cpu :
+       {"znver4", "x86-64-v4", "neoverse-n1", "znver3", "haswell"})
     EXPECT_EQ(attune::describeTarget(cpu)->getCrowdedWayBytes(), 4096) << cpu;
+  // A matrix unit reads so many rows that half a way is too close, too.
+  auto tiles = attune::describeTarget("sapphirerapids");
+  EXPECT_EQ(tiles->getCrowdedWayBytes(), 2048);
+  tiles->bf16Pairs = false; // of f32 it reads none
+  EXPECT_EQ(tiles->getCrowdedWayBytes(), 0);
   for (const char *cpu : {"znver5", "icelake-server", "alderlake"})
     EXPECT_EQ(attune::describeTarget(cpu)->getCrowdedWayBytes(), 0) << cpu;
   auto gpu = *attune::describeTarget("x86-64-v4");
