@@ -90,9 +90,16 @@ func.func @shallow(%x: memref<32x16xbf16>, %w: memref<2x8x64xbf16>, %y: memref<3
 // CHECK:         vector.load
 // CHECK:         arith.sitofp
 // CHECK:         vector.fma
-func.func @bytes(%x: memref<96x2048xi8>, %w: memref<2x512x128xi8>, %s: memref<96x16xf32>, %t: memref<96x16xi32>, %ws: memref<2x16x32xf32>, %y: memref<96x64xf32>) {
+func.func @bytes(%w: memref<2x512x128xi8>, %s: memref<96x16xf32>, %ws: memref<2x16x32xf32>, %y: memref<96x64xf32>) {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
+  // Rows whose sums are known: 128 threes in each group.
+  %three = arith.constant 3 : i8
+  %sum = arith.constant 384 : i32
+  %x = memref.alloc() : memref<96x2048xi8>
+  %t = memref.alloc() : memref<96x16xi32>
+  linalg.fill ins(%three : i8) outs(%x : memref<96x2048xi8>)
+  linalg.fill ins(%sum : i32) outs(%t : memref<96x16xi32>)
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 scales %s, %t, %ws : memref<96x16xf32>, memref<96x16xi32>, memref<2x16x32xf32> tile [12, 1] outs(%y : memref<96x64xf32>) : memref<96x2048xi8>, memref<2x512x128xi8>
   return
 }
