@@ -86,18 +86,6 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
              : 1;
 }
 
-/// Whether a matrix unit takes most of the product.
-bool multipliesTiles(const PanelProduct &product,
-                     const VectorLowering &lowering) {
-  if (lowering.matrixRows == 0)
-    return false;
-  if (product.bytes)
-    return lowering.matrixQuads &&
-           product.bytes->fillMatrixTiles(4 * product.depth(), product.lanes());
-  return product.pairs && !product.widened &&
-         fillsMatrixTiles(2 * product.depth(), product.lanes());
-}
-
 /// What sums of normalised rows are multiplied by, [rows]: one by the root mean
 /// square of each. Of many rows these are found once, before the product. Of
 /// few rows each step finds them again: a row is soon read, and threads need
@@ -184,7 +172,7 @@ Value byPanels(KernelBuilder &k, const PanelProduct &product, Value numRows,
                Value dest, const VectorLowering &lowering) {
   // Sums of parts wait in the result.
   PanelProduct own = product;
-  bool inBlocks = multipliesTiles(product, lowering);
+  bool inBlocks = product.fillsMatrixTiles();
   if (!inBlocks &&
       cast<RankedTensorType>(dest.getType()).getElementType().isF32())
     own.passes = passesOf(product, lowering);
@@ -269,7 +257,7 @@ template <typename Op>
 std::optional<HeadEpilogue> epilogueOf(Op op, const PanelProduct &product,
                                        const VectorLowering &lowering) {
   bool inPasses = passesOf(product, lowering) > 1;
-  if (op.getResidual() || inPasses || multipliesTiles(product, lowering) ||
+  if (op.getResidual() || inPasses || product.fillsMatrixTiles() ||
       cast<RankedTensorType>(op.getType()).getRank() != 3)
     return std::nullopt;
   auto epilogue = HeadEpilogue::match(op, op.getResult());
@@ -290,7 +278,7 @@ template <typename Op>
 bool takesWideTiles(Op op, const PanelProduct &product,
                     const VectorLowering &lowering) {
   if (!lowering.wideTiles || lowering.rows < 4 || lowering.rows % 2 != 0 ||
-      multipliesTiles(product, lowering))
+      product.fillsMatrixTiles())
     return false;
   PanelProduct wide = product;
   wide.wide = true;
@@ -421,8 +409,7 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
                    cast<RankedTensorType>(input.getType()).getDimSize(1));
     product.widened =
         product.pairs && !getElementTypeOrSelf(input.getType()).isBF16();
-    if (op.getRmsEps() &&
-        (lowering.cooperative || multipliesTiles(product, lowering)))
+    if (op.getRmsEps() && (lowering.cooperative || product.fillsMatrixTiles()))
       return rewriter.notifyMatchFailure(op, "rms_eps is for a CPU's vectors");
     if (op.getRmsEps())
       product.rmsEps = op.getRmsEps()->convertToDouble();

@@ -176,6 +176,8 @@ struct PanelProduct {
   int64_t panelsPerStep(const VectorLowering &lowering) const;
   /// The same for a matrix unit.
   int64_t panelsPerMatrixStep() const;
+  /// Whether a matrix unit takes most of the product.
+  bool fillsMatrixTiles() const;
   /// Tells --remarks what tile the op `what` got.
   void remarkTiles(mlir::Operation *op, llvm::StringRef what,
                    const VectorLowering &lowering) const;
@@ -242,8 +244,6 @@ private:
   mlir::Value rowsInMatrixTiles(KernelBuilder &k, mlir::Value numRows,
                                 mlir::Value firstPanel, mlir::Value count,
                                 mlir::Value tile) const;
-  /// Whether it takes so many rows.
-  bool fillsMatrixTiles() const;
   class MatrixTiles;
 
   /// The R outputs of a panel.

@@ -133,7 +133,8 @@ Value PanelProduct::tileOf(KernelBuilder &k, PackedProductOp op) const {
       return onePass(k, tileRows, number, op.getFirstPanel(), op.getNumPanels(),
                      op.getPart(), dest);
     };
-    if (!fillsMatrixTiles())
+    // Its rows are one piece of memory.
+    if (!fillsMatrixTiles() || !rowsInMemory || !stack)
       return inVectors(rows);
     auto inTiles = [&](Value number) {
       return rowsInMatrixTiles(k, number, op.getFirstPanel(), op.getNumPanels(),

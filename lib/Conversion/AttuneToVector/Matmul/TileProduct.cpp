@@ -390,13 +390,11 @@ bool PanelProduct::Bytes::fillMatrixTiles(int64_t inputs,
 }
 
 bool PanelProduct::fillsMatrixTiles() const {
-  if (!rowsInMemory || !stack)
+  if (matrixRows == 0)
     return false;
   if (bytes)
-    return matrixRows > 0 && matrixQuads &&
-           bytes->fillMatrixTiles(4 * depth(), lanes());
-  return matrixRows > 0 && pairs && !widened &&
-         attune::fillsMatrixTiles(2 * depth(), lanes());
+    return matrixQuads && bytes->fillMatrixTiles(4 * depth(), lanes());
+  return pairs && !widened && attune::fillsMatrixTiles(2 * depth(), lanes());
 }
 
 Value PanelProduct::rowsInMatrixTiles(KernelBuilder &k, Value numRows,
