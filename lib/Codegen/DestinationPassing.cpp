@@ -47,9 +47,16 @@ BlockArgument updatedArgument(Value value) {
              : BlockArgument();
 }
 
-/// Whether `op`, or anything after it, reads `value` or a view of it.
+/// Whether `op`, or anything after it, reads `value`, a view of it, or what was
+/// computed in its memory: an elementwise op on the residual stream updates it,
+/// and may be the very thing that `op` reads.
 bool isReadFrom(Operation *op, Value value) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    auto updates = dyn_cast<DestinationStyleOpInterface>(user);
+    if (updates && user != op && updates.isDpsInit(&use) &&
+        user->getNumResults() && isReadFrom(op, updates.getTiedOpResult(&use)))
+      return true;
     if (isa<FlattenTokensOp, UnflattenTokensOp, tensor::CastOp,
             tensor::ExtractSliceOp, tensor::ExpandShapeOp,
             tensor::CollapseShapeOp>(user))

@@ -106,6 +106,25 @@ func.func private @read(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %r : tensor<8xf32>
 }
 
+// So does one that reads what was computed in that memory before.
+// CHECK-LABEL: func.func private @read_updated(
+// CHECK-SAME:    %[[X:[^:]+]]: tensor<8xf32>) -> tensor<8xf32>
+// CHECK:         %[[INIT:.+]] = tensor.empty()
+// CHECK:         %[[R:.+]] = scf.forall {{.+}} shared_outs(%{{.+}} = %[[INIT]])
+// CHECK:         %[[C:.+]] = linalg.copy ins(%[[R]] : tensor<8xf32>) outs(%[[X]] : tensor<8xf32>)
+// CHECK:         return %[[C]]
+func.func private @read_updated(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = linalg.add ins(%x, %x : tensor<8xf32>, tensor<8xf32>) outs(%x : tensor<8xf32>) -> tensor<8xf32>
+  %init = tensor.empty() : tensor<8xf32>
+  %r = scf.forall (%i) in (8) shared_outs(%o = %init) -> tensor<8xf32> {
+    %v = tensor.extract_slice %sum[%i] [1] [1] : tensor<8xf32> to tensor<1xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %v into %o[%i] [1] [1] : tensor<1xf32> into tensor<8xf32>
+    }
+  }
+  return %r : tensor<8xf32>
+}
+
 // -----
 
 // Two results that start from the same zeros: neither may have them, since
